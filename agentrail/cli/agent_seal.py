@@ -17,7 +17,7 @@ from typing import Final
 from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.adapters.user_folders import home
 from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.own_files import NOT_OURS, is_own_file, make_once
+from agentrail.cli.own_files import ANOTHER_HOME, NOT_OURS, is_own_file, make_once
 from agentrail.errors import FileFailed
 from agentrail.values.json import canonical
 
@@ -28,8 +28,6 @@ KEY_BYTES: Final = 32
 """The number of bytes of the key."""
 
 DELETE_IT: Final = "delete it, and sessions begun before are asked about once"
-ANOTHER_HOME: Final = "let AGENTRAIL_HOME name a folder of yours that can be written"
-"""What a user does whose home is read-only, as in a container that keeps only its journal."""
 
 
 class AgentSeal:

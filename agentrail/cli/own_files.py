@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -9,13 +10,15 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from agentrail.adapters.file_lock import ONLY_ITS_OWNERS_FILE, create_private
+from agentrail.adapters.file_lock import create_private, open_lock_file
 
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 """The bits of a mode that let others in."""
 
 NOT_OURS: Final = "it is not of this user alone"
 ANOTHER_PLACE: Final = "use a journal in a folder of your own"
+ANOTHER_HOME: Final = "let AGENTRAIL_HOME name a folder of yours that can be written"
+"""What a user does whose home is read-only, as in a container that keeps only its journal."""
 
 
 def is_own(status: os.stat_result) -> bool:
@@ -37,12 +40,25 @@ def _is_private(status: os.stat_result) -> bool:
     return is_own(status) and (sys.platform == "win32" or not status.st_mode & OTHERS)
 
 
+def open_own(file: Path, flags: int) -> int:
+    """Open *file* by *flags* and return its descriptor; raise `OSError` unless it is a plain file of this user alone.
+
+    No link is followed, and no pipe is waited for.
+    """
+    number = open_lock_file(file, flags)
+    if is_own_file(os.fstat(number)):
+        return number
+    os.close(number)
+    raise OSError(errno.EPERM, f"{NOT_OURS}; delete it, and a new one is made", str(file))
+
+
 def append_to_own(file: Path, text: str) -> None:
-    """Append *text* to *file*, which is created in a folder of this user if it is missing."""
+    """Append lines of *text* to *file*, which is created in a folder of this user if it is missing."""
     _make_folder(file)
-    number = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, ONLY_ITS_OWNERS_FILE)
-    with os.fdopen(number, "a", encoding="utf-8") as opened:
-        opened.write(text)
+    with os.fdopen(open_own(file, os.O_RDWR | os.O_APPEND | os.O_CREAT), "a+b") as opened:
+        opened.seek(max(opened.tell() - 1, 0))
+        is_torn = opened.read(1) not in {b"", b"\n"}  # as a full disk leaves a line
+        opened.write((b"\n" if is_torn else b"") + text.encode())
 
 
 def replace_own(file: Path, text: str) -> None:

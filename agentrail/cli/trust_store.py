@@ -6,6 +6,7 @@ another surface, and is asked for again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -13,10 +14,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agentrail.adapters.user_folders import home
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.own_files import append_to_own, replace_own
+from agentrail.cli.own_files import append_to_own, open_own, replace_own
 from agentrail.cli.screen import escaped, shortened
 from agentrail.cli.settings_file import WITHOUT, settings_file
 from agentrail.cli.surface import Surface
+from agentrail.errors import FileFailed
 from agentrail.values.json import canonical
 
 if TYPE_CHECKING:
@@ -153,10 +155,14 @@ def _allowed() -> frozenset[str]:
 
 
 def _rows() -> list[str]:
+    file = _file()
     try:
-        return _file().read_text(encoding="utf-8").splitlines()
+        with os.fdopen(open_own(file, os.O_RDONLY), encoding="utf-8", errors="replace") as opened:
+            return opened.read().splitlines()
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise FileFailed("use", str(file), error.strerror or str(error)) from error
 
 
 def _file() -> Path:
