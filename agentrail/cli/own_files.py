@@ -7,10 +7,12 @@ import os
 import secrets
 import stat
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from agentrail.adapters.file_lock import create_private, open_lock_file
+from agentrail.adapters.file_lock import create_private, lock_file, open_lock_file
 
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 """The bits of a mode that let others in."""
@@ -59,6 +61,22 @@ def append_to_own(file: Path, text: str) -> None:
         opened.seek(max(opened.tell() - 1, 0))
         is_torn = opened.read(1) not in {b"", b"\n"}  # as a full disk leaves a line
         opened.write((b"\n" if is_torn else b"") + text.encode())
+
+
+@contextmanager
+def locked(file: Path) -> Generator[None, None, None]:
+    """Lock *file* for the `with` block: of two processes that change it at once, one would undo the other.
+
+    The lock is that of a file beside it, since *file* may be replaced within the block.
+    """
+    _make_folder(file)
+    lock = file.with_name(f"{file.name}.lock")
+    number = open_lock_file(lock)
+    try:
+        lock_file(number, lock)
+        yield
+    finally:
+        os.close(number)  # this also releases the lock
 
 
 def replace_own(file: Path, text: str) -> None:

@@ -7,14 +7,15 @@ another surface, and is asked for again.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agentrail.adapters.user_folders import home
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.own_files import append_to_own, open_own, replace_own
+from agentrail.cli.own_files import ANOTHER_HOME, append_to_own, locked, open_own, replace_own
 from agentrail.cli.screen import escaped, shortened
 from agentrail.cli.settings_file import WITHOUT, settings_file
 from agentrail.cli.surface import Surface
@@ -86,28 +87,42 @@ def allow(folder: Path, surfaces: Iterable[Surface]) -> None:
     folder = folder.resolve()
     place = escaped(str(folder))
     rows = "".join(f"{_digest(folder, surface)} {escaped(surface.name)} {place}\n" for surface in surfaces)
-    append_to_own(_file(), rows)
+    with _changing():
+        append_to_own(_file(), rows)
 
 
 def withdraw(folder: Path, surfaces: Iterable[Surface]) -> None:
     """Store that *surfaces* are not allowed for *folder* any more."""
     folder = folder.resolve()
     digests = {_digest(folder, surface) for surface in surfaces}
-    _keep([row for row in _rows() if row.partition(" ")[0] not in digests])
+    _delete(lambda row: row.partition(" ")[0] in digests)
 
 
 def forget(folder: Path) -> int:
     """Delete all permissions that are stored for *folder*; return how many there were."""
     end = f" {escaped(str(folder.resolve()))}"
-    return _keep([row for row in _rows() if not row.endswith(end)])
+    return _delete(lambda row: row.endswith(end))
 
 
-def _keep(rows: Sequence[str]) -> int:
-    """Keep *rows* alone, which are some of those that are stored; return how many others there were."""
-    others = len(_rows()) - len(rows)
-    if others:
-        replace_own(_file(), "".join(f"{row}\n" for row in rows))
-    return others
+def _delete(is_over: Callable[[str], bool]) -> int:
+    """Delete the rows of which *is_over* holds; return how many there were."""
+    if not any(map(is_over, _rows())):  # nothing is written to a home that may be read-only
+        return 0
+    with _changing():
+        rows = _rows()
+        others = [row for row in rows if not is_over(row)]
+        replace_own(_file(), "".join(f"{row}\n" for row in others))
+    return len(rows) - len(others)
+
+
+@contextmanager
+def _changing() -> Generator[None, None, None]:
+    """Lock the file for the `with` block; raise `FileFailed` if it cannot be written."""
+    try:
+        with locked(_file()):
+            yield
+    except OSError as error:
+        raise FileFailed("write", str(_file()), f"{error.strerror or error}; {ANOTHER_HOME}") from error
 
 
 def described(surfaces: Sequence[Surface]) -> str:

@@ -1,12 +1,15 @@
 """The file with what a user has allowed: whose it has to be, what is read of it, and how it changes."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
+from agentrail.adapters import file_lock
+from agentrail.adapters.file_lock import open_lock_file, try_lock_file
 from agentrail.cli.surface import Surface
-from agentrail.cli.trust_store import allow, forget, unallowed
+from agentrail.cli.trust_store import allow, forget, unallowed, withdraw
 from agentrail.errors import FileFailed
 
 ONE, OTHER = Surface("mode", '"yes"'), Surface("system", '"Be quick"')
@@ -53,3 +56,48 @@ def test_a_row_that_a_full_disk_has_torn_spoils_no_other_one(tmp_path: Path, fil
     assert unallowed(tmp_path, [ONE, OTHER]) == ()
     assert forget(tmp_path) == 2
     assert unallowed(tmp_path, [ONE, OTHER]) == (ONE, OTHER)
+
+
+def locked_by_another(file: Path) -> int:
+    lock = open_lock_file(file.with_name("allowed.lock"))
+    assert try_lock_file(lock)
+    return lock
+
+
+def test_a_permission_that_another_process_takes_back_meanwhile_stays_so(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allow(tmp_path, [ONE, OTHER])
+    row, _ = file.read_text().splitlines(keepends=True)
+    lock = locked_by_another(file)
+
+    def end_of_other(_seconds: float) -> None:
+        file.write_text(row)
+        os.close(lock)
+
+    monkeypatch.setattr(time, "sleep", end_of_other)
+    withdraw(tmp_path, [ONE])
+    assert unallowed(tmp_path, [ONE, OTHER]) == (ONE, OTHER)
+
+
+def test_whoever_changes_the_file_waits_for_another_process_and_who_reads_it_does_not(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_lock, "LOCK_WITHIN", 0)
+    allow(tmp_path, [ONE])
+    lock = locked_by_another(file)
+    for change in (lambda: allow(tmp_path, [OTHER]), lambda: withdraw(tmp_path, [ONE]), lambda: forget(tmp_path)):
+        with pytest.raises(FileFailed, match=r"cannot lock `.*allowed\.lock`: .*has locked it"):
+            change()
+    assert forget(tmp_path / "elsewhere") == 0
+    assert unallowed(tmp_path, [ONE, OTHER]) == (OTHER,)
+    os.close(lock)
+
+
+def test_a_home_that_cannot_be_written_is_told_to_who_allows_and_to_nobody_else(tmp_path: Path, file: Path) -> None:
+    assert forget(tmp_path) == 0
+    assert not file.parent.exists()
+    file.parent.symlink_to("nowhere/home")
+    assert unallowed(tmp_path, [ONE]) == (ONE,)
+    with pytest.raises(FileFailed, match=f"cannot write `{file}`: .*; let AGENTRAIL_HOME name a folder of yours"):
+        allow(tmp_path, [ONE])

@@ -12,6 +12,8 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
+from agentrail.cli.surface import Surface
+from agentrail.cli.trust_store import allow, forget, unallowed, withdraw
 from agentrail.errors import CannotListen, FileFailed, PathRefused, UsageError
 from agentrail.host import ApiKeys, Host, Identity, Profile
 from agentrail.host.authentication.api_keys import ApiKey, KeyFile
@@ -123,6 +125,19 @@ async def keys_are_made_and_withdrawn(folder: Path) -> None:
     assert repr(ApiKeys(folder / "keys")) == "<ApiKeys, 2 keys>"
     file.withdraw("k1")
     assert {*file.keys()} == {"k2"}
+
+
+@scene
+async def what_is_allowed_is_stored_and_forgotten(folder: Path) -> None:
+    surfaces = [Surface("mode", '"yes"'), Surface("system", '"Be quick"')]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AGENTRAIL_HOME", str(folder / "home"))
+        allow(folder, surfaces[:1])
+        allow(folder, surfaces[1:])
+        assert unallowed(folder, surfaces) == ()
+        withdraw(folder, surfaces[:1])
+        assert unallowed(folder, surfaces) == (surfaces[0],)
+        assert forget(folder) == 1
 
 
 if __name__ == "__main__":
