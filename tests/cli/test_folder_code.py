@@ -193,19 +193,19 @@ TOO_MUCH: Mapping[str, tuple[str, int, str, str]] = {
         "200 paths",
     ),
     "programs": (
-        *("MAX_DIGESTED", 3_000_000),
+        *("MAX_DIGESTED", 1_300_000),
         "".join(f'mcp.a{n}.command = ["sh", "./large{n % 4}"]\n' for n in range(20)),
-        "large3, the files that programs and plugins run have more than 2 MiB",
+        "large3, the files that programs and plugins run have more than 1 MiB",
     ),
     "sources": (
-        *("MAX_PARSED", 3_000_000),
+        *("MAX_PARSED", 1_300_000),
         "".join(f'mcp.a{n}.command = ["python", "large{n % 4}.py"]\n' for n in range(20)),
-        "large3.py, programs and plugins import more than 2 MiB of Python",
+        "large3.py, programs and plugins import more than 1 MiB of Python",
     ),
     "plugins": (
-        *("MAX_PARSED", 3_000_000),
+        *("MAX_PARSED", 1_300_000),
         "".join(f'[[plugins]]\nuse = "large{n % 4}.py:Loud"\n' for n in range(20)),
-        "large3.py, programs and plugins import more than 2 MiB of Python",
+        "large3.py, programs and plugins import more than 1 MiB of Python",
     ),
 }
 """Settings with more than is looked at, with the limit, its value in a test, and what is said."""
@@ -217,8 +217,8 @@ def test_there_is_an_end_to_what_the_settings_of_a_folder_have_looked_at(
 ) -> None:
     limit, most, text, why = TOO_MUCH[name]
     monkeypatch.setattr(folder_files, limit, most)
-    put(folder, {f"large{number}": " " * 900_000 for number in range(4)})
-    put(folder, {f"large{number}.py": " " * 900_000 for number in range(4)})
+    put(folder, {f"large{number}": " " * 400_000 for number in range(4)})
+    put(folder, {f"large{number}.py": " " * 400_000 for number in range(4)})
     put(folder, {"agentrail.toml": text})
     with pytest.raises(BadInputError, match=f"{why}; --no-config works without the file"):
         settings_of(folder)
