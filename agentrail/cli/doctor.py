@@ -39,7 +39,7 @@ from agentrail.codec.json_text import to_text
 from agentrail.distribution import DISTRIBUTION, STRANGER
 from agentrail.errors import AgentrailError, ExtraMissing, SandboxMissing
 from agentrail.ports.journal import ALL_SESSIONS, SLOTS
-from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.clock import Clock, utc_time
 
 if TYPE_CHECKING:
     from agentrail.adapters.journals.postgres.server_facts import ServerFacts
@@ -309,7 +309,7 @@ def _megabytes(size: int) -> str:
 
 
 def _clock() -> Diagnosis:
-    now = datetime.fromtimestamp(Clock().now_ms() / 1000, UTC)
+    now = utc_time(Clock().now_ms())
     if now < NOT_BEFORE:
         return Diagnosis("clock", BAD, f"it shows {now:%Y-%m-%d %H:%M} UTC", "set it: leases and timers go by it")
     return Diagnosis("clock", GOOD, f"{now:%Y-%m-%d %H:%M} UTC")

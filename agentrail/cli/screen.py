@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from enum import Enum
 from typing import Final
 
 from agentrail.plugins.invisible_characters import visible
+from agentrail.runtime.shared.clock import utc_time
 from agentrail.values.value import Value
 
 ERASE: Final = "\r\x1b[K"
@@ -263,9 +263,9 @@ def columns(text: str) -> int:
 
 def date_and_time(milliseconds: int) -> str:
     """Return the local date and time, to the minute, of *milliseconds* since 1970."""
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone():%Y-%m-%d %H:%M}"
+    return f"{utc_time(milliseconds).astimezone():%Y-%m-%d %H:%M}"
 
 
 def iso_time(milliseconds: int) -> str:
     """Return the time of *milliseconds* since 1970 in UTC, as ISO 8601 has it."""
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return f"{utc_time(milliseconds):%Y-%m-%dT%H:%M:%SZ}"

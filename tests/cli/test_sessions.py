@@ -6,8 +6,10 @@ import io
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -62,6 +64,13 @@ def test_all_are_listed_the_last_used_one_first(journal: Path, capsys: pytest.Ca
     assert first.split()[:2] == ["other", "idle"]
     assert second.split()[:2] == ["trip", "idle"]
     assert second.endswith("A trip\ufffd[2J to \ufffdRome")
+
+
+def test_one_with_an_impossible_time_hides_no_other(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with closing(sqlite3.connect(journal, isolation_level=None)) as db:
+        db.execute("UPDATE session SET active = 1000000000000000000 WHERE id = CAST('trip' AS BLOB)")
+    status, out, err = sessions(capsys, "--journal", journal)
+    assert (status, [line.split()[0] for line in out.splitlines()], err) == (0, ["trip", "other"], "2 sessions\n")
 
 
 def test_only_those_with_a_label_are_listed(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:

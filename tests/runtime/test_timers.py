@@ -4,7 +4,7 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.runtime.shared.clock import Clock, Timers
+from agentrail.runtime.shared.clock import Clock, Timers, utc_time
 
 
 @pytest.fixture
@@ -106,3 +106,11 @@ async def test_timers_that_are_cleared_and_set_for_ever_do_not_pile_up(timers: T
         timers.set(("s", "call"), trio.current_time() + 60, lambda: None)
         timers.clear(("s", "call"))
     assert timers.size < 200
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "time"),
+    [(10**12, "2001-09-09"), (0, "1970-01-01"), (-(10**18), "1970-01-01"), (2**64 - 1, "5138-11-16")],
+)
+def test_a_stored_time_that_no_clock_shows_is_no_error(milliseconds: int, time: str) -> None:
+    assert f"{utc_time(milliseconds):%Y-%m-%d}" == time

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from agentrail.api.problems import Problem
@@ -23,6 +22,7 @@ from agentrail.api.transcript import (
 )
 from agentrail.core.vocabulary.tool_calls import Subagent
 from agentrail.host.ag_ui.shown_messages import AgentFrames, Frame
+from agentrail.runtime.shared.clock import utc_time
 from agentrail.values import events as e
 from agentrail.values.json import Json
 from agentrail.values.usage import Usage
@@ -440,7 +440,7 @@ def interrupt(call: HeldCall) -> Json:
     if call.path:
         frame["subagentRunId"] = visible(_session_of(call))
     if call.expires_at is not None:
-        frame["expiresAt"] = datetime.fromtimestamp(call.expires_at / 1000, UTC).isoformat()
+        frame["expiresAt"] = utc_time(call.expires_at).isoformat()
     return frame
 
 

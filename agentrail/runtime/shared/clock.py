@@ -12,6 +12,7 @@ import heapq
 import math
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Final
 
 import trio
@@ -22,6 +23,14 @@ from agentrail.values.untrusted_values import TEN_YEARS, number
 
 FURTHEST: Final = 1e11
 """Largest time, in seconds from 0 (about 3,000 years), that a clock may show: beyond it a float loses milliseconds."""
+
+
+def utc_time(milliseconds: int) -> datetime:
+    """Return the time of *milliseconds* since 1970 in UTC; of one that no clock shows, the nearest that one does.
+
+    A stored time may be any number: the session may be a stranger's.
+    """
+    return datetime.fromtimestamp(min(max(milliseconds, 0), FURTHEST * 1000) / 1000, UTC)
 
 
 def _usable_time(value: object) -> float | None:

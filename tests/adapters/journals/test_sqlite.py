@@ -810,6 +810,14 @@ async def test_what_the_file_cannot_hold_fails_alone(journal: SqliteJournal) -> 
     assert stored.due == 2**63 - 1
 
 
+async def test_a_session_that_begins_after_all_times_is_stored(journal: SqliteJournal) -> None:
+    first = prompted("s", 1, opening=State("s", Setup("brief"), "demo"))
+    claim = await journal.claim("s", "test")
+    assert await journal.append(claim, 0, [first.but(arrival=first.arrival.but(at=2**64 - 1))]) == 1
+    (stored,) = await journal.sessions()
+    assert (stored.about.created, stored.active) == (2**63 - 1, 2**63 - 1)
+
+
 async def test_a_changed_head_is_noticed_by_who_reads(journal: SqliteJournal, path: Path) -> None:
     claim = await opened(journal, "s")
     await journal.close()

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
 
-from agentrail import SessionSpec, tool
+from agentrail import HeldCall, SessionSpec, tool
 from agentrail.host import SlashCommands
+from agentrail.host.ag_ui.run_frames import interrupt
 from agentrail.journals import Claim, MemoryJournal, Record
 from agentrail.testing import ScriptedModel, call, permanent, say
 from agentrail.tools.builtin import ask_user
 from tests.host.ag_ui.front_end import Frame, FrontEnd, kinds
 from tests.host.hosted import Desk, open_desk, scripted
 from tests.host.test_decisions import pay, payer, with_helper
-from tests.kit import Element
+from tests.kit import Element, freeze_object
 from tests.patience import within
 
 
@@ -84,6 +85,12 @@ async def test_a_rejected_call_has_its_reason_as_result() -> None:
         await front.say("pay")
         await front.answer({"approved": False, "reason": "too dear"})
         assert front.said()[2:] == [("tool", "rejected by the user: too dear"), ("assistant", "done")]
+
+
+def test_a_call_that_expires_after_all_times_is_an_interrupt() -> None:
+    held = interrupt(HeldCall("a1", "approval", "c1", "pay", freeze_object({}), "pay?", expires_at=10**18))
+    assert isinstance(held, Mapping)
+    assert held["expiresAt"] == "5138-11-16T09:46:40+00:00"
 
 
 async def test_a_sub_agent_is_heard_and_its_held_call_interrupts_the_run() -> None:

@@ -125,7 +125,7 @@ def about_row(stored_id: bytes, parent: str | None, about: About) -> tuple[SqlVa
     """Return the values of the columns `ABOUT` of a session."""
     texts = map(as_stored, (about.tenant, about.owner, about.spec, about.title))
     labels = json.dumps(about.labels).encode()
-    return stored_id, None if parent is None else as_stored(parent), *texts, labels, about.created
+    return stored_id, None if parent is None else as_stored(parent), *texts, labels, stored_time(about.created)
 
 
 def read_about(db: SqlConnection, stored_id: bytes) -> About | None:
