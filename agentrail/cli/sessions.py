@@ -241,7 +241,7 @@ def delete_session(session: str, journal: JournalPlace | None, *, is_sure: bool)
     """Delete *session* and its sub-agents, and return the exit status."""
 
     async def delete(opened: PlacedJournal, session_id: str) -> int:
-        if not await opened.read(session_id, 0, 1):
+        if await opened.summary(session_id) is None:
             # another program may have read the file while it was deleted, so that its bytes are still there
             await opened.delete(session_id, _holder(), Clock().now_ms())
             raise SessionNotStored(session_id)

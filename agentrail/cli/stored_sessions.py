@@ -35,7 +35,8 @@ async def existing_journal(place: JournalPlace | None) -> AsyncGenerator[PlacedJ
 async def stored_id(journal: Journal, name: str) -> str:
     """Return the id of the session *name*, which may be an id or the shorter name that `chat` shows."""
     session_id = id_of_chat(name)
-    return session_id if await journal.read(session_id, 0, 1) and not await journal.read(name, 0, 1) else name
+    is_short = await journal.summary(session_id) is not None and await journal.summary(name) is None
+    return session_id if is_short else name
 
 
 async def stored_sessions(journal: Journal, filter_: SessionFilter) -> list[StoredSession]:

@@ -73,6 +73,19 @@ def test_one_with_an_impossible_time_hides_no_other(journal: Path, capsys: pytes
     assert (status, [line.split()[0] for line in out.splitlines()], err) == (0, ["trip", "other"], "2 sessions\n")
 
 
+def test_one_with_a_damaged_row_hides_no_other_and_can_be_deleted(
+    journal: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(sqlite3.connect(journal, isolation_level=None)) as db:
+        db.execute("UPDATE session SET active = x'01', head = 'text' WHERE id = CAST('trip' AS BLOB)")
+    status, out, err = sessions(capsys, "--journal", journal)
+    assert (status, err) == (0, "2 sessions\n")
+    assert [line.split()[:2] for line in out.splitlines()] == [["other", "idle"], ["trip", "damaged"]]
+    status, _, err = sessions(capsys, "show", "trip", "--journal", journal)
+    assert (status, "`head` is no whole number" in err) == (1, True)
+    assert sessions(capsys, "delete", "trip", "--yes", "--journal", journal) == (0, "", "trip is deleted\n")
+
+
 def test_only_those_with_a_label_are_listed(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = sessions(capsys, "list", "--label", "work", "--json", "--journal", journal)
     (row,) = map(json.loads, out.splitlines())

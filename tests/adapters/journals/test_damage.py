@@ -19,7 +19,7 @@ from agentrail.adapters.journals.packing import pack
 from agentrail.adapters.journals.sql.sqlite_tables import PAGE_SIZE
 from agentrail.errors import BadRecord, JournalError, JournalUnusable
 from agentrail.events import SessionForked
-from agentrail.journals import Record, Redaction, Snapshot, SqliteJournal, redacted
+from agentrail.journals import Record, Redaction, SessionFilter, Snapshot, SqliteJournal, redacted
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.conformance.expected_errors import raised
 from agentrail.testing.conformance.journal_tests import silent
@@ -196,6 +196,44 @@ async def test_a_session_that_a_damaged_index_hides_is_not_taken_for_a_new_one(t
     with closing(sqlite3.connect(path)) as file:
         file.execute("REINDEX")
     assert await journal.read("a") == stored_of("a")
+    await journal.close()
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("head", "'text'"),
+        ("head", "1.5"),
+        ("due", "1.5"),
+        ("at_work", "'text'"),
+        ("ended", "x'01'"),
+        ("active", "x'01'"),
+        ("created", "'text'"),
+    ],
+)
+async def test_a_number_of_another_type_is_damage_of_its_session_alone(
+    column: str, value: str, tmp_path: Path, whole: bytes
+) -> None:
+    path = tmp_path / "damaged.db"
+    path.write_bytes(whole)
+    table, key = ("about", "session") if column == "created" else ("session", "id")
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute(f"UPDATE {table} SET {column} = {value} WHERE {key} = CAST('a' AS BLOB)")  # noqa: S608
+    journal = SqliteJournal(path)
+    problem = f"its row in the journal is damaged: `{column}` is no whole number"
+    stored = await journal.sessions()
+    assert [(each.session_id, each.problem) for each in stored] == [("a", problem), ("b", ""), ("c", "")]
+    assert await journal.summary("a") == stored[0]
+    assert await journal.sessions(SessionFilter(due_before=10**9)) == ()
+    if column == "head":
+        assert problem in str(await raised(BadRecord, journal.read("a")))
+    else:
+        assert await journal.read("a") == stored_of("a")
+    if table == "session":
+        assert problem in str(await raised(BadRecord, journal.claim("a", "test")))
+        assert problem in str(await raised(BadRecord, journal.redact("a", 1, 2, NOTE, "test")))
+    assert await journal.delete("a", "test", 1) == 1
+    assert await journal.read("b") == stored_of("b")
     await journal.close()
 
 

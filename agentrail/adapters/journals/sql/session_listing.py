@@ -8,13 +8,15 @@ from typing import Final, cast
 
 from agentrail.adapters.journals.sql.sql_dialect import SqlConnection
 from agentrail.adapters.journals.sql.sql_tables import SqlRow, SqlValue, as_stored, as_text
-from agentrail.adapters.journals.sql.stored_rows import hidden, hidden_sessions
+from agentrail.adapters.journals.sql.stored_rows import damage_of, hidden, hidden_sessions
 from agentrail.ports.journal import About, SessionFilter, StoredSession
 
 LATEST: Final = 2**63 - 1
 """The latest time that a column holds; a later one is stored as this."""
 
 ABOUT_COLUMNS: Final = "tenant, owner, spec, title, labels, created"
+
+_NUMBERS: Final = ("head", "due", "at_work", "ended", "active", "created")
 
 _LIST: Final = f"""select s.id, s.head, s.due, s.at_work, s.ended, s.active, {ABOUT_COLUMNS}
 from ~about a join ~session s on s.id = a.session"""  # noqa: S608
@@ -36,7 +38,9 @@ def _conditions(session_filter: SessionFilter) -> Iterator[tuple[str, tuple[SqlV
     if session_filter.label is not None:
         yield "l.label = ?", (as_stored(session_filter.label),)
     if session_filter.due_before is not None:
-        yield "s.due is not null and s.at_work = 0 and s.due <= ?", (stored_time(session_filter.due_before - 1),)
+        # a damaged one may have a fraction, after which no page could begin
+        due = "s.due is not null and s.at_work = 0 and s.due <= ? and s.due = cast(s.due as bigint)"
+        yield due, (stored_time(session_filter.due_before - 1),)
     if session_filter.slots is not None:
         yield f"s.slot in ({', '.join(map(str, sorted(session_filter.slots))) or 'null'})", ()
     for name in ("at_work", "ended"):
@@ -100,15 +104,30 @@ def _listed(
 
 
 def _summary(columns: SqlRow) -> StoredSession:
-    stored_id, head, due, at_work, ended, active = cast("tuple[bytes, int, int | None, int, int, int]", columns[:6])
-    about = about_of(columns[6:])
-    return StoredSession(as_text(stored_id), head, due, bool(at_work), bool(ended), about=about, active=active)
+    stored_id, *numbers, created = *columns[:6], columns[-1]
+    problem = damage_of(dict(zip(_NUMBERS, (*numbers, created), strict=True)))
+    head, due, at_work, ended, active = map(_number, numbers)
+    return StoredSession(
+        as_text(stored_id),
+        head or 0,
+        due,
+        bool(at_work),
+        bool(ended),
+        problem,
+        about_of(columns[6:]),
+        active or 0,
+    )
+
+
+def _number(stored: object) -> int | None:
+    """Return a whole number as it is stored; `None` for anything else, so that no session hides the others."""
+    return stored if type(stored) is int else None
 
 
 def about_of(columns: SqlRow) -> About:
     """Return what the `ABOUT_COLUMNS` of a row say."""
     tenant, owner, spec, title = map(as_text, columns[:4])
-    return About(tenant, owner, spec, title, _labels_of(columns[4]), cast("int", columns[5]))
+    return About(tenant, owner, spec, title, _labels_of(columns[4]), _number(columns[5]) or 0)
 
 
 def _labels_of(stored: object) -> tuple[str, ...]:

@@ -46,6 +46,11 @@ class SessionColumns(NamedTuple):
         """The columns that are in an index."""
         return self.due, self.at_work, self.ended
 
+    @property
+    def numbers(self) -> Mapping[str, object]:
+        """The columns that hold whole numbers, by name."""
+        return {name: value for name, value in self._asdict().items() if name not in {"stored_id", "check"}}
+
 
 class ChainedColumns(NamedTuple):
     """A row of the table `record`."""
@@ -85,6 +90,21 @@ NOTHING_STORED: Final = Latest(None, ())
 """What a session that is not stored comes back from."""
 
 
+def damage_of(numbers: Mapping[str, object]) -> str:
+    """Return what is wrong with the *numbers* of a row; empty if nothing is. A column of SQLite takes any type."""
+    for name, value in numbers.items():
+        if type(value) is not int and (name != "due" or value is not None):
+            return f"its row in the journal is damaged: `{name}` is no whole number"
+    return ""
+
+
+def check_numbers(session_id: str, numbers: Mapping[str, object]) -> None:
+    """Raise `BadRecord` if the *numbers* of a session's row are damaged."""
+    problem = damage_of(numbers)
+    if problem:
+        raise BadRecord(session_id, 0, problem)
+
+
 def read_sessions(db: SqlConnection, ids: Sequence[bytes], lock: str = "") -> dict[str, SessionColumns]:
     """Return the rows of sessions by their ids; those that are not stored are left out."""
     # in the order of their ids, so that two who lock the same rows do not deadlock
@@ -93,11 +113,13 @@ def read_sessions(db: SqlConnection, ids: Sequence[bytes], lock: str = "") -> di
 
 
 def read_session(db: SqlConnection, session_id: str) -> SessionColumns | None:
-    """Return the row of a session; `None` if it is not stored. Raise `BadRecord` if it is only not found."""
+    """Return the row of a session; `None` if it is not stored. Raise `BadRecord` if it is not found, or damaged."""
     stored_id = as_stored(session_id)
     row = read_sessions(db, (stored_id,)).get(session_id)
     if row is None and hidden_sessions(db, (stored_id,)):
         raise hidden(session_id)
+    if row is not None:
+        check_numbers(session_id, {"head": row.head})
     return row
 
 

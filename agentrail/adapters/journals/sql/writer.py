@@ -20,6 +20,7 @@ from agentrail.adapters.journals.sql.sql_dialect import CleaningState, SqlConnec
 from agentrail.adapters.journals.sql.sql_tables import SqlValue, as_stored, as_text
 from agentrail.adapters.journals.sql.stored_rows import (
     SessionColumns,
+    check_numbers,
     checked_records,
     hidden,
     hidden_sessions,
@@ -318,6 +319,7 @@ class SqlWriter:
         if row is None:
             problem = "the session was deleted while it was claimed"
             raise NothingWritten(problem)
+        check_numbers(session_id, row.numbers)
         check_free(session_id, self._holding(row), holder, at, take_over)
         key = self._lease_key(holder, at)
         if lease.lasts:
@@ -457,7 +459,7 @@ class SqlWriter:
             self._places.drop(row.id)
         mark = self._db.mark_removal()  # also if an earlier call was cancelled before the file was clean
         reach("DELETION_MARKED")
-        return sum(row.head > 0 for row in rows), mark
+        return sum(row.head != 0 for row in rows), mark
 
     def redact(
         self, session_id: str, first: int, last: int, note: Redaction, holder: str, names: Collection[str]
@@ -468,6 +470,7 @@ class SqlWriter:
         row = self._rows.get(session_id)
         if row is None:
             return 0
+        check_numbers(session_id, row.numbers)
         check_free(session_id, self._holding(row), holder, self._db.now(note.at))
         self._note_removal((row,))
         count, about = redact_rows(self._db, row, (first, min(last, row.head)), note, names)
@@ -515,7 +518,8 @@ class SqlWriter:
 
     def _holding(self, row: SessionColumns) -> Holding:
         """Return who holds a session, and until when."""
-        if not row.is_held or not self._db.has_lessee(row.lease):
+        # a damaged one, which can only be deleted, is held by nobody
+        if not row.is_held or type(row.lease) is not int or not self._db.has_lessee(row.lease):
             return NO_HOLDING
         rows = self._db.run("select holder, until from ~lease where key = ?", (row.lease,))
         for holder, until in rows:
