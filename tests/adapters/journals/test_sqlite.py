@@ -8,10 +8,11 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from shutil import copy
 from typing import Literal
 
 import pytest
@@ -439,6 +440,53 @@ async def test_what_an_error_of_the_disk_means(
     next_one = SqliteJournal(path)
     assert (await next_one.claim("s", "test")).head == 4
     await next_one.close()
+
+
+async def test_a_journal_in_a_folder_that_cannot_be_written_is_to_be_copied(path: Path) -> None:
+    class Sick(Connection):
+        failing = staticmethod(lambda _: sqlite_error("SQLITE_READONLY_DIRECTORY"))
+
+    journal = SqliteJournal(path)
+    await opened(journal, "s")
+    await journal.close()
+    in_a_fixed_folder = SqliteJournal(path, connect=connecting(Sick))
+    error = await raised(JournalUnusable, in_a_fixed_folder.sessions())
+    assert "copy it, with its `-wal` if there is one, to a folder that this process may write" in str(error)
+    await in_a_fixed_folder.close()
+
+
+@pytest.fixture
+def fixed(tmp_path: Path) -> Iterator[Path]:
+    """A folder that cannot be written."""
+    folder = tmp_path / "fixed"
+    folder.mkdir(0o500)
+    if os.access(folder, os.W_OK):
+        pytest.skip("NOT PROVED, because root may write each folder")
+    yield folder
+    folder.chmod(0o700)
+
+
+def _put(path: Path, folder: Path) -> Path:
+    """Copy a file into *folder*; neither can be written then."""
+    file = folder / path.name
+    folder.chmod(0o700)
+    copy(path, file)
+    file.chmod(0o400)
+    folder.chmod(0o500)
+    return file
+
+
+async def test_a_copy_of_a_journal_that_nobody_may_write_is_read(path: Path, fixed: Path, tmp_path: Path) -> None:
+    journal = SqliteJournal(path)
+    await opened(journal, "s")
+    await journal.close()
+    file = _put(path, fixed)
+    journal = SqliteJournal(file)
+    assert "copy it" in str(await raised(JournalUnusable, journal.sessions()))
+    await journal.close()
+    journal = SqliteJournal(copy(file, tmp_path / "copy.db"))
+    assert [stored.session_id for stored in await journal.sessions()] == ["s"]
+    await journal.close()
 
 
 async def test_a_commit_that_cannot_be_taken_back_for_damage_ends_all_writing(path: Path) -> None:

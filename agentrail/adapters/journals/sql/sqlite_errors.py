@@ -8,6 +8,7 @@ of the log is final if earlier commits were not synced yet: the kernel may have 
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 from pathlib import Path
 from typing import Final
@@ -35,6 +36,9 @@ _PASSING = _NOT_BEGUN | {
 
 _REFUSED: Final = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
 """Primary error codes of a file that this process may not open."""
+
+_UNWRITABLE: Final = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
+"""Primary error codes of a file in a folder that this process may not write."""
 
 _TAKING_BACK: Final = "take back a commit that failed"
 
@@ -98,8 +102,16 @@ def not_opened(error: Exception, path: Path) -> JournalError:
     return JournalUnusable(str(path), f"it cannot be opened ({reason}); {GIVE_ANOTHER}" if is_refused else reason)
 
 
+COPY_IT: Final = "copy it, with its `-wal` if there is one, to a folder that this process may write"
+"""What to do: a file that others may write is not read as one that never changes."""
+
+
 def not_opened_to_read(error: Exception, path: Path) -> JournalError:
     """Do what `not_opened` does for a reader, to whom a disk that fails may be back at the next attempt."""
+    is_fixed = _kind(error) in _UNWRITABLE and not os.access(path.parent, os.W_OK)
+    if is_fixed or getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_READONLY_DIRECTORY:
+        problem = f"to read it, SQLite makes files beside it ({_sqlite_message(error)}); {COPY_IT}"
+        return JournalUnusable(str(path), problem)
     may_pass = is_passing(error) and _kind(error) not in _REFUSED
     return in_reading(error, path) if may_pass else not_opened(error, path)
 
