@@ -16,6 +16,7 @@ from agentrail.adapters.user_folders import home
 from agentrail.cli.own_files import append_to_own, replace_own
 from agentrail.codec.json_text import to_text
 from agentrail.plugins.guards.pii_patterns import SECRET_KINDS, patterns_of, taken_out
+from agentrail.values.untrusted_values import mended
 from agentrail.values.value import learned
 
 NAME: Final = "history"
@@ -47,6 +48,8 @@ class InputHistory:
     def add(self, text: str) -> None:
         """Keep *text*, unless it is not to be kept. A folder that cannot be written keeps nothing."""
         if not text.strip() or text.startswith(" ") or len(text) > LONGEST or _has_secret(text):
+            return
+        if mended(text) != text:  # it names a file whose name is no UTF-8
             return
         with suppress(OSError):
             append_to_own(self._file, f"{to_text([self._folder, text])}\n")

@@ -7,6 +7,7 @@ import re
 import shlex
 from base64 import b64encode
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ from agentrail.cli.prompt_input import fenced
 from agentrail.errors import PathRefused
 from agentrail.host.uploads.session_files import HEAD, PDF, shown_media
 from agentrail.values.content import File, Image, Part, Text
+from agentrail.values.untrusted_values import mended
 
 AT: Final = "@"
 
@@ -35,6 +37,9 @@ MAX_TEXT: Final = 256 * 1024
 
 MAX_PICTURE: Final = 8 * 1024 * 1024
 """The most bytes of a picture or a PDF."""
+
+MOST_ENTRIES: Final = 10_000
+"""The most names of a folder that are looked at for completions."""
 
 _NAMED: Final = re.compile(r"(?<!\S)@((?:\\.|[^\s\\])+)")
 _ESCAPED: Final = re.compile(r"\\(.)")
@@ -69,17 +74,25 @@ def without_files(prompt: str) -> str:
 
 
 def paths_behind(typed: str, folder: Path) -> Sequence[str]:
-    """Return the completions of *typed*, the beginning of a path in *folder*: the rest of each matching name."""
+    """Return the completions of *typed*, the beginning of a path in *folder*: the rest of each matching name.
+
+    Of a folder with more than `MOST_ENTRIES` files, only some are completed.
+    """
     head, _, beginning = _ESCAPED.sub(r"\1", typed).rpartition("/")
     place = folder / with_home(f"{head}/" if typed.startswith("/") else head)
     try:
         with os.scandir(place) as entries:
-            names = sorted(f"{entry.name}{'/' if entry.is_dir() else ' '}" for entry in entries)
+            fitting = [entry for entry in islice(entries, MOST_ENTRIES) if _fits(entry.name, beginning)]
+            names = sorted(f"{entry.name}{'/' if entry.is_dir() else ' '}" for entry in fitting)
     except (OSError, ValueError):  # there is no such folder, or no path can have one of the characters
         return ()
-    hidden = beginning.startswith(".")
-    fitting = [name for name in names if name.startswith(beginning) and (hidden or not name.startswith("."))]
-    return [_with_escapes(name.removeprefix(beginning)) for name in fitting]
+    return [_with_escapes(name.removeprefix(beginning)) for name in names]
+
+
+def _fits(name: str, beginning: str) -> bool:
+    """Whether a name is completed from *beginning*: no hidden one without its dot, and none that no prompt can have."""
+    is_hidden = name.startswith(".") and not beginning.startswith(".")
+    return name.startswith(beginning) and not is_hidden and mended(name) == name
 
 
 def dragged_picture(pasted: str) -> str | None:
@@ -122,6 +135,8 @@ def _content(folder: Path, path: Path) -> bytes | None:
 
 
 def _read(folder: Path, name: str) -> Part | None:
+    if mended(name) != name:
+        raise BadInputError(f"@{name}: its name is not UTF-8, so no prompt can have it; rename the file to send it")
     folder = folder.resolve()
     # `normpath`: a link before `..` must not choose what the person has typed
     path = Path(os.path.normpath(folder / with_home(name)))

@@ -34,8 +34,9 @@ def test_each_folder_has_its_own_texts(file: Path) -> None:
         "x" * (LONGEST + 1),
         "the key is sk-ant-api03-" + "aB3" * 20,
         "https://ada:pa55w0rd@example.com",
+        "see @b\udcff.txt",
     ],
-    ids=["empty", "blank", "space", "long", "key", "password"],
+    ids=["empty", "blank", "space", "long", "key", "password", "not UTF-8"],
 )
 def test_what_is_not_to_be_kept_is_not(file: Path, text: str) -> None:
     InputHistory("/a").add(text)

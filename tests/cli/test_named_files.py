@@ -1,9 +1,11 @@
 import shlex
+import sys
 from base64 import b64encode
 from pathlib import Path
 
 import pytest
 
+from agentrail.cli import named_files
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.named_files import MAX_PICTURE, dragged_picture, missing_in, parts_of, paths_behind
 from agentrail.models import File, Image, Text
@@ -76,6 +78,21 @@ def test_paths_are_completed(typed: str, ways: list[str], folder: Path) -> None:
     assert list(paths_behind(typed, folder)) == ways
     if typed == "p":
         assert list(paths_behind(f"{folder}/p", Path("/"))) == ways
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="NOT PROVED, because names of files are UTF-8 here")
+async def test_a_file_whose_name_is_not_utf_8_is_refused_and_not_completed(folder: Path) -> None:
+    (folder / "b\udcff.txt").write_text("x")
+    assert list(paths_behind("b", folder)) == []
+    with pytest.raises(BadInputError, match=r"@b\\udcff\.txt: its name is not UTF-8, .*; rename the file to send it"):
+        await parts_of("see @b\udcff.txt", folder)
+
+
+def test_of_a_large_folder_not_all_names_are_looked_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(named_files, "MOST_ENTRIES", 3)
+    for number in range(9):
+        (folder / f"file-{number}").touch()
+    assert len(paths_behind("file", folder)) <= 3
 
 
 @pytest.mark.parametrize(
