@@ -17,6 +17,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
+from agentrail.cli import stored_sessions
 from agentrail.cli.command import main as command_main
 from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.testing import ScriptedModel, call, say
@@ -84,6 +85,15 @@ def test_one_with_a_damaged_row_hides_no_other_and_can_be_deleted(
     status, _, err = sessions(capsys, "show", "trip", "--journal", journal)
     assert (status, "`head` is no whole number" in err) == (1, True)
     assert sessions(capsys, "delete", "trip", "--yes", "--journal", journal) == (0, "", "trip is deleted\n")
+
+
+def test_a_wrong_name_is_compared_with_those_that_were_used_last(
+    journal: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "did you mean `trip`?" in sessions(capsys, "show", "tripp", "--journal", journal)[2]
+    monkeypatch.setattr(stored_sessions, "MOST_COMPARED", 1)
+    assert "did you mean `other`?" in sessions(capsys, "show", "othr", "--journal", journal)[2]
+    assert "`agentrail sessions` lists those there are" in sessions(capsys, "show", "tripp", "--journal", journal)[2]
 
 
 def test_only_those_with_a_label_are_listed(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
