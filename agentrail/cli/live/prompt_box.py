@@ -421,7 +421,7 @@ class PromptBox:
         bindings.add("c-c")(_interrupt)
         bindings.add("c-d", filter=~has_text)(self._pressed_end)
         bindings.add("c-z")(self._pressed_suspend)
-        bindings.add("c-o")(lambda _event: None)  # of prompt_toolkit it would take the line away, and send nothing
+        bindings.add("c-o")(_nothing)  # of prompt_toolkit it would take the line away, and send nothing
         bindings.add(Keys.Any, filter=Condition(lambda: self._choice is not None), eager=True)(self._pressed_in_choice)
         for answer in "yanre":
             is_answer = Condition(partial(self._answers_now, answer))
@@ -501,6 +501,10 @@ class PromptBox:
 def _last_column(row: Mapping[int, Char]) -> int:
     """Return the last column of *row* that was written: the spaces behind it were not."""
     return max((column for column, char in row.items() if char.char != " "), default=0)
+
+
+def _nothing(_event: KeyPressEvent) -> None:
+    """Do nothing."""
 
 
 def _interrupt(_event: KeyPressEvent) -> None:

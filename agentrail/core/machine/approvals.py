@@ -125,19 +125,25 @@ def on_approve(draft: StepDraft, command: commands.ApproveSent) -> None:
         if problem is not None:
             draft.refuse(UsageError("bad-arguments", call.name, problem))
             return
-    if command.always:
-        if hold.family is None:
-            draft.refuse(UsageError("no-family", command.approval_id))
-            return
-        pair = call.name, hold.family
-        state.approved_always |= {pair}
-        others = (other for other in state.standing_approvals if (other.tool, other.command_family) != pair)
-        state.standing_approvals = (*others, StandingApproval(*pair, draft.by, draft.at))
-        draft.emit(ToolApprovedAlways(call.name, hold.family, draft.by))
+    if command.always and not _stand(draft, command.approval_id, call.name, hold.family):
+        return
     draft.answer = commands.DONE
     resolve(draft, call, hold, "approved", "tool_approved", goes_on=command.auto_resume, edited=edited)
     put(draft, _approved(call, hold, edited))
     draft.due.append(("before_tool", call.call_id))
+
+
+def _stand(draft: StepDraft, approval_id: str, name: str, family: str | None) -> bool:
+    """Approve the *family* of the tool *name* for always; return whether there is one."""
+    if family is None:
+        draft.refuse(UsageError("no-family", approval_id))
+        return False
+    pair = name, family
+    draft.state.approved_always |= {pair}
+    others = (other for other in draft.state.standing_approvals if (other.tool, other.command_family) != pair)
+    draft.state.standing_approvals = (*others, StandingApproval(*pair, draft.by, draft.at))
+    draft.emit(ToolApprovedAlways(name, family, draft.by))
+    return True
 
 
 def _approved(call: Call, hold: Hold, edited: JsonObject | None) -> Call:
