@@ -2,8 +2,9 @@
 
 It may not start a process, and its CPU time is bounded: its own with that of its fixtures, and an equal share of what
 the fixtures of its file took. On a slower machine, or beside other work, each second of CPU does less: the budget
-grows with the time of a fixed loop. What is over it at first is run again, as it may have paid for an import. What is
-over it then is listed at the end of the run, and fails if it is far over it.
+grows with the time of a fixed loop, which is measured at the beginning, and again for a test that is over it. What is
+over it at first is run again, as it may have paid for an import. What is over it then is listed at the end of the run,
+and fails if it is far over it.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ class Budget:
     """Measures the tests of one worker; a plugin of pytest there."""
 
     def __init__(self, seconds: float) -> None:
-        self.seconds = seconds * slowness()
-        """What a test may take on this machine, now."""
+        self._slowness = slowness()
+        self.seconds = seconds * self._slowness
+        """What a test may take on this machine, as it was at the beginning."""
         self.shared_seconds = 0.0
         """What fixtures of files took in the piece that runs."""
         self._started = False
@@ -67,6 +69,10 @@ class Budget:
     def cost(self, begun: tuple[float, float]) -> float:
         """Return the CPU seconds of the test since `begin`, without fixtures that several tests share."""
         return time.process_time() - begun[0] - (self.shared_seconds - begun[1])
+
+    def as_at_the_beginning(self, cost: float) -> float:
+        """Return *cost*, measured just now, for the machine at the beginning: other work may have begun since."""
+        return cost / max(slowness() / self._slowness, 1.0)
 
     def has_started_a_process(self, item: pytest.Item) -> bool:
         """Whether *item*, which has begun last, started a process, or a fixture did that it shares with others."""

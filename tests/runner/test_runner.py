@@ -358,3 +358,16 @@ def test_leaves_a_cycle():
     done = ran(tmp_path, "-p", "tests.conftest", "-W", "error", test_a=text)
     assert summary(done) == "1 passed, 1 error"
     assert "coroutine 'never_awaited' was never awaited" in done.stdout
+
+
+@pytest.mark.long
+def test_a_machine_that_is_slower_by_now_has_more_time(tmp_path: Path) -> None:
+    text = """
+import tests.runner.speed as speed
+def test_begins(): speed.REFERENCE /= 4
+def test_takes_longer(burn): burn(6)
+def test_takes_too_long(burn): burn(24)
+"""
+    done = ran(tmp_path, "--workers=1", "--budget", "0.03", conftest=BURN, test_a=text)
+    assert summary(done) == "1 failed, 2 passed"
+    assert "FAILED test_a.py::test_takes_too_long" in done.stdout

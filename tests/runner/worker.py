@@ -114,7 +114,7 @@ class Worker:
         cost, has_started = self._protocol(item, follower)
         run = FinishedTest(index, self._test, cost, has_started)
         if self._budget and run.has_passed and not has_started:
-            self._run_again(run, item, follower, self._budget.seconds)
+            self._run_again(run, item, follower, self._budget)
         for report in run.reports:
             if report.failed:
                 self._failures += 1
@@ -130,13 +130,15 @@ class Worker:
         order = f", in the order of --shuffle {seed}" if seed else ""
         return f"the test before it was {self._previous or 'none'}{order}"
 
-    def _run_again(self, run: FinishedTest, item: pytest.Item, follower: pytest.Item, most: float) -> None:
-        """Run a test that took more than *most* again: it may have paid for an import, or waited for a cache."""
+    def _run_again(self, run: FinishedTest, item: pytest.Item, follower: pytest.Item, budget: Budget) -> None:
+        """Run a test that is over the *budget* again: it may have paid for an import, or waited for a cache."""
         for _ in range(AGAIN):
-            if run.cost <= most or not run.has_passed:
-                break
+            if run.cost <= budget.seconds or not run.has_passed:
+                return
             run.cost = min(run.cost, self._protocol(item, follower)[0])
             run.reports = self._test
+        if run.cost > budget.seconds:
+            run.cost = budget.as_at_the_beginning(run.cost)
 
     def _protocol(self, item: pytest.Item, follower: pytest.Item) -> tuple[float, bool]:
         """Run a test; return its CPU seconds, and whether it has started a process: both only if there is a budget."""
