@@ -6,13 +6,24 @@ from collections.abc import Mapping
 
 import pytest
 import trio
+from attrs import frozen
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import BadOptions
 from agentrail.events import ApprovalRequired, PluginOptsUpdated, ToolApprovedAlways, ToolBlocked
 from agentrail.journals import MemoryJournal
 from agentrail.models import Json, JsonObject
-from agentrail.plugins import AnyPlugin, HumanApproval, PermissionPolicy, SecurityGuard
+from agentrail.plugins import (
+    AnyPlugin,
+    BeforeTool,
+    Context,
+    HumanApproval,
+    PermissionPolicy,
+    Plugin,
+    Priority,
+    ReplaceToolArgs,
+    SecurityGuard,
+)
 from agentrail.testing import ArgsReplacer, ScriptedModel, Trace, call, find_conflict, say
 from agentrail.tools import ToolContext, ToolResult, ok
 from tests.kit import Element, thaw
@@ -249,3 +260,30 @@ async def test_what_is_denied_while_a_call_waits_does_not_run_once_it_is_approve
         await settle()
         assert shell.ran == []
         assert session.status().phase == "idle"
+
+
+@frozen
+class Within(Plugin[None]):
+    """Has each command end after a time, before anybody is asked about it."""
+
+    priority = Priority.SECURITY
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> ReplaceToolArgs[None]:
+        return ReplaceToolArgs({"command": f"timeout 60 {hook.args['command']}"})
+
+
+@in_virtual_time
+async def test_arguments_that_were_rewritten_and_approved_are_not_rewritten_again_by_other_options() -> None:
+    journal, shell = MemoryJournal(), Shell()
+    scripts: list[list[Element]] = [[runs("make")], ["done"]]
+    for times, script in enumerate(scripts):
+        guard = SecurityGuard(allow_unconfined=["shell(timeout *)"], blocked_paths=["secret"][:times])
+        spec = SessionSpec(model=ScriptedModel(script), tools=[shell.tool], plugins=[Within(), guard, WAITS])
+        async with open_supervisor(journal=journal) as supervisor:
+            if not times:
+                await (await supervisor.spawn(spec, id="s")).ask("go")
+                continue
+            session = await supervisor.resume("s", spec)
+            await session.approve(session.status().held[0])
+            await settle()
+            assert shell.ran == [{"command": "timeout 60 make"}]

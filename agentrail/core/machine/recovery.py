@@ -18,7 +18,7 @@ from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import ReportStart, SetTimer
 from agentrail.core.vocabulary.inputs import SessionBranched, SessionReturned
 from agentrail.core.vocabulary.state import AttachedTool, Phase, PluginChange, State, Suspension
-from agentrail.core.vocabulary.tool_calls import Call, CallStatus, can_be_probed
+from agentrail.core.vocabulary.tool_calls import Call, CallStatus, Hold, can_be_probed
 from agentrail.errors import PluginMismatch
 from agentrail.hooks.actions import RunTool
 from agentrail.hooks.attachments import AttachedPlugin
@@ -113,17 +113,19 @@ def reseat(
             joined.append(PluginAttached(seat.key))
         else:
             upgraded.append(PluginUpgraded(seat.key, old.version, seat.version))
-    are_others = [_ruler(seat) for seat in state.plugins] != [_ruler(seat) for seat in seats]
+    guards = _guards(state.plugins)
     state.plugins, state.plugin_states = seats, tuple(states)
-    if are_others:
+    if tuple(before) != tuple(seat.key for seat in seats):
         _take_new_places(draft)
+    elif guards != _guards(seats):
+        _ask_guards_again(draft)
     draft.emit(*upgraded, *others.values(), *joined)
     return None
 
 
-def _ruler(seat: AttachedPlugin) -> tuple[str, int, JsonObject]:
-    """Return what decides how the plugin rules: a block that is set while a call waits holds for that call too."""
-    return seat.key, seat.version, seat.options
+def _guards(seats: tuple[AttachedPlugin, ...]) -> list[tuple[str, int, JsonObject]]:
+    """Return the plugins that may not be passed by for a call, with what decides how they rule."""
+    return [(seat.key, seat.version, seat.options) for seat in seats if seat.critical and "before_tool" in seat.hooks]
 
 
 def _differing(old: JsonObject, new: JsonObject) -> JsonObject:
@@ -132,7 +134,7 @@ def _differing(old: JsonObject, new: JsonObject) -> JsonObject:
 
 
 def _take_new_places(draft: StepDraft) -> None:
-    """Adapt paused hooks and held calls to the new list of plugins, or to new versions or options of them.
+    """Adapt paused hooks and held calls to the new list of plugins.
 
     A paused hook continues at the plugin that asked; new security plugins before it rule at the end. A held call is
     ruled on again.
@@ -143,6 +145,24 @@ def _take_new_places(draft: StepDraft) -> None:
     for call in () if state.batch is None else state.batch.calls:
         if call.hold is not None:
             put(draft, call.but(hold=call.hold.but(place=START, gathered=NOTHING_GATHERED)))
+
+
+def _ask_guards_again(draft: StepDraft) -> None:
+    """Have critical plugins rule at the end on calls that they have let pass, as some have other options now.
+
+    A block that is set while a call waits holds for that call too. What rewrites arguments is not asked again.
+    """
+    state = draft.state
+    state.suspended_runs = tuple(_moved(waiting, waiting.pause.place.seat) for waiting in state.suspended_runs)
+    for call in () if state.batch is None else state.batch.calls:
+        if call.hold is not None:
+            put(draft, call.but(hold=_ruled_at_the_end(call.hold)))
+
+
+def _ruled_at_the_end(hold: Hold) -> Hold:
+    if hold.place.final:
+        return hold.but(place=hold.place.but(seat=0))
+    return hold.but(gathered=hold.gathered.but(replaced_at=hold.place.seat))
 
 
 def _moved(waiting: Suspension, to: int) -> Suspension:
