@@ -41,7 +41,7 @@ class FolderFiles:
         self._to_do = to_do
         self._sources: dict[Path, bytes] = {}
         self._digests: dict[Path, str | None] = {}
-        self._looks = self._digested = self._parsed = 0
+        self._looks = self._digested = self._read = self._parsed = 0
 
     def is_file(self, path: Path) -> bool:
         """Whether *path* is that of a regular file."""
@@ -73,19 +73,24 @@ class FolderFiles:
             raise BadInputError(f"programs and plugins name more than {MAX_LOOKS} paths; {self._to_do}")
 
     def source(self, path: Path) -> bytes:
-        """Return the bytes of the Python file at *path*."""
+        """Return the bytes of the Python file at *path*; raise `BadInputError` after more than `MAX_PARSED`."""
         if path not in self._sources:
-            self._sources[path] = content_of(path)
+            content = self._sources[path] = content_of(path)
+            self._read += len(content)
+            self._check_python(path, self._read)
         return self._sources[path]
 
     def to_parse(self, path: Path) -> bytes:
         """Return the bytes of the Python file at *path*; raise `BadInputError` after more than `MAX_PARSED`."""
         content = self.source(path)
         self._parsed += len(content)
-        if self._parsed > MAX_PARSED:
+        self._check_python(path, self._parsed)
+        return content
+
+    def _check_python(self, path: Path, size: int) -> None:
+        if size > MAX_PARSED:
             most = f"more than {MAX_PARSED // MIB} MiB of Python"
             raise BadInputError(f"with {path}, programs and plugins import {most}; {self._to_do}")
-        return content
 
     def digest_of(self, path: Path, content: bytes) -> str:
         """Return the digest of *content*, which *path* had."""

@@ -8,12 +8,10 @@ from typing import Final
 import trio
 
 from agentrail.adapters.journals.archive_writer import ArchiveWriter
-from agentrail.adapters.journals.journal_places import PlacedJournal
 from agentrail.adapters.journals.session_copy import (
     CopiedSession,
     CopyReport,
     SessionCopier,
-    SessionSource,
     SessionTotals,
     totals_of,
 )
@@ -21,9 +19,7 @@ from agentrail.cli.exit_status import DONE, FAILED, tell
 from agentrail.cli.journal_file import check_differ, open_source, open_target, without_password
 from agentrail.cli.progress_bar import ProgressBar
 from agentrail.cli.screen import clean, one_line
-from agentrail.cli.session_import import withdraw_allowed
 from agentrail.cli.unsealed_records import UnsealedRecords, UnsealedTarget
-from agentrail.ports.journal import Record
 from agentrail.runtime.shared.clock import Clock
 
 AT_ONCE: Final = 16
@@ -38,7 +34,7 @@ async def _copy(source_name: str, target_name: str) -> int:
         before = await totals_of(source)
         report = _PrintedReport(before)
         async with open_target(target_name) as target:
-            copier = SessionCopier(_ArrivingRecords(source, target), UnsealedTarget(target), Clock().now_ms, report)
+            copier = SessionCopier(UnsealedRecords(source), UnsealedTarget(target), Clock().now_ms, report)
             await copier.copy_all(1 if isinstance(target, ArchiveWriter) else AT_ONCE)
         after = await totals_of(source)
         holders = tuple(dict.fromkeys((*holders, *await source.holders())))
@@ -57,21 +53,6 @@ async def _copy(source_name: str, target_name: str) -> int:
 def copy_journal(source: str, target: str) -> int:
     """Copy all sessions of *source* to *target*, and return the exit status."""
     return trio.run(_copy, source, target)
-
-
-class _ArrivingRecords(UnsealedRecords):
-    """Reads sessions for *target*: one that is new there is asked about, as one that is imported is."""
-
-    def __init__(self, source: SessionSource, target: PlacedJournal | ArchiveWriter) -> None:
-        super().__init__(source)
-        self._target = target
-
-    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
-        """Return records without the seal; of a session that the target lacks, withdraw first what is allowed."""
-        records = await super().read(session_id, after, limit)
-        if not after and records and not await self._target.read(session_id, 0, 1):
-            await withdraw_allowed(self._target, records[0])
-        return records
 
 
 class _PrintedReport(CopyReport):

@@ -17,6 +17,9 @@ from agentrail.adapters.file_lock import create_private, lock_file, open_lock_fi
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 """The bits of a mode that let others in."""
 
+WRITERS: Final = stat.S_IWGRP | stat.S_IWOTH
+"""The bits of a mode that let others write."""
+
 NOT_OURS: Final = "it is not of this user alone"
 ANOTHER_PLACE: Final = "use a journal in a folder of your own"
 ANOTHER_HOME: Final = "let AGENTRAIL_HOME name a folder of yours that can be written"
@@ -45,10 +48,15 @@ def _is_private(status: os.stat_result) -> bool:
 def open_own(file: Path, flags: int) -> int:
     """Open *file* by *flags* and return its descriptor; raise `OSError` unless it is a plain file of this user alone.
 
-    No link is followed, and no pipe is waited for.
+    No link is followed, and no pipe is waited for. A file of this user that others can only read, as after a restore,
+    is made one that they cannot.
     """
     number = open_lock_file(file, flags)
-    if is_own_file(os.fstat(number)):
+    status = os.fstat(number)
+    if status.st_mode & OTHERS and not status.st_mode & WRITERS and is_own(status) and sys.platform != "win32":
+        os.fchmod(number, status.st_mode & ~OTHERS)
+        status = os.fstat(number)
+    if is_own_file(status):
         return number
     os.close(number)
     raise OSError(errno.EPERM, f"{NOT_OURS}; delete it, and a new one is made", str(file))

@@ -48,7 +48,19 @@ async def import_file(
 
 async def withdraw_allowed(target: PlacedJournal | ArchiveWriter, first: Record) -> None:
     """Have the session of the record *first* asked about in *target*: one of its name may have been allowed before."""
-    source = None if first.opening is None else AgentSource.read(first.opening.setup.spec)
+    source = _source_of(first)
     if source is not None and isinstance(target, SqliteJournal):
-        seal = AgentSeal(target.path)
-        await trio.to_thread.run_sync(withdraw_session, seal, source, name_in_chat(first.session_id))
+        seal, name = AgentSeal(target.path), name_in_chat(first.session_id)
+        for each in (source, source.but(seal="")):
+            await trio.to_thread.run_sync(withdraw_session, seal, each, name)
+
+
+def is_begun(target: PlacedJournal | ArchiveWriter, first: Record) -> bool:
+    """Whether this user has begun the session of the record *first* in *target*, so that it comes back unasked."""
+    source = _source_of(first)
+    return source is not None and isinstance(target, SqliteJournal) and AgentSeal(target.path).fits(source)
+
+
+def _source_of(first: Record) -> AgentSource | None:
+    """Return what the agent of a session is made of; `None` if it is none of `agentrail chat`, or not told."""
+    return None if first.opening is None else AgentSource.read(first.opening.setup.spec)

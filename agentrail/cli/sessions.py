@@ -201,16 +201,16 @@ def import_session(file: str, journal: JournalPlace | None) -> int:
 
 def copy_session(session: str, target: str, journal: JournalPlace | None) -> int:
     """Copy *session* into the journal *target*, and return the exit status."""
-    from agentrail.cli.session_import import withdraw_allowed  # noqa: PLC0415 - imports what agents are made of
-    from agentrail.cli.unsealed_records import UnsealedRecords, UnsealedTarget  # noqa: PLC0415 - as above
+    from agentrail.cli.unsealed_records import (  # noqa: PLC0415 - imports what agents are made of
+        UnsealedRecords,
+        UnsealedTarget,
+    )
 
     async def copy(opened: PlacedJournal, session_id: str) -> int:
-        first = await opened.read(session_id, 0, 1)
-        if not first:
+        if not await opened.read(session_id, 0, 1):
             raise SessionNotStored(session_id)
         check_differ(shown_place(opened), target)
         async with open_target(target) as other:
-            await withdraw_allowed(other, first[0])
             copier = SessionCopier(UnsealedRecords(opened), UnsealedTarget(other), Clock().now_ms, CopyReport())
             copied = await copier.copy(session_id)
         if copied.problem:

@@ -78,13 +78,13 @@ def open_surfaces(settings: ProjectSettings) -> tuple[Surface, ...]:
 
 def unallowed(folder: Path, surfaces: Sequence[Surface]) -> tuple[Surface, ...]:
     """Return those of *surfaces* that the user has not allowed for *folder* yet."""
-    allowed, folder = _allowed(), folder.resolve()
+    allowed, folder = _allowed(), _resolved(folder)
     return tuple([surface for surface in surfaces if _digest(folder, surface) not in allowed])
 
 
 def allow(folder: Path, surfaces: Iterable[Surface]) -> None:
     """Store that *surfaces* are allowed for *folder*."""
-    folder = folder.resolve()
+    folder = _resolved(folder)
     place = escaped(str(folder))
     rows = "".join(f"{_digest(folder, surface)} {escaped(surface.name)} {place}\n" for surface in surfaces)
     with _changing():
@@ -93,14 +93,14 @@ def allow(folder: Path, surfaces: Iterable[Surface]) -> None:
 
 def withdraw(folder: Path, surfaces: Iterable[Surface]) -> None:
     """Store that *surfaces* are not allowed for *folder* any more."""
-    folder = folder.resolve()
+    folder = _resolved(folder)
     digests = {_digest(folder, surface) for surface in surfaces}
     _delete(lambda row: row.partition(" ")[0] in digests)
 
 
 def forget(folder: Path) -> int:
     """Delete all permissions that are stored for *folder*; return how many there were."""
-    end = f" {escaped(str(folder.resolve()))}"
+    end = f" {escaped(str(_resolved(folder)))}"
     return _delete(lambda row: row.endswith(end))
 
 
@@ -157,6 +157,14 @@ def is_shown_whole(surfaces: Sequence[Surface]) -> bool:
 def _share(surfaces: Sequence[Surface]) -> int:
     """Return the most characters of the content of each surface that are shown."""
     return MAX_SHOWN // max(min(len(surfaces), MAX_ROWS), 1)
+
+
+def _resolved(folder: Path) -> Path:
+    """Return *folder* without links; as it is if they lead nowhere, such as in a circle that a stranger has named."""
+    try:
+        return folder.resolve()
+    except (OSError, RuntimeError):
+        return folder.absolute()
 
 
 def _digest(folder: Path, surface: Surface) -> str:

@@ -7,10 +7,16 @@ error maybe, could put it on a session of their own, which would come back unask
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from agentrail.adapters.journals.session_copy import SessionSource, SessionTarget
+from agentrail.adapters.journals.archive_writer import ArchiveWriter, CannotAddError
+from agentrail.adapters.journals.journal_places import PlacedJournal
+from agentrail.adapters.journals.session_copy import SessionSource
 from agentrail.cli.agent_source import AgentSource
+from agentrail.cli.session_import import is_begun, withdraw_allowed
 from agentrail.ports.journal import NO_LEASE, Claim, Lease, Record, StoredSession
+
+BEGUN_THERE: Final = "it is there as one that you have begun, with other records; nothing is added to it"
 
 
 class UnsealedRecords:
@@ -29,9 +35,12 @@ class UnsealedRecords:
 
 
 class UnsealedTarget:
-    """Writes to *target*; what it has is compared without the seals, which those that are copied lack."""
+    """Writes to *target*; what it has is compared without the seals, which those that are copied lack.
 
-    def __init__(self, target: SessionTarget) -> None:
+    Whatever is written there is asked about before it comes back. Nothing is added to what comes back unasked.
+    """
+
+    def __init__(self, target: PlacedJournal | ArchiveWriter) -> None:
         self._target = target
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
@@ -39,11 +48,17 @@ class UnsealedTarget:
         return _from_first(await self._target.read(session_id, after, limit), after)
 
     async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE) -> Claim:
-        """Claim a session, as the target does."""
+        """Claim a session, as the target does; raise `CannotAddError` if this user has begun it there."""
+        for first in await self._target.read(session_id, 0, 1):
+            if is_begun(self._target, first):
+                raise CannotAddError(BEGUN_THERE)
+            await withdraw_allowed(self._target, first)
         return await self._target.claim(session_id, holder, lease)
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Append records, as the target does."""
+        if expected == 0:
+            await withdraw_allowed(self._target, records[0])
         return await self._target.append(claim, expected, records)
 
     async def release(self, claims: Sequence[Claim]) -> None:

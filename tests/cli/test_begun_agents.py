@@ -18,7 +18,7 @@ from agentrail.cli.begun_agents import allow_session
 from agentrail.cli.default_agent import OPTIONS
 from agentrail.cli.session_facts import facts_of
 from agentrail.cli.shared_host import open_shared
-from agentrail.cli.stored_sessions import state_after
+from agentrail.cli.stored_sessions import existing_journal, state_after
 from agentrail.core.vocabulary.options import Spare
 from agentrail.core.vocabulary.state import PluginChange
 from agentrail.errors import FileFailed, RefusedError, UnknownAgent
@@ -363,12 +363,14 @@ def test_each_field_of_a_state_is_told_to_a_person_or_decided_not_to_be() -> Non
 
 @pytest.mark.campaign
 @pytest.mark.long
-@pytest.mark.parametrize("command", ["import", "copy", "journal copy"])
+@pytest.mark.parametrize(
+    ("command", "seal"), [("import", ""), ("copy", ""), ("copy", "ab" * 32), ("journal copy", "ab" * 32)]
+)
 def test_what_was_allowed_does_not_hold_for_another_session_that_comes_under_its_name(
-    stranger: Stranger, tmp_path: Path, command: str
+    stranger: Stranger, tmp_path: Path, command: str, seal: str
 ) -> None:
     own, source = tmp_path / "own.db", stranger.source(file=False)
-    stranger.begin(source)
+    stranger.begin(source.but(seal=seal))
     come: tuple[object, ...] = ("sessions", "import", stranger.export(), "--journal", own)
     if command == "copy":
         come = ("sessions", "copy", f"h.local.you.{NAME}", own, "--journal", stranger.journal)
@@ -426,3 +428,33 @@ def test_a_copy_has_no_seal_that_a_stranger_took_from_elsewhere(
     assert agentrail(*command.split(), *named)[0] == 0
     status, said = agentrail("run", "--resume", NAME, "--journal", own, "Who are you?")
     assert (bool(status), REFUSED in said) == (True, True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", ["sessions copy", "journal copy"])
+def test_nothing_is_added_to_a_session_that_its_user_has_begun(
+    stranger: Stranger, tmp_path: Path, command: str
+) -> None:
+    own, theirs = tmp_path / "own.db", stranger.journal
+    trio.run(_begin, own, AgentSeal(own).begun(stranger.source(file=False)), stranger.folder)
+    assert agentrail("sessions", "copy", f"h.local.you.{NAME}", theirs, "--journal", own)[0] == 0
+    trio.run(_label, theirs)
+    named = (theirs, own) if command == "journal copy" else (f"h.local.you.{NAME}", own, "--journal", theirs)
+    before = trio.run(_head, own)
+    status, said = agentrail(*command.split(), *named)
+    assert (status, "you have begun, with other records; nothing is added" in said) == (1, True)
+    assert trio.run(_head, own) == before < trio.run(_head, theirs)
+
+
+async def _label(journal: Path) -> None:
+    """Have a session go on in another journal, as a stranger can have it."""
+    async with open_supervisor(journal=SqliteJournal(journal)) as supervisor:
+        spec = SessionSpec(model=ScriptedModel([stall()], name="demo"))
+        session = await supervisor.resume(f"h.local.you.{NAME}", spec)
+        await session.label(title="Another talk")
+
+
+async def _head(journal: Path) -> int:
+    async with existing_journal(journal) as opened:
+        (stored,) = await opened.sessions()
+        return stored.head

@@ -25,7 +25,6 @@ ODD = {
     "link": "look where it leads, and remove it",
     "pipe": "no regular file",
     "folder": "no regular file",
-    "read by others": "not of this user alone; delete it",
     "written by others": "not of this user alone; delete it",
 }
 """What may be in place of the file, with what is said about it."""
@@ -43,9 +42,23 @@ def test_a_file_that_is_not_of_the_user_alone_allows_nothing(tmp_path: Path, fil
         case "folder":
             file.mkdir()
         case _:
-            rows.rename(file).chmod(0o604 if kind == "read by others" else 0o620)
+            rows.rename(file).chmod(0o620)
     with pytest.raises(FileFailed, match=f"cannot use `{file}`: .*{ODD[kind]}"):
         unallowed(tmp_path, [ONE])
+
+
+def test_a_file_that_others_could_only_read_is_for_the_user_alone_from_then_on(tmp_path: Path, file: Path) -> None:
+    allow(tmp_path, [ONE])
+    file.chmod(0o644)
+    assert unallowed(tmp_path, [ONE, OTHER]) == (OTHER,)
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_folder_whose_links_lead_in_a_circle_is_one_of_its_name(tmp_path: Path, file: Path) -> None:
+    (tmp_path / "round").symlink_to(tmp_path / "round")
+    allow(tmp_path / "round", [ONE])
+    assert unallowed(tmp_path / "round", [ONE, OTHER]) == (OTHER,)
+    assert file.exists()
 
 
 def test_a_row_that_a_full_disk_has_torn_spoils_no_other_one(tmp_path: Path, file: Path) -> None:

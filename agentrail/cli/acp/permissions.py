@@ -11,10 +11,10 @@ import trio
 from agentrail.api.protocols import AnySession
 from agentrail.api.session_values import HeldCall
 from agentrail.cli.acp.peer import Peer
-from agentrail.cli.acp.protocol import ClientAbilities, Update, permission, text_content
+from agentrail.cli.acp.protocol import ClientAbilities, Update, chunk, permission, text_content
 from agentrail.cli.acp.rpc_messages import CANCELLED, RpcAnswer
 from agentrail.cli.acp.updates import SessionUpdates, inner_id
-from agentrail.errors import AgentrailError, UnknownApproval
+from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked, UnknownApproval
 from agentrail.values.json import EMPTY, Json, JsonObject
 
 ALLOW: Final = "allow_once"
@@ -35,8 +35,8 @@ NOT_DECIDED: Final = "The decision was not taken"
 TOOL_CHANGED: Final = "tool-changed"
 """The code of the error if a call's tool was replaced while the call waited."""
 
-Show: TypeAlias = Callable[[Update | None], Awaitable[None]]
-"""Sends the editor an update, if there is one."""
+Show: TypeAlias = Callable[[Update], Awaitable[None]]
+"""Sends the editor an update."""
 
 
 class HeldCallRequests:
@@ -111,15 +111,16 @@ class HeldCallRequests:
                 await self._respond(call, answer)
             else:
                 await self._decide(call, answer)
-        except UnknownApproval:
-            pass  # the call was decided elsewhere meanwhile
+        except (UnknownApproval, SessionNotAlive, SessionParked):
+            pass  # the call was decided elsewhere meanwhile, or the session has ended
         except AgentrailError as error:
             self._decided.discard(call.id)
             await self._refused(call, error)
 
     async def _refused(self, call: HeldCall, error: AgentrailError) -> None:
         """Tell why a decision was not taken; reject a call that nobody can approve any more, as its tool is another."""
-        await self._show(self._updates.notice("error", NOT_DECIDED, str(error)))
+        notice = self._updates.notice("error", NOT_DECIDED, str(error))
+        await self._show(notice or chunk("agent", f"decision {call.id}", f"{NOT_DECIDED}: {error}"))
         if error.code == TOOL_CHANGED:
             with suppress(AgentrailError):  # as above, or the session has ended
                 await self._session.reject(call.id, str(error), auto_resume=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
@@ -20,8 +21,6 @@ from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from tests.kit import Element
 
-ABILITIES = ClientAbilities(notices=True)
-
 
 @tool
 async def deploy(path: str) -> str:
@@ -35,20 +34,24 @@ async def deploy_all(path: str) -> str:
     return f"deployed all and {path}"
 
 
-async def test_an_approved_call_whose_tool_was_replaced_meanwhile_is_told_and_rejected(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("notices", "kind"), [(True, "notice"), (False, "agent_message_chunk")])
+async def test_an_approved_call_whose_tool_was_replaced_meanwhile_is_told_and_rejected(
+    tmp_path: Path, notices: bool, kind: str
+) -> None:
+    abilities = ClientAbilities(notices=notices)
     shown: list[Update] = []
 
-    async def show(update: Update | None) -> None:
+    async def show(update: Update) -> None:
         await trio.lowlevel.checkpoint()
-        shown.extend([] if update is None else [update])
+        shown.append(update)
 
     script: list[Element] = [say(calls=[call("deploy", {"path": "x"})]), "done", "here"]
     plugins = [HumanApproval(tools=["deploy"], timeout=None)]
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel(script), tools=[deploy], plugins=plugins))
         await session.ask("go")
-        peer, updates = Peer(LineWriter(StandardOutput(None))), SessionUpdates(tmp_path, ABILITIES)
-        requests = HeldCallRequests(session, session.id, peer, updates, ABILITIES, show)
+        peer, updates = Peer(LineWriter(StandardOutput(None))), SessionUpdates(tmp_path, abilities)
+        requests = HeldCallRequests(session, session.id, peer, updates, abilities, show)
         async with trio.open_nursery() as nursery:
             await requests.look(session.status().held, nursery)
             await session.replace_tools(deploy_all)
@@ -57,4 +60,4 @@ async def test_an_approved_call_whose_tool_was_replaced_meanwhile_is_told_and_re
         assert (await session.ask("are you there?")).text == "here"
         (result,) = [message.text for message in session.messages() if isinstance(message, ToolMessage)]
         assert "was detached or redefined since" in result
-        assert [update["sessionUpdate"] for update in shown] == ["notice"]
+        assert [update["sessionUpdate"] for update in shown] == [kind]
