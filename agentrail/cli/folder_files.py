@@ -41,7 +41,7 @@ class FolderFiles:
         self._to_do = to_do
         self._sources: dict[Path, bytes] = {}
         self._digests: dict[Path, str | None] = {}
-        self._looks = self._digested = self._read = self._parsed = 0
+        self._looks = self._digested = self._python = self._parsed = 0
 
     def is_file(self, path: Path) -> bool:
         """Whether *path* is that of a regular file."""
@@ -76,8 +76,8 @@ class FolderFiles:
         """Return the bytes of the Python file at *path*; raise `BadInputError` after more than `MAX_PARSED`."""
         if path not in self._sources:
             content = self._sources[path] = content_of(path)
-            self._read += len(content)
-            self._check_python(path, self._read)
+            self._python += len(content)
+            self._check_python(path, self._python)
         return self._sources[path]
 
     def to_parse(self, path: Path) -> bytes:
