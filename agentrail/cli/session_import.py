@@ -51,8 +51,8 @@ async def withdraw_allowed(target: PlacedJournal | ArchiveWriter, first: Record)
     source = _source_of(first)
     if source is not None and isinstance(target, SqliteJournal):
         seal, name = AgentSeal(target.path), name_in_chat(first.session_id)
-        for each in (source, source.but(seal="")):
-            await trio.to_thread.run_sync(withdraw_session, seal, each, name)
+        for form in (source, source.but(seal="")):
+            await trio.to_thread.run_sync(withdraw_session, seal, form, name)
 
 
 def is_begun(target: PlacedJournal | ArchiveWriter, first: Record) -> bool:
