@@ -73,6 +73,16 @@ async def until(holds: Callable[[], object]) -> None:
         await trio.sleep(0.01)
 
 
+async def until_it_knows(session: SessionHandle) -> None:
+    """Wait until the session refuses calls: the log has the error first, and a call in between waits for space."""
+    while True:
+        with trio.move_on_after(0.1):
+            try:
+                await session.label(title="full")
+            except JournalFull:
+                return
+
+
 async def is_stored(journal: SqliteJournal, name: str) -> bool:
     """Whether all durable events that were heard of a session are in its records."""
     stored = [envelope for record in await journal.read(name) for envelope in record.events]
@@ -101,6 +111,7 @@ async def main(folder: Path) -> dict[str, object]:
             nursery.start_soon(notes.prompt, "note x")
             await until(lambda: noticing.said)
             facts["said"] = noticing.said[0]
+            await until_it_knows(notes)
             try:
                 await notes.prompt("and y")
             except JournalFull as full:
