@@ -60,8 +60,11 @@ def allow_session(seal: AgentSeal, source: AgentSource, session_id: str) -> None
 
 
 def withdraw_session(seal: AgentSeal, source: AgentSource, session_id: str) -> None:
-    """Store that the session is not allowed any more: another one that comes under its name is asked about again."""
-    withdraw(Path(source.folder), [_surface(seal, source, session_id)])
+    """Store that the session is not allowed any more: another one that comes under its name is asked about again.
+
+    It may have been allowed without the seal that another journal gave it.
+    """
+    withdraw(Path(source.folder), [_surface(seal, form, session_id) for form in (source, source.but(seal=""))])
 
 
 def _surface(seal: AgentSeal, source: AgentSource, session_id: str) -> Surface:

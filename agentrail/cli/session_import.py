@@ -50,9 +50,8 @@ async def withdraw_allowed(target: PlacedJournal | ArchiveWriter, first: Record)
     """Have the session of the record *first* asked about in *target*: one of its name may have been allowed before."""
     source = _source_of(first)
     if source is not None and isinstance(target, SqliteJournal):
-        seal, name = AgentSeal(target.path), name_in_chat(first.session_id)
-        for form in (source, source.but(seal="")):
-            await trio.to_thread.run_sync(withdraw_session, seal, form, name)
+        seal = AgentSeal(target.path)
+        await trio.to_thread.run_sync(withdraw_session, seal, source, name_in_chat(first.session_id))
 
 
 def is_begun(target: PlacedJournal | ArchiveWriter, first: Record) -> bool:
