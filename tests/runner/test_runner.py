@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree as ET
@@ -37,6 +39,19 @@ def ran(folder: Path, *options: str, **files: str) -> subprocess.CompletedProces
     return subprocess.run(  # noqa: S603 - our own tests
         _command(*options), cwd=folder, env=_environment(), capture_output=True, text=True, check=False
     )
+
+
+@contextmanager
+def waiting(folder: Path, text: str) -> Generator[subprocess.Popen[str], None, None]:
+    """Run pytest with the runner on a module with *text*, from the time on when a test in it has printed `waits`."""
+    (folder / "test_a.py").write_text(text, "utf-8")
+    with subprocess.Popen(  # noqa: S603 - our own tests
+        _command("-s"), cwd=folder, env=_environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as running:
+        assert running.stdout
+        while "waits" not in (line := running.stdout.readline()):
+            assert line, "it has ended"
+        yield running
 
 
 def _command(*options: str) -> list[str]:
@@ -293,14 +308,9 @@ def test_waits(server):
     print("waits", flush=True)
     time.sleep(60)
 """
-    (tmp_path / "test_a.py").write_text(text, "utf-8")
-    with subprocess.Popen(  # noqa: S603 - our own tests
-        _command("-s"), cwd=tmp_path, env=_environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
-    ) as running:
-        assert running.stdout
-        while "waits" not in (line := running.stdout.readline()):
-            assert line, "it has ended"
+    with waiting(tmp_path, text) as running:
         os.killpg(running.pid, signal.SIGINT)  # as a terminal does
+        assert running.stdout
         told = running.stdout.read()
     assert running.returncode == pytest.ExitCode.INTERRUPTED
     assert "KeyboardInterrupt" in told
@@ -319,16 +329,10 @@ def test_waits(server):
     print("waits", flush=True)
     while not pathlib.Path("interrupted").exists(): time.sleep(0.01)
 """
-    (tmp_path / "test_a.py").write_text(text, "utf-8")
-    with subprocess.Popen(  # noqa: S603 - our own tests
-        _command("-s"), cwd=tmp_path, env=_environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
-    ) as running:
-        assert running.stdout
-        while "waits" not in (line := running.stdout.readline()):
-            assert line, "it has ended"
+    with waiting(tmp_path, text) as running:
         running.send_signal(signal.SIGINT)
         (tmp_path / "interrupted").touch()
-        running.stdout.read()
+        running.communicate()
     assert running.returncode == pytest.ExitCode.INTERRUPTED
     assert (tmp_path / "ended").exists()
 
