@@ -38,6 +38,8 @@ AT_ONCE := -p tests.runner.plugin --workers 4
 hangs = -o faulthandler_timeout=$(1) -o faulthandler_exit_on_timeout=true
 # Of a test that is not marked `long`; only those that are may start a process.
 BUDGET := --budget 0.1 $(call hangs,120)
+# Of a test that is run alone.
+HELD_TO = $(call hangs,900)
 
 ##@ Use
 
@@ -50,6 +52,12 @@ test: .venv/test ## run the tests, without those that take long, or only those i
 # To collect the others takes each process longer than to run some of these.
 edges: .venv/test ## run the tests with processes, browsers and databases, one for each promise
 	$(PY) -m pytest $$(grep -rl --include='*.py' 'mark\.long' tests) -m 'long and not campaign' $(AT_ONCE) $(call hangs,900)
+
+alone: .venv/test ## run the tests whose ids are in the file FAILED=, one after the other
+	$(PY) -m pytest "@$(FAILED)" -rA --show-capture=no -p tests.runner.plugin --workers 1 $(HELD_TO)
+
+alone-in-budget: HELD_TO = $(BUDGET)
+alone-in-budget: alone ## the same, for tests of `make test`
 
 quick: .venv/test ## run the tests that differ from SINCE= or reach what does, else some that reach nearly every line
 	$(PY) -m tests.runner.quick $(SINCE)

@@ -48,6 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--only", type=Path, metavar="FILE", help="run the files and functions alone that are listed there")
     group.addoption("--store-seconds", action="store_true", help="write down how long the slow tests took")
     group.addoption("--store-skipped", type=Path, help="write the ids of the tests that were skipped to this file")
+    group.addoption("--store-failed", type=Path, help="write the ids of the tests that failed to this file")
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -109,19 +110,27 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     return True
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """List the tests that were over the budget, and write down which ones were skipped.
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: pytest.ExitCode) -> None:
+    """List the tests that were over the budget, and write down which ones were skipped and which ones failed.
 
-    `pytest @FILE` runs what was skipped, when what it needs is there.
+    `pytest @FILE` runs what was skipped, when what it needs is there. What failed is written down only if all tests
+    ran: else a list of them would not say what is wrong.
     """
-    over = sorted(terminalreporter.config.stash.get(OVER_BUDGET, {}).items(), key=lambda item: -item[1])
+    config = terminalreporter.config
+    over = sorted(config.stash.get(OVER_BUDGET, {}).items(), key=lambda item: -item[1])
     if over:
         terminalreporter.section(f"over the budget: {len(over)}, to be made smaller, or marked `long`")
         for node_id, seconds in over[:MAX_SHOWN]:
             terminalreporter.line(f"{seconds:.2f} s of CPU {node_id}")
-    file = cast("Path | None", terminalreporter.config.getoption("store_skipped"))
+    _store_ids(terminalreporter, cast("Path | None", config.getoption("store_skipped")), "skipped")
+    if exitstatus == pytest.ExitCode.TESTS_FAILED:
+        _store_ids(terminalreporter, cast("Path | None", config.getoption("store_failed")), "failed", "error")
+
+
+def _store_ids(terminalreporter: pytest.TerminalReporter, file: Path | None, *outcomes: str) -> None:
+    """Write the ids of the tests with one of the *outcomes* to the *file*, a line each, if one is given."""
     if file is not None:
-        ids = {report.nodeid for report in terminalreporter.getreports("skipped")}
+        ids = {report.nodeid for outcome in outcomes for report in terminalreporter.getreports(outcome)}
         file.write_text("".join(f"{node_id}\n" for node_id in sorted(ids)), "utf-8")
 
 

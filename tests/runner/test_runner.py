@@ -147,6 +147,44 @@ def test_it(word):
 
 
 @pytest.mark.long
+def test_what_failed_can_be_run_by_its_ids(tmp_path: Path) -> None:
+    text = """
+import os, pytest
+@pytest.fixture
+def ends_badly():
+    yield
+    assert os.path.exists("there")
+def test_its_end(ends_badly): pass
+@pytest.mark.parametrize("word", ["a b", "[c]::d", "e"])
+def test_it(word): assert word == "e" or os.path.exists("there")
+"""
+    assert summary(ran(tmp_path, "--store-failed=failed", test_a=text)) == "2 failed, 2 passed, 1 error"
+    (tmp_path / "there").touch()
+    assert summary(ran(tmp_path, "@failed")) == "3 passed"
+
+
+@pytest.mark.long
+def test_a_run_that_does_not_run_all_tests_has_no_list_of_what_failed(tmp_path: Path) -> None:
+    ran(
+        tmp_path, "--store-failed=failed", test_a="def test_it(): assert False\n", test_b="import nothing_of_the_kind\n"
+    )
+    assert not (tmp_path / "failed").exists()
+
+
+@pytest.mark.long
+def test_what_the_runner_could_not_run_is_in_the_list_and_fails_again(tmp_path: Path) -> None:
+    text = """
+import os, pytest
+@pytest.fixture(scope="session", autouse=True)
+def dies(): os._exit(3)
+def test_it(): pass
+"""
+    assert ran(tmp_path, "--store-failed=failed", test_a=text).returncode == 1
+    (tmp_path / "test_a.py").unlink()
+    assert ran(tmp_path, "@failed", test_b=PASSING).returncode != 0
+
+
+@pytest.mark.long
 def test_of_a_list_of_functions_and_files_what_is_gone_is_left_out(tmp_path: Path) -> None:
     inherited = "class Base:\n    def test_it(self): pass\nclass TestHere(Base): pass\n"
     (tmp_path / "list").write_text(
