@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple, final
+import warnings
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, final
+
+import msgspec
+from typing_extensions import dataclass_transform
 
 from agentrail.values.personal import Kept
-from agentrail.values.value import TAG, Authored
+from agentrail.values.value import TAG, Authored, AuthoredKind
 
 
 class Cursor(NamedTuple):
@@ -20,7 +24,26 @@ class Cursor(NamedTuple):
         return f"{self.seq}.{self.n}"
 
 
-class Event(Authored, tag_field=TAG):
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
+class _EventKind(AuthoredKind):
+    """Metaclass of events: warns a caller who asks whether an envelope is an event, which is never true.
+
+    A `match` on the envelope asks so too, and none of its cases would run. Type checkers know it by themselves, because
+    `Envelope` is final. Python calls the method only if the class of the object is another one, so a check that is true
+    costs nothing, and one that is false a tenth of a microsecond.
+    """
+
+    if not TYPE_CHECKING:  # type checkers would believe that it may be true
+
+        def __instancecheck__(cls, instance: object) -> bool:  # noqa: N805 - `self` is a class
+            """Return whether *instance* is an event of this class, or of one below it."""
+            if type(instance) is Envelope and "durable" not in vars(cls):  # not of the two bases, which tell them apart
+                problem = f"an `Envelope` is no `{cls.__name__}`: match its `event`, as in `match envelope.event:`"
+                warnings.warn(problem, RuntimeWarning, stacklevel=2)
+            return type.__instancecheck__(cls, instance)  # twice as quick as by `super`
+
+
+class Event(Authored, metaclass=_EventKind, tag_field=TAG):
     """Something that happened in a session."""
 
     durable: ClassVar[bool] = True
