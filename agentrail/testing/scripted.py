@@ -9,12 +9,13 @@ from typing import Final, TypeAlias, cast, final
 
 import trio
 
+from agentrail.adapters.models.settings import read_settings
 from agentrail.errors import ContextTooLong, PermanentModelError, TransientModelError, WrongType
 from agentrail.ports.model import EmitChunk
 from agentrail.reprs import in_brackets
 from agentrail.values.argument_checks import checked
 from agentrail.values.content import Said, Text, Thinking, ToolCall
-from agentrail.values.json import Json, freeze_object
+from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import Chunk, ModelRequest, Response, TextChunk, ThinkingChunk
 from agentrail.values.untrusted_values import brief
@@ -166,6 +167,10 @@ class ScriptedModel:
     @in_brackets
     def __repr__(self) -> str:
         return f"{self.name!r} {len(self.requests)} of {len(self._script)} elements asked for"
+
+    def check(self, options: JsonObject) -> None:
+        """Raise `BadModelOptions` for options that no provider takes: a session with a real model would not start."""
+        read_settings(options)
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
         """Answer *request* as the next element of the script says."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Final, NotRequired, Required, cast, get_args, get_origin
 
@@ -58,11 +59,20 @@ def fields_of(cls: type, at: AnnotationPlace) -> Iterator[ArgumentField]:
         if isinstance(hint, dataclasses.InitVar):
             at.inside(f"field `{name}` of `{cls.__name__}`,").refuse("is an `InitVar`; make it a field")
     descriptions = read_docstring(cls.__doc__).names
+    _warn_of_unknown(cls, descriptions, hints)
     for inside, field in _raw_fields(cls, hints, at):
         if field.annotation is MISSING:
             field.at.refuse("has no annotation; give it one")
         refuse_note(field.default, field.at)
         yield field.but(annotation=_without_qualifiers(field.annotation), description=descriptions.get(inside))
+
+
+def _warn_of_unknown(cls: type, descriptions: Iterable[str], hints: Mapping[str, object]) -> None:
+    """Warn of what the docstring of *cls* describes and *cls* does not have: the model would not hear of it."""
+    for name in descriptions:
+        if name not in hints and not hasattr(cls, name):
+            problem = f"`{cls.__name__}` documents a field `{name}` that it does not have; correct the docstring"
+            warnings.warn(problem, UserWarning, stacklevel=2)
 
 
 def _raw_fields(

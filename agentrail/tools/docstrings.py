@@ -1,4 +1,7 @@
-"""Reads the summary of a docstring, and what it says of arguments and fields: in Google's, NumPy's or Sphinx' style."""
+"""Reads the summary of a docstring, and what it says of arguments and fields.
+
+The styles are those of Google, NumPy, Sphinx and Epytext.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,15 @@ from typing import Final
 
 from agentrail.values.value import Value
 
-_SECTION: Final = re.compile(r"(Args|Arguments|Parameters|Attributes):\s*")
+_SECTION: Final = re.compile(
+    r"((keyword|optional|other) )?(args?|arguments?|params?|parameters?|attributes|inputs|fields):\s*", re.IGNORECASE
+)
 _HEADING: Final = re.compile(r"[A-Z]\w*( \w+)?:\s*")
-_ENTRY: Final = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)")
+_ENTRY: Final = re.compile(
+    r"(?:[-+*•]\s+)?[`*]*(\w+)[`*]*\s*(?:\((?:[^()]|\([^()]*\))*\))?(?:\s*:|\s+[-–—](?=\s))\s*(.*)"
+)
 
-_NUMPY_SECTION: Final = re.compile(r"((Other )?Parameters|Attributes)\s*")
+_NUMPY_SECTION: Final = re.compile(r"((Other|Keyword) )?(Parameters|Arguments|Args)\s*|Attributes\s*")
 _NUMPY_HEADING: Final = re.compile(r"[A-Z]\w*( \w+)?\s*")
 _UNDERLINE: Final = re.compile(r"-{3,}\s*")
 _NUMPY_ENTRY: Final = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?")
@@ -22,7 +29,10 @@ _NUMPY_ENTRY: Final = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?
 _SPHINX_ENTRY: Final = re.compile(
     r":(?:param|parameter|arg|argument|key|keyword|var|ivar|cvar)\s+(?:[^:]*\s)?\\?\*{0,2}(\w+):\s*(.*)"
 )
-_SPHINX_FIELD: Final = re.compile(r":\w+(\s[^:]*)?:(\s.*)?")
+_SPHINX_FIELD: Final = re.compile(r":\w+(\s[^:]*)?:(\s.*)?|@\w+(\s.*)?")
+_EPYTEXT_ENTRY: Final = re.compile(r"@(?:param|arg|keyword|kwarg|ivar)\s+\*{0,2}(\w+)(?::|\s|$)\s*(.*)")
+
+_ENDS_SUMMARY: Final = (_HEADING, _SECTION, _SPHINX_FIELD)
 
 
 class Documented(Value):
@@ -35,7 +45,7 @@ class Documented(Value):
 
 
 def read_docstring(text: str | None) -> Documented:
-    """Read *text*, a docstring in the style of Google, NumPy or Sphinx."""
+    """Read *text*, a docstring in the style of Google, NumPy, Sphinx or Epytext."""
     lines = inspect.cleandoc(text or "").splitlines()
     names: dict[str, str] = {}
     for entries in (_google_entries, _numpy_entries, _sphinx_entries):
@@ -46,7 +56,7 @@ def read_docstring(text: str | None) -> Documented:
 def _summary(lines: list[str]) -> str:
     paragraph: list[str] = []
     for number, line in enumerate(lines):
-        if not line.strip() or _HEADING.fullmatch(line) or _SPHINX_FIELD.fullmatch(line) or _is_heading(lines, number):
+        if not line.strip() or any(form.fullmatch(line) for form in _ENDS_SUMMARY) or _is_heading(lines, number):
             break
         paragraph.append(line.strip())
     return " ".join(paragraph)
@@ -118,7 +128,7 @@ def _sphinx_entries(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
             continue
         if entry is not None:
             yield entry
-        begun = _SPHINX_ENTRY.fullmatch(line)
+        begun = _SPHINX_ENTRY.fullmatch(line) or _EPYTEXT_ENTRY.fullmatch(line)
         entry = None if begun is None else (begun[1], [begun[2]])
     if entry is not None:
         yield entry

@@ -231,7 +231,7 @@ BAD = {
     "a file as a journal": (["spec.py", "--journal", "empty.py"], "it is not a database, but begins with b'x = 1"),
     "no place for a journal": (
         ["spec.py", "--journal", "empty.py/kept.db"],
-        "empty.py`; make it with `mkdir -p`, or give another path (none was made: Not a directory)",
+        "empty.py`; make it with `mkdir -p`, or give another path (Not a directory)",
     ),
     "a model of no provider": (
         ["gpt.py"],

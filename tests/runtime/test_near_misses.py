@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from typing import get_args
 
 import pytest
@@ -11,12 +13,23 @@ from agentrail import Options, SessionSpec
 from agentrail.adapters.models.settings import READERS
 from agentrail.core.supervision_rules import STRATEGIES, Strategy
 from agentrail.core.vocabulary.commands import KILLS, WHENS, Kill, When
-from agentrail.errors import AlreadyLeft, AlreadyRead, BadChoice, BadSpec, UnknownField, UnknownModel, UnknownPlugin
+from agentrail.errors import (
+    AlreadyLeft,
+    AlreadyRead,
+    BadChoice,
+    BadOptions,
+    BadSpec,
+    UnknownField,
+    UnknownModel,
+    UnknownPlugin,
+)
+from agentrail.events import AgentAbort, AgentEnd, AgentStart, Envelope, Ephemeral, Event, MessageDelta
 from agentrail.plugins import BudgetGuard, Keyed, SecurityGuard
 from agentrail.plugins.budget import Spent
-from agentrail.testing import call, say
+from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import NotStarted, Unknown
 from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
+from agentrail.values.json import Json
 from tests.each_case import each_case
 from tests.runtime.tools import quick
 from tests.runtime.world import World, settle
@@ -173,3 +186,49 @@ async def test_what_a_plugin_remembers_is_found_by_its_name(world: World) -> Non
 
 def test_what_a_probe_answers_is_among_the_tools() -> None:
     assert (NotStarted(), Unknown()) == (NotStarted(), Unknown())
+
+
+@pytest.mark.parametrize("options", [{"temprature": 0.1}, {"temperature": "hot"}])
+@pytest.mark.parametrize("model", [ScriptedModel(["hi"]), "demo"])
+async def test_options_that_no_provider_takes_are_refused_without_a_provider_too(
+    world: World, model: ScriptedModel | str, options: dict[str, Json]
+) -> None:
+    with pytest.raises(BadOptions, match="temperature"):
+        await world.supervisor.spawn(SessionSpec(model=model, model_options=options))
+    session = await world.supervisor.spawn(SessionSpec(model=model, model_options={"temperature": 0.1, "stop": ["x"]}))
+    with pytest.raises(BadOptions, match="temperature"):
+        await session.switch_model("demo", command=None, **options)
+
+
+def _matched(item: object) -> str:
+    match item:
+        case AgentEnd():
+            return "end"
+        case MessageDelta(delta=delta):
+            return delta
+        case _:
+            return ""
+
+
+CHECKS: list[Callable[[object], object]] = [
+    _matched,
+    lambda item: isinstance(item, AgentEnd),
+    lambda item: isinstance(item, AgentEnd | AgentAbort),
+    lambda item: isinstance(item, (AgentEnd, AgentAbort)),
+]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_check_of_an_envelope_for_an_event_warns_in_the_line_of_the_check(check: Callable[[object], object]) -> None:
+    envelope = Envelope("s1", 1, 0, 0, 1, 1, AgentStart("p1"))
+    with pytest.warns(RuntimeWarning, match="an `Envelope` is no `[A-Za-z]*`: match its `event`") as warned:
+        assert not check(envelope)
+    assert {warning.filename for warning in warned} == {__file__}
+
+
+def test_a_check_of_an_event_and_one_that_tells_events_from_envelopes_are_silent() -> None:
+    envelope = Envelope("s1", 1, 0, 0, 1, 1, MessageDelta("a"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [check(envelope.event) for check in CHECKS] == ["a", False, False, False]
+        assert not isinstance(envelope, Event | Ephemeral)

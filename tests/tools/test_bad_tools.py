@@ -80,6 +80,23 @@ class Untyped:
 
 
 @dataclasses.dataclass
+class Documented:
+    """A pair.
+
+    Attributes:
+        x: The first.
+        total: Both together, as a property.
+        y: The second.
+    """
+
+    x: int
+
+    @property
+    def total(self) -> int:
+        return self.x
+
+
+@dataclasses.dataclass
 class Started:
     seed: dataclasses.InitVar[int]
 
@@ -259,6 +276,14 @@ async def misnamed(x: int) -> None:
     """
 
 
+async def misnamed_elsewhere(x: int) -> None:
+    """Do.
+
+    Params:
+        - y: A number.
+    """
+
+
 def sync_yielding(x: int) -> Iterator[int]:
     """Do."""
     yield x
@@ -289,6 +314,10 @@ FUNCTIONS: list[tuple[Callable[..., object], str]] = [
     (undocumented, "it has no docstring; its first paragraph is what the model reads"),
     (only_arguments, "it has no docstring; its first paragraph is what the model reads"),
     (misnamed, "it documents an argument `y` that it does not have; correct the docstring"),
+    (
+        misnamed_elsewhere,
+        "it documents an argument `y` that it does not have; correct the docstring",
+    ),
     (sync_yielding, "it yields, but a call has one result; return it, and report progress with `ctx.report`"),
     (yielding, "it yields, but a call has one result; return it, and report progress with `ctx.report`"),
 ]
@@ -322,6 +351,12 @@ def test_a_method_is_told_what_to_do() -> None:
 async def fine(path: str) -> str:  # noqa: ASYNC124 - a tool is async
     """Do."""
     return path
+
+
+def test_a_docstring_of_a_class_that_describes_a_field_that_is_not_there_warns() -> None:
+    with pytest.warns(UserWarning, match="`Documented` documents a field `y` that it does not have") as warned:
+        tool_of(Documented)
+    assert len(warned) == 1
 
 
 OPTIONS: list[tuple[dict[str, object], str]] = [

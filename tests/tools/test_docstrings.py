@@ -46,6 +46,19 @@ ROWS: list[tuple[str | None, str, dict[str, str]]] = [
     ("Do it.\n\n    :ivar x: One.\n    :raises ValueError: if not", "Do it.", {"x": "One."}),
     ("Do :func:`it` now.\n\n    :param \\*x: One.", "Do :func:`it` now.", {"x": "One."}),
     ("Do it.\n\n    Example:\n        x: One.", "Do it.", {}),
+    ("Do it.\nargs:\n    x: One.", "Do it.", {"x": "One."}),
+    (
+        "Do it.\n\n    Keyword Args:\n        `x`: One.\n    Params:\n        - y - Two.",
+        "Do it.",
+        {"x": "One.", "y": "Two."},
+    ),
+    ("Do it.\n\n    Other Parameters:\n        x (dict(str)) : One.", "Do it.", {"x": "One."}),
+    ("Do it.\n\nKeyword Arguments\n---\nx\n    One.", "Do it.", {"x": "One."}),
+    (
+        "Do it.\n    @param x: One,\n        more.\n    @keyword y\n    @return: z",
+        "Do it.",
+        {"x": "One, more.", "y": ""},
+    ),
 ]
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, final
 
 import trio
 
+from agentrail.adapters.models.settings import read_settings
 from agentrail.ports.model import EmitChunk
 from agentrail.values.content import Data, Said, Text, Thinking, ToolCall
 from agentrail.values.json import EMPTY, Json, JsonObject, canonical, freeze_object
@@ -88,6 +89,10 @@ class DemoModel(Authored):
     def name(self) -> str:
         """The name of the model."""
         return "demo"
+
+    def check(self, options: JsonObject) -> None:
+        """Raise `BadModelOptions` for options that no provider takes: a session with a real model would not start."""
+        read_settings(options)
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
         """Pass the response to *request* to *emit* in chunks, a thought whole and text word by word, and return it."""

@@ -32,7 +32,9 @@ BY = ("", 0)
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "journal" / "agentrail.db"
+    folder = tmp_path / "journal"
+    folder.mkdir(mode=0o700)
+    return folder / "agentrail.db"
 
 
 @pytest.fixture

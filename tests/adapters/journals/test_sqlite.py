@@ -77,7 +77,9 @@ def open_descriptors() -> int:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "kept" / "agentrail.db"
+    folder = tmp_path / "kept"
+    folder.mkdir(mode=0o700)
+    return folder / "agentrail.db"
 
 
 @pytest.fixture
@@ -94,6 +96,22 @@ async def test_only_its_owner_can_look_into_it(journal: SqliteJournal, path: Pat
     await opened(journal, "s")
     files = ("agentrail.db", "agentrail.db-wal", "agentrail.db-shm")
     assert modes(path.parent) == {"": 0o700, **dict.fromkeys(files, 0o600)}
+
+
+async def test_the_users_own_folder_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTRAIL_HOME", str(tmp_path / "data" / "own"))
+    for path in (None, tmp_path / "data" / "own" / "other.db"):
+        journal = SqliteJournal(path)
+        await opened(journal, "s")
+        await journal.close()
+    assert modes(tmp_path / "data" / "own") == {"": 0o700, "agentrail.db": 0o600, "other.db": 0o600}
+
+
+async def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    journal = SqliteJournal(tmp_path / "data" / "agentrail.db")
+    await raised(JournalUnusable, journal.claim("s", "test"))
+    await journal.close()
+    assert not (tmp_path / "data").exists()
 
 
 async def test_a_closed_journal_is_one_file(journal: SqliteJournal, path: Path) -> None:
@@ -119,12 +137,12 @@ def test_by_default_there_is_one_per_user(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_nothing_is_made_before_it_is_used(path: Path) -> None:
-    assert not SqliteJournal(path).path.parent.exists()
+    assert not SqliteJournal(path).path.exists()
 
 
 async def test_reading_makes_no_file(journal: SqliteJournal, path: Path) -> None:
     assert await journal.sessions() == ()
-    assert modes(path.parent.parent).keys() == {""}
+    assert modes(path.parent).keys() == {""}
 
 
 def test_what_is_no_choice_is_refused() -> None:
@@ -331,8 +349,9 @@ def test_what_is_no_path_is_refused(path: object) -> None:
     [
         (".", "it is a folder; give the path of a file in it"),
         ("x" * 300, "it cannot be opened (File name too long)"),
-        ("y/" * 3_000, "or give another path (none was made: File name too long)"),
-        ("file/inside.db", "/file`; make it with `mkdir -p`, or give another path (none was made: Not a directory)"),
+        ("y/" * 3_000, "or give another path (File name too long)"),
+        ("gone/agentrail.db", "/gone`; make it with `mkdir -p`, or give another path"),
+        ("file/inside.db", "/file`; make it with `mkdir -p`, or give another path (Not a directory)"),
         ("loop", "it cannot be opened (Too many levels of symbolic links)"),
     ],
 )

@@ -68,9 +68,13 @@ def place_of(path: object) -> Path:
 
 
 def make_file(path: Path) -> None:
-    """Create an empty file that only its owner can read, and missing folders above it, unless the file exists."""
-    for folder in reversed([folder for folder in path.parents if not folder.exists()]):
-        folder.mkdir(mode=ONLY_ITS_OWNER, exist_ok=True)
+    """Create an empty file that only its owner can read, unless the file exists.
+
+    The user's own folder is made if it is missing. Another one may be a typing error, and its journal an empty one.
+    """
+    if path.parent == Path(os.path.realpath(home())):
+        for folder in reversed([folder for folder in path.parents if not folder.exists()]):
+            folder.mkdir(mode=ONLY_ITS_OWNER, exist_ok=True)
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, ONLY_ITS_OWNERS_FILE))
     except FileExistsError:

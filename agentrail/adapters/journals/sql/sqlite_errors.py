@@ -98,7 +98,8 @@ def not_opened(error: Exception, path: Path) -> JournalError:
     else:
         reason, is_refused = _sqlite_message(error), _kind(error) == sqlite3.SQLITE_CANTOPEN
     if problem := missing_folder(path):
-        return JournalUnusable(str(path), f"{problem} (none was made: {reason})")
+        is_absent = isinstance(error, FileNotFoundError)
+        return JournalUnusable(str(path), problem if is_absent else f"{problem} ({reason})")
     return JournalUnusable(str(path), f"it cannot be opened ({reason}); {GIVE_ANOTHER}" if is_refused else reason)
 
 

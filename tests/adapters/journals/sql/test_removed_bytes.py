@@ -26,7 +26,9 @@ STEPS = 200 if CAMPAIGN else 30
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "journal" / "agentrail.db"
+    folder = tmp_path / "journal"
+    folder.mkdir(mode=0o700)
+    return folder / "agentrail.db"
 
 
 @pytest.fixture
