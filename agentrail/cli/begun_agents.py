@@ -13,6 +13,7 @@ from pathlib import Path
 
 import trio
 
+from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.session_names import OWN, journal_option
@@ -21,6 +22,7 @@ from agentrail.cli.trust_store import allow, unallowed, withdraw
 from agentrail.errors import RefusedError
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import Profile
+from agentrail.ports.journal import Record
 from agentrail.values.json import canonical
 
 AgentMaker = Callable[[RequestContext], Awaitable[Profile | None]]
@@ -47,6 +49,21 @@ def check_allowed(seal: AgentSeal, source: AgentSource, session_id: str) -> None
     if not seal.fits(source) and not is_allowed(seal, source, session_id):
         name = session_id.removeprefix(OWN)
         raise RefusedError("agent-not-allowed", name, source.description, f"{name}{journal_option(seal.journal)}")
+
+
+async def is_begun(journal: SqliteJournal, first: Record) -> bool:
+    """Whether this user has begun the session of the record *first* in *journal*, or the one whose sub-agent it is."""
+    path = () if first.opening is None else first.opening.setup.path
+    for root in await journal.read(path[0], 0, 1) if path else (first,):
+        source = source_in(root)
+        if source is not None:
+            return await trio.to_thread.run_sync(AgentSeal(journal.path).fits, source)
+    return False
+
+
+def source_in(first: Record) -> AgentSource | None:
+    """Return what the agent of a session is made of; `None` if it is none of `agentrail chat`, or not told."""
+    return None if first.opening is None else AgentSource.read(first.opening.setup.spec)
 
 
 def is_allowed(seal: AgentSeal, source: AgentSource, session_id: str) -> bool:

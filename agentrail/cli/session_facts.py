@@ -45,6 +45,17 @@ def facts_of(state: State, source: AgentSource) -> Iterator[tuple[str, str]]:
     yield from _work_of(state)
 
 
+def facts_of_subagent(state: State, source: AgentSource) -> Iterator[tuple[str, str]]:
+    """Yield what a person has to know of a sub-agent that comes back with a session, whose agent is *source*."""
+    name = f"sub-agent {state.session_id}"
+    yield name, "it has not ended, and comes back when the session does, or makes the call that began it"
+    if os.path.normpath(state.setup.working_dir) != os.path.normpath(source.folder):
+        yield f"{name}: works in", state.setup.working_dir
+    for facts in (_models_of(state, source), _words_for_the_model(state), _changed_facts(state), _work_of(state)):
+        for key, text in facts:
+            yield f"{name}: {key}", text
+
+
 def _models_of(state: State, source: AgentSource) -> Iterator[tuple[str, str]]:
     """Yield to whom prompts are sent, in so far as the name of the agent does not say it; options may name a host."""
     if state.model != source.model:

@@ -17,12 +17,14 @@ from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJourn
 from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.begun_agents import withdraw_session
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.begun_agents import is_begun, source_in, withdraw_session
 from agentrail.cli.session_names import name_in_chat, resume_command
 from agentrail.cli.steps_without_code import paused
 from agentrail.ports.journal import Record, opening_of
 from agentrail.runtime.shared.clock import Clock
 
+BEGUN_ABOVE: Final = "it is a sub-agent of a session that you have begun there, and is not put under it"
 LEFT_OUT: Final = "the file is left out, and the agent of the command line stands in its place"
 
 
@@ -35,6 +37,8 @@ async def import_file(
     """
     session_id, records = await read_archive(path)
     source = AgentSource.read(opening_of(records[0]).setup.spec)
+    if isinstance(journal, SqliteJournal) and await is_begun(journal, records[0]):
+        raise BadInputError(f"{path}: {BEGUN_ABOVE}")
     stored = paused(records, Clock().now_ms())
     await withdraw_allowed(journal, stored[0])
     await store_session(journal, session_id, stored)
@@ -48,18 +52,7 @@ async def import_file(
 
 async def withdraw_allowed(target: PlacedJournal | ArchiveWriter, first: Record) -> None:
     """Have the session of the record *first* asked about in *target*: one of its name may have been allowed before."""
-    source = _source_of(first)
+    source = source_in(first)
     if source is not None and isinstance(target, SqliteJournal):
         seal = AgentSeal(target.path)
         await trio.to_thread.run_sync(withdraw_session, seal, source, name_in_chat(first.session_id))
-
-
-def is_begun(target: PlacedJournal | ArchiveWriter, first: Record) -> bool:
-    """Whether this user has begun the session of the record *first* in *target*, so that it comes back unasked."""
-    source = _source_of(first)
-    return source is not None and isinstance(target, SqliteJournal) and AgentSeal(target.path).fits(source)
-
-
-def _source_of(first: Record) -> AgentSource | None:
-    """Return what the agent of a session is made of; `None` if it is none of `agentrail chat`, or not told."""
-    return None if first.opening is None else AgentSource.read(first.opening.setup.spec)

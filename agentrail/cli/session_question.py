@@ -1,13 +1,15 @@
 """`ask_about_session`, `ask_about_last`: ask at the terminal before a session comes back that somebody else has begun.
 
-What is shown is what its records say, and not what its agent promises alone: they may have more rights than that.
+What is shown is what its records say, and not what its agent promises alone: they may have more rights than that. Its
+sub-agents come back with it, so each one that has not ended is shown too.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -19,14 +21,17 @@ from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.begun_agents import allow_session, is_allowed
 from agentrail.cli.screen import escaped
-from agentrail.cli.session_facts import facts_of
+from agentrail.cli.session_facts import facts_of, facts_of_subagent
 from agentrail.cli.session_names import id_of_chat, name_in_chat
 from agentrail.cli.stored_sessions import last_chats, state_after, stored_records
 from agentrail.cli.surface import Surface
 from agentrail.cli.trust_question import says_yes
 from agentrail.cli.trust_store import described
-from agentrail.core.vocabulary.state import State
+from agentrail.core.vocabulary.state import Phase, State
 from agentrail.errors import SessionNotStored
+from agentrail.ports.journal import opening_of
+from agentrail.runtime.supervision.subagents.subagents import DIGEST_CHARS
+from agentrail.values.session_ids import MAX_ID
 
 TOO_MUCH: Final = (
     "It is too much to be shown, so you are not asked: `agentrail sessions export` writes it to a file, "
@@ -39,34 +44,38 @@ def ask_about_session(journal: Path | None, name: str) -> None:
 
     Raise `BadInputError` if the answer is no. No-op without a terminal: whoever serves the session refuses it.
     """
-    _ask(journal, partial(_state_named, name=name))
+    _ask(journal, partial(_states_named, name=name))
 
 
 def ask_about_last(journal: Path | None, label: str) -> None:
     """Do the same for the last used session with *label*; no-op if there is none."""
-    _ask(journal, partial(_state_of_last, label=label))
+    _ask(journal, partial(_states_of_last, label=label))
 
 
-def _ask(journal: Path | None, find: Callable[[SqliteJournal], Awaitable[State | None]]) -> None:
+def _ask(journal: Path | None, find: Callable[[SqliteJournal], Awaitable[Sequence[State]]]) -> None:
     seal = AgentSeal(journal)
     if not sys.stdin.isatty() or not seal.journal.exists():
         return
-    state = trio.run(_state_in, seal.journal, find)
-    source = None if state is None else AgentSource.read(state.setup.spec)
-    if state is None or source is None or seal.fits(source):
+    states = trio.run(_states_in, seal.journal, find)
+    if not states:
+        return
+    state, *subagents = states
+    source = AgentSource.read(state.setup.spec)
+    if source is None or seal.fits(source):
         return
     session = name_in_chat(state.session_id)
     if is_allowed(seal, source, session):
         return
     print(f"You have not begun the session {escaped(session)} in this journal. It has:")
-    facts = [Surface(key, text) for key, text in facts_of(state, source)]
+    pairs = chain(facts_of(state, source), *(facts_of_subagent(subagent, source) for subagent in subagents))
+    facts = [Surface(key, text) for key, text in pairs]
     print(described(facts))
     if not says_yes(facts, TOO_MUCH):
         raise BadInputError(f"the session {escaped(session)} is not brought back, as it was not allowed")
     allow_session(seal, source, session)
 
 
-async def _state_in(path: Path, find: Callable[[SqliteJournal], Awaitable[State | None]]) -> State | None:
+async def _states_in(path: Path, find: Callable[[SqliteJournal], Awaitable[Sequence[State]]]) -> Sequence[State]:
     """Return what *find* returns for the journal at *path*."""
     journal = SqliteJournal(path)
     try:
@@ -75,15 +84,37 @@ async def _state_in(path: Path, find: Callable[[SqliteJournal], Awaitable[State 
         await journal.close()  # noqa: ASYNC102 - nothing cancels it: Ctrl-C raises `KeyboardInterrupt`
 
 
-async def _state_named(journal: SqliteJournal, name: str) -> State | None:
-    """Return the state of the session *name*; `None` if the journal has no such session."""
+async def _states_named(journal: SqliteJournal, name: str) -> Sequence[State]:
+    """Return the states of the session *name* and of its sub-agents; none if the journal has no such session."""
+    session_id = id_of_chat(name_in_chat(name))
     try:
-        return state_after(await stored_records(journal, id_of_chat(name_in_chat(name))))
+        state = state_after(await stored_records(journal, session_id))
     except SessionNotStored:
-        return None
+        return ()
+    return state, *await _living_subagents(journal, state)
 
 
-async def _state_of_last(journal: SqliteJournal, label: str) -> State | None:
-    """Return the state of the session of `chat` that was used last and has *label*; `None` if there is none."""
+async def _living_subagents(journal: SqliteJournal, top: State) -> Sequence[State]:
+    """Return the states of the sub-agents of the session *top*, at any depth, that have not ended.
+
+    They are those that a state names, and those that have the id of one: a call that is still to come takes up the
+    sub-agent that is there under its id.
+    """
+    states, session_id = dict[str, State](), top.session_id
+    names = [agent.child for agent in top.subagents]
+    for name in await journal.ids_from(f"{session_id}."[: MAX_ID - DIGEST_CHARS - 1]):
+        first = await journal.read(name, 0, 1)
+        if first and session_id in opening_of(first[0]).setup.path[:1]:
+            names.append(name)
+    while names:
+        name = names.pop()
+        if name not in states and await journal.read(name, 0, 1):
+            states[name] = state_after(await stored_records(journal, name))
+            names += (agent.child for agent in states[name].subagents)
+    return [state for state in states.values() if state.phase is not Phase.ENDED]
+
+
+async def _states_of_last(journal: SqliteJournal, label: str) -> Sequence[State]:
+    """Return the states of the session of `chat` that was used last and has *label*, and of its sub-agents."""
     sessions = await last_chats(journal, label)
-    return await _state_named(journal, sessions[0].session_id) if sessions else None
+    return await _states_named(journal, sessions[0].session_id) if sessions else ()

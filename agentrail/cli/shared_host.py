@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -21,14 +21,14 @@ from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.adapters.system import HAS_UNIX_SOCKETS
 from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor_options import SupervisorOptions
-from agentrail.cli.begun_agents import AgentMaker, BegunAgents
+from agentrail.cli.begun_agents import AgentMaker, BegunAgents, is_begun
 from agentrail.cli.holder_file import HolderFile, read_holder
 from agentrail.cli.own_files import ANOTHER_PLACE
-from agentrail.errors import AgentrailError, CannotListen, JournalInUse
+from agentrail.errors import AgentrailError, CannotListen, FileFailed, JournalInUse
 from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.host_server import Host
 from agentrail.nurseries import open_shielded_nursery
-from agentrail.ports.journal import NO_LEASE, Claim, Lease, Redaction
+from agentrail.ports.journal import NO_LEASE, Claim, Latest, Lease, Redaction
 from agentrail.remote.remote_supervisor import RemoteSupervisor
 from agentrail.remote.transport.host_address import CutError, HostKey
 from agentrail.remote.transport.host_connection import open_line
@@ -97,6 +97,8 @@ class ServedJournal(SqliteJournal):
     """The journal of the process that alone serves it: it has at once the sessions of the one that did so before it.
 
     Not every system tells whether the process lives that has a lease; its holder may claim the session at any time.
+
+    Of a session that somebody else has begun, its records alone count: they are what a person was shown.
     """
 
     async def claim(
@@ -115,6 +117,22 @@ class ServedJournal(SqliteJournal):
         """Redact records of a session, as whoever serves the journal."""
         del holder
         return await super().redact(session_id, first, last, note, SERVER)
+
+    async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
+        """Return the snapshot of a session and records, as the journal does; no snapshot of one begun by somebody else.
+
+        A snapshot may say something else than the records.
+        """
+        if await self._is_begun(session_id):
+            return await super().latest(session_id, upto, limit)
+        return Latest(None, await self.read(session_id, 0, limit if upto is None else min(limit, upto)))
+
+    async def _is_begun(self, session_id: str) -> bool:
+        """Whether this user has begun a session; not if that cannot be told, as the key cannot be read."""
+        with suppress(FileFailed):
+            for first in await self.read(session_id, 0, 1):
+                return await is_begun(self, first)
+        return False
 
 
 class SharedHost:

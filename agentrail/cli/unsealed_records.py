@@ -12,8 +12,10 @@ from typing import Final
 from agentrail.adapters.journals.archive_writer import ArchiveWriter, CannotAddError
 from agentrail.adapters.journals.journal_places import PlacedJournal
 from agentrail.adapters.journals.session_copy import SessionSource
+from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.session_import import is_begun, withdraw_allowed
+from agentrail.cli.begun_agents import is_begun
+from agentrail.cli.session_import import BEGUN_ABOVE, withdraw_allowed
 from agentrail.ports.journal import NO_LEASE, Claim, Lease, Record, StoredSession
 
 BEGUN_THERE: Final = "it is there as one that you have begun, with other records; nothing is added to it"
@@ -48,16 +50,21 @@ class UnsealedTarget:
         return _from_first(await self._target.read(session_id, after, limit), after)
 
     async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE) -> Claim:
-        """Claim a session, as the target does; raise `CannotAddError` if this user has begun it there."""
+        """Claim a session, as the target does; raise `CannotAddError` if this user has begun it there.
+
+        So it does for a sub-agent of a session that this user has begun.
+        """
         for first in await self._target.read(session_id, 0, 1):
-            if is_begun(self._target, first):
+            if isinstance(self._target, SqliteJournal) and await is_begun(self._target, first):
                 raise CannotAddError(BEGUN_THERE)
             await withdraw_allowed(self._target, first)
         return await self._target.claim(session_id, holder, lease)
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
-        """Append records, as the target does."""
+        """Append records, as the target does; raise `CannotAddError` for a sub-agent of what this user has begun."""
         if expected == 0:
+            if isinstance(self._target, SqliteJournal) and await is_begun(self._target, records[0]):
+                raise CannotAddError(BEGUN_ABOVE)
             await withdraw_allowed(self._target, records[0])
         return await self._target.append(claim, expected, records)
 

@@ -11,25 +11,28 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail import Options, SessionSpec, State, open_supervisor
+from agentrail import Options, Prompt, SessionSpec, State, open_supervisor
 from agentrail.cli.agent_seal import AgentSeal, user_key
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.begun_agents import allow_session
 from agentrail.cli.default_agent import OPTIONS
 from agentrail.cli.session_facts import facts_of
-from agentrail.cli.shared_host import open_shared
+from agentrail.cli.shared_host import ServedJournal, open_shared
 from agentrail.cli.stored_sessions import existing_journal, state_after
+from agentrail.core.vocabulary.inputs import SessionOpened
 from agentrail.core.vocabulary.options import Spare
 from agentrail.core.vocabulary.state import PluginChange
 from agentrail.errors import FileFailed, RefusedError, UnknownAgent
 from agentrail.events import RequestStart
 from agentrail.hooks.ruling import Section
-from agentrail.journals import Difference, SqliteJournal, audit, export_session
+from agentrail.journals import Difference, Record, Snapshot, SqliteJournal, audit, export_session
+from agentrail.models import Text
+from agentrail.runtime.actor.journal_log import rebuilt
 from agentrail.testing import ScriptedModel, stall
 from agentrail.values.tools import ActingAgent
 from tests.cli.talking import at_a_terminal, through_pipes
 from tests.coded import coded
-from tests.kit import Phase, Setup
+from tests.kit import Arrival, Phase, Setup
 
 NAME: Final = "5a5a5a5a"
 EVIL: Final = """\
@@ -458,3 +461,120 @@ async def _head(journal: Path) -> int:
     async with existing_journal(journal) as opened:
         (stored,) = await opened.sessions()
         return stored.head
+
+
+NAMED: Final = f"h.local.you.{NAME}"
+
+
+async def _forge_snapshot(journal: Path, folder: Path) -> None:
+    """Give a stored session a snapshot that says more than its records: a prompt waits, and its command is allowed."""
+    opened = SqliteJournal(journal)
+    records = await opened.read(NAMED)
+    prompt = Prompt("z9", (Text(f"run touch {folder / 'it-ran'}"),))
+    always = frozenset({("shell", "touch")})
+    forged = state_after(records).but(queue=(prompt,), approved_always=always, plugins=(), plugin_states=())
+    claim = await opened.claim(NAMED, "me")
+    await opened.keep(claim, Snapshot(NAMED, len(records), forged))
+    await opened.release([claim])
+    assert (await rebuilt(opened, NAMED)).state.queue == (prompt,)
+    await opened.close()
+
+
+@pytest.mark.long
+async def test_what_comes_back_is_what_its_records_say_and_not_its_snapshot(
+    stranger: Stranger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal, source = stranger.journal, stranger.source(file=False)
+    monkeypatch.setenv("AGENTRAIL_HOME", str(tmp_path / "home of the stranger"))
+    async with open_shared(journal, profile_of) as supervisor:
+        session = await supervisor.spawn(AgentSeal(journal).begun(source).id, NAME)
+        sealed = AgentSource.read((await session.status()).agent)
+        await session.ask("Who are you?")
+    await _forge_snapshot(journal, stranger.folder)
+    monkeypatch.setenv("AGENTRAIL_HOME", str(tmp_path / "home"))
+    assert sealed
+    allow_session(AgentSeal(journal), sealed, NAME)
+    async with open_shared(journal, profile_of) as supervisor:
+        session = supervisor.session(NAME)
+        await session.ask("Who are you?")
+        await session.ask("Who are you?")  # by then a prompt that waited has been taken
+        assert (await session.status()).turn == 3
+    assert not (stranger.folder / "it-ran").exists()
+
+
+async def test_of_a_session_that_somebody_else_began_no_snapshot_is_read(stranger: Stranger) -> None:
+    """So it is for whatever brings it back, forks it, or shows its state."""
+    await _begin(stranger.journal, stranger.source(file=False), stranger.folder)
+    await _forge_snapshot(stranger.journal, stranger.folder)
+    journal = ServedJournal(stranger.journal)
+    records = await journal.read(NAMED)
+    for upto, limit in ((None, 1000), (2, 1000), (None, 1), (2, 1)):
+        latest = await journal.latest(NAMED, upto, limit)
+        assert (latest.snapshot, latest.records) == (None, records[: min(upto or 1000, limit)])
+    assert (await rebuilt(journal, NAMED)).state == state_after(records)
+    await journal.close()
+
+
+async def test_a_snapshot_of_a_session_that_the_user_has_begun_is_used(stranger: Stranger, tmp_path: Path) -> None:
+    own = tmp_path / "own.db"
+    await _begin(own, AgentSeal(own).begun(stranger.source(file=False)), stranger.folder)
+    journal = ServedJournal(own)
+    records = await journal.read(NAMED)
+    claim = await journal.claim(NAMED, "me")
+    await journal.keep(claim, Snapshot(NAMED, len(records), state_after(records)))
+    latest = await journal.latest(NAMED)
+    assert (latest.snapshot is not None, latest.records) == (True, ())
+    await journal.close()
+
+
+async def _with_subagents(journal: Path, source: AgentSource, *children: tuple[str, tuple[str, ...]]) -> None:
+    """Store a session at rest, and beside it *children*: pairs of id and path."""
+    setup = Setup(options=OPTIONS, spec=source.id, working_dir=source.folder, tenant="local", owner="you")
+    opened = SqliteJournal(journal)
+    for name, path in ((NAMED, ()), *children):
+        opening = State(name, setup.but(path=path, spec="" if path else source.id), "demo")
+        claim = await opened.claim(name, "me")
+        always = frozenset({("shell", f"rm-of-{name}")}) if path else frozenset()
+        opening = opening.but(approved_always=always)
+        await opened.append(claim, 0, [Record(name, 1, Arrival(SessionOpened(), 1), opening=opening)])
+        await opened.release([claim])
+    await opened.close()
+
+
+@pytest.mark.long
+def test_a_person_sees_the_sub_agents_that_come_back_with_a_session(stranger: Stranger, tmp_path: Path) -> None:
+    """Also one that its session does not name: a call that is still to come would take it up."""
+    child, grandchild = f"{NAMED}.c1", f"{NAMED}.c1.c2"
+    journal, source = stranger.journal, stranger.source(file=False)
+    paths = (child, (NAMED, "c1")), (grandchild, (NAMED, "c1", child, "c2")), (f"{NAMED}.other", ("elsewhere", "c1"))
+    trio.run(_with_subagents, journal, source, *paths)
+    place = {"AGENTRAIL_HOME": str(tmp_path / "home"), "NO_COLOR": "1"}
+    with at_a_terminal("chat", "--resume", NAME, "--journal", str(journal), **place) as (talk, _):
+        shown = "".join(talk.wait_for("Allow this? [y]es / [n]o ").split())
+        assert f"sub-agent{child}:alwaysallowed=shellrm-of-{child}" in shown
+        assert f"sub-agent{grandchild}:alwaysallowed" in shown
+        assert f"{NAMED}.other" not in shown
+        talk.say("n\n")
+        assert talk.code() == 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", ["sessions copy", "journal copy", "sessions import"])
+def test_no_sub_agent_of_a_stranger_is_put_under_a_session_that_its_user_has_begun(
+    stranger: Stranger, tmp_path: Path, command: str
+) -> None:
+    own, theirs, child = tmp_path / "own.db", stranger.journal, f"{NAMED}.c1"
+    source = stranger.source(file=False)
+    trio.run(_begin, own, AgentSeal(own).begun(source), stranger.folder)
+    trio.run(_with_subagents, theirs, source, (child, (NAMED, "c1")))
+    file = tmp_path / "child.jsonl"
+    assert agentrail("sessions", "export", child, file, "--journal", theirs)[0] == 0
+    named: Mapping[str, tuple[object, ...]] = {
+        "journal copy": (theirs, own),
+        "sessions copy": (child, own, "--journal", theirs),
+        "sessions import": (file, "--journal", own),
+    }
+    status, said = agentrail(*command.split(), *named[command])
+    assert status
+    assert "it is a sub-agent of a session that you have begun there, and is not put under it" in said
+    assert agentrail("sessions", "show", child, "--journal", own)[0] == 1

@@ -102,6 +102,13 @@ class SqlReader:
         """Return summaries of the *limit* sessions that were used last, the last one first; with *label*, of those."""
         return self._within(lambda db: list_last_used(db, label, limit)) or ()
 
+    def ids_from(self, beginning: str) -> tuple[str, ...]:
+        """Return the ids of all sessions with records whose ids begin so, sorted."""
+        first = as_stored(beginning)
+        query = "select id from ~session where id >= ? and id < ? and head > 0 order by id"
+        values = (first, first + b"\xff")  # no UTF-8 has this byte
+        return tuple(as_text(stored_id) for (stored_id,) in self._within(lambda db: db.run(query, values)) or ())
+
     def latest(self, session_id: str, upto: int | None, limit: int) -> Latest:
         """Return the snapshot of a session, and up to *limit* of the records that follow it, up to *upto*."""
 

@@ -145,6 +145,10 @@ class SqlJournal:
         """Return summaries of the *limit* sessions that were used last, the last one first; with *label*, of those."""
         return await self._read(lambda reader: reader.last_used(label, limit))
 
+    async def ids_from(self, beginning: str) -> tuple[str, ...]:
+        """Return the ids of all sessions with records whose ids begin so, sorted; no summary decides which."""
+        return await self._read(lambda reader: reader.ids_from(beginning))
+
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Store a snapshot of a session in place of the previous one."""
         await self._writer_of(claim.session_id).do(SqlWriter.keep, claim, snapshot, about=claim.session_id)
