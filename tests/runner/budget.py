@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Generator, Sequence
-from typing import Final
+from collections.abc import Callable, Generator, Sequence
+from multiprocessing import util
+from typing import Final, ParamSpec
 
 import pytest
 
 from tests.runner.finished_test import FinishedTest
 from tests.runner.speed import slowness
+
+P = ParamSpec("P")
 
 STARTS: Final = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"})
 """Audit events of a process that is started."""
@@ -39,6 +42,17 @@ class Budget:
         self._starting_fixtures: set[str] = set()
         self._in_shared = False
         sys.addaudithook(self._hear)
+        # `multiprocessing` starts processes by a function without an audit event.
+        util.spawnv_passfds = self._noted(util.spawnv_passfds)
+
+    def _noted(self, start: Callable[P, int]) -> Callable[P, int]:
+        """Return *start*, a function that starts a process, such that a call of it is noted."""
+
+        def noted(*args: P.args, **options: P.kwargs) -> int:
+            self._started = True
+            return start(*args, **options)
+
+        return noted
 
     def _hear(self, event: str, args: tuple[object, ...]) -> None:
         if event in STARTS:

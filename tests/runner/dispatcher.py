@@ -15,12 +15,13 @@ from typing import Final, TypeAlias, cast
 import pytest
 from attrs import define, field
 
-from tests.runner.messages import Passed, PieceReport, Reported
+from tests.runner.messages import Ended, Passed, PieceReport, Reported
 from tests.runner.pieces import Piece, function_of
+from tests.runner.progress import Progress
 from tests.runner.shared_state import NO_TEST, SharedState
 from tests.runner.worker import Worker
 
-Link: TypeAlias = "Connection[tuple[int, ...] | None, PieceReport]"
+Link: TypeAlias = "Connection[tuple[int, ...] | None, PieceReport | Ended]"
 
 GRACE: Final = 10.0
 """Seconds that workers have for the end of what they run, when the run is cut short."""
@@ -38,6 +39,8 @@ class WorkerHandle:
     """Pieces go out, reports come in."""
     open_indexes: set[int] = field(factory=set[int])
     """Tests that it has been given, and has not reported."""
+    has_ended: bool = False
+    """Whether it has said that it has run its last test and ended its fixtures."""
 
 
 class Dispatcher:
@@ -50,8 +53,11 @@ class Dispatcher:
         self._state = SharedState(self._workers)
         self._handles: dict[Link, WorkerHandle] = {}
         self._totals: dict[str, tuple[float, int]] = {}
+        self._progress = Progress(session.config, sum(len(piece.indexes) for piece in pieces))
         self.over_budget: dict[str, float] = {}
         """Seconds of CPU of the tests that were over the budget."""
+        self.left_running: list[str] = []
+        """Threads that went on after the last test of their worker, and which test began each."""
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -63,13 +69,20 @@ class Dispatcher:
         for number in range(self._workers):
             self._fork(number)
         while self._handles:
-            for link in wait(list(self._handles)):
+            for link in wait(list(self._handles), self._progress.seconds_left()):
                 handle = self._handles[cast("Link", link)]
                 message = _received(handle.link)
-                if message is None:
-                    self._worker_ended(handle)
-                else:
-                    self._take(handle, message)
+                match message:
+                    case None:
+                        self._worker_ended(handle)
+                    case Ended():
+                        handle.has_ended = True
+                        self._show(message.reports)
+                        for index, thread in message.daemons:
+                            test = "a fixture" if index is None else self._session.items[index].nodeid
+                            self.left_running.append(f"{thread}, begun in {test}")
+                    case PieceReport():
+                        self._take(handle, message)
         left = sum(map(len, self._waiting))
         if left and not self._is_stopping():
             self._fail_here(f"{left} tests did not run: no worker is left")
@@ -121,10 +134,8 @@ class Dispatcher:
         return bool(self._session.shouldstop or self._session.shouldfail)
 
     def _take(self, handle: WorkerHandle, message: PieceReport) -> None:
-        for outcome in message.reports:
-            if self._is_stopping():
-                break
-            self._session.config.hook.pytest_runtest_logreport(report=self._report_of(outcome))
+        self._show(message.reports)
+        self._progress.add(len(message.done))
         handle.open_indexes -= set(message.done)
         items = self._session.items
         self.over_budget |= {items[index].nodeid: seconds for index, seconds in message.over_budget.items()}
@@ -132,6 +143,12 @@ class Dispatcher:
             self._state.stop()
         if message.is_piece_done:
             self._hand_out(handle)
+
+    def _show(self, reports: Sequence[Passed | Reported]) -> None:
+        for outcome in reports:
+            if self._is_stopping():
+                break
+            self._session.config.hook.pytest_runtest_logreport(report=self._report_of(outcome))
 
     def _report_of(self, outcome: Passed | Reported) -> pytest.TestReport:
         config = self._session.config
@@ -156,9 +173,14 @@ class Dispatcher:
         handle.link.close()
         status = os.waitstatus_to_exitcode(os.waitpid(handle.pid, 0)[1])
         index = self._state.test_of(handle.number)
-        if status == 0 and not handle.open_indexes:
+        if handle.has_ended and status == 0 and not handle.open_indexes:
             return
         problem = f"worker {handle.number} ended with status {status}"
+        if index == NO_TEST and not handle.open_indexes:
+            self._fail_here(
+                f"{problem} while the fixtures of the session ended: nobody knows what became of the others"
+            )
+            return
         if index == NO_TEST:  # the next one would, too
             self._fail_here(f"{problem} while it ran no test: {len(handle.open_indexes)} tests did not run")
             return
@@ -178,7 +200,7 @@ class Dispatcher:
         self._session.config.hook.pytest_runtest_logreport(report=report)
 
 
-def _received(link: Link) -> PieceReport | None:
+def _received(link: Link) -> PieceReport | Ended | None:
     """Return the next message; `None` if the worker has ended."""
     try:
         return link.recv()

@@ -37,3 +37,13 @@ class PieceReport:
     """Seconds of CPU of those that were over the budget."""
     is_piece_done: bool
     """Whether the worker wants another piece."""
+
+
+@frozen
+class Ended:
+    """A worker has run its last test, and its fixtures have ended: nothing follows but the end of its process."""
+
+    reports: Sequence[Reported]
+    """Of what tests left behind, an error for each."""
+    daemons: Sequence[tuple[int | None, str]]
+    """Threads that go on, each with the place of the test that began it, if that is known."""

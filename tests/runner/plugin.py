@@ -25,12 +25,16 @@ UNKNOWN_LONG: Final = 2.0
 """Seconds of a test that is marked `long`, and was not measured yet."""
 
 MAX_SHOWN: Final = 20
-"""The most tests over the budget that are listed."""
+"""The most lines of a list."""
 
 NOT_LONG: Final = "not long"
 """The expression of marks by which `make test` leaves out the tests that take long."""
 
+NEED_TERMINAL: Final = {"usepdb": "--pdb", "trace": "--trace", "setupshow": "--setup-show"}
+"""Options of pytest that use the terminal while a test runs; `--setup-only` and `--setup-plan` set the last one."""
+
 OVER_BUDGET: Final = pytest.StashKey[dict[str, float]]()
+LEFT_RUNNING: Final = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -97,6 +101,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     in_turn = shuffled(pieces, option.shuffle) if option.shuffle else longest_first(pieces)
     dispatcher = Dispatcher(session, in_turn, option.workers)
     session.config.stash[OVER_BUDGET] = dispatcher.over_budget
+    session.config.stash[LEFT_RUNNING] = dispatcher.left_running
     try:
         dispatcher.run()
     finally:
@@ -111,7 +116,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: pytest.ExitCode) -> None:
-    """List the tests that were over the budget, and write down which ones were skipped and which ones failed.
+    """List the tests over the budget and the threads that are left; write down which tests were skipped or failed.
 
     `pytest @FILE` runs what was skipped, when what it needs is there. What failed is written down only if all tests
     ran: else a list of them would not say what is wrong.
@@ -122,6 +127,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
         terminalreporter.section(f"over the budget: {len(over)}, to be made smaller, or marked `long`")
         for node_id, seconds in over[:MAX_SHOWN]:
             terminalreporter.line(f"{seconds:.2f} s of CPU {node_id}")
+    left_running = config.stash.get(LEFT_RUNNING, [])
+    if left_running:
+        terminalreporter.section(f"left running: {len(left_running)}, to be ended by the tests that began them")
+        for line in sorted(left_running)[:MAX_SHOWN]:
+            terminalreporter.line(line)
     _store_ids(terminalreporter, cast("Path | None", config.getoption("store_skipped")), "skipped")
     if exitstatus == pytest.ExitCode.TESTS_FAILED:
         _store_ids(terminalreporter, cast("Path | None", config.getoption("store_failed")), "failed", "error")
@@ -141,6 +151,10 @@ def _expected(item: pytest.Item) -> float:
 
 def _check_can_fork(config: pytest.Config) -> None:
     """Refuse what each worker would need for itself."""
+    for name, option in NEED_TERMINAL.items():
+        if config.getoption(name):
+            message = f"{option} needs the terminal while a test runs, and a worker has none: add `--workers 0`"
+            raise pytest.UsageError(message)
     if config.option.basetemp:
         message = "--basetemp is one folder, which each worker would empty: leave out `--basetemp` or `--workers`"
         raise pytest.UsageError(message)

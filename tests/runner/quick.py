@@ -1,7 +1,8 @@
 """`python -m tests.runner.quick`: run the tests that have changed or reach what has, or those of nearly every line.
 
-`make reach` records which tests reach which function, in `build/reach.json`. Without it, or when what has changed is
-in no function that a test reaches, the tests in `quick.txt` beside this file are run.
+`make reach` records which tests reach which function, in `build/reach.json`. Without it, the files of tests are run
+that import what has changed, the nearest first. Without a change that a test reaches, the tests in `quick.txt` beside
+this file are run.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Final
 
 from attrs import frozen
 
+from tests.runner.known_seconds import load_seconds
 from tests.runner.long_files import is_wholly_long
 
 ROOT: Final = Path(__file__).parents[2]
@@ -27,6 +29,12 @@ CHOSEN: Final = ROOT / "build" / "quick.txt"
 
 SECONDS: Final = 20.0
 """CPU seconds of the tests that are chosen, as recorded, at most: the quick ones come first."""
+
+IMPORT_SECONDS: Final = 0.2
+"""What it takes to import a file of tests and run those tests of it that are too quick to be recorded."""
+
+IMPORT: Final = re.compile(r"^\s*(?:from|import) ([\w.]+)(?: import (\([^)]*\)|.*))?$", re.MULTILINE)
+"""A line that imports."""
 
 HUNK: Final = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 """Where lines were changed: the first line of the new text, and how many; one if it is not said."""
@@ -46,14 +54,15 @@ def main(words: Sequence[str]) -> int:
     """Choose the tests for what differs from the commit that is given, else from the last one, and run them."""
     commit = words[0] if words else "HEAD"
     changed, files = changed_functions(commit), changed_tests(commit)
-    reaching = choose(changed, load_reach(REACH)) if REACH.exists() else []
+    reaching = choose(changed, load_reach(REACH)) if REACH.exists() else importing_tests(changed_modules(commit))
     chosen = [*files, *(test for test in reaching if test.partition("::")[0] not in files)]
     if chosen:
         CHOSEN.parent.mkdir(exist_ok=True)
         CHOSEN.write_text("".join(f"{test}\n" for test in chosen), "utf-8")
     file = CHOSEN if chosen else LIST
-    reached = f"{len(files)} files of tests have changed, and others reach what has changed in {len(changed)} functions"
-    why = reached if chosen else "no test has changed, and nothing recorded reaches a change"
+    how = "reach" if REACH.exists() else "import modules (`make reach` would record which ones reach it) with"
+    reached = f"{len(files)} files of tests have changed, and others {how} what has changed in {len(changed)} functions"
+    why = reached if chosen else "no test has changed, and none that is known reaches a change"
     sys.stdout.write(f"{file.relative_to(ROOT)}: {why}\n")
     sys.stdout.flush()
     listed = dict.fromkeys(test.partition("::")[0] for test in file.read_text("utf-8").splitlines())
@@ -89,6 +98,64 @@ def choose(changed: Collection[str], reach: FunctionReach) -> list[str]:
             break
         chosen.append(test)
     return sorted(chosen)
+
+
+def importing_tests(modules: Collection[str]) -> list[str]:
+    """Return the files of quick tests that import one of *modules*, the nearest first, as many as take `SECONDS`."""
+    seconds: dict[str, float] = {}
+    for name, taken in load_seconds().items():
+        path = name.partition("::")[0]
+        seconds[path] = seconds.get(path, 0.0) + taken
+    importers = importers_of(ROOT)
+    chosen: list[str] = []
+    left = SECONDS
+    for path in nearest_first(modules, importers):
+        if not Path(path).match("tests/**/test_*.py") or is_wholly_long((ROOT / path).read_text("utf-8")):
+            continue
+        left -= IMPORT_SECONDS + seconds.get(path, 0.0)
+        if left < 0:
+            break
+        chosen.append(path)
+    return chosen
+
+
+def nearest_first(paths: Collection[str], importers: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """Yield what imports one of *paths*, then what imports that, and so on, each once."""
+    seen, nearest = set(paths), sorted(paths)
+    while nearest:
+        nearest = sorted({importer for path in nearest for importer in importers.get(path, ())} - seen)
+        seen.update(nearest)
+        yield from nearest
+
+
+def importers_of(root: Path) -> dict[str, set[str]]:
+    """Return the files of the package and of the tests that import each of them, wherever in their text."""
+    importers: dict[str, set[str]] = {}
+    files = {
+        file.relative_to(root).as_posix(): file for top in ("agentrail", "tests") for file in (root / top).rglob("*.py")
+    }
+    for path, file in files.items():
+        for module in imported_modules(file.read_text("utf-8")):
+            stem = module.replace(".", "/")
+            for imported in (f"{stem}.py", f"{stem}/__init__.py"):
+                if imported in files:
+                    importers.setdefault(imported, set()).add(path)
+    return importers
+
+
+def imported_modules(text: str) -> Iterator[str]:
+    """Yield the name of each module that *text* may import; of `from a import b`, `a` and `a.b`."""
+    for found in IMPORT.finditer(text):
+        module, names = found[1], found[2]
+        yield module
+        yield from (f"{module}.{name}" for name in re.findall(r"\w+", names or ""))
+
+
+def changed_modules(commit: str) -> list[str]:
+    """Return the modules of the package that differ from *commit*, and those that git does not know yet."""
+    named = _git("diff", "--name-only", "--relative", commit, "--", "agentrail").splitlines()
+    named += _git("ls-files", "--others", "--exclude-standard", "--", "agentrail").splitlines()
+    return sorted(path for path in named if path.endswith(".py"))
 
 
 def changed_functions(commit: str) -> set[str]:

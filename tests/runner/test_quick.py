@@ -68,6 +68,30 @@ def test_files_of_tests_that_differ_or_are_new_are_run(tmp_path: Path, monkeypat
     assert quick.changed_tests("HEAD") == ["tests/test_changed.py", "tests/test_new.py"]
 
 
+def test_without_a_record_the_files_that_import_a_change_are_run_the_nearest_first(tmp_path: Path) -> None:
+    for path, text in {
+        "agentrail/one.py": "",
+        "agentrail/two.py": "if TYPE_CHECKING:\n    from agentrail import one\n",
+        "agentrail/three.py": "from agentrail.two import (\n    f,\n)\n",
+        "tests/test_one.py": "from agentrail.one import x  # why\n",
+        "tests/kit.py": "def f():\n    import agentrail.two\n",
+        "tests/test_kit.py": "from tests import kit, other\n",
+        "tests/test_other.py": "from agentrail import four\n",
+    }.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text, "utf-8")
+    assert list(quick.nearest_first(["agentrail/one.py"], quick.importers_of(tmp_path))) == [
+        *("agentrail/two.py", "tests/test_one.py", "agentrail/three.py", "tests/kit.py", "tests/test_kit.py")
+    ]
+
+
+@pytest.mark.long
+def test_a_change_of_a_module_has_its_own_tests_run_first() -> None:
+    chosen = quick.importing_tests(["agentrail/runtime/inbox/mailbox.py"])
+    assert "tests/runtime/test_mailbox.py" in chosen[:20]
+    assert all((ROOT / path).exists() for path in chosen)
+
+
 def test_what_is_recorded_is_read_as_it_was_written(tmp_path: Path) -> None:
     reach = FunctionReach({"a": 0.5, "b": 0.25}, {"one.py f": ["b"], "one.py g": ["a", "b"]})
     quick.store_reach(reach, tmp_path / "reach.json")

@@ -297,13 +297,17 @@ def test_what_one_worker_prints_is_not_shown_with_the_failure_of_another(tmp_pat
 @pytest.mark.long
 def test_a_test_over_the_budget_fails_and_one_that_pays_for_an_import_does_not(tmp_path: Path) -> None:
     text = """
-import pytest, subprocess, sys
+import multiprocessing, pytest, subprocess, sys
 done = []
 def test_is_slow(burn): burn(15)
 def test_is_slow_once(burn):
     if not done: burn(15)
     done.append(1)
 def test_starts_a_process(): subprocess.run([sys.executable, "-c", ""], check=True)
+def test_spawns():
+    process = multiprocessing.get_context("spawn").Process(target=print)
+    process.start()
+    process.join()
 @pytest.fixture(scope="module")
 def server(): subprocess.run([sys.executable, "-c", ""], check=True)
 def test_has_a_server(server): pass
@@ -311,8 +315,9 @@ def test_has_it_too(server): pass
 def test_is_fast(): pass
 """
     done = ran(tmp_path, "--budget", "0.03", conftest=BURN, test_a=text)
-    assert summary(done) == "4 failed, 2 passed"
+    assert summary(done) == "5 failed, 2 passed"
     assert "it started a process: mark it `long`" in done.stdout
+    assert "FAILED test_a.py::test_spawns" in done.stdout
     assert "make it smaller, or mark it `long`" in done.stdout
 
 
@@ -413,3 +418,92 @@ def test_takes_too_long(burn): burn(24)
     done = ran(tmp_path, "--workers=1", "--budget", "0.03", conftest=BURN, test_a=text)
     assert summary(done) == "1 failed, 2 passed"
     assert "FAILED test_a.py::test_takes_too_long" in done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("option", ["--pdb", "--trace", "--setup-show"])
+def test_an_option_that_needs_the_terminal_is_refused_with_workers(tmp_path: Path, option: str) -> None:
+    done = ran(tmp_path, option, test_a=PASSING)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert f"{option} needs the terminal while a test runs, and a worker has none: add `--workers 0`" in done.stderr
+
+
+LEAVING = """
+import atexit, os, threading
+kept = []
+async def never_awaited(): pass
+def fails(): raise OSError("at the end")
+def test_leaves_a_coroutine(): kept.append(never_awaited())
+def test_leaves_a_thread():
+    for name in ("forgotten", "harmless"):
+        threading.Thread(target=threading.Event().wait, name=name, daemon=name == "harmless").start()
+def test_leaves_a_function_for_the_end(): atexit.register(fails)
+def test_changes_the_folder(): os.chdir("/")
+def test_sets_a_variable(): os.environ["LEFT"] = "1"
+def test_takes_one_away(): del os.environ["HOME"]
+def test_changes_both_back(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LEFT", "2")
+"""
+
+AFTER_LEAVING = """
+import os
+def test_all_is_as_before():
+    assert "LEFT" not in os.environ and "HOME" in os.environ and os.getcwd() != "/"
+"""
+
+
+@pytest.mark.long
+def test_what_a_test_leaves_behind_is_an_error_of_it_and_not_of_later_ones(tmp_path: Path) -> None:
+    done = ran(tmp_path, "--workers=1", "-rE", test_a=LEAVING, test_b=AFTER_LEAVING)
+    assert summary(done) == "8 passed, 6 errors"
+    for node_id, problem in (
+        ("worker 0", "the coroutine 'never_awaited' was never awaited, and something has kept it"),
+        ("worker 0", "a function that was registered with `atexit` has failed: OSError('at the end')"),
+        ("test_a.py::test_leaves_a_thread", "the thread 'forgotten', begun in this test, has not ended"),
+        ("test_a.py::test_changes_the_folder", "after this test the current folder is /: use `monkeypatch`"),
+        ("test_a.py::test_sets_a_variable", "the variable LEFT of the environment is another: use `monkeypatch`"),
+        ("test_a.py::test_takes_one_away", "the variable HOME of the environment is another: use `monkeypatch`"),
+    ):
+        assert f"ERROR {node_id}" in done.stdout
+        assert problem in done.stdout
+    assert "left running: 1, to be ended by the tests that began them" in done.stdout
+    assert "the thread 'harmless', begun in test_a.py::test_leaves_a_thread" in done.stdout
+
+
+@pytest.mark.long
+def test_a_fixture_of_a_file_may_change_the_environment_until_its_end(tmp_path: Path) -> None:
+    text = """
+import os, pytest
+@pytest.fixture(scope="module", autouse=True)
+def variable():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SET", "1")
+        yield
+def test_one(): assert os.environ["SET"] == "1"
+def test_two(): assert os.environ["SET"] == "1"
+"""
+    assert summary(ran(tmp_path, "--workers=1", test_a=text)) == "2 passed"
+
+
+@pytest.mark.long
+def test_a_fixture_of_the_session_that_ends_the_process_at_its_end_fails_the_run(tmp_path: Path) -> None:
+    text = """
+import os, pytest
+@pytest.fixture(scope="session", autouse=True)
+def ends():
+    yield
+    os._exit(0)
+def test_it(): pass
+"""
+    done = ran(tmp_path, "--workers=1", test_a=text)
+    assert (done.returncode, summary(done)) == (pytest.ExitCode.TESTS_FAILED, "1 failed, 1 passed")
+    assert "worker 0 ended with status 0 while the fixtures of the session ended" in done.stdout
+
+
+@pytest.mark.long
+def test_where_nobody_sees_dots_a_line_says_how_far_the_tests_are(tmp_path: Path) -> None:
+    text = "import time\ndef test_a(): pass\ndef test_b(): time.sleep(1.5)\n"
+    conftest = "import tests.runner.progress as progress\nprogress.EVERY = 0.2\n"
+    done = ran(tmp_path, "--workers=1", conftest=conftest, test_a=text, test_b=PASSING)
+    assert " of 4 tests after 1 s\n" in done.stdout

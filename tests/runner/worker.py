@@ -15,10 +15,11 @@ import pytest
 
 from tests.runner.budget import Budget, hold_to_budget
 from tests.runner.finished_test import FinishedTest
-from tests.runner.messages import Passed, PieceReport, Reported
+from tests.runner.leftovers import Leftovers, Problem
+from tests.runner.messages import Ended, Passed, PieceReport, Reported
 from tests.runner.shared_state import NO_TEST, SharedState
 
-Link: TypeAlias = "Connection[PieceReport, tuple[int, ...] | None]"
+Link: TypeAlias = "Connection[PieceReport | Ended, tuple[int, ...] | None]"
 
 TELL_AFTER: Final = 1.0
 """Seconds after which a worker tells what it has, in the middle of a piece: people see that it goes on."""
@@ -39,6 +40,7 @@ class Worker:
         self._number = number
         self._state = state
         self._budget: Budget | None = None
+        self._leftovers = Leftovers()
         self._test: list[pytest.TestReport] = []
         self._previous = ""
         self._failures = 0
@@ -53,6 +55,8 @@ class Worker:
                 self._run_pieces()
             finally:
                 self._session.config.hook.pytest_sessionfinish(session=self._session, exitstatus=0)
+            left = [self._report_left(problem) for problem in self._leftovers.end()]
+            self._link.send(Ended(left, self._leftovers.daemons()))
             status = 0
         except KeyboardInterrupt:
             pass  # its parent has it too, and shows it
@@ -102,12 +106,14 @@ class Worker:
                 break
             self._state.running(self._number, index)
             tests.append(self._run_one(index, follower))
+            self._leftovers.look(index)
             self._state.running(self._number, NO_TEST)
             if self._budget is None and monotonic() - self._told_at > TELL_AFTER:
-                self._tell(tests, {}, is_piece_done=False)
+                self._tell(tests, {}, (), is_piece_done=False)
                 tests = []
         over = hold_to_budget(tests, self._budget) if self._budget else {}
-        self._tell(tests, over, is_piece_done=True)
+        left = [self._report_left(problem) for problem in self._leftovers.end_piece()]
+        self._tell(tests, over, left, is_piece_done=True)
 
     def _run_one(self, index: int, follower: pytest.Item) -> FinishedTest:
         item = self._session.items[index]
@@ -149,15 +155,26 @@ class Worker:
             return 0.0, False
         return self._budget.cost(begun), self._budget.has_started_a_process(item)
 
-    def _tell(self, tests: Sequence[FinishedTest], over: Mapping[int, float], *, is_piece_done: bool) -> None:
-        reports = [report for test in tests for report in self._reports_of(test)]
+    def _tell(
+        self, tests: Sequence[FinishedTest], over: Mapping[int, float], left: Sequence[Reported], *, is_piece_done: bool
+    ) -> None:
+        reports = [*(report for test in tests for report in self._reports_of(test)), *left]
         self._link.send(PieceReport(reports, [test.index for test in tests], over, is_piece_done))
         self._told_at = monotonic()
+
+    def _report_left(self, problem: Problem) -> Reported:
+        """Report an error of the test that has left something behind, or of this worker."""
+        index, text = problem
+        item = None if index is None else self._session.items[index]
+        node_id = f"worker {self._number}" if item is None else item.nodeid
+        location = (__file__, None, "leftovers") if item is None else item.location
+        return self._reported(pytest.TestReport(node_id, location, {}, "failed", text, "teardown"))
 
     def _reports_of(self, test: FinishedTest) -> list[Passed | Reported]:
         if test.has_passed:
             return [Passed(test.index, sum(report.duration for report in test.reports))]
+        return [self._reported(report) for report in test.reports]
+
+    def _reported(self, report: pytest.TestReport) -> Reported:
         config = self._session.config
-        return [
-            Reported(config.hook.pytest_report_to_serializable(config=config, report=report)) for report in test.reports
-        ]
+        return Reported(config.hook.pytest_report_to_serializable(config=config, report=report))

@@ -394,6 +394,8 @@ async def test_a_disk_that_hangs_in_a_commit_holds_nobody(hung: Hung, tmp_path: 
                 await supervised()
         hung.let_go()
         await ended(["session mine", ROOF])
+    journal.dozing = False
+    await journal.close()
     found = {each.partition(" at ")[0]: each for each in stuck.value.stuck}
     assert found.keys() == {"task `session mine`", "the end of the supervisor", "thread `agentrail journal writer`"}
     assert "in wait" in found["thread `agentrail journal writer`"]

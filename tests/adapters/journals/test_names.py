@@ -169,6 +169,7 @@ async def test_a_second_name_is_refused_in_the_process_that_has_the_first_open(
     again = SqliteJournal(link)
     for doing in (again.read("theirs"), again.sessions(), again.claim("mine", "test")):
         assert f"`{link}` has another name, `{path}`" in str(await raised(JournalLinked, doing))
+    await again.close()
     assert [each.name for each in path.parent.glob("link.db-*")] == []
     if renamed:
         link.rename(path)  # noqa: ASYNC240
@@ -180,9 +181,11 @@ async def test_a_file_with_two_names_is_refused_by_either_until_one_is_gone(jour
     await journal.close()
     link = path.with_name("link.db")
     link.hardlink_to(path)
-    for one, other in ((path, link), (link, path)):
-        assert f"`{other}`" in str(await raised(JournalLinked, SqliteJournal(one).claim("mine", "test")))
-        await raised(JournalLinked, SqliteJournal(one).read("theirs"))
+    for named, other in ((path, link), (link, path)):
+        refused = SqliteJournal(named)
+        assert f"`{other}`" in str(await raised(JournalLinked, refused.claim("mine", "test")))
+        await raised(JournalLinked, refused.read("theirs"))
+        await refused.close()
     link.unlink()
     await readable(path, 3)
 
@@ -191,7 +194,9 @@ async def test_a_name_that_cannot_be_found_is_refused_all_the_same(path: Path, t
     path.touch()  # noqa: ASYNC240
     (tmp_path / "far" / "away").mkdir(parents=True)
     (tmp_path / "far" / "away" / "link.db").hardlink_to(path)
-    error = await raised(JournalLinked, SqliteJournal(path).claim("mine", "test"))
+    journal = SqliteJournal(path)
+    error = await raised(JournalLinked, journal.claim("mine", "test"))
+    await journal.close()
     assert f"`{path}` has another name, and SQLite" in str(error)
 
 

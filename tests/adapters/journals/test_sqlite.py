@@ -225,8 +225,10 @@ def test_a_file_that_is_no_journal_says_so_and_is_left_alone(path: Path, what: s
     before = beside(path)
 
     async def look() -> None:
-        for doing in (SqliteJournal(path).claim("s", "test"), SqliteJournal(path).sessions()):
-            error = str(await raised(JournalUnusable, doing))
+        for call in (lambda journal: journal.claim("s", "test"), SqliteJournal.sessions):
+            journal = SqliteJournal(path)
+            error = str(await raised(JournalUnusable, call(journal)))
+            await journal.close()
             assert error.startswith(f"the journal `{path}` cannot be used: ")
             assert said in error
             assert beside(path) == before
@@ -279,7 +281,9 @@ async def test_a_folder_in_the_place_of_the_file_is_no_full_disk(tmp_path: Path)
 
 async def test_a_place_where_nothing_can_be_made_is_an_error(tmp_path: Path) -> None:
     foreign(tmp_path / "file", b"x")
-    error = await raised(JournalUnusable, SqliteJournal(tmp_path / "file" / "a.db").claim("s", "test"))
+    journal = SqliteJournal(tmp_path / "file" / "a.db")
+    error = await raised(JournalUnusable, journal.claim("s", "test"))
+    await journal.close()
     assert "Not a directory" in str(error)
 
 

@@ -111,7 +111,9 @@ async def test_the_new_file_belongs_to_whom_the_old_one_did(path: Path) -> None:
 
 async def test_another_user_does_not_convert_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getuid", lambda: path.stat().st_uid + 1)
-    error = await raised(JournalUnusable, SqliteJournal(path).sessions())
+    journal = SqliteJournal(path)
+    error = await raised(JournalUnusable, journal.sessions())
+    await journal.close()
     assert "another user, who has to open it first" in str(error)
     assert not path.with_name("agentrail.db.lock").exists()  # noqa: ASYNC240 - nobody else waits
 

@@ -124,6 +124,7 @@ async def test_a_file_with_two_names_is_refused(path: Path) -> None:
     path.with_name("other.db").hardlink_to(path)
     await raised(JournalLinked, journal.claim("s", "test"))
     await raised(JournalLinked, journal.read("s"))
+    await journal.close()
 
 
 async def test_a_file_of_another_program_is_refused(path: Path) -> None:
@@ -132,6 +133,7 @@ async def test_a_file_of_another_program_is_refused(path: Path) -> None:
     journal = SqlJournal(SqliteDialect(path))
     await raised(JournalUnusable, journal.claim("s", "test"))
     await raised(JournalUnusable, journal.read("s"))
+    await journal.close()
 
 
 async def test_a_trigger_that_somebody_has_added_is_refused(path: Path) -> None:
@@ -142,6 +144,7 @@ async def test_a_trigger_that_somebody_has_added_is_refused(path: Path) -> None:
         db.execute("CREATE TRIGGER t AFTER INSERT ON record BEGIN DELETE FROM record; END")
     await raised(JournalUnusable, journal.claim("s", "test"))
     await raised(JournalUnusable, journal.read("s"))
+    await journal.close()
 
 
 @pytest.mark.parametrize("encoding", ["UTF-16le", "UTF-16be"])
@@ -158,6 +161,7 @@ async def test_a_file_in_another_encoding_is_refused(path: Path, encoding: str) 
     journal = SqlJournal(SqliteDialect(path))
     assert encoding in str(await raised(JournalUnusable, journal.claim("s", "test")))
     assert encoding in str(await raised(JournalUnusable, journal.read("s")))
+    await journal.close()
 
 
 async def test_a_pipe_in_the_place_of_the_file_is_refused_and_nobody_waits(path: Path) -> None:
@@ -165,6 +169,7 @@ async def test_a_pipe_in_the_place_of_the_file_is_refused_and_nobody_waits(path:
     journal = SqlJournal(SqliteDialect(path))
     await raised(JournalUnusable, journal.claim("s", "test"))
     await raised(JournalUnusable, journal.read("s"))
+    await journal.close()
 
 
 @pytest.mark.long
