@@ -1,4 +1,4 @@
-# `make` prints the targets. Each one makes and fills `.venv` first; nothing is installed anywhere else.
+# `make` prints the targets that one needs most, `make help-all` all of them. Each one makes and fills `.venv` first; nothing is installed anywhere else.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -53,27 +53,27 @@ test: .venv/test ## run the tests, without those that take long, or only those i
 edges: .venv/test ## run the tests with processes, browsers and databases, one for each promise
 	$(PY) -m pytest $$(grep -rl --include='*.py' 'mark\.long' tests) -m 'long and not campaign' $(AT_ONCE) $(call hangs,900)
 
-alone: .venv/test ## run the tests whose ids are in the file FAILED=, one after the other
+alone: .venv/test #+ run the tests whose ids are in the file FAILED=, one after the other
 	$(PY) -m pytest "@$(FAILED)" -rA --show-capture=no -p tests.runner.plugin --workers 1 $(HELD_TO)
 
 alone-in-budget: HELD_TO = $(BUDGET)
-alone-in-budget: alone ## the same, for tests of `make test`
+alone-in-budget: alone #+ the same, for tests of `make test`
 
 quick: .venv/test ## run the tests that differ from SINCE= or reach what does, else some that reach nearly every line
 	$(PY) -m tests.runner.quick $(SINCE)
 
-reach: .venv/test ## record which tests reach what, for `make quick`
+reach: .venv/test #+ record which tests reach what, for `make quick`
 	$(PY) -m property_tests.mutants.quick_list
 
-host: .venv/test ## run the tests of the host alone, those in a browser included
+host: .venv/test #+ run the tests of the host alone, those in a browser included
 	$(PY) -m pytest $(HOST) $(AT_ONCE)
 
-asgi: .venv/test ## run the tests of the host on each ASGI server
+asgi: .venv/test #+ run the tests of the host on each ASGI server
 	@failed=0; for server in hypercorn-trio hypercorn-asyncio uvicorn uvicorn-wsproto; do echo "$$server"; \
 	  AGENTRAIL_HOST_SERVER=$$server $(PY) -m pytest tests/host -m 'not long' $(AT_ONCE) || failed=1; \
 	done; exit $$failed
 
-properties: .venv/test ## run the property tests, the same examples each time
+properties: .venv/test #+ run the property tests, the same examples each time
 	$(PY) -m pytest property_tests -p tests.runner.plugin --workers 2 $(call hangs,900)
 
 campaign: .venv/lint counting-tools build/schemathesis/.installed ## run all tests and properties, for long: with new examples each time, and every figure at full size
@@ -82,28 +82,28 @@ campaign: .venv/lint counting-tools build/schemathesis/.installed ## run all tes
 	AGENTRAIL_PROFILE=campaign $(PY) -m pytest property_tests tests
 
 # Each has a clone with an environment of its own, so that none takes what another has compiled or installed.
-matrix: ## run the tests on each Python in PYTHONS= that is on this machine
+matrix: #+ run the tests on each Python in PYTHONS= that is on this machine
 	@failed=0; for python in $(PYTHONS); do \
 	  command -v $$python >/dev/null || { echo "$$python is not on this machine: the tests were not run on it" >&2; continue; }; \
 	  clone=build/matrix/$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 	  rm -rf $$clone && git clone --quiet . $$clone && $(MAKE) --directory $$clone --keep-going test edges PYTHON=$$python || failed=1; \
 	done; exit $$failed
 
-simulate: .venv/test ## run whole supervisors in virtual time, with faults: SEEDS=n of them
+simulate: .venv/test #+ run whole supervisors in virtual time, with faults: SEEDS=n of them
 	$(PY) -m tests.machinery.simulator --seeds $(SEEDS)
 
-bench: .venv/test ## run the benchmarks
+bench: .venv/test #+ run the benchmarks
 	@missed=0; for each in $(BENCHMARKS); do echo "$$each"; $(PY) -m $$each || missed=1; done; exit $$missed
 
-peers: build/peers/.installed ## measure the same jobs here and in other frameworks, by turns
+peers: build/peers/.installed #+ measure the same jobs here and in other frameworks, by turns
 	$(PY) -m bench.peers
 	$(PY) -m bench.streamed
 
-instructions: .venv/test ## count the instructions of a turn, a tool call, a chunk, a spawn, with valgrind; the calls of a request
+instructions: .venv/test #+ count the instructions of a turn, a tool call, a chunk, a spawn, with valgrind; the calls of a request
 	$(PY) -m bench.request_calls
 	$(PY) -m bench.instructions
 
-mutants: .venv/test ## edit the code on purpose and see that a test fails: EDITS=n of each area
+mutants: .venv/test #+ edit the code on purpose and see that a test fails: EDITS=n of each area
 	$(PY) -m property_tests.mutants --edits $(EDITS)
 	$(PY) -m property_tests.mutants.tables
 	$(PY) -m property_tests.mutants.matrix --check
@@ -111,43 +111,43 @@ mutants: .venv/test ## edit the code on purpose and see that a test fails: EDITS
 console: console-types ## check and build the page of the host, for which node and npm are needed; what it builds is in git
 	npm --prefix $(WEB) run --silent build
 
-console-tools: $(WEB)/node_modules/.package-lock.json ## install what builds the page of the host and checks it in a browser, with npm
+console-tools: $(WEB)/node_modules/.package-lock.json #+ install what builds the page of the host and checks it in a browser, with npm
 
-wheel: build/wheel/.tried ## build the wheel, and try it in an environment of its own, without any extra and with all
+wheel: build/wheel/.tried #+ build the wheel, and try it in an environment of its own, without any extra and with all
 
-sandbox-tools: ## install what confines commands (bubblewrap), with the system's package manager
+sandbox-tools: #+ install what confines commands (bubblewrap), with the system's package manager
 	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q bubblewrap || { apt-get update -q && apt-get install -y -q bubblewrap; }; }
 
-cluster-tools: build/ray/.installed ## install Ray, of which tests start a cluster
+cluster-tools: build/ray/.installed #+ install Ray, of which tests start a cluster
 
-database-servers: ## install the database servers that tests start (PostgreSQL, PgBouncer), with the system's package manager
+database-servers: #+ install the database servers that tests start (PostgreSQL, PgBouncer), with the system's package manager
 	@{ ls /usr/lib/postgresql/*/bin/initdb && command -v pgbouncer; } >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q postgresql pgbouncer || { apt-get update -q && apt-get install -y -q postgresql pgbouncer; }; }
 
-balancer: ## install the load balancer that tests start (haproxy), with the system's package manager
+balancer: #+ install the load balancer that tests start (haproxy), with the system's package manager
 	@PATH="$$PATH:/usr/sbin" command -v haproxy >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q haproxy || { apt-get update -q && apt-get install -y -q haproxy; }; }
 
-counting-tools: ## install what counts instructions (valgrind), with the system's package manager
+counting-tools: #+ install what counts instructions (valgrind), with the system's package manager
 	@command -v valgrind >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q valgrind || { apt-get update -q && apt-get install -y -q valgrind; }; }
 
-browser-tools: ## install the browser that tests drive (chromium), with the system's package manager
+browser-tools: #+ install the browser that tests drive (chromium), with the system's package manager
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q chromium || { apt-get update -q && apt-get install -y -q chromium; }; }
 
-shell-tools: ## install the shells in which completions are tried (zsh, fish), and tmux, with the system's package manager
+shell-tools: #+ install the shells in which completions are tried (zsh, fish), and tmux, with the system's package manager
 	@{ command -v zsh && command -v fish && command -v tmux; } >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q zsh fish tmux || { apt-get update -q && apt-get install -y -q zsh fish tmux; }; }
 
-mcp-servers: build/mcp/.installed ## install the MCP servers from npm that tests talk to
+mcp-servers: build/mcp/.installed #+ install the MCP servers from npm that tests talk to
 
-model-servers: build/models/.installed ## install the imitations of providers from npm that tests talk to
+model-servers: build/models/.installed #+ install the imitations of providers from npm that tests talk to
 
-sdk-streams: build/sdks/.installed ## fetch the streams that the official SDKs are tested with
+sdk-streams: build/sdks/.installed #+ fetch the streams that the official SDKs are tested with
 
-editor-clients: build/editors/.installed ## install clients of the Agent Client Protocol, and its schema, for tests
+editor-clients: build/editors/.installed #+ install clients of the Agent Client Protocol, and its schema, for tests
 
-ag-ui-client: build/ag_ui/.installed ## install the official client of AG-UI for tests
+ag-ui-client: build/ag_ui/.installed #+ install the official client of AG-UI for tests
 
-copilotkit: build/copilotkit/.installed ## make the page of docs/examples/copilotkit, and install what serves it
+copilotkit: build/copilotkit/.installed #+ make the page of docs/examples/copilotkit, and install what serves it
 
-client-makers: python-client-maker typescript-client-maker ## install what makes clients of the OpenAPI document, for tests
+client-makers: python-client-maker typescript-client-maker #+ install what makes clients of the OpenAPI document, for tests
 
 ##@ Work on it
 
@@ -165,18 +165,18 @@ docs: .venv/lint ## regenerate the generated parts of the docs, and build the si
 	$(PY) -m docs.printing.pictures
 	$(MAKE) site
 
-site: .venv/core build/mkdocs/.installed ## build the site of the docs into build/site/html; what is wrong with a link ends it
+site: .venv/core build/mkdocs/.installed #+ build the site of the docs into build/site/html; what is wrong with a link ends it
 	NO_MKDOCS_2_WARNING=1 build/mkdocs/bin/mkdocs build --strict --clean
 	$(PY) -m docs.printing.whole_site build/site/html
 	@echo "To look at it: $(PYTHON) -m http.server --bind 127.0.0.1 --directory build/site/html, then http://127.0.0.1:8000/"
 
-console-pictures: .venv/test browser-tools ## make the pictures of the console's rooms anew
+console-pictures: .venv/test browser-tools #+ make the pictures of the console's rooms anew
 	$(PY) -m docs.printing.console_pictures
 
-recording: .venv/test ## record the conversation that the README shows
+recording: .venv/test #+ record the conversation that the README shows
 	$(PY) -m docs.printing.recording
 
-zensical-site: .venv/core build/zensical/.installed ## build it with zensical instead
+zensical-site: .venv/core build/zensical/.installed #+ build it with zensical instead
 	build/zensical/bin/zensical build --strict --clean --config-file mkdocs.yml
 	$(PY) -m docs.printing.whole_site build/site/html
 
@@ -340,8 +340,11 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 	$(PIP) install --group lint
 	@touch $@
 
-help: ## print this list
-	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+help:
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run cluster-tools console console-tools asgi copilotkit matrix quick reach wheel sandbox-tools database-servers balancer counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures test edges host properties campaign simulate bench peers instructions mutants check lint fix docs site recording zensical-site clean help
+help-all: ## list all targets
+	@awk 'BEGIN {FS = ":.*#[#+] "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*#[#+] / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run cluster-tools console console-tools asgi copilotkit matrix quick reach wheel sandbox-tools database-servers balancer counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures test edges host properties campaign simulate bench peers instructions mutants check lint fix docs site recording zensical-site clean help help-all alone alone-in-budget
 .PHONY: format-check rules async-rules contracts docs-check console-types console-check console-compare mypy pyright python-client-maker typescript-client-maker

@@ -245,3 +245,12 @@ def test_an_import_is_seen_however_it_is_written(line: str) -> None:
 def test_groups_of_earlier_targets_count() -> None:
     assert groups_of("lint") == {"lint", "test"}
     assert groups_of("run") == set()
+
+
+def test_make_alone_lists_twelve_targets_at_most_and_help_all_each_one() -> None:
+    """What a newcomer sees is short; a target without a line in either list would be known to nobody."""
+    shown = re.findall(r"^([a-z-]+):.* ## ", MAKEFILE, re.MULTILINE)
+    more = re.findall(r"^([a-z-]+):.* #\+ ", MAKEFILE, re.MULTILINE)
+    assert 0 < len(shown) <= 12
+    assert {"run", "test"} <= set(shown)
+    assert set(shown).isdisjoint(more)
