@@ -139,6 +139,8 @@ class Ready(Value):
     """A descriptor of the folder where the command runs."""
     talk: tuple[int, ...] = ()
     """The command's ends of its standard input and output; empty if it has no input and its output is captured."""
+    env: Mapping[str, str] | None = None
+    """The whole environment of the command; `None` if it is that of the `Launch`."""
 
 
 def _nothing() -> None:
@@ -247,7 +249,7 @@ class ProcessTree:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT if self._command.merge else subprocess.PIPE,
                 cwd="/",
-                env=self._launch.env,
+                env=self._launch.env if ready.env is None else ready.env,
                 pass_fds=(writing, ready.folder, *ready.talk),
                 start_new_session=True,
             )

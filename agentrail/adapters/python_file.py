@@ -120,7 +120,10 @@ class SourceReader(SourceFileLoader):
 
 
 class SourceFinder(MetaPathFinder):
-    """Finds modules of one folder among *sources*, and no others of it."""
+    """Finds modules of one folder among *sources*, and no others of it.
+
+    While the file of *sources* runs, it is asked first. Modules of its packages are found by it alone, also later.
+    """
 
     def __init__(self, root: Path, sources: Mapping[Path, bytes]) -> None:
         self._root = root
@@ -129,24 +132,50 @@ class SourceFinder(MetaPathFinder):
     def find_spec(
         self,
         fullname: str,
-        path: Sequence[str] | None = None,  # noqa: ARG002 - importlib gives it
+        path: Sequence[str] | None = None,
         target: ModuleType | None = None,  # noqa: ARG002 - importlib gives it
     ) -> ModuleSpec | None:
         """Return the spec of the module *fullname*; `None` if it is not in the folder."""
+        if path is not None and not isinstance(path, SourcesPath):  # of a package that another finder has found
+            return None
         place = self._root.joinpath(*fullname.split("."))
         for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):
             if file in self._sources:
-                return spec_from_file_location(
-                    fullname,
-                    file,
-                    loader=SourceReader(fullname, file, self._sources[file]),
-                    submodule_search_locations=[str(place)] if file.parent == place else None,
-                )
+                loader = SourceReader(fullname, file, self._sources[file])
+                spec = spec_from_file_location(fullname, file, loader=loader)
+                if spec is not None and file.parent == place:
+                    spec.submodule_search_locations = SourcesPath(self)
+                return spec
         if any(place in file.parents for file in self._sources):
             package = ModuleSpec(fullname, None, is_package=True)
-            package.submodule_search_locations = [str(place)]
+            package.submodule_search_locations = SourcesPath(self)
             return package
         return None
+
+
+class SourcesPath(list[str]):
+    """The `__path__` of a package of a `SourceFinder`: no folder, so that no file there stands in for a module."""
+
+    def __init__(self, finder: SourceFinder) -> None:
+        super().__init__()
+        self.finder: SourceFinder = finder
+        """The finder that has found the package."""
+
+
+class SubmoduleFinder(MetaPathFinder):
+    """Finds the modules of packages that a `SourceFinder` has found, also those that a function imports later."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        """Return the spec of the module *fullname*; `None` if its package is another one, or does not have it."""
+        return path.finder.find_spec(fullname, path, target) if isinstance(path, SourcesPath) else None
+
+
+SUBMODULES: Final = SubmoduleFinder()
 
 
 def load(path: Path, sources: Mapping[Path, bytes] | None = None) -> ModuleType:
@@ -197,6 +226,8 @@ def _found_among(folder: Path, sources: Mapping[Path, bytes]) -> Generator[None]
             if place.is_relative_to(folder):
                 _forget(".".join(place.relative_to(folder).parts))
     finder = SourceFinder(folder, sources)
+    if SUBMODULES not in sys.meta_path:
+        sys.meta_path.insert(0, SUBMODULES)
     sys.meta_path.insert(0, finder)
     try:
         yield

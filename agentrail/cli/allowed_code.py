@@ -119,5 +119,5 @@ def guarded_agent(spec: SessionSpec, file: Path) -> SessionSpec:
     """Return the *spec* of an agent in *file* with an `AllowedCode` for it, and for what it imports from beside it."""
     files = [file]
     with suppress(BadInputError):  # one of them cannot be read: the agent was made without it
-        files = list(sources_of(file, file.parent, FolderFiles()))
+        files = list(sources_of(file, [file.parent], FolderFiles()))
     return guarded(spec, file.parent, [CodeFile(str(path.relative_to(file.parent)), "") for path in files])

@@ -1,18 +1,24 @@
-"""`AllowedServer`: an MCP server whose program starts only while its files are those that the user has allowed."""
+"""`AllowedServer`: an MCP server whose program is started from a copy of the files that the user has allowed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import attrs
 
-from agentrail.adapters.mcp.server import McpServer
+from agentrail.adapters.mcp.server import McpServer, ServerProgram
 from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.folder_program import FolderProgram
+from agentrail.cli.program_copy import ProgramCopy
 from agentrail.cli.screen import escaped
 from agentrail.cli.surface import Surface
 from agentrail.cli.trust_store import unallowed
-from agentrail.errors import OutsideError
+from agentrail.errors import FileFailed, OutsideError
+
+COPIED: Final = "it ran from a copy of the files that were allowed ({}); what else it needs must be named"
+"""What is said if the program fails, with the files."""
 
 
 @attrs.frozen(repr=False, eq=False)
@@ -21,16 +27,36 @@ class AllowedServer(McpServer):
 
     folder: Path = attrs.field(kw_only=True)
     """The folder for which the user has allowed it."""
-    find_surface: Callable[[], Surface] = attrs.field(kw_only=True)
-    """Returns what the user has to allow for it, with digests of its files as they are now."""
+    read_program: Callable[[ProgramCopy | None], tuple[Surface, FolderProgram]] = attrs.field(kw_only=True)
+    """Returns what the user has to allow for it, and how it is started; copies the files that it runs as they are."""
 
-    def before_start(self) -> None:
-        """Raise `OutsideError` unless the user has allowed the files of the program as they are now."""
+    def before_start(self, program: ServerProgram) -> ServerProgram:
+        """Return the program as it starts from a copy of its files.
+
+        Raise `OutsideError` unless the user has allowed the bytes in the copy.
+        """
+        if not self.command:
+            return program
         try:
-            surface = self.find_surface()
-        except BadInputError as error:
+            copy = ProgramCopy(self.folder)
+        except (OSError, FileFailed) as error:
+            raise OutsideError("mcp-failed", self.name, f"its files cannot be copied: {error}") from error
+        try:
+            return self._started(program, copy)
+        except BaseException:
+            copy.delete()
+            raise
+
+    def _started(self, program: ServerProgram, copy: ProgramCopy) -> ServerProgram:
+        try:
+            surface, started = self.read_program(copy)
+        except (BadInputError, OSError) as error:
             raise OutsideError("mcp-failed", self.name, str(error)) from error
+        files = ", ".join(escaped(file.path) for file in surface.code)
         if unallowed(self.folder, [surface]):
-            files = ", ".join(escaped(file.path) for file in surface.code) or "they are gone"
-            problem = f"nobody has allowed its files as they are now ({files}); `agentrail trust` shows and allows them"
+            shown = files or "they are gone"
+            problem = f"nobody has allowed its files as they are now ({shown}); `agentrail trust` shows and allows them"
             raise OutsideError("mcp-failed", self.name, problem)
+        copy.seal()
+        note = COPIED.format(files) if files else ""
+        return ServerProgram(started.command, {**program.env, **started.env}, copy.delete, note)

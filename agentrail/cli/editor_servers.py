@@ -19,9 +19,10 @@ from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.user_folders import home
 from agentrail.cli.allowed_server import AllowedServer
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.folder_code import code_of_program
 from agentrail.cli.folder_files import FolderFiles
+from agentrail.cli.folder_program import FolderProgram, program_of
 from agentrail.cli.own_files import replace_own
+from agentrail.cli.program_copy import ProgramCopy
 from agentrail.cli.surface import CodeFile, Surface
 from agentrail.cli.trust_store import allow, unallowed
 from agentrail.codec.json_text import to_text
@@ -72,7 +73,9 @@ class EditorServers:
         return tuple(
             [
                 AllowedServer(
-                    **msgspec.structs.asdict(server), folder=self._folder, find_surface=partial(self.surface_of, server)
+                    **msgspec.structs.asdict(server),
+                    folder=self._folder,
+                    read_program=partial(self.program_of, server),
                 )
                 for server in self.allowed()
             ]
@@ -91,8 +94,12 @@ class EditorServers:
 
     def surface_of(self, server: EditorServer) -> Surface:
         """Return what the user has to allow for *server*: its exact content, and digests of its files as they are."""
-        code = code_of_program(self._folder, self._folder, server.command, server.env, FolderFiles())
-        return Surface(f"editor.mcp.{server.name}", canonical(server.fields), code)
+        return self.program_of(server, None)[0]
+
+    def program_of(self, server: EditorServer, copy: ProgramCopy | None) -> tuple[Surface, FolderProgram]:
+        """Return the surface of *server* as it is now, and how it is started from *copy*, which gets its files."""
+        program = program_of(self._folder, self._folder, server.command, server.env, FolderFiles(copy=copy))
+        return Surface(f"editor.mcp.{server.name}", canonical(server.fields), program.code), program
 
     def has_to_ask(self, surface: Surface) -> bool:
         """Whether the user has not allowed *surface* yet."""

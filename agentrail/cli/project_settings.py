@@ -23,10 +23,12 @@ from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.asked_settings import has_to_be_allowed
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.default_agent import MODES, Mode, mode_named
-from agentrail.cli.folder_code import Sources, code_of_program, code_of_sources, sources_of
+from agentrail.cli.folder_code import Sources, code_of_sources, sources_of
 from agentrail.cli.folder_files import FolderFiles
+from agentrail.cli.folder_program import FolderProgram, program_of
 from agentrail.cli.journal_file import file_named
 from agentrail.cli.named_plugins import USE, check_plugin
+from agentrail.cli.program_copy import ProgramCopy
 from agentrail.cli.settings_file import FILE, TABLE, WITHOUT, content_of, settings_file, told_unreadable
 from agentrail.cli.surface import Surface
 from agentrail.core.vocabulary.options import Options
@@ -67,7 +69,10 @@ PATHS: Final = ("skills", "memory")
 NO_PATHS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
 NO_SOURCES: Final[Mapping[str, Sources]] = MappingProxyType({})
 
-SERVER: Final = tuple([field.name for field in attrs.fields(McpServer) if field.name != "name"])
+FILES: Final = "files"
+"""Key of the files and folders, beside those of the command line, that the program of an MCP server needs."""
+
+SERVER: Final = (*[field.name for field in attrs.fields(McpServer) if field.name != "name"], FILES)
 """What the table of an MCP server may say."""
 
 
@@ -146,22 +151,27 @@ class ProjectSettings(Value, gc=True):
                 yield Surface(key, canonical(outside))
         files = FolderFiles(WITHOUT)
         for name in self.servers:
-            yield self._surface_of_server(name, files)
+            yield self._program_of_server(name, files)[0]
         for number, plugin in enumerate(self.plugins, 1):
             sources = self.sources.get(file_of(plugin), {})
             yield Surface(f"plugins.{number}", canonical(plugin), code_of_sources(sources, self.folder, files))
 
     def surface_of_server(self, name: str) -> Surface:
         """Return the surface of an MCP server, with digests of the files that its program has now."""
-        return self._surface_of_server(name, FolderFiles(WITHOUT))
+        return self.program_of_server(name, None)[0]
 
-    def _surface_of_server(self, name: str, files: FolderFiles) -> Surface:
+    def program_of_server(self, name: str, copy: ProgramCopy | None) -> tuple[Surface, FolderProgram]:
+        """Return the surface of an MCP server as it is now, and how it is started from *copy*, which gets its files."""
+        return self._program_of_server(name, FolderFiles(WITHOUT, copy))
+
+    def _program_of_server(self, name: str, files: FolderFiles) -> tuple[Surface, FolderProgram]:
         server = self.servers[name]
         base = self.folder / str(server.get("working_dir", ""))
         env = {name: os.environ.get(name, "") for name in _words(server.get("inherit", ()))}
         env |= {key: str(text) for key, text in table(server.get("env", EMPTY)).items()}
-        code = code_of_program(self.folder, base, _words(server.get("command", ())), env, files)
-        return Surface(f"mcp.{name}", canonical(server), code)
+        more = _words(server.get(FILES, ()))
+        program = program_of(self.folder, base, _words(server.get("command", ())), env, files, more)
+        return Surface(f"mcp.{name}", canonical(server), program.code), program
 
 
 def read_settings(folder: Path) -> ProjectSettings | None:
@@ -185,7 +195,7 @@ def _settings(path: Path, parsed: Mapping[str, object]) -> ProjectSettings:
     files = [file_of(plugin) for plugin in settings.plugins]
     places = {file: settings.folder / file for file in files if file}
     folder_files = FolderFiles(WITHOUT)
-    sources = {file: sources_of(place, place.parent, folder_files) for file, place in places.items()}
+    sources = {file: sources_of(place, [place.parent], folder_files) for file, place in places.items()}
     for file, plugin in zip(files, settings.plugins, strict=True):
         check_plugin(path, plugin, folder_files.to_parse(places[file]) if file else b"")
     return settings.but(sources=sources)
@@ -291,7 +301,7 @@ def _value_of(where: str, key: str, value: object) -> Json:
 
 @cache
 def _server_kinds() -> Mapping[str, object]:
-    return get_type_hints(McpServer)
+    return {**get_type_hints(McpServer), FILES: Sequence[str]}
 
 
 def _check_server(where: str, server: object) -> None:

@@ -16,7 +16,7 @@ from agentrail.cli.allowed_code import guarded
 from agentrail.cli.allowed_server import AllowedServer
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.named_plugins import USE, built_in, make_plugin
-from agentrail.cli.project_settings import ProjectSettings
+from agentrail.cli.project_settings import FILES, ProjectSettings
 from agentrail.errors import AgentrailError, BadSpec
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.values.json import EMPTY, Json
@@ -49,10 +49,10 @@ def supervisor_options(settings: ProjectSettings | None) -> SupervisorOptions:
 def _server(settings: ProjectSettings, name: str, options: Mapping[str, Json]) -> McpServer:
     if "working_dir" in options:
         options = {**options, "working_dir": str(settings.folder / str(options["working_dir"]))}
-    find_surface = partial(settings.surface_of_server, name)
-    fields = cast("Mapping[str, str]", options)
+    read_program = partial(settings.program_of_server, name)
+    fields = cast("Mapping[str, str]", {key: value for key, value in options.items() if key != FILES})
     try:
-        return AllowedServer(name=name, **fields, folder=settings.folder, find_surface=find_surface)  # type: ignore[arg-type]  # it checks them
+        return AllowedServer(name=name, **fields, folder=settings.folder, read_program=read_program)  # type: ignore[arg-type]  # it checks them
     except (AgentrailError, TypeError, ValueError) as error:
         raise BadInputError(f"{settings.path}: `mcp.{name}`: {error}") from error
 

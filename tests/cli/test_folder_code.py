@@ -79,7 +79,7 @@ PROGRAMS = {
     "a value that sticks to its option": ('command = ["node", "--require=./hook.js", "-r./other.js"]', "other.js"),
     "in a script of one word": ('command = ["sh", "-c", "exec ./server.sh --now"]', "server.sh"),
     "in a script that changes its folder": ('command = ["sh", "-c", "cd srv && exec sh run.sh"]', "srv/run.sh"),
-    "in a folder of the command line": ('command = ["uv", "--directory", "srv", "run", "main.py"]', "srv/main.py"),
+    "in a folder of the command line": ('command = ["sh", "-c", "cd srv && python main.py"]', "srv/main.py"),
     "in the working folder of the server": ('command = ["sh", "run.sh"]\nworking_dir = "srv"', "srv/run.sh"),
     "by a link": ('command = ["sh", "link.sh"]', "server.sh"),
     "above the folder": ('command = ["sh", "../above.sh"]', "../above.sh"),
@@ -396,6 +396,24 @@ def test_a_neighbour_that_was_not_allowed_cannot_be_imported(folder: Path) -> No
     allow_all(folder)
     with pytest.raises(BadInputError, match="No module named 'computed'"):
         loud(folder)
+
+
+def test_a_file_that_comes_to_a_package_stands_in_for_no_module_of_it(folder: Path) -> None:
+    late = LOUD.format(said="good") + "        from pkg import late\n        return late.number\n"
+    put(folder, {"agentrail.toml": '[[plugins]]\nuse = "mine.py:Loud"', "mine.py": "import pkg\n" + late})
+    put(
+        folder,
+        {"pkg/late.py": "number = 1", "pkg/__init__.py": "try:\n    import pkg.fast\nexcept ImportError: pass\n"},
+    )
+    allow_all(folder)
+    compiled(folder / "pkg" / "fast.py", f"open({str(folder / 'ran')!r}, 'w')")
+    Path(cache_from_source(str(folder / "pkg" / "fast.py"))).rename(folder / "pkg" / "fast.pyc")
+    assert loud(folder) == "good"
+    assert not (folder / "ran").exists()
+    put(folder, {"pkg/late.py": "number = 2"})
+    from pkg import late as imported  # type: ignore[import-not-found]  # noqa: PLC0415 - by the plugin's finder
+
+    assert imported.number == 1
 
 
 def test_neighbours_of_one_name_in_two_folders_are_not_mixed_up(folder: Path) -> None:

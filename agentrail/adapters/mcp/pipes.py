@@ -13,7 +13,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
-from agentrail.adapters.mcp.server import McpServer
+from agentrail.adapters.mcp.server import McpServer, ServerProgram
 from agentrail.adapters.processes import CHUNK, Launch, ProcessTree, Ready, clean_environment
 from agentrail.errors import OutsideError
 from agentrail.ports.sandbox import Command, Execution
@@ -40,13 +40,13 @@ class Pipes:
     """One run of a server as a child process; as a context manager, the transport for the client of `mcp`."""
 
     __slots__ = (
-        "_argv",
         "_child_ends",
         "_env",
         "_folder",
         "_from_server",
         "_heard",
         "_name",
+        "_program",
         "_said",
         "_server",
         "_to_server",
@@ -55,10 +55,10 @@ class Pipes:
     def __init__(self, server: McpServer, working_dir: str) -> None:
         self._server = server
         self._name = server.name
-        self._argv = tuple(server.command)
         self._folder = working_dir if server.working_dir is None else server.working_dir
         inherited = {name: os.environ[name] for name in server.inherit if name in os.environ}
         self._env = {**clean_environment(), **inherited, **server.env}
+        self._program = ServerProgram(tuple(server.command), self._env)
         self._child_ends: tuple[int, ...] = ()
         incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         self._heard: MemoryObjectSendStream[SessionMessage | Exception] = incoming[0]
@@ -82,8 +82,9 @@ class Pipes:
         ours_in, child_out = os.pipe()
         self._child_ends = (child_in, child_out)
         stdin, stdout = trio.lowlevel.FdStream(ours_out), trio.lowlevel.FdStream(ours_in)
-        launch = Launch(self._argv[0], self._env, self._enter)
-        tree = ProcessTree(Command(self._argv, timeout=math.inf, keep=KEPT), launch)
+        command = self._program.argv
+        launch = Launch(command[0], self._env, self._enter, self._leave)
+        tree = ProcessTree(Command(command, timeout=math.inf, keep=KEPT), launch)
         try:
             async with stdin, stdout, trio.open_nursery() as pumps:  # noqa: TID251 - they end with the server
                 pumps.start_soon(self._write, stdin)
@@ -102,15 +103,18 @@ class Pipes:
             folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             raise OutsideError(
-                "command-failed", self._argv[0], f"its folder `{self._folder}`: {error.strerror}"
+                "command-failed", self._program.argv[0], f"its folder `{self._folder}`: {error.strerror}"
             ) from error
         try:
-            self._server.before_start()
+            self._program = self._server.before_start(self._program)
         except BaseException:
             os.close(folder)
             raise
         ends, self._child_ends = self._child_ends, ()
-        return Ready(self._argv, folder, ends)
+        return Ready(self._program.argv, folder, ends, self._program.env)
+
+    def _leave(self) -> None:
+        self._program.leave()
 
     async def _write(self, stdin: trio.abc.SendStream) -> None:
         try:
@@ -158,4 +162,5 @@ class Pipes:
             if self._env[name]:
                 last = last.replace(self._env[name], f"${name}")
         how = f"it ended with code {ended.exit_code}"
-        return f"{how}: {last[-SHOWN:]}" if last else how
+        how = f"{how}: {last[-SHOWN:]}" if last else how
+        return f"{how}; {self._program.note}" if self._program.note else how

@@ -42,6 +42,24 @@ def _texts(texts: Mapping[str, str]) -> Mapping[str, str]:
     return MappingProxyType(dict(texts))
 
 
+def _nothing() -> None:
+    """No-op: the default of `ServerProgram.leave`."""
+
+
+@attrs.frozen
+class ServerProgram:
+    """What is started as a server, and what is to be done after its end."""
+
+    argv: tuple[str, ...]
+    """The program and its arguments."""
+    env: Mapping[str, str]
+    """The whole environment of the program."""
+    leave: Callable[[], None] = _nothing
+    """Function that is called in a thread after all its processes have ended."""
+    note: str = ""
+    """What a person should know if the program fails, in words after the reason; empty if there is nothing."""
+
+
 @spelt
 @attrs.frozen(repr=False)
 class McpServer:
@@ -88,11 +106,12 @@ class McpServer:
         if self.command and not HAS_FOLDERS:
             raise UsageError("bad-mcp-server", self.name, NO_COMMANDS)
 
-    def before_start(self) -> None:
-        """No-op: the program that made this server answers for its command; a subclass may refuse by an exception.
+    def before_start(self, program: ServerProgram) -> ServerProgram:
+        """Return *program* as it is to be started: the program that made this server answers for its command.
 
-        It is called in a thread, right before each start of the command.
+        A subclass may return another one, or refuse by an exception. It is called in a thread, right before each start.
         """
+        return program
 
     async def supply(self, working_dir: str, offer: Offer) -> None:
         """Connect to the server, offer its tools, and again when they change; end by an exception that says why."""
