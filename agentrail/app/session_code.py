@@ -40,10 +40,12 @@ from agentrail.hooks.attachments import (
     seat_for,
     unkeyed,
 )
+from agentrail.hooks.declarations import BlockedPaths
 from agentrail.hooks.live_hook_runner import Live, Validator
-from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, Remainder, state_type
+from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, Remainder, find_declaration, state_type
 from agentrail.hooks.plugin_checks import ASYNC, indirect
 from agentrail.lazy import LazyModule
+from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
 from agentrail.ports.model import Model, ModelChain
 from agentrail.ports.sandbox import HidesPaths, OnDisk, Sandbox
 from agentrail.ports.tool import NO_DEPS, Tool, ToolSource, Web
@@ -109,7 +111,7 @@ def _command_tools(spec: SessionSpec) -> frozenset[str]:
 
 def surroundings(spec: SessionSpec, working_dir: str) -> SharedSurroundings:
     """Return the surroundings of the tools of *spec*: sandbox, web and working directory."""
-    return SharedSurroundings(spec.sandbox, spec.web, working_dir, _local_sandbox, _httpx_web)
+    return SharedSurroundings(spec.sandbox, spec.web, working_dir, _own_sandbox(spec), _httpx_web)
 
 
 def refuse_missing_folder(spec: SessionSpec) -> None:
@@ -158,7 +160,7 @@ def files_of(spec: SessionSpec, around: SharedSurroundings) -> SectionFiles | No
         return None
     from agentrail.app.spec_files import SpecFiles  # noqa: PLC0415 - most sessions have none
 
-    return SpecFiles(spec, around, _local_sandbox)
+    return SpecFiles(spec, around, _own_sandbox(spec))
 
 
 def _skill_tools(spec: SessionSpec) -> tuple[Tool, ...]:
@@ -168,14 +170,30 @@ def _skill_tools(spec: SessionSpec) -> tuple[Tool, ...]:
     from agentrail.app.spec_files import outside  # noqa: PLC0415 - most sessions have none
     from agentrail.tools.skills.read_skill import ReadSkill  # noqa: PLC0415 - as above
 
-    return (ReadSkill(tuple(dict.fromkeys(spec.skills)), outside(spec.skills, _local_sandbox)),)
+    return (ReadSkill(tuple(dict.fromkeys(spec.skills)), outside(spec.skills, _own_sandbox(spec))),)
 
 
-def _local_sandbox(working_dir: str) -> Sandbox:
-    """Return a sandbox for a folder of this machine."""
-    from agentrail.adapters.sandboxes.local import LocalSandbox  # noqa: PLC0415 - a session without tools needs none
+def _own_sandbox(spec: SessionSpec) -> Callable[[str], Sandbox]:
+    """Return a function that makes a sandbox for a folder of this machine, in which *spec* hides paths."""
 
-    return LocalSandbox(working_dir)
+    def make(working_dir: str) -> Sandbox:
+        from agentrail.adapters.sandboxes.local import LocalSandbox  # noqa: PLC0415 - most sessions need none
+
+        return LocalSandbox(working_dir, hidden=hidden_by(spec))
+
+    return make
+
+
+def hidden_by(spec: SessionSpec) -> tuple[str, ...]:
+    """Return the patterns of what a sandbox made for *spec* hides: what its plugins block, else `BLOCKED_PATHS`.
+
+    What one plugin allows is shown only if no other plugin blocks paths without allowing that.
+    """
+    plugins = [plugin for _, plugin in map(unkeyed, spec.plugins)]
+    blocked = [names.patterns for plugin in plugins if (names := find_declaration(plugin, BlockedPaths)) is not None]
+    every = [name for names in blocked for name in names] if blocked else BLOCKED_PATHS
+    hidden = [name for name in every if name[:1] != "!" or all(name in names for names in blocked)]
+    return tuple(dict.fromkeys(hidden))
 
 
 @cache

@@ -11,6 +11,8 @@ from agentrail.adapters.user_folders import with_home
 from agentrail.app.spec import SessionSpec
 from agentrail.errors import FileMissing
 from agentrail.hooks.ruling import MEMORY, SKILLS, Section
+from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
+from agentrail.plugins.shell.paths import HERE, fence, join
 from agentrail.ports.sandbox import Sandbox
 from agentrail.runtime.resources import SharedSurroundings
 from agentrail.tools.skills.folder_scan import LeftOut, Skills, find_skills, in_prompt, in_words, is_outside, places_of
@@ -28,9 +30,16 @@ def outside(paths: Iterable[str], sandbox_at: Callable[[str], Sandbox]) -> Mappi
     return {path: sandbox_at(with_home(path)) for path in paths if is_outside(path)}
 
 
-def _folder_of(path: str, sandbox_at: Callable[[str], Sandbox]) -> Sandbox:
-    """Return a sandbox of the folder that contains a file of this machine."""
-    return sandbox_at(str(PurePosixPath(with_home(path)).parent))
+def _folder_of(path: str, sandbox_at: Callable[[str], Sandbox]) -> tuple[Sandbox, str]:
+    """Return a sandbox with a file of this machine, and the path of the file there.
+
+    Its root is the folder that contains the file, or the nearest one above that is not hidden itself: a sandbox hides
+    nothing of what covers its root.
+    """
+    whole = PurePosixPath(with_home(path))
+    blocked = fence(BLOCKED_PATHS)
+    root = next(folder for folder in whole.parents if blocked.find(join(HERE, str(folder))) is None)
+    return sandbox_at(str(root)), str(whole.relative_to(root))
 
 
 class SpecFiles:
@@ -68,7 +77,8 @@ class SpecFiles:
         """Return the text of a memory file, empty if it is not there; add to *left_out* if it cannot be read."""
         try:
             if is_outside(path):
-                content = await self._beside[path].read(PurePosixPath(path).name, 0, MAX_MEMORY + 1)
+                sandbox, inner = self._beside[path]
+                content = await sandbox.read(inner, 0, MAX_MEMORY + 1)
             else:
                 content = await self._around.sandbox.read(path, 0, MAX_MEMORY + 1)
             if b"\0" not in content.data:

@@ -147,8 +147,7 @@ class AgentSource(Value):
         """Return the spec of the default agent, with the settings of the folder; raise `BadProfile` for a bad one."""
         try:
             settings = None if self.config == NO_CONFIG else settings_of(Path(self.folder))
-            hidden = () if settings is None else settings.blocked_paths
-            spec = spec_for(self.model, Path(self.folder), self._mode, hidden)
+            spec = spec_for(self.model, Path(self.folder), self._mode)
             return spec if settings is None else with_settings(spec, settings)
         except BadInputError as error:
             raise BadProfile(self.folder, str(error)) from error

@@ -13,6 +13,7 @@ import trio
 from agentrail.adapters.user_folders import with_home
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.views import DetailView
+from agentrail.cli.agent_paths import hidden_from
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.default_agent import ASK_FIRST, DEMO, OF_SERVERS, USUAL, Mode, mode_named
 from agentrail.cli.holder_file import HolderFile
@@ -31,6 +32,7 @@ from agentrail.core.vocabulary.commands import When
 from agentrail.errors import SteeringQueueFull
 from agentrail.errors.agentrail_error import advice
 from agentrail.insight.event_sentences import decision_in
+from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
 from agentrail.ports.journal import StoredSession
 from agentrail.runtime.shared.clock import Clock
 from agentrail.values.content import Part
@@ -228,7 +230,9 @@ class ConsoleCommands:
         """
         for name in await trio.to_thread.run_sync(missing_in, typed, self._folder):
             self._say(f"  @{name} is not there: the prompt goes without it")
-        return self.shell.added_to(await parts_of(text, self._folder, typed))
+        detail = await self._detail() if AT in typed else None
+        hidden = BLOCKED_PATHS if detail is None else await hidden_from(detail.agent)
+        return self.shell.added_to(await parts_of(text, self._folder, typed, hidden))
 
     async def steer(self, text: str, *, when: When = "gap") -> None:
         """Send *text* as steering."""

@@ -11,6 +11,7 @@ from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox, check_bwrap, find_bwrap
 from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.adapters.user_folders import hidden_files, hidden_folders
+from agentrail.app.session_code import hidden_by
 from agentrail.app.spec import SessionSpec
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.console_tools import demo_tools
@@ -18,7 +19,6 @@ from agentrail.core.vocabulary.options import Options
 from agentrail.errors import SandboxMissing
 from agentrail.plugins.approval import SAFE_COMMANDS, HumanApproval
 from agentrail.plugins.security import SecurityGuard
-from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
 from agentrail.ports.sandbox import Sandbox
 from agentrail.tools.builtin import ask_user, glob, grep, list_dir, read_file, standard_tools, web_fetch, write_todos
 from agentrail.values.untrusted_values import mended
@@ -110,11 +110,11 @@ def confines() -> bool:
     return True
 
 
-def spec_for(model: str, folder: Path, mode: Mode = "ask", hidden: Iterable[str] = ()) -> SessionSpec:
+def spec_for(model: str, folder: Path, mode: Mode = "ask") -> SessionSpec:
     """Return the spec of the default agent in *folder*; commands are confined to the folder if possible here.
 
-    Then they see nothing of what is *hidden*, nor of what its guard blocks. Without `HAS_FOLDERS` it has no tools for
-    files and commands. Raise `BadInputError` for a folder whose name is no UTF-8.
+    Without `HAS_FOLDERS` it has no tools for files and commands. Raise `BadInputError` for a folder whose name is no
+    UTF-8.
     """
     if mended(str(folder)) != str(folder):
         raise BadInputError(f"{folder}: its name is no UTF-8, so no session can store it; rename the folder")
@@ -122,25 +122,31 @@ def spec_for(model: str, folder: Path, mode: Mode = "ask", hidden: Iterable[str]
         tools = (web_fetch, write_todos, ask_user, *(demo_tools() if model == DEMO else ()))
         approval = HumanApproval(tools=ASK_FIRST[mode], timeout=None)
         return SessionSpec(model=model, tools=tools, plugins=(_guard(), approval), working_dir=str(folder))
-    guard = _guard()
-    sandbox = _sandbox(folder, (*BLOCKED_PATHS, *guard.blocked_paths, *hidden)) if confines() else None
     # Without confinement, a command can read all files that the user can read
-    safe_commands = () if sandbox is None else SAFE_COMMANDS
+    safe_commands = SAFE_COMMANDS if confines() else ()
     approval = HumanApproval(tools=ASK_FIRST[mode], safe_commands=safe_commands, timeout=None)
     is_plan = mode == "plan"
     tools = (*standard_tools(), *(demo_tools() if model == DEMO else ()))
-    return SessionSpec(
+    spec = SessionSpec(
         model=model,
         tools=(*READERS, web_fetch, write_todos, ask_user) if is_plan else tools,
-        plugins=(guard, approval),
+        plugins=(_guard(), approval),
         system=f"{SYSTEM}\n\n{PLANNING}" if is_plan else SYSTEM,
         memory=MEMORY,
         skills=SKILLS,
         agents={"explorer": SessionSpec(description=EXPLORER, tools=READERS, system=EXPLORER)},
-        sandbox=sandbox,
         working_dir=str(folder),
         event_buffer_size=OPTIONS.event_buffer_size,
     )
+    return confined(spec)
+
+
+def confined(spec: SessionSpec) -> SessionSpec:
+    """Return *spec* with a sandbox that hides what its plugins block, if this machine can confine commands.
+
+    Without one, the session makes a sandbox that hides the same from tools for files.
+    """
+    return spec.but(sandbox=_sandbox(Path(spec.working_dir), hidden_by(spec))) if HAS_FOLDERS and confines() else spec
 
 
 def _guard() -> SecurityGuard:

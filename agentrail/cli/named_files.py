@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,7 @@ from typing import Final
 import trio
 
 from agentrail.adapters.sandboxes.confined_open import Root, open_file
+from agentrail.adapters.sandboxes.hidden_paths import HiddenPaths
 from agentrail.adapters.sandboxes.paths import Why
 from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.adapters.user_folders import with_home
@@ -21,6 +22,7 @@ from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.prompt_input import fenced
 from agentrail.errors import PathRefused
 from agentrail.host.uploads.session_files import HEAD, PDF, shown_media
+from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
 from agentrail.values.content import File, Image, Part, Text
 from agentrail.values.untrusted_values import mended
 
@@ -38,6 +40,9 @@ MAX_TEXT: Final = 256 * 1024
 MAX_PICTURE: Final = 8 * 1024 * 1024
 """The most bytes of a picture or a PDF."""
 
+OF_SYSTEM: Final = frozenset([pattern for pattern in BLOCKED_PATHS if pattern.startswith("/")])
+"""Folders of devices and sockets that no agent needs; a person may drag a picture from one of them."""
+
 MOST_ENTRIES: Final = 10_000
 """The most names of a folder that are looked at for completions."""
 
@@ -45,16 +50,19 @@ _NAMED: Final = re.compile(r"(?<!\S)@((?:\\.|[^\s\\])+)")
 _ESCAPED: Final = re.compile(r"\\(.)")
 
 
-async def parts_of(text: str, folder: Path, typed: str | None = None) -> str | tuple[Part, ...]:
+async def parts_of(
+    text: str, folder: Path, typed: str | None = None, hidden: Iterable[str] = BLOCKED_PATHS
+) -> str | tuple[Part, ...]:
     """Return the prompt *text* with the files that *typed*, by default *text*, names as `@path` relative to *folder*.
 
-    Raise `BadInputError` if one cannot be sent.
+    Raise `BadInputError` if one cannot be sent. *hidden* are the patterns of files that the agent is not shown.
 
     What follows an `@` and is no file stays as it is: people are called so, too. A link that leads out of *folder* is
     not followed: a folder that was cloned could so have a file of the user sent.
     """
     named = dict.fromkeys(_ESCAPED.sub(r"\1", match) for match in _NAMED.findall(text if typed is None else typed))
-    files = [await trio.to_thread.run_sync(_read, folder, name) for name in named] if named else []
+    hidden_paths = HiddenPaths(hidden)
+    files = [await trio.to_thread.run_sync(_read, folder, name, hidden_paths) for name in named] if named else []
     texts = "".join(f"\n\n{part.text}" for part in files if isinstance(part, Text))
     others = [part for part in files if part is not None and not isinstance(part, Text)]
     return (Text(f"{text}{texts}"), *others) if others else f"{text}{texts}"
@@ -115,36 +123,41 @@ def _with_escapes(name: str) -> str:
     return name[:-1].replace("\\", "\\\\").replace(" ", "\\ ") + end
 
 
-def _content(folder: Path, path: Path) -> bytes | None:
+def _content(folder: Path, path: Path, hidden_paths: HiddenPaths) -> bytes | None:
     """Return the beginning of the file at *path*, as much as can be sent; `None` if there is no such file.
 
-    Raise `PathRefused` if *path* is in *folder*, which others may have written, and a link in it leads out of there. A
-    path outside of *folder* is the person's own choice, and so are its links.
+    Raise `PathRefused` if *path* is in *folder*, which others may have written, and a link in it leads out of there, or
+    if it leads to a hidden file. A path outside of *folder* is the person's own choice, and so are its links.
     """
     if not path.is_file():
         return None
     root = next((place for place in path.parents if os.path.realpath(place) == str(folder)), None)
     if root is not None and HAS_FOLDERS:
         parts = path.relative_to(root).parts
-        with Root(str(folder)) as inside, os.fdopen(open_file(inside, parts, hard_links=True), "rb") as file:
+        with Root(str(folder), hidden_paths) as inside:
+            descriptor = open_file(inside, parts, hard_links=True)
+        with os.fdopen(descriptor, "rb") as file:
             return file.read(MAX_PICTURE + 1)
     if root is not None and not path.resolve().is_relative_to(folder):
         raise PathRefused(str(path), Why.OUTSIDE)
+    named = HiddenPaths([pattern for pattern in hidden_paths.patterns if pattern not in OF_SYSTEM])
+    if named.covers(str(path), "/") or named.covers(str(path.resolve()), "/"):
+        raise PathRefused(str(path), Why.HIDDEN)
     with path.open("rb") as file:
         return file.read(MAX_PICTURE + 1)
 
 
-def _read(folder: Path, name: str) -> Part | None:
+def _read(folder: Path, name: str, hidden_paths: HiddenPaths) -> Part | None:
     if mended(name) != name:
         raise BadInputError(f"@{name}: its name is not UTF-8, so no prompt can have it; rename the file to send it")
     folder = folder.resolve()
     # `normpath`: a link before `..` must not choose what the person has typed
     path = Path(os.path.normpath(folder / with_home(name)))
     try:
-        content = _content(folder, path)
+        content = _content(folder, path, hidden_paths)
     except PathRefused as error:
         leads_to = path.resolve()
-        is_outside = not leads_to.is_relative_to(folder)
+        is_outside = error.why != Why.HIDDEN and not leads_to.is_relative_to(folder)
         problem = f"a link leads out of the folder, to {leads_to}; name that file to send it"
         raise BadInputError(f"@{name}: {problem if is_outside else error.why}") from None
     except OSError as error:

@@ -60,9 +60,6 @@ OF_SPEC: Final[Mapping[str, object]] = {
 PAGE: Final = "page"
 """Key that says whether there is a page."""
 
-GUARD: Final = "SecurityGuard"
-"""The plugin whose blocked paths a sandbox hides."""
-
 PATHS: Final = ("skills", "memory")
 """Those that are lists of paths."""
 
@@ -129,12 +126,6 @@ class ProjectSettings(Value, gc=True):
     def plugins(self) -> Sequence[Mapping[str, Json]]:
         """The tables of plugins."""
         return [table(value) for value in cast("Sequence[Json]", self.values.get("plugins", ()))]
-
-    @property
-    def blocked_paths(self) -> Sequence[str]:
-        """What the guards among the plugins block, so that a sandbox hides it too."""
-        guards = [plugin for plugin in self.plugins if plugin[USE] == GUARD]
-        return [path for guard in guards for path in _words(guard.get("blocked_paths", ()))]
 
     @property
     def surfaces(self) -> tuple[Surface, ...]:

@@ -15,6 +15,7 @@ from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.allowed_code import guarded
 from agentrail.cli.allowed_server import AllowedServer
 from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.default_agent import confined
 from agentrail.cli.named_plugins import USE, built_in, make_plugin
 from agentrail.cli.project_settings import FILES, ProjectSettings
 from agentrail.errors import AgentrailError, BadSpec
@@ -31,7 +32,7 @@ def with_settings(spec: SessionSpec, settings: ProjectSettings) -> SessionSpec:
     plugins = [_plugin(settings, table) for table in settings.plugins]
     others = [plugin for plugin in spec.plugins if type(plugin) not in {type(own) for own in plugins}]
     servers = [_server(settings, name, table) for name, table in settings.servers.items()]
-    spec = spec.but(**settings.spec_fields, plugins=(*others, *plugins), tools=(*spec.tools, *servers))
+    spec = confined(spec.but(**settings.spec_fields, plugins=(*others, *plugins), tools=(*spec.tools, *servers)))
     try:
         check_spec(spec)
     except BadSpec as error:

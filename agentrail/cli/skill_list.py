@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 
 import trio
 
 from agentrail.adapters.sandboxes.local import LocalSandbox
+from agentrail.app.session_code import hidden_by
 from agentrail.app.spec import SessionSpec
 from agentrail.app.spec_files import outside
 from agentrail.cli.agent_source import AgentSource
@@ -24,8 +25,9 @@ async def skill_rows(agent: str) -> list[str]:
     spec = None if source is None else (await trio.to_thread.run_sync(source.profile)).spec
     if not isinstance(spec, SessionSpec):
         return []
-    folder = Path(spec.working_dir)
-    places = places_of(spec.skills, spec.sandbox or LocalSandbox(folder), outside(spec.skills, LocalSandbox))
+    sandbox_at = partial(LocalSandbox, hidden=hidden_by(spec))
+    sandbox = spec.sandbox or sandbox_at(spec.working_dir)
+    places = places_of(spec.skills, sandbox, outside(spec.skills, sandbox_at))
     skills = await find_skills(places)
     width = max((len(skill.name) for skill in skills.found), default=0)
     return [

@@ -55,6 +55,13 @@ class BroughtCompactor(Declaration, gc=True):
     """The function, an `async def`."""
 
 
+class BlockedPaths(Declaration):
+    """Names the paths that the plugin blocks: a sandbox that the session makes itself hides them, after links too."""
+
+    patterns: tuple[str, ...]
+    """The patterns, written as in `LocalSandbox(hidden=…)`; one after a `!` is an exception."""
+
+
 class WorkTime(Declaration):
     """Wants the time counted in which the session or a sub-agent works: `ctx.worked_ms`, which is 0 otherwise."""
 

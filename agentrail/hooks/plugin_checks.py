@@ -15,6 +15,7 @@ from attrs import frozen
 from agentrail.errors import BadPlugin
 from agentrail.errors.agentrail_error import nearest, suggestion
 from agentrail.hooks.declarations import (
+    BlockedPaths,
     BroughtCompactor,
     BroughtTools,
     Declaration,
@@ -270,6 +271,8 @@ def _is_declared(declaration: Declaration) -> bool:
             return _are_tools(declaration.tools)
         case BroughtCompactor():
             return _is_compactor(declaration.compactor)
+        case BlockedPaths():
+            return type(declaration.patterns) is tuple and _are_names(declaration.patterns)
         case UsageLimits():
             return _are_limits(declaration)
         case EventLines():
@@ -309,6 +312,7 @@ DECLARATIONS: Final[Mapping[type[Declaration], str]] = MappingProxyType(
         LongestScreened: f"a whole number from 1 to {MAX_SAID:,}",
         BroughtTools: "a tuple of tools with different names, as `@tool` makes them",
         BroughtCompactor: "an `async def` that takes `leaving` and `ask`",
+        BlockedPaths: "a tuple of patterns of paths",
         WorkTime: "nothing",
         UsageLimits: "numbers from 0 on, or None",
         EventLines: "a level, a frozenset of names and a number",

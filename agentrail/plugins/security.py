@@ -12,6 +12,7 @@ from attrs import evolve, frozen
 from agentrail.errors import BadOptions, BadPlugin
 from agentrail.hooks.actions import Answered, Ask, AskAnswer, BlockTool, Continue, Failed, FindFiles, HoldTool, TimedOut
 from agentrail.hooks.context import Context
+from agentrail.hooks.declarations import BlockedPaths
 from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.plugins.approval import approved_family, offered
@@ -199,11 +200,24 @@ class SecurityGuard(Plugin[None]):
         """Names in `writers`; the session refuses to start if it has no such tool."""
         return tuple(sorted(self.writers))
 
+    @property
+    def declarations(self) -> tuple[BlockedPaths]:
+        """What it blocks, and after a `!` what it allows: the sandbox that a session makes itself hides the same."""
+        return (BlockedPaths((*self._blocked, *[f"!{pattern}" for pattern in self._allowed])),)
+
     def in_sandbox(self, hidden: tuple[str, ...], tools: frozenset[str]) -> SecurityGuard:
         """Return this guard with *tools* as `confined_tools`, if all that it blocks is *hidden*."""
-        default_paths = BLOCKED_PATHS if self.default_blocked_paths else ()
-        confined_tools = tools if {*default_paths, *self.blocked_paths} <= {*hidden} else NO_NAMES
-        return evolve(self, confined_tools=confined_tools)
+        shown = {pattern[1:] for pattern in hidden if pattern.startswith("!")}
+        is_confined = {*self._blocked} <= {*hidden} and shown <= {*self._allowed}
+        return evolve(self, confined_tools=tools if is_confined else NO_NAMES)
+
+    @property
+    def _blocked(self) -> tuple[str, ...]:
+        return (*(BLOCKED_PATHS if self.default_blocked_paths else ()), *self.blocked_paths)
+
+    @property
+    def _allowed(self) -> tuple[str, ...]:
+        return (*(ALLOWED_PATHS if self.default_allowed_paths else ()), *self.allowed_paths)
 
     def before_tool(
         self, hook: BeforeTool, state: None, ctx: Context
@@ -290,9 +304,9 @@ class SecurityGuard(Plugin[None]):
     def _fences(self) -> tuple[Fence, Fence, Fence]:
         """Return the compiled patterns (`Fence`) of the blocked, the protected and the allowed paths."""
         return (
-            fence((*(BLOCKED_PATHS if self.default_blocked_paths else ()), *self.blocked_paths)),
+            fence(self._blocked),
             fence((*(PROTECTED_PATHS if self.default_protected_paths else ()), *self.protected_paths)),
-            fence((*(ALLOWED_PATHS if self.default_allowed_paths else ()), *self.allowed_paths)),
+            fence(self._allowed),
         )
 
     def _line(self, text: str, line: Commands, bases: tuple[PathPlace, ...], working: PathPlace) -> Iterator[Finding]:

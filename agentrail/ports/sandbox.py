@@ -276,8 +276,26 @@ class HidesPaths(Protocol):
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """Patterns of these paths, written as in `SecurityGuard.blocked_paths`."""
+        """Patterns of these paths, written as in `SecurityGuard.blocked_paths`; one after a `!` is an exception."""
         ...
+
+
+@runtime_checkable
+class Unhides(Protocol):
+    """Interface: a sandbox that opens no hidden file for tools, and lets the session itself open them.
+
+    To judge a command, the session looks at what tools and models do not get, such as the settings of git.
+    """
+
+    @property
+    def unhidden(self) -> Sandbox:
+        """A sandbox with the same files, of which nothing is hidden."""
+        ...
+
+
+def unhidden(sandbox: Sandbox) -> Sandbox:
+    """Return *sandbox* without what it hides; as it is if it hides nothing."""
+    return sandbox.unhidden if isinstance(sandbox, Unhides) else sandbox
 
 
 @runtime_checkable

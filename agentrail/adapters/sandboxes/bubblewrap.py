@@ -27,7 +27,7 @@ from typing import Final
 
 from agentrail.adapters.processes import SAFE_PATH, Launch, ProcessTree, Ready, argv_of, check_environment
 from agentrail.adapters.sandboxes.confined_open import Root, identity_of
-from agentrail.adapters.sandboxes.hidden_paths import HiddenPaths
+from agentrail.adapters.sandboxes.hidden_paths import NOTHING_HIDDEN
 from agentrail.adapters.sandboxes.local import LocalSandbox, shell
 from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
 from agentrail.adapters.user_folders import hidden_files, hidden_folders, is_in
@@ -57,7 +57,7 @@ class Guards:
     def hold(self) -> list[str]:
         """Create the missing folders, and return the names to mount read-only. Links are left out."""
         names: list[str] = []
-        with self._lock, Root(self._root) as root:
+        with self._lock, Root(self._root, NOTHING_HIDDEN) as root:
             for name in self._names:
                 if name not in self._free:
                     with suppress(FileExistsError):
@@ -72,7 +72,7 @@ class Guards:
     def release(self) -> None:
         """Remove the created folders after the last command has ended; folders that are not empty any more stay."""
         # the root folder itself may have been deleted
-        with self._lock, suppress(FileNotFoundError), Root(self._root) as root:
+        with self._lock, suppress(FileNotFoundError), Root(self._root, NOTHING_HIDDEN) as root:
             self._users -= 1
             if not self._users:
                 for name in self._made:
@@ -223,11 +223,11 @@ class BubblewrapSandbox(LocalSandbox):
     Names in *protected* that exist in the root are read-only for commands too. For most of those that do not exist, an
     empty folder is there while a command runs, so that commands cannot create them.
 
-    Commands see nothing of the paths in *hidden*, which are patterns as in `SecurityGuard.blocked_paths`: a file that
-    such a pattern covers cannot be opened, and a folder is empty. Folders `.git` are left as they are.
+    Commands see nothing of the paths in *hidden* either: a file that such a pattern covers cannot be opened, and a
+    folder is empty, also if an exception is in it. Folders `.git` are left as they are.
     """
 
-    __slots__ = ("_guards", "_hidden_paths", "_limits", "_network", "_readable")
+    __slots__ = ("_guards", "_limits", "_network", "_readable")
 
     @checked
     def __init__(
@@ -243,9 +243,8 @@ class BubblewrapSandbox(LocalSandbox):
         hidden: Iterable[str] = BLOCKED_PATHS,
     ) -> None:
         protected = tuple(protected)
-        super().__init__(root, hard_links=hard_links, protected=protected, env=env)
+        super().__init__(root, hard_links=hard_links, protected=protected, env=env, hidden=hidden)
         self._guards = Guards(self.root, protected, frozenset() if self.root == str(Path.home()) else AT_HOME)
-        self._hidden_paths = HiddenPaths(hidden)
         self._network = network
         self._limits = Limits() if limits is None else limits
         self._readable = tuple(os.path.realpath(path) for path in readable)

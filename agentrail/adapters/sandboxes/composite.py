@@ -27,6 +27,7 @@ from agentrail.ports.sandbox import (
     Sandbox,
     Search,
     Written,
+    unhidden,
 )
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.values.argument_checks import checked
@@ -60,6 +61,12 @@ class CompositeSandbox:
     @in_brackets
     def __repr__(self) -> str:
         return listed(f"beside {self._routes[()]!r}", some(len(self._routes) - 1, "route"))
+
+    @property
+    def unhidden(self) -> CompositeSandbox:
+        """The same sandboxes, those that hide paths without that: for the session itself."""
+        inner = {path_of(prefix): unhidden(sandbox) for prefix, sandbox in self._routes.items() if prefix}
+        return CompositeSandbox(inner, unhidden(self._routes[()]))
 
     async def read(self, path: str, offset: int = 0, limit: int = MAX_FILE) -> Content:
         """Return up to *limit* bytes of a file from *offset* on, and its size."""

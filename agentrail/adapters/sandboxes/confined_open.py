@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from agentrail.adapters.sandboxes.hidden_paths import HiddenPaths
 from agentrail.adapters.sandboxes.paths import Parts, Why, path_of
 from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.adapters.user_folders import hidden_in, is_in
@@ -41,6 +42,12 @@ RESOLVE = BENEATH | NO_MAGICLINKS | NO_XDEV
 
 MAX_LINKS: Final = 40
 """The most links in one path, the same as in the Linux kernel."""
+
+_OPENED: Final = "/proc/self/fd"
+"""Where Linux shows the path of each open file."""
+
+_DELETED: Final = " (deleted)"
+"""What Linux adds to the path of an open file that has been removed."""
 
 _OPENAT2: Final = 437
 _TRIES: Final = 32
@@ -78,7 +85,7 @@ def _openat2(root: int, path: str, flags: int, resolve: int) -> int:
 @functools.cache
 def has_openat2() -> bool:
     """Whether the kernel has `openat2` and lets this process use it; tried once per process."""
-    if not hasattr(os, "O_PATH"):
+    if not hasattr(os, "O_PATH") or not os.path.exists(_OPENED):  # noqa: PTH110 - without it, nobody tells where a link led
         return False
     root = os.open("/", os.O_PATH | os.O_DIRECTORY)
     try:
@@ -94,20 +101,23 @@ def has_openat2() -> bool:
 class Root:
     """The root folder, open within a `with` block, in which paths below it are opened.
 
-    Files and folders of agentrail itself are not opened; see `agentrail.adapters.user_folders`.
+    Nothing is opened that is in *hidden_paths*, nor files and folders of agentrail itself; see
+    `agentrail.adapters.user_folders`. Links are followed first: what counts is the path of what was opened.
     """
 
-    __slots__ = ("_device", "_folder", "_hidden", "fd")
+    __slots__ = ("_device", "_folder", "_hidden_paths", "_own", "fd")
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, hidden_paths: HiddenPaths) -> None:
         self._folder = folder
         self._device = 0
-        self._hidden = hidden_in(folder)
+        self._own = hidden_in(folder)  # the files and folders of agentrail itself
+        self._hidden_paths = hidden_paths
         self.fd = -1
 
     def __enter__(self) -> Self:
         if not HAS_FOLDERS:
             raise FileFailed("open", self._folder, NO_FOLDERS)
+        self._hidden_paths.look_through(self._folder)
         self.fd = os.open(self._folder, O_PATH | os.O_DIRECTORY | O_CLOEXEC)
         self._device = os.fstat(self.fd).st_dev
         return self
@@ -122,34 +132,42 @@ class Root:
         try:
             if has_openat2():
                 opened = _openat2(self.fd, path, flags, RESOLVE if links else RESOLVE | NO_SYMLINKS)
+                place = str(Path(_OPENED, str(opened)).readlink()).removesuffix(_DELETED)
             else:
-                opened = Walk(self.fd, self._device, links=links).open(parts, flags)
+                walk = Walk(self.fd, self._device, links=links)
+                opened = walk.open(parts, flags)
+                place = self._place_of(walk.resolved)
         except OSError as error:
             raise _path_error(error, path, links=links) from error
-        if self._hidden and self._is_hidden(opened, parts):
+        why = self._why_hidden(place) or self._why_hidden(self._place_of(parts))
+        if why is not None:
             os.close(opened)
-            raise PathRefused(path, Why.HIDDEN)
+            raise PathRefused(path, why)
         return opened
 
-    def _is_hidden(self, opened: int, parts: Parts) -> bool:
-        """Whether the descriptor, which links may have led to, is that of a hidden file or folder, or below one.
+    def _place_of(self, parts: Parts) -> str:
+        return "/".join((self._folder.rstrip("/"), *parts))
 
-        Linux says which path it has. Elsewhere the path is looked up once more, and somebody may have changed a link.
-        """
-        try:
-            place = str(Path("/proc/self/fd", str(opened)).readlink())
-        except OSError:
-            place = os.path.realpath("/".join((self._folder.rstrip("/"), *parts)))
-        return any(is_in(place, hidden) for hidden in self._hidden)
+    def _why_hidden(self, place: str) -> Why | None:
+        """Return why the absolute path *place* is hidden; `None` if it is not."""
+        if any(is_in(place, hidden) for hidden in self._own):
+            return Why.OWN
+        return Why.HIDDEN if self._hidden_paths.covers(place, self._folder) else None
 
     def check_unhidden(self, parts: Parts) -> None:
-        """Raise `PathRefused` if the path, in which no link is followed, is or has a hidden file or folder.
+        """Raise `PathRefused` if the path, in which no link is followed, is hidden or has files of agentrail itself.
 
         It is for what is written or removed without being opened.
         """
-        place = "/".join((self._folder.rstrip("/"), *parts))
-        if any(is_in(place, hidden) or is_in(hidden, place) for hidden in self._hidden):
-            raise PathRefused(path_of(parts), Why.HIDDEN)
+        place = self._place_of(parts)
+        why = Why.OWN if any(is_in(hidden, place) for hidden in self._own) else self._why_hidden(place)
+        if why is not None:
+            raise PathRefused(path_of(parts), why)
+
+    def check_other_names(self, path: str, status: os.stat_result) -> None:
+        """Raise `PathRefused` if *status* is that of a file with another name that is hidden (a hard link)."""
+        if self._hidden_paths.has_inode(status):
+            raise PathRefused(path, Why.HIDDEN)
 
 
 def _path_error(error: OSError, path: str, *, links: bool) -> Exception:
@@ -170,13 +188,19 @@ class Walk:
     Only targets of links contain `..`; it goes back to the folder above, which is still open.
     """
 
-    __slots__ = ("_device", "_held", "_left", "_links")
+    __slots__ = ("_device", "_held", "_left", "_links", "_names")
 
     def __init__(self, root: int, device: int, *, links: bool) -> None:
         self._held = [os.dup(root)]
+        self._names: list[str] = []  # the names of the folders that are held below the root, then of what was opened
         self._device = device
         self._left = MAX_LINKS if links else 0
         self._links = links
+
+    @property
+    def resolved(self) -> Parts:
+        """The path of what was opened, without links."""
+        return tuple(self._names)
 
     def open(self, parts: Parts, flags: int) -> int:
         """Open the path *parts* and return a descriptor."""
@@ -191,7 +215,9 @@ class Walk:
                 elif todo:
                     self.down(part)
                 else:
-                    return self.same_device(os.open(part, flags | os.O_NOFOLLOW, dir_fd=self._held[-1]))
+                    opened = self.same_device(os.open(part, flags | os.O_NOFOLLOW, dir_fd=self._held[-1]))
+                    self._names.append(part)
+                    return opened
             return os.open(".", flags, dir_fd=self._held[-1])
         finally:
             for fd in self._held:
@@ -202,11 +228,13 @@ class Walk:
         if len(self._held) == 1:
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
         os.close(self._held.pop())
+        self._names.pop()
 
     def down(self, part: str) -> None:
         """Go into the folder *part* of the current folder."""
         fd = os.open(part, O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=self._held[-1])
         self._held.append(self.same_device(fd))
+        self._names.append(part)
 
     def link(self, part: str) -> str | None:
         """Return the target of the link *part*; `None` if it is no link."""
@@ -257,6 +285,7 @@ def open_file(root: Root, parts: Parts, *, hard_links: bool) -> int:
         try:
             status = os.fstat(path_only)
             check_file(path, status, hard_links=hard_links)
+            root.check_other_names(path, status)
             fd = root.open(parts, os.O_RDONLY | PLAIN)
             if os.path.samestat(os.fstat(fd), status):
                 return fd

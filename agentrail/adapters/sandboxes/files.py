@@ -14,10 +14,12 @@ import shutil
 import stat
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
+from copy import copy
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, Self
 
 from agentrail.adapters.sandboxes.confined_open import FOLDER, O_PATH, PLAIN, Root, check_file, open_file
+from agentrail.adapters.sandboxes.hidden_paths import NOTHING_HIDDEN, HiddenPaths
 from agentrail.adapters.sandboxes.paths import PROTECTED, Parts, Why, check_writable, parts_of, path_of
 from agentrail.errors import AgentrailError, BadEdit, DiskFull, FileFailed, FileMissing, PathRefused
 from agentrail.ports.sandbox import MAX_FILE, Content, Edited, Entry, Kind, Written
@@ -90,13 +92,23 @@ _TRIES: Final = 8
 class DiskFiles:
     """The files below one folder on the disk."""
 
-    __slots__ = ("_hard_links", "_root", "_where", "protected")
+    __slots__ = ("_hard_links", "_root", "_where", "hidden_paths", "protected")
 
-    def __init__(self, root: str, *, hard_links: bool = False, protected: Iterable[str] = PROTECTED) -> None:
+    def __init__(
+        self, root: str, hidden_paths: HiddenPaths, *, hard_links: bool = False, protected: Iterable[str] = PROTECTED
+    ) -> None:
         self._where = root if os.path.isabs(root) else f"{os.getcwd()}/{root}"  # noqa: PTH109, PTH117 - ten times as quick
         self._root: str | None = None
         self._hard_links = hard_links
+        self.hidden_paths = hidden_paths
         self.protected = tuple(protected)
+
+    @property
+    def unhidden(self) -> Self:
+        """The same files, of which nothing is hidden."""
+        files = copy(self)
+        files.hidden_paths = NOTHING_HIDDEN
+        return files
 
     @property
     def root(self) -> str:
@@ -113,13 +125,13 @@ class DiskFiles:
     def open_folder(self, path: str) -> int:
         """Return a descriptor of a folder, to run a command there."""
         parts = parts_of(path)
-        with translate_errors("run in", path), Root(self.root) as root:
+        with translate_errors("run in", path), Root(self.root, self.hidden_paths) as root:
             return root.open(parts, FOLDER)
 
     def read(self, path: str, offset: int, limit: int) -> Content:
         """Return up to *limit* bytes of a file from *offset* on, and its size."""
         parts = parts_of(path)
-        with translate_errors("read", path), Root(self.root) as root:
+        with translate_errors("read", path), Root(self.root, self.hidden_paths) as root:
             fd = open_file(root, parts, hard_links=self._hard_links)
             try:
                 data = _pieces(fd, max(offset, 0), min(max(limit, 0), MAX_FILE))
@@ -132,7 +144,7 @@ class DiskFiles:
         parts = parts_of(path)
         check_writable(path, parts, self.protected)
         check_data(path, data)
-        with translate_errors("write", path), Root(self.ensure_root()) as root:
+        with translate_errors("write", path), Root(self.ensure_root(), self.hidden_paths) as root:
             root.check_unhidden(parts)
             folder = make_folders(root, parts[:-1])
             try:
@@ -146,7 +158,7 @@ class DiskFiles:
         """Replace *old* in a file by *new*; if another program changes the file meanwhile, start again."""
         parts = parts_of(path)
         check_writable(path, parts, self.protected)
-        with translate_errors("edit", path), Root(self.root) as root:
+        with translate_errors("edit", path), Root(self.root, self.hidden_paths) as root:
             root.check_unhidden(parts)
             folder = root.open(parts[:-1], O_PATH | os.O_DIRECTORY, links=False)
             try:
@@ -154,6 +166,7 @@ class DiskFiles:
                     before = self._look(folder, parts)
                     if before is None:
                         raise FileNotFoundError(path)
+                    root.check_other_names(path, before)
                     if before.st_size > MAX_FILE:
                         raise FileFailed("edit", path, f"it is larger than {MAX_FILE} bytes")
                     data, times = replace_text(path, _same_file(folder, parts, before), old, new, every=every)
@@ -166,7 +179,7 @@ class DiskFiles:
     def kind(self, path: str) -> Kind | None:
         """Return the kind of the file or folder at *path*, links followed; `None` if there is none."""
         parts = parts_of(path)
-        with translate_errors("look at", path), Root(self.root) as root:
+        with translate_errors("look at", path), Root(self.root, self.hidden_paths) as root:
             try:
                 fd = root.open(parts, O_PATH)
             except (FileNotFoundError, NotADirectoryError):
@@ -178,7 +191,7 @@ class DiskFiles:
 
     def entries(self, parts: Parts) -> list[Entry]:
         """Return the entries of a folder, sorted by name."""
-        with translate_errors("list", path_of(parts)), Root(self.root) as root:
+        with translate_errors("list", path_of(parts)), Root(self.root, self.hidden_paths) as root:
             fd = root.open(parts, FOLDER)
             try:
                 with os.scandir(fd) as scan:
@@ -315,7 +328,7 @@ class IncomingFile:
     def begin(self) -> None:
         """Create the file in its folder, nameless or with a temporary name; raise `FileFailed` if its name is taken."""
         check_writable(self._path, self._parts, self._files.protected)
-        with translate_errors("write", self._path), Root(self._files.ensure_root()) as root:
+        with translate_errors("write", self._path), Root(self._files.ensure_root(), self._files.hidden_paths) as root:
             root.check_unhidden(self._parts)
             self._folder = make_folders(root, self._parts[:-1])
             with suppress(FileNotFoundError):
@@ -388,7 +401,7 @@ def remove_path(files: DiskFiles, path: str) -> None:
     """Remove a file, or a folder with all that is in it; links are removed, and not followed. It may block."""
     parts = parts_of(path)
     check_writable(path, parts, files.protected)
-    with translate_errors("remove", path), suppress(FileNotFoundError), Root(files.root) as root:
+    with translate_errors("remove", path), suppress(FileNotFoundError), Root(files.root, files.hidden_paths) as root:
         root.check_unhidden(parts)
         folder = root.open(parts[:-1], O_PATH | os.O_DIRECTORY, links=False)
         try:

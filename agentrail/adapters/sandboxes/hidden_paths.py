@@ -1,22 +1,27 @@
-"""`HiddenPaths`: finds the files and folders that commands in a sandbox must not see; it looks before each command.
+"""`HiddenPaths`: the files and folders that a sandbox hides, from its commands and from all that opens a file in it.
 
-Patterns are those of `SecurityGuard`, and names are compared as there. A link is followed: what it leads to is hidden.
-So are the other names of a file that is hidden (hard links). Folders called `.git` are left as they are, because git
-needs them: what commits hold is not hidden.
+Patterns are those of `SecurityGuard`, and names are compared as there; one after a `!` is an exception. A link is
+followed: what it leads to is hidden. So are the other names of a file that is hidden (hard links).
+
+Commands see no hidden path: `find` looks for all of them before each command. Folders called `.git` are left as they
+are, because git needs them: what commits hold is not hidden. A file that is opened is asked about by `covers`.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import Final
 
 from agentrail.adapters.user_folders import is_in
 from agentrail.errors import CommandRefused
-from agentrail.plugins.shell.paths import HERE, Fence, fold, is_wild, join, meets
+from agentrail.plugins.shell.paths import Fence, PathPlace, fold, is_wild, meets
 from agentrail.values.value import Value
 
 MAX_HIDDEN: Final = 500
@@ -24,6 +29,18 @@ MAX_HIDDEN: Final = 500
 
 SETTLED_NS: Final = 1_000_000_000
 """Nanoseconds after which the time of a folder's last change differs from that of any later change."""
+
+MAX_LOOKED: Final = 1_000
+"""The most folders that are looked through for links and other names of hidden files, before a file is opened."""
+
+LOOK_SECONDS: Final = 1.0
+"""For so long that is not done again: a search opens thousands of files."""
+
+MAX_INNER: Final = 1_000
+"""The most files and links in one hidden folder whose other names and targets are looked for."""
+
+SHOWN: Final = "!"
+"""Begins a pattern of what is not hidden, although another pattern covers it."""
 
 GIT: Final = ".git"
 
@@ -42,19 +59,70 @@ class FolderNames(Value, gc=True):
 
 
 class HiddenPaths:
-    """Patterns of hidden paths, with what is known of the folders that were looked through."""
+    """Patterns of hidden paths in one root, with what is known of the folders that were looked through."""
 
-    __slots__ = ("_fence", "_folders", "_names", "_targets", "_wild", "patterns")
+    __slots__ = (
+        "_fence",
+        "_folders",
+        "_inodes",
+        "_lock",
+        "_looked",
+        "_looked_at",
+        "_names",
+        "_shown",
+        "_targets",
+        "_wild",
+        "patterns",
+    )
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self.patterns = tuple(patterns)
-        self._fence = Fence(self.patterns)
+        self._fence = Fence([pattern for pattern in self.patterns if not pattern.startswith(SHOWN)])
+        self._shown = Fence([pattern[1:] for pattern in self.patterns if pattern.startswith(SHOWN)])
         self._names = frozenset(last for last in self._fence.lasts if not is_wild(last))
         self._wild = tuple(last for last in self._fence.lasts if is_wild(last))
         self._folders: dict[str, FolderNames] = {}
-        """The folders that were looked through, by path: one that has not changed since is not read again."""
-        self._targets: set[str] = set()
+        """The folders that `find` has looked through, by path: one that has not changed since is not read again."""
+        self._looked: dict[str, FolderNames] = {}
+        """The same for `look_through`."""
+        self._looked_at = float("-inf")
+        """When `look_through` has last looked, by the clock of the machine."""
+        self._targets: frozenset[str] = frozenset()
         """What links with hidden names led to. It stays hidden, also if a command has renamed the link."""
+        self._inodes: frozenset[tuple[int, int]] = frozenset()
+        """Device and inode of each hidden file that has several names."""
+        self._lock = threading.Lock()
+        """Held while folders are looked through: files are opened in several threads."""
+
+    def covers(self, path: str, root: str) -> bool:
+        """Whether the absolute *path*, which has no links, is hidden from who works in *root*.
+
+        What covers the root itself is ignored: there nothing could be opened.
+        """
+        return self.hides(_place(path), len(_place(root).parts)) or any(
+            is_in(path, target) and not is_in(root, target) for target in self._targets
+        )
+
+    def hides(self, place: PathPlace, below: int = -1) -> bool:
+        """Whether a pattern covers *place*, but not already the folder of its first *below* parts."""
+        return self._fence.find(place, below=below) is not None and self._shown.find(place) is None
+
+    def has_inode(self, status: os.stat_result) -> bool:
+        """Whether *status* is that of a hidden file that has several names."""
+        return status.st_nlink > 1 and (status.st_dev, status.st_ino) in self._inodes
+
+    def look_through(self, root: str) -> None:
+        """Look for links with hidden names, and for hidden files with several names, in the folders nearest to *root*.
+
+        No-op if that was done within `LOOK_SECONDS`, or if nothing is hidden.
+        """
+        if not self.patterns or time.monotonic() - self._looked_at < LOOK_SECONDS:
+            return
+        with self._lock:
+            self._looked = dict(islice(self._walk(root, root, self._looked), MAX_LOOKED))
+            paths = self._paths_in(self._looked, root, (root,))
+            self._inodes = _inodes_of(paths)
+            self._looked_at = time.monotonic()
 
     def find(self, root: str, read_only: Iterable[str]) -> list[str]:
         """Return the hidden paths in *root* and in the folders *read_only*, with links resolved.
@@ -62,37 +130,48 @@ class HiddenPaths:
         Raise `CommandRefused` if there are more than `MAX_HIDDEN`.
         """
         places = (root, *read_only)
-        folders = {folder: names for place in places for folder, names in self._walk(place, root)}
-        self._folders = folders
-        paths = {path for names in folders.values() for path in names.hidden}
-        paths |= {os.path.realpath(pattern) for pattern in self.patterns if pattern.startswith("/")}
-        self._targets |= {os.path.realpath(path) for names in folders.values() for path in names.links}
-        paths |= self._targets
-        paths |= set(_other_names(paths, folders))
-        inside = {path for path in paths if not is_in(root, path) and any(is_in(path, place) for place in places)}
-        existing = sorted(path for path in inside if os.path.exists(path) and not os.path.islink(path))  # noqa: PTH110, PTH114
+        with self._lock:
+            folders = {folder: names for place in places for folder, names in self._walk(place, root, self._folders)}
+            self._folders = folders
+            paths = self._paths_in(folders, root, places)
+        paths |= set(_other_names(_inodes_of(paths), folders))
+        existing = sorted(path for path in paths if os.path.exists(path) and not os.path.islink(path))  # noqa: PTH110, PTH114
         if len(existing) > MAX_HIDDEN:
             raise CommandRefused(
                 f"more than {MAX_HIDDEN} files and folders in `{root}` would have to be hidden from it"
             )
         return existing
 
-    def _walk(self, top: str, root: str) -> Iterator[tuple[str, FolderNames]]:
-        folders = [top]
-        while folders:
-            folder = folders.pop()
-            with suppress(FileNotFoundError, NotADirectoryError):
-                try:
-                    names = self._names_in(folder, root)
-                except PermissionError:  # its owner, as whom commands run, can open it again
-                    names = FolderNames(hidden=(folder,))
-                yield folder, names
-                folders += names.folders
+    def _paths_in(self, folders: Mapping[str, FolderNames], root: str, places: Iterable[str]) -> set[str]:
+        """Return the hidden paths in *folders*, what links there lead to, and what patterns from `/` on name.
 
-    def _names_in(self, folder: str, root: str) -> FolderNames:
+        Only those in *places* count, and none that is *root*, or above it.
+        """
+        named = [os.path.realpath(pattern) for pattern in self.patterns if pattern.startswith("/")]
+        hidden = {path for names in folders.values() for path in names.hidden}
+        links = {path for names in folders.values() for path in names.links}
+        links |= {path for top in hidden - links for path in _entries_at(top) if os.path.islink(path)}  # noqa: PTH114 - a text
+        self._targets = self._targets.union(named, map(os.path.realpath, links))
+        paths = hidden | self._targets
+        return {path for path in paths if not is_in(root, path) and any(is_in(path, place) for place in places)}
+
+    def _walk(self, top: str, root: str, known: Mapping[str, FolderNames]) -> Iterator[tuple[str, FolderNames]]:
+        """Yield the folders at and below *top*, the nearest ones first; *known* is what was found the last time."""
+        folders = deque([top])
+        while folders:
+            folder = folders.popleft()
+            try:
+                names = self._names_in(folder, root, known.get(folder))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError:  # such as missing rights: its owner, as whom commands run, can open it again
+                names = FolderNames(hidden=(folder,))
+            yield folder, names
+            folders += names.folders
+
+    def _names_in(self, folder: str, root: str, known_names: FolderNames | None) -> FolderNames:
         status = os.lstat(folder)
         state = (status.st_dev, status.st_ino, status.st_ctime_ns)
-        known_names = self._folders.get(folder)
         # A change right after the last one may have the same time, so names count only if that was long ago.
         if known_names is not None and known_names.state == state:
             return known_names
@@ -115,17 +194,37 @@ class HiddenPaths:
         folded = fold(name)
         if folded not in self._names and not any(meets(last, folded, hidden=True) for last in self._wild):
             return False
-        return self._fence.find(join(HERE, path), within=join(HERE, root)) is not None
+        return self.hides(_place(path), len(_place(root).parts))
 
 
-def _other_names(paths: Iterable[str], folders: Iterable[str]) -> Iterator[str]:
-    """Yield the paths in *folders* of files that one of *paths* names too."""
+NOTHING_HIDDEN: Final = HiddenPaths(())
+"""For who opens files for the session itself, not for an agent."""
+
+
+def _place(path: str) -> PathPlace:
+    """Return the place of an absolute *path* without `.` and `..`."""
+    return PathPlace(absolute=True, parts=tuple([part for part in path.split("/") if part]))
+
+
+def _inodes_of(paths: Iterable[str]) -> frozenset[tuple[int, int]]:
+    """Return device and inode of each regular file in *paths*, and in the folders there, that has several names."""
     inodes: set[tuple[int, int]] = set()
-    for path in paths:
+    for path in [path for top in paths for path in _entries_at(top)]:
         with suppress(OSError):
             status = os.lstat(path)
             if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
                 inodes.add((status.st_dev, status.st_ino))
+    return frozenset(inodes)
+
+
+def _entries_at(top: str) -> Iterator[str]:
+    """Yield *top*, and if it is a folder, the paths of all below it, at most `MAX_INNER`."""
+    below = (f"{folder}/{name}" for folder, folders, files in os.walk(top) for name in (*folders, *files))
+    yield from (top, *islice(below, MAX_INNER))
+
+
+def _other_names(inodes: frozenset[tuple[int, int]], folders: Iterable[str]) -> Iterator[str]:
+    """Yield the paths in *folders* of the files that *inodes* are those of."""
     for folder in folders if inodes else ():
         with suppress(FileNotFoundError, NotADirectoryError, PermissionError), os.scandir(folder) as entries:
             for entry in entries:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -18,9 +19,11 @@ import trio
 
 from agentrail.adapters.processes import Launch, ProcessTree, Ready, argv_of, check_environment, clean_environment
 from agentrail.adapters.sandboxes.files import DiskFiles, IncomingFile, remove_path
+from agentrail.adapters.sandboxes.hidden_paths import HiddenPaths
 from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
 from agentrail.adapters.sandboxes.searching import Grep, SearchCancelled, find, list_folder, run_search, unlimited_meter
 from agentrail.errors import SearchTooSlow
+from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
 from agentrail.ports.sandbox import (
     MAX_FILE,
     Command,
@@ -62,9 +65,12 @@ class LocalSandbox:
 
     With *hard_links*, files with more than one name are opened too. Files and folders with a name in *protected* cannot
     be changed by `write` and `edit`.
+
+    No file is opened at a path in *hidden*, also if a link leads there; these are patterns as in
+    `SecurityGuard.blocked_paths`, and one after a `!`, such as `!.env.test`, is an exception.
     """
 
-    __slots__ = ("_env", "_files", "_limiter", "_writing")
+    __slots__ = ("_env", "_files", "_hidden_paths", "_limiter", "_writing")
 
     @checked
     def __init__(
@@ -74,8 +80,10 @@ class LocalSandbox:
         hard_links: bool = False,
         protected: Iterable[str] = PROTECTED,
         env: Iterable[tuple[str, str]] = (),
+        hidden: Iterable[str] = BLOCKED_PATHS,
     ) -> None:
-        self._files = DiskFiles(str(root), hard_links=hard_links, protected=protected)
+        self._hidden_paths = HiddenPaths(hidden)
+        self._files = DiskFiles(str(root), self._hidden_paths, hard_links=hard_links, protected=protected)
         self._env = check_environment(env)
         self._limiter: trio.CapacityLimiter | None = None
         self._writing: trio.Lock | None = None
@@ -88,6 +96,13 @@ class LocalSandbox:
     def root(self) -> str:
         """The path of the root folder, with links resolved."""
         return self._files.root
+
+    @property
+    def unhidden(self) -> LocalSandbox:
+        """The same files, of which nothing is hidden: for the session itself."""
+        sandbox = copy(self)
+        sandbox._files = self._files.unhidden  # noqa: SLF001 - a copy of its own
+        return sandbox
 
     async def read(self, path: str, offset: int = 0, limit: int = MAX_FILE) -> Content:
         """Return up to *limit* bytes of a file from *offset* on, and its size."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
+from copy import copy
+from typing import Self
 
 import trio
 
 from agentrail.adapters.sandboxes.files import check_data, replace_text
+from agentrail.adapters.sandboxes.hidden_paths import NOTHING_HIDDEN, HiddenPaths
 from agentrail.adapters.sandboxes.matcher import Matcher, Order, flags_of
-from agentrail.adapters.sandboxes.paths import PROTECTED, Parts, check_writable, parts_of, path_of
+from agentrail.adapters.sandboxes.paths import PROTECTED, Parts, Why, check_writable, parts_of, path_of
 from agentrail.adapters.sandboxes.searching import (
     LINE_STEPS,
     SeenEnough,
@@ -20,7 +23,9 @@ from agentrail.adapters.sandboxes.searching import (
     order_of,
     run_search_in_slices,
 )
-from agentrail.errors import BadPattern, CommandRefused, FileFailed, FileMissing, SearchTooSlow
+from agentrail.errors import BadPattern, CommandRefused, FileFailed, FileMissing, PathRefused, SearchTooSlow
+from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
+from agentrail.plugins.shell.paths import PathPlace
 from agentrail.ports.sandbox import (
     MAX_FILE,
     Command,
@@ -52,9 +57,9 @@ _NO_COMMANDS = "this sandbox keeps files in memory and runs nothing"
 class MemoryFiles:
     """Files in a dictionary. A folder exists if there is a file below it."""
 
-    __slots__ = ("_folders", "_protected", "files")
+    __slots__ = ("_folders", "_protected", "files", "hidden_paths")
 
-    def __init__(self, files: Mapping[str, bytes], protected: Iterable[str]) -> None:
+    def __init__(self, files: Mapping[str, bytes], protected: Iterable[str], hidden: Iterable[str]) -> None:
         for path, data in files.items():
             check_data(path, data)
         self.files: dict[Parts, bytes] = {parts_of(path): data for path, data in files.items()}
@@ -62,6 +67,24 @@ class MemoryFiles:
         for parts in self.files:
             self._place(parts)
         self._protected = tuple(protected)
+        self.hidden_paths = HiddenPaths(hidden)
+
+    @property
+    def unhidden(self) -> Self:
+        """The same files, of which nothing is hidden."""
+        files = copy(self)
+        files.hidden_paths = NOTHING_HIDDEN
+        return files
+
+    def _parts_of(self, path: str) -> Parts:
+        """Return the parts of *path*; raise `PathRefused` if it is hidden."""
+        parts = parts_of(path)
+        if self._is_hidden(parts):
+            raise PathRefused(path, Why.HIDDEN)
+        return parts
+
+    def _is_hidden(self, parts: Parts) -> bool:
+        return self.hidden_paths.hides(PathPlace(absolute=False, parts=parts))
 
     def _place(self, parts: Parts) -> None:
         """Add the new file *parts* to its folder, and each folder that becomes non-empty by that to its parent."""
@@ -79,7 +102,7 @@ class MemoryFiles:
 
     def write(self, path: str, data: bytes) -> Written:
         """Write *data* to a file; missing parent folders are created."""
-        parts = parts_of(path)
+        parts = self._parts_of(path)
         check_writable(path, parts, self._protected)
         check_data(path, data)
         if self._is_folder(parts):
@@ -117,13 +140,15 @@ class MemoryFiles:
 
     def kind(self, path: str) -> Kind | None:
         """Return the kind of the file or folder at *path*; `None` if there is none."""
-        parts = parts_of(path)
+        parts = self._parts_of(path)
         if parts in self.files:
             return Kind.FILE
         return Kind.FOLDER if self._is_folder(parts) else None
 
     def entries(self, parts: Parts) -> list[Entry]:
         """Return the entries of a folder, sorted by name."""
+        if self._is_hidden(parts):
+            raise PathRefused(path_of(parts), Why.HIDDEN)
         if parts in self.files:
             raise FileFailed("list", path_of(parts), "it is a file")
         if not self._is_folder(parts):
@@ -136,11 +161,11 @@ class MemoryFiles:
         return _made(path_of(parts), Kind.FILE, len(self.files[parts]))
 
     def data(self, parts: Parts) -> bytes | None:
-        """Return the content of a file for a search; `None` if there is no such file."""
-        return self.files.get(parts)
+        """Return the content of a file for a search; `None` if there is no such file, or if it is hidden."""
+        return None if self._is_hidden(parts) else self.files.get(parts)
 
     def _data(self, verb: str, path: str) -> bytes:
-        parts = parts_of(path)
+        parts = self._parts_of(path)
         if self._is_folder(parts):
             raise FileFailed(verb, path, _A_FOLDER)
         if parts not in self.files:
@@ -152,13 +177,22 @@ class MemoryFiles:
 
 
 class MemorySandbox:
-    """A sandbox with files in memory; *files* are its first files, by path."""
+    """A sandbox with files in memory; *files* are its first files, by path.
+
+    It opens no file at a path in *hidden*, with patterns as in `LocalSandbox`.
+    """
 
     __slots__ = ("_files",)
 
     @checked
-    def __init__(self, files: Mapping[str, bytes] | None = None, *, protected: Iterable[str] = PROTECTED) -> None:
-        self._files = MemoryFiles(files or {}, protected)
+    def __init__(
+        self,
+        files: Mapping[str, bytes] | None = None,
+        *,
+        protected: Iterable[str] = PROTECTED,
+        hidden: Iterable[str] = BLOCKED_PATHS,
+    ) -> None:
+        self._files = MemoryFiles(files or {}, protected, hidden)
 
     @in_brackets
     def __repr__(self) -> str:
@@ -168,6 +202,13 @@ class MemorySandbox:
     def files(self) -> dict[str, bytes]:
         """A copy of the files, by path."""
         return {path_of(parts): data for parts, data in self._files.files.items()}
+
+    @property
+    def unhidden(self) -> MemorySandbox:
+        """The same files, of which nothing is hidden: for the session itself."""
+        sandbox = copy(self)
+        sandbox._files = self._files.unhidden  # noqa: SLF001 - a copy of its own
+        return sandbox
 
     async def read(self, path: str, offset: int = 0, limit: int = MAX_FILE) -> Content:
         """Return up to *limit* bytes of a file from *offset* on, and its size."""

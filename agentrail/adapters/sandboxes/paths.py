@@ -42,7 +42,11 @@ class Why(StrEnum):
     HARD_LINK = "the file has more than one name, and the others may be outside of the root"
     NO_FILE = "it is neither a file nor a folder"
     PROTECTED = "it, or what is in it, is run or obeyed by other programs; a person must change it"
-    HIDDEN = "agentrail keeps files of its own there, which no agent sees"
+    OWN = "agentrail keeps files of its own there, which no agent sees"
+    HIDDEN = (
+        "the sandbox hides it, as it may have keys or passwords; a person can show it by `allowed_paths` of"
+        " `SecurityGuard`, or by `hidden` of the sandbox"
+    )
     MOVING = "somebody else changes it at the same time"
 
 

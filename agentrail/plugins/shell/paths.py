@@ -222,10 +222,11 @@ class Fence:
             self._all[anchor].append((parts, pattern))
             self._by_first.setdefault((anchor, first), []).append((parts, pattern))
 
-    def find(self, place: PathPlace, *, globs: bool = False, within: PathPlace = HERE) -> str | None:
+    def find(self, place: PathPlace, *, globs: bool = False, within: PathPlace = HERE, below: int = -1) -> str | None:
         """Return a pattern that covers *place*, or `None`.
 
         A pattern that covers the whole directory *within* is ignored for places in it: there all work would be blocked.
+        So is a pattern that covers the folder of the first *below* parts, if that is no negative number.
         """
         folded = place.folded
         inside = within.folded if within.absolute and place.is_under(within) else ()
@@ -234,7 +235,11 @@ class Fence:
                 if anchor == "/" and inside and inside[: len(parts)] == parts:
                     continue
                 some = folded[start : start + len(parts)]
-                if _begins(some, parts, globs=globs) and (anchor or not _is_any(some[0])):
+                if (
+                    start + len(parts) > below
+                    and _begins(some, parts, globs=globs)
+                    and (anchor or not _is_any(some[0]))
+                ):
                     return pattern
         return None
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from agentrail.errors import FileMissing, OutsideError
-from agentrail.ports.sandbox import MAX_FILE, Sandbox
+from agentrail.ports.sandbox import MAX_FILE, Sandbox, unhidden
 from agentrail.runtime.work.plugin_files import INDEX, MAX_FOUND, MAX_LISTED, entries_of_index
 
 GIT: Final = ".git"
@@ -63,6 +63,7 @@ _LINK: Final = 0o160000
 
 async def find_git_programs(sandbox: Sandbox) -> tuple[str, ...]:
     """Return what could make git run a program in the folder of *sandbox*; raise `OutsideError` if it is not clear."""
+    sandbox = unhidden(sandbox)  # the settings of git are hidden from tools
     await _check_repository(sandbox)
     causes = dict.fromkeys(unknown_settings(await _config(sandbox)))
     if HOOK in await _names(sandbox, f"{GIT}/hooks"):

@@ -12,7 +12,7 @@ import trio
 
 from agentrail.errors import BadEdit, FileFailed, FileMissing, OutsideError
 from agentrail.hooks.actions import FindFiles
-from agentrail.ports.sandbox import MAX_FILE, Receiver, Sandbox
+from agentrail.ports.sandbox import MAX_FILE, Receiver, Sandbox, unhidden
 
 MAX_FOUND: Final = 100
 """The most paths that are found; if there are more, the request fails."""
@@ -46,6 +46,7 @@ _EXTENSION: Final = 8
 
 async def find_files(sandbox: Sandbox, request: FindFiles) -> tuple[str, ...]:
     """Return the paths that *request* asks for, in order; raise `OutsideError` if not all could be looked at."""
+    sandbox = unhidden(sandbox)  # names alone are told
     matcher = Wanted(request.names)
     paths: set[str] = set()
     for folder in request.folders:
