@@ -21,7 +21,8 @@ import trio
 
 import agentrail
 from agentrail.adapters.extras import need_extra
-from agentrail.adapters.journals.journal_places import JournalPlace, journal_at, shown_place
+from agentrail.adapters.journals.archive_reader import ArchiveReader
+from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal, journal_at, shown_place
 from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, find_bwrap
@@ -32,13 +33,12 @@ from agentrail.cli.doctor_diagnosis import BAD, GOOD, NOTE, Diagnosis
 from agentrail.cli.error_text import in_own_words
 from agentrail.cli.exit_status import DONE, FAILED
 from agentrail.cli.host_check import KEY, check_members, member_places
-from agentrail.cli.journal_file import open_journal
+from agentrail.cli.journal_file import open_journal, open_source
 from agentrail.cli.screen import clean, one_line
-from agentrail.cli.stored_sessions import stored_sessions
 from agentrail.codec.json_text import to_text
 from agentrail.distribution import DISTRIBUTION, STRANGER
-from agentrail.errors import AgentrailError, ExtraMissing, SandboxMissing
-from agentrail.ports.journal import ALL_SESSIONS, SLOTS
+from agentrail.errors import AgentrailError, BadRecord, ExtraMissing, SandboxMissing
+from agentrail.ports.journal import SLOTS, StoredSession
 from agentrail.runtime.shared.clock import Clock, utc_time
 
 if TYPE_CHECKING:
@@ -79,6 +79,13 @@ WHOLE_LINES: Final = (
 
 PLATFORMS: Final = "`docs/guide/platforms.md` has what works there; report what does not"
 
+LISTED: Final = 500
+"""Sessions that are listed at once."""
+
+MOST_TOLD: Final = 10
+"""The most damaged sessions that are told one by one."""
+
+EXPORT_DAMAGED: Final = "export it again, or bring the file back from a copy"
 DAMAGED: Final = "restore it from a backup; of an index alone, `sqlite3 FILE REINDEX` makes a new one"
 
 
@@ -227,18 +234,44 @@ def _holder_findings(facts: ServerFacts) -> Iterator[tuple[str, str, str]]:
 
 
 async def _journal_file(journal_path: Path | None) -> list[Diagnosis]:
-    async with open_journal(journal_path) as journal:
-        path = SqliteJournal(journal_path).path
-        if not path.exists():
-            return [Diagnosis("journal", NOTE, f"{path} is not there yet", "it is made when a session is stored")]
-        try:
-            sessions = await stored_sessions(journal, ALL_SESSIONS)
+    path = SqliteJournal(journal_path).path
+    if not path.exists():
+        return [Diagnosis("journal", NOTE, f"{path} is not there yet", "it is made when a session is stored")]
+    try:
+        async with open_source(str(path)) as journal:
+            problems = await _session_problems(journal)
             damage = await journal.damage() if isinstance(journal, SqliteJournal) else ()
-        except AgentrailError as error:
-            return [Diagnosis("journal", BAD, f"{path} cannot be read", str(error))]
-    damaged = [Diagnosis("journal", BAD, f"{path} is damaged: {what}", DAMAGED) for what in damage]
-    summary = f"{path}: {len(sessions)} sessions, {_megabytes(path.stat().st_size)}"
-    return [Diagnosis("journal", GOOD, summary), *damaged]
+    except AgentrailError as error:
+        return [Diagnosis("journal", BAD, f"{path} cannot be read", str(error))]
+    damaged = list(filter(None, problems))
+    states = [f"{path} is damaged: {problem}" for problem in damage]
+    states += [f"{path}: {problem}" for problem in damaged[:MOST_TOLD]]
+    if len(damaged) > MOST_TOLD:
+        states.append(f"{path}: {len(damaged) - MOST_TOLD} more of its sessions are damaged")
+    to_do = DAMAGED if isinstance(journal, SqliteJournal) else EXPORT_DAMAGED
+    summary = f"{path}: {len(problems) - len(damaged)} sessions, {_megabytes(path.stat().st_size)}"
+    return [Diagnosis("journal", GOOD, summary), *(Diagnosis("journal", BAD, state, to_do) for state in states)]
+
+
+async def _session_problems(journal: PlacedJournal | ArchiveReader) -> list[str]:
+    """Return for each session what is wrong with its row or its last record; empty if nothing is."""
+    problems: list[str] = []
+    last: StoredSession | None = None
+    while page := await journal.sessions(after=last, limit=LISTED):
+        last = page[-1]
+        for stored in page:
+            problem = stored.problem or await _last_problem(journal, stored)
+            problems.append(f"session `{stored.session_id}`: {problem}" if problem else "")
+    return problems
+
+
+async def _last_problem(journal: PlacedJournal | ArchiveReader, stored: StoredSession) -> str:
+    """Return why the last record of a session cannot be read, empty if it can; it has the end of the chain."""
+    try:
+        await journal.read(stored.session_id, stored.head - 1, 1)
+    except BadRecord as error:
+        return f"record {error.number} cannot be read: {error.problem}"
+    return ""
 
 
 async def _sandbox() -> Diagnosis:

@@ -351,9 +351,9 @@ class Journal(Protocol):
     async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
         """Let the leases of the holders of *claims* last as *lease* says; return the claims that are lost.
 
-        A claim is lost if its session was claimed again since, or is no longer stored. A lease that has ended is
-        renewed like any other, and a session that was released is held again, as long as nobody has claimed it since.
-        Other sessions of these holders are held as long.
+        They are claims that were made with a lease. One is lost if its session was claimed again since, or is no longer
+        stored. A lease that has ended is renewed like any other, and a session that was released is held again, as long
+        as nobody has claimed it since. Other sessions of these holders are held as long.
         """
         ...
 

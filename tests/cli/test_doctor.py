@@ -18,7 +18,7 @@ from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.processes import SAFE_PATH
 from agentrail.adapters.sandboxes import bubblewrap
 from agentrail.cli.doctor import EXTRAS
-from agentrail.journals import SqliteJournal
+from agentrail.journals import SqliteJournal, export_session
 from agentrail.models import PROVIDERS
 from agentrail.testing import ScriptedModel
 from tests.cli.calling import subcommand
@@ -145,6 +145,51 @@ def test_a_damaged_index_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert status == 1
     level, state, _ = found["journal"]
     assert (level, "record_by_command" in state) == ("bad", True)
+
+
+async def _export(path: Path, file: Path) -> None:
+    journal = SqliteJournal(path)
+    await export_session(journal, "trip", file)
+    await journal.close()
+
+
+def test_a_damaged_session_is_told_and_not_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.db"
+    trio.run(_fill, path)
+    for change, problem in (
+        ("UPDATE record SET body = CAST('{}' AS BLOB) WHERE number = (SELECT head FROM session)", "has changed since"),
+        ("UPDATE session SET active = 'soon'", "its row in the journal is damaged: `active` is no whole number"),
+    ):
+        with closing(sqlite3.connect(path, isolation_level=None)) as file:
+            file.execute(change)
+        status = main(["--journal", str(path), "--json"])
+        rows = [row for row in map(json.loads, capsys.readouterr().out.splitlines()) if row["about"] == "journal"]
+        assert (status, [row["level"] for row in rows]) == (1, ["ok", "bad"])
+        assert f"{path}: 0 sessions" in rows[0]["state"]
+        assert f"{path}: session `trip`: " in rows[1]["state"]
+        assert problem in rows[1]["state"]
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_an_export_file_is_looked_at_and_one_whose_end_was_cut_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, is_cut: bool
+) -> None:
+    path, file = tmp_path / "a.db", tmp_path / "trip.jsonl"
+    trio.run(_fill, path)
+    trio.run(_export, path, file)
+    if is_cut:
+        *lines, end = file.read_text().splitlines()
+        count = len(lines) - 2
+        file.write_text("\n".join([*lines[:-1], end.replace(f'"end":{count + 1}', f'"end":{count}')]))
+    status, found = findings(capsys, "--journal", file)
+    level, state, to_do = found["journal"]
+    assert (status, level) == ((1, "bad") if is_cut else (0, "ok"))
+    if is_cut:
+        assert "session `trip`: line " in state
+        assert "records before it are missing" in state
+        assert to_do == "export it again, or bring the file back from a copy"
+    else:
+        assert f"{file}: 1 sessions" in state
 
 
 def test_what_is_no_journal_has_to_be_mended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

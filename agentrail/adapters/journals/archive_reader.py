@@ -1,8 +1,8 @@
 """`ArchiveReader`: the sessions in an export file, page by page.
 
-The file is lines of JSON. A session is a head, one line for each record with a chained checksum, and an end; a file has
-one or several, one after the other. When it is opened, all checksums are compared, and the places of the lines are
-noted: eight bytes a record.
+The file is lines of JSON. A session is a head, one line for each record, and an end, which counts the records; all but
+the head have chained checksums. A file has one or several sessions, one after the other. When it is opened, all
+checksums are compared, and the places of the lines are noted: eight bytes a record.
 """
 
 from __future__ import annotations
@@ -41,8 +41,11 @@ from agentrail.values.messages import Message
 from agentrail.values.session_ids import follows_grammar
 from agentrail.values.untrusted_values import brief
 
-VERSION: Final = 1
-"""The version of the file's format; a session of another version is refused."""
+VERSION: Final = 2
+"""The version of the file's format; a session of another version is refused.
+
+In version 1 the end has no checksum, so that a session whose last records are missing can be taken for a whole one.
+"""
 
 KIND: Final = "agentrail session"
 
@@ -58,7 +61,7 @@ HEAD: Final = ("kind", "version", "session")
 RECORD: Final = ("check", "format", "record")
 """The keys of the line of a record."""
 
-END: Final = ("end",)
+END: Final = ("check", "end")
 """The key of the last line of a session."""
 
 MAX_LINE: Final = 256 * 1024 * 1024
@@ -68,7 +71,12 @@ TOO_LONG: Final = f"it has more than {MAX_LINE:,} bytes"
 NO_FILE: Final = "it is no regular file; write what it gives into one, and read that"
 BAD_ID: Final = "the id {} is not allowed: 1 to 128 letters, digits, `.`, `_`, `-`, beginning with a letter or digit"
 CHANGED: Final = "it, or one before it, has changed since it was written"
-NOT_FIRST: Final = "it is not the first line of an exported session, or of an unknown version"
+NOT_FIRST: Final = "it is not the first line of an exported session"
+OTHER_VERSION: Final = (
+    f"the session has version {{}} of the format, and this agentrail reads {VERSION}; export it again with this one"
+)
+CUT: Final = "records before it are missing, or it has changed since it was written"
+EMPTY: Final = "it ends a session without a record"
 TWICE: Final = "it begins a session that was in an earlier line already"
 SEVERAL: Final = "it begins a second session; `agentrail journal copy` reads a file with several"
 
@@ -227,7 +235,7 @@ class _Scan:
         elif session is None:
             self._take_other(offset, _lacks(HEAD))
         elif keys == END:
-            self._end(session, line["end"])
+            self._end(session, line["check"], line["end"])
         elif keys == RECORD:
             self._take_record(session, offset, text)
         else:
@@ -248,8 +256,10 @@ class _Scan:
         session = self._open = ArchivedSession(str(line["session"]), self._number)
         self._check = NO_CHECK
         self._sessions.append(session)
-        if (line["kind"], line["version"]) != (KIND, VERSION):
+        if line["kind"] != KIND:
             session.note(self._number, NOT_FIRST)
+        if line["version"] != VERSION:
+            session.note(self._number, OTHER_VERSION.format(brief(line["version"])))
         if not follows_grammar(session.session_id):
             session.note(self._number, BAD_ID.format(brief(session.session_id)))
 
@@ -274,10 +284,14 @@ class _Scan:
             self._open.offsets.append(offset)
         self._open.note(self._number, problem)
 
-    def _end(self, session: ArchivedSession, count: Json) -> None:
+    def _end(self, session: ArchivedSession, check: Json, count: Json) -> None:
         if count != len(session.offsets):
-            problem = f"it counts {count} records, but there are {len(session.offsets)}"
+            problem = f"it counts {brief(count)} records, but there are {len(session.offsets)}"
             session.problem = (self._number, problem)
+        elif not count:
+            session.note(self._number, EMPTY)
+        elif check != check_of_end(self._check, session.session_id, session.sound).hex():
+            session.note(self._number, CUT)
         session.end, self._open = self._offset, None
 
 
@@ -348,6 +362,11 @@ _LINE: Final = re.compile(
 def outside(form: Json, session_id: str) -> bytes:
     """Return the bytes that a line's checksum covers beside its record: the format, and from format 4 the session."""
     return (f"{form} {session_id}" if isinstance(form, int) and form >= WITH_SESSION else str(form)).encode()
+
+
+def check_of_end(last: bytes, session_id: str, count: int) -> bytes:
+    """Return the checksum of the end of a session of *count* records, of which *last* is that of the last one."""
+    return check_of(last, f"end {count} {session_id}".encode(), b"")
 
 
 def _parsed(text: bytes) -> Mapping[str, Json]:

@@ -21,6 +21,7 @@ from agentrail.adapters.journals.archive_reader import (
     VERSION,
     ArchivedSession,
     ArchiveReader,
+    check_of_end,
     open_archive,
     outside,
     scanned,
@@ -89,7 +90,9 @@ class ArchiveWriter(ArchiveReader):
     async def release(self, claims: Sequence[Claim]) -> None:
         """End the session that was begun last."""
         for claim in claims:
-            await self._write_line({"end": self._sessions[claim.session_id].sound})
+            count = self._sessions[claim.session_id].sound
+            check = check_of_end(self._check, claim.session_id, count)
+            await self._write_line({"check": check.hex(), "end": count})
 
     async def _write_line(self, line: JsonObject) -> None:
         await trio.to_thread.run_sync(self._write, f"{to_text(line)}\n".encode())

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from agentrail.adapters.journals.archive_reader import outside
+from agentrail.adapters.journals.archive_reader import check_of_end, outside
 from agentrail.adapters.journals.packing import NO_CHECK, PackedRecord, check_of, pack
 from agentrail.adapters.journals.sql.stored_rows import ChainedColumns
 from agentrail.codec.versions import FORMAT
@@ -26,11 +26,12 @@ def body_with(filling: bytes, number: int = 1) -> bytes:
 
 def write_archive(path: Path, bodies: Sequence[bytes], session_id: str = "s") -> None:
     """Write an export file of a session whose records have these *bodies*."""
-    check, lines = NO_CHECK, [b'{"kind":"agentrail session","version":1,"session":"%b"}' % session_id.encode()]
+    check, lines = NO_CHECK, [b'{"kind":"agentrail session","version":2,"session":"%b"}' % session_id.encode()]
     for body in bodies:
         check = check_of(check, outside(FORMAT, session_id), body)
         lines.append(b'{"check":"%b","format":%d,"record":%b}' % (check.hex().encode(), FORMAT, body))
-    path.write_bytes(b"\n".join([*lines, b'{"end":%d}' % len(bodies), b""]))
+    end = check_of_end(check, session_id, len(bodies)).hex().encode()
+    path.write_bytes(b"\n".join([*lines, b'{"check":"%b","end":%d}' % (end, len(bodies)), b""]))
 
 
 async def write_database(path: Path, bodies: Sequence[PackedRecord]) -> None:

@@ -912,3 +912,42 @@ async def test_a_damaged_blob_is_missed_by_who_needs_it(journal: SqliteJournal, 
         assert str(error).startswith("record 4 of session `s` cannot be read: the blob ")
         assert str(error).endswith(problem)
         assert await journal.read("s", 4) == (prompted("s", 5),)
+
+
+async def test_a_claim_without_a_lease_leaves_none(tmp_path: Path) -> None:
+    """Each command that writes has a holder of its own: such rows would only become more."""
+    path = tmp_path / "a.db"
+    journal = SqliteJournal(path)
+    for number in range(5):
+        await opened(journal, f"s{number}", 1)
+    await journal.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        assert file.execute("SELECT * FROM lease").fetchall() == []
+        file.execute("INSERT INTO lease (holder, until) VALUES (CAST('older' AS BLOB), 0), (CAST('b' AS BLOB), 9)")
+    journal = SqliteJournal(path)
+    now = 40 * 86_400_000
+    await journal.claim("s0", "me", Lease(now, 500))
+    await journal.claim("s1", "you", Lease(now, 500))
+    await journal.close()
+    with closing(sqlite3.connect(path)) as file:
+        assert {holder for (holder,) in file.execute("SELECT holder FROM lease")} == {b"me", b"you"}
+
+
+async def test_a_journal_that_was_only_read_has_no_log_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    journal = SqliteJournal(path)
+    await opened(journal, "s", 1)
+    await journal.close()
+    before = path.read_bytes()
+    reading = SqliteJournal(path)
+    assert await reading.sessions()
+    await reading.close()
+    assert os.listdir(tmp_path) == ["a.db"]
+    assert path.read_bytes() == before
+    writing = SqliteJournal(path)
+    await opened(writing, "t", 1)
+    log = path.with_name("a.db-wal").read_bytes()
+    assert await reading.sessions()
+    await reading.close()
+    assert path.with_name("a.db-wal").read_bytes() == log  # of another connection nothing is moved
+    await writing.close()

@@ -57,7 +57,7 @@ returning s.key, s.head, s.checksum"""
 
 # skip locked: of two processes that begin at once, neither waits for the other
 LAPSED: Final = """delete from ~lease where key in (
-    select key from ~lease where until > 0 and until < ? for update skip locked
+    select key from ~lease where until < ? for update skip locked
 )"""
 
 
@@ -224,6 +224,7 @@ class PostgresWriter(SqlWriter):
         key, made_at = self._lease_keys.get(holder, (0, 0))
         # others may have deleted one that is older; sessions that refer to it keep it
         if not key or at - made_at > KEPT_MS // 2:
+            self._write_leases()  # else one that an earlier call has made would count as ended
             self._db.run(LAPSED, (at - KEPT_MS,))
             inserted = "insert into ~lease (holder, until) values (?, 0) returning key"
             ((new_key,),) = self._db.run(inserted, (as_stored(holder),))

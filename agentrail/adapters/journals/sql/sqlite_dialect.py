@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal, cast
@@ -195,7 +195,12 @@ class SqliteConnection:
 
 
 class ReadOnlySqlite(SqliteConnection):
-    """A connection that reads."""
+    """A connection that reads; *has_log*: a log was beside the file when it was opened."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path, file: OpenFile, connect: Connect, *, has_log: bool) -> None:
+        super().__init__(db, path, file, is_synced=True)
+        self._connect = connect
+        self._has_log = has_log
 
     def begin(self) -> bool:
         """Begin a transaction, which sees the tables as they are now."""
@@ -205,7 +210,20 @@ class ReadOnlySqlite(SqliteConnection):
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+        if not self._has_log:
+            self._remove_empty_log()
         self._file.end()
+
+    def _remove_empty_log(self) -> None:
+        """Have SQLite remove the empty log that a connection leaves which only reads.
+
+        The last one that can write removes it when it is closed. No-op if somebody has written since, or if this
+        process cannot write: the log says nothing, so it may stay.
+        """
+        with suppress(OSError, sqlite3.Error):
+            if not _log_of(self._path).stat().st_size:
+                with closing(self._connect(f"{self._path.as_uri()}?mode=rw", uri=True, timeout=0)) as writing:
+                    pragma(writing, "schema_version")  # else it opens no log, and removes none
 
 
 @cache
@@ -276,6 +294,7 @@ class SqliteDialect:
             if not self.path.exists():
                 return None
             file.begin(convert_old)
+            has_log = _log_of(self.path).exists()
             db = self._connect(f"{self.path.as_uri()}?mode=ro", uri=True, timeout=WAIT, isolation_level=None)
         except (OSError, sqlite3.Error) as error:
             file.end()
@@ -296,7 +315,7 @@ class SqliteDialect:
             file.end()
             return None
         db.set_progress_handler(is_unwanted, STEPS)
-        return ReadOnlySqlite(db, self.path, file, is_synced=True)
+        return ReadOnlySqlite(db, self.path, file, self._connect, has_log=has_log)
 
     def _check_to_read(self, db: sqlite3.Connection) -> int:
         """Do what `_check` does; if a process was killed while it made the file, let SQLite undo that first."""
@@ -369,6 +388,10 @@ class SqliteDialect:
     def is_passing(self, error: Exception) -> bool:
         """Whether *error* is temporary, and not caused by the values that were to be written."""
         return is_passing(error)
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
 
 
 def _set(db: sqlite3.Connection, settings: tuple[str, ...]) -> None:

@@ -60,8 +60,11 @@ KEPT_MS: Final = 30 * 86_400_000
 WRITE: Final = "write what it was given"
 
 ENDED_LEASES: Final = """delete from ~lease
-where until > 0 and until < ? and key < (select max(key) from ~lease)"""
+where until < ? and key < (select max(key) from ~lease)"""
 """The last lease stays: else the next one would get its key, and with that the sessions that refer to it."""
+
+NO_LEASE_KEY: Final = 0
+"""The key in the row of a session that was claimed without a lease: the lease would stay, as nobody renews it."""
 
 NEW_LEASE: Final = "insert into ~lease (holder, until) values (?, 0)"
 LEASE_OF: Final = "select key from ~lease where holder = ?"
@@ -321,7 +324,7 @@ class SqlWriter:
             raise NothingWritten(problem)
         check_numbers(session_id, row.numbers)
         check_free(session_id, self._holding(row), holder, at, take_over)
-        key = self._lease_key(holder, at)
+        key = self._lease_key(holder, at) if lease.lasts else NO_LEASE_KEY
         if lease.lasts:
             self._db.show_lease(key)
             self._extended[key] = max(self._extended.get(key, 0), at + lease.lasts)
