@@ -942,7 +942,7 @@ async def test_a_journal_that_was_only_read_has_no_log_beside_it(tmp_path: Path)
     reading = SqliteJournal(path)
     assert await reading.sessions()
     await reading.close()
-    assert os.listdir(tmp_path) == ["a.db"]
+    assert [*beside(path)] == ["a.db"]
     assert path.read_bytes() == before
     writing = SqliteJournal(path)
     await opened(writing, "t", 1)
