@@ -28,6 +28,8 @@ AGAIN: Final = 0.05
 LOCK_WITHIN: Final = 10.0
 """Seconds within which `lock_file` gets the lock: whoever may read a file may lock it, and keep the lock for ever."""
 
+ANOTHER_SYSTEM: Final = "use a folder on another file system"
+
 LOCKS: Final = Path("/proc/locks")
 """Where Linux lists the locks of all processes."""
 
@@ -105,16 +107,25 @@ def try_lock_file(descriptor: int) -> bool:
     return True
 
 
-def lock_file(descriptor: int, path: Path) -> None:
+def lock_file(descriptor: int, path: Path, to_do: str = ANOTHER_SYSTEM) -> None:
     """Lock the open file, whose path is *path*; wait, in this thread, while another process has the lock.
 
-    Raise `FileFailed`, which names that process, if it does not release the lock within `LOCK_WITHIN` seconds.
+    Raise `FileFailed`, which names that process, if it does not release the lock within `LOCK_WITHIN` seconds; and if
+    its file system has no locks, as a network may offer one: *to_do* then says what to do.
     """
     until = time.monotonic() + LOCK_WITHIN
-    while not try_lock_file(descriptor):
+    while not _locks(descriptor, path, to_do):
         if time.monotonic() >= until:
             raise FileFailed("lock", str(path), f"{flock_holder(descriptor)} has locked it; end that process")
         time.sleep(AGAIN)
+
+
+def _locks(descriptor: int, path: Path, to_do: str) -> bool:
+    """Do as `try_lock_file`; raise `FileFailed` if the file system has no locks."""
+    try:
+        return try_lock_file(descriptor)
+    except OSError as error:
+        raise FileFailed("lock", str(path), f"its file system has no locks ({error.strerror}); {to_do}") from error
 
 
 def flock_holder(descriptor: int) -> str:

@@ -30,6 +30,9 @@ TEMPORARY: Final = "/tmp"  # noqa: S108 - what is made there is checked before i
 OF_JOURNAL: Final = ("", "-wal", "-shm", "-journal", ".lock", ".converting", ".converting-journal", "-wal.damaged")
 """How the names of the files of a journal end, after that of the journal."""
 
+LINKED: Final = ("allowed", "history")
+"""Names of the files of `home` that may be links of the user to files elsewhere."""
+
 VARIABLES: Final = (HOME, "XDG_DATA_HOME", "LOCALAPPDATA", "HOME", RUNTIME, "TMPDIR")
 """The environment variables that name these folders."""
 
@@ -87,8 +90,15 @@ def hidden_folders() -> tuple[str, ...]:
 
 
 def hidden_files() -> tuple[str, ...]:
-    """Return the paths of the files of the journals that this process uses; not all of them exist."""
-    return tuple([f"{journal}{ending}" for journal in tuple(_JOURNALS) for ending in OF_JOURNAL])
+    """Return the paths of the files of the journals that this process uses, and of files of `home` that lie elsewhere.
+
+    Not all of them exist.
+    """
+    own = [str(folder / name) for folder in _known_home() for name in LINKED]
+    return (
+        *[f"{journal}{ending}" for journal in tuple(_JOURNALS) for ending in OF_JOURNAL],
+        *[os.path.realpath(path) for path in own if os.path.islink(path)],  # noqa: PTH114 - asked for each file
+    )
 
 
 def hidden_in(folder: str) -> tuple[str, ...]:

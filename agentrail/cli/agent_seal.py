@@ -43,7 +43,9 @@ class AgentSeal:
         return source.but(seal=self._code(source))
 
     def fits(self, source: AgentSource) -> bool:
-        """Whether this user has begun *source* in this journal."""
+        """Whether this user has begun *source* in this journal; the key is not read for one without a seal."""
+        if not source.seal:
+            return False
         return hmac.compare_digest(source.seal.encode(errors="surrogatepass"), self._code(source).encode())
 
     def _code(self, source: AgentSource) -> str:

@@ -20,8 +20,12 @@ OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 WRITERS: Final = stat.S_IWGRP | stat.S_IWOTH
 """The bits of a mode that let others write."""
 
+MAX_LINKS: Final = 16
+"""The most links that are followed, one after the other: they may form a circle."""
+
 NOT_OURS: Final = "it is not of this user alone"
 ANOTHER_PLACE: Final = "use a journal in a folder of your own"
+LOCKABLE_HOME: Final = "let AGENTRAIL_HOME name a folder of yours on another file system"
 ANOTHER_HOME: Final = "let AGENTRAIL_HOME name a folder of yours that can be written"
 """What a user does whose home is read-only, as in a container that keeps only its journal."""
 
@@ -45,13 +49,30 @@ def _is_private(status: os.stat_result) -> bool:
     return is_own(status) and (sys.platform == "win32" or not status.st_mode & OTHERS)
 
 
+def followed(file: Path) -> Path:
+    """Return the file to which links of this user lead from *file*, as a program makes them that manages dotfiles.
+
+    A link of another user is returned as it is; whatever opens it refuses it. So is any link on Windows, which does not
+    say whose it is.
+    """
+    for _ in range(MAX_LINKS):
+        try:
+            status = file.lstat()
+            if sys.platform == "win32" or not stat.S_ISLNK(status.st_mode) or not is_own(status):
+                break
+            file = file.parent / file.readlink()
+        except OSError:  # it is not there, or cannot be looked at: so it is for whatever opens it
+            break
+    return file
+
+
 def open_own(file: Path, flags: int) -> int:
     """Open *file* by *flags* and return its descriptor; raise `OSError` unless it is a plain file of this user alone.
 
-    No link is followed, and no pipe is waited for. A file of this user that others can only read, as after a restore,
-    is made one that they cannot.
+    Only links of this user are followed, and no pipe is waited for. A file of this user that others can only read, as
+    after a restore, is made one that they cannot.
     """
-    number = open_lock_file(file, flags)
+    number = open_lock_file(followed(file), flags)
     status = os.fstat(number)
     if status.st_mode & OTHERS and not status.st_mode & WRITERS and is_own(status) and sys.platform != "win32":
         os.fchmod(number, status.st_mode & ~OTHERS)
@@ -64,7 +85,7 @@ def open_own(file: Path, flags: int) -> int:
 
 def append_to_own(file: Path, text: str) -> None:
     """Append lines of *text* to *file*, which is created in a folder of this user if it is missing."""
-    _make_folder(file)
+    _make_folder(followed(file))
     with os.fdopen(open_own(file, os.O_RDWR | os.O_APPEND | os.O_CREAT), "a+b") as opened:
         opened.seek(max(opened.tell() - 1, 0))
         is_torn = opened.read(1) not in {b"", b"\n"}  # as a full disk leaves a line
@@ -81,14 +102,15 @@ def locked(file: Path) -> Generator[None, None, None]:
     lock = file.with_name(f"{file.name}.lock")
     number = open_lock_file(lock)
     try:
-        lock_file(number, lock)
+        lock_file(number, lock, LOCKABLE_HOME)
         yield
     finally:
         os.close(number)  # this also releases the lock
 
 
 def replace_own(file: Path, text: str) -> None:
-    """Replace the content of *file* by *text*, whole or not at all."""
+    """Replace the content of *file* by *text*, whole or not at all; a link of this user stays, and leads to it."""
+    file = followed(file)
     write_beside(file, text.encode()).replace(file)
 
 

@@ -37,9 +37,9 @@ async def import_file(
     """
     session_id, records = await read_archive(path)
     source = AgentSource.read(opening_of(records[0]).setup.spec)
-    if isinstance(journal, SqliteJournal) and await is_begun(journal, records[0]):
-        raise BadInputError(f"{path}: {BEGUN_ABOVE}")
     stored = paused(records, Clock().now_ms())
+    if isinstance(journal, SqliteJournal) and await is_begun(journal, stored[0]):
+        raise BadInputError(f"{path}: {BEGUN_ABOVE}")
     await withdraw_allowed(journal, stored[0])
     await store_session(journal, session_id, stored)
     result = f"{session_id} is in the journal, and rests"

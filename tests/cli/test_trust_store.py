@@ -1,6 +1,9 @@
 """The file with what a user has allowed: whose it has to be, what is read of it, and how it changes."""
 
+import errno
+import fcntl
 import os
+import re
 import time
 from pathlib import Path
 
@@ -8,6 +11,7 @@ import pytest
 
 from agentrail.adapters import file_lock
 from agentrail.adapters.file_lock import open_lock_file, try_lock_file
+from agentrail.adapters.user_folders import hidden_in
 from agentrail.cli.surface import Surface
 from agentrail.cli.trust_store import allow, forget, unallowed, withdraw
 from agentrail.errors import FileFailed
@@ -22,7 +26,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 ODD = {
-    "link": "look where it leads, and remove it",
+    "circle": "look where it leads, and remove it",
+    "link of another": "look where it leads, and remove it",
     "pipe": "no regular file",
     "folder": "no regular file",
     "written by others": "not of this user alone; delete it",
@@ -35,8 +40,13 @@ def test_a_file_that_is_not_of_the_user_alone_allows_nothing(tmp_path: Path, fil
     allow(tmp_path, [ONE])
     rows = file.rename(tmp_path / "rows")
     match kind:
-        case "link":
+        case "circle":
+            file.symlink_to(file)
+        case "link of another":
             file.symlink_to(rows)
+            if os.getuid():
+                pytest.skip("NOT PROVED: only root makes a link of another user")
+            os.lchown(file, 12345, 12345)
         case "pipe":
             os.mkfifo(file, 0o600)
         case "folder":
@@ -45,6 +55,21 @@ def test_a_file_that_is_not_of_the_user_alone_allows_nothing(tmp_path: Path, fil
             rows.rename(file).chmod(0o620)
     with pytest.raises(FileFailed, match=f"cannot use `{file}`: .*{ODD[kind]}"):
         unallowed(tmp_path, [ONE])
+
+
+def test_a_link_of_the_user_is_followed_and_stays(tmp_path: Path, file: Path) -> None:
+    """So GNU Stow and others keep the files of a home in a folder of their own, which agents see no more of."""
+    dotfiles = tmp_path / "dotfiles"
+    dotfiles.mkdir()
+    file.parent.mkdir()
+    (dotfiles / "second").symlink_to("rows")
+    file.symlink_to("../dotfiles/second")  # of which the file is not there yet
+    allow(tmp_path, [ONE, OTHER])
+    assert unallowed(tmp_path, [ONE, OTHER]) == ()
+    withdraw(tmp_path, [ONE])
+    assert unallowed(tmp_path, [ONE, OTHER]) == (ONE,)
+    assert (forget(tmp_path), file.is_symlink(), (dotfiles / "second").is_symlink()) == (1, True, True)
+    assert str(dotfiles / "rows") in hidden_in(str(tmp_path))
 
 
 def test_a_file_that_others_could_only_read_is_for_the_user_alone_from_then_on(tmp_path: Path, file: Path) -> None:
@@ -105,6 +130,25 @@ def test_whoever_changes_the_file_waits_for_another_process_and_who_reads_it_doe
     assert forget(tmp_path / "elsewhere") == 0
     assert unallowed(tmp_path, [ONE, OTHER]) == (OTHER,)
     os.close(lock)
+
+
+def test_a_home_whose_files_cannot_be_locked_is_told(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a folder of a network; the system says it of the lock, which is ours alone to ask for."""
+    allow(tmp_path, [ONE])
+
+    def refuse(*_: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    said = f"cannot lock `{file}.lock`: its file system has no locks (No locks available); let AGENTRAIL_HOME name"
+        r"cannot lock `.*allowed\.lock`: its file system has no locks \(No locks available\); let AGENTRAIL_HOME name"
+    )
+    for change in (lambda: allow(tmp_path, [OTHER]), lambda: withdraw(tmp_path, [ONE]), lambda: forget(tmp_path)):
+        with pytest.raises(FileFailed, match=re.escape(said)):
+            change()
+    assert unallowed(tmp_path, [ONE, OTHER]) == (OTHER,)
 
 
 def test_a_home_that_cannot_be_written_is_told_to_who_allows_and_to_nobody_else(tmp_path: Path, file: Path) -> None:
