@@ -85,7 +85,9 @@ MADE_FOR_USERS: Final = frozenset(
         "Supervisor",
         "SyncTool",
         "Trace",
+        "RemoteTurnStream",
         "TracedStep",
+        "TurnStream",
         "TrioDriver",
         "World",
     }

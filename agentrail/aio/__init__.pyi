@@ -4,6 +4,7 @@ from agentrail.aio.readers import AskedPrompt as AskedPrompt
 from agentrail.aio.readers import Monitor as Monitor
 from agentrail.aio.readers import Subscription as Subscription
 from agentrail.aio.readers import Trace as Trace
+from agentrail.aio.readers import TurnStream as TurnStream
 from agentrail.aio.root_supervisor import RootSupervisor as RootSupervisor
 from agentrail.aio.root_supervisor import SupervisorOpening as SupervisorOpening
 from agentrail.aio.root_supervisor import open_supervisor as open_supervisor

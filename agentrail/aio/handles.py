@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload
 
-from agentrail.aio.readers import AskedPrompt, Monitor, Subscription, Trace
+from agentrail.aio.readers import AskedPrompt, Monitor, Subscription, Trace, TurnStream
 from agentrail.bridge.handle_parts import session_html, session_markdown, stop_orphan
 from agentrail.bridge.streams import WINDOW
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from agentrail.ports.journal import SessionFilter, StoredAnswer, StoredSession
     from agentrail.ports.model import ModelChain
     from agentrail.ports.tool import Task
+    from agentrail.runtime.access.turn_stream import TurnStream as TrioTurnStream
     from agentrail.runtime.diagnosis.crash_reports import CrashReport
     from agentrail.runtime.diagnosis.metrics import Figures
     from agentrail.runtime.handle import Form
@@ -137,6 +138,56 @@ class SessionHandle:
                 until=until,
                 command=command,
             )
+        )
+
+    @overload
+    def stream(
+        self,
+        text: PromptContent,
+        *,
+        returns: None = None,
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> TurnStream[Reply]: ...
+
+    @overload
+    def stream(
+        self,
+        text: PromptContent,
+        *,
+        returns: TypeForm[T],
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> TurnStream[T]: ...
+
+    @overload
+    def stream(
+        self,
+        text: PromptContent,
+        *,
+        returns: Mapping[str, Json],
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> TurnStream[JsonObject]: ...
+
+    def stream(
+        self,
+        text: PromptContent,
+        *,
+        returns: object = None,
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> TurnStream[object]:
+        """Return the turn of a prompt: `async with` it, `async for` over its events, then read `reply`, as of `ask`.
+
+        The events end with the turn, or when it waits for a person, unless *until* is `end`; others are left out.
+        Leaving the block early stops listening: the turn goes on.
+        """
+        return TurnStream(
+            self._thread,
+            cast("Callable[..., TrioTurnStream[object]]", self._handle.stream)(
+                text, returns=returns, until=until, command=command
+            ),
         )
 
     async def ask_nowait(

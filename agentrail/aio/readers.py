@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from agentrail.bridge.bridge_reader import BridgeEventReader, BridgeReader, watched
 from agentrail.bridge.streams import WINDOW
@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from agentrail.errors import JournalUnavailable
     from agentrail.runtime.access.sending import AskedPrompt as TrioAskedPrompt
     from agentrail.runtime.access.status import Monitor as TrioMonitor
+    from agentrail.runtime.access.turn_stream import TurnStream as TrioTurnStream
     from agentrail.runtime.events.subscription import Subscription as TrioSubscription
     from agentrail.runtime.events.tracing import ActorTrace, TracedStep
-    from agentrail.values.events.envelope import Cursor, Envelope
+    from agentrail.values.events.envelope import Cursor, Envelope, Event
+
+R_co = TypeVar("R_co", covariant=True)
 
 
 class Subscription:
@@ -81,6 +84,48 @@ class Subscription:
     def dropped(self) -> int:
         """How many events had no room."""
         return self._reader.subscription.dropped
+
+
+class TurnStream(Generic[R_co]):
+    """The events of one turn: `async with` it, which sends the prompt, then `async for` over it; then it has a `reply`.
+
+    It ends with the turn, or when the turn waits for a person. If `ask` would raise an error, so does the `async for`,
+    after the last event. Leaving it early stops listening, as leaving a subscription does; the turn goes on.
+    """
+
+    __slots__ = ("_reader", "_turn")
+
+    def __init__(self, thread: TrioThread[object], turn: TrioTurnStream[R_co]) -> None:
+        self._reader = BridgeReader(thread, turn, WINDOW)
+        """Reads the events on Trio."""
+        self._turn = turn
+        """What is mirrored."""
+
+    def __repr__(self) -> str:
+        return repr(self._turn)
+
+    async def __aenter__(self) -> Self:
+        """Send the prompt, and start to receive events; raise why the prompt is refused."""
+        await self._reader.enter()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop to receive events."""
+        await self._reader.leave()  # noqa: ASYNC102 - it takes no time, and ends before it is cancelled
+
+    def __aiter__(self) -> Self:
+        self._reader.check_entered()
+        return self
+
+    async def __anext__(self) -> Event:
+        return await self._reader.next()
+
+    @property
+    def reply(self) -> R_co:
+        """What `ask` returns, once the last event was read; raise what `ask` raises, or `UsageError` before."""
+        return self._turn.reply
 
 
 class Trace:

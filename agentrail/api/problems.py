@@ -189,6 +189,7 @@ _WRITTEN: Final[Mapping[Kind, Row]] = {
     errors.NotOpened: _HOSTS_CODE,
     "not-in-its-run": _HOSTS_CODE,
     "asks-itself": _HOSTS_CODE,
+    "turn-goes-on": _HOSTS_CODE,
     errors.BadKeys: _HOSTS_CODE,
     "unknown-key": _HOSTS_CODE,
     errors.BadProfile: _HOSTS_CODE,

@@ -13,6 +13,7 @@ from typing_extensions import TypeForm
 
 from agentrail.api.session_calls import SessionCalls
 from agentrail.api.session_values import ChildView, HeldCall, Reply, SessionDown, Status
+from agentrail.api.turn_events import TurnReader
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Prompt
 from agentrail.ports.journal import StoredSession
@@ -102,6 +103,47 @@ class AnySession(SessionCalls, Protocol):
         command: str | None = None,
     ) -> object:
         """Send a prompt and return how its turn ended; with *returns*, a type or a JSON Schema, such an object."""
+        ...
+
+    @overload
+    def stream(
+        self,
+        text: str | Iterable[Part],
+        *,
+        returns: None = None,
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> AbstractAsyncContextManager[TurnReader[Reply]]: ...
+
+    @overload
+    def stream(
+        self,
+        text: str | Iterable[Part],
+        *,
+        returns: TypeForm[T],
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> AbstractAsyncContextManager[TurnReader[T]]: ...
+
+    @overload
+    def stream(
+        self,
+        text: str | Iterable[Part],
+        *,
+        returns: Mapping[str, Json],
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> AbstractAsyncContextManager[TurnReader[JsonObject]]: ...
+
+    def stream(
+        self,
+        text: str | Iterable[Part],
+        *,
+        returns: object = None,
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> AbstractAsyncContextManager[TurnReader[object]]:
+        """Return the turn of a prompt: `async with` it, `async for` over its events, then read `reply`, as of `ask`."""
         ...
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:

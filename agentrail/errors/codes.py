@@ -139,6 +139,11 @@ USAGE: Final[Mapping[str, Texts]] = {
         "A session would have more labels than it may",
         "the session would have {labels} labels, and may have {most}; remove some in the same call",
     ),
+    "turn-goes-on": Texts(
+        "The reply of a `stream` was read before its last event",
+        "there is no `reply` yet: read the events to their end first, by `async for event in turn:`; or use `ask`, "
+        "which returns the reply alone",
+    ),
     "unknown-command": Texts(
         "A message looks like a command, and the host has none of this name",
         "there is no command {command!r} here; {advice}; begin with a space to send the message as it is",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType, TracebackType
@@ -21,7 +22,7 @@ from agentrail.api.command_checks import AnyCommand, check_fields, cursor_of, ke
 from agentrail.api.insight_views import AccountView, RecordsView, RecordView, SeenView, StateAtView, TimelineView
 from agentrail.api.operation_table import COMMANDS
 from agentrail.api.session_calls import SessionCalls
-from agentrail.api.session_values import UNTILS, ChildView, HeldCall, Reply, SessionDown, Status
+from agentrail.api.session_values import UNTILS, ChildView, HeldCall, Reply, SessionDown, Status, Until
 from agentrail.api.views import (
     AcceptedView,
     ApprovalsView,
@@ -54,9 +55,11 @@ from agentrail.errors import (
     SessionParked,
     WrongType,
 )
+from agentrail.hooks.hook_runner import AnswerForm
 from agentrail.hooks.live_hook_runner import why_refused
 from agentrail.ports.journal import About, StoredSession
 from agentrail.ports.tool import Task
+from agentrail.remote.remote_turn import RemoteTurnStream
 from agentrail.remote.transport.host_connection import without_none
 from agentrail.remote.transport.host_subscription import (
     ChangesFrame,
@@ -139,8 +142,10 @@ class RemoteSession(SessionCalls):
         command: str | None = None,
     ) -> Accepted:
         """Send a prompt: it starts a turn, or is queued; `ask` with the same arguments gives the reply at any time."""
-        form = None if returns is None else form_of(returns).schema
-        accepted = await self._do("prompt", command, message=_message_json(text), returns=form)
+        return await self._prompt(_message_json(text), None if returns is None else form_of(returns).schema, command)
+
+    async def _prompt(self, message: Json, schema: Json, command: str | None) -> Accepted:
+        accepted = await self._do("prompt", command, message=message, returns=schema)
         return value_of(Accepted, answer_of(AcceptedView, accepted))
 
     @overload
@@ -189,18 +194,63 @@ class RemoteSession(SessionCalls):
         """
         if until not in UNTILS:
             raise BadChoice.among("until", until, UNTILS)
-        form = None if returns is None else form_of(returns)
+        return await self._ask(_message_json(text), None if returns is None else form_of(returns), until, command)
+
+    async def _ask(self, message: Json, form: AnswerForm | None, until: Until, command: str | None) -> object:
         schema = None if form is None else form.schema
-        answer = await self._do("ask", command, message=_message_json(text), returns=schema, until=until)
-        reply = value_of(Reply, answer_of(WholeReplyView, answer))
-        if form is None:
-            return reply
-        if reply.answer is None:
-            raise NoAnswer(reply.ref, reply.stop_reason)
-        try:
-            return form.read(reply.answer)
-        except Exception as why:
-            raise AnswerUnfit(reply.ref, why_refused(why)) from why
+        answer = await self._do("ask", command, message=message, returns=schema, until=until)
+        return _object_of(form, value_of(Reply, answer_of(WholeReplyView, answer)))
+
+    @overload
+    def stream(
+        self,
+        text: PromptContent,
+        *,
+        returns: None = None,
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> RemoteTurnStream[Reply]: ...
+
+    @overload
+    def stream(
+        self,
+        text: PromptContent,
+        *,
+        returns: TypeForm[T],
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> RemoteTurnStream[T]: ...
+
+    @overload
+    def stream(
+        self,
+        text: PromptContent,
+        *,
+        returns: Mapping[str, Json],
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> RemoteTurnStream[JsonObject]: ...
+
+    def stream(
+        self,
+        text: PromptContent,
+        *,
+        returns: object = None,
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> RemoteTurnStream[object]:
+        """Return the turn of a prompt: `async with` it, `async for` over its events, then read `reply`, as of `ask`.
+
+        The events end with the turn, or when it waits for a person, unless *until* is `end`; others are left out.
+        Leaving the block early stops listening: the turn goes on.
+        """
+        if until not in UNTILS:
+            raise BadChoice.among("until", until, UNTILS)
+        form = None if returns is None else form_of(returns)
+        message, command_id = _message_json(text), command or f"turn-{secrets.token_hex(12)}"
+        prompt = partial(self._prompt, message, None if form is None else form.schema, command_id)
+        ask = partial(self._ask, message, form, until, command_id)
+        return RemoteTurnStream(self.subscribe, prompt, ask, partial(_object_of, form))
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
         """Send a text for the open turn's next request; stops tools unless immune, and with `when="now"` a response."""
@@ -335,6 +385,18 @@ def _message_json(text: PromptContent) -> Json:
     return text if isinstance(text, str) else cast("Json", json.loads(to_json(list(parts))))
 
 
+def _object_of(form: AnswerForm | None, reply: Reply) -> object:
+    """Return *reply*, or the caller's object of its answer if there is a form; raise `NoAnswer` or `AnswerUnfit`."""
+    if form is None:
+        return reply
+    if reply.answer is None:
+        raise NoAnswer(reply.ref, reply.stop_reason)
+    try:
+        return form.read(reply.answer)
+    except Exception as why:
+        raise AnswerUnfit(reply.ref, why_refused(why)) from why
+
+
 def _several(value: object) -> Sequence[object]:
     """Return *value* if it is several things, else in a tuple."""
     single = value
@@ -428,6 +490,10 @@ class RemoteSubscription(ToldValues[Envelope]):
 
     def __init__(self, frames: HostSubscription, session: str) -> None:
         super().__init__(frames, partial(envelope_of, session))
+
+    def end(self) -> None:
+        """End the subscription, after the events that wait."""
+        self._frames.end()
 
     @property
     def cursor(self) -> Cursor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast, overload
 
 from typing_extensions import TypeForm
@@ -33,9 +34,10 @@ if TYPE_CHECKING:
     from agentrail.hooks.plugin import Attachable
     from agentrail.ports.model import ModelChain
     from agentrail.ports.tool import Task, Tool
-    from agentrail.runtime.access import code_changes, sending, status
+    from agentrail.runtime.access import code_changes, sending, status, turn_stream
     from agentrail.runtime.access.sending import AskedPrompt
     from agentrail.runtime.access.status import Monitor
+    from agentrail.runtime.access.turn_stream import TurnStream
     from agentrail.runtime.actor.session import Session
     from agentrail.runtime.events.subscription import Subscription
     from agentrail.runtime.events.tracing import ActorTrace
@@ -52,6 +54,7 @@ else:  # modules that only a living session needs are imported at the first use
     sending = LazyModule("agentrail.runtime.access.sending")
     code_changes = LazyModule("agentrail.runtime.access.code_changes")
     status = LazyModule("agentrail.runtime.access.status")
+    turn_stream = LazyModule("agentrail.runtime.access.turn_stream")
 
 Form: TypeAlias = TypeForm[object] | Mapping[str, Json]
 T = TypeVar("T")
@@ -145,6 +148,54 @@ class SessionHandle(SessionCalls):
         with self._session.shared.turn_waits.on(self.id):  # before the prompt is sent, so that no turn begins in vain
             reply = await (await self._ask(prompt_input, parse_answer, until, command, True)).reply()
         return reply if parse_answer is None else sending.object_of(reply, parse_answer)
+
+    @overload
+    def stream(
+        self,
+        text: PromptContent,
+        *,
+        returns: None = None,
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> TurnStream[Reply]: ...
+
+    @overload
+    def stream(
+        self,
+        text: PromptContent,
+        *,
+        returns: TypeForm[T],
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> TurnStream[T]: ...
+
+    @overload
+    def stream(
+        self,
+        text: PromptContent,
+        *,
+        returns: Mapping[str, Json],
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> TurnStream[JsonObject]: ...
+
+    def stream(
+        self,
+        text: PromptContent,
+        *,
+        returns: object = None,
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> TurnStream[object]:
+        """Return the turn of a prompt: `async with` it, `async for` over its events, then read `reply`, as of `ask`.
+
+        The events end with the turn, or when it waits for a person, unless *until* is `end`; others are left out.
+        Leaving the block early stops listening: the turn goes on.
+        """
+        prompt_input, parse_answer = sending.prompt_of(text, returns)
+        sending.reply_slot(parse_answer, until)
+        ask = partial(self._ask, prompt_input, parse_answer, until, command, True)
+        return turn_stream.TurnStream(self._session, self.subscribe(), ask, parse_answer)
 
     async def ask_nowait(
         self,

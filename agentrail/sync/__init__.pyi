@@ -7,6 +7,7 @@ from agentrail.sync.blocking_readers import AskedPrompt as AskedPrompt
 from agentrail.sync.blocking_readers import Monitor as Monitor
 from agentrail.sync.blocking_readers import Subscription as Subscription
 from agentrail.sync.blocking_readers import Trace as Trace
+from agentrail.sync.blocking_readers import TurnStream as TurnStream
 from agentrail.sync.scripts import RootSupervisor as RootSupervisor
 from agentrail.sync.scripts import open_supervisor as open_supervisor
 from agentrail.sync.scripts import run_sync as run_sync

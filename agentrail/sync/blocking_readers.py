@@ -12,7 +12,7 @@ from __future__ import annotations
 # ]]]
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from agentrail.bridge.bridge_reader import BridgeEventReader, BridgeReader, watched_blocking
 from agentrail.bridge.streams import WINDOW
@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from agentrail.errors import JournalUnavailable
     from agentrail.runtime.access.sending import AskedPrompt as TrioAskedPrompt
     from agentrail.runtime.access.status import Monitor as TrioMonitor
+    from agentrail.runtime.access.turn_stream import TurnStream as TrioTurnStream
     from agentrail.runtime.events.subscription import Subscription as TrioSubscription
     from agentrail.runtime.events.tracing import ActorTrace, TracedStep
-    from agentrail.values.events.envelope import Cursor, Envelope
+    from agentrail.values.events.envelope import Cursor, Envelope, Event
+
+R_co = TypeVar("R_co", covariant=True)
 
 
 class Subscription:
@@ -86,6 +89,48 @@ class Subscription:
     def dropped(self) -> int:
         """How many events had no room."""
         return self._reader.subscription.dropped
+
+
+class TurnStream(Generic[R_co]):
+    """The events of one turn: `with` it, which sends the prompt, then `for` over it; then it has a `reply`.
+
+    It ends with the turn, or when the turn waits for a person. If `ask` would raise an error, so does the `for`,
+    after the last event. Leaving it early stops listening, as leaving a subscription does; the turn goes on.
+    """
+
+    __slots__ = ("_reader", "_turn")
+
+    def __init__(self, thread: TrioThread[object], turn: TrioTurnStream[R_co]) -> None:
+        self._reader = BridgeReader(thread, turn, WINDOW)
+        """Reads the events on Trio."""
+        self._turn = turn
+        """What is mirrored."""
+
+    def __repr__(self) -> str:
+        return repr(self._turn)
+
+    def __enter__(self) -> Self:
+        """Send the prompt, and start to receive events; raise why the prompt is refused."""
+        self._reader.enter_blocking()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop to receive events."""
+        self._reader.leave_blocking()
+
+    def __iter__(self) -> Self:
+        self._reader.check_entered()
+        return self
+
+    def __next__(self) -> Event:
+        return self._reader.next_blocking()
+
+    @property
+    def reply(self) -> R_co:
+        """What `ask` returns, once the last event was read; raise what `ask` raises, or `UsageError` before."""
+        return self._turn.reply
 
 
 class Trace:

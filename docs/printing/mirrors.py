@@ -27,6 +27,7 @@ WRAPPED: Final = {
     "Monitor": "Monitor(self._thread, {})",
     "ActorTrace": "Trace(self._thread, {})",
     "AskedPrompt": "AskedPrompt(self._thread, {})",
+    "TurnStream": "TurnStream(self._thread, {})",
     "tuple[SessionHandle, ...]": "tuple(SessionHandle(self._thread, handle) for handle in {})",
 }
 """What a method returns that has a mirror too, and how that is made."""
@@ -34,7 +35,7 @@ WRAPPED: Final = {
 UNDONE: Final = ("spawn", "fork")
 """Methods whose session is stopped if nobody gets its handle."""
 
-MADE_HERE: Final = ("by", "subscribe", "monitor", "trace")
+MADE_HERE: Final = ("by", "stream", "subscribe", "monitor", "trace")
 """Methods that are not async and read nothing that changes on Trio meanwhile."""
 
 RICH_DISPLAY: Final = (
@@ -53,7 +54,7 @@ AFTER: Final = "\n\n"
 OPEN: Final = "open_supervisor"
 """The function that has a mirror too."""
 
-MIRRORED: Final = ("AskedPrompt", "Monitor", "Subscription", "Trace")
+MIRRORED: Final = ("AskedPrompt", "Monitor", "Subscription", "Trace", "TurnStream")
 """The mirrors in `agentrail.aio.readers`, which are written by hand."""
 
 NAMES: Final = {"ActorTrace": "Trace"}
@@ -141,7 +142,8 @@ def _method(node: _Function, target: str, overloaded: set[str]) -> Iterator[str]
         return
     call = f"self.{target}.{node.name}"
     if node.name in overloaded:  # no single one of its signatures takes what they take together
-        call = f'cast("Callable[..., Awaitable[object]]", {call})'
+        answer = "Awaitable[object]" if is_async else f"Trio{returns}"
+        call = f'cast("Callable[..., {answer}]", {call})'
     arguments = ", ".join(_passed(node))
     work = f"partial({call}, {arguments})" if arguments else call
     if not is_async:
@@ -170,7 +172,8 @@ def _returned(node: _Function) -> str:
 
 
 def _wrapped(returns: str, value: str) -> str:
-    return WRAPPED.get(returns, "{}").format(value)
+    """Return the code of *value* as the mirror returns it; the class of a generic one says which mirror it has."""
+    return WRAPPED.get(returns, WRAPPED.get(returns.partition("[")[0], "{}")).format(value)
 
 
 def _parameters(node: _Function, returns: str) -> str:
@@ -224,6 +227,7 @@ def _type_imports(source: Source, words: set[str]) -> Iterator[str]:
     own = {*imported, "SessionHandle", "Supervisor", "ActorTrace", *MIRRORED}
     for name in sorted(words & homes.keys() - own):
         yield f"    from {homes[name]} import {name}"
+    yield "    from agentrail.runtime.access.turn_stream import TurnStream as TrioTurnStream"
     if "Form" in words:
         yield "    from agentrail.runtime.handle import Form"
 

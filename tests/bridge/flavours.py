@@ -11,14 +11,24 @@ from typing import Final, TypeAlias, cast
 import pytest
 import trio
 
-from agentrail import AskedPrompt, Monitor, SessionHandle, Subscription, Supervisor, aio, open_supervisor, sync
+from agentrail import (
+    AskedPrompt,
+    Monitor,
+    SessionHandle,
+    Subscription,
+    Supervisor,
+    TurnStream,
+    aio,
+    open_supervisor,
+    sync,
+)
 from tests.bridge.loops import debug, on_uvloop, plain
 from tests.patience import PATIENCE
 
 Open: TypeAlias = Callable[..., AbstractAsyncContextManager[Supervisor]]
 Scenario: TypeAlias = Callable[[Open], Coroutine[object, object, None]]
 
-ORIGINALS: Final = (SessionHandle, Supervisor, Monitor, AskedPrompt, Subscription)
+ORIGINALS: Final = (SessionHandle, Supervisor, Monitor, AskedPrompt, Subscription, TurnStream)
 
 
 class Awaited:

@@ -24,12 +24,12 @@ from agentrail.errors import (
     UnknownPlugin,
 )
 from agentrail.events import AgentAbort, AgentEnd, AgentStart, Envelope, Ephemeral, Event, MessageDelta
+from agentrail.models import Json
 from agentrail.plugins import BudgetGuard, Keyed, SecurityGuard
 from agentrail.plugins.budget import Spent
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import NotStarted, Unknown
 from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
-from agentrail.values.json import Json
 from tests.each_case import each_case
 from tests.runtime.tools import quick
 from tests.runtime.world import World, settle

@@ -22,6 +22,7 @@ from agentrail.api.problems import INTERNAL
 from agentrail.api.public_ids import SessionName, new_name
 from agentrail.api.session_values import Reply, Until
 from agentrail.api.sse_frames import HEARTBEAT, REPLY, frame
+from agentrail.api.turn_events import TurnEvents
 from agentrail.api.views import AcceptedView, FileView, ReplyView, WholeReplyView, to_json, view
 from agentrail.core.vocabulary.commands import When
 from agentrail.errors import (
@@ -51,15 +52,11 @@ from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.content import Part, Text, text_of
 from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptQueued, PromptReceived
 
 log = logging.getLogger("agentrail.host")
 
 MOMENT: Final = 0.01
 """Seconds for which the last events of a turn wait for the last frame, to go out in one write with it."""
-
-ENDS: Final = frozenset({AgentEnd, AgentAbort})
-"""Events that end a turn."""
 
 HELD: Final = 202
 """Status of the answer to a request whose turn waits for a person."""
@@ -278,8 +275,11 @@ class TalkCalls:
         turns = self._turns.of(session)
         with turns.sending(talk.context):
             form, command = talk.body.returns or None, talk.command
-            accepted = await talk.speaking(session).prompt_nowait(talk.words, returns=form, command=command)
-            turns.began(accepted.ref, talk.context)
+            prompt = await talk.speaking(session).ask_nowait(talk.words, returns=form, until="end", command=command)
+            prompt.leave()
+            accepted = prompt.accepted
+            if prompt.may_begin:
+                turns.began(accepted.ref, talk.context)
         talk.life.outcome = accepted.status
         talk.reply(talk.call.view_answer(view(AcceptedView, accepted, session.id)))
 
@@ -376,7 +376,8 @@ class TalkCalls:
             form, command = talk.body.returns or None, talk.command
             speaking = talk.speaking(session)
             asked_prompt = await speaking.ask_nowait(talk.words, returns=form, until=until, command=command)
-            turns.began(asked_prompt.accepted.ref, talk.context)
+            if asked_prompt.may_begin:
+                turns.began(asked_prompt.accepted.ref, talk.context)
         return PromptAsked(session, turns, asked_prompt)
 
     async def _replied(self, prompt: PromptAsked, talk: Talk) -> Reply:
@@ -409,14 +410,12 @@ class TurnStream:
         """A subscription that has been entered."""
         self._prompt = prompt
         self._talk = talk
-        self._turn: int | None = None
-        """Number of the turn, as soon as it has begun."""
+        self._turn = TurnEvents(prompt.sent.accepted.ref)
+        """Tells which events are of the turn."""
         self._seen = 0
         """Number of the last event that was read, also of other turns."""
         self._until: int | None = None
         """Number of the last event when the turn ended, or came to rest; `None` until then."""
-        self._has_end = False
-        """Whether the event that ends the turn has been read."""
         self._is_taken = False
         """Whether `write` has begun, or never will."""
 
@@ -427,7 +426,7 @@ class TurnStream:
             pending = await self._send_events(send)
             turns, ref = self._prompt.turns, self._prompt.sent.accepted.ref
             # wait a moment for the last frame, to send both in one write
-            if self._has_end and pending and not turns.has_ended(ref):
+            if self._turn.has_ended and pending and not turns.has_ended(ref):
                 with trio.move_on_after(MOMENT) as scope:
                     await turns.wait_ended(ref)
                 if scope.cancelled_caught:
@@ -481,18 +480,7 @@ class TurnStream:
         """Return the frame of an event; no bytes if the event is of another turn, or came after the end of the turn."""
         is_before_end = self._until is None or self._seen < self._until  # as `_goes_on`, at each event
         self._seen = envelope.seq
-        if not is_before_end or (envelope.turn != self._turn and not self._tells_of_prompt(envelope)):
-            return b""
-        self._has_end = self._has_end or type(envelope.event) in ENDS
-        return self._frames.frame(envelope)
-
-    def _tells_of_prompt(self, envelope: Envelope) -> bool:
-        """Whether an event is about the prompt, before or at the beginning of its turn."""
-        event, ref = envelope.event, self._prompt.sent.accepted.ref
-        if isinstance(event, PromptReceived) and event.ref == ref:
-            self._turn = envelope.turn
-            return True
-        return isinstance(event, PromptQueued | PromptDropped) and event.ref == ref
+        return self._frames.frame(envelope) if is_before_end and self._turn.has(envelope) else b""
 
 
 def _as_chat(call: OperationCall, body: PromptBody) -> ChatBody:

@@ -30,6 +30,7 @@ from agentrail.reprs import in_brackets
 from agentrail.runtime.inbox.command_results import digest_of
 from agentrail.runtime.inbox.letter import Letter, ReplyOutcome, ReplySlot
 from agentrail.runtime.inbox.mailbox import Mailbox
+from agentrail.runtime.inbox.replies import is_open
 from agentrail.runtime.resources import ActorSubagents
 from agentrail.runtime.shared.caller import NOBODY, Caller
 from agentrail.runtime.shared.reply_slot import Slot
@@ -160,6 +161,11 @@ class AskedPrompt:
     def __repr__(self) -> str:
         return f"{self.accepted.ref}, {self.accepted.status}"
 
+    @property
+    def may_begin(self) -> bool:
+        """Whether the turn of the prompt may be yet to begin or to end: not if a repeated command's is over."""
+        return self._is_new or is_open(self._session.state, self.accepted.ref)
+
     async def when_replied(self, call: Callable[[], None]) -> None:
         """Call *call*, which never raises, as soon as `reply` does not have to wait; to be called before it."""
         ref, reply = self.accepted.ref, self._reply
@@ -169,6 +175,10 @@ class AskedPrompt:
             if over is not None:
                 reply.settle(over)
         reply.when_settled(call)
+
+    def leave(self) -> None:
+        """Wait no more: the session forgets this caller."""
+        self._session.waiters.leave(self.accepted.ref, self._reply)
 
     async def reply(self) -> Reply:
         """Return what `ask` does: how the turn ended, or that it waits for a person; may be called again later.

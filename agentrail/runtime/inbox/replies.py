@@ -5,26 +5,17 @@ Early answers: callers of `abort` and `stop` do not wait while the journal canno
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agentrail.api.session_values import HELD, HeldCall, Reply, Until
-from agentrail.core.answers import UNFIT
+from agentrail.api.turn_ends import ENDS, turn_end
 from agentrail.core.vocabulary.commands import DONE, AbortSent, Refused, StopSent
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import Call, Question
-from agentrail.errors import (
-    AgentrailError,
-    AnswerUnfit,
-    NotWrittenYet,
-    PromptWasDropped,
-    PromptWasRejected,
-    TurnAborted,
-)
+from agentrail.errors import AgentrailError, NotWrittenYet
 from agentrail.ports.journal import Record, not_kept
 from agentrail.runtime.inbox.letter import Letter, ReplyOutcome, ReplySlot
-from agentrail.values.events.envelope import Event
-from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn
 
 if TYPE_CHECKING:
     from agentrail.core.machine.step import Step
@@ -123,7 +114,7 @@ class Waiters:
     def notice(self, outcome: Step, below: Callable[[], tuple[HeldCall, ...]]) -> None:
         """Answer callers whose turn ended, never started, or waits for a person; *below*: what waits in sub-agents."""
         for envelope in outcome.events:
-            if type(envelope.event) in _ENDS and (end := turn_end(envelope.event)) is not None:
+            if type(envelope.event) in ENDS and (end := turn_end(envelope.event)) is not None:
                 self._settle(*end)
         turn = outcome.state.turn
         if turn is not None and self._replies and turn.ref in self._replies:
@@ -203,52 +194,6 @@ def ended(records: Sequence[Record], ref: str) -> ReplyOutcome | None:
             if end is not None and end[0] == ref:
                 return end[1]
     return None
-
-
-def turn_end(event: Event) -> tuple[str, ReplyOutcome] | None:
-    """Return prompt id and outcome of the turn that *event* ends; `None` if it ends none."""
-    end = _ENDS.get(type(event))
-    return None if end is None else end(event)
-
-
-def _replied(end: AgentEnd) -> tuple[str, ReplyOutcome]:
-    """Return prompt id and reply of a turn that ended normally."""
-    return end.ref, Reply(end.ref, end.stop_reason, end.messages, end.usage, fits=end.fits)
-
-
-def _aborted(abort: AgentAbort) -> tuple[str, ReplyOutcome] | None:
-    """Return prompt id and error of an aborted turn; `None` if the abort ended no turn."""
-    if abort.ref is None:
-        return None
-    reason = abort.reason or "no reason given"
-    return abort.ref, AnswerUnfit(abort.ref, reason) if abort.kind == UNFIT else TurnAborted(
-        abort.ref, abort.kind, reason
-    )
-
-
-def _rejected(event: PromptRejected) -> tuple[str, ReplyOutcome]:
-    """Return prompt id and error of a prompt that a plugin rejected."""
-    return event.ref, PromptWasRejected(event.ref, event.reason)
-
-
-def _dropped(event: PromptDropped) -> tuple[str, ReplyOutcome]:
-    """Return prompt id and error of a prompt whose queue was cleared."""
-    return event.ref, PromptWasDropped(event.ref, "the queue was cleared")
-
-
-def _withdrawn(event: PromptWithdrawn) -> tuple[str, ReplyOutcome]:
-    """Return prompt id and error of a prompt that was withdrawn."""
-    return event.ref, PromptWasDropped(event.ref, "it was withdrawn")
-
-
-_ENDS: Final[Mapping[type[Event], Callable[..., tuple[str, ReplyOutcome] | None]]] = {
-    AgentEnd: _replied,
-    AgentAbort: _aborted,
-    PromptRejected: _rejected,
-    PromptDropped: _dropped,
-    PromptWithdrawn: _withdrawn,
-}
-"""Function that makes the reply, by type of the event that ends a turn."""
 
 
 def relieve(session_id: str, letters: Iterable[Letter], stuck: AgentrailError) -> None:

@@ -10,6 +10,7 @@ from typing import Final, cast
 import trio
 
 from agentrail.api.session_values import ChildView, HeldCall
+from agentrail.api.turn_ends import turn_end
 from agentrail.core.supervision_rules import Policy
 from agentrail.core.vocabulary.commands import Answer, PromptSent, Refused, SteerSent
 from agentrail.core.vocabulary.inputs import SubagentEnded, SubagentReported
@@ -25,7 +26,7 @@ from agentrail.runtime.actor.session import Session
 from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.inbox.letter import Letter, ReplyOutcome, ReplySlot
 from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.inbox.replies import held_calls, turn_end
+from agentrail.runtime.inbox.replies import held_calls
 from agentrail.runtime.shared.caller import Caller
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.untrusted_calls import Contained
