@@ -191,8 +191,9 @@ async def test_a_thread_that_reports_ends_when_it_is_stopped(world: World) -> No
     stuck = Stuck()
     talking = stuck.tool
     # On a busy machine the thread may get no time for a while: only one that never ends outlasts this grace.
-    script = [say(calls=[call("stuck", {"talks": True})]), "next"]
-    session = await world.spawn(script, tools=[talking], tool_grace=PATIENCE)
+    session = await world.spawn(
+        [say(calls=[call("stuck", {"talks": True})]), "next"], tools=[talking], tool_grace=PATIENCE
+    )
     await session.prompt("go")
     heard = world.heard(session)
     await soon(lambda: heard.of(ToolExecutionUpdate))
