@@ -351,7 +351,15 @@ UNTOLD: Final = frozenset(
         # Made anew from the agent, or checked against it
         *("agents", "path", "plugin_states", "removed_tools", "session_id", "spec", "tools"),
         # Accounts of what has been
-        *("asleep", "background_jobs", "compaction_cause", "in_doubt_calls", "last_id", "last_request_model"),
+        *(
+            "asleep",
+            "background_jobs",
+            "compaction_cause",
+            "in_doubt_calls",
+            "incarnation",
+            "last_id",
+            "last_request_model",
+        ),
         *("last_seq", "listener_failures", "owner", "quarantine_cause", "quarantined_calls"),
         *("round", "shares", "standing_approvals", "stop_reason", "tenant"),
     }

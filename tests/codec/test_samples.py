@@ -16,7 +16,7 @@ from agentrail.models import Json, Text
 from tests.codec.plain import encode
 from tests.codec.sampling import DEFAULTS, FOLDER, STORED, defaults, event_sample, input_sample, sample
 from tests.each_case import each_case
-from tests.kit import Arrival, PromptSent
+from tests.kit import Arrival, PromptSent, freeze
 
 EVENT_FILES = sorted((FOLDER / "events").glob("*.json"))
 INPUT_FILES = sorted((FOLDER / "inputs").glob("*.json"))
@@ -69,6 +69,17 @@ def in_new_words(name: str, value: Json) -> Json:
     return from_text(to_text(value).replace(f'"the {name}"', f'"the {RENAMED_IN_6.get(name, name)}"'))
 
 
+ADDED_IN_6 = frozenset({"incarnation"})
+"""Fields that format 6 has, and format 5 had not."""
+
+
+def without_added(value: Json) -> Json:
+    """Return the sample *value* of format 6 without the fields that format 5 had not."""
+    if isinstance(value, Mapping):
+        return freeze({name: without_added(inner) for name, inner in value.items() if name not in ADDED_IN_6})
+    return tuple(map(without_added, value)) if isinstance(value, tuple | list) else value
+
+
 @pytest.mark.parametrize("cls", STORED, ids=lambda cls: cls.__name__)
 def test_fields_of_format_5_come_back_by_their_names_or_are_left_out(cls: type[object]) -> None:
     older = from_text(read(FOLDER / "older" / "format-5" / f"{cls.__name__}.json"))
@@ -79,7 +90,8 @@ def test_fields_of_format_5_come_back_by_their_names_or_are_left_out(cls: type[o
         if isinstance(fields := older.get(place), Mapping)
     }
     assert all({"altered", *RENAMED_IN_6} - fields.keys() <= {"opening"} for fields in states.values())
-    assert decode(cls, upcast({**older, **states}, 5)) == sample(cls)
+    now = without_added(from_text(read(FOLDER / "stored" / f"{cls.__name__}.json")))
+    assert decode(cls, upcast({**older, **states}, 5)) == decode(cls, now)
 
 
 def test_what_records_leave_out_still_means_what_it_meant() -> None:

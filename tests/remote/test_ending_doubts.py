@@ -34,8 +34,8 @@ async def remote(spec: SessionSpec) -> AsyncGenerator[AnySession, None]:
 async def test_a_call_of_the_handle_ends_a_doubt(opened: Open) -> None:
     deploys = Deploys()
     async with opened(deploys.spec()) as session:
-        call_id = await deploys.cut(session, "v1")
-        doubt = f"{session.id}:{call_id}"
+        doubt = await deploys.doubt(session, "v1")
+        call_id, _, _ = doubt.rpartition(":")[2].partition("-")
         deploys.hangs = False
         with pytest.raises(WrongDecision) as wrong:
             await session.reject(doubt)
@@ -58,7 +58,7 @@ async def test_a_host_that_wants_four_eyes_refuses_it() -> None:
         connect(desk.serving.url, KEYS["boss"]) as supervisor,
     ):
         session = await supervisor.spawn("desk", "s")
-        doubt = f"{session.id}:{await deploys.cut(session, 'v1')}"
+        doubt = await deploys.doubt(session, "v1")
         with pytest.raises(RefusedError, check=coded("four-eyes-wanted")):
             await session.approve(doubt)
 
@@ -67,7 +67,7 @@ async def test_who_may_not_decide_may_not_end_a_doubt() -> None:
     deploys = Deploys()
     async with open_desk(deploys.spec()) as desk, connect(desk.serving.url, KEYS["boss"]) as supervisor:
         session = await supervisor.spawn("desk", "s")
-        doubt = f"{session.id}:{await deploys.cut(session, 'v1')}"
+        doubt = await deploys.doubt(session, "v1")
         body = {"approval": doubt}
         found = await desk.clients["bob"].post(f"/v1/sessions/{session.id}/approve", json=body)
         assert (found.status_code, found.json()["type"]) == (403, "urn:agentrail:problem:scope-missing")

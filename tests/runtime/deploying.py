@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
 import trio
 
 from agentrail import AnySession, SessionSpec, tool
+from agentrail.errors import UnknownApproval
 from agentrail.events import ToolExecutionStart
 from agentrail.models import ModelRequest, ToolMessage, UserMessage
 from agentrail.testing import ScriptedModel, call, say
@@ -51,6 +55,17 @@ class Deploys:
         assert isinstance(started, ToolExecutionStart)
         await self._began.wait()
         return started.call_id
+
+    async def doubt(self, session: AnySession, version: str) -> str:
+        """Abort a deployment while it runs, and return the id by which the doubt about it ends.
+
+        The refusal of the id without its end names the whole one.
+        """
+        bare = f"{session.id}:{await self.cut(session, version)}"
+        with pytest.raises(UnknownApproval) as refused:
+            await session.approve(bare)
+        (whole,) = re.findall(rf"{re.escape(bare)}-[0-9a-f]{{12}}", str(refused.value))
+        return str(whole)
 
     async def cut(self, session: AnySession, version: str) -> str:
         """Abort a deployment while it runs, and return the id of its call."""

@@ -63,13 +63,14 @@ async def test_the_parent_ends_the_doubt_of_a_sub_agent() -> None:
             assert isinstance(required, ApprovalRequired)
             assert required.plugin == HOLDER
             child = held.id.rpartition(":")[0]
-            call_id = held.hint.split("`")[1]
+            stopped = held.hint.split("`")[1]
             deploys.hangs = False
-            await session.approve(f"{child}:{call_id}")
+            await session.approve(f"{child}:{stopped}")
             resolved = (await anext(events)).event
             await session.approve(held.id)
             assert (await session.ask("more")).stop_reason == "end"
-        assert resolved == ApprovalResolved(f"{child}:{call_id}", call_id, "deploy", "cleared")
+        call_id, _, _ = stopped.partition("-")
+        assert resolved == ApprovalResolved(f"{child}:{stopped}", call_id, "deploy", "cleared")
     assert deploys.runs == ["v1", "v1"]
 
 
@@ -77,7 +78,7 @@ async def test_with_four_eyes_a_doubt_ends_only_with_the_call_that_is_held_for_i
     deploys = Deploys()
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(deploys.spec(), "s")
-        doubt = f"s:{await deploys.cut(session.by('ann'), 'v1')}"
+        doubt = await deploys.doubt(session.by("ann"), "v1")
         deploys.hangs = False
         for who in ("ann", "bob"):
             with pytest.raises(RefusedError, check=coded("four-eyes-wanted")):
@@ -91,7 +92,7 @@ async def test_a_session_that_has_fallen_asleep_ends_a_doubt_too() -> None:
     deploys = Deploys()
     async with open_supervisor(journal=MemoryJournal(encode=True)) as supervisor:
         session = await supervisor.spawn(deploys.spec().but(hibernate_after=5.0), "s")
-        doubt = f"s:{await deploys.cut(session, 'v1')}"
+        doubt = await deploys.doubt(session, "v1")
         deploys.hangs = False
         await trio.sleep(60)
         assert supervisor.tree().children[0].state == "asleep"

@@ -35,7 +35,8 @@ async def test_a_held_call_of_a_sub_agent_is_approved_through_its_parent(world: 
     reply = await session.ask("go")
     assert reply.stop_reason == "held"
     (held,) = reply.held
-    assert (held.tool, held.args, held.path, held.id) == ("count", {"n": 7}, ("p", "c3"), "p.c3:a4")
+    assert (held.tool, held.args, held.path) == ("count", {"n": 7}, ("p", "c3"))
+    assert held.id.startswith("p.c3:a4-")
     assert session.status().held == (held,)
     assert session.status().phase == "executing_tools"
     assert [task.status for task in session.tasks()] == ["waiting"]
@@ -57,7 +58,8 @@ async def test_a_decision_reaches_the_last_of_a_line(world: World) -> None:
     middle = agent([task("finder"), "done"], "middle", agents=careful(tool))
     session = await world.spawn([task("middle"), "fine"], "p", agents={"middle": middle})
     (held,) = (await session.ask("go")).held
-    assert (held.id, held.path) == ("p.c3.c3:a4", ("p", "c3", "p.c3", "c3"))
+    assert held.id.startswith("p.c3.c3:a4-")
+    assert held.path == ("p", "c3", "p.c3", "c3")
     await settle()
     (required,) = world.heard(session).of(ApprovalRequired)
     assert required.path == held.path

@@ -11,7 +11,7 @@ from agentrail.core.machine.tool_checks import unfit
 from agentrail.core.machine.tool_results import give_error, hold_timer, put
 from agentrail.core.machine.tool_runs import advance_batch, take_answer
 from agentrail.core.vocabulary import commands
-from agentrail.core.vocabulary.tool_calls import Call, CallStatus, Hold
+from agentrail.core.vocabulary.tool_calls import Call, CallStatus, Doubt, Hold
 from agentrail.errors import RefusedError, UnknownApproval, UsageError, WrongDecision
 from agentrail.hooks.ruling import NOTHING_GATHERED, START
 from agentrail.values.events.people import ApprovalResolved, ToolApprovedAlways, UserResponded
@@ -42,24 +42,25 @@ def open_questions(draft: StepDraft) -> dict[str, Call]:
 
 
 def _not_held(draft: StepDraft, approval_id: str, call: str) -> UnknownApproval:
-    """Return the error for an approval id that belongs to no held call."""
+    """Return the error for an approval id that belongs to no held call; name the whole id if it lacks its end."""
     if approval_id in open_questions(draft):
         return WrongDecision(approval_id, call, "a question", "`session.respond`")
     if _stopped_call(draft, approval_id) is not None:
         return WrongDecision(approval_id, call, STOPPED_CALL, END_DOUBT)
-    return UnknownApproval.among(approval_id, held_calls(draft))
+    ids = {f"{draft.state.session_id}:{doubt.call_id}": doubt_id(draft, doubt) for doubt in draft.state.in_doubt_calls}
+    whole = [ids[approval_id]] if approval_id in ids else []
+    return UnknownApproval.among(approval_id, (*held_calls(draft), *whole))
+
+
+def doubt_id(draft: StepDraft, doubt: Doubt) -> str:
+    """Return the id by which a person ends *doubt*."""
+    return f"{draft.state.session_id}:{doubt.name_of_call}"
 
 
 def _stopped_call(draft: StepDraft, approval_id: str) -> str | None:
-    """Return the id of the stopped call with an open doubt that *approval_id* (`SESSION:CALL`) names.
-
-    Return `None` if there is no such doubt.
-    """
-    session_id, _, call_id = approval_id.rpartition(":")
-    there = session_id == draft.state.session_id and any(
-        doubt.call_id == call_id for doubt in draft.state.in_doubt_calls
-    )
-    return call_id if there else None
+    """Return the id of the stopped call whose doubt has the id *approval_id*; `None` if there is no such doubt."""
+    doubts = draft.state.in_doubt_calls
+    return next((doubt.call_id for doubt in doubts if doubt_id(draft, doubt) == approval_id), None)
 
 
 def _clear_doubt(draft: StepDraft, call_id: str, command: commands.ApproveSent) -> None:

@@ -14,7 +14,7 @@ from agentrail.core.vocabulary.commands import Answer, Refused, SteerSent
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
 from agentrail.core.vocabulary.options import Spare
 from agentrail.core.vocabulary.state import NOBODY_ASKED, AskedBy, Draft, Steering, Turn
-from agentrail.core.vocabulary.tool_calls import CallList, Doubt
+from agentrail.core.vocabulary.tool_calls import CallList, Doubt, marked
 from agentrail.errors import AgentrailError
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_runner import Judge
@@ -132,6 +132,10 @@ class StepDraft:
         """Return an id that is unique in the session."""
         self.state.last_id += 1
         return f"{prefix}{self.state.last_id}"
+
+    def make_decision_id(self, kind: str) -> str:
+        """Return an id for a person's decision or answer, which no other session makes, not even one with this id."""
+        return marked(self.make_id(f"{self.state.session_id}:{kind}"), self.state.incarnation)
 
     # Timers
 

@@ -58,6 +58,9 @@ def on_branched(draft: StepDraft, branched: SessionBranched) -> None:
     state = draft.state
     draft.answer = DONE
     state.phase = Phase.IDLE
+    state.incarnation = branched.incarnation
+    if state.in_doubt_calls:
+        state.in_doubt_calls = tuple(doubt.but(incarnation=state.incarnation) for doubt in state.in_doubt_calls)
     problem = reseat(draft, branched.seats, branched.options)
     if problem is not None:
         fail_start(draft, problem)
@@ -101,10 +104,9 @@ def _settle(draft: StepDraft, call: Call) -> None:
 
 def _wait_again(draft: StepDraft, call: Call) -> None:
     """Ask for the decision or answer about a call again, under an id of the fork."""
-    state = draft.state
     if call.hold is not None:
         old = call.hold
-        hold = old.but(approval_id=draft.make_id(f"{state.session_id}:a"))
+        hold = old.but(approval_id=draft.make_decision_id("a"))
         put(draft, call.but(status=CallStatus.HELD, hold=hold))
         if hold.expires_at is not None:
             draft.set_timer(hold_timer(hold.approval_id), hold.expires_at)
@@ -119,10 +121,10 @@ def _wait_again(draft: StepDraft, call: Call) -> None:
                 hold.requested_at,
                 hold.expires_at,
                 hold.family,
-                state.setup.path,
+                draft.state.setup.path,
             )
         )
     elif call.question is not None:
-        question = call.question.but(ref=draft.make_id(f"{state.session_id}:q"))
+        question = call.question.but(ref=draft.make_decision_id("q"))
         put(draft, call.but(question=question))
-        draft.emit(AskUser(question.ref, call.call_id, question.question, question.options, state.setup.path))
+        draft.emit(AskUser(question.ref, call.call_id, question.question, question.options, draft.state.setup.path))

@@ -32,7 +32,9 @@ def doubt_about(draft: StepDraft, call: Call) -> Doubt | None:
     """
     unsafe = call.spec is None or call.spec.effect is EffectClass.UNSAFE
     holds = draft.state.setup.options.on_repeat_unknown == "hold"
-    return Doubt(call.call_id, call.name, call.args, draft.state.turn_count) if unsafe and holds else None
+    if not (unsafe and holds):
+        return None
+    return Doubt(call.call_id, call.name, call.args, draft.state.turn_count, draft.state.incarnation)
 
 
 def remember(draft: StepDraft, doubt: Doubt | None) -> None:
@@ -83,9 +85,11 @@ def hint_about(doubt: Doubt) -> str:
     that the same call was stopped.
     """
     if doubt.args is not None:
-        return f"the same call (`{doubt.call_id}`) was stopped before, and {FIND_OUT} again"
+        return f"the same call (`{doubt.name_of_call}`) was stopped before, and {FIND_OUT} again"
     whose = "" if doubt.name == ANY_TOOL else f" of `{doubt.name}`"
-    return f"calls{whose} were stopped before (`{doubt.call_id}`, maybe others), maybe this one too; they {FIND_OUT}"
+    return (
+        f"calls{whose} were stopped before (`{doubt.name_of_call}`, maybe others), maybe this one too; they {FIND_OUT}"
+    )
 
 
 def clear_up(draft: StepDraft, name: str, args: JsonObject) -> None:

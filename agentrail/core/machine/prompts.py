@@ -46,9 +46,10 @@ _start_event = quick(AgentStart)
 _user_message = quick(UserMessage)
 
 
-def on_opened(draft: StepDraft, _: SessionOpened) -> None:
+def on_opened(draft: StepDraft, opened: SessionOpened) -> None:
     """Start a new session: create the plugins' first states, then ask the `session_start` hooks."""
     state = draft.state
+    state.incarnation = opened.incarnation
     draft.answer = commands.DONE
     state.phase = RUNNING
     states: list[object] = []

@@ -46,6 +46,7 @@ def on_returned(draft: StepDraft, returned: SessionReturned) -> None:
         return
     state = draft.state
     draft.answer = commands.DONE
+    state.incarnation = returned.incarnation  # what waits keeps its id; a copy that comes back elsewhere makes others
     state.asleep = False
     if state.working_since_ms is not None:
         state.working_since_ms = draft.at  # the time in which no process ran the session does not count

@@ -186,7 +186,7 @@ def finish_before_tool(draft: StepDraft, call_id: str, hook: Hook, ruling: Rulin
 def hold(draft: StepDraft, call: Call, ruling: Ruling, pause: Pause) -> None:
     """Hold *call* until a person approves or rejects it."""
     state = draft.state
-    approval_id = draft.make_id(f"{state.session_id}:a")
+    approval_id = draft.make_decision_id("a")
     expires = None if pause.deadline is None else draft.at + int(pause.deadline * 1000)
     doubt = None if ruling.by == HOLDER else find_doubt(draft, call.name, call.args)
     hint = pause.hint if doubt is None else f"{pause.hint} ({hint_about(doubt)})"

@@ -226,7 +226,7 @@ def _carry_out(draft: StepDraft, call: Call, effect: ToolEffect) -> Ok | Err | N
         case HandOver():
             return note_handoff(draft, call, effect)
         case AskPerson(question=question, options=options):
-            ref = draft.make_id(f"{draft.state.session_id}:q")
+            ref = draft.make_decision_id("q")
             put(draft, call.but(status=CallStatus.ASKING, question=Question(ref, question, options, draft.at)))
             draft.emit(AskUser(ref, call.call_id, question, options, draft.state.setup.path))
             return None

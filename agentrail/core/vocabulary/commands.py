@@ -142,7 +142,7 @@ class ApproveSent(Value, tag_field=TAG):
     """`approve` was called."""
 
     approval_id: Kept[str]
-    """Id of the held call; or `SESSION:CALL` of a stopped call that may have taken effect, to end that doubt."""
+    """Id of the held call; or `SESSION:CALL` of a stopped call, as the hint names it, to end the doubt about it."""
     args: Personal[JsonObject | None] = None
     """Edited arguments, in place of those that were held."""
     always: bool = False

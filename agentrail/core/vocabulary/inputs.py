@@ -21,6 +21,9 @@ from agentrail.values.value import TAG, Value
 class SessionOpened(Value, tag_field=TAG):
     """The session was just spawned; always its first input."""
 
+    incarnation: Kept[str] = ""
+    """Random text for ids (see `State.incarnation`)."""
+
 
 class ActorRestarted(Value, tag_field=TAG):
     """The session's actor crashed and was started again from the journal."""
@@ -63,6 +66,8 @@ class SessionReturned(Value, tag_field=TAG):
     """Plugins with a queued change, described as they will be after it."""
     sections: tuple[Section, ...] = ()
     """Sections of skills and memory files that have changed, or have no text because their file is gone."""
+    incarnation: Kept[str] = ""
+    """Random text for ids (see `State.incarnation`)."""
 
 
 class SessionBranched(Value, tag_field=TAG):
@@ -84,6 +89,8 @@ class SessionBranched(Value, tag_field=TAG):
     """Serial number of this change of tools."""
     options: Kept[tuple[tuple[str, tuple[str, ...]], ...]] = ()
     """Plugins whose options changed: the key, and the names of run-time changes that the code's values replaced."""
+    incarnation: Kept[str] = ""
+    """Random text for ids (see `State.incarnation`)."""
 
 
 class SleepDue(Value, tag_field=TAG):

@@ -404,6 +404,12 @@ class State(Draftable):
     """Number of the last durable event."""
     last_id: int = 0
     """Counter behind the session's own ids."""
+    incarnation: Kept[str] = ""
+    """Random part of the ids that people decide by, drawn anew when the session is spawned, forked or comes back.
+
+    So a decision about a call of an earlier session with the same id, or of another copy of this one, finds no call.
+    Empty if an older version began the session, and it has not come back since.
+    """
     turn_count: int = 0
     """How many turns have begun."""
     usage: Usage = NOTHING_USED

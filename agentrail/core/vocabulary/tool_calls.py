@@ -18,6 +18,11 @@ from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import TAG, Value
 
 
+def marked(name: str, incarnation: str) -> str:
+    """Return *name*, a numbered id of a session, with the *incarnation* in which it was made, if there is one."""
+    return f"{name}-{incarnation}" if incarnation else name
+
+
 class CallStatus(Enum):
     """Where a call is between the response that makes it and its result."""
 
@@ -265,6 +270,13 @@ class Doubt(Value):
     """Arguments of the call; `None` for any: an older version merged doubts about the tool, or they were redacted."""
     turn: int | None = None
     """Number of the turn in which it arose; `None` if an older version stored it, and no turn has begun since."""
+    incarnation: Kept[str] = ""
+    """`State.incarnation` when it arose; empty if an older version stored it."""
+
+    @property
+    def name_of_call(self) -> str:
+        """Name of the call for the person who ends the doubt with `approve("SESSION:NAME")`."""
+        return marked(self.call_id, self.incarnation)
 
     def covers(self, name: str, args: JsonObject) -> bool:
         """Whether a call of tool *name* with *args* would repeat the doubtful one."""

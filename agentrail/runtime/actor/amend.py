@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Final, Protocol
 
 from agentrail.core.machine.endings import TURN_TIMER
@@ -19,6 +20,9 @@ from agentrail.core.vocabulary.inputs import (
     AnyInput,
     Arrival,
     ElsewhereUsed,
+    SessionBranched,
+    SessionOpened,
+    SessionReturned,
     StreamCut,
     StreamEnded,
     StreamStalled,
@@ -67,6 +71,9 @@ AMENDED: Final = frozenset(
         ElsewhereUsed,
         RejectSent,
         ResumeSent,
+        SessionBranched,
+        SessionOpened,
+        SessionReturned,
         SteerSent,
         StopSent,
         StreamStalled,
@@ -77,6 +84,9 @@ AMENDED: Final = frozenset(
 )
 """Inputs that have a case in `_with_facts`; to try all cases takes 1,000 instructions for each."""
 
+INCARNATION_BYTES: Final = 6
+"""Random bytes in the ids of an incarnation: two of one session are alike once in 280,000,000,000,000 times."""
+
 SAYS_PARTIAL: Final = frozenset({AbortSent, SteerSent, StopSent, StreamCut, StreamEnded, StreamStalled})
 """Inputs whose arrival gets no partial response: they carry it as a field."""
 
@@ -85,7 +95,7 @@ def amend(letter: Letter, actor: ActorParts, at: int, random: float) -> Arrival:
     """Return the arrival of the letter's input at *at*, as the machine gets it; store the code that it brings."""
     if letter.code is not None:
         actor.code.add(letter.code)
-    input_ = _with_facts(letter, actor) if type(letter.input) in AMENDED else letter.input
+    input_ = _with_facts(letter, actor, at, random) if type(letter.input) in AMENDED else letter.input
     author, request_id, _ = letter.caller
     arrival = Arrival(input_, at, random, by=author, request=request_id)
     state = actor.state
@@ -94,7 +104,7 @@ def amend(letter: Letter, actor: ActorParts, at: int, random: float) -> Arrival:
     return arrival
 
 
-def _with_facts(letter: Letter, actor: ActorParts) -> AnyInput:
+def _with_facts(letter: Letter, actor: ActorParts, at: int, random: float) -> AnyInput:
     """Return the letter's input with what the runtime knows of it; do what must precede its step."""
     input_ = letter.input
     match input_:
@@ -105,6 +115,8 @@ def _with_facts(letter: Letter, actor: ActorParts) -> AnyInput:
             return actor.links.latest(input_)
         case ApproveSent() | RejectSent():
             return input_.but(four_eyes=True) if letter.caller.four_eyes else input_
+        case SessionOpened() | SessionBranched() | SessionReturned():
+            return input_.but(incarnation=_incarnation(at, random))
         case SuspendSent():
             actor.mailbox.suspend()
         case ResumeSent():
@@ -121,6 +133,11 @@ def _with_facts(letter: Letter, actor: ActorParts) -> AnyInput:
         case _:
             pass
     return input_
+
+
+def _incarnation(at: int, random: float) -> str:
+    """Return a text that is another one each time; also of the time, as with a `seed` each process draws the same."""
+    return blake2b(f"{at} {random}".encode(), digest_size=INCARNATION_BYTES).hexdigest()
 
 
 def _with_received(

@@ -22,7 +22,7 @@ from agentrail.core.vocabulary.commands import (
     StopSent,
     UpdatePluginSent,
 )
-from agentrail.core.vocabulary.inputs import AnyInput
+from agentrail.core.vocabulary.inputs import AnyInput, SessionBranched, SessionOpened
 from agentrail.errors import BadRecord, BrokenJournal, CommandConflict, JournalUnavailable
 from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Journal
@@ -47,6 +47,8 @@ def _bare(input_: AnyInput) -> AnyInput:
         return input_.but(partial=NOTHING_YET, dropped=())
     if isinstance(input_, ApproveSent | RejectSent):
         return input_.but(four_eyes=False)
+    if isinstance(input_, SessionOpened | SessionBranched):
+        return input_.but(incarnation="")
     if isinstance(input_, SteerSent | StopSent):
         return input_.but(partial=NOTHING_YET)
     if isinstance(input_, ChangeToolsSent):

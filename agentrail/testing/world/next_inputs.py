@@ -295,7 +295,7 @@ def _calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     yield Move(BUSY // 2 if goes_on else 2, AbortSent, partial(_abort, state, out))
     approval_ids = [c.hold.approval_id for c in state.waiting_calls if c.hold is not None]
     asking = [c.question.ref for c in state.waiting_calls if c.question is not None]
-    stopped = [f"{state.session_id}:{call.call_id}" for call in state.in_doubt_calls[-1:]]
+    stopped = [f"{state.session_id}:{doubt.name_of_call}" for doubt in state.in_doubt_calls[-1:]]
     yield Move(
         10 if approval_ids else 1, ApproveSent, partial(_approve, [*approval_ids, *stopped]), apt=bool(approval_ids)
     )
