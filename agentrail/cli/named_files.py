@@ -140,8 +140,8 @@ def _content(folder: Path, path: Path, hidden_paths: HiddenPaths) -> bytes | Non
             return file.read(MAX_PICTURE + 1)
     if root is not None and not path.resolve().is_relative_to(folder):
         raise PathRefused(str(path), Why.OUTSIDE)
-    named = HiddenPaths([pattern for pattern in hidden_paths.patterns if pattern not in OF_SYSTEM])
-    if named.covers(str(path), "/") or named.covers(str(path.resolve()), "/"):
+    outside = HiddenPaths([pattern for pattern in hidden_paths.patterns if pattern not in OF_SYSTEM])
+    if outside.covers(str(path), "/") or outside.covers(str(path.resolve()), "/"):
         raise PathRefused(str(path), Why.HIDDEN)
     with path.open("rb") as file:
         return file.read(MAX_PICTURE + 1)

@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from agentrail.adapters.sandboxes.confined_open import FOLDER, Root, open_file
-from agentrail.adapters.sandboxes.hidden_paths import HiddenPaths
 from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.cli.screen import clean, clipped, escaped, one_line
 from agentrail.cli.surface import Surface
 from agentrail.cli.trust_store import TO_ALLOW, Ask, nobody_to_ask, unallowed
 from agentrail.errors import PathRefused
-from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
 from agentrail.values.json import canonical
 from agentrail.values.value import Value
 
@@ -120,6 +118,9 @@ def read_commands(folder: Path, others: Collection[str] = ()) -> OwnCommands:
     """Return the commands of *folder*, allowed or not; *others* are names that they cannot have."""
     if not HAS_FOLDERS:
         return OwnCommands()
+    from agentrail.adapters.sandboxes.hidden_paths import HiddenPaths  # noqa: PLC0415 - few folders have commands
+    from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS  # noqa: PLC0415 - as above
+
     commands, problems = list[OwnCommand](), list[str]()
     try:
         with Root(os.path.realpath(folder), HiddenPaths(BLOCKED_PATHS)) as root:

@@ -141,7 +141,7 @@ def serve_reloading(options: ServeOptions) -> int:
 
 
 async def _serve(options: ServeOptions) -> int:
-    command = [sys.executable, *[word for word in sys.orig_argv[1:] if not _is_reload(word)]]
+    command = [sys.executable, "-P", *[word for word in sys.orig_argv[1:] if not _is_reload(word)]]
     try:
         async with AsyncExitStack() as stack:
             if options.unix is not None:  # its path stays the same

@@ -207,8 +207,8 @@ class SecurityGuard(Plugin[None]):
 
     def in_sandbox(self, hidden: tuple[str, ...], tools: frozenset[str]) -> SecurityGuard:
         """Return this guard with *tools* as `confined_tools`, if all that it blocks is *hidden*."""
-        shown = {pattern[1:] for pattern in hidden if pattern.startswith("!")}
-        is_confined = {*self._blocked} <= {*hidden} and shown <= {*self._allowed}
+        exceptions = {pattern[1:] for pattern in hidden if pattern.startswith("!")}
+        is_confined = {*self._blocked} <= {*hidden} and exceptions <= {*self._allowed}
         return evolve(self, confined_tools=tools if is_confined else NO_NAMES)
 
     @property

@@ -13,13 +13,15 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
-from agentrail.adapters.sandboxes.hidden_paths import HiddenPaths
 from agentrail.adapters.sandboxes.paths import Parts, Why, path_of
 from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.adapters.user_folders import hidden_in, is_in
 from agentrail.errors import FileFailed, PathRefused
+
+if TYPE_CHECKING:  # a terminal asks for keys before it imports patterns
+    from agentrail.adapters.sandboxes.hidden_paths import HiddenPaths
 
 NO_FOLDERS: Final = (
     "this system, as Windows, opens no files below an open folder, so a link could lead out of it; "

@@ -147,21 +147,21 @@ class HiddenPaths:
 
         Only those in *places* count, and none that is *root*, or above it.
         """
-        named = [os.path.realpath(pattern) for pattern in self.patterns if pattern.startswith("/")]
+        absolute = [os.path.realpath(pattern) for pattern in self.patterns if pattern.startswith("/")]
         hidden = {path for names in folders.values() for path in names.hidden}
         links = {path for names in folders.values() for path in names.links}
         links |= {path for top in hidden - links for path in _entries_at(top) if os.path.islink(path)}  # noqa: PTH114 - a text
-        self._targets = self._targets.union(named, map(os.path.realpath, links))
+        self._targets = self._targets.union(absolute, map(os.path.realpath, links))
         paths = hidden | self._targets
         return {path for path in paths if not is_in(root, path) and any(is_in(path, place) for place in places)}
 
-    def _walk(self, top: str, root: str, known: Mapping[str, FolderNames]) -> Iterator[tuple[str, FolderNames]]:
-        """Yield the folders at and below *top*, the nearest ones first; *known* is what was found the last time."""
+    def _walk(self, top: str, root: str, former: Mapping[str, FolderNames]) -> Iterator[tuple[str, FolderNames]]:
+        """Yield the folders at and below *top*, the nearest ones first; *former* is what was found the last time."""
         folders = deque([top])
         while folders:
             folder = folders.popleft()
             try:
-                names = self._names_in(folder, root, known.get(folder))
+                names = self._names_in(folder, root, former.get(folder))
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError:  # such as missing rights: its owner, as whom commands run, can open it again

@@ -198,7 +198,7 @@ class WorkerSupervisor:
         async with link:
             with theirs:
                 worker.process = await trio.lowlevel.open_process(
-                    [sys.executable, *sys.orig_argv[1:]],
+                    [sys.executable, "-P", *sys.orig_argv[1:]],  # `-P`: no code of the current folder
                     stdin=DEVNULL,
                     env={**os.environ, VARIABLE: str(theirs.fileno())},
                     pass_fds=(theirs.fileno(), self._descriptor),
