@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from agentrail.adapters.models.providers import PROVIDERS, Provider, format_of
+from agentrail.adapters.models.redaction import first_key, key_names
 from agentrail.adapters.models.settings import Settings, read_settings, with_extra
 from agentrail.core.answers import with_answer_tool
 from agentrail.errors import UnknownModel
@@ -47,6 +49,7 @@ class ProviderRequest(Value):
 def render(request: ModelRequest, *, by_tool: bool | None = None) -> ProviderRequest:
     """Return *request* as the provider of its model gets it.
 
+    Of several secrets that may be the API key, the first that is set here is named.
     *by_tool* says for a request with a form of the answer (`returns`) that the answer is asked for by a tool, as if the
     provider had refused the schema (`Response.by_tool` of the response tells). Raise `UnknownModel` if the model is of
     no provider: what other models send is their own affair.
@@ -65,10 +68,11 @@ def render(request: ModelRequest, *, by_tool: bool | None = None) -> ProviderReq
             settings = settings.but(response_format=form)
     url, headers, body = address(wire, provider, request.model, request, settings)
     own = {key.lower(): _header_value(value) for key, value in settings.headers.items()}
-    key = settings.api_key or next(iter(provider.keys), "")
+    names = key_names(provider, settings)
+    key = first_key(names, os.environ.get) or next(iter(names), None)
     return ProviderRequest(
         url,
-        merge_headers(headers, {**(wire.key_headers(f"${key}") if key else {}), **own}),
+        merge_headers(headers, {**({} if key is None else wire.key_headers(f"${key}")), **own}),
         msgspec.json.encode(body).decode(),
     )
 

@@ -7,7 +7,7 @@ The secrets that a request to a provider bears: its API key, and the headers tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -145,15 +145,27 @@ def api_key(provider: Provider, settings: Settings, look_up: LookUp) -> str | No
     It is the secret that the option `api_key` names, else an environment variable of the provider. Such a variable
     is only used if the request goes to the provider's own host.
     """
-    if settings.api_key:
-        return usable(settings.api_key, look_up)
-    customary = provider.keys
-    if not customary or (settings.base_url and _origin(settings.base_url) != _origin(provider.base_url)):
+    names = key_names(provider, settings)
+    if not names:
         return None
-    for name in customary:
-        if look_up(name):
-            return usable(name, look_up)
-    raise KeyMissing(listed(customary))
+    name = first_key(names, look_up)
+    if name is None:
+        raise KeyMissing(listed(names))
+    return usable(name, look_up)
+
+
+def key_names(provider: Provider, settings: Settings) -> tuple[str, ...]:
+    """Return the names of the secrets of which the first that is set is sent as the API key; none if no key is sent."""
+    if settings.api_key:
+        return (settings.api_key,)
+    if settings.base_url and _origin(settings.base_url) != _origin(provider.base_url):
+        return ()
+    return provider.keys
+
+
+def first_key(names: Sequence[str], look_up: LookUp) -> str | None:
+    """Return the first of *names* that is set, or the only one; `None` if none is."""
+    return names[0] if len(names) == 1 else next((name for name in names if look_up(name)), None)
 
 
 def check_secrets(provider: Provider, settings: Settings, look_up: LookUp) -> None:
