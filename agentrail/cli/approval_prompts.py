@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from agentrail.api.protocols import AnySession
 from agentrail.api.session_values import HeldCall
-from agentrail.cli.questions import question_about
-from agentrail.cli.screen import Tone, line
+from agentrail.cli.questions import about_always, question_about
+from agentrail.cli.screen import Tone, escaped, line
+from agentrail.cli.screen_question import ScreenQuestion
 from agentrail.cli.terminal import Terminal
 from agentrail.errors import UnknownApproval
 from agentrail.values.json import freeze
@@ -19,6 +20,10 @@ YES_NO: Final = "[y]es / [n]o"
 
 NOBODY: Final = "nobody is here to ask"
 """The reason for a rejection, and the answer to a question, if there is no person to decide."""
+
+
+Step: TypeAlias = Literal["decision", "edit", "reason", "instead"]
+"""What the next line is read as: a decision, arguments, a reason, or whether a prompt takes the place of the call."""
 
 
 class PendingDecisions:
@@ -37,7 +42,7 @@ class PendingDecisions:
         self._terminal = terminal
         self._advice = advice
         self._held: HeldCall | None = None
-        self._edits = False
+        self._step: Step = "decision"
         self._instead: Callable[[], Awaitable[None]] | None = None  # sends a prompt that ends the turn of the call
 
     @property
@@ -46,14 +51,14 @@ class PendingDecisions:
         return self._held is not None
 
     @property
-    def expects_args(self) -> bool:
-        """Whether the next line is read as the arguments to approve, not as a decision."""
-        return self._edits
+    def expects_text(self) -> bool:
+        """Whether the next line is read as arguments or a reason, not as a decision."""
+        return self._step in {"edit", "reason"}
 
     @property
     def is_unanswered(self) -> bool:
         """Whether a question is open and the next line is read as its answer."""
-        return self.is_open and not self._edits
+        return self.is_open and not self.expects_text
 
     def look(self, waiting: Sequence[HeldCall]) -> None:
         """Ask about the first of the held calls; no-op if a question is open already or no call is held."""
@@ -64,24 +69,24 @@ class PendingDecisions:
 
     def ask(self, call: HeldCall) -> None:
         """Ask about *call*: the next line is the answer."""
-        self._held = call
-        always = "" if call.family is None else "a"
-        self._terminal.ask(
-            question_about(call, by_key=self._terminal.keys), "" if call.kind == "question" else f"yner{always}"
-        )
+        self._held, self._step = call, "decision"
+        is_question = call.kind == "question"
+        always = "" if call.family is None else f"  {about_always(call.family)} Enter approves so, Escape goes back."
+        rows = question_about(call, by_key=self._terminal.keys)
+        self._terminal.ask(ScreenQuestion(rows, "" if is_question else "yner", always))
 
     def ask_instead(self, send: Callable[[], Awaitable[None]]) -> None:
         """Ask whether to *send* a prompt, which takes the place of the held call: the next line is the answer."""
         if self._held is not None:
-            self._instead, self._edits = send, False
+            self._instead, self._step = send, "instead"
             text = f"  {self._held.tool} waits for you, and is not carried out if you send this. Send it? {YES_NO}"
-            self._terminal.ask((line(text, Tone.ASKING),), "yn")
+            self._terminal.ask(ScreenQuestion((line(text, Tone.ASKING),), "yn", can_leave=True))
 
     def forget(self, call: HeldCall | None = None) -> None:
         """Withdraw the open question; if *call* is given, only if the question is still about that call."""
         if call is None or call == self._held:
             self._terminal.answered()
-            self._held, self._edits, self._instead = None, False, None
+            self._held, self._step, self._instead = None, "decision", None
 
     async def answer(self, text: str) -> None:
         """Take *text* as the decision; ask again if it is no valid answer."""
@@ -92,8 +97,10 @@ class PendingDecisions:
             await self._replaced(call, self._instead, text)
         elif call.kind == "question":
             await self._respond(call, text)
-        elif self._edits:
+        elif self._step == "edit":
             await self._edited(call, text)
+        elif self._step == "reason":
+            await self._reasoned(call, text)
         else:
             await self._decide(call, text)
 
@@ -115,7 +122,7 @@ class PendingDecisions:
             case "y" | "yes":
                 self.forget(call)
                 await send()
-            case "n" | "no":
+            case "n" | "no" | "":
                 self._instead = None
                 self.ask(call)
             case _:
@@ -139,13 +146,11 @@ class PendingDecisions:
             case "n" | "no":
                 await self._session.reject(call.id, reason.strip() or None, auto_resume=True)
             case "e" | "edit":
-                self._edits = True
-                self._say("Change the arguments and press Enter; an empty line goes back.")
+                self._go_on(call, "edit", "Change the arguments; Enter approves them")
                 self._terminal.offer(json.dumps(call.args, ensure_ascii=False))
                 return
             case "r" | "reason":
-                self._say("Say why not, and press Enter.")
-                self._terminal.offer("n ")
+                self._go_on(call, "reason", "Say why not; Enter rejects the call")
                 return
             case _:
                 self._say(f"Please answer y, n, a or e; a reason may follow n.{self._advice}")
@@ -157,9 +162,22 @@ class PendingDecisions:
             self.approved_ids.add(call.id)
         await self._session.approve(call.id, always=always)
 
+    def _go_on(self, call: HeldCall, step: Step, how: str) -> None:
+        """Read the next line as what *step* says, and show *how*; its beginning may have been typed already."""
+        self._step = step
+        back = "Escape" if self._terminal.keys else "an empty line"
+        rows = (line(f"? {escaped(call.tool)}", Tone.ASKING), line(f"  {how}, {back} goes back.", Tone.ASKING))
+        self._terminal.ask(ScreenQuestion(rows, can_leave=True, goes_on=True))
+
+    async def _reasoned(self, call: HeldCall, text: str) -> None:
+        if not text:
+            self.ask(call)
+            return
+        await self._session.reject(call.id, text, auto_resume=True)
+        self.forget(call)
+
     async def _edited(self, call: HeldCall, text: str) -> None:
         if not text:
-            self._edits = False
             self.ask(call)
             return
         try:

@@ -528,9 +528,8 @@ async def set_mode(session: AnySession, mode: Mode) -> None:
 
 
 def _mode_after(mode: Mode | None) -> Mode:
-    """Return the mode that comes after *mode* in the row of those that can be changed to."""
-    index = CHANGEABLE_MODES.index(mode) if mode in CHANGEABLE_MODES else -1
-    return CHANGEABLE_MODES[(index + 1) % len(CHANGEABLE_MODES)]
+    """Return the mode that a single key changes to after *mode*: never `yes`, which lets everything pass."""
+    return "edits" if mode == "ask" else "ask"
 
 
 def mode_labelled(labels: Iterable[str]) -> Mode | None:
@@ -604,7 +603,10 @@ HERE: Final = (
     ConsoleCommand("/cost", "", "tokens and money of this session", ConsoleCommands.cost),
     ConsoleCommand("/model", "NAME", "use another model from the next turn on", ConsoleCommands.model),
     ConsoleCommand(
-        "/mode", "MODE", "`ask`, `edits` or `yes`: what runs without asking; Shift-Tab: the next", ConsoleCommands.mode
+        "/mode",
+        "MODE",
+        "`ask`, `edits` or `yes`: what runs without asking; Shift-Tab: `ask` or `edits`",
+        ConsoleCommands.mode,
     ),
     ConsoleCommand(
         "/queue", "NUMBER", "list the prompts that wait; with a number, take one back", ConsoleCommands.queue

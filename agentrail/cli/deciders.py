@@ -79,7 +79,7 @@ class LineDecider:
             text = await self._next_line()
             if text is None:
                 return NOBODY if self._terminal.by_hand else "the answers have ended"
-            is_decision = not pending.expects_args
+            is_decision = not pending.expects_text
             try:
                 await pending.answer(text)
             except UnknownApproval:  # another client has decided about the call meanwhile
@@ -87,13 +87,17 @@ class LineDecider:
             except AgentrailError as error:
                 self._terminal.show((line(f"  ✗ {error}", Tone.BAD),))
                 pending.ask(call)
-            is_no_answer = pending.is_unanswered or (pending.expects_args and not is_decision)
+            is_no_answer = pending.is_unanswered or (pending.expects_text and not is_decision)
             # The next line of a pipe may be the answer about another call
             if is_no_answer and not self._terminal.by_hand:
                 return f"the line {text!r} is no answer to it"
         return None
 
     async def _next_line(self) -> str | None:
-        if not self._lines:
-            self._lines.extend(await self._terminal.read() or ())
+        while not self._lines and (lines := await self._terminal.read()) is not None:
+            if self._terminal.may_answer:
+                self._lines.extend(lines)
+            else:
+                typed = (line(f"  not taken, for the question was not seen yet: {text}", Tone.BAD) for text in lines)
+                self._terminal.show(tuple(typed))
         return self._lines.pop(0).strip() if self._lines else None

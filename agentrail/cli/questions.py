@@ -48,6 +48,11 @@ def question_about(call: HeldCall, *, by_key: bool = False) -> tuple[ScreenText,
     )
 
 
+def about_always(family: str) -> str:
+    """Return what an approval for always of *family* lets pass, in a sentence."""
+    return f"Always: all of `{escaped(family)}` runs in this session without asking you again."
+
+
 def _reason(call: HeldCall) -> str:
     """Return why a call is held, and what else a person should know besides its name and arguments."""
     head = f"`{call.tool}` wants to run with {shown_as_json(call.args)}"

@@ -22,6 +22,7 @@ import trio
 
 from agentrail.cli.quick_imports import imported
 from agentrail.cli.screen import Flow, Screen, ScreenText, TerminalStyle, put_all
+from agentrail.cli.screen_question import NO_QUESTION, SEEN, ScreenQuestion
 from agentrail.nurseries import open_shielded_nursery
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ class Terminal:
         self._asked = 0  # number of the last question
         self._answers_to = 0  # number of the question that was seen when the lines that were read last were sent
         self._ahead = 0  # bytes that are not read yet, of lines that were sent before the last question
+        # When lines answer the last question, in seconds of Trio's clock; later after each that comes too early
+        self._answers_from = 0.0
         self._arrived = trio.Event()
         self._decode = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
@@ -180,22 +183,24 @@ class Terminal:
         else:
             self._box.show(pieces)
 
-    def ask(self, question: Sequence[ScreenText], answers: str) -> None:
-        """Show *question*; if single keys are read, at the bottom until `answered`, and each of *answers* is a key."""
-        self._asked += 1
+    def ask(self, question: ScreenQuestion) -> None:
+        """Show *question*; if single keys are read, at the bottom until `answered`."""
+        if not question.goes_on:
+            self._asked += 1
+            self._answers_from = trio.current_time() + SEEN
         if self._box is not None:
-            self._box.ask(question, answers, self._asked)
+            self._box.ask(question, self._asked)
             return
         if self._has_modes:
             from agentrail.cli import terminal_modes  # noqa: PLC0415 - not there on every system
 
             self._ahead = terminal_modes.typed_ahead(self._number)
-        self.show(question)
+        self.show(question.rows)
 
     def answered(self) -> None:
         """Take the question away."""
         if self._box is not None:
-            self._box.ask((), "", 0)
+            self._box.ask(NO_QUESTION, 0)
 
     async def choose(self, heading: str, rows: Sequence[str]) -> int | None:
         """Have the person choose one of *rows*, and return its index; `None` if it is none, or keys are not read.
@@ -267,13 +272,23 @@ class Terminal:
             return await self._next_typed()
         while not self._over:
             typed = await self._receive()
-            self._answers_to = 0 if self._ahead > 0 else self._asked
-            self._ahead -= len(typed)
+            self._note_typed(len(typed))
             self._over = not typed
             self._rest += self._decode.decode(typed, final=not typed)
             if lines := self._come():
                 return lines
         return None
+
+    def _note_typed(self, count: int) -> None:
+        """Note whether *count* bytes, which have come now, may answer the last question.
+
+        None do that were sent before it could be read, nor those after them until there was a pause.
+        """
+        now = trio.current_time()
+        is_early = self._ahead > 0 or now < self._answers_from
+        self._answers_to = 0 if is_early else self._asked
+        self._answers_from = now + SEEN if is_early else self._answers_from
+        self._ahead -= count
 
     @property
     def may_answer(self) -> bool:

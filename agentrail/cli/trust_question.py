@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
+from agentrail.cli.screen_question import SEEN
 from agentrail.cli.surface import Surface
 from agentrail.cli.trust_store import allow, described, is_shown_whole
+
+QUESTION: Final = "Allow this? [y]es / [n]o "
+
+TOO_EARLY: Final = "That was typed before the question could be read."
 
 TOO_MUCH: Final = "It is too much to be shown, so you are not asked: read the file; `agentrail trust --yes` allows it."
 
@@ -39,6 +46,25 @@ def says_yes(surfaces: Sequence[Surface], too_much: str = TOO_MUCH) -> bool:
         print(too_much)
         return False
     try:
-        return input("Allow this? [y]es / [n]o ").strip().lower() in {"y", "yes"}
+        return _is_allowed()
     except EOFError:
         return False
+
+
+def _is_allowed() -> bool:
+    """Return whether the person says yes; a yes that was typed before the question could be read is asked for again."""
+    while True:
+        _drop_typed_ahead()
+        asked_at = monotonic()
+        is_yes = input(QUESTION).strip().lower() in {"y", "yes"}
+        if not is_yes or monotonic() - asked_at > SEEN:
+            return is_yes
+        print(TOO_EARLY)
+
+
+def _drop_typed_ahead() -> None:
+    """Discard what was typed and not read yet; no-op where the system does not tell (Windows)."""
+    if find_spec("termios") is not None:
+        from agentrail.cli import terminal_modes  # noqa: PLC0415 - not there on every system
+
+        terminal_modes.drop_typed_ahead(sys.stdin.fileno())

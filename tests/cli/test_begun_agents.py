@@ -236,7 +236,7 @@ def test_a_person_at_a_terminal_sees_what_a_session_is_made_of_and_says_yes_once
         assert talk.code() == 2
     with at_a_terminal(*resume, **place) as (talk, _):
         talk.wait_for("Allow this? [y]es / [n]o ")
-        talk.say("y\n")
+        talk.press("y\n")
         talk.wait_for("Go on")
         talk.say("\x04")
     with at_a_terminal(*resume, **place) as (talk, _):
@@ -254,7 +254,7 @@ def test_an_import_rests_and_a_terminal_shows_what_its_records_say(stranger: Str
         shown = talk.wait_for("Allow this? [y]es / [n]o ")
         assert "that of the command line" in shown
         assert "under way" not in shown
-        talk.say("y\n")
+        talk.press("y\n")
         talk.wait_for("the session was imported")
         talk.say("Who are you?\n")
         talk.wait_for("demo model")

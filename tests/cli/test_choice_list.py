@@ -1,5 +1,7 @@
+import pytest
 from prompt_toolkit.keys import Keys
 
+from agentrail.cli.live import choice_list
 from agentrail.cli.live.choice_list import ChoiceList
 from agentrail.cli.screen import TerminalStyle
 
@@ -10,6 +12,34 @@ SMALL = TerminalStyle(rewrites=True, width=20, height=9)
 def choices(rows: "list[str]") -> "tuple[ChoiceList, list[int | None]]":
     answers = list[int | None]()
     return ChoiceList("Which?", rows, answers.append), answers
+
+
+@pytest.fixture(autouse=True)
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Each look at the clock is a second after the one before, until a test sets the time."""
+    times = [0.0]
+
+    def tick() -> float:
+        times[0] += len(times) == 1
+        return times[0]
+
+    monkeypatch.setattr(choice_list, "monotonic", tick)
+    return times
+
+
+def test_enter_chooses_nothing_that_was_not_seen_and_ends_no_line(now: list[float]) -> None:
+    now.append(0.0)  # from here on the time stands still
+    choice, answers = choices(ROWS)
+    assert not choice.press(Keys.Enter)
+    now[0] += 0.3
+    assert not choice.press(Keys.Enter), "nothing is taken until there was a pause"
+    now[0] += 0.3
+    assert not choice.press(Keys.Enter)
+    now[0] += 0.6
+    assert not any(choice.press(key) for key in ("1", "o", "k", Keys.Enter)), "it was the end of a line"
+    now[0] += 0.6
+    assert choice.press(Keys.Enter)
+    assert answers == [0]
 
 
 def test_arrows_and_numbers_choose_and_enter_takes() -> None:

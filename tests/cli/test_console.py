@@ -10,6 +10,7 @@ import trio.testing
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
 from agentrail.cli.console import Console
+from agentrail.cli.screen_question import SEEN
 from agentrail.cli.terminal import Terminal
 from agentrail.events import Cursor
 from agentrail.plugins import HumanApproval
@@ -164,6 +165,7 @@ async def test_a_line_that_was_typed_before_the_question_is_no_answer_to_it() ->
                 await person.shown.wait_for(f"✗ not sent, for there is a question first: {text}\n")
             if "[e]dit\n" not in person.shown.getvalue():
                 await person.shown.wait_for("[e]dit\n")
+            await trio.sleep(2 * SEEN)  # until then nobody can have read it
             assert "approved: burn\n" in await person.says("y", "Well.\n\n")
             await person.leaves()
 

@@ -1,3 +1,4 @@
+import os
 import stat
 import webbrowser
 from pathlib import Path
@@ -31,7 +32,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_browser_gets_a_private_file_that_leads_to_the_page(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    browser, file = Recorder(), home / "page.html"
+    browser, file = Recorder(), home / f"page-{os.getpid()}.html"
+    home.mkdir()
+    (another := home / "page-1.html").write_text("of another chat")
+    (old := home / "page-2.html").write_text("of one that was killed")
+    os.utime(old, (0, 0))
     monkeypatch.setattr(webbrowser, "get", lambda: browser)
     assert open_in_browser(PAGE)
     assert open_in_browser(PAGE)
@@ -40,6 +45,8 @@ def test_a_browser_gets_a_private_file_that_leads_to_the_page(home: Path, monkey
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     forget_page()
     assert not file.exists()
+    assert another.exists()
+    assert not old.exists()
     forget_page()
 
 
@@ -68,7 +75,7 @@ def test_a_file_that_cannot_be_removed_does_not_fail_a_conversation(home: Path) 
 @pytest.mark.long
 def test_the_page_opens_in_a_browser_and_its_key_stays_off_the_screen(tmp_path: Path, home: Path) -> None:
     script = tmp_path / "browser"
-    script.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/args\ncp "{home}/page.html" {tmp_path}/copy\n')
+    script.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/args\ncp "{home}"/page-*.html {tmp_path}/copy\n')
     script.chmod(0o700)
     place = {"AGENTRAIL_HOME": str(home), "BROWSER": f"{script} %s &", "NO_COLOR": "1"}
     with at_a_terminal("chat", "--samples", **place) as (talk, _):
@@ -78,6 +85,6 @@ def test_the_page_opens_in_a_browser_and_its_key_stays_off_the_screen(tmp_path: 
         talk.say("\x04")
         assert talk.code() == 0
         assert "token" not in talk.output
-    assert (tmp_path / "args").read_text() == f"{(home / 'page.html').as_uri()}\n"
+    assert (tmp_path / "args").read_text().startswith((home / "page-").as_uri())
     assert "/#token=" in (tmp_path / "copy").read_text()
-    assert not (home / "page.html").exists()
+    assert not list(home.glob("page-*"))

@@ -461,7 +461,7 @@ def test_a_person_at_a_terminal_is_asked(tmp_path: Path) -> None:
         shown = talk.sees("    content: tea\\u202e\n    path: a.txt\n", "[e]dit")
         assert "? write_file waits for your approval" in shown
         assert "\u202e" not in talk.output
-        talk.say("perhaps\n")
+        talk.press("perhaps\n")
         talk.wait_for("Please answer y, n, a or e; a reason may follow n.\x1b[0m\r\n")
         talk.say("y\n")
         talk.wait_for("  approved: write_file")

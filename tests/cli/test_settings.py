@@ -698,7 +698,7 @@ def test_a_person_is_asked_once(folder: Path) -> None:
         assert talk.code() == 2
     with at_a_terminal(*args, **place) as (talk, _):
         talk.sees("Allow this?")
-        talk.say("y\r")
+        talk.press("y\r")
         talk.sees("it writes there without asking", ">\n  idle")
     with at_a_terminal(*args, **place) as (talk, _):
         assert "Allow" not in talk.sees("it writes there without", ">\n  idle")

@@ -22,6 +22,7 @@ def agentrail(*args: str) -> bytes:
 
 
 KEYS = "[e]dit / [r]eason against it"
+ALL_KEYS = f"/ {KEYS}"
 
 
 def begin(talk: Talk, text: str) -> None:
@@ -493,7 +494,7 @@ def test_what_a_call_writes_is_shown_and_who_decided_is_told(tmp_path: Path) -> 
         talk.say("run date\r")
         talk.sees("? shell waits for your approval\n    command: date\n", f"{KEYS}\n>")
         talk.press("r")
-        talk.sees("> n\n")
+        talk.sees("Say why not; Enter rejects the call, Escape goes back.\n>")
         talk.say("not now\r")
         talk.sees("rejected: shell: not now", ">\n  idle")
         talk.say("/why\r")
@@ -539,7 +540,7 @@ def test_a_session_is_chosen_from_a_list(tmp_path: Path) -> None:
         assert "agentrail 0" not in shown, "nothing has begun"
         talk.say("\x1b[B")
         talk.sees("\n▸ 2. ")
-        talk.say("\r")
+        talk.press("\r")
         talk.sees("> hello \ufffd]0;x\ufffd there\n", ">\n  idle")
         talk.say("/sessions\r")
         talk.sees("> /sessions\n", "Which session? ", "now  Who are you?\n>")
@@ -547,7 +548,7 @@ def test_a_session_is_chosen_from_a_list(tmp_path: Path) -> None:
         talk.sees("> /sessions\n>\n  idle")
         talk.say("/resume\r")
         talk.sees("> /resume\n", "Which session? ", "▸ 1. ", " *  idle", "now  Who are you?\n>")
-        talk.say("2\r")
+        talk.press("2\r")
         talk.sees("> /resume\n> Who are you?\n", ">\n  idle")
     with at_a_terminal(*args, "--resume", NO_COLOR="1") as (talk, _):
         talk.sees("Which session? ")
@@ -582,7 +583,7 @@ def test_a_command_of_the_project_is_asked_about_and_then_typed(tmp_path: Path) 
     with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
         talk.wait_for("commands.greet = ")
         talk.wait_for("Allow this?")
-        talk.say("y\n")
+        talk.press("y\n")
         talk.sees("clear.md is left out: there is a command /clear already", ">\n  idle")
         talk.say("/gr")
         talk.sees("> /gr\n /greet ", "Say hello\n  idle")
@@ -606,7 +607,7 @@ def test_a_chat_that_was_killed_goes_on_when_it_is_chosen(tmp_path: Path) -> Non
         assert talk.code() == -signal.SIGKILL
     with at_a_terminal(*args, "--resume", NO_COLOR="1") as (talk, _):
         talk.sees("Which session? ", "idle  now  write hello to a.txt\n>")
-        talk.say("1\r")
+        talk.press("1\r")
         talk.sees("> write hello to a.txt\n", "? write_file waits for your approval", f"{KEYS}\n>")
         talk.press("y")
         talk.sees("created a.txt: 1 line, 5 bytes”.", ">\n  idle")
@@ -630,6 +631,106 @@ def test_what_is_typed_before_a_question_is_seen_is_no_answer_to_it(tmp_path: Pa
         talk.sees("created a.txt: 1 line, 5 bytes”.", ">\n  idle")
 
 
+def test_a_sentence_decides_nothing_whatever_letter_it_begins_with(tmp_path: Path) -> None:
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
+    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
+        talk.sees(">\n  idle")
+        talk.resize(100, 60)
+        talk.say("run date\r")
+        talk.sees(f"{ALL_KEYS}\n>")
+        for sentence in ("also check the tests", "yes but look first", "not on a Friday", "always look first"):
+            talk.press(sentence)
+            talk.sees(f"{ALL_KEYS}\n> {sentence}\n")
+            talk.press("\r")
+            talk.sees(f"> {sentence}\n", "Please answer y, n, a or e", f"{ALL_KEYS}\n>\n")
+        assert "→ shell" not in talk.seen()
+        talk.press("y")
+        talk.sees("→ shell command=date", ">\n  idle")
+
+
+def test_an_approval_for_always_shows_what_it_covers_and_wants_enter(tmp_path: Path) -> None:
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
+    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
+        begin(talk, "run date")
+        talk.sees(f"{ALL_KEYS}\n>")
+        talk.press("a")
+        covers = "Always: all of `date` runs in this session without asking you again. Enter"
+        talk.sees(f"  {covers}")
+        talk.say("\x1b")
+        talk.sees(f"{ALL_KEYS}\n>\n")
+        talk.press("a")
+        talk.sees(f"  {covers}")
+        assert "→ shell" not in talk.seen()
+        talk.say("\r")
+        talk.sees("→ shell command=date", ">\n  idle")
+        talk.say("run date\r")
+        assert "waits for your" not in talk.sees("not asked again: shell (date)", "✓ shell", "✓ shell", ">\n  idle")
+
+
+def test_a_key_that_comes_too_early_is_dropped_with_those_behind_it(tmp_path: Path) -> None:
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
+    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
+        begin(talk, "write hello to a.txt")
+        talk.sees(f"{KEYS}\n>")
+        talk.say("rnot on a Friday")
+        talk.sees(f"{KEYS}\n> rnot on a Friday\n")
+        talk.press("\x15")
+        talk.sees(f"{KEYS}\n>\n")
+        talk.press("e")
+        talk.sees("Escape goes back.\n> {")
+        talk.say("\x1b")
+        talk.sees(f"{KEYS}\n>\n")
+        talk.say("y")  # at once, as the question is asked anew
+        talk.sees(f"{KEYS}\n> y\n")
+        talk.sees(f"{KEYS}\n>\n")
+        assert not (tmp_path / "a.txt").exists()
+        talk.press("r")
+        talk.say("not on a Friday\r")
+        talk.sees("rejected: write_file: not on a Friday", ">\n  idle")
+
+
+def test_escape_leaves_the_edit_and_the_rows_say_what_keys_do(tmp_path: Path) -> None:
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
+    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
+        begin(talk, "write hello to a.txt")
+        talk.sees(f"{KEYS}\n>")
+        talk.press("e")
+        seen = talk.sees("Change the arguments; Enter approves them, Escape goes back.\n> {")
+        assert "[y]es" not in seen
+        talk.say("\x1b")
+        talk.sees(f"{KEYS}\n>\n")
+        assert "stopped" not in talk.seen()
+        talk.press("n")
+        talk.sees("rejected: write_file", ">\n  idle")
+        assert not (tmp_path / "a.txt").exists()
+
+
+def test_a_call_whose_beginning_is_out_of_sight_is_not_approved_by_one_key(tmp_path: Path) -> None:
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
+    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
+        talk.sees(">\n  idle")
+        talk.say(f"\x1b[200~write {'word ' * 400}to a.txt\x1b[201~\r")
+        talk.sees(f"{KEYS}\n>")
+        talk.press("y")
+        talk.sees("The beginning of this call is out of sight", "> y\n")
+        assert not (tmp_path / "a.txt").exists()
+        talk.say("\r")
+        talk.sees("created a.txt", ">\n  idle")
+
+
+def test_a_terminal_without_keys_takes_no_answer_before_the_question_could_be_read() -> None:
+    with at_a_terminal("chat", "--samples", TERM="dumb") as (talk, _):
+        talk.wait_for("with Ctrl-C\r\n\r\n")
+        talk.say("write hello to a.txt\n")
+        talk.wait_for("[e]dit")
+        talk.say("y\n")
+        talk.wait_for("not sent, for there is a question first: y")
+        talk.say("y\n")
+        talk.wait_for("not sent, for there is a question first: y")
+        talk.press("y\n")
+        talk.wait_for("created `a.txt`")
+
+
 def test_a_line_that_was_begun_before_a_question_is_no_answer_to_it() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         begin(talk, "count to 10")
@@ -651,9 +752,10 @@ def test_an_answer_that_is_begun_while_the_terminal_changes_its_size_counts(tmp_
         begin(talk, "write hello to a.txt")
         talk.sees(f"{KEYS}\n>")
         talk.press("r")
-        talk.sees("> n\n")
-        talk.say("\x15")
+        talk.sees("Escape goes back.\n>")
+        talk.say("\x1b")
         talk.sees(f"{KEYS}\n>\n")
+        talk.press("")
         talk.resize(90, 30)
         talk.say("no, not that")
         talk.sees("> no, not that")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Final
 
 from prompt_toolkit.keys import Keys
 
 from agentrail.cli.screen import TerminalStyle, Tone, clean, clipped, painted, wrapped
+from agentrail.cli.screen_question import SEEN
 
 MOST_CHOICES: Final = 10
 """The most rows that are shown at once."""
@@ -34,16 +36,24 @@ class ChoiceList:
         self._answer = answer
         self._index = 0
         self._digits = ""  # the number typed so far
+        self._enter_from = monotonic() + SEEN  # when Enter chooses, in seconds
 
     def press(self, key: str) -> bool:
-        """Take a key; return whether the choice is over."""
-        if key in AWAY or key in ENTER:
+        """Take a key; return whether the choice is over.
+
+        Enter chooses only what could be seen, and never as the end of a line: a letter that means nothing here, and an
+        Enter that comes too early, are dropped with each Enter until there was a pause.
+        """
+        is_early = bool(self._rows) and monotonic() < self._enter_from
+        if key in AWAY or (key in ENTER and not is_early):
             self._answer(self._index if key in ENTER and self._rows else None)
             return True
         if key in STEPS and self._rows:
             self._index, self._digits = (self._index + STEPS[Keys(key)]) % len(self._rows), ""
         elif key.isdecimal():
             self._number(key)
+        else:
+            self._enter_from = monotonic() + SEEN
         return False
 
     def _number(self, digit: str) -> None:

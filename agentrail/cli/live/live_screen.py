@@ -40,11 +40,16 @@ class LiveScreen:
         self._blocks = TextBlocks()
         self._status = ""
         self._question: Sequence[ScreenText] = ()
+        self._taken = 0  # rows that were finished and taken, so far
+        # How many rows were finished before those of the question; `None` if it is among the rows that change
+        self._question_from: int | None = None
 
     def resize(self, look: TerminalStyle) -> None:
         """Use the size in *look* for everything that is laid out from now on, the question too."""
         self._look = look
-        self.ask(self._question)
+        if self._question_from is not None:  # its rows may have been broken in two
+            self._question_from = -look.height
+        self._make_room()
 
     def put(self, piece: ScreenText) -> None:
         """Add *piece*. An aside is printed at once, above the text that is still being written."""
@@ -79,11 +84,20 @@ class LiveScreen:
 
         A screen that has no room for all of it gets it as finished rows, of which the last one stays below.
         """
-        self._question = question
-        if len(self._question_rows()) > self._look.height // 2:
-            for piece in question[:-1]:
+        self._question, self._question_from = question, None
+        self._make_room()
+
+    def is_question_in_sight(self, below: int) -> bool:
+        """Whether the terminal has room for the question, for what came after its beginning, and *below* more rows."""
+        since = 0 if self._question_from is None else self._taken + len(self._finished) - self._question_from
+        return since + len(self._question_rows()) + below <= self._look.height
+
+    def _make_room(self) -> None:
+        if len(self._question) > 1 and len(self._question_rows()) > self._look.height // 2:
+            self._question_from = self._taken + len(self._finished)
+            for piece in self._question[:-1]:
                 self.put(piece)
-            self._question = question[-1:]
+            self._question = self._question[-1:]
 
     def send(self, text: str) -> None:
         """Show the typed *text*, which was sent, as finished rows."""
@@ -98,6 +112,7 @@ class LiveScreen:
     def take_finished(self) -> list[str]:
         """Return the rows that were finished since the last time."""
         rows, self._finished = self._finished, []
+        self._taken += len(rows)
         return rows
 
     def changing_rows(self, most: int) -> list[str]:

@@ -38,7 +38,8 @@ from agentrail.cli.live.choice_list import ChoiceList
 from agentrail.cli.live.drawn_text import DrawnText
 from agentrail.cli.live.live_screen import MORE, MOST_TYPED, PROMPT, LiveScreen
 from agentrail.cli.live.typed_keys import TypedKeys
-from agentrail.cli.screen import ScreenText, TerminalStyle, clean, clipped, one_line
+from agentrail.cli.screen import ScreenText, TerminalStyle, Tone, clean, clipped, one_line, painted, wrapped
+from agentrail.cli.screen_question import NO_QUESTION, SEEN, ScreenQuestion
 from agentrail.cli.terminal_modes import Modes, modes_of, set_modes
 
 FRAME: Final = 0.05
@@ -50,9 +51,6 @@ TICK: Final = 0.2
 ALONE: Final = 0.1
 """Seconds after which Escape is a key of its own, and not the beginning of another one."""
 
-SEEN: Final = 0.5
-"""Seconds that a question is shown before it is answered: what was being typed is no answer."""
-
 LONG_WORK: Final = 10.0
 """Seconds of work after which the person may look elsewhere, so that its end rings the bell of the terminal."""
 
@@ -61,6 +59,17 @@ MOST_OFFERED: Final = 8
 
 CONTINUES: Final = "\\"
 """At the end of a typed line: the text goes on in the next line."""
+
+ALWAYS: Final = "a"
+YES: Final = "y"
+
+ALONE_ANSWERS: Final = f"{YES}n"
+"""The keys that answer if nothing follows them, because sentences begin with them and what they decide stays."""
+
+OUT_OF_SIGHT: Final = (
+    "  The beginning of this call is out of sight: scroll up to it. Enter approves the call, Escape goes back."
+)
+"""What is shown while `y` alone does not approve, as it would be for what nobody sees."""
 
 SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
@@ -106,8 +115,10 @@ class PromptBox:
         self._changing: Sequence[str] = ()
         self._about = ""
         self._works_since: float | None = None
-        self._answers = ""
-        self._question = 0
+        self._asked = NO_QUESTION
+        self._question = 0  # its number
+        # The end of the pause after a key that answers if nothing follows; `None` without such a key
+        self._alone: asyncio.TimerHandle | None = None
         self._is_laid_out = True  # whether the rows of the question are among `_changing`
         self._asked_at = 0.0  # when it was on the screen; `math.inf` before
         self._seen_before = 0  # the question that was seen before the terminal changed its size
@@ -121,7 +132,7 @@ class PromptBox:
         self._has_ended = False
         self._completer = _Completer()
         self._buffer = Buffer(
-            completer=ThreadedCompleter(self._completer), complete_while_typing=True, on_text_changed=self._note_begin
+            completer=ThreadedCompleter(self._completer), complete_while_typing=True, on_text_changed=self._note_text
         )
         self._keys = TypedKeys(source)
         self._output = Vt100_Output(target, self._size, term=os.environ.get("TERM"), enable_cpr=False)
@@ -144,12 +155,12 @@ class PromptBox:
         """Show for how long the session has worked, until it does not."""
         self._call(self._set_work, is_working)
 
-    def ask(self, question: Sequence[ScreenText], answers: str, number: int) -> None:
-        """Show *question* above the typed text until there is another or none; each of *answers* is a single key.
+    def ask(self, question: ScreenQuestion, number: int) -> None:
+        """Show *question* above the typed text until there is another or none.
 
         *number* goes with what is typed once it was seen.
         """
-        self._call(self._set_question, question, answers, number)
+        self._call(self._set_question, question, number)
 
     def choose(self, heading: str, rows: Sequence[str], answer: Callable[[int | None], None]) -> None:
         """Have the person choose one of *rows*; *answer* gets its index, or `None`, in the thread of the box."""
@@ -285,11 +296,14 @@ class PromptBox:
             self._works_since = now if is_working else None
             self._app.invalidate()
 
-    def _set_question(self, question: Sequence[ScreenText], answers: str, number: int) -> None:
-        self._answers, self._question = answers, number
-        self._is_laid_out, self._asked_at = False, math.inf
-        self._screen.ask(question)
-        if question:
+    def _set_question(self, question: ScreenQuestion, number: int) -> None:
+        self._asked, self._question = question, number
+        if not question.goes_on:
+            self._is_laid_out, self._asked_at = False, math.inf
+            if self._alone is not None:  # it was meant for what was there before
+                self._set_text("")
+        self._screen.ask(question.rows)
+        if question.rows and not question.goes_on:
             self._output.bell()
         self._change()
 
@@ -299,7 +313,7 @@ class PromptBox:
 
     def _set_text(self, text: str) -> None:
         self._buffer.reset(Document(text))
-        self._note_begin()
+        self._note_text()
         self._app.invalidate()
 
     def _recall(self, past: Sequence[str]) -> None:
@@ -343,11 +357,13 @@ class PromptBox:
         )
         above = Window(FormattedTextControl(self._above), dont_extend_height=True)
         choice = Window(FormattedTextControl(self._choice_rows), dont_extend_height=True)
+        note = Window(FormattedTextControl(self._note_rows), dont_extend_height=True)
         last = Window(FormattedTextControl(self._last), height=1, dont_extend_height=True)
         rows = HSplit(
             [
                 ConditionalContainer(above, Condition(lambda: bool(self._changing))),
                 ConditionalContainer(choice, Condition(lambda: self._choice is not None)),
+                ConditionalContainer(note, Condition(lambda: bool(self._note()))),
                 self._typed,
                 search,
                 CompletionsMenu(max_height=MOST_OFFERED),
@@ -390,7 +406,9 @@ class PromptBox:
     def _above(self) -> ANSI:
         typed = min(self._buffer.document.line_count, MOST_TYPED)
         menu = MOST_OFFERED if self._buffer.complete_state is not None else 0
-        most = max(self.look.height - 2 - typed - menu, 1)
+        note = self._note()
+        noted = len(wrapped(clean(note), self.look.room)) if note else 0
+        most = max(self.look.height - 2 - typed - menu - noted, 1)
         return ANSI("\n".join(self._changing[-most:]))
 
     def _choice_rows(self) -> ANSI:
@@ -423,28 +441,81 @@ class PromptBox:
         bindings.add("c-z")(self._pressed_suspend)
         bindings.add("c-o")(_nothing)  # of prompt_toolkit it would take the line away, and send nothing
         bindings.add(Keys.Any, filter=Condition(lambda: self._choice is not None), eager=True)(self._pressed_in_choice)
-        for answer in "yanre":
-            is_answer = Condition(partial(self._answers_now, answer))
-            bindings.add(answer, filter=is_typing & ~has_text & is_answer)(self._pressed_answer)
+        for key in "yanre":
+            bindings.add(key, filter=is_typing & ~has_text & Condition(partial(self._waits_after, key)))(
+                self._pressed_letter
+            )
+        for key in "re":
+            bindings.add(key, filter=is_typing & ~has_text & Condition(partial(self._answers_now, key)))(
+                self._pressed_answer
+            )
         return bindings
 
+    def _waits_after(self, key: str) -> bool:
+        """Whether *key* is an answer if nothing follows it, or would be one if the question had been seen."""
+        if not self._seen_question():
+            return key in self._asked.keys or (key == ALWAYS and bool(self._asked.always))
+        return key in self._asked.keys and key in ALONE_ANSWERS
+
     def _answers_now(self, key: str) -> bool:
-        return key in self._answers and self._seen_question() > 0
+        return key in self._asked.keys and self._seen_question() > 0
 
     def _seen_question(self) -> int:
         """Return the number of the question, if it was there long enough to be seen; 0 otherwise."""
         return self._question if asyncio.get_running_loop().time() - self._asked_at > SEEN else 0
 
-    def _note_begin(self, _buffer: Buffer | None = None) -> None:
-        """Remember which question was seen when the typed text was begun."""
+    def _note_text(self, _buffer: Buffer | None = None) -> None:
+        """Remember which question was seen when the typed text was begun; a letter that waited alone is so no more."""
+        self._end_pause()
         if not self._buffer.text:
             self._begun_at = None
         elif self._begun_at is None:
             self._begun_at = self._seen_question() or self._seen_before
 
+    def _end_pause(self) -> None:
+        if self._alone is not None:
+            self._alone.cancel()
+            self._alone = None
+
+    def _pressed_letter(self, event: KeyPressEvent) -> None:
+        """Take the letter as text; if nothing follows, it is the answer, or is dropped if it came too early."""
+        self._buffer.insert_text(event.data)
+        loop = asyncio.get_running_loop()
+        self._alone = loop.call_later(SEEN, self._stayed_alone, event.data, self._seen_question())
+
+    def _stayed_alone(self, key: str, question: int) -> None:
+        self._alone = None
+        if question and key == YES and not self._is_in_sight():
+            self._app.invalidate()  # Enter is wanted
+            return
+        self._set_text("")
+        if question:
+            self._answer(key)
+
     def _pressed_answer(self, event: KeyPressEvent) -> None:
-        self._answers = ""
-        self._take(event.data, self._question)
+        self._answer(event.data)
+
+    def _answer(self, key: str) -> None:
+        self._asked = self._asked.but(keys="", always="")
+        self._take(key, self._question)
+
+    def _is_in_sight(self) -> bool:
+        """Whether all rows of the question are on the screen, above what is typed and the last row."""
+        return self._screen.is_question_in_sight(self._buffer.document.line_count + 1)
+
+    def _note(self) -> str:
+        """Return what the typed text would do as an answer that only Enter sends; empty if it is none."""
+        if not self._question or self._begun_at != self._question:
+            return ""
+        text = self._buffer.text
+        if text == ALWAYS:
+            return self._asked.always
+        is_far = text == YES and YES in self._asked.keys and self._alone is None and not self._is_in_sight()
+        return OUT_OF_SIGHT if is_far else ""
+
+    def _note_rows(self) -> ANSI:
+        rows = wrapped(clean(self._note()), self.look.room)
+        return ANSI("\n".join(painted(row, Tone.ASKING, self.look) for row in rows))
 
     def _pressed_in_choice(self, event: KeyPressEvent) -> None:
         if self._choice is not None and self._choice.press(event.key_sequence[0].key):
@@ -471,7 +542,12 @@ class PromptBox:
     def _pressed_escape(self, _event: KeyPressEvent) -> None:
         if self._buffer.complete_state is not None:
             self._buffer.cancel_completion()
-        elif self._works_since is not None or self._answers:
+        elif self._asked.can_leave:
+            self._set_text("")
+            self._take("", self._question)
+        elif self._alone is not None or self._note():
+            self._set_text("")
+        elif self._works_since is not None or self._asked.keys:
             self._take(STOP, 0)
 
     def _pressed_enter(self, _event: KeyPressEvent) -> None:
@@ -493,7 +569,7 @@ class PromptBox:
         if self._begun_at not in {None, question}:  # it was meant for what was there before
             question = 0
         self._buffer.reset(append_to_history=bool(text.strip()))
-        self._note_begin()
+        self._note_text()
         self._take(prefix + text, question)
         self._change()
 

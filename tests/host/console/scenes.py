@@ -88,6 +88,11 @@ print("hello")
 """
 
 
+def _transfer(rest: str) -> Mapping[str, Json]:
+    """Return the arguments of a transfer, with long notes if it is much."""
+    return {**TRANSFER, "notes": ["word"] * 100} if rest == "much" else TRANSFER
+
+
 def _script(rest: str) -> Mapping[str, Element]:
     """Return what the model does, by the first word of a message."""
     number = int(rest) if rest.isdecimal() else 0
@@ -96,7 +101,7 @@ def _script(rest: str) -> Mapping[str, Element]:
     todos: Mapping[str, Json] = {"todos": [{"text": "buy paper", "status": "in_progress"}]}
     return {
         "wait": stall(text="one two three", after=3),
-        "pay": say("I pay.", thinking="They mean Bob.", calls=[call("transfer", TRANSFER)]),
+        "pay": say("I pay.", thinking="They mean Bob.", calls=[call("transfer", _transfer(rest))]),
         "ask": say(calls=[call("ask_user", question)]),
         "count": say(calls=[call("count_slowly")]),
         "draw": say(calls=[call("draw")]),

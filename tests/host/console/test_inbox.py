@@ -130,7 +130,11 @@ def test_what_waits_longest_is_first_and_what_a_sub_agent_asks_is_there(visitor:
     visitor.end("first", "second", "third")
 
 
-CAN_BE_DECIDED = ".held button:enabled"
+CAN_BE_DECIDED = ".held button:enabled:text-is('Approve once')"
+"""What is there once the call that is shown could be read."""
+
+PAUSE = 700
+"""Milliseconds after which nobody types on."""
 
 REPEATS = """() => {
   const key = { key: "a", repeat: true, bubbles: true };
@@ -138,37 +142,136 @@ REPEATS = """() => {
 }"""
 """Repeats a key, as one that is held does."""
 
-PRESSES_TOO_EARLY = """() => {
-  const press = () => {
-    if (window.early || !document.querySelector(".inbox fieldset:disabled")) return;
+TYPES_AT_ONCE = """text => {
+  const type = () => {
+    if (window.early || !document.querySelector(".held button:disabled[aria-keyshortcuts=a]")) return;
     window.early = true;
-    const list = document.querySelector(".inbox [role=grid]");
-    const key = { key: "a", bubbles: true };
-    for (let count = 0; count < 4; count++) list.dispatchEvent(new KeyboardEvent("keydown", key));
+    for (const key of text) {
+      const target = document.activeElement === document.body ? window.list() : document.activeElement;
+      target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+    }
   };
-  new MutationObserver(press).observe(document.body, { attributes: true, childList: true, subtree: true });
+  window.list = () => document.querySelector(".inbox [role=grid]");
+  new MutationObserver(type).observe(document.body, { attributes: true, childList: true, subtree: true });
 }"""
-"""Presses a key as soon as nothing can be decided: that takes half a second, which nobody outside of the page can
-hit for certain."""
+"""Types a text as soon as a call has taken the place of another: half a second later it could be decided, and nobody
+outside of the page can hit that for certain."""
+
+
+def start(visitor: Visitor, page: Page, *sessions: str) -> None:
+    """Have a call of each of *sessions* wait, and go to the list."""
+    for name in sessions:
+        visitor.open(name, "pay")
+        visitor.held(name)
+    until(page, lambda: len(names(page)) == len(sessions))
+    page.focus(".inbox [role=grid]")
 
 
 def test_a_key_that_is_held_and_a_second_click_decide_nothing_that_was_not_read(visitor: Visitor) -> None:
-    for name in ("d1", "d2", "d3"):
-        visitor.open(name, "pay")
-        visitor.held(name)
     with visitor.page("/inbox") as page:
-        until(page, lambda: len(names(page)) == 3)
-        page.evaluate(PRESSES_TOO_EARLY)
+        start(visitor, page, "d1", "d2", "d3")
+        page.evaluate(TYPES_AT_ONCE, "aaaa")
         page.dblclick("text=Approve once")
         until(page, lambda: len(names(page)) == 2)
         until(page, lambda: in_list(page))
         until(page, lambda: page.evaluate("window.early === true"))
         page.wait_for_selector(CAN_BE_DECIDED)
         page.evaluate(REPEATS)
+        page.wait_for_timeout(PAUSE)
         assert len(names(page)) == 2
         page.keyboard.press("a")
         until(page, lambda: len(names(page)) == 1)
     visitor.end("d3")
+
+
+@pytest.mark.parametrize("decide", ["a", "click"])
+def test_a_rejection_that_is_typed_at_once_rejects(visitor: Visitor, decide: str) -> None:
+    """The reason has each letter that is a shortcut elsewhere."""
+    first, second, third = (f"{decide}{number}" for number in (1, 2, 3))
+    with visitor.page("/inbox") as page:
+        start(visitor, page, first, second, third)
+        if decide == "a":
+            page.keyboard.press("a")
+        else:
+            page.click("text=Approve once")
+        until(page, lambda: in_list(page) and len(names(page)) == 2)
+        page.keyboard.press("r")
+        page.keyboard.type("not all, real easy")
+        page.keyboard.press("Enter")
+        until(page, lambda: len(names(page)) == 1)
+        assert "not all, real easy" in result(visitor, second)
+        assert result(visitor, first).startswith("sent ")
+    visitor.end(third)
+
+
+def test_a_sentence_approves_nothing_whatever_it_begins_with(visitor: Visitor) -> None:
+    sentences = ("also all of it", "look again later", "all\n", "edit all this\n", "ll", "l a", "not all\n", "reals\n")
+    with visitor.page("/inbox") as page:
+        for number, sentence in enumerate(sentences):
+            first, second = f"s{number}", f"t{number}"
+            start(visitor, page, first, second)
+            page.keyboard.type(sentence)
+            page.wait_for_timeout(PAUSE)
+            page.keyboard.type(sentence)
+            page.wait_for_timeout(PAUSE)
+            assert not any("sent" in text for name in (first, second) for text in results(visitor, name)), sentence
+            visitor.end(first, second)
+            page.reload()
+            page.wait_for_selector("text=Nothing waits for a person.")
+
+
+def test_a_sentence_that_goes_on_where_a_button_is_decides_nothing(visitor: Visitor) -> None:
+    with visitor.page("/inbox") as page:
+        start(visitor, page, "b1", "b2")
+        page.keyboard.press("Enter")
+        until(page, lambda: page.evaluate("document.activeElement.textContent") == "Approve once")
+        page.keyboard.type("yes but look first")
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(PAUSE)
+        assert len(names(page)) == 2
+    visitor.end("b1", "b2")
+
+
+def test_enter_that_is_held_approves_nothing(visitor: Visitor) -> None:
+    with visitor.page("/inbox") as page:
+        start(visitor, page, "h1", "h2")
+        for _ in range(5):
+            page.keyboard.down("Enter")  # from the second time on, it repeats
+        page.keyboard.up("Enter")
+        page.wait_for_timeout(PAUSE)
+        assert len(names(page)) == 2
+    visitor.end("h1", "h2")
+
+
+def test_an_approval_for_always_by_the_keyboard_wants_enter(visitor: Visitor) -> None:
+    with visitor.page("/inbox") as page:
+        start(visitor, page, "l1")
+        page.keyboard.press("l")
+        until(page, lambda: page.evaluate("document.activeElement.textContent") == "Approve always")
+        page.keyboard.press("Escape")
+        until(page, lambda: in_list(page))
+        page.keyboard.press("l")
+        until(page, lambda: page.evaluate("document.activeElement.textContent") == "Approve always")
+        page.wait_for_timeout(PAUSE)
+        assert len(names(page)) == 1
+        page.keyboard.press("Enter")
+        page.wait_for_selector("text=Nothing waits for a person.")
+        visitor.post("/v1/sessions/l1/prompt", {"message": "pay"})
+        until(page, lambda: len(results(visitor, "l1")) == 2)
+
+
+def test_what_is_folded_is_not_approved_by_one_key(visitor: Visitor) -> None:
+    with visitor.page("/inbox") as page:
+        visitor.open("f1", "pay much")
+        visitor.held("f1")
+        until(page, lambda: len(names(page)) == 1)
+        page.focus(".inbox [role=grid]")
+        page.keyboard.press("a")
+        until(page, lambda: page.evaluate("document.activeElement.textContent") == "Approve once")
+        page.wait_for_timeout(PAUSE)
+        assert len(names(page)) == 1
+        page.keyboard.press("Enter")
+        page.wait_for_selector("text=Nothing waits for a person.")
 
 
 def test_it_is_done_with_the_keyboard_alone(visitor: Visitor) -> None:
@@ -193,7 +296,6 @@ def test_it_is_done_with_the_keyboard_alone(visitor: Visitor) -> None:
         page.keyboard.press("Enter")
         until(page, lambda: chosen not in names(page))
         until(page, lambda: in_list(page))
-        page.wait_for_selector(CAN_BE_DECIDED)
         page.keyboard.press("e")
         until(page, lambda: page.evaluate("document.activeElement.id") == "edited")
         page.keyboard.press("Tab")

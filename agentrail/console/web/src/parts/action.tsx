@@ -37,7 +37,7 @@ export function Told({ telling }: { telling: Signal<Telling> }) {
   );
 }
 
-/** A button that cannot be pressed twice at once. */
+/** A button that cannot be pressed twice at once, nor by a key that was held since before. */
 export function ActionButton(props: {
   readonly act: () => Promise<unknown>;
   readonly children: ComponentChildren;
@@ -56,6 +56,7 @@ export function ActionButton(props: {
       class={props.kind}
       disabled={props.disabled || isBusy.value}
       aria-keyshortcuts={props.shortcut}
+      onKeyDown={(event) => event.repeat && event.key === "Enter" && event.preventDefault()}
       onClick={press}
     >
       {props.children}

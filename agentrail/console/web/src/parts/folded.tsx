@@ -46,7 +46,7 @@ export function Folded({ text, what, isCode = false }: FoldedProps) {
       {(rest > 0 || more.value > 0) && (
         <p class="folded-actions">
           {rest > 0 && (
-            <button type="button" onClick={() => (more.value += 1)}>
+            <button type="button" data-more onClick={() => (more.value += 1)}>
               Show more of the {what} ({count(rest)} characters)
             </button>
           )}

@@ -16,6 +16,8 @@ type Held = View<"HeldView">;
 
 interface DecisionProps {
   readonly held: Held;
+  /** Whether nobody can have read it yet, so that no click approves it. */
+  readonly isUnread: boolean;
   readonly telling: Signal<Telling>;
   /** Called after a decision that the host has taken. */
   readonly decided: () => void;
@@ -94,14 +96,6 @@ function Facts({ held, title }: { held: Held; title: string }) {
           </dd>
         </>
       )}
-      {held.family !== null && (
-        <>
-          <dt>“Always” lets pass</dt>
-          <dd>
-            <Plain text={held.family} />
-          </dd>
-        </>
-      )}
     </dl>
   );
 }
@@ -113,7 +107,8 @@ function proposedEdit(json: string): readonly [string, string] | null {
   return typeof before === "string" && typeof after === "string" ? [before, after] : null;
 }
 
-function Approval({ held, telling, decided }: DecisionProps) {
+function Approval(props: DecisionProps) {
+  const { held, isUnread, telling, decided } = props;
   const host = useHost();
   const isEdited = useSignal(false);
   const edit = proposedEdit(held.args.json);
@@ -138,11 +133,11 @@ function Approval({ held, telling, decided }: DecisionProps) {
           <h3>Its arguments, exactly</h3>
           <JsonText value={held.args} what="arguments" />
           <div class="actions">
-            <ActionButton kind="main-action" shortcut="a" act={() => decide("Approved", {})}>
+            <ActionButton kind="main-action" shortcut="a" disabled={isUnread} act={() => decide("Approved", {})}>
               Approve once
             </ActionButton>
             {held.family !== null && (
-              <ActionButton shortcut="l" act={() => decide("Approved for always", { always: true })}>
+              <ActionButton shortcut="l" disabled={isUnread} act={() => decide("Approved for always", { always: true })}>
                 Approve always
               </ActionButton>
             )}
@@ -150,10 +145,15 @@ function Approval({ held, telling, decided }: DecisionProps) {
               Edit
             </button>
           </div>
+          {held.family !== null && (
+            <p>
+              “Always” lets pass, from now on: <Plain text={held.family} />
+            </p>
+          )}
           <p class="hint">
             Approved, it is made with exactly these arguments. Rejected, it is not made, and the model goes on with your reason.
           </p>
-          <Reject held={held} telling={telling} decided={decided} />
+          <Reject {...props} />
         </>
       )}
     </>
@@ -203,7 +203,7 @@ function argumentsProblem(text: string): string {
   }
 }
 
-function Reject({ held, telling, decided }: DecisionProps) {
+function Reject({ held, isUnread, telling, decided }: DecisionProps) {
   const host = useHost();
   const reason = useSignal("");
   const reject = async () => {
@@ -226,12 +226,19 @@ function Reject({ held, telling, decided }: DecisionProps) {
           onInput={(event) => (reason.value = event.currentTarget.value)}
         />
       </label>
-      <button class="danger">Reject</button>
+      <button class="danger" onClick={(event) => isUnread && isOfPointer(event) && event.preventDefault()}>
+        Reject
+      </button>
     </form>
   );
 }
 
-function Question({ held, telling, decided }: DecisionProps) {
+/** Whether a click is none of Enter in a field: the second one of a double click was meant for what was there before. */
+function isOfPointer(event: MouseEvent): boolean {
+  return event.detail > 0;
+}
+
+function Question({ held, isUnread, telling, decided }: DecisionProps) {
   const host = useHost();
   const answer = useSignal("");
   const respond = async (text: string) => {
@@ -244,7 +251,7 @@ function Question({ held, telling, decided }: DecisionProps) {
       <p class="hint">The model goes on with what is said here, word for word.</p>
       <div class="actions">
         {held.options.map((option) => (
-          <ActionButton act={() => respond(option)}>
+          <ActionButton disabled={isUnread} act={() => respond(option)}>
             <Plain text={option} />
           </ActionButton>
         ))}
@@ -265,7 +272,9 @@ function Question({ held, telling, decided }: DecisionProps) {
             onInput={(event) => (answer.value = event.currentTarget.value)}
           />
         </label>
-        <button class="main-action">Answer</button>
+        <button class="main-action" onClick={(event) => isUnread && isOfPointer(event) && event.preventDefault()}>
+          Answer
+        </button>
       </form>
     </>
   );

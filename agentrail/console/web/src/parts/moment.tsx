@@ -7,9 +7,21 @@ setInterval(() => (clock.value = Date.now()), 1000);
 const whole = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 const timeOfDay = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 
+/** The last millisecond that a date of a browser can have, in the year 275,760. */
+const LAST_DATE = 8_640_000_000_000_000;
+
+/** What stands for a time that no browser can write. */
+const NO_DATE = "unknown time";
+
+/** Returns the date of *at*; null if it is beyond what a browser can write, for which it would throw an error. */
+function dateOf(at: number): Date | null {
+  return Math.abs(at) <= LAST_DATE ? new Date(at) : null;
+}
+
 /** A time as every room writes it: the time of day, after the date if it is another day than today. */
 export function moment(at: number): string {
-  const date = new Date(at);
+  const date = dateOf(at);
+  if (date === null) return NO_DATE;
   return date.toDateString() === new Date().toDateString() ? timeOfDay.format(date) : whole.format(date);
 }
 
@@ -20,36 +32,32 @@ const days = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", 
 /** A time of an axis whose ticks are *step* milliseconds from each other. */
 export function tickTime(at: number, step: number): string {
   const format = step < 1_000 ? tenths : step < 60_000 ? timeOfDay : step < 10_800_000 ? minutes : days;
-  return format.format(new Date(at));
+  const date = dateOf(at);
+  return date === null ? NO_DATE : format.format(date);
 }
 
 /** A time; its title and its machine-readable form have the date. */
 export function Moment({ at }: { at: number }) {
-  const date = new Date(at);
-  return (
-    <time dateTime={date.toISOString()} title={whole.format(date)}>
-      {moment(at)}
-    </time>
-  );
+  return <Time at={at} text={moment(at)} />;
 }
 
 /** How long ago *at* was; it goes on by itself. */
 export function Since({ at }: { at: number }) {
-  const date = new Date(at);
-  return (
-    <time dateTime={date.toISOString()} title={whole.format(date)}>
-      {duration(Math.max(0, clock.value - at))}
-    </time>
-  );
+  return <Time at={at} text={duration(Math.max(0, clock.value - at))} />;
 }
 
 /** How long it is until *at*; it goes on by itself. */
 export function Until({ at }: { at: number }) {
-  const date = new Date(at);
   const rest = at - clock.value;
+  return <Time at={at} text={rest > 0 ? `in ${duration(rest)}` : "now"} />;
+}
+
+function Time({ at, text }: { at: number; text: string }) {
+  const date = dateOf(at);
+  if (date === null) return <span title={NO_DATE}>{text}</span>;
   return (
     <time dateTime={date.toISOString()} title={whole.format(date)}>
-      {rest > 0 ? `in ${duration(rest)}` : "now"}
+      {text}
     </time>
   );
 }

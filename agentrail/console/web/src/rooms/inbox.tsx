@@ -3,6 +3,7 @@ import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { View } from "../host/interface";
 import { Told, SILENT, type Telling } from "../parts/action";
+import { DecisionKeys, PAUSE } from "../parts/decision_keys";
 import { HeldCall } from "../parts/held_call";
 import { Since, Until } from "../parts/moment";
 import { Plain } from "../parts/plain";
@@ -14,13 +15,13 @@ import { useWaiting } from "../store/waiting";
 
 type Held = View<"HeldView">;
 
-const KEYS = "In the list: arrows choose, Enter goes to the decision; a approves once, l always, e edits, r rejects, or answers a question.";
+const KEYS =
+  "In the list: arrows choose, Enter goes to the decision; a approves once, l and then Enter always, e edits, r rejects, " +
+  "or answers a question. A letter decides only by itself, half a second before and after other keys; " +
+  "if what it is about is folded or out of sight, Enter has to follow.";
 
 /** Rows of the sessions that wait for a person, for their titles. */
 const WAITING = { held: true, limit: 1_000 } as const;
-
-/** Milliseconds for which what has taken the place of another cannot be decided: nobody can have read it. */
-const UNREAD = 500;
 
 /** Where the decision begins. */
 const FIRST_CONTROL = ".held .actions button, .held input, .held textarea";
@@ -38,7 +39,13 @@ export default function Inbox() {
   const { rows } = useRows(WAITING);
   const titleOf = (id: string) => rows.value?.rows.get(id)?.title || id;
   const telling = useSignal<Telling>(SILENT);
-  const items = useComputed(() => [...(view.value?.items ?? [])].sort((left, right) => left.since - right.since));
+  /** Names of what was decided here, which the host may still list for a moment. */
+  const decided = useSignal<ReadonlySet<string>>(new Set());
+  const items = useComputed(() =>
+    (view.value?.items ?? [])
+      .filter((held) => !decided.value.has(nameOf(held)))
+      .sort((left, right) => left.since - right.since),
+  );
   const box = useRef<HTMLDivElement>(null);
   const chosenAt = useRef(0);
   const [session, id] = place.value.rest;
@@ -51,6 +58,13 @@ export default function Inbox() {
     chosenAt.current = Math.max(at, 0);
   });
   const isUnread = useUnread(chosen && nameOf(chosen), found >= 0);
+  useDecisionKeys(box);
+  /** Whether a decision was taken: the keyboard goes on in the list as soon as the next one is shown. */
+  const mustFocus = useRef(false);
+  useLayoutEffect(() => {
+    if (mustFocus.current) focusList(box.current);
+    mustFocus.current = false;
+  });
 
   if (problem.value) return <ProblemNote problem={problem.value} />;
   const isGone = wanted !== null && found < 0 && view.value !== null;
@@ -65,11 +79,19 @@ export default function Inbox() {
       {view.value === null && <p role="status">Loading …</p>}
       {view.value !== null && chosen === undefined && <p>Nothing waits for a person.</p>}
       {chosen !== undefined && (
-        <div class="inbox" ref={box} onKeyDown={(event) => press(event, box.current)}>
+        <div class="inbox" ref={box}>
           <HeldList items={items.value} titleOf={titleOf} chosen={nameOf(chosen)} box={box} />
-          <fieldset disabled={isUnread}>
-            <HeldCall key={nameOf(chosen)} held={chosen} title={titleOf(chosen.session)} telling={telling} decided={() => focusList(box.current)} />
-          </fieldset>
+          <HeldCall
+            key={nameOf(chosen)}
+            held={chosen}
+            title={titleOf(chosen.session)}
+            isUnread={isUnread}
+            telling={telling}
+            decided={() => {
+              decided.value = new Set([...decided.value, nameOf(chosen)]);
+              mustFocus.current = true;
+            }}
+          />
         </div>
       )}
       {view.value?.next != null && <p>There are more than are shown here.</p>}
@@ -86,7 +108,7 @@ function useUnread(name: string | undefined, isChosen: boolean): boolean {
     before.current = name ?? before.current;
     isUnread.value = replaces;
     if (!replaces) return undefined;
-    const timer = setTimeout(() => (isUnread.value = false), UNREAD);
+    const timer = setTimeout(() => (isUnread.value = false), PAUSE);
     return () => clearTimeout(timer);
   }, [name]);
   return isUnread.value;
@@ -123,18 +145,24 @@ function HeldList({ items, titleOf, chosen, box }: HeldListProps) {
   );
 }
 
+/** Goes to the list, unless somebody writes in a field of what is shown now. */
 function focusList(box: HTMLElement | null): void {
+  if (document.activeElement?.matches(".held input, .held textarea")) return;
   box?.querySelector<HTMLElement>("[role=grid]")?.focus();
 }
 
-/** Presses a button of the decision by its letter; only while the list has the focus, so that one can type elsewhere. */
-function press(event: KeyboardEvent, box: HTMLElement | null): void {
-  const inList = event.target instanceof HTMLElement && event.target.role === "grid";
-  if (!inList || event.repeat || event.altKey || event.ctrlKey || event.metaKey || event.key.length !== 1) return;
-  const button = box?.querySelector<HTMLElement>(`[aria-keyshortcuts="${CSS.escape(event.key)}"]`);
-  if (!button) return;
-  event.preventDefault();
-  if (button instanceof HTMLButtonElement) button.click();
-  else button.focus();
+/** Takes all keys of the page, because a sentence may begin anywhere. */
+function useDecisionKeys(box: { current: HTMLElement | null }): void {
+  useEffect(() => {
+    const keys = new DecisionKeys();
+    const press = (event: KeyboardEvent) => box.current && keys.press(event, box.current);
+    const release = (event: KeyboardEvent) => keys.release(event);
+    addEventListener("keydown", press, true);
+    addEventListener("keyup", release, true);
+    return () => {
+      keys.stop();
+      removeEventListener("keydown", press, true);
+      removeEventListener("keyup", release, true);
+    };
+  }, []);
 }
-
