@@ -54,8 +54,8 @@ class AllowedServer(McpServer):
             raise OutsideError("mcp-failed", self.name, str(error)) from error
         files = ", ".join(escaped(file.path) for file in surface.code)
         if unallowed(self.folder, [surface]):
-            shown = files or "they are gone"
-            problem = f"nobody has allowed its files as they are now ({shown}); `agentrail trust` shows and allows them"
+            state = files or "they are gone"
+            problem = f"nobody has allowed its files as they are now ({state}); `agentrail trust` shows and allows them"
             raise OutsideError("mcp-failed", self.name, problem)
         copy.seal()
         note = COPIED.format(files) if files else ""

@@ -19,6 +19,7 @@ from agentrail.cli.chat_options import LAST, ChatOptions
 from agentrail.cli.chosen_agent import source_with
 from agentrail.cli.console import Console
 from agentrail.cli.console_commands import ConsoleCommands, last_used, mode_labelled, set_mode
+from agentrail.cli.default_agent import Network, usual_network
 from agentrail.cli.help_text import greeting
 from agentrail.cli.input_history import InputHistory
 from agentrail.cli.own_commands import OwnCommands
@@ -46,7 +47,9 @@ async def converse(
     # The sessions of samples are deleted with them
     journal = folder.with_name("sessions.db") if options.has_samples else chosen_journal(options.journal, settings)
     has_page = chosen_page(settings, option=options.has_page)
-    return await Chat(source, terminal, options, own).run(journal, supervisor_options(settings), has_page=has_page)
+    network = None if settings is None else settings.network
+    chat = Chat(source, terminal, options, own)
+    return await chat.run(journal, supervisor_options(settings), network, has_page=has_page)
 
 
 def choose(options: ChatOptions, settings: ProjectSettings | None, terminal: Terminal) -> str | None:
@@ -80,9 +83,12 @@ class Chat:
         self._options = options
         self._history = None if options.has_samples else InputHistory(source.folder)
 
-    async def run(self, journal: Path | None, supervisor_options: SupervisorOptions, *, has_page: bool) -> bool:
+    async def run(
+        self, journal: Path | None, supervisor_options: SupervisorOptions, network: Network | None, *, has_page: bool
+    ) -> bool:
         """Converse until the person leaves; return false if input from a pipe was refused or stopped."""
         await trio.to_thread.run_sync(self._source.check)
+        usual = await trio.to_thread.run_sync(usual_network)
         is_shared = await shared_host.is_served(SqliteJournal(journal).path)
         begun = await trio.to_thread.run_sync(AgentSeal(journal).begun, self._source)
         async with shared_host.open_shared(journal, profile_of, supervisor_options, has_page=has_page) as supervisor:
@@ -91,7 +97,9 @@ class Chat:
             page = _page_of(journal)
             has_samples = self._options.has_samples
             self._terminal.show(
-                greeting(agentrail.__version__, source, page, has_samples=has_samples, is_shared=is_shared)
+                greeting(
+                    agentrail.__version__, source, page, network or usual, has_samples=has_samples, is_shared=is_shared
+                )
             )
             self._terminal.show([line(f"  {problem}", Tone.BAD) for problem in self._own.problems])
             is_well, offered = True, ""

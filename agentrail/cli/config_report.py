@@ -10,7 +10,7 @@ from pathlib import Path
 from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.app.supervisor import open_supervisor
 from agentrail.app.supervisor_options import SupervisorOptions
-from agentrail.cli.default_agent import MODES, OPTIONS, usual_model
+from agentrail.cli.default_agent import MODES, OPTIONS, usual_model, usual_network
 from agentrail.cli.journal_file import file_named
 from agentrail.cli.project_settings import OF_SPEC, PAGE, ProjectSettings, read_settings
 from agentrail.cli.screen import escaped
@@ -39,6 +39,8 @@ def config_report(folder: Path) -> Iterator[tuple[str, Setting]]:
     for key in OF_SPEC:
         if key not in in_file and key not in VARIABLES:
             yield key, Setting("", "default")
+    if "network" not in in_file:
+        yield "network", Setting(usual_network(), "default")
     if PAGE not in in_file:
         yield PAGE, Setting(str(True), "default")
     yield from _of_supervisor(in_file)

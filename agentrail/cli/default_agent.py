@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, cast, get_args
 
+import attrs
+
 from agentrail.adapters.models.providers import PROVIDERS
-from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox, check_bwrap, find_bwrap
+from agentrail.adapters.sandboxes.bubblewrap import (
+    OUTWARD,
+    BubblewrapSandbox,
+    check_bwrap,
+    check_outward,
+    find_bwrap,
+)
 from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.adapters.user_folders import hidden_files, hidden_folders
 from agentrail.app.session_code import hidden_by
@@ -29,6 +37,18 @@ Mode: TypeAlias = Literal["ask", "edits", "yes", "plan"]
 """What the agent may do without asking: read; also edit files; everything; or read alone, for a plan."""
 
 MODES: Final = cast("tuple[Mode, ...]", get_args(Mode))
+
+Network: TypeAlias = Literal["none", "outward", "host"]
+"""What confined commands reach: nothing, other machines alone, or all that this machine reaches, and itself."""
+
+NETWORKS: Final = cast("tuple[Network, ...]", get_args(Network))
+
+REACH: Final[Mapping[Network, str]] = {
+    "none": "commands have no network",
+    "outward": "commands reach other machines over the network, and no port of this one",
+    "host": "commands reach the network as you do, ports and abstract sockets of this machine included",
+}
+"""What a person is told about the network of commands."""
 
 OF_SERVERS: Final = "*__*"
 """The names of the tools of MCP servers: nobody here knows what they do."""
@@ -110,6 +130,15 @@ def confines() -> bool:
     return True
 
 
+def usual_network() -> Network:
+    """Return what confined commands reach if no setting says so: other machines alone, if this machine can do that."""
+    try:
+        check_outward(find_bwrap())
+    except SandboxMissing:
+        return "host"
+    return "outward"
+
+
 def spec_for(model: str, folder: Path, mode: Mode = "ask") -> SessionSpec:
     """Return the spec of the default agent in *folder*; commands are confined to the folder if possible here.
 
@@ -141,12 +170,21 @@ def spec_for(model: str, folder: Path, mode: Mode = "ask") -> SessionSpec:
     return confined(spec)
 
 
-def confined(spec: SessionSpec) -> SessionSpec:
+def confined(spec: SessionSpec, network: Network | None = None) -> SessionSpec:
     """Return *spec* with a sandbox that hides what its plugins block, if this machine can confine commands.
+
+    *network* is what its commands reach, by default `usual_network`; each question about a command says it.
 
     Without one, the session makes a sandbox that hides the same from tools for files.
     """
-    return spec.but(sandbox=_sandbox(Path(spec.working_dir), hidden_by(spec))) if HAS_FOLDERS and confines() else spec
+    if not HAS_FOLDERS or not confines():
+        return spec
+    network = network or usual_network()
+    plugins = [
+        attrs.evolve(plugin, reach=REACH[network]) if isinstance(plugin, HumanApproval) else plugin
+        for plugin in spec.plugins
+    ]
+    return spec.but(sandbox=_sandbox(Path(spec.working_dir), hidden_by(spec), network), plugins=plugins)
 
 
 def _guard() -> SecurityGuard:
@@ -156,8 +194,9 @@ def _guard() -> SecurityGuard:
     return SecurityGuard(blocked_paths=texts, timeout=None)
 
 
-def _sandbox(folder: Path, hidden: Iterable[str]) -> Sandbox:
+def _sandbox(folder: Path, hidden: Iterable[str], network: Network) -> Sandbox:
     """Return a sandbox whose commands see *folder* without *hidden*, the system, and toolchains that it links to."""
     paths = [Path(sys.base_prefix), *(Path(name).expanduser() for name in TOOLCHAINS)]
     readable = [str(path) for path in paths if path.is_dir()]
-    return BubblewrapSandbox(folder, network=True, readable=readable, hidden=hidden)
+    reached = OUTWARD if network == OUTWARD else network == "host"
+    return BubblewrapSandbox(folder, network=reached, readable=readable, hidden=hidden)

@@ -25,10 +25,11 @@ from agentrail.adapters.journals.archive_reader import ArchiveReader
 from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal, journal_at, shown_place
 from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.adapters.models.providers import PROVIDERS
-from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, find_bwrap
+from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, check_outward, find_bwrap
 from agentrail.adapters.sandboxes.confined_open import NO_FOLDERS
 from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.cli.config_report import config_report
+from agentrail.cli.default_agent import REACH
 from agentrail.cli.doctor_diagnosis import BAD, GOOD, NOTE, Diagnosis
 from agentrail.cli.error_text import in_own_words
 from agentrail.cli.exit_status import DONE, FAILED
@@ -284,7 +285,11 @@ async def _sandbox() -> Diagnosis:
         await trio.to_thread.run_sync(check_bwrap, bwrap)
     except SandboxMissing as missing:
         return Diagnosis("sandbox", NOTE, UNCONFINED, in_own_words(str(missing)))
-    return Diagnosis("sandbox", GOOD, f"{bwrap} confines the commands of agents")
+    try:
+        connector = await trio.to_thread.run_sync(check_outward, bwrap)
+    except SandboxMissing as missing:
+        return Diagnosis("sandbox", NOTE, f"{bwrap} confines the commands of agents; {REACH['host']}", missing.problem)
+    return Diagnosis("sandbox", GOOD, f"{bwrap} confines the commands of agents, and {connector} connects them")
 
 
 def _terminal() -> list[Diagnosis]:

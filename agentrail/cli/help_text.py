@@ -6,7 +6,7 @@ from typing import Final
 
 from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.default_agent import DEMO, MODES, confines
+from agentrail.cli.default_agent import DEMO, MODES, REACH, Network, confines
 from agentrail.cli.screen import ScreenText, Tone, line, one_line
 
 TRY: Final = (
@@ -27,9 +27,9 @@ ASKS: Final = {
 }
 """What the agent does without asking, by mode."""
 
-CONFINED: Final = "Shell commands see this folder and the system alone."
-UNCONFINED: Final = "Shell commands are not confined to it: each runs only if you say yes."
-UNASKED: Final = "Shell commands are not confined to it, and run without asking."
+CONFINED: Final = "Shell commands see this folder and the system alone; {}."
+UNCONFINED: Final = "Shell commands are not confined to it, nor is their network: each runs only if you say yes."
+UNASKED: Final = "Shell commands are not confined to it, nor is their network, and they run without asking."
 NO_FILES: Final = "It has no tools for files and commands: on Windows they work in the Windows Subsystem for Linux."
 
 
@@ -37,17 +37,18 @@ SHARED: Final = "Another program of yours has these sessions open, too: in one s
 
 
 def greeting(
-    version: str, source: AgentSource, page: str, *, has_samples: bool, is_shared: bool
+    version: str, source: AgentSource, page: str, network: Network, *, has_samples: bool, is_shared: bool
 ) -> tuple[ScreenText, ...]:
     """Return the first screen: the session and its folder, the *page*, the keys, suggestions for the demo model.
 
-    *page* is where the page is; empty if there is none. *is_shared*: another process has the sessions, too.
+    *page* is where the page is; empty if there is none.
+    *network*: what confined commands reach. *is_shared*: another process has the sessions, too.
     """
     is_demo = not source.file and source.model == DEMO
     has_files = bool(source.file) or HAS_FOLDERS
     agent = f"the agent of {source.file}" if source.file else f"the model {source.model}"
     talks = "the built-in demo model, which only knows phrases" if is_demo else agent
-    confined = CONFINED if confines() else UNASKED if source.mode == "yes" else UNCONFINED
+    confined = CONFINED.format(REACH[network]) if confines() else UNASKED if source.mode == "yes" else UNCONFINED
     what = "a fresh folder, deleted at the end" if has_samples else "your folder"
     asks = "" if source.file or has_samples else f"; {ASKS[source.mode or MODES[0]]}"
     keeps = "" if has_samples else "The session is kept: `agentrail chat --continue` goes on with it."

@@ -22,7 +22,7 @@ from agentrail.adapters.user_folders import with_home
 from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.asked_settings import has_to_be_allowed
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.default_agent import MODES, Mode, mode_named
+from agentrail.cli.default_agent import MODES, NETWORKS, Mode, Network, mode_named
 from agentrail.cli.folder_code import Sources, code_of_sources, sources_of
 from agentrail.cli.folder_files import FolderFiles
 from agentrail.cli.folder_program import FolderProgram, program_of
@@ -99,6 +99,11 @@ class ProjectSettings(Value, gc=True):
     def mode(self) -> Mode | None:
         """The mode, which says what may run without asking; `None` if it is not set."""
         return mode_named(str(self.values.get("mode", "")))
+
+    @property
+    def network(self) -> Network | None:
+        """What commands reach; `None` if it is not set."""
+        return next((network for network in NETWORKS if network == self.values.get("network")), None)
 
     @property
     def journal(self) -> Path | None:
@@ -250,7 +255,7 @@ def _kinds() -> Mapping[str, object]:
 
 def keys() -> Sequence[str]:
     """Return the keys that a settings file may have."""
-    return sorted({*_kinds(), "mode", "mcp", "plugins", "journal", "supervisor", PAGE})
+    return sorted({*_kinds(), "mode", "network", "mcp", "plugins", "journal", "supervisor", PAGE})
 
 
 def _checked(path: Path, values: Mapping[str, object]) -> Mapping[str, Json]:
@@ -264,9 +269,10 @@ def _checked(path: Path, values: Mapping[str, object]) -> Mapping[str, Json]:
 
 def _value_of(where: str, key: str, value: object) -> Json:
     match key:
-        case "mode":
-            if value not in MODES:
-                raise BadInputError(f"{where}: {value!r} is none of {', '.join(MODES)}")
+        case "mode" | "network":
+            choices = MODES if key == "mode" else NETWORKS
+            if value not in choices:
+                raise BadInputError(f"{where}: {value!r} is none of {', '.join(choices)}")
         case "journal":
             _check_table(where, value, ("file",))
             _check_type(where, value, dict[str, str])

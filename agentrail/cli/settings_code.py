@@ -32,7 +32,8 @@ def with_settings(spec: SessionSpec, settings: ProjectSettings) -> SessionSpec:
     plugins = [_plugin(settings, table) for table in settings.plugins]
     others = [plugin for plugin in spec.plugins if type(plugin) not in {type(own) for own in plugins}]
     servers = [_server(settings, name, table) for name, table in settings.servers.items()]
-    spec = confined(spec.but(**settings.spec_fields, plugins=(*others, *plugins), tools=(*spec.tools, *servers)))
+    spec = spec.but(**settings.spec_fields, plugins=(*others, *plugins), tools=(*spec.tools, *servers))
+    spec = confined(spec, settings.network)
     try:
         check_spec(spec)
     except BadSpec as error:

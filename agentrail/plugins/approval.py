@@ -20,6 +20,7 @@ from agentrail.plugins.options import (
     as_plain_set,
     as_tuple,
     check_optional_seconds,
+    check_text,
     check_texts,
     plain_argument,
 )
@@ -190,6 +191,8 @@ class Judgement(Value):
     """The family of commands that an answer "always" would approve; `None` if there is none."""
     safe: bool = False
     """Whether the call may run without approval."""
+    runs_commands: bool = True
+    """Whether it runs command lines."""
     has_git: bool = False
     """Whether one of its commands is git, which may run programs that the repository names."""
 
@@ -217,6 +220,9 @@ class HumanApproval(Plugin[None]):
     """Names of arguments that are commands, in addition to `COMMAND_ARGS`; case, `_` and `-` do not matter."""
     always_seconds: float | None = attrs.field(default=None, validator=check_optional_seconds)
     """Seconds from the question on for which an approval for always counts; `None`: for ever, 0: it cannot be given."""
+
+    reach: str | None = attrs.field(default=None, validator=attrs.validators.optional(check_text))
+    """What commands reach of the network, for the person who decides about one; `None` if nothing is said of it."""
 
     priority = Priority.SECURITY + 20
     critical = True
@@ -249,13 +255,15 @@ class HumanApproval(Plugin[None]):
             if problem is None:
                 return Continue()
             what = f"{what}; {problem}"
+        if self.reach and judged.runs_commands:
+            what = f"{what}; {self.reach}"
         return HoldTool(what, timeout=self.timeout, family=offered(judged.family, self.always_seconds, ctx))
 
     def _judge(self, tool: str, args: JsonObject) -> Judgement:
         command_args = COMMAND_ARGS | self.command_args
         lines = tuple(command_lines(args, command_args))
         if not lines:
-            return Judgement(f"`{tool}` wants to run with {shown_as_json(args)}", tool)
+            return Judgement(f"`{tool}` wants to run with {shown_as_json(args)}", tool, runs_commands=False)
         what = f"`{tool}` wants to run " + " and ".join(dict.fromkeys(f"`{visible(text)}`" for text, _ in lines))
         for _, line in lines:
             if isinstance(line, Unlexable):
@@ -269,7 +277,7 @@ class HumanApproval(Plugin[None]):
         families = {line.family() for line in readable}
         has_git = any(command.name == "git" for line in readable for command in line)
         family = families.pop() if len(families) == 1 else None
-        return Judgement(what, family, all(map(self._is_safe, readable)), has_git)
+        return Judgement(what, family, all(map(self._is_safe, readable)), has_git=has_git)
 
     def _is_safe(self, line: Commands) -> bool:
         names_assigned = assigned(line)

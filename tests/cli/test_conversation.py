@@ -6,7 +6,7 @@ import pytest
 
 from agentrail.cli import console_commands
 from agentrail.cli.chat import SAMPLES
-from agentrail.cli.default_agent import confines
+from agentrail.cli.default_agent import REACH, confines, usual_network
 from agentrail.models import PROVIDERS
 from tests.cli.talking import COMMAND, ENVIRONMENT, through_pipes
 
@@ -19,10 +19,11 @@ COMMANDS = ", ".join(f"`{name}`" for name in sorted(row.name for row in console_
 ANY = ", ".join(f"`{name}`" for name in sorted(["demo", *(f"{provider}:*" for provider in PROVIDERS)]))
 
 confined = (
-    "Shell commands see this folder and the system alone."
+    f"Shell commands see this folder and the system alone; {REACH[usual_network()]}."
     if confines()
-    else "Shell commands are not confined to it: each runs only if you say yes."
+    else "Shell commands are not confined to it, nor is their network: each runs only if you say yes."
 )
+REACHED = f"; {REACH[usual_network()]}" if confines() else ""
 GREETING = f"""\
 agentrail 0.1.0: talk to the built-in demo model, which only knows phrases.
 Its tools work in FOLDER, your folder; it asks before it writes.
@@ -75,13 +76,13 @@ I will write `hello` to `a.txt`.
     ),
     (
         "run date",
-        """\
+        f"""\
 > run date
 I am asked to run commands, and `shell` does that.
 I will run `date`.
 ? shell waits for your approval
     command: date
-    `shell` wants to run `date`
+    `shell` wants to run `date`{REACHED}
   [y]es / [n]o / [a]lways (all of `date`) / [e]dit
 """,
     ),

@@ -500,7 +500,7 @@ def test_what_a_call_writes_is_shown_and_who_decided_is_told(tmp_path: Path) -> 
         talk.say("/why\r")
         talk.sees(
             "  the turn ended: end\n",
-            "  shell waited for a person: HumanApproval held it: `shell` wants to run `date`\n",
+            "  shell waited for a person: HumanApproval held it: `shell` wants to run `date`",
             "  shell was rejected by you: not now\n",
         )
 

@@ -1,16 +1,20 @@
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import trio.testing
 
-from agentrail import BlockTool, Context, SessionSpec, open_supervisor
+from agentrail import BlockTool, Context, HoldTool, SessionSpec, open_supervisor
 from agentrail.cli import default_agent
 from agentrail.cli.console_tools import demo_tools, remembering
 from agentrail.cli.deciders import approve_all
 from agentrail.cli.default_agent import ASK_FIRST, MODES, Mode, spec_for
+from agentrail.cli.project_settings import read_settings
+from agentrail.cli.settings_code import with_settings
+from agentrail.errors import SandboxMissing
 from agentrail.journals import SqliteJournal
 from agentrail.plugins import BeforeTool, HumanApproval, SecurityGuard
-from agentrail.sandboxes import BubblewrapSandbox
+from agentrail.sandboxes import BubblewrapSandbox, MemorySandbox
 from agentrail.testing import ScriptedModel, say
 from agentrail.testing import call as call_of
 from agentrail.tools import EffectClass, Ok, Tool, ToolContext, as_tool, ok, standard_tools
@@ -90,6 +94,62 @@ def test_commands_are_confined_to_the_folder_or_each_is_asked_about(
     spec = spec_for("demo", tmp_path)
     assert spec.sandbox is None
     assert spec.plugins[1] == HumanApproval(tools=ASK_FIRST["ask"], safe_commands=(), timeout=None)
+
+
+NETWORKS: Mapping[str, tuple[object, str]] = {
+    "none": (False, "commands have no network"),
+    "outward": ("outward", "commands reach other machines over the network, and no port of this one"),
+    "host": (True, "ports and abstract sockets of this machine included"),
+}
+
+
+class Made(MemorySandbox):
+    """Stands for a `BubblewrapSandbox` that was made with some options."""
+
+    def __init__(self, _root: Path, **options: object) -> None:
+        super().__init__({})
+        self.options: dict[str, object] = options
+
+
+def network_of(spec: SessionSpec) -> object:
+    assert isinstance(spec.sandbox, Made)
+    return spec.sandbox.options["network"]
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_setting_says_what_commands_reach_and_each_question_tells_it(
+    tmp_path: Path, network: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(default_agent, "confines", lambda: True)
+    monkeypatch.setattr(default_agent, "BubblewrapSandbox", Made)
+    (tmp_path / "agentrail.toml").write_text(f'network = "{network}"')
+    settings = read_settings(tmp_path)
+    assert settings is not None
+    assert [surface.name for surface in settings.surfaces] == (["network"] if network == "host" else [])
+    spec = with_settings(spec_for("demo", tmp_path), settings)
+    reached, told = NETWORKS[network]
+    assert network_of(spec) == reached
+    (approval,) = [plugin for plugin in spec.plugins if isinstance(plugin, HumanApproval)]
+    for tool, args, is_told in (("shell", {"command": "curl x"}, True), ("write_file", {"path": "x"}, False)):
+        ruling = approval.before_tool(BeforeTool(tool, args, "c1"), None, Context(working_dir=str(tmp_path)))
+        assert isinstance(ruling, HoldTool)
+        assert (told in ruling.hint) == is_told
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_without_a_setting_commands_reach_other_machines_alone_where_that_can_be(
+    tmp_path: Path, works: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(_: str) -> str:
+        if not works:
+            raise SandboxMissing("slirp4netns or pasta", "it is not installed")
+        return "/usr/bin/slirp4netns"
+
+    monkeypatch.setattr(default_agent, "confines", lambda: True)
+    monkeypatch.setattr(default_agent, "find_bwrap", lambda: "/usr/bin/bwrap")
+    monkeypatch.setattr(default_agent, "check_outward", check)
+    monkeypatch.setattr(default_agent, "BubblewrapSandbox", Made)
+    assert network_of(spec_for("demo", tmp_path)) == ("outward" if works else True)
 
 
 @pytest.mark.parametrize("mode", MODES[:3])

@@ -1,14 +1,24 @@
 import os
+import shutil
 import socket
+import subprocess
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import pytest
 import trio
 
-from agentrail.adapters.sandboxes import bubblewrap
+from agentrail.adapters.processes import SAFE_PATH
+from agentrail.adapters.sandboxes import bubblewrap, outward_network, own_network
+from agentrail.adapters.sandboxes.bubblewrap import find_bwrap
+from agentrail.adapters.sandboxes.outward_network import CONNECTORS
+from agentrail.adapters.sandboxes.own_network import GATEWAY, RESOLVER
 from agentrail.errors import CommandRefused, SandboxMissing
 from agentrail.sandboxes import BubblewrapSandbox, Command, Execution, Limits
-from tests.sandboxes.kinds import needs_bubblewrap
+from tests.patience import PATIENCE
+from tests.sandboxes.kinds import needs_bubblewrap, needs_connector
+
+Network: TypeAlias = bool | Literal["outward"]
 
 
 def names(folder: Path) -> list[str]:
@@ -19,7 +29,7 @@ def size(folder: Path) -> int:
     return sum(place.stat().st_size for place in folder.iterdir())
 
 
-async def run(root: Path, line: str, limits: Limits | None = None, *, network: bool = False) -> Execution:
+async def run(root: Path, line: str, limits: Limits | None = None, *, network: Network = False) -> Execution:
     sandbox = BubblewrapSandbox(root, limits=limits, network=network)
     return await sandbox.execute(Command(line, timeout=10, merge=True))
 
@@ -112,14 +122,100 @@ async def test_the_network_is_there_only_if_asked(tmp_path: Path) -> None:
         assert "connected" in (await run(tmp_path, line, network=True)).stdout.text
 
 
+NETWORKS = [
+    pytest.param(False, marks=needs_bubblewrap, id="none"),
+    pytest.param("outward", marks=needs_connector, id="outward"),
+]
+
+
 @pytest.mark.long
-@needs_bubblewrap
-async def test_an_abstract_socket_of_the_host_is_out_of_reach(tmp_path: Path) -> None:
+@pytest.mark.parametrize("network", NETWORKS)
+async def test_an_abstract_socket_of_the_host_is_out_of_reach(tmp_path: Path, network: Network) -> None:
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(f"\0agentrail-test-{os.getpid()}")
         server.listen()
         code = f"import socket; socket.socket(socket.AF_UNIX).connect('\\0agentrail-test-{os.getpid()}')"
-        assert "refused" in (await run(tmp_path, f'/usr/bin/env python3 -c "{code}" || echo refused')).stdout.text
+        line = f'/usr/bin/env python3 -c "{code}" || echo refused'
+        assert "refused" in (await run(tmp_path, line, network=network)).stdout.text
+        assert "refused" not in (await run(tmp_path, line, network=True)).stdout.text
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("network", NETWORKS)
+async def test_loopback_ports_of_the_host_are_out_of_reach(tmp_path: Path, network: Network) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        for address in ("127.0.0.1", "127.0.0.2", GATEWAY, RESOLVER, "localhost"):
+            line = f"timeout 3 bash -c 'exec 3<>/dev/tcp/{address}/{port}'"
+            await run(tmp_path, line, network=network)
+        server.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            server.accept()
+
+
+def address_of_host() -> str:
+    """Return an address of this machine that is no loopback one; empty if it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        try:
+            any_socket.connect(("192.0.2.254", 9))  # sends nothing
+        except OSError:
+            return ""
+        return str(any_socket.getsockname()[0])
+
+
+@pytest.mark.long
+@needs_connector
+@pytest.mark.skipif(not address_of_host(), reason="this machine has no network: what goes outward was not tried")
+async def test_what_goes_outward_arrives(tmp_path: Path) -> None:
+    with socket.create_server((address_of_host(), 0)) as server:
+        line = "exec 3<>/dev/tcp/{}/{} && echo hello >&3".format(*server.getsockname())
+        assert not (await run(tmp_path, line, network="outward")).exit_code
+        server.settimeout(PATIENCE)
+        with server.accept()[0] as connection:
+            assert connection.recv(100) == b"hello\n"
+        assert "hello" not in (await run(tmp_path, line)).stdout.text
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", CONNECTORS)
+@needs_bubblewrap
+def test_each_program_connects_and_leads_to_no_loopback_port(name: str) -> None:
+    program = shutil.which(name, path=SAFE_PATH)
+    if program is None:
+        pytest.skip(f"{name} is not installed (`make sandbox-tools`): nothing was tried with it")
+    user = None if os.getuid() else 65_534  # for root, `pasta` gives its rights away and cannot connect anything
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        line = f"cat /proc/net/route; timeout 2 bash -c 'exec 3<>/dev/tcp/{GATEWAY}/{port}' 2>/dev/null"
+        confined = [
+            find_bwrap(),
+            "--unshare-all",
+            "--unshare-user",
+            "--ro-bind",
+            "/",
+            "/",
+            "--proc",
+            "/proc",
+            "--dev",
+            "/dev",
+        ]
+        argv = ["/usr/bin/python3", "-I", "-S", own_network.__file__, program, *confined, "--", "/bin/sh", "-c", line]
+        result = subprocess.run(argv, capture_output=True, check=False, user=user, group=user, cwd="/", text=True)  # noqa: S603 - ours
+        assert len(result.stdout.splitlines()) > 1, result.stderr
+        server.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            server.accept()
+
+
+async def test_without_a_program_that_connects_it_nothing_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bubblewrap, "find_bwrap", lambda: "/bin/true")
+    monkeypatch.setattr(bubblewrap, "check_bwrap", lambda _: None)
+    monkeypatch.setattr(outward_network, "SAFE_PATH", str(tmp_path))
+    with pytest.raises(SandboxMissing, match=f"slirp4netns or pasta.*slirp4netns is not in {tmp_path}; pasta is not"):
+        await BubblewrapSandbox(tmp_path, network="outward").execute(Command("touch canary"))
+    assert names(tmp_path) == []
 
 
 @pytest.mark.long

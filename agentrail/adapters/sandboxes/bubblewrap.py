@@ -2,7 +2,7 @@
 
 A command sees a read-only system (`/usr` and the few files of `/etc` that programs need), the sandbox's root, where it
 may write, an empty `/tmp` and home, and its own processes. It sees nothing else of the machine, and has no network
-unless that is allowed.
+unless that is allowed: outward traffic alone (`own_network`), or all that this machine has.
 
 The limits are those of `setrlimit`. Each counts per process, except the number of processes, which counts per user and
 is not enforced for root. The timeout bounds the whole command: all its processes end with their namespace.
@@ -23,12 +23,13 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePath
-from typing import Final
+from typing import Final, Literal
 
 from agentrail.adapters.processes import SAFE_PATH, Launch, ProcessTree, Ready, argv_of, check_environment
 from agentrail.adapters.sandboxes.confined_open import Root, identity_of
 from agentrail.adapters.sandboxes.hidden_paths import NOTHING_HIDDEN
 from agentrail.adapters.sandboxes.local import LocalSandbox, shell
+from agentrail.adapters.sandboxes.outward_network import RESOLVER, connected, find_connector
 from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
 from agentrail.adapters.user_folders import hidden_files, hidden_folders, is_in
 from agentrail.errors import CommandRefused, SandboxMissing
@@ -188,7 +189,12 @@ SETTINGS: Final = (
 )
 """Files and folders of `/etc` that programs read, mounted read-only; none of them is secret."""
 
-NETWORK_SETTINGS: Final = ("/etc/hosts", "/etc/resolv.conf", "/etc/gai.conf")
+OUTWARD: Final = "outward"
+"""The network of a command that reaches other machines, and nothing of this one."""
+
+RESOLV_CONF: Final = "/etc/resolv.conf"
+
+NETWORK_SETTINGS: Final = ("/etc/hosts", RESOLV_CONF, "/etc/gai.conf")
 """Files of `/etc` that are mounted only if commands have a network."""
 
 _MOVED: Final = "echo 'not run: a folder was moved while the command was started; run it again' >&2; exit 126"
@@ -223,6 +229,9 @@ class BubblewrapSandbox(LocalSandbox):
     Names in *protected* that exist in the root are read-only for commands too. For most of those that do not exist, an
     empty folder is there while a command runs, so that commands cannot create them.
 
+    Commands have no network, or with *network* that of this machine, its loopback ports and abstract sockets included;
+    with `"outward"` they have one of their own, from which only addresses elsewhere can be reached.
+
     Commands see nothing of the paths in *hidden* either: a file that such a pattern covers cannot be opened, and a
     folder is empty, also if an exception is in it. Folders `.git` are left as they are.
     """
@@ -234,7 +243,7 @@ class BubblewrapSandbox(LocalSandbox):
         self,
         root: str | Path,
         *,
-        network: bool = False,
+        network: bool | Literal["outward"] = False,
         limits: Limits | None = None,
         readable: Iterable[str] = (),
         hard_links: bool = False,
@@ -266,6 +275,7 @@ class BubblewrapSandbox(LocalSandbox):
 
         def enter() -> Ready:
             check_bwrap(bwrap)
+            connector = check_outward(bwrap) if self._network == OUTWARD else None
             fd = self._files.open_folder(command.folder)
             try:
                 guarded, covers, above = self._hold()
@@ -273,13 +283,14 @@ class BubblewrapSandbox(LocalSandbox):
                 os.close(fd)
                 raise
             words = (
-                *_namespaces(network=self._network),
+                *_namespaces(network=self._network is True),
                 *self._view(),
                 *_read_only(self.root, guarded),
                 *covers,
                 *_variables(env),
             )
-            return Ready((bwrap, *words, "--chdir", folder, "--", *self._within(argv, above)), fd)
+            confined = (bwrap, *words, "--chdir", folder, "--", *self._within(argv, above))
+            return Ready(confined if connector is None else connected(connector, confined), fd)
 
         launch = Launch(argv[0], {"PATH": SAFE_PATH}, enter, self._release, self._rlimits(), wraps=True)
         return ProcessTree(command, launch, on_output)
@@ -315,7 +326,8 @@ class BubblewrapSandbox(LocalSandbox):
             else:
                 yield from ("--ro-bind-try", str(path), str(path))
         for name in (*SETTINGS, *(NETWORK_SETTINGS if self._network else ())):
-            yield from ("--ro-bind-try", name, name)
+            is_resolver = name == RESOLV_CONF and self._network == OUTWARD
+            yield from ("--ro-bind-try", RESOLVER if is_resolver else name, name)
         # mounted read-only: if agentrail runs as root, commands could change it otherwise
         yield from ("--proc", "/proc", "--remount-ro", "/proc")
         yield from ("--dev", "/dev")
@@ -371,6 +383,11 @@ def find_bwrap() -> str:
     if path is None:
         raise SandboxMissing("bwrap", f"not found in {SAFE_PATH}")
     return path
+
+
+def check_outward(bwrap: str) -> str:
+    """Return the program that gives commands a network of their own; raise `SandboxMissing` if none works here."""
+    return find_connector((bwrap, *_namespaces(network=False)))
 
 
 @functools.cache
