@@ -27,7 +27,7 @@ from agentrail.plugins.arguments import COMMAND_ARGS, DIRECTORY_ARGS, PATH_ARGS,
 from agentrail.plugins.options import as_tuple
 from agentrail.plugins.security import WRITERS
 from agentrail.plugins.shell.command_line import Commands
-from agentrail.plugins.shell.paths import Fence, PathPlace, directory, fence, resolve
+from agentrail.plugins.shell.paths import Fence, ResolvedPath, directory, fence, resolve
 from agentrail.plugins.shell.rule_context import CommandScene, assigned, written_words
 from agentrail.values.json import JsonObject
 
@@ -59,7 +59,7 @@ class AllowedCode(Plugin[None]):
         reason = f"`{hook.name}` wants to write to `{visible(file)}`, which runs outside of the sandbox"
         return HoldTool(reason, timeout=None)
 
-    def _files_written(self, tool: str, args: JsonObject, working: PathPlace) -> Iterator[str]:
+    def _files_written(self, tool: str, args: JsonObject, working: ResolvedPath) -> Iterator[str]:
         """Yield the files that the call writes to, as far as its arguments tell."""
         files = fence(self.files)
         bases = [working]
@@ -81,13 +81,13 @@ def _written_by(scene: CommandScene) -> Iterator[str]:
         there = scene.within(command)
         for word in written_words(command):
             certainty, file = there.fenced(word, scene.protected)
-            places = (place for aimed in there.pieces(word) for place in aimed.places)
+            places = (place for aimed in there.pieces(word) for place in aimed.paths)
             if certainty or any(_holds_one(scene.protected, place, scene.working) for place in places):
                 yield file or word.text
         scene = scene.after(command)
 
 
-def _holds_one(files: Fence, place: PathPlace, working: PathPlace) -> bool:
+def _holds_one(files: Fence, place: ResolvedPath, working: ResolvedPath) -> bool:
     """Whether *place* is a folder with one of the *files* that may be moved away whole, or copied over: not *working*.
 
     An agent writes to the folder in which it works all the time, and it cannot move that, nor the ones around it.

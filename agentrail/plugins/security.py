@@ -40,7 +40,7 @@ from agentrail.plugins.shell.code_arguments import READ_BY_RULES
 from agentrail.plugins.shell.command_line import Commands
 from agentrail.plugins.shell.guarded_paths import ALLOWED_PATHS, BLOCKED_PATHS, PROTECTED_PATHS
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Unlexable, Word
-from agentrail.plugins.shell.paths import Fence, PathPlace, directory, fence, join, resolve
+from agentrail.plugins.shell.paths import Fence, ResolvedPath, directory, fence, join, resolve
 from agentrail.plugins.shell.rule_context import MAYBE, NO, YES, Certainty, CommandScene, FolderSearch, assigned
 from agentrail.plugins.shell.rules import ALL_RULES, RULES, without_messages
 from agentrail.values.events.context import SecurityAudit
@@ -52,7 +52,7 @@ MAX_FOLDERS: Final = 64
 """The most folders that are looked through for one call; with more, a person must decide."""
 
 
-def request(looks: Iterable[FolderSearch], working: PathPlace, blocked: Fence) -> FindFiles | None:
+def request(looks: Iterable[FolderSearch], working: ResolvedPath, blocked: Fence) -> FindFiles | None:
     """Return the search that tells what is in the folders of *looks*; `None` if there are more than `MAX_FOLDERS`."""
     folders = {look: "/".join(look.folder[len(working.parts) :]) or "." for look in looks}
     on_disk = tuple(dict.fromkeys(folder for look, folder in folders.items() if look.on_disk))
@@ -63,16 +63,16 @@ def request(looks: Iterable[FolderSearch], working: PathPlace, blocked: Fence) -
 
 
 def problem(
-    answer: AskAnswer | None, looks: Sequence[FolderSearch], working: PathPlace, blocked: Fence, allowed: Fence
+    answer: AskAnswer | None, looks: Sequence[FolderSearch], working: ResolvedPath, blocked: Fence, allowed: Fence
 ) -> str | None:
     """Return why a person must decide, given the *answer* to the search; `None` if no blocked file was found."""
     match answer:
         case Answered(value=tuple() as paths):
             for path in map(str, paths):
-                place = join(working, path)
-                if allowed.find(place) is not None or not any(look.covers(place) for look in looks):
+                resolved = join(working, path)
+                if allowed.find(resolved) is not None or not any(look.covers(resolved) for look in looks):
                     continue
-                if blocked.find(place, within=working) is not None or blocked.is_beneath(place):
+                if blocked.find(resolved, within=working) is not None or blocked.is_beneath(resolved):
                     return f"`{path}` is there"
             return None
         case Failed(error=error):
@@ -260,7 +260,7 @@ class SecurityGuard(Plugin[None]):
         return self._hold(hook, f"{UNCONFINED}, in {shown_as_json(hook.args)}", offered(family, None, ctx))
 
     def _looked(
-        self, hook: BeforeTool, findings: Sequence[Finding], working: PathPlace
+        self, hook: BeforeTool, findings: Sequence[Finding], working: ResolvedPath
     ) -> Continue[None] | HoldTool[None] | Ask[None]:
         """Ask for blocked names in the folders of *findings*; with the answer, hold the call or let it pass."""
         blocked, _, allowed = self._fences()
@@ -277,10 +277,10 @@ class SecurityGuard(Plugin[None]):
         hint = f"`{hook.name}` needs a look: {reason}"
         return HoldTool(hint, timeout=self.timeout, family=family).reporting(audit)
 
-    def _findings(self, tool: str, args: JsonObject, working: PathPlace) -> Iterator[Finding]:
+    def _findings(self, tool: str, args: JsonObject, working: ResolvedPath) -> Iterator[Finding]:
         bases = [working]
         for _, value, _ in named(args, DIRECTORY_ARGS):
-            bases += (place for text in texts(value) for place in resolve(text, (working,)))
+            bases += (base for text in texts(value) for base in resolve(text, (working,)))
         for _, value, _ in named(args, PATH_ARGS | self.path_args):
             for text in texts(value):
                 yield from self._path(text, tuple(bases), working, writes=tool in WRITERS or tool in self.writers)
@@ -290,15 +290,17 @@ class SecurityGuard(Plugin[None]):
             else:
                 yield from self._line(text, line, tuple(bases), working)
 
-    def _path(self, text: str, bases: tuple[PathPlace, ...], working: PathPlace, *, writes: bool) -> Iterator[Finding]:
+    def _path(
+        self, text: str, bases: tuple[ResolvedPath, ...], working: ResolvedPath, *, writes: bool
+    ) -> Iterator[Finding]:
         if "\0" in text or ("\n" not in text and ("\\" in text or _ENCODED.search(text))):
             yield Finding(YES, f"the path `{visible(text)}` has a NUL, a backslash or an encoded separator")
         blocked, protected, allowed = self._fences()
-        for place in resolve(text, bases):
-            if allowed.find(place) is not None:
+        for path in resolve(text, bases):
+            if allowed.find(path) is not None:
                 continue
             for around in (blocked, protected) if writes else (blocked,):
-                if (pattern := around.find(place, within=working)) is not None:
+                if (pattern := around.find(path, within=working)) is not None:
                     yield Finding(YES, f"the path `{visible(text)}` is under `{pattern}`")
 
     def _fences(self) -> tuple[Fence, Fence, Fence]:
@@ -309,25 +311,27 @@ class SecurityGuard(Plugin[None]):
             fence(self._allowed),
         )
 
-    def _line(self, text: str, line: Commands, bases: tuple[PathPlace, ...], working: PathPlace) -> Iterator[Finding]:
+    def _line(
+        self, text: str, line: Commands, bases: tuple[ResolvedPath, ...], working: ResolvedPath
+    ) -> Iterator[Finding]:
         blocked, protected, allowed = self._fences()
         scene = CommandScene(line, bases, working, blocked, protected, allowed, assigned(line))
         for command in line:
-            there = scene.within(command)
+            inner_scene = scene.within(command)
             for rule in RULES:
                 if rule.name not in self.rules:
                     continue
                 reason = f"{rule.reason} (rule `{rule.name}`), in `{visible(text)}`"
-                answer, looks = rule.asks(command, there), tuple(rule.looks(command, there))
+                answer, looks = rule.asks(command, inner_scene), tuple(rule.looks(command, inner_scene))
                 if answer or looks:
                     yield Finding(max(answer, scene.brought) if looks else answer, reason, looks)
             for blocked_command in self.blocked_commands:
                 if _runs(command, blocked_command.split()):
                     yield Finding(YES, f"`{blocked_command}` is a blocked command, in `{visible(text)}`")
             for word in _paths(command):
-                answer, pattern = there.fenced(word, blocked)
+                answer, pattern = inner_scene.fenced(word, blocked)
                 if not answer and command.program not in READ_BY_RULES:
-                    answer, pattern = there.mentions(word, blocked)
+                    answer, pattern = inner_scene.mentions(word, blocked)
                 if answer:
                     yield Finding(answer, f"`{visible(word.text)}` is under `{pattern}`, in `{visible(text)}`")
             scene = scene.after(command)

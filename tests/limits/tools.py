@@ -27,7 +27,7 @@ from agentrail.plugins.guards import output_filter
 from agentrail.plugins.guards.permission_rules import problem_of, rules_of
 from agentrail.plugins.shell.command_line import Commands, parse_commands
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Word
-from agentrail.plugins.shell.paths import LOST, PathPlace, directory, fence, meets, pieces
+from agentrail.plugins.shell.paths import LOST, ResolvedPath, directory, fence, meets, pieces
 from agentrail.plugins.shell.rule_context import NO
 from agentrail.plugins.shell.rule_context import CommandScene as Where
 from agentrail.ports import protocol_checks
@@ -498,8 +498,8 @@ def characters_of_a_pattern(size: int) -> bool:
 def pieces_of_a_word(count: int) -> bool:
     """The rest after the last piece is not divided."""
     word = Word("=".join(f"/p{number}" for number in range(count + 1)))
-    aims = [place for aimed in pieces(word, (directory("/"),), frozenset()) for place in aimed.places]
-    return PathPlace(True, (f"p{count}",)) in aims
+    aims = [place for aimed in pieces(word, (directory("/"),), frozenset()) for place in aimed.paths]
+    return ResolvedPath(True, (f"p{count}",)) in aims
 
 
 @scene("plugins.arguments.shown.limit", 2_000)

@@ -21,7 +21,7 @@ from typing import Final
 
 from agentrail.adapters.user_folders import is_in
 from agentrail.errors import CommandRefused
-from agentrail.plugins.shell.paths import Fence, PathPlace, fold, is_wild, meets
+from agentrail.plugins.shell.paths import Fence, ResolvedPath, fold, is_wild, meets
 from agentrail.values.value import Value
 
 MAX_HIDDEN: Final = 500
@@ -103,7 +103,7 @@ class HiddenPaths:
             is_in(path, target) and not is_in(root, target) for target in self._targets
         )
 
-    def hides(self, place: PathPlace, below: int = -1) -> bool:
+    def hides(self, place: ResolvedPath, below: int = -1) -> bool:
         """Whether a pattern covers *place*, but not already the folder of its first *below* parts."""
         return self._fence.find(place, below=below) is not None and self._shown.find(place) is None
 
@@ -201,9 +201,9 @@ NOTHING_HIDDEN: Final = HiddenPaths(())
 """For who opens files for the session itself, not for an agent."""
 
 
-def _place(path: str) -> PathPlace:
+def _place(path: str) -> ResolvedPath:
     """Return the place of an absolute *path* without `.` and `..`."""
-    return PathPlace(absolute=True, parts=tuple([part for part in path.split("/") if part]))
+    return ResolvedPath(absolute=True, parts=tuple([part for part in path.split("/") if part]))
 
 
 def _inodes_of(paths: Iterable[str]) -> frozenset[tuple[int, int]]:

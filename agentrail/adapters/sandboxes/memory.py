@@ -25,7 +25,7 @@ from agentrail.adapters.sandboxes.searching import (
 )
 from agentrail.errors import BadPattern, CommandRefused, FileFailed, FileMissing, PathRefused, SearchTooSlow
 from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
-from agentrail.plugins.shell.paths import PathPlace
+from agentrail.plugins.shell.paths import ResolvedPath
 from agentrail.ports.sandbox import (
     MAX_FILE,
     Command,
@@ -84,7 +84,7 @@ class MemoryFiles:
         return parts
 
     def _is_hidden(self, parts: Parts) -> bool:
-        return self.hidden_paths.hides(PathPlace(absolute=False, parts=parts))
+        return self.hidden_paths.hides(ResolvedPath(absolute=False, parts=parts))
 
     def _place(self, parts: Parts) -> None:
         """Add the new file *parts* to its folder, and each folder that becomes non-empty by that to its parent."""

@@ -197,7 +197,11 @@ class ContentPolicy(Plugin[Judged]):
         if not self._has_judge:
             return Continue()
         hidden = _hidden(hook.messages, state.refused) if state.refused else frozenset[int]()
-        new = [message for at, message in _since_response(hook.messages) if _is_steering(message) and at not in hidden]
+        new = [
+            message
+            for index, message in _since_response(hook.messages)
+            if _is_steering(message) and index not in hidden
+        ]
         ruled = self._rule("\n\n".join(message.text for message in new), hook, state) if new else Continue[Judged]()
         if isinstance(ruled, Abort):
             refused = (*state.refused, *(_digest(message.text) for message in new))[-MAX_REFUSED:]
@@ -216,7 +220,7 @@ class ContentPolicy(Plugin[Judged]):
             judged = ruled.state if isinstance(ruled.state, Judged) else state
             ruled = ruled.but(state=evolve(judged, refused=refused))
         hidden = _hidden(messages, refused)
-        visible_messages = tuple(message for at, message in enumerate(messages) if at not in hidden)
+        visible_messages = tuple(message for index, message in enumerate(messages) if index not in hidden)
         return ReplaceMessages(visible_messages, ruled.state, emits=ruled.emits) if hidden else ruled
 
     @property
@@ -330,12 +334,12 @@ def _refused(verdict: Violation, state: Judged) -> Abort[Judged]:
 
 def _has(plain: str, word: str) -> bool:
     """Whether *word* is in *plain* as a whole word; in scripts without blanks between words, anywhere."""
-    at = plain.find(word)
-    while at >= 0:
-        before, after = plain[at - 1 : at], plain[at + len(word) : at + len(word) + 1]
-        if not (_joins(before) and _joins(word[0])) and not (_joins(after) and _joins(word[-1])):
+    start = plain.find(word)
+    while start >= 0:
+        previous, after = plain[start - 1 : start], plain[start + len(word) : start + len(word) + 1]
+        if not (_joins(previous) and _joins(word[0])) and not (_joins(after) and _joins(word[-1])):
             return True
-        at = plain.find(word, at + 1)
+        start = plain.find(word, start + 1)
     return False
 
 
@@ -357,12 +361,14 @@ def _is_steering(message: Message) -> bool:
 
 def _since_response(messages: Sequence[Message]) -> Sequence[tuple[int, Message]]:
     """Return the messages after the last response, in order, each with its index."""
-    responses = (at for at, message in enumerate(messages) if isinstance(message, AssistantMessage))
+    responses = (index for index, message in enumerate(messages) if isinstance(message, AssistantMessage))
     return tuple(enumerate(messages))[max(responses, default=-1) + 1 :]
 
 
 def _hidden(messages: Sequence[Message], refused: Sequence[str]) -> frozenset[int]:
     """Return the indexes of refused steering texts; those of the newest turn, not judged yet, are not among them."""
-    turn = max((at for at, message in enumerate(messages) if is_prompt(message)), default=len(messages))
-    new = {at for at, _ in _since_response(messages) if at > turn}
-    return frozenset(at for at, message in enumerate(messages) if at not in new and _digest_of(message) in refused)
+    turn = max((index for index, message in enumerate(messages) if is_prompt(message)), default=len(messages))
+    new = {index for index, _ in _since_response(messages) if index > turn}
+    return frozenset(
+        index for index, message in enumerate(messages) if index not in new and _digest_of(message) in refused
+    )

@@ -100,11 +100,11 @@ def _launched(command: SimpleCommand) -> Iterator[Commands | Unlexable]:
     if not launching or any(word.text in _ASKS_ABOUT for word in args[:1]):
         return
     texts = [None if word.is_unknown else word.text.lower() for word in args]
-    starts = [_behind(verbs, texts) for verbs in launching]
+    starts = [_index_after(verbs, texts) for verbs in launching]
     start = min((start for start in starts if start is not None), default=len(args))
     has_begun = False
-    for place in range(start, len(args)):
-        word = args[place]
+    for index in range(start, len(args)):
+        word = args[index]
         if word.splits or (_VARIABLE.fullmatch(word.text) and word.is_unknown and not has_begun):
             yield Unlexable("a word that the shell expands, and another program may run", 0)
         elif any(map(str.isspace, word.text)):
@@ -114,26 +114,26 @@ def _launched(command: SimpleCommand) -> Iterator[Commands | Unlexable]:
             yield from (lex_words([Word(name)]) for name in _NAMES.findall(word.text.partition("=")[2]))
         elif not _ASSIGNS.fullmatch(word.text) and not word.is_unknown:
             has_begun = True
-            yield lex_words(args[place:])
+            yield lex_words(args[index:])
 
 
-def _behind(verbs: Sequence[str], texts: Sequence[str | None]) -> int | None:
+def _index_after(verbs: Sequence[str], texts: Sequence[str | None]) -> int | None:
     """Return the index after the last of *verbs*, which stand in this order among *texts*; `None` if one is missing.
 
     An unknown text, `None`, may be any of them.
     """
-    at = 0
+    start = 0
     for verb in verbs:
-        place = min(_next(verb, texts, at), _next(None, texts, at))
-        if place == len(texts):
+        index = min(_next(verb, texts, start), _next(None, texts, start))
+        if index == len(texts):
             return None
-        at = place + 1
-    return at
+        start = index + 1
+    return start
 
 
-def _next(text: str | None, texts: Sequence[str | None], at: int) -> int:
-    """Return the index of *text* from *at* on, or the number of *texts*."""
+def _next(text: str | None, texts: Sequence[str | None], start: int) -> int:
+    """Return the index of *text* from *start* on, or the number of *texts*."""
     try:
-        return texts.index(text, at)
+        return texts.index(text, start)
     except ValueError:
         return len(texts)

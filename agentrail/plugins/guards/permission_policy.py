@@ -34,7 +34,7 @@ from agentrail.plugins.options import (
     check_texts,
 )
 from agentrail.plugins.shell.command_line import Commands
-from agentrail.plugins.shell.paths import PathPlace, directory
+from agentrail.plugins.shell.paths import ResolvedPath, directory
 from agentrail.plugins.shell.rule_context import YES
 from agentrail.values import untrusted_values
 from agentrail.values.json import JsonObject, freeze_object
@@ -140,7 +140,7 @@ class PermissionPolicy(Plugin[None]):
             return Continue()
         return self._hold(hook, call, denying, asking, ctx)
 
-    def _asks_nothing(self, call: CallFacts, root: PathPlace) -> bool:
+    def _asks_nothing(self, call: CallFacts, root: ResolvedPath) -> bool:
         """Whether the mode overrides the rules in `ask` for *call*."""
         return self.mode == "bypass" or (self.mode == "accept_edits" and _is_edit(call, root))
 
@@ -177,7 +177,7 @@ def _family(call: CallFacts, asking: Naming) -> str | None:
     return None if family is None else f"{family} ({rules})"
 
 
-def _is_edit(call: CallFacts, root: PathPlace) -> bool:
+def _is_edit(call: CallFacts, root: ResolvedPath) -> bool:
     """Whether *call* only edits files below *root*."""
     if call.tool not in EDITS or call.lines or not call.paths or not call.is_plain:
         return False

@@ -20,7 +20,7 @@ from agentrail.plugins.guards.launchers import may_run
 from agentrail.plugins.options import plain_argument
 from agentrail.plugins.shell.command_line import Commands
 from agentrail.plugins.shell.lexer_words import UNKNOWN, SimpleCommand, Unlexable, Word, names, trusted
-from agentrail.plugins.shell.paths import HOME_PARENTS, PathPlace, directory, fence, fold, meets, resolve
+from agentrail.plugins.shell.paths import HOME_PARENTS, ResolvedPath, directory, fence, fold, meets, resolve
 from agentrail.plugins.shell.rule_context import MAYBE, NO, YES, Certainty, CommandScene, assigned, worst
 from agentrail.plugins.shell.rules import RULES
 from agentrail.values.json import Json, JsonObject
@@ -43,9 +43,9 @@ class CallFacts(Value, gc=True):
     """What programs such as `npx` and `docker exec` may run in those lines."""
     paths: tuple[str, ...]
     """The paths, as text."""
-    working: PathPlace
+    working: ResolvedPath
     """The session's folder."""
-    bases: tuple[PathPlace, ...]
+    bases: tuple[ResolvedPath, ...]
     """The folders at which relative paths may begin: the session's, and those that the call names."""
     is_whole: bool
     """Whether `lines` and `paths` are all that the arguments have; if not, some are too many, too long or no text."""
@@ -63,8 +63,8 @@ def facts_of(
     all_texts = tuple(text for item in items for text in texts(item))
     paths = tuple(text for text in all_texts[:MAX_PATHS] if len(text) <= MAX_PATH)
     folders = [text for _, item, _ in named(args, DIRECTORY_ARGS) for text in texts(item) if text in paths]
-    places = [place for text in folders for place in resolve(text, (working,))]
-    bases = tuple(dict.fromkeys((working, *places)))
+    folder_paths = [folder for text in folders for folder in resolve(text, (working,))]
+    bases = tuple(dict.fromkeys((working, *folder_paths)))
     is_whole = all(map(_is_text, items)) and paths == all_texts and len(lines) <= MAX_PATHS
     is_plain = is_whole and (not lines or all(plain_argument(key) in command_args | INERT_ARGS for key in args))
     lines = lines[:MAX_PATHS]
@@ -184,8 +184,8 @@ def _hides(line: Commands, call: CallFacts) -> bool:
     nothing = fence(())
     scene = CommandScene(line, call.bases, call.working, nothing, nothing, nothing, assigned(line))
     for command in line:
-        there = scene.within(command)
-        if command.program != "find" and any(rule.asks(command, there) is not NO for rule in _HIDING):
+        inner_scene = scene.within(command)
+        if command.program != "find" and any(rule.asks(command, inner_scene) is not NO for rule in _HIDING):
             return True  # the command that `find` runs is in *line* as a command of its own
         scene = scene.after(command)
     return False
@@ -270,14 +270,14 @@ def _covers_path(pattern: str, text: str, call: CallFacts) -> Certainty:
         return MAYBE
     anchor, pattern_parts = _anchored(pattern)
     certainty = NO
-    for place in resolve(text, call.bases):
-        if len(place.parts) > MAX_PARTS:
+    for path in resolve(text, call.bases):
+        if len(path.parts) > MAX_PARTS:
             return MAYBE
-        parts = place.folded
-        start = _start(anchor, place)
+        parts = path.folded
+        start = _start(anchor, path)
         if start is not None and _fits((*([] if anchor else [_DEEP]), *pattern_parts, _DEEP), parts[start:]):
             return YES
-        above = parts if anchor == "/" else _below(place, call.working, folded=True)
+        above = parts if anchor == "/" else _below(path, call.working, folded=True)
         if (
             anchor != "~"
             and above is not None
@@ -294,14 +294,14 @@ def _anchored(pattern: str) -> tuple[str, tuple[str, ...]]:
     return anchor, tuple(fold(part) for part in pattern.removeprefix("~").split("/") if part not in {"", "."})
 
 
-def _start(anchor: str, place: PathPlace) -> int | None:
-    """Return the index in *place* from which a pattern with this *anchor* is compared; `None` if it cannot match."""
-    folded = place.folded
+def _start(anchor: str, path: ResolvedPath) -> int | None:
+    """Return the index in *path* from which a pattern with this *anchor* is compared; `None` if it cannot match."""
+    folded = path.folded
     if not anchor:
         return 0
     if anchor == "/":
-        return 0 if place.absolute else None
-    if not place.absolute:
+        return 0 if path.absolute else None
+    if not path.absolute:
         return 0
     if folded[:1] == ("root",):
         return 1
@@ -311,7 +311,7 @@ def _start(anchor: str, place: PathPlace) -> int | None:
 # Narrow: `allow`
 
 
-def permits(rules: Sequence[PermissionRule], call: CallFacts, root: PathPlace) -> bool:
+def permits(rules: Sequence[PermissionRule], call: CallFacts, root: ResolvedPath) -> bool:
     """Whether *rules* allow everything that *call* does; patterns are relative to the folder *root*."""
     mine = [rule for rule in rules if _is_tool(rule.tool, call.tool)]
     if any(rule.pattern is None for rule in mine):
@@ -376,29 +376,29 @@ def _is_word(pattern: str, word: Word) -> bool:
     return not any(map(_is_upwards, text.split("/"))) and meets(pattern, text, hidden=True)
 
 
-def _permits_path(pattern: str, text: str, call: CallFacts, root: PathPlace) -> bool:
+def _permits_path(pattern: str, text: str, call: CallFacts, root: ResolvedPath) -> bool:
     pattern_parts = tuple(part for part in pattern.split("/") if part not in {"", "."})
-    for place in plain_places(text, call):
-        parts = place.parts if pattern.startswith("/") and place.absolute else None
+    for path in plain_paths(text, call):
+        parts = path.parts if pattern.startswith("/") and path.absolute else None
         if not pattern.startswith("/"):
-            parts = _below(place, root)
+            parts = _below(path, root)
         if parts is None or not _fits(pattern_parts, parts):
             return False
-    return bool(plain_places(text, call))
+    return bool(plain_paths(text, call))
 
 
-def plain_places(text: str, call: CallFacts) -> tuple[PathPlace, ...]:
-    """Return the places that the path *text* may name; none if it goes upwards or to a home, or has odd characters."""
+def plain_paths(text: str, call: CallFacts) -> tuple[ResolvedPath, ...]:
+    """Return the paths that *text* may name; none if it goes upwards or to a home, or has odd characters."""
     odd = _ODD.search(text) or text.startswith("~") or text[:5].lower() == "file:" or not text.isprintable()
     if odd or not text or any(map(_is_upwards, text.split("/"))):
         return ()
-    places = resolve(text, call.bases)
-    return () if any(len(place.parts) > MAX_PARTS for place in places) else places
+    paths = resolve(text, call.bases)
+    return () if any(len(path.parts) > MAX_PARTS for path in paths) else paths
 
 
-def is_below(text: str, call: CallFacts, root: PathPlace) -> bool:
+def is_below(text: str, call: CallFacts, root: ResolvedPath) -> bool:
     """Whether the path *text* is surely below *root*, and neither it nor a folder on the way is hidden."""
-    all_parts = [_below(place, root) for place in plain_places(text, call)]
+    all_parts = [_below(path, root) for path in plain_paths(text, call)]
     return bool(all_parts) and all(parts and not any(part.startswith(".") for part in parts) for parts in all_parts)
 
 
@@ -407,11 +407,11 @@ def _is_upwards(part: str) -> bool:
     return len(part) > 1 and not unicodedata.normalize("NFKC", part).strip(" .")
 
 
-def _below(place: PathPlace, root: PathPlace, *, folded: bool = False) -> tuple[str, ...] | None:
-    """Return the parts of *place* below *root*; `None` if it is not below."""
-    if not place.known or not place.is_under(root):
+def _below(path: ResolvedPath, root: ResolvedPath, *, folded: bool = False) -> tuple[str, ...] | None:
+    """Return the parts of *path* below *root*; `None` if it is not below."""
+    if not path.known or not path.is_under(root):
         return None
-    return (place.folded if folded else place.parts)[len(root.parts) :]
+    return (path.folded if folded else path.parts)[len(root.parts) :]
 
 
 def _fits(pattern_parts: Sequence[str], parts: Sequence[str]) -> bool:

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from agentrail.values.value import Value
 
 Span: TypeAlias = tuple[int, int]
-"""The first and the last place of what was found, the latter not included."""
+"""The first and the last index of a match, the latter not included."""
 
 Measure: TypeAlias = Callable[[str, re.Match[str]], Span | None]
 """Function that returns what is taken out where a pattern was found in a text; `None` if it is nothing of the kind."""
@@ -69,20 +69,20 @@ def _email(text: str, match: re.Match[str]) -> Span | None:
 
 
 def _walk(text: str, start: int, most: int, marks: str) -> Iterator[tuple[int, str]]:
-    """Read up to *most* letters and digits from *start* on; yield each place where they may end, and those before it.
+    """Read up to *most* letters and digits from *start* on; yield each index where they may end, and those before it.
 
     Between two of them there may be one of *marks*. They may end where no letter or digit follows.
     """
     chars: list[str] = []
-    at = start
-    while at < len(text) and len(chars) < most:
-        if text[at].isascii() and text[at].isalnum():
-            chars.append(text[at])
-            at += 1
-            if not text[at : at + 1].isalnum():
-                yield at, "".join(chars)
-        elif chars and text[at] in marks and text[at - 1] not in marks:
-            at += 1
+    index = start
+    while index < len(text) and len(chars) < most:
+        if text[index].isascii() and text[index].isalnum():
+            chars.append(text[index])
+            index += 1
+            if not text[index : index + 1].isalnum():
+                yield index, "".join(chars)
+        elif chars and text[index] in marks and text[index - 1] not in marks:
+            index += 1
         else:
             return
 

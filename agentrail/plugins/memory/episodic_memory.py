@@ -138,7 +138,8 @@ def alike(episodes: Sequence[Episode], query: str, most: int) -> tuple[Episode, 
     """Return the *most* episodes with questions like *query*, the most similar first, of equals the newer one."""
     words = _words(query)
     scored = [
-        (_likeness(words, _words(episode.query)), episode.at_ms, at, episode) for at, episode in enumerate(episodes)
+        (_likeness(words, _words(episode.query)), episode.at_ms, index, episode)
+        for index, episode in enumerate(episodes)
     ]
     near = sorted((row for row in scored if row[0] >= MIN_ALIKE), key=lambda row: row[:3], reverse=True)
     return tuple(episode for _, _, _, episode in near[:most])
@@ -147,7 +148,7 @@ def alike(episodes: Sequence[Episode], query: str, most: int) -> tuple[Episode, 
 def _words(text: str) -> frozenset[str]:
     """Return the words of *text* with three letters or more; of scripts without blanks, each pair of letters."""
     text = text[: 4 * MAX_TEXT].casefold()
-    pairs = (run[at : at + 2] for run in _WITHOUT_BLANKS.findall(text) for at in range(len(run) - 1))
+    pairs = (run[index : index + 2] for run in _WITHOUT_BLANKS.findall(text) for index in range(len(run) - 1))
     return frozenset((*_WORD.findall(_WITHOUT_BLANKS.sub(" ", text)), *pairs))
 
 
@@ -291,12 +292,12 @@ class EpisodicMemory(Plugin[None]):
         payload = {"do": "store", "user": user, "episode": episode.data, "most": self.max_per_user}
         return Ask(CallService(self.service, freeze_object(payload)))
 
-    def _add(self, user: str, episode: Episode, path: str, before: str | None) -> Continue[None] | Ask[None]:
+    def _add(self, user: str, episode: Episode, path: str, old_text: str | None) -> Continue[None] | Ask[None]:
         try:
-            earlier = () if before is None else parsed(before, user)
+            earlier = () if old_text is None else parsed(old_text, user)
         except ForeignEpisodesError as error:
             return Continue().emitting("episode_not_stored", {"error": str(error)})
-        return Ask(WriteFile(path, render_episodes(user, (*earlier, episode), self.max_per_user), before))
+        return Ask(WriteFile(path, render_episodes(user, (*earlier, episode), self.max_per_user), old_text))
 
 
 def _has_failed(messages: Sequence[Message]) -> bool:

@@ -109,12 +109,12 @@ def _asked_fact(reminder: re.Match[str]) -> str | None:
     return None if is_part else fact_of(reminder["fact"])
 
 
-def with_facts(before: str | None, facts: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return the memory file *before* (`None`: no file) with those of *facts* that it lacks, and these facts.
+def with_facts(old_text: str | None, facts: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the memory file *old_text* (`None`: no file) with those of *facts* that it lacks, and these facts.
 
     The file does not get larger than `MAX_MEMORY` bytes, which is what the model gets of it.
     """
-    text = TITLE if before is None or not before.strip() else before
+    text = TITLE if old_text is None or not old_text.strip() else old_text
     keys = _fact_keys(text)
     text = text if text.endswith("\n") else f"{text}\n"
     room = MAX_MEMORY - len(text.encode())

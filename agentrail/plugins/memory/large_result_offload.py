@@ -119,8 +119,8 @@ def _note(left_out: int, where: str) -> str:
 
 
 def _whereabouts(path: str, size: int, lines: int) -> str:
-    whole = f"The whole result is in the file `{path}`: {size} bytes in {lines} lines."
-    return f"{whole} Read it with `read_file`, with `offset` and `limit`."
+    sentence = f"The whole result is in the file `{path}`: {size} bytes in {lines} lines."
+    return f"{sentence} Read it with `read_file`, with `offset` and `limit`."
 
 
 def _broken(text: str) -> Sequence[str]:
@@ -128,4 +128,4 @@ def _broken(text: str) -> Sequence[str]:
     lines = text.split("\n")
     if max(map(len, lines)) <= MAX_LINE:
         return lines
-    return [line[at : at + MAX_LINE] for line in lines for at in range(0, len(line) or 1, MAX_LINE)]
+    return [line[start : start + MAX_LINE] for line in lines for start in range(0, len(line) or 1, MAX_LINE)]

@@ -110,11 +110,11 @@ class MemoryFlush(Plugin[Flush]):
     def _read(self, state: Flush) -> Continue[Flush] | Ask[Flush]:
         return Ask(ReadFile(self.file), state) if state.facts else Continue(state)
 
-    def _write(self, before: str | None, state: Flush) -> Continue[Flush] | Ask[Flush]:
-        text, added = with_facts(before, state.facts)
+    def _write(self, old_text: str | None, state: Flush) -> Continue[Flush] | Ask[Flush]:
+        text, added = with_facts(old_text, state.facts)
         if added:
-            return Ask(WriteFile(self.file, text, before), state)
-        return _failed(f"`{self.file}` is full") if lacks(before, state.facts) else Continue(Flush())
+            return Ask(WriteFile(self.file, text, old_text), state)
+        return _failed(f"`{self.file}` is full") if lacks(old_text, state.facts) else Continue(Flush())
 
 
 def _message_text(message: Message) -> str:

@@ -100,7 +100,7 @@ def checklists(text: str) -> tuple[Checklist, ...]:
 
     Empty and indented lines between two items belong to their list.
     """
-    return tuple(place.checklist for place in _listed(text[:MAX_READ].splitlines()))
+    return tuple(listed_step.checklist for listed_step in _listed(text[:MAX_READ].splitlines()))
 
 
 def without_steps(text: str, keys: Collection[str]) -> str:
@@ -108,9 +108,9 @@ def without_steps(text: str, keys: Collection[str]) -> str:
     lines = text.splitlines(keepends=True) if len(text) <= MAX_READ else []
     left_out = {
         index
-        for place in _listed(line.rstrip("\r\n") for line in lines)
-        if all(step.key in keys for step in place.checklist.steps)
-        for index in place.lines
+        for listed_step in _listed(line.rstrip("\r\n") for line in lines)
+        if all(step.key in keys for step in listed_step.checklist.steps)
+        for index in listed_step.lines
     }
     if not left_out:
         return text
@@ -119,7 +119,7 @@ def without_steps(text: str, keys: Collection[str]) -> str:
 
 def _listed(lines: Iterable[str]) -> Iterator[_ListedLines]:
     items: list[PlanStep] = []
-    places: list[int] = []
+    item_lines: list[int] = []
     fence, heading = "", -1
     for index, line in enumerate(lines):
         if mark := _FENCE.match(line):
@@ -128,20 +128,20 @@ def _listed(lines: Iterable[str]) -> Iterator[_ListedLines]:
             continue
         elif item := _ITEM.fullmatch(line):
             items.append(PlanStep(one_line(item[2], MAX_TEXT), MARKS.get(item[1], PENDING)))
-            places.append(index)
+            item_lines.append(index)
         elif not items or not line[0].isspace():
             if items:
-                yield _of(heading, items, places)
-            items, places = [], []
+                yield _of(heading, items, item_lines)
+            items, item_lines = [], []
             heading = index if _HEADING.fullmatch(line.strip()) else -1
     if items:
-        yield _of(heading, items, places)
+        yield _of(heading, items, item_lines)
 
 
-def _of(heading: int, items: list[PlanStep], places: list[int]) -> _ListedLines:
+def _of(heading: int, items: list[PlanStep], item_lines: list[int]) -> _ListedLines:
     """Return the list of *items*; *heading* is the index of the line that calls them a plan, -1 if there is none."""
     is_plan = heading >= 0
-    return _ListedLines(Checklist(is_plan, _once(items)), (heading, *places) if is_plan else tuple(places))
+    return _ListedLines(Checklist(is_plan, _once(items)), (heading, *item_lines) if is_plan else tuple(item_lines))
 
 
 def _fenced(fence: str, mark: str, after: str) -> str:
@@ -169,8 +169,8 @@ def moved(steps: Sequence[PlanStep], marked: Iterable[PlanStep]) -> tuple[PlanSt
 
 def revised(old: Iterable[PlanStep], new: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
     """Return the steps *new*; a step that is also in *old* does not move back to an earlier status."""
-    before = {step.key: step.status for step in old}
-    return tuple(_moved(evolve(step, status=before.get(step.key, PENDING)), step.status) for step in new)
+    old_statuses = {step.key: step.status for step in old}
+    return tuple(_moved(evolve(step, status=old_statuses.get(step.key, PENDING)), step.status) for step in new)
 
 
 def _moved(step: PlanStep, status: str) -> PlanStep:
@@ -362,9 +362,9 @@ def _telling(action: A, old: CurrentPlan, new: CurrentPlan) -> A:
     if new.steps is old.steps:
         return action
     events: list[Event | Emission] = [PlanGenerated(_texts(new))] if _texts(new) != _texts(old) else []
-    before = {step.key: step for step in old.steps}
+    old_steps = {step.key: step for step in old.steps}
     for index, step in enumerate(new.steps):
-        if step.is_over and not before.get(step.key, PlanStep("")).is_over:
+        if step.is_over and not old_steps.get(step.key, PlanStep("")).is_over:
             data = freeze({"index": index, "text": step.text})
             events.append(
                 PlanStepCompleted(index, step.text)

@@ -218,7 +218,7 @@ class Reflection(Plugin[Reviewing]):
     def _passes(self, text: str) -> bool:
         """Whether the first line of *text* is the pass signal; marks around it and a remark after it are ignored."""
         line = text.lstrip().partition("\n")[0]
-        begin = next((at for at, char in enumerate(line) if char.isalnum()), len(line))
+        begin = next((index for index, char in enumerate(line) if char.isalnum()), len(line))
         rest = line[begin:].removeprefix(self.pass_signal)
         return len(rest) < len(line) - begin and not rest.lstrip()[:1].isalnum()
 
@@ -325,8 +325,8 @@ def _digest(answer: str) -> str:
 def _steered(messages: Sequence[Message], task: str) -> Sequence[str]:
     """Return the steering texts at the end of *messages* that are not in *task* yet."""
     texts: list[str] = []
-    for at in range(len(messages) - 1, -1, -1):
-        message = messages[at]
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
         if not isinstance(message, UserMessage) or message.origin is not Origin.STEERING:
             break
         if task.endswith(f"\n\n{message.text}"):
@@ -337,8 +337,8 @@ def _steered(messages: Sequence[Message], task: str) -> Sequence[str]:
 
 def _prompt_in(messages: Sequence[Message]) -> str:
     """Return the text of the last prompt in *messages*; empty if there is none."""
-    for at in range(len(messages) - 1, -1, -1):
-        message = messages[at]
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
         if is_prompt(message):
             return message.text
     return ""

@@ -146,7 +146,7 @@ def _read_rules(rules: Sequence[ModelRule]) -> tuple[JsonObject, ...]:
     """Return *rules* as frozen rules; raise `BadOptions` with the number of the first invalid one."""
     if not is_list(rules):
         _refuse(f"its `rules` is {brief(rules)}; give a list of rules, each a mapping with `model` and conditions")
-    return tuple([_read_rule(f"rule {place}", cast("object", rule)) for place, rule in enumerate(rules, 1)])
+    return tuple([_read_rule(f"rule {number}", cast("object", rule)) for number, rule in enumerate(rules, 1)])
 
 
 def _read_rule(name: str, source: object) -> JsonObject:

@@ -102,14 +102,14 @@ class PatchToolCalls(Plugin[str]):
 
     def repaired(self, messages: Sequence[Message]) -> Repair:
         """Return *messages* with one result for each call, directly after it, in the order of the calls."""
-        places: defaultdict[str, deque[int]] = defaultdict(deque)
-        for place, message in enumerate(messages):
+        result_indexes: defaultdict[str, deque[int]] = defaultdict(deque)
+        for message_index, message in enumerate(messages):
             if isinstance(message, ToolMessage):
-                places[message.call_id].append(place)
+                result_indexes[message.call_id].append(message_index)
         paired: list[Message] = []
         unanswered: list[str] = []
         used: set[int] = set()
-        for place, message in enumerate(messages):
+        for message_index, message in enumerate(messages):
             if isinstance(message, ToolMessage):
                 continue
             if isinstance(message, AssistantMessage):
@@ -117,7 +117,7 @@ class PatchToolCalls(Plugin[str]):
                     continue
                 paired.append(message)
                 for call in message.calls:
-                    index = _first_after(places[call.call_id], place)
+                    index = _first_after(result_indexes[call.call_id], message_index)
                     if index is None:
                         unanswered.append(call.call_id)
                         paired.append(self._missing(call))
@@ -128,8 +128,8 @@ class PatchToolCalls(Plugin[str]):
                 paired.append(message)
         left_out = [
             message.call_id
-            for place, message in enumerate(messages)
-            if isinstance(message, ToolMessage) and place not in used
+            for message_index, message in enumerate(messages)
+            if isinstance(message, ToolMessage) and message_index not in used
         ]
         return Repair(tuple(paired), tuple(unanswered), tuple(left_out))
 
@@ -137,11 +137,11 @@ class PatchToolCalls(Plugin[str]):
         return ToolMessage(call.call_id, call.name, (Text(self.content),), self.is_error)
 
 
-def _first_after(places: deque[int], place: int) -> int | None:
-    """Remove the places up to the first one after *place*, and return this one; `None` if there is none."""
-    while places:
-        index = places.popleft()
-        if index > place:
+def _first_after(result_indexes: deque[int], message_index: int) -> int | None:
+    """Remove the indexes up to the first one after *message_index*, and return that; `None` if there is none."""
+    while result_indexes:
+        index = result_indexes.popleft()
+        if index > message_index:
             return index
     return None
 

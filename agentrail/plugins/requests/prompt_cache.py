@@ -49,8 +49,8 @@ class PromptCache(Plugin[None]):
         """Set the option for cache marks on the model in use, once; no-op for a provider without such marks."""
         if not ctx.model.startswith(HAS_MARKS):
             return Continue()
-        before = ctx.model_options.get("cache")
+        chosen = ctx.model_options.get("cache")
         marks = FrozenObject(points=self.max_points, min_tokens=self.min_tokens)
-        if before is False or before == marks:
+        if chosen is False or chosen == marks:
             return Continue()
         return SwitchModel(ctx.model, provider_options=FrozenObject({**ctx.model_options, "cache": marks}))

@@ -210,13 +210,13 @@ class Recovery(Plugin[Fallen]):
         """Return the switch to the next model; if none is left, `Continue`, with an event the first time."""
         payload: dict[str, str | None] = {"from": ctx.model, "to": None, "cause": cause, "reason": _cut(reason)}
         first = 1 + self._place_of(state, ctx.model)
-        for place, (model, options) in enumerate(self.models[first:], first):
+        for index, (model, options) in enumerate(self.models[first:], first):
             if model == ctx.model:
                 continue
             home, home_options = state.home, state.home_options
             if not home and weight(ctx.model_options) <= LARGEST_OPTIONS:
                 home, home_options = ctx.model, ctx.model_options
-            fallen = Fallen(model, place=place, home=home, home_options=home_options, since_ms=ctx.now_ms)
+            fallen = Fallen(model, place=index, home=home, home_options=home_options, since_ms=ctx.now_ms)
             return SwitchModel(model, fallen, options).emitting(SWITCHED, freeze({**payload, "to": model}))
         if state.is_told:
             return Continue(state)

@@ -108,12 +108,12 @@ def _sed(texts: Sequence[str]) -> bool:
 
 
 def _sed_only_edits(program: str) -> bool:
-    at = 0
-    while at < len(program):
-        match = _SED_COMMAND.match(program, at)
-        if match is None or match.end() == at:
+    end = 0
+    while end < len(program):
+        match = _SED_COMMAND.match(program, end)
+        if match is None or match.end() == end:
             return False
-        at = match.end()
+        end = match.end()
     return True
 
 
@@ -184,16 +184,16 @@ _GIT_QUIET: Final = re.compile(
 
 def git_verb(texts: Sequence[str]) -> int:
     """Return the index of the sub-command in the arguments of `git`; the number of arguments if there is none."""
-    place = 0
-    while place < len(texts) and texts[place].startswith("-"):
-        place += 2 if texts[place] in {"-c", "-C", "--git-dir", "--work-tree", "--namespace"} else 1
-    return min(place, len(texts))
+    index = 0
+    while index < len(texts) and texts[index].startswith("-"):
+        index += 2 if texts[index] in {"-c", "-C", "--git-dir", "--work-tree", "--namespace"} else 1
+    return min(index, len(texts))
 
 
 def _git(texts: Sequence[str]) -> bool:
     """Whether `git` is told to run a command: by an option, by a setting (`-c`), or by a sub-command that runs one."""
-    place = git_verb(texts)
-    for text, value in pairwise((*texts[:place], "")):
+    verb_index = git_verb(texts)
+    for text, value in pairwise((*texts[:verb_index], "")):
         if text == "-c":
             key, equals, setting = value.partition("=")
             quiet = _GIT_QUIET.fullmatch(key) or _GIT_QUIET.fullmatch(key + equals + setting)
@@ -201,8 +201,8 @@ def _git(texts: Sequence[str]) -> bool:
                 return True
         if text.startswith(("--config-env", "--exec-path=")):
             return True
-    rest = texts[place + 1 :]
-    verb = texts[place] if place < len(texts) else ""
+    rest = texts[verb_index + 1 :]
+    verb = texts[verb_index] if verb_index < len(texts) else ""
     if verb in {"bisect", "submodule"} and rest[:1] in (["run"], ["foreach"]):
         return True
     if verb in {"filter-branch", "instaweb", "merge-index", "send-email"} or any(
@@ -221,12 +221,12 @@ def _git(texts: Sequence[str]) -> bool:
 def _ssh(texts: Sequence[str]) -> bool:
     """Whether `ssh` runs a command, on this machine or the other, or reads settings that may name one."""
     is_told = _pattern(r"(?:-o)?\s*(?:proxycommand|localcommand|knownhostscommand|include|match)\b.*")(texts)
-    operands = [text for before, text in zip(("", *texts), texts, strict=False) if not _is_option(before, text)]
+    operands = [text for previous, text in zip(("", *texts), texts, strict=False) if not _is_option(previous, text)]
     return is_told or _options("F")(texts) or len(operands) > 1
 
 
-def _is_option(before: str, text: str) -> bool:
-    return text.startswith("-") or before in {"-i", "-J", "-l", "-L", "-o", "-p", "-R", "-D", "-W"}
+def _is_option(previous: str, text: str) -> bool:
+    return text.startswith("-") or previous in {"-i", "-J", "-l", "-L", "-o", "-p", "-R", "-D", "-W"}
 
 
 _TAR: Final = _any(
@@ -343,10 +343,10 @@ def holds_program(command: SimpleCommand) -> bool:
 def _nested(args: Sequence[Word]) -> bool:
     """Whether *args* contain the name of a shell or an interpreter, followed by code for it."""
     texts = [word.text for word in args]
-    last = max((place for place, text in enumerate(texts) if _SHELL_CODE.fullmatch(text)), default=-1)
-    for place, text in enumerate(texts):
+    last = max((index for index, text in enumerate(texts) if _SHELL_CODE.fullmatch(text)), default=-1)
+    for index, text in enumerate(texts):
         name = text.rpartition("/")[2].lower()
-        if (name in SHELLS and place < last) or (is_interpreter(name) and _is_code(name, texts[place + 1 :])):
+        if (name in SHELLS and index < last) or (is_interpreter(name) and _is_code(name, texts[index + 1 :])):
             return True
     return False
 
@@ -355,15 +355,15 @@ def _is_code(name: str, texts: Sequence[str]) -> bool:
     pattern = next((code for interpreter, code in _CODE if interpreter.fullmatch(name)), None)
     if pattern is None:
         return False
-    before = ""
+    previous = ""
     for text in texts:
-        if before == "-m":
+        if previous == "-m":
             return text in _MODULES
         if pattern.fullmatch(text):
             return True
-        if not text.startswith("-") and before not in {"-W", "-X"}:
+        if not text.startswith("-") and previous not in {"-W", "-X"}:
             return False
-        before = text
+        previous = text
     return False
 
 
@@ -373,7 +373,7 @@ def scripts(command: SimpleCommand) -> Iterable[Word]:
     if command.program in {*SHELLS, ".", "source"} or is_interpreter(command.program):
         return tuple(word for word in args if not word.text.startswith("-"))
     if command.program in {"awk", "gawk", "gmake", "make", "mawk", "sed"}:
-        return tuple(word for before, word in pairwise(args) if before.text in {"-f", "--file"})
+        return tuple(word for previous, word in pairwise(args) if previous.text in {"-f", "--file"})
     return command.argv[:1] if "/" in "".join(word.text for word in command.argv[:1]) else ()
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from agentrail.plugins.shell.code_arguments import git_verb
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Word, names
-from agentrail.plugins.shell.paths import PathPlace, meets
+from agentrail.plugins.shell.paths import ResolvedPath, meets
 from agentrail.plugins.shell.rule_context import (
     CHANGES_DIRECTORY,
     MAYBE,
@@ -121,17 +121,17 @@ def looks_up(command: SimpleCommand, scene: CommandScene) -> Iterator[FolderSear
         return
     for word in output.paths or (_HERE,):
         for look in scene.looks(word):  # in a pathspec of git, `*` also matches `/`
-            yield look.but(place=look.place.but(parts=look.folder), on_disk=output.of_head, in_git=True)
+            yield look.but(path=look.path.but(parts=look.folder), on_disk=output.of_head, in_git=True)
 
 
 def _git_output(command: SimpleCommand, scene: CommandScene) -> GitOutput | None:
     """Return the files that *command* shows; `None` if it shows no contents of files."""
-    at = git_verb([word.text for word in command.args]) if command.program == "git" else len(command.args)
-    verb = "".join(word.text for word in command.args[at : at + 1])
+    verb_index = git_verb([word.text for word in command.args]) if command.program == "git" else len(command.args)
+    verb = "".join(word.text for word in command.args[verb_index : verb_index + 1])
     dump = _BY_VERB.get(verb)
     if dump is None:
         return None
-    args = command.args[at + 1 :]
+    args = command.args[verb_index + 1 :]
     texts = [word.text for word in args]
     end = texts.index(_END) if _END in texts else len(texts)
     operands = searched(args[:end]) if verb == "grep" else parse_args(args[:end]).operands
@@ -183,11 +183,11 @@ def _path(word: Word, scene: CommandScene) -> Certainty:
     if word.text.startswith(":"):
         return MAYBE
     aimed = scene.aim(word)
-    if any(_meets_blocked(place, scene) for place in aimed.places):
+    if any(_meets_blocked(path, scene) for path in aimed.paths):
         return MAYBE
-    return NO if all(place.is_under(scene.working) for place in aimed.places) else MAYBE
+    return NO if all(path.is_under(scene.working) for path in aimed.paths) else MAYBE
 
 
-def _meets_blocked(place: PathPlace, scene: CommandScene) -> bool:
-    last = "".join(place.folded[-1:])
+def _meets_blocked(path: ResolvedPath, scene: CommandScene) -> bool:
+    last = "".join(path.folded[-1:])
     return not set(last).isdisjoint("*?[") and any(meets(last, name, hidden=True) for name in scene.blocked.lasts)

@@ -172,13 +172,13 @@ class ShellReader:
             self.stop("arithmetic")
         for opens, closes in (("(", ")"), ("{", "}")):
             if self.here() == opens and (opens == "(" or self.is_alone(opens)):
-                start, before = self.at, len(self.found)
+                start, command_count = self.at, len(self.found)
                 self.at += 1
                 self.nested(closes)
-                if len(self.found) == before:
+                if len(self.found) == command_count:
                     self.stop("a group without a command", start)
-                if behind := self.redirections():
-                    self.found.append(SimpleCommand((), (), behind))
+                if redirections := self.redirections():
+                    self.found.append(SimpleCommand((), (), redirections))
                 return
         self.simple()
 
@@ -252,10 +252,10 @@ class ShellReader:
 
     def check_descriptor(self) -> None:
         """Raise `StuckError` if the text directly before a redirection may be the number of a descriptor."""
-        at = self.at
-        while self.text.endswith("\\\n", 0, at):
-            at -= 2
-        if self.text.endswith("}", 0, at) or (at < self.at and self.text[at - 1 : at].isdigit()):
+        index = self.at
+        while self.text.endswith("\\\n", 0, index):
+            index -= 2
+        if self.text.endswith("}", 0, index) or (index < self.at and self.text[index - 1 : index].isdigit()):
             self.stop("a descriptor in a variable, or on the line before")
 
     def word(self) -> WordDraft:

@@ -1,4 +1,4 @@
-"""Resolves paths by their text alone (`PathPlace`), and compares them with patterns of blocked paths (`Fence`).
+"""Resolves paths by their text alone (`ResolvedPath`), and compares them with patterns of blocked paths (`Fence`).
 
 The disk is not read, so symbolic links, mounts and other names of the same file are not known.
 """
@@ -23,7 +23,7 @@ _MAX_PIECES: Final = 64
 _MAX_GLOB: Final = 255
 
 
-class PathPlace(Value):
+class ResolvedPath(Value):
     """A path, resolved as far as its text allows."""
 
     absolute: bool
@@ -38,15 +38,15 @@ class PathPlace(Value):
         """The parts in the form in which paths are compared (see `fold`)."""
         return tuple(map(fold, self.parts))
 
-    def is_under(self, other: PathPlace) -> bool:
-        """Whether this place is *other*, or below it."""
+    def is_under(self, other: ResolvedPath) -> bool:
+        """Whether this path is *other*, or below it."""
         return self.absolute == other.absolute and self.parts[: len(other.parts)] == other.parts
 
 
-HERE: Final = PathPlace(absolute=False)
-LOST: Final = PathPlace(absolute=False, known=False)
-HOMES: Final = (PathPlace(True, ("home", "~")), PathPlace(True, ("root",)))
-"""The places that `~` may mean: any home below `/home`, or that of root."""
+HERE: Final = ResolvedPath(absolute=False)
+LOST: Final = ResolvedPath(absolute=False, known=False)
+HOMES: Final = (ResolvedPath(True, ("home", "~")), ResolvedPath(True, ("root",)))
+"""The paths that `~` may mean: any home below `/home`, or that of root."""
 
 
 def fold(part: str) -> str:
@@ -59,10 +59,10 @@ def fold(part: str) -> str:
     return part.casefold().rstrip(" .") or part
 
 
-def join(base: PathPlace, text: str) -> PathPlace:
-    """Return the place of the path *text*, relative to *base*.
+def join(base: ResolvedPath, text: str) -> ResolvedPath:
+    """Return the path *text*, resolved relative to *base*.
 
-    If `..` leads above a directory that is not known, the place counts as absolute, so that all patterns apply.
+    If `..` leads above a directory that is not known, the path counts as absolute, so that all patterns apply.
     """
     absolute = text.startswith("/")
     parts = [] if absolute else list(base.parts)
@@ -73,11 +73,11 @@ def join(base: PathPlace, text: str) -> PathPlace:
             del parts[-1:]
         elif part not in {"", "."}:
             parts.append(part)
-    return PathPlace(above, tuple(parts), known=absolute or base.known)
+    return ResolvedPath(above, tuple(parts), known=absolute or base.known)
 
 
-def resolve(text: str, bases: Sequence[PathPlace], *, tilde: bool = True) -> tuple[PathPlace, ...]:
-    """Return the places of the path *text*, relative to each of *bases*; with *tilde*, a leading `~` is a home."""
+def resolve(text: str, bases: Sequence[ResolvedPath], *, tilde: bool = True) -> tuple[ResolvedPath, ...]:
+    """Return the path *text*, resolved relative to each of *bases*; with *tilde*, a leading `~` is a home."""
     if text[:5].lower() == "file:":
         text = text[5:]
         if text.startswith("//"):
@@ -88,34 +88,34 @@ def resolve(text: str, bases: Sequence[PathPlace], *, tilde: bool = True) -> tup
         if user == "":
             bases = HOMES
         elif user not in {"+", "-"}:
-            bases = (PathPlace(True, ("root",)) if user == "root" else PathPlace(True, ("home", user)),)
+            bases = (ResolvedPath(True, ("root",)) if user == "root" else ResolvedPath(True, ("home", user)),)
     return tuple(dict.fromkeys(join(base, text) for base in bases))
 
 
-def directory(text: str) -> PathPlace:
-    """Return the place of the working directory *text*."""
+def directory(text: str) -> ResolvedPath:
+    """Return the working directory *text*, resolved."""
     return resolve(text, (HERE,))[0]
 
 
 class Aim(Value):
-    """The places that a word of a command may name, if it is a path."""
+    """The paths that a word of a command may name, if it is a path."""
 
-    places: tuple[PathPlace, ...]
-    """The possible places."""
+    paths: tuple[ResolvedPath, ...]
+    """The possible paths."""
     globs: bool
-    """Whether the places are patterns with wild cards."""
+    """Whether the paths are patterns with wild cards."""
     unknown: bool
-    """Whether the places are known only when the command runs.
+    """Whether the paths are known only when the command runs.
 
     That is so if the shell expands a part of the word other than `$HOME` and `$PWD`, or if the directory is unknown.
     """
 
 
-def aim(word: Word, bases: Sequence[PathPlace], assigned: frozenset[str]) -> Aim:
-    """Return the places of *word*, taken as one path. `$HOME` and `$PWD` are known unless the line assigns them."""
+def aim(word: Word, bases: Sequence[ResolvedPath], assigned: frozenset[str]) -> Aim:
+    """Return the paths that *word* as a whole may name. `$HOME` and `$PWD` are known unless the line assigns them."""
     text, tilde = _home_path(word, assigned)
-    places = resolve(text, bases, tilde=tilde)
-    return Aim(places, word.globs, is_unsure(word, assigned) or not all(place.known for place in places))
+    paths = resolve(text, bases, tilde=tilde)
+    return Aim(paths, word.globs, is_unsure(word, assigned) or not all(path.known for path in paths))
 
 
 def _home_path(word: Word, assigned: frozenset[str]) -> tuple[str, bool]:
@@ -137,11 +137,11 @@ def is_unsure(word: Word, assigned: frozenset[str]) -> bool:
     return _EXPANDED.search(_home_path(word, assigned)[0]) is not None
 
 
-def pieces(word: Word, bases: Sequence[PathPlace], assigned: frozenset[str]) -> Iterator[Aim]:
-    """Yield the places of *word*, and of each part of it that may be a path, such as the value of an option."""
+def pieces(word: Word, bases: Sequence[ResolvedPath], assigned: frozenset[str]) -> Iterator[Aim]:
+    """Yield the paths that *word* may name, and each part of it that may be a path, such as the value of an option."""
     yield aim(word, bases, assigned)
-    whole, _ = _home_path(word, assigned)
-    texts = _SEPARATORS.split(whole, maxsplit=_MAX_PIECES)
+    home_text, _ = _home_path(word, assigned)
+    texts = _SEPARATORS.split(home_text, maxsplit=_MAX_PIECES)
     if word.text.startswith("-"):
         texts.append(word.text[2:])
     for text in dict.fromkeys(texts):
@@ -153,8 +153,8 @@ def pieces(word: Word, bases: Sequence[PathPlace], assigned: frozenset[str]) -> 
                 yield Aim(resolve(text, bases), word.globs, unknown=True)
 
 
-def mentioned(word: Word, bases: Sequence[PathPlace]) -> Iterator[Aim]:
-    """Yield the places of paths inside *word*, which has other text too, such as a script."""
+def mentioned(word: Word, bases: Sequence[ResolvedPath]) -> Iterator[Aim]:
+    """Yield the paths inside *word*, which has other text too, such as a script."""
     texts = _NOT_PATH.split(word.text, maxsplit=_MAX_PIECES)
     for text in dict.fromkeys(texts if len(texts) > 1 else ()):
         if text:
@@ -180,23 +180,23 @@ def meets(pattern: str, name: str, *, hidden: bool = False) -> bool:
         return False
     if len(pattern) > _MAX_GLOB:
         return True
-    before, bracket, _ = pattern.partition("[")
-    pattern = before + "*" if bracket else pattern
-    at = place = mark = 0
+    prefix, bracket, _ = pattern.partition("[")
+    pattern = prefix + "*" if bracket else pattern
+    pattern_index = name_index = mark = 0
     star = -1
-    while place < len(name):
-        if at < len(pattern) and pattern[at] == "*":
-            star, mark = at, place
-            at += 1
-        elif at < len(pattern) and pattern[at] in {"?", name[place]}:
-            at += 1
-            place += 1
+    while name_index < len(name):
+        if pattern_index < len(pattern) and pattern[pattern_index] == "*":
+            star, mark = pattern_index, name_index
+            pattern_index += 1
+        elif pattern_index < len(pattern) and pattern[pattern_index] in {"?", name[name_index]}:
+            pattern_index += 1
+            name_index += 1
         elif star >= 0:
             mark += 1
-            at, place = star + 1, mark
+            pattern_index, name_index = star + 1, mark
         else:
             return False
-    return not pattern[at:].strip("*")
+    return not pattern[pattern_index:].strip("*")
 
 
 _Pattern: TypeAlias = tuple[tuple[str, ...], str]
@@ -222,15 +222,17 @@ class Fence:
             self._all[anchor].append((parts, pattern))
             self._by_first.setdefault((anchor, first), []).append((parts, pattern))
 
-    def find(self, place: PathPlace, *, globs: bool = False, within: PathPlace = HERE, below: int = -1) -> str | None:
-        """Return a pattern that covers *place*, or `None`.
+    def find(
+        self, path: ResolvedPath, *, globs: bool = False, within: ResolvedPath = HERE, below: int = -1
+    ) -> str | None:
+        """Return a pattern that covers *path*, or `None`.
 
-        A pattern that covers the whole directory *within* is ignored for places in it: there all work would be blocked.
+        A pattern that covers the whole directory *within* is ignored for paths in it: there all work would be blocked.
         So is a pattern that covers the folder of the first *below* parts, if that is no negative number.
         """
-        folded = place.folded
-        inside = within.folded if within.absolute and place.is_under(within) else ()
-        for anchor, start in _starts(place, folded):
+        folded = path.folded
+        inside = within.folded if within.absolute and path.is_under(within) else ()
+        for anchor, start in _starts(path, folded):
             for parts, pattern in self._candidates(anchor, folded[start : start + 1], globs=globs):
                 if anchor == "/" and inside and inside[: len(parts)] == parts:
                     continue
@@ -243,17 +245,17 @@ class Fence:
                     return pattern
         return None
 
-    def is_beneath(self, place: PathPlace) -> bool:
-        """Whether a blocked path may be below *place*. Patterns for any folder count only if their first parts match.
+    def is_beneath(self, path: ResolvedPath) -> bool:
+        """Whether a blocked path may be below *path*. Patterns for any folder count only if their first parts match.
 
-        Such a pattern, `a/b`, counts if *place* ends in its first part, `a`.
+        Such a pattern, `a/b`, counts if *path* ends in its first part, `a`.
         """
-        folded = place.folded
+        folded = path.folded
         return any(
             len(some := folded[start : start + len(parts)]) < len(parts)
             and (some or anchor)
             and _begins(some, parts[: len(some)], globs=True)
-            for anchor, start in _starts(place, folded)
+            for anchor, start in _starts(path, folded)
             for parts, _ in self._all[anchor]
         )
 
@@ -276,9 +278,9 @@ def fence(patterns: tuple[str, ...]) -> Fence:
     return Fence(patterns)
 
 
-def _starts(place: PathPlace, folded: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    """Yield the kinds of patterns (`/`, `~`, any folder) that may cover *place*, with the index to compare from."""
-    if not place.absolute:
+def _starts(path: ResolvedPath, folded: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    """Yield the kinds of patterns (`/`, `~`, any folder) that may cover *path*, with the index to compare from."""
+    if not path.absolute:
         yield "~", 0
     else:
         yield "/", 0

@@ -15,7 +15,7 @@ from agentrail.plugins.shell.paths import (
     LOST,
     Aim,
     Fence,
-    PathPlace,
+    ResolvedPath,
     aim,
     is_everything,
     is_wild,
@@ -78,14 +78,16 @@ class GivenCommand(Value, gc=True):
 
     def has(self, letters: str, *long: str) -> bool:
         """Whether one of the short options *letters*, or one of the *long* ones, even shortened, is given."""
-        shortened = any(whole.startswith(name) for whole in long for name in self.long if name)
+        shortened = any(
+            name.startswith(shortened_name) for name in long for shortened_name in self.long if shortened_name
+        )
         return shortened or not self.letters.isdisjoint(letters)
 
 
 class FolderSearch(Value):
     """A folder in the session's folder of which git shows stored files; it must be searched for blocked names."""
 
-    place: PathPlace
+    path: ResolvedPath
     """The folder; its parts may be patterns."""
     on_disk: bool = True
     """Whether the files on the disk count."""
@@ -95,14 +97,14 @@ class FolderSearch(Value):
     @property
     def folder(self) -> tuple[str, ...]:
         """The parts of the folder before the first pattern: the search begins there."""
-        parts = self.place.parts
+        parts = self.path.parts
         return parts[: next((n for n, part in enumerate(parts) if is_wild(part)), len(parts))]
 
-    def covers(self, place: PathPlace) -> bool:
-        """Whether the command may read the file that the search found at *place*."""
-        pairs = zip(place.parts, self.place.parts, strict=False)
+    def covers(self, path: ResolvedPath) -> bool:
+        """Whether the command may read the file that the search found at *path*."""
+        pairs = zip(path.parts, self.path.parts, strict=False)
         is_below = all(part == pattern or meets(pattern, part) for part, pattern in pairs)
-        return is_below and not (self.in_git and ".git" in place.parts)
+        return is_below and not (self.in_git and ".git" in path.parts)
 
 
 class CommandScene(Value, gc=True):
@@ -110,9 +112,9 @@ class CommandScene(Value, gc=True):
 
     commands: Commands
     """All commands of the line."""
-    bases: tuple[PathPlace, ...]
+    bases: tuple[ResolvedPath, ...]
     """The directories in which the command may run."""
-    working: PathPlace
+    working: ResolvedPath
     """The directory of the session."""
     blocked: Fence
     """Paths that may not be read or written."""
@@ -122,21 +124,21 @@ class CommandScene(Value, gc=True):
     """Exceptions from `blocked` and `protected`."""
     assigned: frozenset[str]
     """Names of the variables that the line assigns."""
-    written: frozenset[PathPlace] = frozenset()
+    written: frozenset[ResolvedPath] = frozenset()
     """Files that earlier commands of the line write."""
     brought: Certainty = NO
     """Whether an earlier command of the line, such as `git checkout`, may put stored files on the disk."""
 
     def aim(self, word: Word) -> Aim:
-        """Return the places that *word* may name."""
+        """Return the paths that *word* may name."""
         return aim(word, self.bases, self.assigned)
 
     def looks(self, word: Word) -> Iterator[FolderSearch]:
-        """Yield the places in the session's folder that *word* may name, as folders to search."""
-        return (FolderSearch(place) for place in self.aim(word).places if place.is_under(self.working))
+        """Yield the paths in the session's folder that *word* may name, as folders to search."""
+        return (FolderSearch(path) for path in self.aim(word).paths if path.is_under(self.working))
 
     def pieces(self, word: Word) -> Iterator[Aim]:
-        """Yield the places that *word*, or a part of it, may name."""
+        """Yield the paths that *word*, or a part of it, may name."""
         return pieces(word, self.bases, self.assigned)
 
     def fenced(self, word: Word, fence: Fence) -> tuple[Certainty, str]:
@@ -153,11 +155,11 @@ class CommandScene(Value, gc=True):
     def _worst(self, aims: Iterable[Aim], fence: Fence) -> tuple[Certainty, str]:
         worst_found, which = NO, ""
         for aimed in aims:
-            for place in aimed.places:
-                if aimed.globs and len(place.parts) > _MAX_GLOB_PARTS:
+            for path in aimed.paths:
+                if aimed.globs and len(path.parts) > _MAX_GLOB_PARTS:
                     return MAYBE, "*"
-                pattern = fence.find(place, globs=aimed.globs, within=self.working)
-                if pattern is None or self.allowed.find(place) is not None:
+                pattern = fence.find(path, globs=aimed.globs, within=self.working)
+                if pattern is None or self.allowed.find(path) is not None:
                     continue
                 doubtful = aimed.globs or (aimed.unknown and pattern.startswith(("/", "~")))
                 if not doubtful:
@@ -169,33 +171,33 @@ class CommandScene(Value, gc=True):
         """Return the scene in which *command* runs: an option such as `-C` may change its directory."""
         if command.program not in _TAKES_DIRECTORY:
             return self
-        places: list[PathPlace] = []
-        for before, word in zip(command.argv, command.args, strict=False):
+        paths: list[ResolvedPath] = []
+        for previous, word in zip(command.argv, command.args, strict=False):
             name, equals, text = word.text.partition("=")
-            if before.text in {"-C", "--directory"}:
-                places += self.aim(word).places
+            if previous.text in {"-C", "--directory"}:
+                paths += self.aim(word).paths
             elif equals and name == "--directory":
-                places += self.aim(word.but(text=text)).places
+                paths += self.aim(word.but(text=text)).paths
             elif word.text.startswith("-C") and word.text != "-C":
-                places += self.aim(word.but(text=word.text[2:])).places
-        return self.but(bases=tuple(dict.fromkeys((*self.bases, *places)))[: _MAX_BASES * 2]) if places else self
+                paths += self.aim(word.but(text=word.text[2:])).paths
+        return self.but(bases=tuple(dict.fromkeys((*self.bases, *paths)))[: _MAX_BASES * 2]) if paths else self
 
     def after(self, command: SimpleCommand) -> CommandScene:
         """Return the scene for later commands: after a `cd`, both the old and the new directory are possible."""
         if command.program in _WRITES_NO_PROGRAM:
             return self
-        new_places = {place for word in written_words(command) for place in self.aim(word).places}
-        after = self.but(written=self.written | new_places) if new_places else self
+        new_paths = {path for word in written_words(command) for path in self.aim(word).paths}
+        after = self.but(written=self.written | new_paths) if new_paths else self
         if _git_adds_files(command):
             after = after.but(brought=MAYBE)
         if command.program not in CHANGES_DIRECTORY:
             return after
         operands = [word for word in parse_args(command.args).operands if word.text != "-"]
         home = (LOST,) if "HOME" in self.assigned else HOMES
-        places: tuple[PathPlace, ...] = () if command.args else home
+        paths: tuple[ResolvedPath, ...] = () if command.args else home
         for aimed in map(self.aim, operands[:1]):
-            places = (LOST,) if aimed.unknown or aimed.globs else aimed.places
-        bases = tuple(dict.fromkeys((*self.bases, *places)))
+            paths = (LOST,) if aimed.unknown or aimed.globs else aimed.paths
+        bases = tuple(dict.fromkeys((*self.bases, *paths)))
         return after.but(bases=bases if len(bases) <= _MAX_BASES else (*self.bases[: _MAX_BASES - 1], LOST))
 
 
@@ -253,29 +255,29 @@ def written_words(command: SimpleCommand) -> Iterator[Word]:
         yield from options.operands[-1:]
     elif program == "dd":
         yield from (word for word in command.args if word.text.startswith("of="))
-    for before, word in zip(command.argv, command.args, strict=False):
-        if before.text in {"-o", "-O", *_OUTPUTS}:
+    for previous, word in zip(command.argv, command.args, strict=False):
+        if previous.text in {"-o", "-O", *_OUTPUTS}:
             yield word
         if word.text.startswith(tuple(f"{output}=" for output in _OUTPUTS)):
             yield word
 
 
-def vital(aimed: Aim, scene: CommandScene, own: Certainty = NO) -> Certainty:
+def vital(aimed: Aim, scene: CommandScene, own_verdict: Certainty = NO) -> Certainty:
     """Return whether a change of all files at *aimed* would break the system or a home directory.
 
-    *own* is the verdict for the session's own folder.
+    *own_verdict* is the verdict for the session's own folder.
     """
     certainty = MAYBE if aimed.unknown else NO
-    for place in aimed.places:
-        at = place
-        if aimed.globs and place.parts and is_everything(place.parts[-1]):
-            at = place.but(parts=place.parts[:-1])
-        if at.absolute and _is_system(at.folded, globs=aimed.globs):
+    for path in aimed.paths:
+        changed = path
+        if aimed.globs and path.parts and is_everything(path.parts[-1]):
+            changed = path.but(parts=path.parts[:-1])
+        if changed.absolute and _is_system(changed.folded, globs=aimed.globs):
             return YES
-        if scene.working.is_under(at):
-            if at.parts != scene.working.parts:
+        if scene.working.is_under(changed):
+            if changed.parts != scene.working.parts:
                 return YES
-            certainty = max(certainty, own)
+            certainty = max(certainty, own_verdict)
     return certainty
 
 

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from agentrail.plugins.shell.code_arguments import MAKEFILES, holds_program, scripts
 from agentrail.plugins.shell.git_command import looks_up, reads_commits
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Word, names
-from agentrail.plugins.shell.paths import LOST, Aim, PathPlace, fold, is_everything, is_unsure, meets
+from agentrail.plugins.shell.paths import LOST, Aim, ResolvedPath, fold, is_everything, is_unsure, meets
 from agentrail.plugins.shell.rule_context import (
     CHANGES_DIRECTORY,
     MAYBE,
@@ -164,9 +164,9 @@ def _moves_blocked(command: SimpleCommand, scene: CommandScene) -> Certainty:
 
 def _holds_blocked(aimed: Aim, scene: CommandScene) -> bool:
     """Whether a blocked path may be below *aimed*, as far as its name tells."""
-    for place in aimed.places:
-        is_all = aimed.globs and place.parts and is_everything(place.parts[-1])
-        folder = place.but(parts=place.parts[:-1]) if is_all else place
+    for path in aimed.paths:
+        is_all = aimed.globs and path.parts and is_everything(path.parts[-1])
+        folder = path.but(parts=path.parts[:-1]) if is_all else path
         if scene.blocked.is_beneath(folder) and scene.allowed.find(folder) is None:
             return True
     return False
@@ -195,14 +195,14 @@ def _erases_disk(command: SimpleCommand, _: CommandScene) -> Certainty:
 
 
 def _writes_disk(command: SimpleCommand, scene: CommandScene) -> Certainty:
-    places = (place for word in written_words(command) for aimed in scene.pieces(word) for place in aimed.places)
-    return yes(any(map(_is_disk, places)))
+    paths = (path for word in written_words(command) for aimed in scene.pieces(word) for path in aimed.paths)
+    return yes(any(map(_is_disk, paths)))
 
 
-def _is_disk(place: PathPlace) -> bool:
-    if not place.absolute or place.folded[:1] != ("dev",):
+def _is_disk(path: ResolvedPath) -> bool:
+    if not path.absolute or path.folded[:1] != ("dev",):
         return False
-    return any(meets(pattern, part) or meets(part, pattern) for part in place.folded[1:2] for pattern in _DISKS)
+    return any(meets(pattern, part) or meets(part, pattern) for part in path.folded[1:2] for pattern in _DISKS)
 
 
 def _writes_system(command: SimpleCommand, scene: CommandScene) -> Certainty:
@@ -287,9 +287,9 @@ def _program(command: SimpleCommand, scene: CommandScene) -> Certainty:
     """Return whether an argument is code, or a command such as `make` runs a file that the line has written."""
     if holds_program(command) and not finds_others(command, scene):
         return MAYBE
-    if command.program in {"gmake", "make"} and any(place.folded[-1:] in _MADE for place in scene.written):
+    if command.program in {"gmake", "make"} and any(path.folded[-1:] in _MADE for path in scene.written):
         return MAYBE
-    runs = (place for word in scripts(command) for place in scene.aim(word).places)
+    runs = (path for word in scripts(command) for path in scene.aim(word).paths)
     return MAYBE if not scene.written.isdisjoint(runs) else NO
 
 
@@ -315,7 +315,7 @@ def without_messages(command: SimpleCommand) -> tuple[Word, ...]:
     if command.program not in {"gh", "git", "glab", "hub"}:
         return command.args
     pairs = zip(command.argv, command.args, strict=False)
-    return tuple(word for before, word in pairs if before.text not in _TELLS)
+    return tuple(word for previous, word in pairs if previous.text not in _TELLS)
 
 
 def _unknown(command: SimpleCommand, scene: CommandScene) -> Certainty:
@@ -326,9 +326,9 @@ def _unknown(command: SimpleCommand, scene: CommandScene) -> Certainty:
 
 def _git_runs(command: SimpleCommand, _: CommandScene) -> Certainty:
     texts = [word.text for word in command.args] if command.program == "git" else []
-    for before, text in pairwise(texts):
+    for previous, text in pairwise(texts):
         key, _equals, given_value = text.partition("=")
-        if before in {"-c", "--config-env"} and _GIT_RUNS.fullmatch(key) and given_value not in _HARMLESS:
+        if previous in {"-c", "--config-env"} and _GIT_RUNS.fullmatch(key) and given_value not in _HARMLESS:
             return MAYBE
     if "config" in texts and not set(texts) & names("--get --get-all --get-regexp --list --unset -l get list unset"):
         keys = [n for n, text in enumerate(texts) if _GIT_RUNS.fullmatch(text)]

@@ -48,7 +48,7 @@ def finds_others(command: SimpleCommand, scene: CommandScene) -> bool:
     """
     if command.program != "find" or any(word.expands for word in command.args):
         return False
-    patterns = [word.text for before, word in pairwise(command.argv) if before.text in _NAMES]
+    patterns = [word.text for previous, word in pairwise(command.argv) if previous.text in _NAMES]
     if not patterns or any(fits(name, scene.blocked.names) for name in patterns):
         return False
     args = tuple(_without_commands(command.args))
@@ -57,7 +57,7 @@ def finds_others(command: SimpleCommand, scene: CommandScene) -> bool:
         return False
     if any(_PLACED in word.text and word.text != _PLACED for word in command.args):
         return False
-    return all(place.is_under(scene.working) for word in starts or (Word("."),) for place in scene.aim(word).places)
+    return all(path.is_under(scene.working) for word in starts or (Word("."),) for path in scene.aim(word).paths)
 
 
 def fed_by_find(command: SimpleCommand, scene: CommandScene) -> bool:
@@ -81,7 +81,7 @@ def _starts(args: tuple[Word, ...]) -> Iterator[Word]:
 def _without_commands(args: tuple[Word, ...]) -> Iterator[Word]:
     """Yield the arguments of `find` without the words of the commands that it runs, which are checked separately."""
     inner = False
-    for before, word in pairwise((Word(""), *args)):
-        inner = (inner and before.text not in {";", "+"}) or before.text == "-exec"
+    for previous, word in pairwise((Word(""), *args)):
+        inner = (inner and previous.text not in {";", "+"}) or previous.text == "-exec"
         if not inner:
             yield word

@@ -191,10 +191,10 @@ def is_input(text: str) -> bool:
 
 def _reads_script(args: Sequence[Word]) -> bool:
     """Whether an interpreter with *args* reads its script from its input."""
-    for before, word in zip((_END, *args), args, strict=False):
+    for previous, word in zip((_END, *args), args, strict=False):
         if is_input(word.text):
             return True
-        if not word.text.startswith("-") and before.text not in _TAKES_VALUE:
+        if not word.text.startswith("-") and previous.text not in _TAKES_VALUE:
             return False
     return False
 
@@ -217,29 +217,29 @@ def _letters(options: Sequence[tuple[str, str]]) -> frozenset[str]:
 def _read_options(name: str, spec: Wrapper, args: Sequence[Word]) -> tuple[list[tuple[str, str]], int]:
     """Return the options among *args* with their values, and the index of the first operand."""
     options: list[tuple[str, str]] = []
-    at = 0
-    while at < len(args):
-        text = args[at].text
+    index = 0
+    while index < len(args):
+        text = args[index].text
         if text in spec.dashes:
-            return options, at + 1
+            return options, index + 1
         if text == "-" and spec.dash_is_option:
-            at += 1
+            index += 1
             continue
-        if text == "-" or not (text.startswith(tuple(spec.marks)) or args[at].may_be_option):
-            return options, at
-        if len(_literal(name, args[at])) == 1:
+        if text == "-" or not (text.startswith(tuple(spec.marks)) or args[index].may_be_option):
+            return options, index
+        if len(_literal(name, args[index])) == 1:
             stop(f"a lone `{text}` behind `{name}`")
         pairs = _long(name, spec, text) if text.startswith("--") else _cluster(name, spec, text)
-        for word in args[at : at + 1 + (pairs[-1][1] is None)]:
+        for word in args[index : index + 1 + (pairs[-1][1] is None)]:
             _literal(name, word)
-        at += 1
+        index += 1
         if pairs[-1][1] is None:
-            if at >= len(args):
+            if index >= len(args):
                 stop(f"the option `{text}` of `{name}` without its value")
-            pairs[-1] = (pairs[-1][0], args[at].text)
-            at += 1
+            pairs[-1] = (pairs[-1][0], args[index].text)
+            index += 1
         options += [(option, value or "") for option, value in pairs]
-    return options, at
+    return options, index
 
 
 def _long(name: str, spec: Wrapper, text: str) -> list[tuple[str, str | None]]:
@@ -255,9 +255,9 @@ def _long(name: str, spec: Wrapper, text: str) -> list[tuple[str, str | None]]:
 def _cluster(name: str, spec: Wrapper, text: str) -> list[tuple[str, str | None]]:
     """Return the short options in a word; the value of the last one is `None` if the next word is the value."""
     pairs: list[tuple[str, str | None]] = []
-    for place, letter in enumerate(text[1:], 2):
+    for end, letter in enumerate(text[1:], 2):
         if letter in spec.valued:
-            rest = text[place:]
+            rest = text[end:]
             if rest and not spec.attaches:
                 stop(f"the option `{text}` of `{name}`")
             return [*pairs, (letter, rest or None)]
@@ -326,18 +326,18 @@ def _trap(args: Sequence[Word]) -> Inside | None:
 
 def _find(args: Sequence[Word]) -> Inside | None:
     argvs: list[tuple[Word, ...]] = []
-    at = 0
-    while at < len(args):
-        at += 1
-        if args[at - 1].text not in _EXECS:
+    start = 0
+    while start < len(args):
+        start += 1
+        if args[start - 1].text not in _EXECS:
             continue
-        end = next((n for n in range(at, len(args)) if _ends(args[n - 1].text, args[n].text)), len(args))
-        if end in {at, len(args)} or "{}" in args[at].text:
-            stop(f"`find {args[at - 1].text}` without a command, or without its end")
-        argvs.append(tuple(args[at:end]))
-        at = end + 1
+        end = next((n for n in range(start, len(args)) if _ends(args[n - 1].text, args[n].text)), len(args))
+        if end in {start, len(args)} or "{}" in args[start].text:
+            stop(f"`find {args[start - 1].text}` without a command, or without its end")
+        argvs.append(tuple(args[start:end]))
+        start = end + 1
     return Inside(tuple(argvs), keeps=True) if argvs else None
 
 
-def _ends(before: str, word: str) -> bool:
-    return word == ";" or (word == "+" and before == "{}")
+def _ends(previous: str, word: str) -> bool:
+    return word == ";" or (word == "+" and previous == "{}")
