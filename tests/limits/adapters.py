@@ -39,6 +39,7 @@ from agentrail.adapters.sandboxes import composite, searching
 from agentrail.adapters.sandboxes.confined_open import Root, Walk, open_file
 from agentrail.adapters.sandboxes.files import DiskFiles
 from agentrail.adapters.sandboxes.globs import Glob, Ignored
+from agentrail.adapters.sandboxes.hidden_paths import NOTHING_HIDDEN
 from agentrail.adapters.sandboxes.matcher import short
 from agentrail.adapters.sandboxes.paths import Parts, parts_of
 from agentrail.adapters.sandboxes.searching import unlimited_meter
@@ -453,7 +454,7 @@ def chained(links: int) -> Iterator[tuple[str, str]]:
 
 @scene("adapters.sandboxes.confined_open.MAX_LINKS")
 def links_of_a_walk_part_by_part(number: int) -> bool:
-    with chained(number) as (folder, name), Root(folder) as root:
+    with chained(number) as (folder, name), Root(folder, NOTHING_HIDDEN) as root:
         try:
             os.close(Walk(root.fd, os.fstat(root.fd).st_dev, links=True).open((name,), os.O_RDONLY))
         except OSError:
@@ -465,7 +466,7 @@ def links_of_a_walk_part_by_part(number: int) -> bool:
 def links_of_a_walk(number: int) -> bool:
     with chained(number) as (folder, name):
         try:
-            return DiskFiles(folder).read(name, 0, 1).data == b"x"
+            return DiskFiles(folder, NOTHING_HIDDEN).read(name, 0, 1).data == b"x"
         except AgentrailError:
             return False
 
@@ -474,7 +475,7 @@ class Moving(Root):
     """A root in which another file takes the place of the one that is read, just before, so many times."""
 
     def __init__(self, folder: str, times: int) -> None:
-        super().__init__(folder)
+        super().__init__(folder, NOTHING_HIDDEN)
         self.times = times
         self.name = Path(folder) / "f"
 
@@ -516,7 +517,7 @@ class Changing(DiskFiles):
 def times_that_a_file_changes_while_it_is_edited(times: int) -> bool:
     with TemporaryDirectory() as folder:
         (Path(folder) / "f").write_bytes(b"x" * 9)
-        files = Changing(folder)
+        files = Changing(folder, NOTHING_HIDDEN)
         files.times = times
         try:
             return files.edit("f", b"x", b"y", every=True).replaced > 0
