@@ -6,27 +6,133 @@ stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal, TypeAlias, cast, get_type_hints
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias, TypeVar, cast, get_args, get_type_hints
 
 from agentrail.api.session_values import HeldCall
 from agentrail.core.machine.configuration import MAX_LABELS
-from agentrail.core.vocabulary.commands import ActorCommand, Command
+from agentrail.core.vocabulary.commands import (
+    KILLS,
+    AbortSent,
+    ActorCommand,
+    AttachPluginSent,
+    ChangeToolsSent,
+    Command,
+    LabelSent,
+    PromptSent,
+    SteerSent,
+    StopSent,
+    SwitchModelSent,
+    UpdatePluginSent,
+)
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import BadChoice, NotJson, UsageError, WrongType
+from agentrail.errors import AgentrailError, BadChoice, NotJson, UsageError, WrongType
 from agentrail.hooks.plugin import Attachable
 from agentrail.ports.journal import ALL_SESSIONS, SLOTS, SessionFilter, StoredSession
 from agentrail.ports.model import ModelChain
 from agentrail.values.content import Data, File, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event
-from agentrail.values.json import EMPTY, INT_MAX, JsonObject, freeze
-from agentrail.values.untrusted_values import brief, number
+from agentrail.values.json import EMPTY, INT_MAX, JsonObject, freeze, freeze_object
+from agentrail.values.stream import NOTHING_YET
+from agentrail.values.untrusted_values import PLAIN, brief, class_name, described, number, plain_text, type_name
 from agentrail.values.value import Value, quick
+
+Choice = TypeVar("Choice", bound=str)
+V = TypeVar("V", bound=Value)
 
 _text = quick(Text)
 
 TEXT = "the text"
 PART = "a part"
+
+
+PARTS_WANTED: Final = "text, or a list of `Text`, `Image`, `File` and `Data`"
+"""What a prompt is made of, as an error says it."""
+
+
+# Single values: each is returned as a plain one, so that no code of a subclass runs in the session
+
+
+@contextmanager
+def looking_at(argument: str, value: object) -> Generator[None, None, None]:
+    """Raise `UsageError` if the code of the object given as *argument* raises while this is open."""
+    try:
+        yield
+    except AgentrailError:
+        raise
+    except Exception as why:
+        raise UsageError("argument-raised", type_name(value), argument, described(why)) from why
+
+
+def text_of(argument: str, value: object) -> str:
+    """Return the text given as *argument* as a plain `str`; raise `WrongType` if it is none."""
+    text = plain_text(value)
+    if text is None:
+        raise WrongType.of(argument, value, "text")
+    return text
+
+
+def choice_of(argument: str, value: object, choices: Sequence[Choice]) -> Choice:
+    """Return the one of *choices* that was given as *argument*; raise `BadChoice` if it is none of them."""
+    text = plain_text(value)
+    for choice in choices:
+        if choice == text:
+            return choice
+    raise BadChoice.among(argument, _shown(value), choices)
+
+
+def check_flag(name: str, value: object) -> None:
+    """Raise `BadChoice` if *value*, the argument called *name*, is not a boolean."""
+    if type(value) is not bool:
+        raise BadChoice.among(name, _shown(value), ("True", "False"))
+
+
+def _shown(value: object) -> object:
+    """Return *value* as an error may hold it: itself if it is plain, else words for it."""
+    return value if type(value) is str or type(value) in PLAIN else brief(value)
+
+
+def bounded_items(argument: str, values: object, most: int, wanted: str) -> Sequence[object]:
+    """Return the items of the iterable given as *argument*; raise `WrongType` if it is none, or a text.
+
+    Raise it too for more than *most* items, as an iterator may never end, and if the iterator raises.
+    """
+    if plain_text(values) is not None:
+        raise WrongType.of(argument, values, wanted)
+    if type(values) is tuple or type(values) is list:
+        items = cast("Sequence[object]", values)
+    else:
+        try:
+            items = list(islice(cast("Iterable[object]", values), most + 1))
+        except Exception as why:  # it is no iterable, or its code is broken
+            raise WrongType.of(argument, values, wanted) from why
+    if len(items) > most:
+        raise WrongType(argument, f"more than {most} items", wanted)
+    return items
+
+
+def kept_text(value: object, what: str) -> str:
+    """Return *value* as a plain text that can be stored; raise `UsageError` otherwise."""
+    text = plain_text(value)
+    if text is None:
+        raise UsageError("bad-message", what, f"a `{type_name(value)}`")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise UsageError("bad-message", what, "text with half a surrogate pair") from None
+    return text
+
+
+def command_id_of(command: object) -> str | None:
+    """Return the id that the caller gave a command, as a plain text; raise `UsageError` if it cannot be stored."""
+    return None if command is None else kept_text(command, "the command id")
+
+
+# Commands
 
 
 class _PlainFields(dict[type[Value], tuple[tuple[str, object], ...]]):
@@ -41,73 +147,146 @@ class _PlainFields(dict[type[Value], tuple[tuple[str, object], ...]]):
 _PLAIN_FIELDS = _PlainFields()
 
 
-def check_fields(message: Value, command: str | None) -> int:
-    """Check the fields of *message*; return the size of its texts in bytes.
+def with_plain_fields(message: V) -> tuple[V, int]:
+    """Return *message* with plain texts in its fields, and the size of them in bytes.
 
     Raise `UsageError` or `BadChoice` if a field cannot be stored.
 
     Parts of a prompt, and JSON, are checked where they are made.
     """
-    if command is not None:
-        kept_text(command, "the command id")
     size = 0
+    plain: dict[str, object] = {}
     for name, kind in _PLAIN_FIELDS[type(message)]:
         value = getattr(message, name)
         if kind is bool:
             check_flag(name, value)
         elif value is not None or kind is str:
-            size += len(kept_text(value, f"the {name}").encode())
-    return size
+            text = kept_text(value, f"the {name}")
+            size += len(text.encode())
+            if text is not value:
+                plain[name] = text
+    return message.but(**plain) if plain else message, size
 
 
-def check_flag(name: str, value: object) -> None:
-    """Raise `BadChoice` if *value*, the argument called *name*, is not a boolean."""
-    if not isinstance(value, bool):
-        raise BadChoice.among(name, value, ("True", "False"))
+SENT_WANTED: Final = "a command of a session, such as `CompactSent()`; for a text use `prompt`"
+
+MADE_BY: Final[Mapping[type[Value], str]] = MappingProxyType(
+    {
+        PromptSent: "prompt",
+        SteerSent: "steer",
+        SwitchModelSent: "switch_model",
+        ChangeToolsSent: "attach_tools",
+        UpdatePluginSent: "update_plugin",
+        AttachPluginSent: "attach_plugin",
+    }
+)
+"""Commands that only the handle makes, because they need more than their value: by class, the method that does."""
 
 
-def kept_text(text: object, what: str) -> str:
-    """Return *text* if it can be stored; raise `UsageError` otherwise."""
-    if not isinstance(text, str):
-        raise UsageError("bad-message", what, f"a `{type(text).__name__}`")
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise UsageError("bad-message", what, "text with half a surrogate pair") from None
-    return text
+def command_of(given: object) -> AnyCommand:
+    """Return *given*, which a caller sends as a command, with plain values; raise `UsageError` if it cannot be sent.
+
+    An input of the machine that is no command of a caller is refused, whatever its fields are.
+    """
+    kind: type = type(given)
+    if kind in MADE_BY:
+        raise WrongType.of("given", given, f"its arguments to `{MADE_BY[kind]}`")
+    if kind in _HANDLE_COMMANDS:
+        return _handle_command_of(cast("HandleCommand", given))
+    if kind not in _COMMANDS:
+        raise WrongType.of("given", given, SENT_WANTED)
+    from agentrail.codec.values import read, write  # noqa: PLC0415 - a program that sends no commands need not pay for it
+
+    plain, _ = with_plain_fields(cast("Command | ActorCommand", given))
+    with looking_at("given", given):
+        command = read(cast("type[Command | ActorCommand]", kind), write(plain))
+    match command:
+        case AbortSent(kill_tools=kill_tools):
+            return command.but(kill_tools=choice_of("kill_tools", kill_tools, KILLS), dropped=(), partial=NOTHING_YET)
+        case StopSent():
+            return command.but(partial=NOTHING_YET)
+        case LabelSent(add=add, remove=remove, title=title):
+            title = None if title is None else name_of("title", title)
+            return LabelSent(labels_of("add", add), labels_of("remove", remove), title)
+        case _:
+            return command
+
+
+def _handle_command_of(command: HandleCommand) -> HandleCommand:
+    """Return *command* with plain values in all fields but those that hold live objects; raise if one is invalid."""
+    command, _ = with_plain_fields(command)
+    match command:
+        case UseModel(options=options):
+            return command.but(options=freeze_object(options))
+        case EditTools(do=do, tools=tools):
+            items = bounded_items("tools", tools, MAX_ITEMS, TOOLS_WANTED)
+            names = [kept_text(item, "the name of a tool") for item in items] if do == "detach" else items
+            return EditTools(choice_of("do", do, EDITS), tuple(names))
+        case UpdatePlugin(options=options):
+            return command.but(options=options_of(options))
+        case _:
+            return command
+
+
+OPTIONS_WANTED: Final = "a mapping of names to values"
+
+
+def options_of(options: object) -> Mapping[str, object]:
+    """Return the options of a plugin, by name, in a plain `dict`; raise `WrongType` if they are none."""
+    if not issubclass(type(options), Mapping):
+        raise WrongType.of("options", options, OPTIONS_WANTED)
+    mapping = cast("Mapping[object, object]", options)
+    try:
+        items = [(name, mapping[name]) for name in bounded_items("options", mapping, MAX_ITEMS, OPTIONS_WANTED)]
+    except LookupError as why:
+        raise WrongType.of("options", options, OPTIONS_WANTED) from why
+    return {text_of("a name in `options`", name): value for name, value in items}
+
+
+# Contents of prompts
 
 
 def kept_parts(content: object) -> tuple[Part, ...]:
     """Return a caller's text or parts as a tuple of parts; raise `UsageError` if they cannot be stored."""
-    if isinstance(content, str):
-        return (_text(kept_text(content, TEXT)),)
-    if not isinstance(content, Iterable):
-        raise UsageError("bad-message", TEXT, f"a `{type(content).__name__}`")
-    return tuple(_kept_part(part) for part in cast("Iterable[object]", content))
+    text = plain_text(content)
+    if text is not None:
+        return (_text(kept_text(text, TEXT)),)
+    return tuple(map(_kept_part, _parts(content)))
+
+
+def _parts(content: object) -> Sequence[object]:
+    """Return the parts in *content*, which is no text; raise `UsageError` if it is none that can be iterated over."""
+    try:
+        return bounded_items(TEXT, content, MAX_ITEMS, PARTS_WANTED)
+    except WrongType as why:
+        raise UsageError("bad-message", TEXT, why.args[1]) from why
 
 
 def _kept_part(part: object) -> Part:
-    match part:
-        case Text(text=text):
-            return _text(kept_text(text, PART))
-        case Image(media_type=media_type, data=data):
-            return Image(kept_text(media_type, "a media type"), kept_text(data, "an image"))
-        case File():
-            file = File(*(kept_text(getattr(part, name), "a file") for name in File.__struct_fields__))
-            if file.problem is not None:
-                raise UsageError("bad-message", PART, file.problem)
-            return file
-        case Data(data=found):
-            try:
-                return Data(freeze(found))
-            except NotJson as error:
-                raise UsageError("bad-message", PART, str(error)) from None
-        case _:
-            raise UsageError("bad-message", PART, f"a `{type(part).__name__}`")
+    kind = type(part)
+    if kind is Text:
+        return _text(kept_text(cast("Text", part).text, PART))
+    if kind is Image:
+        image = cast("Image", part)
+        return Image(kept_text(image.media_type, "a media type"), kept_text(image.data, "an image"))
+    if kind is File:
+        file = File(*(kept_text(getattr(part, name), "a file") for name in File.__struct_fields__))
+        if file.problem is not None:
+            raise UsageError("bad-message", PART, file.problem)
+        return file
+    if kind is Data:
+        try:
+            return Data(freeze(cast("Data", part).data))
+        except NotJson as error:
+            raise UsageError("bad-message", PART, str(error)) from None
+    raise UsageError("bad-message", PART, f"a `{type_name(part)}`")
+
+
+# Arguments of methods
 
 
 CURSOR_WANTED: Final = "the `cursor` of an envelope: a pair of whole numbers from 0 on, or the first of them"
+POINT_WANTED: Final = "the number of a record, or the ref of a prompt"
 TYPES_WANTED: Final = "a list of classes of events, such as `[AgentEnd]`"
 PLUGIN_WANTED: Final = "its class, or the key that it was given"
 
@@ -124,53 +303,64 @@ def cursor_of(since: object) -> Cursor | None:
     return Cursor(*numbers)
 
 
+def point_of(at: object) -> int | str | None:
+    """Return *at*, up to where a fork has the past of its origin; raise `WrongType` if it is neither number nor ref."""
+    if at is None:
+        return None
+    point = number(at) if (text := plain_text(at)) is None else text
+    if isinstance(point, float) or point is None or (isinstance(point, int) and abs(point) > INT_MAX):
+        raise WrongType("at", brief(at), POINT_WANTED)
+    return point
+
+
 def kinds_of(types: object) -> tuple[type[Event], ...]:
     """Return *types* as a tuple; raise `WrongType` if they are no iterable of classes of events."""
-    is_many = isinstance(types, Iterable)
-    event_types = tuple(cast("Iterable[object]", types)) if is_many else (None,)
+    event_types = bounded_items("types", types, MAX_ITEMS, TYPES_WANTED)
     if not all(isinstance(kind, type) and issubclass(kind, Event) for kind in event_types):
         raise WrongType.of("types", types, TYPES_WANTED)
-    return cast("tuple[type[Event], ...]", event_types)
+    return tuple(cast("Sequence[type[Event]]", event_types))
 
 
 def key_of(plugin: object) -> str:
     """Return the key of a plugin given by its key or its class; raise `WrongType` for anything else."""
-    if isinstance(plugin, str):
-        return plugin
-    if isinstance(plugin, type):
-        return plugin.__name__
-    raise WrongType.of("plugin", plugin, PLUGIN_WANTED)
+    key = plain_text(plugin)
+    if key is None and issubclass(type(plugin), type):
+        key = class_name(cast("type", plugin))
+    if key is None:
+        raise WrongType.of("plugin", plugin, PLUGIN_WANTED)
+    return key
 
 
 def held_id(call: object, argument: str) -> str:
     """Return the id of a held call, given by itself or by its id; raise `WrongType` for anything else."""
-    if isinstance(call, str):
-        return call
-    if isinstance(call, HeldCall):
-        return call.id
-    raise WrongType.of(argument, call, HELD_WANTED)
+    held = plain_text(call.id if type(call) is HeldCall else call)
+    if held is None:
+        raise WrongType.of(argument, call, HELD_WANTED)
+    return held
 
 
 LONGEST_NAME: Final = 200
 """The most characters of a tenant, an owner, a title or a label."""
+
+MAX_ITEMS: Final = 10_000
+"""The most items that an iterable among the arguments of a call may have."""
 
 HELD_WANTED: Final = "one of the calls in `reply.held`, or its id"
 NAME_WANTED: Final = f"text of at most {LONGEST_NAME} characters"
 LABELS_WANTED: Final = f"a list of texts of 1 to {LONGEST_NAME} characters"
 
 
-def name_of(argument: str, name: object) -> str:
-    """Return *name*, the text given as *argument*; raise `WrongType` if it is too long, or no text."""
-    if not isinstance(name, str) or len(name) > LONGEST_NAME:
-        raise WrongType(argument, brief(name), NAME_WANTED)
+def name_of(argument: str, value: object) -> str:
+    """Return the text given as *argument*; raise `WrongType` if it is too long, or no text."""
+    name = plain_text(value)
+    if name is None or len(name) > LONGEST_NAME:
+        raise WrongType(argument, brief(value), NAME_WANTED)
     return kept_text(name, f"the {argument}")
 
 
 def labels_of(argument: str, texts: object) -> tuple[str, ...]:
     """Return the labels given as *argument*, sorted; raise `WrongType` if one is empty or too long, or no text."""
-    if isinstance(texts, str) or not isinstance(texts, Iterable):
-        raise WrongType.of(argument, texts, LABELS_WANTED)
-    labels = {name_of(argument, label) for label in cast("Iterable[object]", texts)}
+    labels = {name_of(argument, label) for label in bounded_items(argument, texts, MAX_ITEMS, LABELS_WANTED)}
     if "" in labels:
         raise WrongType(argument, "an empty text", LABELS_WANTED)
     return tuple(sorted(labels))
@@ -194,24 +384,26 @@ def counted(name: str, value: object) -> int:
 
 def named(state: State, tenant: object, owner: object, title: object, labels: object) -> State:
     """Return *state*, of a new session, with the names and labels that the caller of `spawn` gave."""
-    if (tenant, owner, title, labels) == ("", "", "", ()):
-        return state
-    setup = state.setup.but(tenant=name_of("tenant", tenant), owner=name_of("owner", owner))
+    names = name_of("tenant", tenant), name_of("owner", owner), name_of("title", title)
     kept_labels = labels_of("labels", labels)
+    if not any((*names, kept_labels)):
+        return state
     if len(kept_labels) > MAX_LABELS:
         raise UsageError("too-many-labels", len(kept_labels), MAX_LABELS)
-    return state.but(setup=setup, title=name_of("title", title), labels=kept_labels)
+    return state.but(setup=state.setup.but(tenant=names[0], owner=names[1]), title=names[2], labels=kept_labels)
 
 
 def filter_of(value: object) -> SessionFilter:
     """Return *value* as a filter; raise `WrongType` if it, or one of its fields, is of a wrong type."""
     if value is None:
         return ALL_SESSIONS
-    if not isinstance(value, SessionFilter):
+    if type(value) is not SessionFilter:
         raise WrongType.of("wanted", value, FILTER_WANTED)
-    for name in ("tenant", "owner", "label"):
-        if getattr(value, name) is not None:
-            name_of(name, getattr(value, name))
+    texts = {
+        name: name_of(name, getattr(value, name))
+        for name in ("tenant", "owner", "label")
+        if getattr(value, name) is not None
+    }
     for name in ("at_work", "ended"):
         if getattr(value, name) is not None:
             check_flag(name, getattr(value, name))
@@ -221,14 +413,16 @@ def filter_of(value: object) -> SessionFilter:
     due = value.due_before
     if due is not None and not (type(cast("object", due)) is int and abs(due) <= INT_MAX):
         raise WrongType("due_before", brief(due), "milliseconds since 1970")
-    return value
+    return value.but(**texts) if texts else value
 
 
 def listed_of(value: object) -> StoredSession | None:
     """Return *value*, the last session of the previous page or `None`; raise `WrongType` for anything else."""
-    if value is not None and not isinstance(value, StoredSession):
+    if value is None:
+        return None
+    if type(value) is not StoredSession:
         raise WrongType.of("after", value, LISTED_WANTED)
-    return value
+    return value.but(session_id=text_of("after", value.session_id))
 
 
 class HandleCommand(Value, gc=True):
@@ -289,3 +483,11 @@ class CancelTask(HandleCommand):
 
 AnyCommand: TypeAlias = Command | ActorCommand | HandleCommand
 """What `send` of a handle takes."""
+
+_HANDLE_COMMANDS: Final = frozenset(HandleCommand.__subclasses__())
+_COMMANDS: Final = frozenset(get_args(Command | ActorCommand))
+"""Classes of the commands whose values the machine takes."""
+
+EDITS: Final[tuple[Literal["attach", "detach", "replace"], ...]] = ("attach", "detach", "replace")
+"""What `EditTools` does."""
+TOOLS_WANTED: Final = "a tuple of tools, or of names of tools"

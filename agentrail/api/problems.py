@@ -168,6 +168,7 @@ _WRITTEN: Final[Mapping[Kind, Row]] = {
     # Errors of the program around the host
     errors.CannotListen: _HOSTS_CODE,
     errors.BadTool: _HOSTS_CODE,
+    "argument-raised": _HOSTS_CODE,
     "bad-mcp-server": _HOSTS_CODE,
     errors.BadSpec: _HOSTS_CODE,
     "bad-deps": _HOSTS_CODE,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from agentrail.errors import BadChoice
 from agentrail.hooks.plugin import AnyPlugin, Attachable
 from agentrail.lazy import LazyModule
 from agentrail.values.json import Json, freeze_object
@@ -45,8 +44,6 @@ class SessionCalls(Protocol):
 
         With *turn*, the id of a prompt, only its turn is aborted: nothing happens if it is over, or has not begun.
         """
-        if kill_tools not in commands.KILLS:
-            raise BadChoice.among("kill_tools", kill_tools, commands.KILLS)
         abort = commands.AbortSent(reason, kill_tools, clear_queue, turn="" if turn is None else turn)
         await self.send(abort, command)
 
@@ -138,9 +135,8 @@ class SessionCalls(Protocol):
         command: str | None = None,
     ) -> None:
         """Add and remove labels, by which stored sessions are found, and change the title if one is given."""
-        added, removed = checks.labels_of("add", add), checks.labels_of("remove", remove)
         await self.send(
-            commands.LabelSent(added, removed, None if title is None else checks.name_of("title", title)), command
+            commands.LabelSent(checks.labels_of("add", add), checks.labels_of("remove", remove), title), command
         )
 
     async def withdraw(self, ref: str, *, command: str | None = None) -> None:

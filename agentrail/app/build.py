@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, cast
 import trio
 
 from agentrail.adapters.journals.memory import ForgettingJournal
+from agentrail.api.command_checks import choice_of
 from agentrail.app.model_registry import Factory, Models
 from agentrail.app.preimport import bring
 from agentrail.app.session_code import (
@@ -182,11 +183,10 @@ def _describe(value: object) -> str:
 
 def policy(strategy: str, max_restarts: int, period: float) -> Policy:
     """Return the restart policy of a supervisor; raise an error for an invalid argument."""
-    if strategy not in STRATEGIES:
-        raise BadChoice.among("strategy", strategy, STRATEGIES)
+    strategy = choice_of("strategy", strategy, STRATEGIES)
     restarts, within = number(max_restarts), as_seconds(period)
     if type(restarts) is not int or restarts < 0 or not within:
-        raise UsageError("bad-supervisor", max_restarts, period)
+        raise UsageError("bad-supervisor", brief(max_restarts), brief(period))
     return Policy(strategy, min(restarts, MAX_RESTARTS), within)
 
 

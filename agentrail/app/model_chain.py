@@ -10,7 +10,7 @@ from agentrail.errors import BadSpec
 from agentrail.ports.model import Model, ModelChain
 from agentrail.ports.protocol_checks import why_unfit
 from agentrail.values.json import Json, JsonObject, freeze_object
-from agentrail.values.untrusted_values import type_name
+from agentrail.values.untrusted_values import items_of, type_name
 
 ChainModel: TypeAlias = tuple[str | Model, JsonObject]
 """One model of a chain, with the options for its provider."""
@@ -45,7 +45,7 @@ def chain_of(model: ModelChain, options: Mapping[str, Json]) -> tuple[ChainModel
     """
     chain: list[object] = [model]
     if isinstance(model, list | tuple) and not _is_pair(model):
-        chain = list(cast("list[object]", model))
+        chain = list(items_of(cast("list[object]", model)))
     links: list[ChainModel] = []
     for place, link in enumerate(chain):
         if not _is_pair(link):

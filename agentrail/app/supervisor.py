@@ -7,7 +7,7 @@ import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import trio
 
@@ -24,7 +24,7 @@ from agentrail.open_context import OpenContext, Way
 from agentrail.reprs import in_brackets
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.ids import new_id
-from agentrail.values.argument_checks import check_choice, check_text, checked
+from agentrail.values.argument_checks import checked
 
 if TYPE_CHECKING:
     from agentrail.api import command_checks
@@ -58,10 +58,11 @@ else:  # imported at the first use, so that importing this module is quick
 Restart: TypeAlias = Literal["permanent", "transient", "temporary"]
 """When a child that has ended is started again: always, only after a crash, or never."""
 
-RESTARTS: tuple[Restart, ...] = ("permanent", "transient", "temporary")
-RECOVERIES = ("continue", "pause")
+RESTARTS: Final[tuple[Restart, ...]] = ("permanent", "transient", "temporary")
+OF_SESSIONS: Final[tuple[Literal["transient", "temporary"], ...]] = ("transient", "temporary")
+"""When a session is started again; one that has ended by itself never is."""
+RECOVERIES: Final[tuple[Literal["continue", "pause"], ...]] = ("continue", "pause")
 SEVERAL = "the code in a supervisor, and the end of it, went wrong"
-ID_WANTED = "text, or nothing: then one is made up"
 
 
 class Supervisor:
@@ -106,10 +107,9 @@ class Supervisor:
         """
         if self._last_code_of(spec) is None:
             check_spec(spec)
-        if not isinstance(cast("object", id), str | None):
-            raise WrongType.of("id", id, ID_WANTED)
-        check_choice("restart", restart, RESTARTS[1:])
-        session_id = new_id() if id is None else id
+        session_id = new_id() if id is None else command_checks.text_of("id", id)
+        command = command_checks.command_id_of(command)
+        restart = command_checks.choice_of("restart", restart, OF_SESSIONS)
         await bringing.bring_beside(spec)
         state, code = build.new_session(session_id, spec, self._sessions.shared.model)
         state = command_checks.named(state, tenant, owner, title, labels)
@@ -140,16 +140,16 @@ class Supervisor:
         session is not stored, or the code does not fit; raise `SessionHeld` if another supervisor has it. With
         *take_over*, it is stopped there, and goes on here: whoever has it, or only if it is the holder so named.
         """
-        check_text("id", id)
+        session_id = command_checks.text_of("id", id)
         if spec is not None:
             check_spec(spec)
-        check_choice("restart", restart, RESTARTS[1:])
-        check_choice("recovery", recovery, RECOVERIES)
+        restart = command_checks.choice_of("restart", restart, OF_SESSIONS)
+        recovery = command_checks.choice_of("recovery", recovery, RECOVERIES)
         _check_take_over(take_over)
         if spec is not None:
             await bringing.bring_beside(spec)
         code = build.StoredCode(self._sessions, self._specs, spec, pause=recovery == "pause")
-        return await self._sessions.resume(self._node, id, code, restart, take_over=take_over)
+        return await self._sessions.resume(self._node, session_id, code, restart, take_over=take_over)
 
     async def open(  # noqa: PLR0913 - each is an option of its own
         self,
@@ -165,17 +165,17 @@ class Supervisor:
         labels: Iterable[str] = (),
     ) -> SessionHandle:
         """Return the session of this id: the running one, else the stored one resumed, else a new one as by `spawn`."""
-        check_text("id", id)
+        session_id = command_checks.text_of("id", id)
         _check_take_over(take_over)
         while True:
             try:
                 return await self.spawn(
-                    spec, id, restart=restart, tenant=tenant, owner=owner, title=title, labels=labels
+                    spec, session_id, restart=restart, tenant=tenant, owner=owner, title=title, labels=labels
                 )
             except SessionStored:
-                return await self.resume(id, spec, restart=restart, recovery=recovery, take_over=take_over)
+                return await self.resume(session_id, spec, restart=restart, recovery=recovery, take_over=take_over)
             except SessionExists:
-                here = await self._sessions.arrived(id)
+                here = await self._sessions.arrived(session_id)
                 if here is not None:  # `None` if another caller was starting the session and failed
                     return here
 
@@ -195,15 +195,15 @@ class Supervisor:
         The origin need not run: a session that has ended or was set aside can be forked too. The code comes from
         *spec*, else from the running origin, else from `specs` by the name of the origin's specification.
         """
-        check_text("origin", origin)
-        if id is not None:
-            check_text("id", id)
+        origin = command_checks.text_of("origin", origin)
+        session_id = new_id() if id is None else command_checks.text_of("id", id)
         if spec is not None:
             check_spec(spec)
             await bringing.bring_beside(spec)
+        at, command = command_checks.point_of(at), command_checks.command_id_of(command)
         here = self._sessions.code_of(origin) if spec is None else None
         find_code = here or build.StoredCode(self._sessions, self._specs, spec)
-        return await self._sessions.fork(self._node, origin, at, new_id() if id is None else id, find_code, command)
+        return await self._sessions.fork(self._node, origin, at, session_id, find_code, command)
 
     async def stored(
         self, wanted: SessionFilter | None = None, after: StoredSession | None = None, limit: int = 1000
@@ -220,12 +220,12 @@ class Supervisor:
 
     async def state(self, id: str) -> State:  # noqa: A002 - as above
         """Return the state of a stored session after its last record, without starting it: also of an ended one."""
-        check_text("id", id)
-        return await self._sessions.state(id)
+        return await self._sessions.state(command_checks.text_of("id", id))
 
     async def answered(self, id: str, command: str) -> StoredAnswer | None:  # noqa: A002 - as above
         """Return the command and the answer that a stored session has under a command id; `None` if it has none."""
-        return await self._sessions.answer(id, command)
+        session_id, command = command_checks.text_of("id", id), command_checks.text_of("command", command)
+        return await self._sessions.answer(session_id, command)
 
     async def delete(self, id: str, *, first: Callable[[], Awaitable[None]] | None = None) -> None:  # noqa: A002
         """Delete a stored session for good, with its sub-agents; its id can be used again.
@@ -237,8 +237,10 @@ class Supervisor:
         *first* erases what the program keeps beside the records, such as files. It is awaited once no other supervisor
         can have the session any more, and before any record is erased; if it raises an exception, the session stays.
         """
-        check_text("id", id)
-        await session_deletion.delete_stored(self._sessions, id, first)
+        session_id = command_checks.text_of("id", id)
+        if first is not None and not callable(first):
+            raise WrongType.of("first", first, "an async function without arguments")
+        await session_deletion.delete_stored(self._sessions, session_id, first)
 
     async def redact(self, id: str, first: int = 1, last: int | None = None, *, by: str) -> int:  # noqa: A002 - as above
         """Replace the texts in records *first* to *last* of a stored session by a mark; return how many were changed.
@@ -246,13 +248,13 @@ class Supervisor:
         Its prompts, answers, thoughts, arguments and results of tools, reasons, and texts in the states of plugins are
         gone for good. The session still comes back, and its records say when that was done, and *by* whom.
         """
-        check_text("id", id)
-        check_text("by", by)
+        session_id = command_checks.text_of("id", id)
+        by = command_checks.text_of("by", by)
         numbers = (
             command_checks.counted("first", first),
             None if last is None else command_checks.counted("last", last),
         )
-        return await session_deletion.redact_stored(self._sessions, id, *numbers, by)
+        return await session_deletion.redact_stored(self._sessions, session_id, *numbers, by)
 
     async def drain(self, within: float | None) -> None:
         """Park all sessions within *within* seconds, and start no more: the journal brings them back elsewhere.
@@ -278,8 +280,8 @@ class Supervisor:
         it is ready. To stop it, it is cancelled and then has *shutdown* seconds to end.
         """
         build.check_service(service)
-        check_text("name", name)
-        check_choice("restart", restart, RESTARTS)
+        name = command_checks.text_of("name", name)
+        restart = command_checks.choice_of("restart", restart, RESTARTS)
         await self._node.start(build.service(service, name, restart, shutdown, start_timeout))
 
     async def start_supervisor(
@@ -292,8 +294,8 @@ class Supervisor:
         restart: Literal["permanent", "transient", "temporary"] = "permanent",
     ) -> Supervisor:
         """Start a supervisor as a child of this one; if it fails, it is started again with the children that it had."""
-        check_text("name", name)
-        check_choice("restart", restart, RESTARTS)
+        name = command_checks.text_of("name", name)
+        restart = command_checks.choice_of("restart", restart, RESTARTS)
         policy = build.policy(strategy, max_restarts, period)
         node, child = build.supervisor(self._node, name, policy, restart)
         await self._node.start(child)
@@ -304,6 +306,7 @@ class Supervisor:
 
         If the call is cancelled, the child is stopped all the same, in the background.
         """
+        name = command_checks.text_of("name", name)
         child = self._node.children.get(name)
         if child is None or child.runner.kind == "session":
             raise UnknownChild.among(name, self._node.children)
@@ -311,7 +314,7 @@ class Supervisor:
 
     def session(self, id: str) -> SessionHandle:  # noqa: A002 - what users call it
         """Return the handle of the session *id*, anywhere in the tree of supervisors; quarantined sessions included."""
-        return self._sessions.handle(id)
+        return self._sessions.handle(command_checks.text_of("id", id))
 
     def sessions(self) -> tuple[SessionHandle, ...]:
         """Return the handles of all sessions of the tree, in the order they were started."""

@@ -3,7 +3,8 @@
 The rules are those of OTP's supervisors, except for sessions. Under `one_for_one`, the restarts of each session are
 counted for itself, and wait for a growing pause; one that crashes too often is quarantined, and the supervisor goes
 on. Under the other strategies a session counts as any child does: with too many restarts, the supervisor fails. Under
-every strategy a session is quarantined that crashes `SAME_INPUT` times in a row on the same message.
+every strategy a session is quarantined that crashes `SAME_INPUT` times in a row on the same message. A command of a
+caller is put aside instead, after `SAME_COMMAND` crashes: the session goes on without it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ STRATEGIES: Final[tuple[Strategy, ...]] = ("one_for_one", "one_for_all", "rest_f
 
 SAME_INPUT: Final = 3
 """After this many crashes in a row on the same message, a session is quarantined."""
+
+SAME_COMMAND: Final = 2
+"""After this many crashes in a row on the same command of a caller, the command is put aside."""
 
 FIRST_PAUSE: Final = 0.1
 """Under `one_for_one`: seconds before a session's second restart in a period, then doubled; chance may halve it."""
@@ -64,6 +68,8 @@ class Ending(Value):
     """Whether the child crashed; otherwise it finished."""
     input: str = ""
     """Message that the child was handling; empty if none."""
+    is_command: bool = False
+    """Whether that message is a command of a caller, and its step is not journaled: the session can do without it."""
     lost: bool = False
     """Whether another process owns the session now, so that it must not be restarted here."""
     fatal: bool = False
@@ -87,6 +93,8 @@ class RestartDecision(Value):
     """Seconds to wait before the children in `start` are started."""
     quarantine: bool = False
     """Whether the child is a session that is not restarted, but can still be read."""
+    drops_input: bool = False
+    """Whether the message that the session crashed on is put aside, and the session restarted without it."""
     same_input: bool = False
     """Whether the session is quarantined because it crashed on the same message each time."""
     fails: bool = False
@@ -110,6 +118,10 @@ def decide(
     if is_final(facts, ending):
         return RestartDecision(None, restarts)
     facts = _count_crash(facts, ending)
+    if facts.session and ending.is_command and facts.crashes >= SAME_COMMAND:
+        # The command is to blame, so its first crash does not count for the session either.
+        facts = facts.but(restarts=facts.restarts[:-1], input="", crashes=0)
+        return RestartDecision(facts, restarts, start=(facts.key,), drops_input=True)
     if facts.session and facts.crashes >= SAME_INPUT:
         return RestartDecision(facts, restarts, quarantine=True, same_input=True)
     if facts.session and policy.strategy == "one_for_one":

@@ -51,6 +51,23 @@ class LeftItsRow(BrokenContractError):
 
 
 @error
+class CommandSetAside(BrokenContractError):
+    """A command crashed its session's actor again when it was handled again, and was put aside; nothing was done."""
+
+    wording = (
+        "session `{session}` crashed twice on this `{command}` and has put it aside ({cause}); the session goes on "
+        "without it; please report this"
+    )
+
+    session: str
+    """Id of the session."""
+    command: str
+    """Kind of the command, such as `PromptSent`."""
+    cause: str
+    """The exception that crashed the actor, as text."""
+
+
+@error
 class ReplayDiffers(BrokenContractError):
     """Replaying a record of a session gives another result than the record has."""
 

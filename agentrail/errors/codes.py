@@ -24,6 +24,10 @@ USAGE: Final[Mapping[str, Texts]] = {
         "cannot use the app of the host: it is not open; a mounted app gets no lifespan, so open it in that of the "
         "app around it, by `async with app:`",
     ),
+    "argument-raised": Texts(
+        "An object that was given as an argument raised an exception when it was looked at",
+        "cannot take a `{found}` as `{argument}`: its own code raised {problem}; correct its class",
+    ),
     "asks-itself": Texts(
         "A tool or service asked a session whose turn waits for it, so neither would ever end",
         "`{asker}` cannot `ask` session `{session}`, whose turn waits for it{way}; return what its model is to "

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import ClassVar, Final, Self
+from collections.abc import Callable, Iterable, Mapping
+from typing import ClassVar, Final, Self, cast
 
 from agentrail.errors.agentrail_error import UsageError, advice, error, listed, nearest
+
+_NAME: Final = cast("Callable[[type], str]", vars(type)["__name__"].__get__)
+"""Getter of a class's name that a metaclass cannot override."""
 
 LIKE_A_PROVIDER: Final = 0.7
 """Similarity (0 to 1) to the name of a provider or a family of models from which a name counts as misspelt."""
@@ -80,7 +83,7 @@ class WrongType(UsageError, TypeError):
     @classmethod
     def of(cls, argument: str, found: object, wanted: str) -> WrongType:
         """Return an error that names the type of *found*, the argument that was given."""
-        return cls(argument, f"a `{type(found).__name__}`", wanted)
+        return cls(argument, f"a `{_NAME(type(found))}`", wanted)
 
 
 class UnknownField(UsageError, TypeError):

@@ -18,7 +18,16 @@ from msgspec.structs import asdict
 from typing_extensions import TypeForm
 
 from agentrail.api.bodies import OfferKind
-from agentrail.api.command_checks import AnyCommand, check_fields, cursor_of, kept_parts, kinds_of
+from agentrail.api.command_checks import (
+    AnyCommand,
+    choice_of,
+    command_id_of,
+    command_of,
+    cursor_of,
+    kept_parts,
+    kept_text,
+    kinds_of,
+)
 from agentrail.api.insight_views import AccountView, RecordsView, RecordView, SeenView, StateAtView, TimelineView
 from agentrail.api.operation_table import COMMANDS
 from agentrail.api.session_calls import SessionCalls
@@ -46,7 +55,6 @@ from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Prompt
 from agentrail.errors import (
     AnswerUnfit,
-    BadChoice,
     BadData,
     HostFailed,
     NoAnswer,
@@ -80,6 +88,7 @@ from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.tools import Err, Ok
+from agentrail.values.untrusted_values import as_seconds, brief, number
 from agentrail.values.value import Value, learned
 
 T = TypeVar("T")
@@ -127,7 +136,7 @@ class RemoteSession(SessionCalls):
 
     async def _do(self, call: str, command: str | None, **body: Json) -> Json:
         """Have the host carry out a call with a *body*; fields that are `None` are not sent."""
-        return await self._line.call(call, session=self.id, body=without_none(**body), command=command)
+        return await self._line.call(call, session=self.id, body=without_none(**body), command=command_id_of(command))
 
     async def _see(self, call: str, kind: type[T], **query: Json) -> T:
         return answer_of(kind, await self._line.call(call, session=self.id, query=query or None))
@@ -192,8 +201,7 @@ class RemoteSession(SessionCalls):
         raised, and the model is not asked again. It also returns when the turn waits for a person, with the calls in
         `reply.held`, unless *until* is `end`.
         """
-        if until not in UNTILS:
-            raise BadChoice.among("until", until, UNTILS)
+        until = choice_of("until", until, UNTILS)
         return await self._ask(_message_json(text), None if returns is None else form_of(returns), until, command)
 
     async def _ask(self, message: Json, form: AnswerForm | None, until: Until, command: str | None) -> object:
@@ -244,29 +252,26 @@ class RemoteSession(SessionCalls):
         The events end with the turn, or when it waits for a person, unless *until* is `end`; others are left out.
         Leaving the block early stops listening: the turn goes on.
         """
-        if until not in UNTILS:
-            raise BadChoice.among("until", until, UNTILS)
+        until = choice_of("until", until, UNTILS)
         form = None if returns is None else form_of(returns)
-        message, command_id = _message_json(text), command or f"turn-{secrets.token_hex(12)}"
+        message, command_id = _message_json(text), command_id_of(command) or f"turn-{secrets.token_hex(12)}"
         prompt = partial(self._prompt, message, None if form is None else form.schema, command_id)
         ask = partial(self._ask, message, form, until, command_id)
         return RemoteTurnStream(self.subscribe, prompt, ask, partial(_object_of, form))
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
         """Send a text for the open turn's next request; stops tools unless immune, and with `when="now"` a response."""
-        if when not in sent.WHENS:
-            raise BadChoice.among("when", when, sent.WHENS)
-        check_fields(sent.SteerSent(text, when), command)
+        text, when = kept_text(text, "the text"), choice_of("when", when, sent.WHENS)
         return value_of(Accepted, answer_of(AcceptedView, await self._do("steer", command, text=text, when=when)))
 
     # Commands
 
     async def send(self, given: AnyCommand, command: str | None = None) -> None:
         """Send a command as a value, as the methods that change something do."""
+        given, command = command_of(given), command_id_of(command)
         if type(given) not in COMMANDS:
             raise NotAtHost(type(given).__name__, "it is no call of a host", "use a method of the handle")
         call, spelled = COMMANDS[type(given)]
-        check_fields(given, command)
         for name, how in spelled.fields:
             if how.offer is not None:
                 await self._check_names(how.offer, name, _several(getattr(given, name)))
@@ -322,8 +327,11 @@ class RemoteSession(SessionCalls):
 
     async def wait_tasks(self, *children: str, every: bool = True, seconds: float = 300.0) -> Mapping[str, Ok | Err]:
         """Wait until all of these sub-agents have ended, or any one; return the answers of those that have, by id."""
-        wait = math.ceil(seconds * 1000)
-        ids = ",".join(children)
+        plain_seconds = as_seconds(seconds)
+        if plain_seconds is None:
+            raise WrongType("seconds", brief(seconds), "a number of seconds, of at least 0")
+        wait = math.ceil(plain_seconds * 1000)
+        ids = ",".join([kept_text(child, "the id of a sub-agent") for child in children])
         view = await self._see("wait_tasks", TaskResultsView, children=ids, every=every, milliseconds=wait)
         return {task.child: task.result for task in view.items}
 
@@ -338,7 +346,7 @@ class RemoteSession(SessionCalls):
 
     async def why(self, about: str | int = "end") -> AccountView:
         """Tell why a call, a turn or an end came about: *about* is the id of a call, the number of a turn, or `end`."""
-        return await self._see("why", AccountView, about=str(about))
+        return await self._see("why", AccountView, about=about if number(about) is None else str(about))
 
     async def state_at(self, record: int, *, whole: bool = False) -> StateAtView:
         """Return the state of the session after a record, and what the record changed; long texts are cut."""
@@ -550,8 +558,7 @@ def events_of(
     line: Line, session: str, since: object, types: Iterable[type[Event]] | None, policy: SubscriptionPolicy
 ) -> RemoteSubscription:
     """Return a subscription to the events of *session*."""
-    if policy not in POLICIES:
-        raise BadChoice.among("policy", policy, POLICIES)
+    policy = choice_of("policy", policy, POLICIES)
     names = None if types is None else [kind.__name__ for kind in kinds_of(types)]
     frames = line.listen("events", session, since=cursor_of(since), types=names, policy=policy)
     return RemoteSubscription(frames, session)

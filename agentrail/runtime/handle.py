@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast, overload
 from typing_extensions import TypeForm
 
 from agentrail.api.session_calls import SessionCalls
-from agentrail.errors import BadChoice, BrokenContractError, SessionAsleep
+from agentrail.errors import BrokenContractError, SessionAsleep
 from agentrail.errors.agentrail_error import fresh
 from agentrail.lazy import LazyModule
 from agentrail.ports.failpoints import reach
@@ -222,9 +222,7 @@ class SessionHandle(SessionCalls):
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
         """Send a text for the open turn's next request; stops tools unless immune, and with `when="now"` a response."""
-        if when not in commands.WHENS:
-            raise BadChoice.among("when", when, commands.WHENS)
-        letter = self._letter(commands.SteerSent(text, when), command)
+        letter = self._letter(commands.SteerSent(text, command_checks.choice_of("when", when, commands.WHENS)), command)
         self._session.mailbox.post_steering(letter)
         return sending.accepted(await letter.answer.wait_in_turn())
 
@@ -232,6 +230,7 @@ class SessionHandle(SessionCalls):
 
     async def send(self, given: AnyCommand, command: str | None = None) -> None:
         """Send a command as a value, as the methods that change something do."""
+        given, command = command_checks.command_of(given), command_checks.command_id_of(command)
         match given:
             case (
                 commands.ApproveSent(approval_id=ref)
@@ -259,7 +258,9 @@ class SessionHandle(SessionCalls):
                 await self._subagents(child).cancel(child)
             case command_checks.UseModel(model=model, options=options):
                 await self._awake()
-                await self._user(self._choose(self._session, model, options), command=command)
+                with command_checks.looking_at("model", model):
+                    switch = self._choose(self._session, model, options)
+                await self._user(switch, command=command)
             case command_checks.EditTools():
                 await self._edit_tools(handle_command, command)
             case command_checks.AttachPlugin():
@@ -302,12 +303,14 @@ class SessionHandle(SessionCalls):
         session = self._session
         detached, replace = edit.do == "detach", edit.do == "replace"
         tools, names = ((), cast("tuple[str, ...]", edit.tools)) if detached else (edit.tools, ())
-        source = code_changes.source_of(tools, session.sources.names, replace=replace)
+        with command_checks.looking_at("tools", tools):
+            source = code_changes.source_of(tools, session.sources.names, replace=replace)
         if source is not None:
             await session.join_source(source, command, self._caller)
             return
         names, closed = code_changes.told_apart(names, session.state.tools, session.sources.names)
-        made_tools = tuple(map(self._as_tool, tools))
+        with command_checks.looking_at("tools", tools):
+            made_tools = tuple(map(self._as_tool, tools))
         await self._user(*session.code.change(made_tools, names, replace=replace, closed=closed), command=command)
         await session.sources.wait_dropped(closed)
 
@@ -315,12 +318,16 @@ class SessionHandle(SessionCalls):
         """Check the plugin, then send the command to attach it."""
         await self._awake()
         plugin = cast("Attachable", attachment.plugin)
-        await self._user(*code_changes.attached(self._session, plugin, self._as_tool), command=command)
+        with command_checks.looking_at("plugin", plugin):
+            attach, code = code_changes.attached(self._session, plugin, self._as_tool)
+        await self._user(attach, code, command=command)
 
     async def _update_plugin(self, change: command_checks.UpdatePlugin, command: str | None) -> None:
         """Check the new options, then send the command to update the plugin."""
         await self._awake()
-        await self._user(*code_changes.changed_options(self._session, change, self._as_tool), command=command)
+        with command_checks.looking_at("options", change.options):
+            update, code = code_changes.changed_options(self._session, change, self._as_tool)
+        await self._user(update, code, command=command)
 
     async def _awake(self) -> None:
         """Wake the session if it hibernates."""
@@ -355,11 +362,13 @@ class SessionHandle(SessionCalls):
 
     async def task_result(self, child: str) -> Ok | Err:
         """Wait for the answer of a sub-agent and return it."""
+        child = command_checks.text_of("child", child)
         return await self._subagents(child).result(child)
 
     async def wait_tasks(self, *children: str, every: bool = True, seconds: float = 300.0) -> Mapping[str, Ok | Err]:
         """Wait until all of these sub-agents have ended, or any one; return the answers of those that have, by id."""
-        return await self._subagents(*children).wait(None, children, seconds, every=every)
+        names = [command_checks.text_of("children", child) for child in children]
+        return await self._subagents(*names).wait(None, names, seconds, every=every)
 
     def _subagents(self, *children: str) -> ActorSubagents:
         """Return the session's sub-agents; raise `UnknownTask` if it can have none."""
@@ -393,7 +402,8 @@ class SessionHandle(SessionCalls):
         *at* may also be the ref of a prompt: the past ends before its turn.
         """
         self._session.records.check_kept()  # another session may have the id by now
-        forked = await self._session.shared.fork(self.id, at, new_id() if id is None else id)
+        session_id = new_id() if id is None else command_checks.text_of("id", id)
+        forked = await self._session.shared.fork(self.id, command_checks.point_of(at), session_id)
         return cast("SessionHandle", forked)
 
     async def wake(self) -> None:

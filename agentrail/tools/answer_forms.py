@@ -13,7 +13,7 @@ from typing import Final, NewType, TypeGuard, cast, get_origin
 
 import msgspec
 
-from agentrail.errors import BadReturns, BadTool, NotJson
+from agentrail.errors import BadReturns, BadTool, NotJson, UsageError
 from agentrail.hooks.hook_runner import AnswerForm, ReadAnswer
 from agentrail.tools.annotations import AnnotationPlace, name_of
 from agentrail.tools.argument_fields import ArgumentField, is_record
@@ -21,7 +21,7 @@ from agentrail.tools.argument_form import form_of_fields, form_of_type, with_top
 from agentrail.tools.json_schema.validation import MAX_SCHEMAS, schema_problem, schema_validator
 from agentrail.tools.pydantic_detection import is_of_pydantic
 from agentrail.values.json import JsonObject, freeze_object
-from agentrail.values.untrusted_values import type_name
+from agentrail.values.untrusted_values import described, type_name
 
 WANTED: Final = (
     "a JSON Schema (a mapping), a dataclass, a `TypedDict`, a class of attrs, pydantic or msgspec, or a type such as"
@@ -43,9 +43,20 @@ def form_of(returns: object) -> AnswerForm:
 
     Providers want an object: a type that is none, such as `list[int]`, becomes the only field of one.
     """
+    try:
+        return _form_of(returns)
+    except UsageError:
+        raise
+    except Exception as why:  # the code of the class, or of the mapping, is broken
+        problem = f"it raised {described(why)} when it was read; give {WANTED}"
+        raise BadReturns(problem) from why
+
+
+def _form_of(returns: object) -> AnswerForm:
+    """Do as `form_of`; errors of the code of *returns* pass through."""
     if isinstance(returns, type | NewType) or get_origin(returns) is not None:
         return _form_of_type(returns)
-    if not isinstance(returns, Mapping):
+    if not issubclass(type(returns), Mapping):
         problem = f"it is a `{type_name(returns)}`; give {WANTED}"
         raise BadReturns(problem)
     try:

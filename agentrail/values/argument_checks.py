@@ -10,7 +10,7 @@ from inspect import unwrap
 from types import FunctionType, MappingProxyType
 from typing import Final, ParamSpec, TypeAlias, TypeVar, cast
 
-from agentrail.errors import BadChoice, UnknownArgument, UnknownField, WrongType
+from agentrail.errors import UnknownArgument, UnknownField, WrongType
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -114,15 +114,3 @@ def _kinds(annotation: str, names: Mapping[str, object]) -> Types:
             return ()
         kinds += (float, int) if kind is float else (kind,)
     return tuple(kinds)
-
-
-def check_text(name: str, value: object) -> None:
-    """Raise `WrongType` if *value*, the argument called *name*, is not a text."""
-    if not isinstance(value, str):
-        raise WrongType.of(name, value, "text")
-
-
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise `BadChoice` if *value*, the argument called *name*, is not one of *choices*."""
-    if value not in choices:
-        raise BadChoice.among(name, value, choices)

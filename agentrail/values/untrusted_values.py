@@ -179,7 +179,12 @@ def brief(value: object) -> str:
 
 def type_name(value: object) -> str:
     """Return the name of the class of *value*."""
-    return _NAME(type(value))[:MAX_CHARACTERS]
+    return class_name(type(value))
+
+
+def class_name(cls: type) -> str:
+    """Return the name of *cls*, even if its metaclass overrides the attribute."""
+    return _NAME(cls)[:MAX_CHARACTERS]
 
 
 def items_of(value: list[object] | tuple[object, ...]) -> Iterator[object]:

@@ -677,6 +677,20 @@ def crashes_on_one_message_behind_one_on_none(count: int) -> bool:
     return not set_aside(["PromptSent 1", "PromptSent 1", "", *["PromptSent 1"] * count])
 
 
+@scene("core.supervision_rules.SAME_COMMAND", last=-1)
+def crashes_on_one_command(count: int) -> bool:
+    ward = ChildFacts("a", session=True)
+    for place in range(count):
+        ending = Ending(crashed=True, input="PromptSent 1", is_command=True)
+        decided = decide(Policy(max_restarts=9), {"a": ward}, (), "a", ending, at=100.0 * place)
+        assert decided.facts is not None
+        ward = decided.facts
+        if decided.drops_input:
+            assert (decided.start, ward.restarts, ward.crashes) == (("a",), (), 0)
+            return False
+    return True
+
+
 def set_aside(inputs: Sequence[str]) -> bool:
     ward = ChildFacts("a", session=True)
     for place, input_ in enumerate(inputs):

@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 
 from agentrail import Context, Continue, Plugin
-from agentrail.plugins import BeforePrompt
+from agentrail.plugins import AfterResponse, BeforePrompt
 from tests.kit import Failpoint, watching
 
 POISONED = "OurBug: poison"
@@ -37,3 +37,12 @@ class Poison(Plugin[int]):
         if hook.text == "die":
             crash_this_step()
         return Continue(state + 1)
+
+
+class PoisonedResponse(Plugin[None]):
+    """Crashes the actor at the response "poison", each time it is handled: the session is set aside with it."""
+
+    def after_response(self, hook: AfterResponse, state: None, ctx: Context) -> Continue[None]:
+        if hook.message.text == "poison":
+            crash_this_step()
+        return Continue()

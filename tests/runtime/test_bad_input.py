@@ -3,12 +3,20 @@
 # ruff: noqa: ARG001 - the session beside it answers before and after, whatever the test does with it
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from itertools import repeat
 
 import pytest
 import trio
 from attrs import Factory, define, field, frozen
 
 from agentrail import Context, Continue, Options, Plugin, SessionHandle, SessionSpec
+from agentrail.api.command_checks import EditTools, HandleCommand
+from agentrail.core.vocabulary.commands import (
+    ChangeToolsSent,
+    LabelSent,
+    SwitchModelSent,
+)
+from agentrail.core.vocabulary.inputs import CrashedTooOften, SessionOpened, SleepDue
 from agentrail.errors import (
     AgentrailError,
     BadChoice,
@@ -35,9 +43,11 @@ from agentrail.errors import (
     WrongType,
 )
 from agentrail.events import PluginError
+from agentrail.models import Text
 from agentrail.plugins import AnyPlugin, BeforePrompt
 from agentrail.testing import ScriptedModel, stall
 from agentrail.values.untrusted_values import TEN_YEARS
+from tests.kit import AbortSent, ApproveSent, PromptSent
 from tests.runtime.tools import quick
 from tests.runtime.world import World, settle, spec_of
 
@@ -358,3 +368,79 @@ async def test_a_plugin_that_cannot_begin(world: World, bystander: SessionHandle
 async def test_what_is_no_plugin(world: World, bystander: SessionHandle, plugins: list[object]) -> None:
     await refused(world.spawn([], plugins=plugins), UsageError, UsageError)
     await refused(bystander.attach_plugin(plugins[0]), UsageError, UsageError)  # type: ignore[arg-type]  # on purpose
+
+
+# What a caller sends is checked before a letter is posted
+
+
+NO_COMMANDS: list[object] = [
+    "hello",
+    None,
+    5,
+    ["hello"],
+    object(),
+    SleepDue(),
+    SessionOpened(),
+    CrashedTooOften("never"),
+    PromptSent((Text("hello"),)),
+    ChangeToolsSent(5),  # type: ignore[arg-type]  # on purpose, as those below
+    SwitchModelSent("demo", options=5),  # type: ignore[arg-type]
+    AbortSent(dropped=5),  # type: ignore[arg-type]
+    AbortSent(kill_tools="some"),
+    LabelSent(add=5),  # type: ignore[arg-type]
+    ApproveSent("a1", args={"x": object()}),  # type: ignore[dict-item]
+    EditTools("detach", ([],)),
+    EditTools("attach", 5),  # type: ignore[arg-type]
+    HandleCommand(),
+]
+
+
+async def test_what_is_no_command_is_refused_and_the_session_goes_on(bystander: SessionHandle, world: World) -> None:
+    for given in NO_COMMANDS:
+        with pytest.raises(UsageError):
+            await bystander.send(given)  # type: ignore[arg-type]
+    assert world.supervisor.crashes() == ()
+
+
+async def test_a_command_that_only_the_handle_makes_names_the_method_that_does(bystander: SessionHandle) -> None:
+    with pytest.raises(WrongType, match="cannot take a `SwitchModelSent` as `given`; give its arguments to `switch_m"):
+        await bystander.send(SwitchModelSent("demo"))
+
+
+@pytest.mark.parametrize("name", [[], {}, 5, None])
+async def test_what_is_no_name_of_a_tool_is_refused(bystander: SessionHandle, name: object) -> None:
+    await refused(bystander.detach_tools(name), "bad-message", UsageError, "the name of a tool is a")  # type: ignore[arg-type]
+
+
+async def test_an_iterator_that_never_ends_is_refused(bystander: SessionHandle) -> None:
+    await refused(bystander.label(repeat("red")), WrongType, UsageError, "more than 10000 items", "`add`")
+    await refused(bystander.prompt(repeat(Text("hi"))), "bad-message", UsageError, "more than 10000")
+
+
+class Lying(str):
+    """A text that says that it is ASCII, and is equal to everything."""
+
+    __slots__ = ()
+
+    def isascii(self) -> bool:
+        return True
+
+    def __eq__(self, _: object) -> bool:
+        return True
+
+    __hash__ = str.__hash__
+
+
+async def test_a_subclass_of_text_counts_as_the_plain_text_that_it_holds(bystander: SessionHandle) -> None:
+    await refused(bystander.prompt(Lying("\ud800")), "bad-message", UsageError, "half a surrogate pair")
+    await refused(bystander.steer("hi", when=Lying("soon")), BadChoice, UsageError, "a `Lying`")  # type: ignore[arg-type]
+    await bystander.ask(Lying("plain"), command=Lying("once"))
+    assert all(type(message.text) is str for message in bystander.messages())
+
+
+async def test_an_object_whose_own_code_raises_is_refused(bystander: SessionHandle) -> None:
+    class Broken:
+        def __getattr__(self, name: str) -> object:
+            raise ZeroDivisionError(name)
+
+    await refused(bystander.attach_tools(Broken()), "argument-raised", UsageError, "ZeroDivisionError", "`tools`")

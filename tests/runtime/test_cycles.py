@@ -13,7 +13,7 @@ from agentrail.runtime.diagnosis import watchdog
 from agentrail.testing import ScriptedModel
 from bench.load import CallsSlowTool, EndlessModel, SlowTool
 from tests.runtime.families import agent, task
-from tests.runtime.poison import Poison, crash_this_step
+from tests.runtime.poison import PoisonedResponse, crash_this_step
 from tests.runtime.test_forgetting import delegated, forked, listened_to, never_started, slept, stopped
 
 ROUNDS = 3
@@ -68,9 +68,9 @@ async def crashed_for_good(supervisor: Supervisor, name: str) -> None:
 
 
 async def set_aside(supervisor: Supervisor, name: str) -> None:
-    session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"]), plugins=[Poison()]), name)
+    session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["poison"]), plugins=[PoisonedResponse()]), name)
     with pytest.raises(SessionCrashed):
-        await session.ask("die")
+        await session.ask("go")
     await trio.sleep(1)
     assert supervisor.crashes()[-1].done == "set_aside"
 

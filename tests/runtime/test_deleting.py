@@ -28,7 +28,7 @@ from agentrail.testing import ScriptedModel, stall
 from tests.coded import coded
 from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal
-from tests.runtime.poison import Poison
+from tests.runtime.poison import PoisonedResponse
 
 FAR = 2**52
 
@@ -186,10 +186,11 @@ async def test_a_session_that_is_parked_is_deleted() -> None:
 
 async def test_a_session_that_is_set_aside_is_deleted() -> None:
     async with open_supervisor(journal=MemoryJournal()) as supervisor:
-        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"]), plugins=[Poison()]), "s")
+        spec = SessionSpec(model=ScriptedModel(["poison"]), plugins=[PoisonedResponse()])
+        session = await supervisor.spawn(spec, "s")
         async with session.monitor() as down:
             with pytest.raises(SessionCrashed):
-                await session.prompt("die")
+                await session.ask("go")
             await down.wait()
         assert supervisor.tree().children[0].state == "quarantined"
         await supervisor.delete("s")

@@ -291,11 +291,12 @@ async def test_a_crashed_session_comes_back_only_for_such_a_call(*, sends: bool)
     send = slow("send", 2.0)
     async with open_supervisor(journal=journal) as supervisor:
         session = await begun(supervisor, [say(calls=[call("send")]) if sends else stall()], tools=[send])
-        left = [BROKEN, BROKEN]
+        left = [BROKEN, None, BROKEN]  # the first of two commands crashes it once, and so does the second
         journal.failing = lambda record: left.pop() if left and isinstance(record.arrival.input, LabelSent) else None
         with pytest.RaisesGroup(SessionParked) if not sends else nullcontext():
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(session.label, ["red"])
+                await session.label(["red"])
+                nursery.start_soon(session.label, ["blue"])
                 await settle()
                 (view,) = supervisor.tree().children
                 assert (view.state, left) == ("waiting", [])

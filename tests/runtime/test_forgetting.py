@@ -24,7 +24,7 @@ from agentrail.testing import ScriptedModel
 from tests.kit import opened, run_of
 from tests.runtime.conftest import A_DAY
 from tests.runtime.families import agent, task
-from tests.runtime.poison import Poison
+from tests.runtime.poison import Poison, PoisonedResponse
 from tests.runtime.test_limits import Provider
 from tests.runtime.world import settle
 
@@ -198,12 +198,12 @@ async def slept(supervisor: Supervisor, name: str) -> None:
 
 
 async def set_aside(supervisor: Supervisor, name: str) -> None:
-    session = await supervisor.spawn(saying(plugins=[Poison()]), name)
+    session = await supervisor.spawn(saying("poison", plugins=[PoisonedResponse()]), name)
     with pytest.raises(Exception, match="poison"):
-        await session.ask("die")
+        await session.ask("go")
     async with session.monitor() as monitor:
         await monitor.wait()
-    assert len(session.messages()) == 0
+    assert len(session.messages()) == 1
     await supervisor._sessions.root.stop(supervisor._sessions.tree.sessions[name])  # noqa: SLF001
 
 
@@ -251,13 +251,13 @@ async def test_so_many_quarantined_sessions_are_kept_to_be_read(caplog: pytest.L
     async with open_supervisor() as supervisor:
         first = None
         for number in range(MAX_QUARANTINED + 1):
-            session = await supervisor.spawn(saying(plugins=[Poison()]), f"s{number}")
+            session = await supervisor.spawn(saying("poison", plugins=[PoisonedResponse()]), f"s{number}")
             first = first or session
             if number == MAX_QUARANTINED:
                 assert len(supervisor.sessions()) == MAX_QUARANTINED + 1
-                assert len(first.messages()) == 0
+                assert len(first.messages()) == 1
             with pytest.raises(Exception, match="poison"):
-                await session.ask("die")
+                await session.ask("go")
             async with session.monitor() as monitor:
                 await monitor.wait()
         assert first is not None

@@ -24,7 +24,7 @@ from tests.coded import coded
 from tests.kit import NOTHING_USED, Element
 from tests.runtime.families import agent, tasks
 from tests.runtime.journals import TestJournal
-from tests.runtime.poison import Poison
+from tests.runtime.poison import PoisonedResponse
 from tests.runtime.test_resuming import NewerTurns, Turns
 from tests.runtime.tools import fake
 from tests.runtime.world import World, check_records, until
@@ -257,7 +257,7 @@ async def test_what_joined_while_a_session_lived_and_was_let_go_stays_gone_too()
 
 
 def one(*answers: Element) -> SessionSpec:
-    return SessionSpec(model=ScriptedModel(answers), name="one", plugins=[Poison()])
+    return SessionSpec(model=ScriptedModel(answers), name="one", plugins=[PoisonedResponse()])
 
 
 async def test_a_session_that_has_ended_can_be_forked_also_in_another_process() -> None:
@@ -278,16 +278,16 @@ async def test_a_session_that_has_ended_can_be_forked_also_in_another_process() 
 async def test_one_that_was_set_aside_can_be_forked_before_the_message_that_broke_it_also_in_another_process() -> None:
     journal = TestJournal()
     async with open_supervisor(journal=journal) as supervisor:
-        origin = await supervisor.spawn(one("here"), "s")
+        origin = await supervisor.spawn(one("here", "poison"), "s")
         await origin.ask("hi")
         head = (await supervisor.stored())[0].head
         with pytest.raises(SessionCrashed):
-            await origin.prompt("die")
+            await origin.ask("go")
     async with open_supervisor(journal=journal, specs={"one": lambda: one("there")}) as supervisor:
-        for at in (head, None):
+        for at, past in ((head, ["hi", "here"]), (None, ["hi", "here", "go"])):
             fork = await supervisor.fork("s", at=at)
             assert (await fork.ask("and?")).text == "there"
-            assert [message.text for message in fork.messages()] == ["hi", "here", "and?", "there"]
+            assert [message.text for message in fork.messages()] == [*past, "and?", "there"]
         assert "s" not in [session.id for session in supervisor.sessions()]
 
 

@@ -141,9 +141,9 @@ async def test_what_cannot_be_sent_is_refused(world: World) -> None:
         await session.message_task("p.c3", "\ud800")
     with pytest.raises(UnknownTask):
         await session.message_task("../p.c3", "hurry")
-    with pytest.raises(WrongType):
+    with pytest.raises(UsageError, check=coded("bad-message"), match="the child is a `int`"):
         await session.message_task(3, "hurry")  # type: ignore[arg-type]
-    with pytest.raises(WrongType, match="as `text`"):
+    with pytest.raises(UsageError, check=coded("bad-message"), match="the text is a `NoneType`"):
         await session.message_task("p.c3", None)  # type: ignore[arg-type]
     with pytest.raises(WrongType, match="as `every`"):
         await session.wait_tasks("p.c3", every="no")  # type: ignore[arg-type]

@@ -5,16 +5,18 @@ import trio
 
 from agentrail import ChildView, Context, Continue, Plugin, SessionDown, SessionHandle, open_supervisor
 from agentrail.core.supervision_rules import STRATEGIES, Strategy
-from agentrail.errors import SessionCrashed, TurnAborted
+from agentrail.errors import CommandSetAside, IllegalInput, SessionCrashed, TurnAborted
 from agentrail.events import InputQuarantined, SessionQuarantined, SessionRestarted, ToolExecutionEnd
 from agentrail.journals import MemoryJournal, Record
 from agentrail.models import ToolMessage
 from agentrail.plugins import AfterResponse, BeforePrompt, BudgetGuard
+from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.value import Value
-from tests.kit import Failpoint, watching
+from tests.kit import Failpoint, Refused, watching
 from tests.runtime.journals import BROKEN, BROKEN_CAUSE, TestJournal
-from tests.runtime.poison import POISONED, OurBug, Poison, crash_this_step
+from tests.runtime.poison import POISONED, OurBug, Poison, PoisonedResponse, crash_this_step
 from tests.runtime.tools import quick, slow
 from tests.runtime.world import World, check_records, open_world, settle, spec_of
 
@@ -238,20 +240,75 @@ async def test_what_runs_in_the_world_goes_on() -> None:
         assert trio.current_time() - start == pytest.approx(21)
 
 
-async def test_a_message_that_kills_three_times_is_set_aside(world: World) -> None:
-    session = await world.spawn(["one"], "mine", plugins=[Poison()])
+async def test_a_command_that_crashes_the_actor_twice_is_put_aside_and_the_session_goes_on(world: World) -> None:
+    session = await world.spawn(["one", "two"], "mine", plugins=[Poison()])
+    await session.ask("first")
+    for _ in range(5):  # more crashes than a session may have in this time
+        with pytest.raises(CommandSetAside) as aside:
+            await session.ask("die", command="once")
+        assert aside.value == CommandSetAside("mine", "PromptSent", "OurBug: poison")
+    assert (await session.ask("still there?")).text == "two"
+    heard = world.heard(session)
+    assert heard.of(SessionRestarted) == [SessionRestarted("OurBug: poison")] * 10
+    assert heard.of(InputQuarantined) == [InputQuarantined("PromptSent", "OurBug: poison")] * 5
+    assert [report.done for report in world.supervisor.crashes()] == ["restarted", "input_set_aside"] * 5
+    assert view(world, session).state == "running"
+    await check_records(world.journal, session)
+
+
+async def test_a_command_that_was_put_aside_does_not_come_back_in_another_process() -> None:
+    journal = TestJournal()
+    spec = spec_of(ScriptedModel(["fine", "fine"]), plugins=[Poison()])
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec, "mine")
+        await session.ask("go")
+        with pytest.raises(CommandSetAside):
+            await session.prompt("die", command="once")
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("mine", spec)
+        assert (await session.ask("and now?")).text == "fine"
+        assert [message.text for message in session.messages()] == ["go", "fine", "and now?", "fine"]
+        assert supervisor.crashes() == ()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_a_command_that_is_put_aside_costs_the_others_one_restart_at_most(strategy: Strategy) -> None:
+    async with open_supervisor(strategy=strategy) as supervisor:
+        session = await supervisor.spawn(spec_of(ScriptedModel(["fine"]), plugins=[Poison()]), "mine")
+        other = await supervisor.spawn(spec_of(ScriptedModel(["fine"])), "other")
+        with pytest.raises(CommandSetAside):
+            await session.prompt("die")
+        assert [(await each.ask("go")).text for each in (session, other)] == ["fine", "fine"]
+
+
+async def test_an_input_that_the_machine_cannot_take_is_refused_and_crashes_nothing(world: World) -> None:
+    session = await world.spawn(["fine"], "mine")
+    for input_ in ("hello", 5, object()):
+        letter = Letter(input_, answer=Slot())  # type: ignore[arg-type]  # no handle posts one
+        letter.input = input_  # type: ignore[assignment]
+        mailbox = world.supervisor._sessions.handle("mine")._session.mailbox  # noqa: SLF001 - past the checks of the handle
+        mailbox.post_user_nowait(letter)
+        answer = await letter.answer.wait()
+        assert isinstance(answer, Refused)
+        assert isinstance(answer.error, IllegalInput)
+    assert (await session.ask("go")).text == "fine"
+    assert world.supervisor.crashes() == ()
+
+
+async def test_a_result_that_kills_three_times_is_set_aside_with_its_session(world: World) -> None:
+    session = await world.spawn(["one", "poison"], "mine", plugins=[PoisonedResponse()])
     await session.ask("first")
     async with session.monitor() as down:
         with pytest.raises(SessionCrashed) as crashed:
-            await session.prompt("die")
+            await session.ask("second")
         assert await down.wait() == SessionDown("mine", "crashed: OurBug: poison")
     assert crashed.value == SessionCrashed("mine", "OurBug: poison")
     await settle()
     heard = world.heard(session)
     assert heard.of(SessionRestarted) == [SessionRestarted("OurBug: poison")] * 2
-    assert heard.only(InputQuarantined) == InputQuarantined("PromptSent", "OurBug: poison")
+    assert heard.only(InputQuarantined) == InputQuarantined("StreamEnded", "OurBug: poison")
     assert heard.events[-1] == SessionQuarantined("OurBug: poison")
-    assert len(session.messages()) == 2
+    assert len(session.messages()) == 3
     assert world.supervisor.session("mine") is session
     assert view(world, session).state == "quarantined"
     with pytest.raises(SessionCrashed):
@@ -261,7 +318,7 @@ async def test_a_message_that_kills_three_times_is_set_aside(world: World) -> No
         ("restarted", 1),
         ("set_aside", 2),
     ]
-    assert {report.input.split()[0] for report in world.supervisor.crashes()} == {"PromptSent"}
+    assert {report.input.split()[0] for report in world.supervisor.crashes()} == {"StreamEnded"}
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

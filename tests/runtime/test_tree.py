@@ -224,9 +224,10 @@ async def test_a_session_of_a_group_that_crashes_too_often_fails_its_supervisor(
     async with open_world(journal) as world:
         below = await world.supervisor.start_supervisor("below", strategy="one_for_all", max_restarts=1)
         world.supervisor, root = below, world.supervisor
-        session = await world.spawn(["fine"], "mine")
-        journal.failing = times(2)
-        assert (await session.ask("go")).text == "fine"
+        session = await world.spawn(["fine"] * 2, "mine")
+        for text in ("go", "go on"):
+            journal.failing = times(1)
+            assert (await session.ask(text)).text == "fine"
         assert [report.done for report in root.crashes()] == ["restarted", "failed", "restarted"]
         world.supervisor = root
 
@@ -991,8 +992,10 @@ async def test_a_session_in_the_pause_before_its_restart_can_be_stopped() -> Non
     journal = TestJournal()
     downs: list[SessionDown] = []
     async with open_world(journal) as world:
-        session = await world.spawn(["fine"], "mine")
-        journal.failing = times(2)
+        session = await world.spawn(["fine", "fine"], "mine")
+        journal.failing = times(1)
+        await session.ask("hi")
+        journal.failing = times(1)
         async with trio.open_nursery() as nursery:
 
             async def watch() -> None:

@@ -22,8 +22,13 @@ def on_watched(draft: StepDraft, _: commands.SuspendSent | commands.TraceSent) -
 
 
 def on_restarted(draft: StepDraft, restarted: ActorRestarted) -> None:
-    """Report a crash after which the actor was restarted; if it crashed while asleep, mark the session as awake."""
+    """Report a crash after which the actor was restarted; if it crashed while asleep, mark the session as awake.
+
+    If the message that it crashed on was put aside, report that too.
+    """
     draft.state.asleep = False
+    if restarted.input:
+        draft.emit(InputQuarantined(restarted.input, restarted.cause))
     draft.emit(SessionRestarted(restarted.cause))
 
 

@@ -28,7 +28,7 @@ from agentrail.core.machine import (
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.flow import drain
 from agentrail.core.machine.in_doubt_calls import recall
-from agentrail.core.machine.table import TABLE
+from agentrail.core.machine.table import NO_INPUT, TABLE
 from agentrail.core.machine.tool_results import put
 from agentrail.core.vocabulary.commands import AbortSent, Answer
 from agentrail.core.vocabulary.effects import AnyEffect, CancelAsk, CarryOut, StartCall, WriteLog
@@ -41,6 +41,7 @@ from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.plugins import PluginError
 from agentrail.values.json import freeze_object
+from agentrail.values.untrusted_values import type_name
 from agentrail.values.value import Value
 
 Handler = Callable[..., None]
@@ -106,11 +107,14 @@ HANDLERS: Final = MappingProxyType[type[Value], Handler](dict(pair for group in 
 
 
 def step(state: State, arrival: Arrival, judge: Judge) -> Step:
-    """Apply *arrival* to *state* and return the result; raise `IllegalInput` if the transition table forbids it."""
+    """Apply *arrival* to *state* and return the result; raise `IllegalInput` if the transition table forbids it.
+
+    It is raised before anything is changed, and also for a value that is no input.
+    """
     input_ = arrival.input
-    rule = TABLE[state.phase][type(input_)]
+    rule = TABLE[state.phase].get(type(input_), NO_INPUT)
     if not rule.to:
-        raise IllegalInput(state.phase.value, type(input_).__name__, rule.why)
+        raise IllegalInput(state.phase.value, type_name(input_), rule.why)
     if state.phase is ENDED:
         return Step(state)
     draft = StepDraft(drafted(state), judge, arrival.at, arrival.random, arrival.partial, arrival.by, arrival.request)

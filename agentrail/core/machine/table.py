@@ -406,6 +406,9 @@ _ENDED: Rows = {
     **each(RESULTS, stays(ENDED, LATE)),
 }
 
+NO_INPUT: Final = illegal("it is no input of a session")
+"""The rule for a value of any class that is in no row."""
+
 TABLE: Final[Mapping[Phase, Mapping[type[Value], TableRule]]] = MappingProxyType(
     {
         phase: MappingProxyType({**rows})

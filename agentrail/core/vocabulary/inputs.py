@@ -30,6 +30,8 @@ class ActorRestarted(Value, tag_field=TAG):
 
     cause: Personal[str]
     """The exception that crashed the actor, as text."""
+    input: Kept[str] = ""
+    """Kind of the command that crashed the actor each time, and was put aside; empty if none was."""
 
 
 class CrashedTooOften(Value, tag_field=TAG):

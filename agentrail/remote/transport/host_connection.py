@@ -17,6 +17,7 @@ import trio
 from trio_websocket import ConnectionRejected
 
 from agentrail.api import problems
+from agentrail.api.command_checks import MAX_ITEMS, bounded_items, kept_text
 from agentrail.api.operation_table import CALLS
 from agentrail.api.problems import error_of
 from agentrail.api.public_ids import whole_id
@@ -29,7 +30,6 @@ from agentrail.errors import (
     HostNotReached,
     TooManyRequests,
     UsageError,
-    WrongType,
 )
 from agentrail.errors.agentrail_error import fresh
 from agentrail.nurseries import open_shielded_nursery
@@ -51,7 +51,7 @@ from agentrail.remote.transport.host_subscription import (
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import SubscriptionPolicy
-from agentrail.values.json import Json, JsonObject
+from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.secrets import Secret
 
 log: Final = logging.getLogger("agentrail.remote")
@@ -143,11 +143,12 @@ def without_none(**fields: Json) -> JsonObject:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+TEXTS_WANTED: Final = "a list of texts"
+
+
 def texts_of(argument: str, texts: Iterable[str]) -> list[str]:
-    """Return *texts* as a list; raise `WrongType` for a single text, which would be split into characters."""
-    if isinstance(texts, str):
-        raise WrongType.of(argument, texts, "a list of texts")
-    return list(texts)
+    """Return *texts* as a list; raise `UsageError` if they are no texts, or a single one, which would be split."""
+    return [kept_text(text, f"one of `{argument}`") for text in bounded_items(argument, texts, MAX_ITEMS, TEXTS_WANTED)]
 
 
 class HostConnection:
@@ -204,14 +205,14 @@ class HostConnection:
     ) -> Json:
         """Have the host carry out the call *name* of the table `CALLS`, and return what it gives; `None` if nothing.
 
-        *command* is the command id; without one, a command gets one of this connection's own. Raises the error that the
-        host answers with, and `HostLost`. A caller that is cancelled gives up waiting; what was sent may be carried
-        out.
+        *command* is the command id; without one, a command gets one of this connection's own. Raises `NotJson` for what
+        cannot be sent, the error that the host answers with, and `HostLost`. A caller that is cancelled gives up
+        waiting; what was sent may be carried out.
         """
         row = CALLS[name]
         if row.command and command is None:
             command = f"{self._commands}-{next(self._ids)}"
-        message = without_none(call=name, session=session, body=body, query=query, command=command)
+        message = freeze_object(without_none(call=name, session=session, body=body, query=query, command=command))
         if row.held or row.waits:
             async with self._waiting_slots, self._call_slots:
                 return await self._call(message, session or "")
@@ -220,7 +221,7 @@ class HostConnection:
 
     def whole_id(self, session: str) -> str:
         """Return the id that the host shows of the session that this user calls *session*: the id, or its name."""
-        return whole_id(self._user, session)
+        return whole_id(self._user, kept_text(session, "the id of the session"))
 
     def listen(
         self,
@@ -238,7 +239,8 @@ class HostConnection:
         (`None`: all); or a view: `tree` or `approvals`. *policy* is for a subscription that is read too slowly.
         *changes* is the query for the rows of the tree, which are sent one by one; `None` for all else.
         """
-        return HostSubscription(self, what, session, since=since, types=types, policy=policy, changes=changes)
+        query = None if changes is None else freeze_object(changes)
+        return HostSubscription(self, what, session, since=since, types=types, policy=policy, changes=query)
 
     async def _call(self, message: JsonObject, session: str) -> Json:
         """Send a call, and repeat it while the host is closing or has too many requests; return the result."""

@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from agentrail.api.command_checks import check_fields, check_flag, kept_parts, name_of
+from agentrail.api.command_checks import (
+    check_flag,
+    choice_of,
+    command_id_of,
+    kept_parts,
+    name_of,
+    with_plain_fields,
+)
 from agentrail.api.session_values import UNTILS, Reply, Until
 from agentrail.core.vocabulary.commands import AbortSent, Accepted, Answer, ApproveSent, PromptSent, Refused, StopSent
 from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.errors import (
     AgentrailError,
     AnswerUnfit,
-    BadChoice,
     BrokenContractError,
     NoAnswer,
     PartRefused,
@@ -49,7 +55,9 @@ OVERHEAD = 64
 
 def letter(input_: AnyInput, command: str | None, caller: Caller = NOBODY, *, reply: ReplySlot | None = None) -> Letter:
     """Return the letter with *input_*; raise `UsageError` or `BadChoice` if a field cannot be stored."""
-    size = OVERHEAD + check_fields(input_, command)
+    command = command_id_of(command)
+    input_, size = with_plain_fields(input_)
+    size += OVERHEAD
     if isinstance(input_, PromptSent):
         size += sum(map(_bytes, input_.parts)) + (weight(input_.returns) if input_.returns else 0)
     elif isinstance(input_, ApproveSent) and input_.args is not None:
@@ -91,7 +99,7 @@ def _bytes(part: Part) -> int:
 def subagents_of(subagents: ActorSubagents | None, *children: str) -> ActorSubagents:
     """Return the sub-agents of a session; raise `UnknownTask` if it can have none."""
     if subagents is None:
-        raise UnknownTask.among(", ".join(map(str, children)), ())
+        raise UnknownTask.among(", ".join(children), ())
     return subagents
 
 
@@ -125,9 +133,7 @@ def prompt_of(text: object, returns: object) -> tuple[PromptSent, ReadAnswer | N
 
 def reply_slot(parse_answer: ReadAnswer | None, until: Until) -> ReplySlot:
     """Return the slot of a caller of a prompt. An answer that *parse_answer* refuses goes back to the model."""
-    if until not in UNTILS:
-        raise BadChoice.among("until", until, UNTILS)
-    return ReplySlot(parse_answer, until)
+    return ReplySlot(parse_answer, choice_of("until", until, UNTILS))
 
 
 def kept_class(parse_answer: ReadAnswer | None) -> ReplySlot | None:

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from agentrail.api.command_checks import counted, cursor_of, kinds_of
+from agentrail.api.command_checks import choice_of, counted, cursor_of, kinds_of
 from agentrail.api.session_values import Asking, Background, Compacting, HeldCall, SessionDown, Status
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import BadChoice, JournalUnavailable, UnknownCursor
+from agentrail.errors import JournalUnavailable, UnknownCursor
 from agentrail.ports.tool import Task
 from agentrail.reprs import in_brackets
 from agentrail.runtime.events import tracing
@@ -130,8 +130,6 @@ def subscription(
     log: EventLog, since: object, types: Iterable[type[Event]] | None, policy: str, capacity: int | None
 ) -> Subscription:
     """Return a subscription to the events of *log*."""
-    if policy not in POLICIES:
-        raise BadChoice.among("policy", policy, POLICIES)
     kinds = None if types is None else kinds_of(types)
     start = cursor_of(since)
     if start is not None and start.seq > log.cursor.seq:
@@ -140,7 +138,7 @@ def subscription(
         log,
         since=start,
         types=kinds,
-        policy=policy,
+        policy=choice_of("policy", policy, POLICIES),
         capacity=CAPACITY if capacity is None else counted("capacity", capacity),
     )
 

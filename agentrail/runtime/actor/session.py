@@ -30,7 +30,7 @@ from agentrail.core.vocabulary.commands import (
 from agentrail.core.vocabulary.effects import AnyEffect
 from agentrail.core.vocabulary.state import ENDED, Phase, State
 from agentrail.core.vocabulary.tool_calls import CallStatus
-from agentrail.errors import JournalUnavailable, SessionAsleep
+from agentrail.errors import CommandSetAside, IllegalInput, JournalUnavailable, SessionAsleep
 from agentrail.hooks.live_hook_runner import Live
 from agentrail.insight.cache_prefix import CachePrefix
 from agentrail.ports.failpoints import reach
@@ -84,6 +84,8 @@ class Session:
         "_code",
         "_context",
         "_crash",
+        "_dropped_input",
+        "_drops_input",
         "_found_revision",
         "_in_hand",
         "_last_active_ms",
@@ -150,6 +152,8 @@ class Session:
         self.end_waiters: tuple[Slot[Gone], ...] = ()
         self.gone: Gone | None = None  # why this process no longer runs the session; `None` while it does
         self._aborting: Letter | None = None  # the last abort or stop that stopped work before it was journaled
+        self._drops_input = False  # whether the next actor puts the letter in hand aside
+        self._dropped_input = ""  # kind of a letter that was put aside, until that is journaled
         self.crash_text: str | None = None  # how the last actor crashed; the next actor reports it
         self.rests = False  # whether the actor has no task, and needs none for the next letter
         self.parked = False  # whether the session was stopped without being ended, to continue from its journal
@@ -248,6 +252,16 @@ class Session:
         letter = self._in_hand
         return "" if letter is None else f"{type(letter.input).__name__} {letter.number}"
 
+    @property
+    def can_drop_input(self) -> bool:
+        """Whether the session can go on without the letter in hand: a caller's command whose step is not journaled."""
+        letter = self._in_hand
+        return letter is not None and letter.is_command and self._unfinished_step is None
+
+    def drop_input(self) -> None:
+        """Have the next actor put the letter in hand aside, because it crashed this one again."""
+        self._drops_input = True
+
     async def quarantine(self, cause: str, input_: str) -> None:
         """Journal that the session is quarantined, if the journal can write."""
         crash = inputs.CrashedTooOften(cause, input_)
@@ -272,7 +286,7 @@ class Session:
         return state
 
     async def _recover(self, crash: inputs.ActorRestarted | inputs.CrashedTooOften) -> None:
-        """After a crash: rebuild the state, answer or put back the letter in hand, and report the crash."""
+        """After a crash: rebuild the state; answer, put back or drop the letter in hand; report the crash."""
         rebuilding = partial(rebuilt, self.shared.journal, self.session_id)
         state, head, stem, _ = await self.records.retry(rebuilding)
         letter, unconfirmed, records = self._in_hand, self._unconfirmed_step, self.records
@@ -284,10 +298,15 @@ class Session:
         self._unconfirmed_step = None
         if self._unfinished_step is not None:
             self._carry_out(self.performer, *self._unfinished_step)
+        elif letter is not None and self._drops_input:
+            self._dropped_input = type(letter.input).__name__
+            letter.settle(Refused.of(CommandSetAside(self.session_id, self._dropped_input, crash.cause)))
         elif letter is not None and type(letter.input) not in OWN_REPORTS:
             self.mailbox.put_back(letter)
+        self._drops_input = False
         if self.state.phase is not Phase.ENDED:  # an ended session may still be restarted, together with other children
-            await self._take(Letter(crash))
+            await self._take(Letter(crash.but(input=self._dropped_input) if self._dropped_input else crash))
+        self._dropped_input = ""
 
     @property
     def takes_now(self) -> bool:
@@ -405,7 +424,7 @@ class Session:
         crumb = shared.watchdog.begin(self.session_id, type(letter.input).__name__, began)
         try:
             arrival = amend(letter, self, self._last_active_ms, shared.random.random())
-            outcome = step(self.state, arrival, self.code.judge)
+            outcome = self._stepped(letter, arrival)
         finally:
             shared.watchdog.step = None
         ended = time.perf_counter()
@@ -418,6 +437,15 @@ class Session:
         must_store_result = letter.command is not None and outcome.answer is not None
         is_record = must_store_result or bool(outcome.events) or outcome.changes(self.state)
         return arrival, outcome, is_record and not self._failed_to_start(outcome)
+
+    def _stepped(self, letter: Letter, arrival: inputs.Arrival) -> Step:
+        """Return the step for *arrival*; a command that the machine cannot take is refused, and crashes nothing."""
+        try:
+            return step(self.state, arrival, self.code.judge)
+        except IllegalInput as error:
+            if not letter.is_command:
+                raise
+            return Step(self.state, answer=Refused.of(error))
 
     def _finish_step(self, letter: Letter, arrival: inputs.Arrival, outcome: Step) -> None:
         """Carry out a step that is journaled."""

@@ -40,7 +40,10 @@ class CrashReport(Value):
     reason: Reason
     """The exception that crashed the child."""
     done: str
-    """What the supervisor did about the crash: `restarted`, `set_aside`, `given_up` or `failed`."""
+    """What the supervisor did about the crash: `restarted`, `input_set_aside`, `set_aside`, `given_up` or `failed`.
+
+    With `input_set_aside` the session was restarted too, without the message that had crashed it twice.
+    """
     restarts: int
     """How often the child had been restarted before this crash."""
     input: str

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from agentrail.api.session_values import Reply, Until
 from agentrail.core.vocabulary.commands import DONE, Answer
-from agentrail.core.vocabulary.inputs import AnyInput, CallsEnded, ToolRaised, ToolReturned, ToolStopped
+from agentrail.core.vocabulary.inputs import (
+    AnyInput,
+    CallsEnded,
+    SessionBranched,
+    SessionOpened,
+    SessionReturned,
+    ToolRaised,
+    ToolReturned,
+    ToolStopped,
+)
 from agentrail.errors import AgentrailError
 from agentrail.hooks.live_hook_runner import Validator
 from agentrail.hooks.plugin import AnyPlugin
@@ -42,6 +51,10 @@ class ReplySlot(Slot[ReplyOutcome]):
 NO_ANSWER_WANTED: Final[Slot[Answer]] = Slot()
 NO_ANSWER_WANTED.settle(DONE)
 """The slot of all letters for whose answer nobody waits."""
+
+
+FIRST_INPUTS: Final = frozenset({SessionOpened, SessionBranched, SessionReturned})
+"""Inputs with which a session begins, or comes back; their callers wait for that."""
 
 
 class NewCode(NamedTuple):
@@ -97,6 +110,11 @@ class Letter:
     def __repr__(self) -> str:
         summary = f"{type(self.input).__name__} {self.number}"
         return listed(summary, "" if self.command is None else f"command {self.command!r}", some(self.size, "byte"))
+
+    @property
+    def is_command(self) -> bool:
+        """Whether a caller waits for the answer, and it is not the first input of a session."""
+        return self.answer is not NO_ANSWER_WANTED and type(self.input) not in FIRST_INPUTS
 
     def settle(self, answer: Answer) -> None:
         """Give the answer to all callers that wait for it."""

@@ -255,8 +255,9 @@ class SupervisorNode:
         decided = decide(self._policy, self._facts, self._restarts, child.key, ending, at=at, chance=chance)
         self._restarts = decided.restarts
         if error is not None and not decided.fails:
-            outcome = "given_up" if decided.facts is None else "restarted"
-            self._report(child, error, "set_aside" if decided.quarantine else outcome)
+            self._report(child, error, _outcome(decided))
+        if decided.drops_input and runner is not None:
+            runner.session.drop_input()
         if decided.facts is not None:
             child.facts = self._facts[child.key] = decided.facts
         if decided.fails:
@@ -473,12 +474,22 @@ class SupervisorNode:
                 child.runner.forget()
 
 
+def _outcome(decided: RestartDecision) -> str:
+    """Return what is done about a crash, as its report says it."""
+    if decided.quarantine:
+        return "set_aside"
+    if decided.drops_input:
+        return "input_set_aside"
+    return "given_up" if decided.facts is None else "restarted"
+
+
 def ending_of(child: Child, error: BaseException | None) -> Ending:
     """Return how the run of *child* has ended, as the rules see it; *error* is `None` if it returned."""
     letter = in_hand(child)
     return Ending(
         error is not None,
         "" if letter == "SessionWoke 0" else letter,  # each waking has a new letter, without a number
+        isinstance(child.runner, SessionRunner) and child.runner.session.can_drop_input,
         isinstance(error, Fenced),
         isinstance(error, CommitUnknown),
     )

@@ -62,8 +62,13 @@ def check_reports(stage: Stage, policy: Intensity, supervisor: Supervisor) -> No
         stage.demand(is_expected, "crashes", "`{}` crashed: {}, {}", name, report.reason.text, report.reason.where)
         mine = kind != "Fenced" or report.done == "given_up"
         stage.demand(mine, "restarts", "`{}`, which another owner has claimed, is {}", name, report.done)
+        reports = crashes.setdefault(name, [])
         if report.kind == "session" and report.done in ("restarted", "set_aside"):
-            crashes.setdefault(name, []).append(report)
+            reports.append(report)
+        elif report.done == "input_set_aside":
+            same_input = bool(reports) and reports[-1].input == report.input
+            stage.demand(same_input, "restarts", "`{}` put `{}` aside at its first crash", name, report.input)
+            del reports[-1:]  # the first crash on that input does not count
     if policy.strategy == "one_for_one" and len(supervisor.crashes()) < 100:  # noqa: PLR2004 - a supervisor keeps 100
         for name, reports in crashes.items():
             for place in range(len(reports)):

@@ -59,7 +59,11 @@ class SessionQuarantined(Event):
 
 
 class InputQuarantined(Event):
-    """A message that crashed the session three times was set aside."""
+    """A message that crashed the session's actor again and again was set aside.
+
+    A command of a caller: after two crashes; its caller gets an error, and the session goes on. Any other message:
+    after three, and the session is set aside with it.
+    """
 
     input: Kept[str]
     """Kind of the message."""
