@@ -71,7 +71,7 @@ class PendingDecisions:
         """Ask about *call*: the next line is the answer."""
         self._held, self._step = call, "decision"
         is_question = call.kind == "question"
-        always = "" if call.family is None else f"  {about_always(call.family)} Enter approves so, Escape goes back."
+        always = "" if call.family is None else about_always(call.family)
         rows = question_about(call, by_key=self._terminal.keys)
         self._terminal.ask(ScreenQuestion(rows, "" if is_question else "yner", always))
 

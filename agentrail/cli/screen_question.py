@@ -22,7 +22,7 @@ class ScreenQuestion(Value):
     keys: str = ""
     """The keys that answer it alone: `y` and `n` if nothing follows, `e` and `r` at once; empty if none does."""
     always: str = ""
-    """What is shown while the typed text is `a`, which only Enter sends; empty if it is no answer."""
+    """What an approval for always lets pass, in words that are shown before it counts; empty if there can be none."""
     can_leave: bool = False
     """Whether Escape sends an empty text, which goes back; otherwise it stops what runs."""
     goes_on: bool = False

@@ -32,6 +32,13 @@ CANNOT_ASK: Final = "the editor could not ask the person"
 NOT_DECIDED: Final = "The decision was not taken"
 """The title of the notice about a decision that was refused."""
 
+WAITS_ON: Final = "The call still waits: decide about it in `agentrail chat` or on the page, or cancel the turn."
+"""What follows about a call about which the editor is not asked any more."""
+
+MOST_REFUSED: Final = 2
+"""How many decisions about a call may be refused before the editor is asked no more: one that decides by itself
+would decide the same for ever."""
+
 TOOL_CHANGED: Final = "tool-changed"
 """The code of the error if a call's tool was replaced while the call waited."""
 
@@ -61,7 +68,8 @@ class HeldCallRequests:
         self._abilities = abilities
         self._show = show
         self._request_ids: dict[str, int] = {}  # by call id: the id of the request about the call
-        self._decided: set[str] = set()  # ids of calls that were decided here
+        self._decided: set[str] = set()  # ids of calls that were decided here, or are no more asked about
+        self._refused_counts: dict[str, int] = {}  # by call id: how many decisions about it were refused
 
     @property
     def is_waiting(self) -> bool:
@@ -82,6 +90,7 @@ class HeldCallRequests:
         for call_id in [call_id for call_id in self._request_ids if call_id not in ids]:
             await self._peer.withdraw(self._request_ids.pop(call_id))
         self._decided &= ids
+        self._refused_counts = {call_id: count for call_id, count in self._refused_counts.items() if call_id in ids}
         if self.question is not None and self.question.id not in ids:
             self.question = None
         new_question = None
@@ -114,13 +123,19 @@ class HeldCallRequests:
         except (UnknownApproval, SessionNotAlive, SessionParked):
             pass  # the call was decided elsewhere meanwhile, or the session has ended
         except AgentrailError as error:
-            self._decided.discard(call.id)
             await self._refused(call, error)
 
     async def _refused(self, call: HeldCall, error: AgentrailError) -> None:
-        """Tell why a decision was not taken; reject a call that nobody can approve any more, as its tool is another."""
-        notice = self._updates.notice("error", NOT_DECIDED, str(error))
-        await self._show(notice or chunk("agent", f"decision {call.id}", f"{NOT_DECIDED}: {error}"))
+        """Tell why a decision was not taken, and ask once more, for the person may decide otherwise; then never again.
+
+        Reject a call that nobody can approve any more, as its tool is another.
+        """
+        count = self._refused_counts[call.id] = self._refused_counts.get(call.id, 0) + 1
+        why = str(error) if count < MOST_REFUSED else f"{error}. {WAITS_ON}"
+        notice = self._updates.notice("error", NOT_DECIDED, why)
+        await self._show(notice or chunk("agent", f"decision {call.id} {count}", f"{NOT_DECIDED}: {why}"))
+        if count < MOST_REFUSED:
+            self._decided.discard(call.id)
         if error.code == TOOL_CHANGED:
             with suppress(AgentrailError):  # as above, or the session has ended
                 await self._session.reject(call.id, str(error), auto_resume=True)

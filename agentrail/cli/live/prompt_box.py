@@ -66,6 +66,13 @@ YES: Final = "y"
 ALONE_ANSWERS: Final = f"{YES}n"
 """The keys that answer if nothing follows them, because sentences begin with them and what they decide stays."""
 
+TAKEN_BACK: Final = 3.0
+"""Seconds before an approval for always counts: it is about calls that nobody will see."""
+
+BEFORE_ENTER: Final = "Enter approves so, Escape goes back."
+AFTER_ENTER: Final = f"It counts in {TAKEN_BACK:.0f} seconds: Enter does not wait, any other key takes it back."
+"""What is shown behind the words about an approval for always."""
+
 OUT_OF_SIGHT: Final = (
     "  The beginning of this call is out of sight: scroll up to it. Enter approves the call, Escape goes back."
 )
@@ -119,6 +126,8 @@ class PromptBox:
         self._question = 0  # its number
         # The end of the pause after a key that answers if nothing follows; `None` without such a key
         self._alone: asyncio.TimerHandle | None = None
+        # The end of the time in which an approval for always is taken back by a key; `None` without one
+        self._standing: asyncio.TimerHandle | None = None
         self._is_laid_out = True  # whether the rows of the question are among `_changing`
         self._asked_at = 0.0  # when it was on the screen; `math.inf` before
         self._seen_before = 0  # the question that was seen before the terminal changed its size
@@ -300,6 +309,7 @@ class PromptBox:
         self._asked, self._question = question, number
         if not question.goes_on:
             self._is_laid_out, self._asked_at = False, math.inf
+            self._take_back()
             if self._alone is not None:  # it was meant for what was there before
                 self._set_text("")
         self._screen.ask(question.rows)
@@ -467,6 +477,7 @@ class PromptBox:
     def _note_text(self, _buffer: Buffer | None = None) -> None:
         """Remember which question was seen when the typed text was begun; a letter that waited alone is so no more."""
         self._end_pause()
+        self._take_back()
         if not self._buffer.text:
             self._begun_at = None
         elif self._begun_at is None:
@@ -495,7 +506,23 @@ class PromptBox:
     def _pressed_answer(self, event: KeyPressEvent) -> None:
         self._answer(event.data)
 
+    def _take_back(self) -> None:
+        """Take back the approval for always that does not count yet, if there is one."""
+        if self._standing is not None:
+            self._standing.cancel()
+            self._standing = None
+            self._app.invalidate()
+
+    def _approve_always(self) -> None:
+        """Approve for always in a while, or at once if Enter was pressed already."""
+        if self._standing is None:
+            self._set_text("")
+            self._standing = asyncio.get_running_loop().call_later(TAKEN_BACK, self._answer, ALWAYS)
+        else:
+            self._answer(ALWAYS)
+
     def _answer(self, key: str) -> None:
+        self._take_back()
         self._asked = self._asked.but(keys="", always="")
         self._take(key, self._question)
 
@@ -505,11 +532,13 @@ class PromptBox:
 
     def _note(self) -> str:
         """Return what the typed text would do as an answer that only Enter sends; empty if it is none."""
+        if self._standing is not None:
+            return f"  {self._asked.always}\n  {AFTER_ENTER}"
         if not self._question or self._begun_at != self._question:
             return ""
         text = self._buffer.text
-        if text == ALWAYS:
-            return self._asked.always
+        if text in {ALWAYS, "always"} and self._asked.always:
+            return f"  {self._asked.always}\n  {BEFORE_ENTER}"
         is_far = text == YES and YES in self._asked.keys and self._alone is None and not self._is_in_sight()
         return OUT_OF_SIGHT if is_far else ""
 
@@ -542,6 +571,8 @@ class PromptBox:
     def _pressed_escape(self, _event: KeyPressEvent) -> None:
         if self._buffer.complete_state is not None:
             self._buffer.cancel_completion()
+        elif self._standing is not None:
+            self._take_back()
         elif self._asked.can_leave:
             self._set_text("")
             self._take("", self._question)
@@ -558,6 +589,8 @@ class PromptBox:
             self._buffer.start_completion()
         elif self._buffer.text.endswith(CONTINUES):
             self._set_text(f"{self._buffer.text.removesuffix(CONTINUES)}\n")
+        elif self._standing is not None or (self._asked.always and self._note() and self._buffer.text[0] == ALWAYS):
+            self._approve_always()
         else:
             self._send()
 

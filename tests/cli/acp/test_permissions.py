@@ -11,7 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.cli.acp.json_lines import LineWriter
 from agentrail.cli.acp.peer import Peer
-from agentrail.cli.acp.permissions import HeldCallRequests
+from agentrail.cli.acp.permissions import MOST_REFUSED, WAITS_ON, HeldCallRequests
 from agentrail.cli.acp.protocol import ClientAbilities, Update
 from agentrail.cli.acp.rpc_messages import RpcAnswer
 from agentrail.cli.acp.updates import SessionUpdates
@@ -61,3 +61,34 @@ async def test_an_approved_call_whose_tool_was_replaced_meanwhile_is_told_and_re
         (result,) = [message.text for message in session.messages() if isinstance(message, ToolMessage)]
         assert "was detached or redefined since" in result
         assert [update["sessionUpdate"] for update in shown] == [kind]
+
+
+async def test_an_editor_that_allows_all_by_itself_is_not_asked_for_ever(tmp_path: Path) -> None:
+    shown: list[str] = []
+
+    async def show(update: Update) -> None:
+        await trio.lowlevel.checkpoint()
+        shown.append(str(update["description"]))
+
+    abilities = ClientAbilities(notices=True)
+    script: list[Element] = [say(calls=[call("deploy", {"path": "x"})]), "done"]
+    plugins = [HumanApproval(tools=["deploy"], timeout=None)]
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(script), tools=[deploy], plugins=plugins))
+        ann = session.by("ann", four_eyes=True)
+        await ann.ask("go")
+        peer, updates = Peer(LineWriter(StandardOutput(None))), SessionUpdates(tmp_path, abilities)
+        requests = HeldCallRequests(ann, session.id, peer, updates, abilities, show)
+        async with trio.open_nursery() as nursery:
+            for number in range(1, 10):
+                await requests.look(session.status().held, nursery)
+                await wait_all_tasks_blocked()
+                peer.take(RpcAnswer(number, {"outcome": {"outcome": "selected", "optionId": "allow_once"}}, None))
+                await wait_all_tasks_blocked()
+        assert not requests.is_waiting
+        assert len(shown) == MOST_REFUSED
+        assert WAITS_ON not in shown[0]
+        assert shown[-1].endswith(WAITS_ON)
+        (held,) = session.status().held
+        await session.by("bob").approve(held)  # it waits for somebody else
+        assert not session.status().held
