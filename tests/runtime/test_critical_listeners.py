@@ -6,10 +6,11 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail import Context, Plugin, SessionHandle
-from agentrail.errors import SteeringQueueFull
-from agentrail.events import AgentAbort, Envelope
+from agentrail import Ask, Context, Continue, Plugin, SessionHandle, tool
+from agentrail.errors import SteeringQueueFull, TurnAborted
+from agentrail.events import AgentAbort, Envelope, ToolExecutionEnd, ToolExecutionStart
 from agentrail.models import AssistantMessage, EmitChunk, ModelRequest, Response, Text, TextChunk, Usage, UsageChunk
+from agentrail.plugins import BeforeRequest, RunTool
 from agentrail.testing import ScriptedModel, call, say
 from tests.runtime.families import agent
 from tests.runtime.families import task as task_call
@@ -141,3 +142,45 @@ async def test_an_actor_that_is_started_again_ends_the_turn_with_what_had_come()
         with trio.move_on_after(1):
             await session.switch_model("demo")
         await check(world, session)
+
+
+@pytest.mark.parametrize("at", ["ToolExecutionStart", "ToolCalls", "ResponseComplete"])
+async def test_no_start_is_told_of_a_call_that_does_not_start(at: str) -> None:
+    ran: list[str] = []
+
+    @tool
+    def note(text: str) -> str:
+        """Note a text."""
+        ran.append(text)
+        return "noted"
+
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        calls = [call("note", {"text": text}) for text in ("one", "two")]
+        session = await world.spawn([say(calls=calls), "fine"], tools=[note], plugins=[Breaking(at)])
+        with pytest.raises(TurnAborted, match="critical"):
+            await session.ask("go")
+        assert (await session.ask("and now?")).text == "fine"
+        records = await journal.read(session.id)
+        told = [envelope for record in records for envelope in record.events]
+        assert ran == []
+        assert [each.event for each in told if isinstance(each.event, ToolExecutionStart)] == []
+        assert [each.seq for each in told] == list(range(1, len(told) + 1))
+
+
+class Asking(Plugin[None]):
+    """Has a tool run before each request."""
+
+    def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> Ask[None] | Continue[None]:
+        return Ask(RunTool("quick")) if hook.answer is None else Continue()
+
+
+async def test_nor_of_a_tool_that_a_plugin_asked_for() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        plugins = [Breaking("ToolExecutionStart"), Asking()]
+        session = await world.spawn(["fine"], tools=[quick()], plugins=plugins)
+        with pytest.raises(TurnAborted, match="critical"):
+            await session.ask("go")
+        events = [envelope.event for record in await journal.read(session.id) for envelope in record.events]
+        assert not [event for event in events if isinstance(event, ToolExecutionStart | ToolExecutionEnd)]

@@ -40,6 +40,7 @@ from agentrail.hooks.hook_runner import Judge, Recorded
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.plugins import PluginError
+from agentrail.values.events.tools import ToolExecutionStart
 from agentrail.values.json import freeze_object
 from agentrail.values.untrusted_values import type_name
 from agentrail.values.value import Value
@@ -198,6 +199,8 @@ def _abort_for(draft: StepDraft, ruling: Ruling) -> None:
     phase = draft.state.phase
     begun, draft.effects = draft.effects, []
     calls = {effect.call_id for effect in begun if isinstance(effect, StartCall)}
+    asks = {effect.ask_id for effect in begun if isinstance(effect, CarryOut)}
+    _take_back_starts(draft, calls | asks)
     for call in draft.state.batch.calls if draft.state.batch is not None else ():
         if call.call_id in calls:
             put(draft, call.but(status=CallStatus.READY, started_at=call.started_at if call.attempt > 1 else 0))
@@ -205,13 +208,38 @@ def _abort_for(draft: StepDraft, ruling: Ruling) -> None:
     endings.abort_turn(draft, "critical", f"{ruling.by}: {ruling.reason}", partial=draft.partial)
     drain(draft)
     _audit(phase, AbortSent, draft.state.phase, draft.effects)
-    asks = {effect.ask_id for effect in begun if isinstance(effect, CarryOut)}
     kept_effects = [effect for effect in begun if not isinstance(effect, StartCall | CarryOut)]
     draft.effects = [
         effect
         for effect in (*kept_effects, *draft.effects)
         if not (isinstance(effect, CancelAsk) and effect.ask_id in asks)
     ]
+
+
+def _take_back_starts(draft: StepDraft, ids: set[str]) -> None:
+    """Remove the events that say that the calls and plugins' tools of these *ids* have started: they do not start.
+
+    Plugins have seen them. The events after one that is removed get the numbers that follow.
+    """
+    state = draft.state
+    taken_back = {
+        envelope.event.call_id
+        for envelope in draft.events
+        if isinstance(envelope.event, ToolExecutionStart) and envelope.event.call_id in ids
+    }
+    if not taken_back:
+        return
+    state.last_seq -= len(draft.events)
+    kept_events = [
+        envelope
+        for envelope in draft.events
+        if not (isinstance(envelope.event, ToolExecutionStart) and envelope.event.call_id in taken_back)
+    ]
+    draft.events = [envelope.but(seq=state.last_seq + place) for place, envelope in enumerate(kept_events, 1)]
+    state.last_seq += len(kept_events)
+    state.suspended_runs = tuple(
+        [run.but(started_at=None) if run.ask_id in taken_back else run for run in state.suspended_runs]
+    )
 
 
 def redo(state: State, arrival: Arrival, judge: Recorded, began: str | None = None) -> Step:

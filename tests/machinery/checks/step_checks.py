@@ -448,6 +448,16 @@ def _batches(transition: Transition) -> None:
         demand(placed in ([], expected), "the results of {} stand as {}", expected, placed)
 
 
+def _starts(transition: Transition) -> None:
+    """Check that each start of a tool that is told is carried out by an effect of the same step."""
+    effects = transition.step.effects
+    starts = {(effect.call_id, effect.attempt) for effect in effects if isinstance(effect, StartCall)}
+    starts |= {(effect.ask_id, 1) for effect in effects if isinstance(effect, CarryOut)}
+    for event in transition.events:
+        if isinstance(event, ToolExecutionStart):
+            demand((event.call_id, event.attempt) in starts, "{} is told, and nothing starts: {}", event, effects)
+
+
 def _tries_again(transition: Transition) -> None:
     """Check that plugins are asked about a retry of a failed call if and only if the call may be tried again."""
     raised = transition.input
@@ -642,6 +652,7 @@ def _runs_for_plugins(transition: Transition) -> None:
 
 WORK: Final[tuple[Callable[[Transition], None], ...]] = (
     _batches,
+    _starts,
     _tries_again,
     _doubts,
     _lingers,
