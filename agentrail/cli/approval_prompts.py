@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from agentrail.api.protocols import AnySession
 from agentrail.api.session_values import HeldCall
+from agentrail.cli.file_changes import FileChange, FileChanges, Unseen
 from agentrail.cli.questions import about_always, question_about
 from agentrail.cli.screen import Tone, escaped, line
 from agentrail.cli.screen_question import ScreenQuestion
@@ -22,6 +23,9 @@ NOBODY: Final = "nobody is here to ask"
 """The reason for a rejection, and the answer to a question, if there is no person to decide."""
 
 
+NO_CHANGES: Final = FileChanges(None)
+"""For agents whose folder is not known."""
+
 Step: TypeAlias = Literal["decision", "edit", "reason", "instead"]
 """What the next line is read as: a decision, arguments, a reason, or whether a prompt takes the place of the call."""
 
@@ -34,8 +38,12 @@ class PendingDecisions:
         session: AnySession,
         terminal: Terminal,
         advice: str = "",
+        changes: FileChanges = NO_CHANGES,
     ) -> None:
-        """Create it; *advice* is added to the message after a line that is no valid answer."""
+        """Create it; *advice* is added to the message after a line that is no valid answer.
+
+        *changes* tells what calls would change in files.
+        """
         self.approved_ids: set[str] = set()
         """Ids of the calls that were approved by a single key."""
         self._session = session
@@ -43,6 +51,8 @@ class PendingDecisions:
         self._advice = advice
         self._held: HeldCall | None = None
         self._step: Step = "decision"
+        self._changes = changes
+        self._change: FileChange | Unseen | None = None  # what was shown of the file that the call would change
         self._instead: Callable[[], Awaitable[None]] | None = None  # sends a prompt that ends the turn of the call
 
     @property
@@ -60,19 +70,20 @@ class PendingDecisions:
         """Whether a question is open and the next line is read as its answer."""
         return self.is_open and not self.expects_text
 
-    def look(self, waiting: Sequence[HeldCall]) -> None:
+    async def look(self, waiting: Sequence[HeldCall]) -> None:
         """Ask about the first of the held calls; no-op if a question is open already or no call is held."""
         if self._held not in waiting:
             self.forget()
         if self._held is None and waiting:
-            self.ask(waiting[0])
+            await self.ask(waiting[0])
 
-    def ask(self, call: HeldCall) -> None:
+    async def ask(self, call: HeldCall) -> None:
         """Ask about *call*: the next line is the answer."""
-        self._held, self._step = call, "decision"
+        change = await self._changes.of(call)
+        self._held, self._step, self._change = call, "decision", change
         is_question = call.kind == "question"
         always = "" if call.family is None else about_always(call.family)
-        rows = question_about(call, by_key=self._terminal.keys)
+        rows = question_about(call, change, by_key=self._terminal.keys)
         self._terminal.ask(ScreenQuestion(rows, "" if is_question else "yner", always))
 
     def ask_instead(self, send: Callable[[], Awaitable[None]]) -> None:
@@ -124,7 +135,7 @@ class PendingDecisions:
                 await send()
             case "n" | "no" | "":
                 self._instead = None
-                self.ask(call)
+                await self.ask(call)
             case _:
                 self._say("Please answer y or n.")
 
@@ -139,6 +150,10 @@ class PendingDecisions:
     async def _decide(self, call: HeldCall, text: str) -> None:
         word, _, reason = text.partition(" ")
         match word.lower().rstrip(",.:;"):
+            case "y" | "yes" | "a" | "always" if not reason and await self._changes.of(call) != self._change:
+                self._say("The file has changed since it was shown, so this is asked again.")
+                await self.ask(call)
+                return
             case "y" | "yes" if not reason:
                 await self._approve(call, always=False)
             case "a" | "always" if not reason:
@@ -171,14 +186,14 @@ class PendingDecisions:
 
     async def _reasoned(self, call: HeldCall, text: str) -> None:
         if not text:
-            self.ask(call)
+            await self.ask(call)
             return
         await self._session.reject(call.id, text, auto_resume=True)
         self.forget(call)
 
     async def _edited(self, call: HeldCall, text: str) -> None:
         if not text:
-            self.ask(call)
+            await self.ask(call)
             return
         try:
             args = freeze(json.loads(text))

@@ -20,6 +20,7 @@ from agentrail.cli.chosen_agent import source_with
 from agentrail.cli.console import Console
 from agentrail.cli.console_commands import ConsoleCommands, last_used, mode_labelled, set_mode
 from agentrail.cli.default_agent import Network, usual_network
+from agentrail.cli.file_changes import FileChanges
 from agentrail.cli.help_text import greeting
 from agentrail.cli.input_history import InputHistory
 from agentrail.cli.own_commands import OwnCommands
@@ -117,7 +118,8 @@ class Chat:
                     self._own.commands,
                 )
                 past = None if is_new else await _end_of(session)
-                console = Console(session, self._terminal, commands, past, self._history)
+                changes = await self._changes_of(session, is_new=is_new)
+                console = Console(session, self._terminal, commands, past, self._history, changes)
                 is_well = await console.run(offered) and is_well
                 offered = commands.next_text
                 if is_new and not console.has_prompted:
@@ -125,6 +127,11 @@ class Chat:
                 if commands.next_id is None:
                     return is_well
                 session = supervisor.session(commands.next_id) if commands.next_id else None
+
+    async def _changes_of(self, session: RemoteSession, *, is_new: bool) -> FileChanges:
+        """Return what reads the files that calls of *session* would change; an agent of a file may work elsewhere."""
+        source = self._source if is_new else await self._as_stored(session)
+        return FileChanges(None if source.file else Path(source.folder))
 
     async def _as_stored(self, session: RemoteSession) -> AgentSource:
         """Return what the agent of a stored session is made of, with the mode that it has now."""

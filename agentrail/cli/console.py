@@ -18,9 +18,10 @@ import trio
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.session_values import Status
 from agentrail.api.transcript import CallChanged, CallEnded, Change, OfSubagent, ResponseEnded, Transcript, thoughts_in
-from agentrail.cli.approval_prompts import PendingDecisions
+from agentrail.cli.approval_prompts import NO_CHANGES, PendingDecisions
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.console_commands import STEER, ConsoleCommands
+from agentrail.cli.file_changes import FileChanges
 from agentrail.cli.input_history import InputHistory
 from agentrail.cli.key_commands import LATER
 from agentrail.cli.past import MOST_READ, PastEvents, before_copy, past_of, prompts_in
@@ -83,10 +84,12 @@ class Console:
         commands: ConsoleCommands | None = None,
         past: Cursor | None = None,
         history: InputHistory | None = None,
+        changes: FileChanges = NO_CHANGES,
     ) -> None:
         """Create it; *past* is the place up to which the session's events are past, and shown as such.
 
-        Without it the session is new, and gets its title from the first prompt. *history* keeps what is typed.
+        Without it the session is new, and gets its title from the first prompt. *history* keeps what is typed, and
+        *changes* tells what calls would change in files.
         """
         self.has_prompted = False
         """Whether a prompt was sent."""
@@ -96,7 +99,9 @@ class Console:
         self._session = session
         self._terminal = terminal
         self._commands = commands or ConsoleCommands(session, terminal)
-        self._answering = PendingDecisions(session, terminal, advice=" /steer TEXT says something else instead.")
+        self._answering = PendingDecisions(
+            session, terminal, advice=" /steer TEXT says something else instead.", changes=changes
+        )
         self._leaving = trio.CancelScope()
         self._interrupted = -AGAIN
         self._has_stopped = False  # whether a turn was aborted, or a prompt rejected
@@ -283,7 +288,7 @@ class Console:
                 await self._wait_for_events(own_calls)
                 self._status, self._is_looking = status, False
                 if self._is_fresh:
-                    self._answering.look(held_calls)
+                    await self._answering.look(held_calls)
                     self._terminal.work(is_working=not self._is_resting or self._commands.shell.is_running)
                     self._terminal.tell("" if status is None else about(status, self._last_read))
                     self._tell()

@@ -12,7 +12,8 @@ import trio
 
 from agentrail.api.protocols import AnySession
 from agentrail.api.session_values import HeldCall
-from agentrail.cli.approval_prompts import NOBODY, PendingDecisions
+from agentrail.cli.approval_prompts import NO_CHANGES, NOBODY, PendingDecisions
+from agentrail.cli.file_changes import FileChanges
 from agentrail.cli.screen import Tone, line
 from agentrail.cli.terminal import Terminal
 from agentrail.errors import AgentrailError, UnknownApproval
@@ -54,14 +55,16 @@ async def decide_nothing(_session: AnySession, _calls: tuple[HeldCall, ...]) -> 
 class LineDecider:
     """Reads decisions as lines: typed by a person who is asked, or from a pipe, in the order of the calls."""
 
-    def __init__(self, terminal: Terminal) -> None:
+    def __init__(self, terminal: Terminal, changes: FileChanges = NO_CHANGES) -> None:
+        """Create it; *changes* tells what calls would change in files."""
         self._terminal = terminal
+        self._changes = changes
         self._lines: list[str] = []
 
     async def __call__(self, session: AnySession, calls: tuple[HeldCall, ...]) -> str | None:
         """Ask about each of *calls*."""
         async with self._terminal.opened():
-            return await self._ask_all(PendingDecisions(session, self._terminal), calls)
+            return await self._ask_all(PendingDecisions(session, self._terminal, changes=self._changes), calls)
 
     async def _ask_all(self, pending: PendingDecisions, calls: tuple[HeldCall, ...]) -> str | None:
         for call in calls:
@@ -74,7 +77,7 @@ class LineDecider:
         if self._terminal.by_hand:  # lines typed before the question appeared are not answers to it
             self._lines.clear()
             self._terminal.drop_typed_ahead()
-        pending.ask(call)
+        await pending.ask(call)
         while pending.is_open:
             text = await self._next_line()
             if text is None:
@@ -86,7 +89,7 @@ class LineDecider:
                 pending.forget()
             except AgentrailError as error:
                 self._terminal.show((line(f"  ✗ {error}", Tone.BAD),))
-                pending.ask(call)
+                await pending.ask(call)
             is_no_answer = pending.is_unanswered or (pending.expects_text and not is_decision)
             # The next line of a pipe may be the answer about another call
             if is_no_answer and not self._terminal.by_hand:

@@ -13,9 +13,16 @@ from json import loads
 from typing import Final
 
 from agentrail.api.session_values import HeldCall
+from agentrail.cli.file_changes import FileChange, Unseen
 from agentrail.cli.screen import ScreenText, Tone, escaped, line
 from agentrail.plugins.arguments import shown_as_json
 from agentrail.values.json import Json, JsonObject, canonical
+
+AROUND: Final = 3
+"""Lines that are shown above and below those that change in a file."""
+
+CONTENT: Final = "content"
+"""The argument that takes the place of all that a file has."""
 
 OLD: Final = "old_text"
 NEW: Final = "new_text"
@@ -30,10 +37,13 @@ MOST_COMPARED: Final = 40_000
 TONES_OF_MARKS: Final = {"-": Tone.BAD, "+": Tone.GOOD}
 
 
-def question_about(call: HeldCall, *, by_key: bool = False) -> tuple[ScreenText, ...]:
+def question_about(
+    call: HeldCall, change: FileChange | Unseen | None = None, *, by_key: bool = False
+) -> tuple[ScreenText, ...]:
     """Return the text that asks a person about a held call: question or exact arguments, and possible answers.
 
-    *by_key*: an answer is a single key, so that there is one for an answer with a text, too.
+    *change* is what the call changes in a file that is there, or why that is not shown. *by_key*: an answer is a single
+    key, so that there is one for an answer with a text, too.
     """
     if call.kind == "question":
         options = tuple(line(f"    {number}. {escaped(option)}") for number, option in enumerate(call.options, 1))
@@ -42,7 +52,8 @@ def question_about(call: HeldCall, *, by_key: bool = False) -> tuple[ScreenText,
     by = " (a sub-agent's)" if call.path else ""
     return (
         line(f"? {escaped(call.tool)} waits for your approval{by}", Tone.ASKING),
-        *exact_args(call.args),
+        *(exact_args(call.args) if not isinstance(change, FileChange) else _changed_file(call.args, change)),
+        *((line(f"    {escaped(change)}", Tone.BAD),) if isinstance(change, Unseen) else ()),
         *((line(f"    {escaped(reason)}", Tone.DIM),) if (reason := _reason(call)) else ()),
         line(f"  [y]es / [n]o{always} / [e]dit{' / [r]eason against it' if by_key else ''}", Tone.ASKING),
     )
@@ -57,6 +68,44 @@ def _reason(call: HeldCall) -> str:
     """Return why a call is held, and what else a person should know besides its name and arguments."""
     head = f"`{call.tool}` wants to run with {shown_as_json(call.args)}"
     return call.hint.removeprefix(head).removeprefix("; ")
+
+
+def _changed_file(args: JsonObject, change: FileChange) -> Iterator[ScreenText]:
+    """Yield the rows of a call that changes a file: its arguments, with the change in the place of the texts."""
+    yield from exact_args({name: arg for name, arg in args.items() if name not in {OLD, NEW, CONTENT}})
+    yield from numbered_changes(change.old_text or "", change.new_text)
+
+
+def numbered_changes(old: str, new: str) -> Iterator[ScreenText]:
+    """Yield what differs between two texts, with the numbers of old and new lines, and some lines around."""
+    before, after = _lines(old), _lines(new)
+    width = len(str(max(len(before), len(after))))
+    changes = _changes(before, after)
+    if all(kind == "equal" for kind, *_ in changes):
+        yield line("    nothing in the file changes", Tone.DIM)
+    for index, (kind, start, end, new_start, new_end) in enumerate(changes):
+        if kind == "equal":
+            rows = [
+                line(f"    {start + row + 1:>{width}} {new_start + row + 1:>{width}}   {text}", Tone.DIM)
+                for row, text in enumerate(before[start:end])
+            ]
+            yield from _folded(rows, AROUND * (index > 0), AROUND * (index < len(changes) - 1))
+            continue
+        for row in range(start, end):
+            yield line(f"    {row + 1:>{width}} {'':>{width}} - {before[row]}", Tone.BAD)
+        for row in range(new_start, new_end):
+            yield line(f"    {'':>{width}} {row + 1:>{width}} + {after[row]}", Tone.GOOD)
+
+
+def _folded(rows: Sequence[ScreenText], above: int, below: int) -> Iterator[ScreenText]:
+    """Yield the first and last *rows*, which do not change, and how many are between, if that saves a row."""
+    between = len(rows) - above - below
+    if between <= 1:
+        yield from rows
+        return
+    yield from rows[:above]
+    yield line(f"    … {between} lines stay as they are", Tone.DIM)
+    yield from rows[len(rows) - below :]
 
 
 def exact_args(args: JsonObject) -> Iterator[ScreenText]:
@@ -106,18 +155,19 @@ def replaced_lines(old: str, new: str) -> Iterator[ScreenText]:
 
 
 def _changes(before: Sequence[str], after: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
-    """Return what changes, as `difflib` tells it; of large texts only what their beginnings and ends have in common."""
+    """Return what changes, as `difflib` tells it; of large texts what differs between their beginnings and ends."""
     if len(before) * len(after) <= MOST_COMPARED:
         return SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     least = min(len(before), len(after))
     head = next((at for at in range(least) if before[at] != after[at]), least)
     tail = next((at for at in range(least - head) if before[-1 - at] != after[-1 - at]), least - head)
     end, new_end = len(before) - tail, len(after) - tail
-    return [
-        ("equal", 0, head, 0, head),
-        ("replace", head, end, head, new_end),
-        ("equal", end, len(before), new_end, len(after)),
-    ]
+    inner: list[tuple[str, int, int, int, int]] = [("replace", head, end, head, new_end)]
+    if (end - head) * (new_end - head) <= MOST_COMPARED:
+        codes = SequenceMatcher(None, before[head:end], after[head:new_end], autojunk=False).get_opcodes()
+        inner = [(kind, head + a, head + b, head + c, head + d) for kind, a, b, c, d in codes]
+    ends = [("equal", 0, head, 0, head), *inner, ("equal", end, len(before), new_end, len(after))]
+    return [change for change in ends if change[1] < change[2] or change[3] < change[4]]
 
 
 def _changed_line(mark: str, row: str) -> ScreenText:

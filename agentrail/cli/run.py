@@ -27,6 +27,7 @@ from agentrail.cli.deciders import LineDecider, approve_all, decide_nothing, ref
 from agentrail.cli.default_agent import DEMO, MODES, spec_for
 from agentrail.cli.exit_codes import KEPT_STOP_WITHIN, STOP_WITHIN
 from agentrail.cli.exit_status import tell, tell_more
+from agentrail.cli.file_changes import FileChanges
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.prompt_input import MOST_BYTES, STDIN, prompt_of
 from agentrail.cli.prompt_run import INTERRUPTED, Decide, PromptRun
@@ -228,6 +229,9 @@ class ScriptedRun:
         self._schema = schema
         self._output = output
         self._terminal = terminal
+        # A session that is resumed, and the agent of a file, may work in another folder
+        is_elsewhere = options.agent is not None or options.resume is not None
+        self._changes = FileChanges(None if is_elsewhere else (options.folder or Path()).resolve())
         self._transcript = Transcript()
         self._is_seen = sys.stderr is not None and sys.stderr.isatty()
         self._shows_progress = self._is_seen if options.progress is None else options.progress == "verbose"
@@ -276,9 +280,9 @@ class ScriptedRun:
             case "deny":
                 return partial(refuse_all, session)
             case "answers":
-                return partial(LineDecider(self._terminal), session)
+                return partial(LineDecider(self._terminal, self._changes), session)
             case _ if self._terminal.by_hand and self._is_seen:
-                return partial(LineDecider(self._terminal), session)
+                return partial(LineDecider(self._terminal, self._changes), session)
             case _:
                 return partial(decide_nothing, session)
 

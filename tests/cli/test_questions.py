@@ -2,7 +2,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrail import HeldCall
-from agentrail.cli.questions import question_about, replaced_lines
+from agentrail.cli.file_changes import FileChange
+from agentrail.cli.questions import numbered_changes, question_about, replaced_lines
 from agentrail.cli.screen import Tone, escaped
 from tests.cli.test_rendering import args
 
@@ -32,6 +33,50 @@ def test_an_edit_is_shown_as_the_lines_that_go_and_come() -> None:
     pieces = question_about(call)[2:-1]
     assert [piece.text for piece in pieces] == ["      one", "    - two", "    + 2", "      three", "    + four"]
     assert [piece.tone for piece in pieces] == [Tone.DIM, Tone.BAD, Tone.GOOD, Tone.DIM, Tone.GOOD]
+
+
+def test_a_file_that_is_replaced_is_shown_with_what_goes_and_comes_and_where() -> None:
+    old = "".join(f"line {number}\n" for number in range(1, 13))
+    new = old.replace("line 6\n", "six\n").replace("line 12\n", "line 12\nthirteen\n")
+    call = held(path="a.txt", content=new)
+    assert [piece.text for piece in question_about(call, FileChange("/a.txt", old, new))] == [
+        "? write_file waits for your approval",
+        "    path: a.txt",
+        "    … 2 lines stay as they are",
+        "     3  3   line 3",
+        "     4  4   line 4",
+        "     5  5   line 5",
+        "     6    - line 6",
+        "        6 + six",
+        "     7  7   line 7",
+        "     8  8   line 8",
+        "     9  9   line 9",
+        "    10 10   line 10",
+        "    11 11   line 11",
+        "    12 12   line 12",
+        "       13 + thirteen",
+        "  [y]es / [n]o / [e]dit",
+    ]
+    assert [piece.text for piece in numbered_changes(old, old)] == [
+        "    nothing in the file changes",
+        "    … 12 lines stay as they are",
+    ]
+    assert "    a.bin is no text" in [piece.text for piece in question_about(call, "a.bin is no text")]
+
+
+@settings(max_examples=50)
+@given(st.lists(st.sampled_from("abc"), max_size=30), st.lists(st.sampled_from("abc"), max_size=30))
+def test_what_goes_and_comes_makes_the_new_text_of_the_old_one(old: list[str], new: list[str]) -> None:
+    before, after = "".join(f"{row}\n" for row in old), "".join(f"{row}\n" for row in new)
+    rows = [piece.text for piece in numbered_changes(before, after)]
+    lines: list[str] = list(old)
+    gone = [int(row[4:].split()[0]) for row in rows if " - " in row]
+    come = [(int(row[4:].split()[0]), row[-1]) for row in rows if " + " in row]
+    for number in reversed(gone):
+        del lines[number - 1]
+    for number, text in come:
+        lines.insert(number - 1, text)
+    assert lines == new
 
 
 def test_values_are_not_taken_for_one_another() -> None:

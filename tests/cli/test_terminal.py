@@ -769,3 +769,21 @@ def test_an_answer_that_is_begun_while_the_terminal_changes_its_size_counts(tmp_
         talk.sees("> no, not that")
         talk.press("\r")
         talk.sees("rejected: write_file: not that", ">\n  idle")
+
+
+def test_a_file_that_is_there_is_replaced_only_as_it_was_shown(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("one\ntwo\n")
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path.with_suffix(".db")))
+    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
+        begin(talk, "write hello to a.txt")
+        talk.sees("    path: a.txt\n    1   - one\n    2   - two\n      1 + hello (no end of line)\n", f"{KEYS}\n>")
+        file.write_text("three\n")
+        talk.press("y")
+        talk.sees("The file has changed since it was shown", "    1   - three\n", f"{KEYS}\n>")
+        assert file.read_text() == "three\n"
+        talk.press("y")
+        talk.sees("replaced a.txt", ">\n  idle")
+        talk.say("replace ell with all in a.txt\r")
+        talk.sees("    1   - hello (no end of line)\n      1 + hallo (no end of line)\n", f"{KEYS}\n>")
+    assert file.read_text() == "hello"

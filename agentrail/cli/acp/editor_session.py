@@ -128,7 +128,7 @@ class EditorSession:
         self._session = session
         self._updates = updates
         self._peer = peer
-        self._requests = HeldCallRequests(session, session_id, peer, updates, abilities, self._update)
+        self._requests = HeldCallRequests(session, session_id, peer, updates, abilities, self._update, updates.changes)
         self._servers = servers
         self._config = SessionConfig(None, "", ())
         self._has_title = True

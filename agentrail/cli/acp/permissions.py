@@ -11,9 +11,10 @@ import trio
 from agentrail.api.protocols import AnySession
 from agentrail.api.session_values import HeldCall
 from agentrail.cli.acp.peer import Peer
-from agentrail.cli.acp.protocol import ClientAbilities, Update, chunk, permission, text_content
+from agentrail.cli.acp.protocol import ClientAbilities, Update, change_content, chunk, permission, text_content
 from agentrail.cli.acp.rpc_messages import CANCELLED, RpcAnswer
 from agentrail.cli.acp.updates import SessionUpdates, inner_id
+from agentrail.cli.file_changes import FileChange, FileChanges, Unseen
 from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked, UnknownApproval
 from agentrail.values.json import EMPTY, Json, JsonObject
 
@@ -34,6 +35,9 @@ NOT_DECIDED: Final = "The decision was not taken"
 
 WAITS_ON: Final = "The call still waits: decide about it in `agentrail chat` or on the page, or cancel the turn."
 """What follows about a call about which the editor is not asked any more."""
+
+CHANGED: Final = "The file has changed since it was shown, so this is asked again."
+"""What an editor is told whose decision was about a file as it is no more."""
 
 MOST_REFUSED: Final = 2
 """How many decisions about a call may be refused before the editor is asked no more: one that decides by itself
@@ -57,8 +61,9 @@ class HeldCallRequests:
         updates: SessionUpdates,
         abilities: ClientAbilities,
         show: Show,
+        changes: FileChanges,
     ) -> None:
-        """Create it; *show* shows the editor an update, such as a notice."""
+        """Create it; *show* shows the editor an update, and *changes* tells what calls would change in files."""
         self.question: HeldCall | None = None
         """A question that the next prompt answers, since the editor has no form for it."""
         self._session = session
@@ -67,6 +72,7 @@ class HeldCallRequests:
         self._updates = updates
         self._abilities = abilities
         self._show = show
+        self._changes = changes
         self._request_ids: dict[str, int] = {}  # by call id: the id of the request about the call
         self._decided: set[str] = set()  # ids of calls that were decided here, or are no more asked about
         self._refused_counts: dict[str, int] = {}  # by call id: how many decisions about it were refused
@@ -105,8 +111,11 @@ class HeldCallRequests:
         return new_question
 
     async def _ask(self, call: HeldCall, request_id: int) -> None:
+        change = await self._changes.of(call)
+        if self._request_ids.get(call.id) != request_id:  # it was decided elsewhere meanwhile
+            return
         if call.kind != "question":
-            method, params = "session/request_permission", self._permission(call)
+            method, params = "session/request_permission", self._permission(call, change)
         elif self._abilities.forms:
             method, params = "elicitation/create", self._form(call)
         else:
@@ -115,6 +124,12 @@ class HeldCallRequests:
         if answer is None or self._request_ids.pop(call.id, None) is None:
             return
         self._decided.add(call.id)
+        if chosen_option(answer) in {ALLOW, ALWAYS} and await self._changes.of(call) != change:
+            await self._show(chunk("agent", f"changed {call.id} {request_id}", CHANGED))
+            self._request_ids[call.id] = request_id = self._peer.new_id()
+            self._decided.discard(call.id)
+            await self._ask(call, request_id)
+            return
         try:
             if call.kind == "question":
                 await self._respond(call, answer)
@@ -142,11 +157,17 @@ class HeldCallRequests:
 
     # What is asked
 
-    def _permission(self, call: HeldCall) -> JsonObject:
+    def _permission(self, call: HeldCall, change: FileChange | Unseen | None) -> JsonObject:
         options = [permission_option(ALLOW, "Allow"), permission_option(REJECT, "Reject")]
         if call.family is not None:
             options.insert(1, permission_option(ALWAYS, f"Always allow {call.family}"))
-        return permission(self._tool_call(call), options)
+        tool_call = dict(self._tool_call(call))
+        if isinstance(change, FileChange):  # the whole file, so that the editor shows numbers and what is around
+            tool_call["content"] = [text_content(call.hint), change_content(change)]
+        elif change is not None:
+            content = tool_call["content"]
+            tool_call["content"] = [text_content(change), *(content if isinstance(content, list) else ())]
+        return permission(tool_call, options)
 
     def _choice(self, call: HeldCall) -> JsonObject:
         options = [

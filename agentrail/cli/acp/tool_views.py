@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
+from agentrail.cli.file_changes import FileChange
 from agentrail.cli.rendering import shown_args
 from agentrail.cli.screen import clipped, one_line
 from agentrail.values.json import JsonObject
@@ -27,17 +28,6 @@ KINDS: Final = {
 
 TITLE: Final = 120
 """The most columns of a title."""
-
-
-class FileChange(NamedTuple):
-    """The change that a call makes to a file."""
-
-    path: str
-    """Absolute path of the file."""
-    old_text: str | None
-    """The text that is replaced; `None` for a whole file."""
-    new_text: str
-    """What comes in its place."""
 
 
 def kind_of(tool: str) -> str:

@@ -28,6 +28,7 @@ from agentrail.cli.acp.protocol import (
 )
 from agentrail.cli.acp.tool_views import change_of, kind_of, paths_of, title_of
 from agentrail.cli.acp.turn_outcomes import TurnOutcome, outcome_of
+from agentrail.cli.file_changes import FileChanges
 from agentrail.cli.rendering import shown_args
 from agentrail.core.context_window import window_of
 from agentrail.values import events as e
@@ -56,6 +57,8 @@ class SessionUpdates:
         """Whether the editor has cancelled the open turn."""
         self.outcome: TurnOutcome | None = None
         """How the last turn ended; `None` before the first end."""
+        self.changes = FileChanges(folder)
+        """What calls would change in files of the folder."""
         self._folder = folder
         self._abilities = abilities
         self._own_texts: list[str] = []  # sent by the editor; their events have not come yet

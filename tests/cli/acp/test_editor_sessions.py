@@ -64,6 +64,38 @@ async def test_what_is_approved_for_always_is_not_asked_again(tmp_path: Path) ->
         assert (tmp_path / "b.txt").exists()
 
 
+def diffs(request: Message) -> list[tuple[object, object]]:
+    """Return the old and new texts that a permission request shows."""
+    content = request["params"]["toolCall"]["content"]  # type: ignore[index]
+    return [(part["oldText"], part["newText"]) for part in content if part["type"] == "diff"]
+
+
+@pytest.mark.long
+async def test_a_file_that_is_there_is_shown_whole_and_changed_only_as_it_was_shown(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("one\ntwo\n")
+    async with editor(tmp_path.with_suffix(".db")) as connected:
+        await connected.begin()
+        session = await connected.open(tmp_path)
+        prompt = connected.prompt(session, "replace two with 2 in a.txt")
+        request = await connected.request()
+        assert diffs(request) == [("one\ntwo\n", "one\n2\n")]
+        connected.choose(request, "allow_once")
+        await connected.answer(prompt)
+        prompt = connected.prompt(session, "write hello to a.txt")
+        request = await connected.request()
+        assert diffs(request) == [("one\n2\n", "hello")]
+        file.write_text("three\n")
+        connected.choose(request, "allow_once")
+        request = await connected.request()
+        assert diffs(request) == [("three\n", "hello")]
+        assert file.read_text() == "three\n"
+        connected.choose(request, "allow_once")
+        await connected.answer(prompt)
+        assert file.read_text() == "hello"
+        assert "The file has changed since it was shown" in connected.said()
+
+
 @pytest.mark.long
 async def test_a_call_that_is_decided_elsewhere_is_not_asked_about_any_more(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:

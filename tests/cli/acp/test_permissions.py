@@ -51,7 +51,7 @@ async def test_an_approved_call_whose_tool_was_replaced_meanwhile_is_told_and_re
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel(script), tools=[deploy], plugins=plugins))
         await session.ask("go")
         peer, updates = Peer(LineWriter(StandardOutput(None))), SessionUpdates(tmp_path, abilities)
-        requests = HeldCallRequests(session, session.id, peer, updates, abilities, show)
+        requests = HeldCallRequests(session, session.id, peer, updates, abilities, show, updates.changes)
         async with trio.open_nursery() as nursery:
             await requests.look(session.status().held, nursery)
             await session.replace_tools(deploy_all)
@@ -78,7 +78,7 @@ async def test_an_editor_that_allows_all_by_itself_is_not_asked_for_ever(tmp_pat
         ann = session.by("ann", four_eyes=True)
         await ann.ask("go")
         peer, updates = Peer(LineWriter(StandardOutput(None))), SessionUpdates(tmp_path, abilities)
-        requests = HeldCallRequests(ann, session.id, peer, updates, abilities, show)
+        requests = HeldCallRequests(ann, session.id, peer, updates, abilities, show, updates.changes)
         async with trio.open_nursery() as nursery:
             for number in range(1, 10):
                 await requests.look(session.status().held, nursery)
