@@ -357,6 +357,16 @@ def share(supervisor: Supervisor, specs: Specs) -> SharedSupervisor:
     return Supervisor._shared(supervisor, specs)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users
 
 
+async def check_start(supervisor: Supervisor, spec: SessionSpec) -> None:
+    """Raise the error for which *supervisor* could not start a session of *spec*; nothing is started."""
+    check_spec(spec)
+    await bringing.bring_beside(spec)
+    session_id = new_id()
+    _, code = build.new_session(session_id, spec, supervisor._sessions.shared.model)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users
+    if code.section_files is not None:
+        await code.section_files.sections(session_id, tell=False)
+
+
 def rows_of(supervisor: Supervisor) -> SessionRows:
     """Return the sessions of the whole tree of *supervisor* as rows."""
     return session_rows.SessionRows(supervisor._sessions.tree)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users

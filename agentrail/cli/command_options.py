@@ -111,6 +111,18 @@ def utf8_text(text: str) -> str:
     return text
 
 
+def filled_text(text: str) -> str:
+    """Return *text*; raise `BadParameter` if it is empty, as the value of a variable that is not set is."""
+    if not text.strip():
+        raise click.BadParameter("its value is empty; give one, or leave the option out")
+    return utf8_text(text)
+
+
+def filled_path(text: str) -> Path:
+    """Return the path *text*; raise `BadParameter` if it is empty."""
+    return Path(filled_text(text))
+
+
 def existing_folder(text: str) -> Path:
     """Return the folder *text*; raise `BadParameter` if there is none."""
     if not Path(text).is_dir():
@@ -192,6 +204,9 @@ def folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 
 # Options and arguments
 
+
+PORT: Final = 8765
+"""The port of `agentrail serve`, if none is given."""
 
 MODES_ABOUT: Final[Mapping[str, str]] = {
     "ask": "ask before it writes, runs commands or fetches pages (default)",

@@ -96,8 +96,8 @@ async def _serve(host: Host, description: str, options: ServeOptions, link: Work
     """Serve *host*: at the address of the options, or at the socket of the process that has started this one."""
     try:
         async with host.serving(
-            None if options.unix else options.port,
-            options.host,
+            None if options.unix else options.tcp.port,
+            options.tcp.host,
             unix=options.unix if link is None else None,
             descriptor=options.socket if link is None else link.descriptor,
             tls=options.tls,

@@ -10,11 +10,15 @@ from attrs import frozen
 
 from agentrail.adapters.journals.journal_places import JournalPlace
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.command_options import NamedAgent
+from agentrail.cli.command_options import PORT, NamedAgent
+from agentrail.host.http11.listening import Tcp
 from agentrail.host.served_file import ServedFile
 
 FIRST_DESCRIPTOR: Final = 3
 """The first descriptor that systemd passes on."""
+
+LOOPBACK: Final = "127.0.0.1"
+"""The address at which a host serves if none is given: only this machine reaches it."""
 
 RELOAD: Final = "--reload"
 
@@ -25,8 +29,10 @@ class ServeOptions:
 
     agent: NamedAgent | None
     """The file that is served; `None` for the demo agent."""
-    host: str
-    port: int
+    host: str | None
+    """The address; `None` for that of this machine."""
+    port: int | None
+    """The port; `None` for `PORT`."""
     unix: Path | None
     descriptor: int | None
     tls: tuple[Path, Path] | None
@@ -64,10 +70,20 @@ class ServeOptions:
             raise BadInputError(
                 "--server is for one process at a port, without --unix, --cores, --ray, --token and --reload"
             )
+        if self.port is not None or self.host is not None:
+            if self.unix:
+                raise BadInputError("--unix is in place of --host and --port, and one host has one address; give one")
+            if self.socket is not None:
+                raise BadInputError("a socket that listens has its address; leave out --host and --port")
         if self.reload and (self.ray or self.cores > 1):
             raise BadInputError("--reload is for one process, without --cores and --ray; leave it out")
         if self.reload and self.agent is None:
             raise BadInputError("--reload is for a file that changes; give its FILE")
+
+    @property
+    def tcp(self) -> Tcp:
+        """The address and the port, unless another socket is served."""
+        return Tcp(LOOPBACK if self.host is None else self.host, PORT if self.port is None else self.port)
 
     @property
     def served(self) -> ServedFile:

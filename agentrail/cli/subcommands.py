@@ -16,6 +16,7 @@ from agentrail.cli.command_options import (
     MODEL,
     MODES,
     NO_CONFIG,
+    PORT,
     SESSION,
     Number,
     OneOf,
@@ -26,6 +27,8 @@ from agentrail.cli.command_options import (
     cores_named,
     existing_file,
     files,
+    filled_path,
+    filled_text,
     flag_option,
     folders,
     journal_file,
@@ -41,9 +44,6 @@ from agentrail.cli.command_options import (
 
 SHELLS: Final = ("bash", "zsh", "fish")
 """The shells that can complete the command."""
-
-PORT: Final = 8765
-"""The port of `agentrail serve`, if none is given."""
 
 _CLI: Final = "agentrail.cli"
 
@@ -475,9 +475,9 @@ _SERVING: Final = (
         "serve agents over HTTP",
         f"{_CLI}.serve:main",
         AGENT,
-        text_option("--host", "HOST", "the address (default: 127.0.0.1)", default="127.0.0.1"),
-        text_option("--port", "PORT", f"the port; 0: any (default: {PORT})", WholeNumber(0), default=PORT),
-        path_option("--unix", "PATH", "a unix socket, in place of a port"),
+        text_option("--host", "HOST", "the address (default: 127.0.0.1)", filled_text),
+        text_option("--port", "PORT", f"the port; 0: any (default: {PORT})", WholeNumber(0)),
+        path_option("--unix", "PATH", "a unix socket, in place of a port", filled_path),
         text_option("--descriptor", "N", "a socket that listens, in place of a port", WholeNumber(0)),
         Option(
             ["--tls"],
@@ -488,7 +488,7 @@ _SERVING: Final = (
         ),
         journal_option("a file, or postgresql://… (default: in memory)", "PLACE"),
         Option(["--cores"], metavar="N", default="1", type=cores_named, help="as many processes as one host; or `all`"),
-        text_option("--ray", "ADDRESS", "the processes are shards of Ray; or `auto`"),
+        text_option("--ray", "ADDRESS", "the processes are shards of Ray; or `auto`", filled_text),
         Option(["--replace"], is_flag=True, hidden=True),
         path_option("--keys", "PATH", "a file of keys (default: a token for this machine)"),
         flag_option("--reload", "reload", "start anew when a Python file changes"),
@@ -547,7 +547,7 @@ Make a key, and print it: it is nowhere else.
         "serve end",
         "park the sessions of all shards, and end them",
         f"{_CLI}.serve_end:main",
-        Option(["--ray"], metavar="ADDRESS", required=True, help="where Ray is; or `auto`"),
+        Option(["--ray"], metavar="ADDRESS", required=True, type=filled_text, help="where Ray is; or `auto`"),
     ),
     CliCommand(
         "top",

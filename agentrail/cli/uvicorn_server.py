@@ -12,7 +12,7 @@ import trio
 from agentrail.adapters.extras import need_extra
 from agentrail.cli.serve_options import ServeOptions
 from agentrail.host.host_server import Host
-from agentrail.host.http11.listening import Certificate, Tcp, inherited, listen_tcp, url_of
+from agentrail.host.http11.listening import Certificate, inherited, listen_tcp, url_of
 from agentrail.host.served_file import NothingToServeError
 
 need_extra("uvicorn", "uvicorn", "a host on uvicorn")
@@ -58,7 +58,7 @@ def serve_by_uvicorn(host: Host, description: str, options: ServeOptions) -> int
     certificate = None if options.tls is None else Certificate(*options.tls)
     named, sockets = _sockets(options)
     config = Config(
-        host.asgi(hosts=[options.host, *options.names], origins=options.origins, proxies=options.proxies),
+        host.asgi(hosts=[options.tcp.host, *options.names], origins=options.origins, proxies=options.proxies),
         lifespan="on",
         log_config=None,
         access_log=False,
@@ -86,5 +86,5 @@ def _sockets(options: ServeOptions) -> tuple[str, list[socket.socket]]:
     if options.socket is not None:
         listener = inherited(options.socket)
         return listener.host, [listener.socket]
-    listeners = trio.run(partial(listen_tcp, Tcp(options.host, options.port)))
-    return options.host, [socket.socket(fileno=listener.socket.detach()) for listener in listeners]
+    listeners = trio.run(partial(listen_tcp, options.tcp))
+    return options.tcp.host, [socket.socket(fileno=listener.socket.detach()) for listener in listeners]

@@ -52,6 +52,7 @@ from agentrail.host.cluster.signatures import SignedRequests, program_text, sign
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.health.health_parts import (
     NO_CHECKS,
+    PROFILES,
     HealthParts,
     HostChecks,
     Readiness,
@@ -470,13 +471,15 @@ class Host:
             specs = HostedSpecs(self._profiles, row, turns, self._context_providers)
             async with self._supervised(specs, turns, nursery, supervisor) as (own, journal):
                 specs.serve(own)
+                await specs.check()
                 with HealthParts.watching(own, "" if self.cluster is None else self.cluster.address) as health:
                     nursery.start_soon(health.tree.run)
                     nursery.start_soon(health.tree.forget)
                     nursery.start_soon(health.lag.measure)
                     frames, drain = EventFrames(self.limits, health.figures), HostDrain()
                     nursery.start_soon(frames.shed)
-                    readiness = Readiness(journal, health, row, self._checks, self.limits, nursery)
+                    checks = {PROFILES: specs.can_start, **self._checks}
+                    readiness = Readiness(journal, health, row, checks, self.limits, nursery)
                     who = guarded(authenticator)
                     application = self._application(
                         specs, turns, nursery, who, frames, health, readiness, drain, journal

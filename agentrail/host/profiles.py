@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias, cast
@@ -14,7 +15,7 @@ import trio
 from agentrail.api.public_ids import read_internal
 from agentrail.app.model_chain import chain_of
 from agentrail.app.spec import Built, SessionSpec, SpecWanted, check_spec, stored_as
-from agentrail.app.supervisor import Supervisor
+from agentrail.app.supervisor import Supervisor, check_start
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, BadProfile, UnknownAgent, UsageError, WrongType
 from agentrail.hooks.attachments import unkeyed
@@ -32,6 +33,8 @@ from agentrail.tools import as_tool
 from agentrail.values.messages import Message
 from agentrail.values.untrusted_values import described, type_name
 from agentrail.values.value import Authored
+
+log = logging.getLogger("agentrail.host")
 
 NO_OPTIONS: Final[Mapping[str, Sequence[str]]] = MappingProxyType({})
 MODELS_WANTED: Final = "its `models` must be a list of names, such as `demo`"
@@ -237,6 +240,7 @@ class HostedSpecs:
         self._context_providers = context_providers
         self._turns = turns
         self._ready = trio.Event()
+        self._last_problem = ""  # why no session could start when it was last tried
 
     def serve(self, supervisor: Supervisor) -> None:
         """Store the supervisor of the sessions, which was opened with `returning` of this object."""
@@ -252,6 +256,31 @@ class HostedSpecs:
         """Return the specification for a new session; raise `UnknownAgent` if no profile fits."""
         profile = await self._profiles.find(context)
         return self._with_bridge(profile, await self._profiles.spec_of(profile, context))
+
+    async def check(self) -> None:
+        """Raise `BadProfile` if a session of a profile could not start, for all whose specification no function builds.
+
+        One that a function builds is checked when a request has it built.
+        """
+        for profile in self._profiles:
+            if not callable(profile.spec):
+                spec = await self._profiles.spec_of(profile, no_request("", profile.id))
+                try:
+                    await check_start(self.supervisor, self._with_bridge(profile, spec))
+                except AgentrailError as error:
+                    raise BadProfile(profile.id, str(error)) from error
+
+    async def can_start(self) -> bool:
+        """Whether sessions of all profiles can start; log why not, once for each reason."""
+        try:
+            await self.check()
+        except BadProfile as error:
+            if str(error) != self._last_problem:
+                self._last_problem = str(error)
+                log.error("no session can start: %s", error)
+            return False
+        self._last_problem = ""
+        return True
 
     async def offered(self, session: SessionHandle) -> Offered:
         """Return the tools, plugins and models that a session may be given by name while it runs."""

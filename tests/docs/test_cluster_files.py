@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from agentrail.api.limits import DEFAULTS
+from agentrail.cli.command_options import PORT
 from agentrail.cli.serve import PARKING
-from agentrail.cli.subcommands import PORT
 from agentrail.cluster.opened_cluster import KEY
 from agentrail.values.secrets import secret_name
 from tests.cli.calling import serve_options
@@ -38,7 +38,7 @@ def test_the_files_start_the_command_as_it_is(tmp_path: Path) -> None:
     file.touch()
     for name, word in (("compose.yaml", "command"), ("kubernetes.yaml", "args")):
         options = serve_options([str(file), *options_in(name, word)])
-        assert (options.host, options.port) == ("0.0.0.0", PORT)  # noqa: S104 - it is said to
+        assert (options.tcp.host, options.tcp.port) == ("0.0.0.0", PORT)  # noqa: S104 - it is said to
         assert options.names == ("agents.example.com",)
         assert (options.served.keys, options.served.journal) == (None, None)  # the program says both
         assert len(options.proxies) == 1
@@ -50,7 +50,7 @@ def test_a_host_in_front_of_ray_is_started_by_the_command_as_it_is(tmp_path: Pat
     kuberay = text_of("kuberay.yaml")
     path, *words = options_in("kuberay.yaml", "args")
     options = serve_options([str(file), *(word.replace("$(DATABASE_URL)", "postgresql://db/agents") for word in words)])
-    assert (path, options.cores, options.host, options.port) == ("/etc/agents/ray_app.py", 4, "0.0.0.0", PORT)  # noqa: S104 - it is said to
+    assert (path, options.cores, options.tcp.host, options.tcp.port) == ("/etc/agents/ray_app.py", 4, "0.0.0.0", PORT)  # noqa: S104 - it is said to
     (name,) = re.findall(r"kind: RayCluster\nmetadata: {name: (\S+)}", kuberay)
     assert options.ray == f"{name}-head-svc:6379"
     assert f'"--address={options.ray}"' in kuberay

@@ -13,10 +13,10 @@ from typing import Final
 import pytest
 
 from agentrail.api.limits import DEFAULTS
+from agentrail.cli.command_options import PORT
 from agentrail.cli.exit_codes import WRONG_USAGE
 from agentrail.cli.serve import PARKING
 from agentrail.cli.serve_options import ServeOptions
-from agentrail.cli.subcommands import PORT
 from tests.cli.calling import serve_options
 from tests.docs.sources import ROOT
 
@@ -61,9 +61,9 @@ def test_the_unit_starts_the_command_as_it_is(tmp_path: Path) -> None:
     assert options.served.journal == Path(KEPT) / "kept.db"
     assert options.served.keys == Path("/etc/agents/keys.txt")
     assert f"/var/lib/{service['StateDirectory']}" == service["WorkingDirectory"] == KEPT
-    assert socket["ListenStream"] == f"{options.host}:{PORT}"
+    assert socket["ListenStream"] == f"{options.tcp.host}:{PORT}"
     assert options.names == ("agents.example.com",)
-    assert options.proxies == (options.host,)  # the proxy with TLS is on the same machine
+    assert options.proxies == (options.tcp.host,)  # the proxy with TLS is on the same machine
     assert service["Requires"] == "agents.socket"
     assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
     assert float(service["TimeoutStopSec"]) > ENOUGH
@@ -78,10 +78,10 @@ def test_the_image_starts_the_command_as_it_is(tmp_path: Path) -> None:
         served(start + listed(compose, "command:"), tmp_path),
     )
     for options in (of_image, of_compose):
-        assert options.host == "0.0.0.0"  # noqa: S104 - it is said to
+        assert options.tcp.host == "0.0.0.0"  # noqa: S104 - it is said to
         assert options.served.keys == Path(KEYS) / "keys.txt"
         assert options.served.journal == Path(KEPT) / "kept.db"
-        assert options.port == PORT
+        assert options.tcp.port == PORT
     assert of_compose.names == ("agents.example.com",)
     assert of_image.proxies == ("172.17.0.1",)  # the gateway of Docker's own network
     assert of_compose.proxies == tuple(re.findall(r"subnet: ([^}]+)", compose))

@@ -13,8 +13,9 @@ import trio
 import trio.lowlevel
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from agentrail import SessionSpec, tool
 from agentrail.adapters.journals.read_only import ReadOnlyJournal
-from agentrail.errors import OutsideError, WrongType
+from agentrail.errors import BadProfile, OutsideError, WrongType
 from agentrail.host import (
     HandledResponse,
     Host,
@@ -36,7 +37,7 @@ from tests.host.test_host import chat, until
 from tests.patience import PATIENCE
 
 CALM = LIMITS.but(check_seconds=PATIENCE)
-OK = {"journal": True, "disk": True, "loop": True, "plugins": True, "accepting": True}
+OK = {"journal": True, "disk": True, "loop": True, "plugins": True, "profiles": True, "accepting": True}
 
 
 async def ready(desk: Desk) -> tuple[int, dict[str, bool]]:
@@ -49,6 +50,52 @@ async def ready(desk: Desk) -> tuple[int, dict[str, bool]]:
     checks = {check["name"]: check["ok"] for check in found["checks"]}
     assert found["ready"] is all(checks.values())
     return answer.status_code, checks
+
+
+def none() -> str:
+    """Do nothing."""
+    return ""
+
+
+async def test_a_host_whose_profile_can_start_no_session_does_not_start(tmp_path: Path) -> None:
+    for spec, why in (
+        (SessionSpec(model="demo", working_dir=str(tmp_path / "gone")), r"working_dir.* where no folder is"),
+        (SessionSpec(model="demo", tools=[tool(none), tool(none)]), "none"),
+        (SessionSpec(model=("mistral:x", {"zork": 1})), "there is no option `zork`"),
+    ):
+        profiles = [Profile("well", SessionSpec(model="demo")), Profile("ill", spec)]
+        with pytest.raises(BadProfile, match=f"ill.*{why}"):
+            async with Host(profiles).serving():
+                pytest.fail("it serves")
+
+
+async def status_becomes(client: httpx.AsyncClient, status: int) -> httpx.Response:
+    """Return the first answer of `/readyz` with *status*: a result is used again for a second."""
+    with trio.fail_after(PATIENCE):
+        while (answer := await client.get("/readyz")).status_code != status:  # noqa: ASYNC110 - only the host knows
+            await trio.sleep(0.05)
+    return answer
+
+
+async def test_a_host_whose_profile_cannot_start_a_session_any_more_is_not_ready(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    spec = SessionSpec(model="demo", working_dir=str(folder))
+    async with (
+        Host([Profile("desk", spec)], limits=CALM).serving() as serving,
+        httpx.AsyncClient(base_url=serving.url, trust_env=False, timeout=PATIENCE) as nobody,
+    ):
+        await status_becomes(nobody, 200)
+        folder.rmdir()
+        answer = await status_becomes(nobody, 503)
+        assert [check["name"] for check in answer.json()["checks"] if not check["ok"]] == ["profiles"]
+        assert "no folder is" not in answer.text
+        folder.mkdir()
+        await status_becomes(nobody, 200)
+    (line,) = [record.getMessage() for record in caplog.records if "no session can start" in record.getMessage()]
+    assert "where no folder is" in line
 
 
 class Secretive(HostPlugin):

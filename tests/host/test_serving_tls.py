@@ -81,6 +81,13 @@ BAD: Final = {
     ),
     "a socket": (["--tls", "cert.pem", "key.pem", "--unix", "s"], "--tls is for a port: only this machine"),
     "everybody": (["--tls", "cert.pem", "key.pem", "--host", ANYWHERE], "or give the host an `authenticator`"),
+    "a socket and a port": (["--unix", "s", "--port", "0"], "--unix is in place of --host and --port"),
+    "a socket and an address": (["--host", "127.0.0.1", "--unix", "s"], "--unix is in place of --host and --port"),
+    "a descriptor and a port": (["--descriptor", "0", "--port", "0"], "leave out --host and --port"),
+    "no path": (["--unix", ""], "--unix: its value is empty; give one, or leave the option out"),
+    "no address": (["--host", ""], "--host: its value is empty"),
+    "no address of Ray": (["--ray", ""], "--ray: its value is empty"),
+    "no address of Ray to end": (["end", "--ray", ""], "--ray: its value is empty"),
     "no such port": (["--port", "65536"], "cannot listen at 127.0.0.1:65536: there is no such port; choose another"),
 }
 

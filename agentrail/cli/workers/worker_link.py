@@ -101,7 +101,7 @@ class WorkerLink:
     @staticmethod
     def names(options: ServeOptions) -> Sequence[str]:
         """Return the name in the options of the address, which the socket does not have."""
-        return () if options.unix is not None or ":" in options.host else (options.host,)
+        return () if options.unix is not None or ":" in options.tcp.host else (options.tcp.host,)
 
     def report(self, description: str, entry: str) -> None:
         """Say that this process serves, and where."""

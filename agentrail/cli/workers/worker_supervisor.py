@@ -28,7 +28,7 @@ from agentrail.cli.exit_codes import WRONG_USAGE
 from agentrail.cli.serve_options import ServeOptions
 from agentrail.cli.workers.worker_link import VARIABLE, WorkerAssignment, WorkerReport, reserve_port
 from agentrail.errors import AgentrailError, CannotListen
-from agentrail.host.http11.listening import Tcp, inherited, listen_tcp
+from agentrail.host.http11.listening import inherited, listen_tcp
 from agentrail.host.served_file import NothingToServeError
 from agentrail.values.value import learned
 
@@ -259,10 +259,10 @@ async def listening(options: ServeOptions) -> AsyncGenerator[int]:
         async with opened_unix(options.unix) as unix_listener:
             yield unix_listener.socket.fileno()
     else:
-        listeners = await listen_tcp(Tcp(options.host, options.port))
+        listeners = await listen_tcp(options.tcp)
         try:
             if len(listeners) > 1:
-                raise CannotListen(options.host, ONE_ADDRESS, NAME_ONE)
+                raise CannotListen(options.tcp.host, ONE_ADDRESS, NAME_ONE)
             yield listeners[0].socket.fileno()
         finally:
             for listener in listeners:

@@ -223,7 +223,10 @@ CHECKS_WANTED: Final = (
 )
 
 _NAME: Final = re.compile(r"[a-z0-9-]{1,64}", re.ASCII)
-OWN: Final = ("journal", "disk", "loop", "plugins", ACCEPTING)
+PROFILES: Final = "profiles"
+"""Name of the check whether sessions of all profiles can start."""
+
+OWN: Final = ("journal", "disk", "loop", "plugins", PROFILES, ACCEPTING)
 
 
 async def check_usable(journal: Journal, seconds: float) -> None:
