@@ -24,17 +24,17 @@ class MisfitError(Exception):
     Each enclosing level catches it, adds its own part of the path (`under`) and raises it again.
     """
 
-    def __init__(self, at: str, problem: str) -> None:
-        super().__init__(at, problem)
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(path, problem)
         self.problem = problem
-        self._path = [at]
+        self._path = [path]
 
-    def under(self, at: str) -> None:
-        """Put *at* before the path of the error, when the error leaves an enclosing value."""
-        self._path.append(at)
+    def under(self, part: str) -> None:
+        """Put *part* before the path of the error, when the error leaves an enclosing value."""
+        self._path.append(part)
 
     @property
-    def place(self) -> str:
+    def subject(self) -> str:
         """The path of the value in question, as the subject of a sentence: "its `items[3].name`", or "it"."""
         path = "".join(reversed(self._path)).removeprefix(".")
         if len(path) > _LONGEST:
@@ -83,11 +83,11 @@ _NAMES: Final = {
 
 def misfit_of(why: Exception) -> MisfitError:
     """Return our error for *why*, which msgspec raised: with the path and the problem, but without the value itself."""
-    problem, inner, at = cast("re.Match[str]", _PARTS.fullmatch(str(why))).groups(default="")
-    if not at:
-        inner, at = "", inner
+    problem, inner, outer = cast("re.Match[str]", _PARTS.fullmatch(str(why))).groups(default="")
+    if not outer:
+        inner, outer = "", inner
     match, words = next((match, words) for pattern, words in _WORDS if (match := pattern.fullmatch(problem)))
-    return MisfitError(at + inner, words.format(*map(_type_names, match.groups())))
+    return MisfitError(outer + inner, words.format(*map(_type_names, match.groups())))
 
 
 def _type_names(names: str) -> str:
@@ -106,11 +106,11 @@ def blemish(value: object) -> str | None:
     return None if fits else f"is {one(type(value))}, which JSON cannot hold"
 
 
-def wrong(at: str, value: object, expected: object) -> MisfitError:
-    """Return the error for *value*, at path *at*, which is not *expected*: a class, a type hint, or its name."""
+def wrong(path: str, value: object, expected: object) -> MisfitError:
+    """Return the error for *value*, at path *path*, which is not *expected*: a class, a type hint, or its name."""
     cls = cast("type[object]", expected) if isinstance(expected, type) else None
     called = f"`{expected}`" if cls is None else _NAMES.get(cls.__name__) or one(cls)
-    return MisfitError(at, f"{describe(value)} where {called} is wanted")
+    return MisfitError(path, f"{describe(value)} where {called} is wanted")
 
 
 def describe(value: object) -> str:

@@ -77,7 +77,7 @@ def _problem(why: Exception, depth: int) -> str:
         case UnicodeDecodeError():
             return f"byte {why.start} is not UTF-8"
         case MisfitError():
-            return f"{why.place} {why.problem}"
+            return f"{why.subject} {why.problem}"
         case _:
             return f"it has more than {depth} levels"
 
@@ -90,10 +90,10 @@ def frozen(data: object, depth: int = MAX_DEPTH) -> Json:
     try:
         return freeze(data, "", MAX_DEPTH - depth, [sys.maxsize - 1])
     except NotJson as not_json:
-        at, what = not_json.args
-        if what == TOO_DEEP:
+        path, problem = not_json.args
+        if problem == TOO_DEEP:
             raise RecursionError from None
-        raise MisfitError(at, f"is {what}, which JSON cannot hold") from None
+        raise MisfitError(path, f"is {problem}, which JSON cannot hold") from None
 
 
 def with_tuples(value: object, depth: int = 1) -> Json:
@@ -111,16 +111,16 @@ def with_tuples(value: object, depth: int = 1) -> Json:
         if NESTED.isdisjoint(map(type, items)):
             return tuple(items)
         return tuple([with_tuples(item, depth + 1) if type(item) in NESTED else item for item in items])
-    whole = cast("dict[str, Json]", value)
-    if not NESTED.isdisjoint(map(type, whole.values())):
+    members = cast("dict[str, Json]", value)
+    if not NESTED.isdisjoint(map(type, members.values())):
         if depth == MAX_DEPTH:
             raise RecursionError
-        for key, item in whole.items():
+        for key, item in members.items():
             if item and type(item) in NESTED:
-                whole[key] = with_tuples(item, depth + 1)
+                members[key] = with_tuples(item, depth + 1)
             elif type(item) is list:
-                whole[key] = ()
-    return cast("Json", whole)
+                members[key] = ()
+    return cast("Json", members)
 
 
 NESTED: Final = frozenset[object]({dict, list})

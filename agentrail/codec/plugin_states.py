@@ -83,7 +83,7 @@ def storable(state: object, limit: int = STATE_LIMIT) -> str | None:
     except _TooLargeError:
         return f"it takes more than {limit:,} bytes when it is written, and no more are kept"
     except MisfitError as misfit:
-        return f"{misfit.place} {misfit.problem}"
+        return f"{misfit.subject} {misfit.problem}"
     spent = _WORST * limit - room[0]
     size = len(to_text(data).encode()) if _WORST * spent > limit else 0
     if size > limit:
@@ -114,7 +114,7 @@ def data_of(state: object) -> Json:
     try:
         return state.data if type(state) is Stored else encode_state(state)
     except MisfitError as misfit:
-        raise BadValue(type(state).__name__, misfit.place, misfit.problem) from None
+        raise BadValue(type(state).__name__, misfit.subject, misfit.problem) from None
 
 
 def state_json(state: object) -> dict[str, Json]:

@@ -34,47 +34,47 @@ _OURS: Final[Mapping[str, object]] = {"Json": Json, "JsonObject": JsonObject, "M
 """Names that a class may use without importing them at run time."""
 
 
-def check(hint: object, at: str, visited: set[object]) -> None:
-    """Raise `MisfitError` if values of type *hint*, at path *at*, cannot be read back; skip classes in *visited*."""
+def check(hint: object, path: str, visited: set[object]) -> None:
+    """Raise `MisfitError` if values of type *hint*, at path *path*, cannot be read back; skip classes in *visited*."""
     hint = unwrap_hint(hint)
     cls, origin, inside = class_in(hint), _origin(hint), get_args(hint)
     if origin in UNIONS:
-        _check_union(hint, at, visited)
+        _check_union(hint, path, visited)
     elif cls is not None and hint not in LEAVES and (issubclass(cls, Enum | Value) or names_in_order(cls) is not None):
-        _check_class(cls, at, visited)
+        _check_class(cls, path, visited)
     elif origin is tuple and hint is not tuple and Ellipsis not in inside:
-        for place, item in enumerate(inside):
-            check(item, f"{at}[{place}]", visited)
+        for index, item in enumerate(inside):
+            check(item, f"{path}[{index}]", visited)
     elif inside and (origin in TUPLES | SETS or (origin in TABLES and unwrap_hint(inside[0]) is str)):
-        check(inside[1 if origin in TABLES else 0], f"{at}[]", visited)
+        check(inside[1 if origin in TABLES else 0], f"{path}[]", visited)
     elif hint not in LEAVES and origin is not Literal:
         hint_name = getattr(hint, "__name__", None) or str(hint)
         instead = f"can change; say `{_CHANGING[origin]}`" if origin in _CHANGING else _UNREADABLE
-        raise MisfitError(at, f"is hinted `{hint_name}`, which {instead}")
+        raise MisfitError(path, f"is hinted `{hint_name}`, which {instead}")
 
 
-def _check_class(cls: type[object], at: str, visited: set[object]) -> None:
+def _check_class(cls: type[object], path: str, visited: set[object]) -> None:
     if issubclass(cls, Enum):
         if issubclass(cls, Flag) or any(type(member.value) not in SCALARS for member in cls):
-            raise MisfitError(at, f"is hinted `{cls.__name__}`, whose members do not each have a plain value")
+            raise MisfitError(path, f"is hinted `{cls.__name__}`, whose members do not each have a plain value")
     elif issubclass(cls, Value):
         try:
             decoder(cls)
         except (NameError, TypeError) as why:
-            raise MisfitError(at, f"is hinted `{cls.__name__}`, which cannot be read back: {why}") from None
+            raise MisfitError(path, f"is hinted `{cls.__name__}`, which cannot be read back: {why}") from None
     elif cls not in visited:
         visited.add(cls)
         for name in names_in_order(cls) or ():
-            check(_hint(cls, name, at), f"{at}.{name}", visited)
+            check(_hint(cls, name, path), f"{path}.{name}", visited)
 
 
-def _check_union(hint: object, at: str, visited: set[object]) -> None:
+def _check_union(hint: object, path: str, visited: set[object]) -> None:
     """Raise `MisfitError` if a member of the union cannot be read back, or if JSON cannot tell two members apart."""
     looks: set[object] = set()
     for member in members_of(hint):
-        check(member, at, visited)
+        check(member, path, visited)
         if looks & looks_of(member):
-            raise MisfitError(at, f"is hinted `{union_name(hint)}`, of which two look alike in JSON")
+            raise MisfitError(path, f"is hinted `{union_name(hint)}`, of which two look alike in JSON")
         looks |= looks_of(member)
 
 
@@ -145,7 +145,7 @@ def readable(hint: object) -> str | None:
     try:
         check(hint, "", set())
     except MisfitError as misfit:
-        return f"{misfit.place} {misfit.problem}"
+        return f"{misfit.subject} {misfit.problem}"
     return None
 
 
@@ -158,7 +158,7 @@ def hints_of(cls: type[object]) -> Mapping[str, object]:
         return {}
 
 
-def _hint(cls: type[object], name: str, at: str) -> object:
+def _hint(cls: type[object], name: str, path: str) -> object:
     """Return the type hint of a field, resolved in the module of the class that declares the field.
 
     So a name that is imported only for type checkers fails the fields that use it, and no others.
@@ -167,17 +167,17 @@ def _hint(cls: type[object], name: str, at: str) -> object:
     def holder() -> None:
         """Carry the annotation: `get_type_hints` only takes an object that has annotations."""
 
-    at = f"{at}.{name}"
+    path = f"{path}.{name}"
     owner = next((owner for owner in cls.__mro__ if name in get_annotations(owner)), None)
     if owner is None:
-        raise MisfitError(at, f"of `{cls.__qualname__}` has no type hint")
+        raise MisfitError(path, f"of `{cls.__qualname__}` has no type hint")
     holder.__annotations__ = {name: get_annotations(owner)[name]}
     names = vars(sys.modules[owner.__module__]) if owner.__module__ in sys.modules else {}
     try:
         hint = get_type_hints(holder, {**_OURS, **names}, {owner.__name__: owner}, include_extras=True)[name]
     except (NameError, AttributeError, TypeError, SyntaxError) as why:
         problem = f"of `{owner.__qualname__}` has a type hint that cannot be resolved ({why}); import it at run time"
-        raise MisfitError(at, problem) from None
+        raise MisfitError(path, problem) from None
     # Cattrs would resolve all hints of the class itself, without the names in `_OURS`
     owner.__annotations__[name] = hint
     return hint
@@ -192,7 +192,7 @@ def decode_state(hint: object, data: object) -> object:
     try:
         return _structure(hint, data)
     except MisfitError as misfit:
-        raise BadData(called, misfit.place, misfit.problem) from misfit.__cause__
+        raise BadData(called, misfit.subject, misfit.problem) from misfit.__cause__
     except RecursionError:
         raise BadData(called, "it", "is nested too deep") from None
 
@@ -216,7 +216,7 @@ def why_read_otherwise(hint: object, value: object, data: object) -> str | None:
     try:
         _check_equal(value, _structure(hint, data), "")
     except MisfitError as misfit:
-        return f"{misfit.place} {misfit.problem}; let its type hint say what it holds"
+        return f"{misfit.subject} {misfit.problem}; let its type hint say what it holds"
     except RecursionError:
         return "it is nested too deep; keep less in it"
     return None
@@ -245,22 +245,22 @@ def _scalars_of(cls: type) -> tuple[tuple[str, frozenset[object]], ...] | None:
     return tuple(fields)
 
 
-def _check_equal(state: object, again: object, at: str) -> None:
+def _check_equal(state: object, again: object, path: str) -> None:
     """Raise `MisfitError` unless *again*, which was read back, equals *state* in classes and values."""
     kind, kind_again = type(state), type(again)
     names = None if isinstance(state, Enum) else names_in_order(kind)
     if names is not None and kind is kind_again:
         for name in names:
-            _check_equal(getattr(state, name), getattr(again, name), f"{at}.{name}")
+            _check_equal(getattr(state, name), getattr(again, name), f"{path}.{name}")
     elif kind is tuple and kind_again is tuple:
         items, others = cast("tuple[object, ...]", state), cast("tuple[object, ...]", again)
         for index, (item, other) in enumerate(zip(items, others, strict=True)):
-            _check_equal(item, other, f"{at}[{index}]")
+            _check_equal(item, other, f"{path}[{index}]")
     elif isinstance(state, Mapping) and isinstance(again, Mapping):
         for key, item in cast("Mapping[object, object]", state).items():
-            _check_equal(item, cast("Mapping[object, object]", again)[key], f"{at}[{key!a:.60}]")
+            _check_equal(item, cast("Mapping[object, object]", again)[key], f"{path}[{key!a:.60}]")
     elif kind is not kind_again or state != again:
-        raise MisfitError(at, f"is a `{kind.__name__}`, and would come back as a `{kind_again.__name__}`")
+        raise MisfitError(path, f"is a `{kind.__name__}`, and would come back as a `{kind_again.__name__}`")
 
 
 def _structure(hint: object, data: object) -> object:
@@ -282,28 +282,28 @@ def _misfit(why: BaseException, value: object, hint: object) -> tuple[MisfitErro
 
     cattrs raises groups, and notes the place of each error in them.
     """
-    at = ""
+    path = ""
     while isinstance(why, BaseValidationError):
         cls, why = cast("type[object]", getattr(why, "cl", hint)), cast("BaseException", why.exceptions[0])
-        notes = (note_ for note_ in getattr(why, "__notes__", ()) if isinstance(note_, _PLACES))
+        notes = (note_ for note_ in getattr(why, "__notes__", ()) if isinstance(note_, _NOTE_CLASSES))
         note = next(notes, None)
         # The message of the exception may contain a secret, so it is only the cause
         if note is None and isinstance(value, Mapping):
-            return MisfitError(at, f"is refused by `{cls.__name__}` ({type(why).__name__})"), why
+            return MisfitError(path, f"is refused by `{cls.__name__}` ({type(why).__name__})"), why
         if note is None:
-            return wrong(at, value, cls), why
+            return wrong(path, value, cls), why
         is_field = isinstance(note, AttributeValidationNote)
         key = note.name if isinstance(note, AttributeValidationNote) else note.index
         parts = _parts(value, by_name=is_field)
         if key not in parts:
-            misfit = wrong(at, value, hint)
-            return MisfitError(at, f"lacks `{key}`") if is_field and isinstance(value, Mapping) else misfit, why
-        at += f".{key}" if is_field else f"[{key!a:.60}]"
+            misfit = wrong(path, value, hint)
+            return MisfitError(path, f"lacks `{key}`") if is_field and isinstance(value, Mapping) else misfit, why
+        path += f".{key}" if is_field else f"[{key!a:.60}]"
         value, hint = parts[key], note.type
     if isinstance(why, MisfitError):
-        why.under(at)
+        why.under(path)
         return why, why
-    return wrong(at, value, hint), why
+    return wrong(path, value, hint), why
 
 
 def _parts(value: object, *, by_name: bool) -> Mapping[object, object]:
@@ -312,28 +312,28 @@ def _parts(value: object, *, by_name: bool) -> Mapping[object, object]:
     return dict(enumerate(cast("tuple[object, ...]", value))) if isinstance(value, tuple) and not by_name else {}
 
 
-_PLACES: Final = (AttributeValidationNote, IterableValidationNote)
+_NOTE_CLASSES: Final = (AttributeValidationNote, IterableValidationNote)
 
 
-def _check_same(old: Json, new: Json, at: str) -> None:
+def _check_same(old: Json, new: Json, path: str) -> None:
     """Raise `MisfitError` unless *new*, the JSON of what was read from *old*, equals it except for default fields."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key, item in old.items():
             if key not in new:
-                raise MisfitError(at, f"has the key `{shorten(key)}`, which is not known")
+                raise MisfitError(path, f"has the key `{shorten(key)}`, which is not known")
             if key == TAG and item != new[key]:
-                raise MisfitError(at, f"is another class where a `{new[key]}` is wanted")
-            _check_same(item, new[key], f"{at}.{key}")
+                raise MisfitError(path, f"is another class where a `{new[key]}` is wanted")
+            _check_same(item, new[key], f"{path}.{key}")
     elif isinstance(old, tuple) and isinstance(new, list):
         if len(old) != len(new):
-            raise MisfitError(at, f"holds {len(old)} things, and {len(new)} would come back")
+            raise MisfitError(path, f"holds {len(old)} things, and {len(new)} would come back")
         if sorted(map(canonical, old)) != sorted(map(canonical, new)):  # the items of a set may be in any order
-            for place, (item, other) in enumerate(zip(old, new, strict=True)):
-                _check_same(item, other, f"{at}[{place}]")
+            for index, (item, other) in enumerate(zip(old, new, strict=True)):
+                _check_same(item, other, f"{path}[{index}]")
     elif type(old) is not type(new) and (type(old), type(new)) != (int, float):
-        raise wrong(at, old, type(new))
+        raise wrong(path, old, type(new))
     elif old != new:
-        raise MisfitError(at, "would come back as something else")
+        raise MisfitError(path, "would come back as something else")
 
 
 # How they are read
@@ -368,8 +368,8 @@ def _union(hint: object) -> Callable[[object, object], object]:
         looks = (tag, kind, float if kind is int else kind)
         member = next((members[look] for look in looks if look in members), None)
         if member is None and kind is dict:
-            at = f".{TAG}"
-            raise MisfitError(at, f"names none of `{union_name(hint)}`")
+            path = f".{TAG}"
+            raise MisfitError(path, f"names none of `{union_name(hint)}`")
         if member is None:
             raise wrong("", value, union_name(hint))
         return _CONVERTER.structure(value, cast("type[object]", member))

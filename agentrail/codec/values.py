@@ -97,15 +97,15 @@ def write(value: object) -> bytes:
         if shape.count(b"[") > DOCUMENT_DEPTH:
             check_levels(text)
     except MisfitError as misfit:
-        raise BadValue(type(value).__name__, misfit.place, misfit.problem) from misfit.__cause__
+        raise BadValue(type(value).__name__, misfit.subject, misfit.problem) from misfit.__cause__
     except RecursionError:
         raise BadValue(type(value).__name__, "it", "is nested too deep") from None
     return text
 
 
 def _refuse(value: object) -> NoReturn:
-    at = ""
-    raise MisfitError(at, f"is {one(type(value))}, which JSON cannot hold")
+    path = ""
+    raise MisfitError(path, f"is {one(type(value))}, which JSON cannot hold")
 
 
 def encode_in_order(value: Value) -> bytes:
@@ -154,15 +154,15 @@ _in_tuple = cast("Callable[[object], Iterator[object]]", vars(tuple)["__iter__"]
 _in_set = cast("Callable[[object], Iterator[object]]", vars(frozenset)["__iter__"])
 
 
-def _leaves(value: object, at: str = "") -> Iterator[tuple[str, object]]:
+def _leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
     """Yield path and value of each leaf in *value*; for each container, its length and its keys."""
     parts = _parts(value)
     if parts is None:
-        yield at, value
+        yield path, value
         return
-    yield at, len(parts)
+    yield path, len(parts)
     for inner, item in parts:
-        yield from _leaves(item, at + inner)
+        yield from _leaves(item, path + inner)
 
 
 def _parts(value: object) -> Sequence[tuple[str, object]] | None:
@@ -170,9 +170,9 @@ def _parts(value: object) -> Sequence[tuple[str, object]] | None:
     if isinstance(value, Value):
         return [(f".{name}", getattr(value, name)) for name in value.__struct_fields__]
     if isinstance(value, History | CallList):
-        return [(f"[{place}]", item) for place, item in enumerate(cast("Sequence[object]", value))]
+        return [(f"[{index}]", item) for index, item in enumerate(cast("Sequence[object]", value))]
     if isinstance(value, tuple):
-        return [(f"[{place}]", item) for place, item in enumerate(_in_tuple(cast("object", value)))]
+        return [(f"[{index}]", item) for index, item in enumerate(_in_tuple(cast("object", value)))]
     if isinstance(value, frozenset):
         return [("[]", item) for item in sorted(_in_set(cast("object", value)), key=repr)]
     dictionary = _dictionary(value)
@@ -186,16 +186,16 @@ def check_same(value: object, back: object) -> None:
 
     A sequence of messages may be a tuple, and comes back as `History`; so classes of containers may differ.
     """
-    for (at, leaf), (there, other) in zip_longest(_leaves(value), _leaves(back), fillvalue=("", None)):
+    for (path, leaf), (other_path, other) in zip_longest(_leaves(value), _leaves(back), fillvalue=("", None)):
         same = type(leaf) is type(other) or (type(leaf) is int and type(other) is float)
-        if at != there or not same or leaf != other:
-            raise MisfitError(at, blemish(leaf) or f"{describe(leaf)}, and does not come back from JSON as it was")
+        if path != other_path or not same or leaf != other:
+            raise MisfitError(path, blemish(leaf) or f"{describe(leaf)}, and does not come back from JSON as it was")
 
 
 def _check_leaves(value: Value) -> None:
-    for at, leaf in _leaves(value):
+    for path, leaf in _leaves(value):
         if problem := blemish(leaf):
-            raise MisfitError(at, problem)
+            raise MisfitError(path, problem)
 
 
 # Reading
@@ -223,7 +223,7 @@ def decode(type_: object, data: object) -> object:
     try:
         return convert(type_, data)
     except MisfitError as misfit:
-        raise BadData(named, misfit.place, misfit.problem) from misfit.__cause__
+        raise BadData(named, misfit.subject, misfit.problem) from misfit.__cause__
     except RecursionError:
         raise BadData(named, "it", "is nested too deep") from None
 
@@ -275,8 +275,8 @@ def _alike(hint: object, value: object) -> object:
     if hint is PluginState:
         return value
     if hint is FrozenObject and type(value) is dict:
-        whole = cast("dict[str, Json]", value)
-        return FrozenObject(whole) if NESTED.isdisjoint(map(type, whole.values())) else _Alike(whole)
+        members = cast("dict[str, Json]", value)
+        return FrozenObject(members) if NESTED.isdisjoint(map(type, members.values())) else _Alike(members)
     if hint is object:
         return with_tuples(value)
     return _container(hint, value, _alike)
@@ -340,19 +340,19 @@ def _convert_with(holder: type[S], value: object, make: Make) -> S:
 
 def _state(value: object) -> object:
     """Return a plugin state from JSON: as `Stored`, or unchanged if it is plain data."""
-    whole = frozen(value, MAX_DEPTH + 1)
-    stored = whole if isinstance(whole, Mapping) else None
+    data = frozen(value, MAX_DEPTH + 1)
+    stored = data if isinstance(data, Mapping) else None
     name = "" if stored is None else stored.get("class", "")
     if stored is None or "data" not in stored or not stored.keys() <= {"class", "data"} or type(name) is not str:
         problem = "is no state of a plugin: an object with `class`, a text, and `data`"
         raise ValueError(problem)
-    data = stored["data"]
-    if name == FROZENSET and isinstance(data, tuple):
-        if len(set(data)) < len(data):
+    content = stored["data"]
+    if name == FROZENSET and isinstance(content, tuple):
+        if len(set(content)) < len(content):
             problem = "holds the same thing twice"
             raise ValueError(problem)
-        return frozenset(data)
-    return Stored(name, data) if name else data
+        return frozenset(content)
+    return Stored(name, content) if name else content
 
 
 @cache

@@ -143,7 +143,7 @@ def _arguments(steps: Sequence[AskedStep], call_id: str) -> Iterator[tuple[str, 
 def _of_turn(steps: Sequence[AskedStep], turn: int) -> tuple[AccountEntry, ...]:
     """Return what decided about a turn as a whole; what decided about its calls is told of each call."""
     places = [
-        place for place, step in enumerate(steps) if any(envelope.turn == turn for envelope in step.record.events)
+        index for index, step in enumerate(steps) if any(envelope.turn == turn for envelope in step.record.events)
     ]
     if turn < 1 or not places:
         return ()

@@ -420,11 +420,11 @@ def _first_change(
     Of two items that differ at one place, it is the one that was removed, added, changed or moved, not the one that
     only took its place.
     """
-    for place, (old, new) in enumerate(zip(before, after, strict=False)):
+    for index, (old, new) in enumerate(zip(before, after, strict=False)):
         if not is_same(old, new):
             was_added = all(name_of(new) != name_of(other) for other in before)
             stays = any(name_of(old) == name_of(other) for other in after)
-            return name_of(new if was_added and stays else old), place
+            return name_of(new if was_added and stays else old), index
     same = min(len(before), len(after))
     others = (*before[same:], *after[same:])
     return (name_of(others[0]) if others else ""), same
@@ -498,7 +498,7 @@ def _front_of(messages: Rearranged | None) -> tuple[Added, ...]:
 def _common_length(first: Sequence[Message], second: Sequence[Message]) -> int:
     """Return how many messages at the beginning of both sequences are equal."""
     pairs = zip(first, second, strict=False)
-    return next((place for place, (a, b) in enumerate(pairs) if a is not b and a != b), min(len(first), len(second)))
+    return next((index for index, (a, b) in enumerate(pairs) if a is not b and a != b), min(len(first), len(second)))
 
 
 def mark_too_far_back(state: State) -> bool:

@@ -167,8 +167,8 @@ class _Walk:
         """Yield a step for each of the plugins *keys*, asked one after the other."""
         start = self._question.place.seat if again is self._question.place.final else 0
         for key in keys:
-            at = self._order.index(key)
-            if at < start:
+            index = self._order.index(key)
+            if index < start:
                 yield PluginStep(key, f"`{key}` had been asked before the pause")
             elif self._is_over:
                 yield PluginStep(key, f"`{key}` was not asked: `{self._ruling.by}` had decided")
@@ -193,8 +193,10 @@ class _Walk:
         if not mine:
             return None
         is_last = key == self._ruling.by
-        behind = any(self._order.index(other) > self._order.index(key) for other in self._first if other in self._order)
-        ended_again = is_last and behind and self._ruling.critical
+        is_later = any(
+            self._order.index(other) > self._order.index(key) for other in self._first if other in self._order
+        )
+        ended_again = is_last and is_later and self._ruling.critical
         if again:
             return mine[-1] if ended_again or len(mine) > 1 else None
         return None if ended_again and len(mine) == 1 else mine[0]
@@ -257,8 +259,8 @@ class _Walk:
         last = replacing[-1]
         hook = self._question.hook
         if isinstance(hook, BeforeTool) and answer.args is not None and len(replacing) == 1:
-            before = self._question.gathered.args or hook.args
-            return ", which they were already" if is_same(answer.args, before) else ""
+            old_args = self._question.gathered.args or hook.args
+            return ", which they were already" if is_same(answer.args, old_args) else ""
         return "" if last is answer else f", which `{last.plugin}` replaced again"
 
 

@@ -97,7 +97,7 @@ def _value(state: State, name: str) -> object:
     """Return a field of *state*; the states of plugins by the keys of these."""
     value: object = getattr(state, name)
     if name == "plugin_states" and len(state.plugin_states) == len(state.plugins):
-        return {seat.key: own for seat, own in zip(state.plugins, state.plugin_states, strict=True)}
+        return {seat.key: plugin_state for seat, plugin_state in zip(state.plugins, state.plugin_states, strict=True)}
     return value
 
 
@@ -114,7 +114,7 @@ def _of_sequences(path: str, before: Sequence[object], after: Sequence[object]) 
     first = _common_start(before, after)
     most = min(len(before), len(after)) - first
     pairs = zip(reversed(before), reversed(after), strict=False)
-    alike = next((place for place, (was, now) in enumerate(islice(pairs, most)) if not _is_alike(was, now)), most)
+    alike = next((index for index, (was, now) in enumerate(islice(pairs, most)) if not _is_alike(was, now)), most)
     was, now = tuple(before[first : len(before) - alike]), tuple(after[first : len(after) - alike])
     if len(was) == len(now) == 1:
         yield from differences(f"{path}[{first}]", was[0], now[0])
@@ -128,7 +128,7 @@ def _common_start(before: Sequence[object], after: Sequence[object]) -> int:
         return len(before)
     pairs = zip(before, after, strict=False)
     return next(
-        (place for place, (was, now) in enumerate(pairs) if not _is_alike(was, now)), min(len(before), len(after))
+        (index for index, (was, now) in enumerate(pairs) if not _is_alike(was, now)), min(len(before), len(after))
     )
 
 

@@ -275,9 +275,9 @@ class _Spans:
         for envelope in record.events:
             event = envelope.event
             key = _Key(SpanKind.CALL, event.call_id) if isinstance(event, e.ToolExecutionStart) else None
-            place = None if key is None else self._places.get(key)
-            if place is not None and self._spans[place].ran_ms is None:
-                self._spans[place] = self._spans[place].but(ran_ms=max(self._spans[place].start_ms, envelope.at))
+            index = None if key is None else self._places.get(key)
+            if index is not None and self._spans[index].ran_ms is None:
+                self._spans[index] = self._spans[index].but(ran_ms=max(self._spans[index].start_ms, envelope.at))
 
     def _begin(self, key: _Key, label: str, record: Record) -> None:
         self._open[key] = None
@@ -286,12 +286,12 @@ class _Spans:
 
     def _end(self, key: _Key, record: Record) -> None:
         del self._open[key]
-        place = self._places[key]
-        span = self._spans[place]
+        index = self._places[key]
+        span = self._spans[index]
         end_ms = max(span.start_ms, record.arrival.at)  # a clock may have been set back
         is_refused = key.kind is SpanKind.CALL and span.ran_ms is None
         outcome = self._outcomes.pop(key.id, "") or ("refused" if is_refused else _ENDED_SILENTLY[key.kind])
-        self._spans[place] = span.but(end_ms=end_ms, last=record.number, outcome=outcome)
+        self._spans[index] = span.but(end_ms=end_ms, last=record.number, outcome=outcome)
 
     def _points(self, moment: Moment, running: Mapping[_Key, str]) -> Iterator[tuple[_Key, str, str]]:
         """Yield what began and ended with the record of *moment*, so that no state says it: key, label and outcome."""

@@ -154,10 +154,10 @@ def seen(records: Iterable[Record], which: RequestName | None = None) -> Seen:
     """
     past = _Past()
     sends = list(_sends(past.follow(records)))
-    place = _place_of(sends, which, past.session_id)
-    row, moment = sends[place]
+    index = _index_of(sends, which, past.session_id)
+    row, moment = sends[index]
     rendering = past.render(moment, row)
-    before = past.render(sends[place - 1][1], sends[place - 1][0]) if place else None
+    before = past.render(sends[index - 1][1], sends[index - 1][0]) if index else None
     request = rendering.request
     usage, response = past.responses.get(row.request_id, (None, None))
     by_tool = None if response is None else response.by_tool
@@ -188,12 +188,12 @@ def _sends(all_moments: Iterable[Moment]) -> Iterator[tuple[SentRequest, Moment]
         yield SentRequest(record.number, record.arrival.at, request_id, number, *here, attempt, state.using[0]), moment
 
 
-def _place_of(sends: Sequence[tuple[SentRequest, Moment]], which: RequestName | None, session_id: str) -> int:
+def _index_of(sends: Sequence[tuple[SentRequest, Moment]], which: RequestName | None, session_id: str) -> int:
     """Return the index of the wanted request; raise `UnknownRequest` if there is none."""
-    for place in reversed(range(len(sends))):
-        row, _ = sends[place]
+    for index in reversed(range(len(sends))):
+        row, _ = sends[index]
         if which is None or which == (row.request_id if isinstance(which, str) else row.number):
-            return place
+            return index
     raise UnknownRequest(session_id, "yet" if which is None else f"`{which}`", len(sends))
 
 
@@ -294,7 +294,7 @@ class _Past:
     def _message_parts(self, moment: Moment, request: ModelRequest) -> Iterator[SeenPart]:
         """Yield the messages of *request*."""
         state = moment.state
-        places = {id(message): place for place, message in enumerate(state.history)}
+        indexes = {id(message): index for index, message in enumerate(state.history)}
         rearranged = None if state.request is None else state.request.messages
         added = (
             {id(piece.message): piece.by for piece in rearranged.pieces if isinstance(piece, Added)}
@@ -306,9 +306,9 @@ class _Past:
         for number, message in enumerate(request.messages):
             name, cost = _SPEAKERS[type(message)], tokens(size_of(message))
             is_passing = number >= lasting_count
-            if id(message) in places:
+            if id(message) in indexes:
                 record, by = self._sources[id(message)]
-                yield SeenPart(HISTORY, name, by, cost, record, places[id(message)], message=message)
+                yield SeenPart(HISTORY, name, by, cost, record, indexes[id(message)], message=message)
             elif id(message) in added:
                 by = (added[id(message)],)
                 yield SeenPart(ADDED, name, by, cost, message=message, is_passing=is_passing)
@@ -390,7 +390,7 @@ def _difference(before: _Shown, now: _Shown, broke: PrefixChanged | None) -> Req
     """Return how the request *now*, whose cache *broke* if so, differs from the one *before*."""
     was, is_now = [_key(part) for part in before.parts], [_key(part) for part in now.parts]
     pairs = zip(was, is_now, strict=False)
-    same = next((place for place, (old, new) in enumerate(pairs) if old != new), min(len(was), len(is_now)))
+    same = next((index for index, (old, new) in enumerate(pairs) if old != new), min(len(was), len(is_now)))
     gone, new = list[SeenPart](), list[SeenPart]()
     for what, start, stop, new_start, new_stop in SequenceMatcher(None, was, is_now, autojunk=False).get_opcodes():
         if what != "equal":

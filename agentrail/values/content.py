@@ -126,11 +126,11 @@ def text_of(parts: Iterable[Part | Said]) -> str:
 
 def with_text(parts: Iterable[P], text: str) -> tuple[P | Text, ...]:
     """Return *parts* with *text* in place of all texts and JSON: where the first of them was, or else at the end."""
-    there = tuple(parts)
-    stay = [isinstance(part, Image | File | Thinking) for part in there]
-    place = stay.index(False) if False in stay else len(there)
-    after = [part for part, stays in zip(there[place:], stay[place:], strict=True) if stays]
-    return (*there[:place], _text(text), *after)
+    old_parts = tuple(parts)
+    stay = [isinstance(part, Image | File | Thinking) for part in old_parts]
+    index = stay.index(False) if False in stay else len(old_parts)
+    after = [part for part, stays in zip(old_parts[index:], stay[index:], strict=True) if stays]
+    return (*old_parts[:index], _text(text), *after)
 
 
 def in_words(part: Part) -> str:
@@ -160,11 +160,11 @@ def memory_text(content: str | bytes, size: int | None = None) -> str:
     replacement characters.
     """
     data = content.encode(errors="replace") if isinstance(content, str) else content
-    whole = len(data) if size is None else size
+    file_size = len(data) if size is None else size
     text = data[: MAX_MEMORY + 1].decode(errors="replace").removeprefix("\ufeff")
-    if whole <= MAX_MEMORY and len(text.encode()) <= MAX_MEMORY:
+    if file_size <= MAX_MEMORY and len(text.encode()) <= MAX_MEMORY:
         return text
-    mark = f"\n\n[cut here: the file has {whole} bytes, and at most {MAX_MEMORY} of it are shown]"
+    mark = f"\n\n[cut here: the file has {file_size} bytes, and at most {MAX_MEMORY} of it are shown]"
     beginning = text.encode()[: MAX_MEMORY - len(mark)].decode(errors="ignore")
     line_end = beginning.rfind("\n")
     return (beginning if line_end < len(beginning) // 2 else beginning[:line_end]) + mark

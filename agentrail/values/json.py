@@ -76,115 +76,115 @@ _WITH_PARTS: Final = (FrozenObject, tuple, Mapping)
 """Classes of JSON values with parts. A tuple, as a union would be slower."""
 
 
-def freeze(value: object, at: str = "$", depth: int = 0, budget: list[int] | None = None) -> Json:
+def freeze(value: object, path: str = "$", depth: int = 0, budget: list[int] | None = None) -> Json:
     """Return *value* as frozen JSON; raise `NotJson`, with the path, if it holds something that JSON cannot.
 
-    *at*, *depth* and *budget* are for nested values: their path, their level, and the number of items still allowed,
+    *path*, *depth* and *budget* are for nested values: their path, their level, and the number of items still allowed,
     which every nested value reduces.
     """
     if type(value) is str:
-        return value if value.isascii() else _text(value, at)
+        return value if value.isascii() else _text(value, path)
     kind = type(value)
     if kind is FrozenObject:  # before the rarer types, for speed
-        _fit_frozen(cast("FrozenObject", value), at, depth + 1, [MAX_ITEMS] if budget is None else budget)
+        _fit_frozen(cast("FrozenObject", value), path, depth + 1, [MAX_ITEMS] if budget is None else budget)
         return cast("FrozenObject", value)
     if value is None or kind is bool:
         return value  # type: ignore[return-value]  # its type was just tested
     if kind is int:
         if not INT_MIN <= value <= INT_MAX:  # type: ignore[operator]  # its type was just tested
-            raise NotJson(at, "a whole number that does not fit 64 bits")
+            raise NotJson(path, "a whole number that does not fit 64 bits")
         return value  # type: ignore[return-value]  # its type was just tested
     if issubclass(kind, float):
         plain = float.__float__(cast("float", value))
         if not math.isfinite(plain):
-            raise NotJson(at, f"the number {plain}")
+            raise NotJson(path, f"the number {plain}")
         return plain
-    return _freeze_container(value, at, depth + 1, [MAX_ITEMS] if budget is None else budget)
+    return _freeze_container(value, path, depth + 1, [MAX_ITEMS] if budget is None else budget)
 
 
-def _freeze_container(value: object, at: str, depth: int, budget: list[int]) -> Json:
+def _freeze_container(value: object, path: str, depth: int, budget: list[int]) -> Json:
     if depth > MAX_DEPTH:
-        raise NotJson(at, TOO_DEEP)
+        raise NotJson(path, TOO_DEEP)
     kind = type(value)
     if issubclass(kind, FrozenObject):
-        _fit_frozen(cast("FrozenObject", value), at, depth, budget)
+        _fit_frozen(cast("FrozenObject", value), path, depth, budget)
         return cast("FrozenObject", value)
     listed = kind is list or kind is tuple  # the usual classes first, because `isinstance` with `Mapping` is slow
     if kind is dict or (not listed and issubclass(kind, Mapping)):
         items_: dict[str, Json] = {}
-        for key, item in _pairs(cast("Mapping[object, object]", value), at, budget):
-            name = key if type(key) is str and key.isascii() else _key(key, at)
+        for key, item in _pairs(cast("Mapping[object, object]", value), path, budget):
+            name = key if type(key) is str and key.isascii() else _key(key, path)
             if item is True or item is False or item is None or (type(item) is str and item.isascii()):
                 items_[name] = item  # inlined for speed
             elif type(item) is int and INT_MIN <= item <= INT_MAX:
                 items_[name] = item
             else:
-                items_[name] = freeze(item, f"{at}.{name}", depth, budget)
+                items_[name] = freeze(item, f"{path}.{name}", depth, budget)
         return FrozenObject(items_)
     if listed or issubclass(kind, (list, tuple)):  # a tuple: a union would be built at each call
         items = tuple(items_of(cast("list[object] | tuple[object, ...]", value)))
         if not items:
             return ()
-        _spend_items(len(items), at, budget)
-        return tuple([freeze(item, f"{at}[{index}]", depth, budget) for index, item in enumerate(items)])
+        _spend_items(len(items), path, budget)
+        return tuple([freeze(item, f"{path}[{index}]", depth, budget) for index, item in enumerate(items)])
     if issubclass(kind, str | int):
-        raise NotJson(at, f"a `{type_name(value)}`, a subclass that would be read back as its base class")
-    raise NotJson(at, f"a `{type_name(value)}`")
+        raise NotJson(path, f"a `{type_name(value)}`, a subclass that would be read back as its base class")
+    raise NotJson(path, f"a `{type_name(value)}`")
 
 
-def _pairs(mapping: Mapping[object, object], at: str, budget: list[int]) -> list[tuple[object, object]]:
+def _pairs(mapping: Mapping[object, object], path: str, budget: list[int]) -> list[tuple[object, object]]:
     """Return the pairs of *value*, a mapping; raise `NotJson` if its code raises, or it has too many pairs."""
     kind: type = type(mapping)
     if kind is dict:
-        _spend_items(len(mapping), at, budget)
+        _spend_items(len(mapping), path, budget)
         return [*mapping.items()]
     try:
         pairs = [(key, item) for key, item in islice(mapping.items(), budget[0] + 1)]
     except BaseException as error:  # noqa: BLE001 - the mapping's own code may raise anything
         pass_interrupt(error)
-        raise NotJson(at, f"a `{type_name(mapping)}` that cannot be read: {described(error)}") from None  # noqa: ASYNC104 - it is reported
-    _spend_items(len(pairs), at, budget)
+        raise NotJson(path, f"a `{type_name(mapping)}` that cannot be read: {described(error)}") from None  # noqa: ASYNC104 - it is reported
+    _spend_items(len(pairs), path, budget)
     return pairs
 
 
-def _spend_items(count: int, at: str, budget: list[int]) -> None:
+def _spend_items(count: int, path: str, budget: list[int]) -> None:
     budget[0] -= count
     if budget[0] < 0:
-        raise NotJson(at, TOO_MANY)
+        raise NotJson(path, TOO_MANY)
 
 
-def _fit_frozen(frozen: FrozenObject, at: str, depth: int, budget: list[int]) -> None:
+def _fit_frozen(frozen: FrozenObject, path: str, depth: int, budget: list[int]) -> None:
     """Raise `NotJson` if *frozen*, as a part of a larger value at level *depth*, has too many levels or items."""
     items = frozen.values()
     if _LEAVES.issuperset(map(type, items)):  # if no item has parts, it is enough to count the items
-        _spend_items(len(items), at, budget)
+        _spend_items(len(items), path, budget)
         return
     try:
         count, levels = frozen.measure
     except AttributeError:
-        before = budget[0]
-        levels = _fit_parts(frozen, at, depth, budget)
-        frozen.measure = before - budget[0], levels  # its parts are checked, and cannot change
+        old_budget = budget[0]
+        levels = _fit_parts(frozen, path, depth, budget)
+        frozen.measure = old_budget - budget[0], levels  # its parts are checked, and cannot change
         return
     if depth + levels - 1 > MAX_DEPTH:
-        raise NotJson(at, TOO_DEEP)
-    _spend_items(count, at, budget)
+        raise NotJson(path, TOO_DEEP)
+    _spend_items(count, path, budget)
 
 
-def _fit_parts(frozen: FrozenObject, at: str, depth: int, budget: list[int]) -> int:
+def _fit_parts(frozen: FrozenObject, path: str, depth: int, budget: list[int]) -> int:
     """Return the number of levels of *frozen*; raise `NotJson` if it has too many levels or items."""
     levels, items_left = 0, budget[0]
     parts: list[Mapping[str, Json] | tuple[Json, ...]] = [frozen]
     while parts:
         if depth + levels > MAX_DEPTH:
-            raise NotJson(at, TOO_DEEP)
+            raise NotJson(path, TOO_DEEP)
         levels += 1
         below: list[Mapping[str, Json] | tuple[Json, ...]] = []
         for part in parts:
             items = part if isinstance(part, tuple) else part.values()
             items_left -= len(items)
             if items_left < 0:
-                raise NotJson(at, TOO_MANY)
+                raise NotJson(path, TOO_MANY)
             if not _LEAVES.issuperset(map(type, items)):
                 others = compress(items, map(not_, map(_LEAVES.__contains__, map(type, items))))
                 below += [item for item in others if isinstance(item, _WITH_PARTS)]
@@ -276,12 +276,12 @@ def canonical_once(frozen: JsonObject) -> str:
         return text
 
 
-def is_same(left: Json, right: Json) -> bool:
-    """Whether *left* and *right* are the same JSON.
+def is_same(value: Json, twin: Json) -> bool:
+    """Whether *value* and *twin* are the same JSON.
 
     Python's `==` of lists and numbers does not tell: it takes 1, 1.0 and `True` as equal.
     """
-    return left is right or (left == right and _has_same_type(left, right))
+    return value is twin or (value == twin and _has_same_type(value, twin))
 
 
 def _have_same_types(value: Mapping[str, Json], twin: Mapping[str, Json]) -> bool:
@@ -301,15 +301,15 @@ def _has_same_type(value: object, twin: object) -> bool:
     return kind is type(twin) and (kind is not float or math.copysign(1, value) == math.copysign(1, twin))  # type: ignore[arg-type]  # its type was just tested
 
 
-def _key(key: object, at: str) -> str:
+def _key(key: object, path: str) -> str:
     if type(key) is not str:
-        raise NotJson(at, f"the key {brief(key)}, which is not text")
-    return key if key.isascii() else _text(key, at)
+        raise NotJson(path, f"the key {brief(key)}, which is not text")
+    return key if key.isascii() else _text(key, path)
 
 
-def _text(value: str, at: str) -> str:
+def _text(value: str, path: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as why:
-        raise NotJson(at, "text with half a surrogate pair") from why
+        raise NotJson(path, "text with half a surrogate pair") from why
     return value

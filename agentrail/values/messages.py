@@ -250,10 +250,10 @@ def total_size(messages: Sequence[Message]) -> int:
 
 def answered_of(messages: Sequence[Message]) -> int:
     """Return the number of *messages* that the last answered request had: those before the last response."""
-    place = len(messages) - 1
-    while place >= 0 and not isinstance(messages[place], AssistantMessage):
-        place -= 1
-    return max(0, place)
+    index = len(messages) - 1
+    while index >= 0 and not isinstance(messages[index], AssistantMessage):
+        index -= 1
+    return max(0, index)
 
 
 class MessageRange(Value, tag_field=TAG, tag="Range"):
@@ -298,15 +298,15 @@ class Rearranged(Value, tag_field=TAG):
 
 def rearrange(history: Sequence[Message], messages: Iterable[Message]) -> Rearranged:
     """Return *messages* with ranges in place of those that *history* has: identical objects, not just equal ones."""
-    places = {id(message): place for place, message in enumerate(history)}
+    indexes = {id(message): index for index, message in enumerate(history)}
     pieces: list[MessageRange | Message] = []
     last: MessageRange | None = None
     for message in messages:
         if last is not None and last.stop < len(history) and history[last.stop] is message:
             pieces[-1] = last = MessageRange(last.start, last.stop + 1)
             continue
-        place = places.get(id(message))
-        last = None if place is None else MessageRange(place, place + 1)
+        index = indexes.get(id(message))
+        last = None if index is None else MessageRange(index, index + 1)
         pieces.append(message if last is None else last)
     return Rearranged(tuple(pieces))
 

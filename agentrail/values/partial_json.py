@@ -24,11 +24,11 @@ def partial_json(text: str) -> Json:
 
     What is not whole is left out, but for a string, which has what there is of it: `{"to": "Bo` is `{"to": "Bo"}`.
     """
-    whole, closers = "", list[str]()
+    closed_text, closers = "", list[str]()
     is_key = False
-    at = 0
-    while match := _WORD.match(text, at):
-        word, at = match[1], match.end()
+    end = 0
+    while match := _WORD.match(text, end):
+        word, end = match[1], match.end()
         if word in _CLOSERS:
             closers.append(_CLOSERS[word])
         elif word in "}]" and closers:
@@ -37,12 +37,12 @@ def partial_json(text: str) -> Json:
             is_key = word == "," and closers[-1:] == ["}"]
             continue
         is_key = word == "{"
-        if at < len(text) or word[0] in '{}[]"':  # a number at the end may go on
-            whole = text[:at] + "".join(reversed(closers))
-    begun = None if is_key else _BEGUN.match(text, at)
+        if end < len(text) or word[0] in '{}[]"':  # a number at the end may go on
+            closed_text = text[:end] + "".join(reversed(closers))
+    begun = None if is_key else _BEGUN.match(text, end)
     if begun is not None:
-        whole = _HALF.sub("", text[: begun.end()]) + '"' + "".join(reversed(closers))
+        closed_text = _HALF.sub("", text[: begun.end()]) + '"' + "".join(reversed(closers))
     try:
-        return freeze(json.loads(whole)) if whole else None
+        return freeze(json.loads(closed_text)) if closed_text else None
     except (ValueError, NotJson, RecursionError):
         return None

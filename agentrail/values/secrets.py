@@ -47,19 +47,19 @@ def named_secret(value: Json) -> str | None:
     return next((name for name in map(named_secret, inside) if name is not None), None)
 
 
-def plain_secret(value: Json, at: str = "") -> str | None:
+def plain_secret(value: Json, path: str = "") -> str | None:
     """Return the path of the first plain text under a key such as "api_key", where a `Secret` belongs; else `None`."""
     if isinstance(value, Mapping):
         if secret_name(value) is not None:
             return None
         for key, item in value.items():
-            where = f"{at}.{key}" if at else key
+            item_path = f"{path}.{key}" if path else key
             if isinstance(item, str) and item and _TELLTALE.fullmatch(key):
-                return where
-            if (deeper := plain_secret(item, where)) is not None:
+                return item_path
+            if (deeper := plain_secret(item, item_path)) is not None:
                 return deeper
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            if (deeper := plain_secret(item, f"{at}[{index}]")) is not None:
+            if (deeper := plain_secret(item, f"{path}[{index}]")) is not None:
                 return deeper
     return None

@@ -305,12 +305,16 @@ def fit_call(call: object, budget: list[int] | None = None) -> ToolCall:
     """
     match call:
         case ToolCall(call_id=call_id, name=name, args=args, provider_id=provider_id, via=via):
-            own, tool, theirs = fit_text(call_id, MAX_NAME), fit_text(name, MAX_NAME), fit_text(provider_id, MAX_NAME)
+            our_id, tool, their_id = (
+                fit_text(call_id, MAX_NAME),
+                fit_text(name, MAX_NAME),
+                fit_text(provider_id, MAX_NAME),
+            )
             frozen, caller = freeze_object(args, budget), fit_text(via, MAX_NAME)
-            is_plain = type(call) is ToolCall and frozen is args and own is call_id and tool is name
-            if is_plain and theirs is provider_id and caller is via:
+            is_plain = type(call) is ToolCall and frozen is args and our_id is call_id and tool is name
+            if is_plain and their_id is provider_id and caller is via:
                 return call
-            return ToolCall(own, tool, frozen, theirs, caller)
+            return ToolCall(our_id, tool, frozen, their_id, caller)
         case _:
             raise UnfitError(call, "a ToolCall", "its `calls`")
 
@@ -389,8 +393,8 @@ def fit_response(response: object) -> Response:
         raise ResponseTooLong(message_of(error)) from error
     except (NotJson, TypeError) as error:
         if isinstance(error, NotJson) and error.args[1] in {TOO_DEEP, TOO_MANY}:
-            at, excess = error.args
-            problem = f"the arguments of a call have {excess} at `{at}`"
+            path, excess = error.args
+            problem = f"the arguments of a call have {excess} at `{path}`"
             raise ResponseTooLong(problem) from error
         raise BadResponse(message_of(error)) from error
 

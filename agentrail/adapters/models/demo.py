@@ -204,8 +204,8 @@ def _is_plain(schema: Json) -> bool:
 
 def _behind(steps: list[_Step], count: int) -> list[_Step]:
     """Return the *steps* behind those for which *count* calls were made."""
-    places = [place for place, step in enumerate(steps) if step.tool is not None][:count]
-    return steps[places[-1] + 1 :] if places else steps
+    indexes = [index for index, step in enumerate(steps) if step.tool is not None][:count]
+    return steps[indexes[-1] + 1 :] if indexes else steps
 
 
 def _unquote(slot: str) -> str:
@@ -254,11 +254,11 @@ def _object(schema: Json) -> JsonObject:
 
 def _instruction(messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
     """Return the newest prompt or steering, and the messages since; messages of plugins are no instructions."""
-    for place in reversed(range(len(messages))):
-        message = messages[place]
+    for index in reversed(range(len(messages))):
+        message = messages[index]
         if isinstance(message, UserMessage) and message.origin in {Origin.PROMPT, Origin.STEERING}:
             text = "\n".join(part.text for part in message.parts if isinstance(part, Text))
-            return text, messages[place + 1 :]
+            return text, messages[index + 1 :]
     return "", messages
 
 

@@ -397,8 +397,8 @@ def _is_caused_by(error: BaseException, kind: type[OSError]) -> bool:
 
 
 def _is_behind(error: BaseException, kind: type[OSError]) -> bool:
-    behind = error.__cause__ or error.__context__
-    return isinstance(error, kind) or (behind is not None and _is_caused_by(behind, kind))
+    cause = error.__cause__ or error.__context__
+    return isinstance(error, kind) or (cause is not None and _is_caused_by(cause, kind))
 
 
 def _by_proxy(reason: str) -> ModelError:
@@ -413,10 +413,10 @@ def _by_proxy(reason: str) -> ModelError:
 
 def _reason(error: BaseException) -> str:
     """Return the text of *error* or of its nearest cause with one; httpx's error for a failed handshake has none."""
-    behind: BaseException | None = error
-    while behind is not None and not str(behind):
-        behind = behind.__cause__ or behind.__context__
-    return "" if behind is None else str(behind)
+    cause: BaseException | None = error
+    while cause is not None and not str(cause):
+        cause = cause.__cause__ or cause.__context__
+    return "" if cause is None else str(cause)
 
 
 def _unpacked(body: bytes, encoding: str) -> bytes:

@@ -218,8 +218,8 @@ def _quote_tags(text: str, *words: str) -> str:
 def _is_tag(text: str, start: int, word: str) -> bool:
     """Whether a tag with *word* goes on at *start* of *text*, or may go on in the next text, which stands beside."""
     letters_so_far = ""
-    for place in range(start, len(text)):
-        letters = _letters_of(text[place])
+    for index in range(start, len(text)):
+        letters = _letters_of(text[index])
         if not letters:
             if letters_so_far == word:
                 return True

@@ -97,8 +97,8 @@ def reported(body: object, faults: Faults) -> Reported:
         body = cast("list[object]", body)[0]
     if not isinstance(body, Mapping):
         return Reported((), body if isinstance(body, str) else "")
-    whole = cast("Mapping[str, object]", body)
-    error = whole.get("error", whole)
+    document = cast("Mapping[str, object]", body)
+    error = document.get("error", document)
     if isinstance(error, str):
         return Reported((), error)
     if not isinstance(error, Mapping):

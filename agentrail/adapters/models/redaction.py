@@ -124,11 +124,11 @@ def _beginning(text: str, keys: tuple[str, ...]) -> int:
     """Return the index at which the end of *text* may be the beginning of a key; its length if it is not."""
     first = len(text)
     for key in keys:
-        at = text.find(key[0], max(0, len(text) - len(key) + 1))
-        while at >= 0 and not key.startswith(text[at:]):
-            at = text.find(key[0], at + 1)
-        if at >= 0:
-            first = min(first, at)
+        start = text.find(key[0], max(0, len(text) - len(key) + 1))
+        while start >= 0 and not key.startswith(text[start:]):
+            start = text.find(key[0], start + 1)
+        if start >= 0:
+            first = min(first, start)
     return first
 
 

@@ -134,9 +134,9 @@ class RemoteModel:
         try:
             answer = await self._http.post(post, hearing.feed)
         except (StreamEndedEarly, NoNextByte):
-            if (whole := hearing.whole()) is None:
+            if (response := hearing.whole()) is None:
                 raise
-            return whole
+            return response
         if answer.body or answer.status not in OK:
             error = error_of_body(self._format.faults, answer.status, answer.headers, answer.body)
             if isinstance(error, ModelMissing | WrongEndpoint):

@@ -229,11 +229,11 @@ def with_extra(body: JsonObject, extra: JsonObject) -> JsonObject:
     """
     merged = dict(body)
     for key, item in extra.items():
-        there = merged.get(key)
+        old_value = merged.get(key)
         if key not in merged:
             merged[key] = item
-        elif isinstance(there, Mapping) and isinstance(item, Mapping):
-            merged[key] = with_extra(there, item)
+        elif isinstance(old_value, Mapping) and isinstance(item, Mapping):
+            merged[key] = with_extra(old_value, item)
         else:
             problem = f"`extra` may not replace `{key}`, which the request sets already"
             raise BadModelOptions(problem)

@@ -173,12 +173,12 @@ class _Folding:
             prompt=self.prompt,
         )
 
-    def end_turn(self, at: int, **facts: object) -> None:
+    def end_turn(self, time_ms: int, **facts: object) -> None:
         """End the turn, and the request that it no longer waits for. No-op if no turn is open."""
         if self.turn is None:
             return
-        self.end_request(at, is_cut=True)
-        self.ended.append(self.turn.but(end=max(at, self.turn.start), **facts))
+        self.end_request(time_ms, is_cut=True)
+        self.ended.append(self.turn.but(end=max(time_ms, self.turn.start), **facts))
         self.turn = None
 
     def note(self, name: str) -> None:
@@ -263,10 +263,10 @@ class _Folding:
         input_ = self.record.arrival.input
         return input_.failure.kind.value if isinstance(input_, StreamCut) else "failed"
 
-    def end_request(self, at: int, **facts: object) -> None:
+    def end_request(self, time_ms: int, **facts: object) -> None:
         """End the running request. No-op if none runs."""
         if self.request is not None:
-            self.ended.append(self.request.but(end=max(at, self.request.start), **facts))
+            self.ended.append(self.request.but(end=max(time_ms, self.request.start), **facts))
             self.request = None
 
     def end_request_without_event(self) -> None:
@@ -302,23 +302,23 @@ class _Folding:
 
     def on_call(self, envelope: Envelope) -> None:
         """Take in an event of a call, or of the sub-agent that it started."""
-        at = envelope.at
+        time_ms = envelope.at
         match envelope.event:
             case ApprovalRequired(path=path) as event if path == self.setup.path:  # else it is a sub-agent's
-                if (call := self.call(event.call_id, event.tool, at)) is not None:
-                    call = call.but(held_since=at, was_held=True, approval_id=event.approval_id, args=event.args)
+                if (call := self.call(event.call_id, event.tool, time_ms)) is not None:
+                    call = call.but(held_since=time_ms, was_held=True, approval_id=event.approval_id, args=event.args)
                     self.calls[event.call_id] = call
             case AskUser(call_id=call_id, ref=ref, path=path) if path == self.setup.path and call_id in self.calls:
-                self.calls[call_id] = self.calls[call_id].but(held_since=at, was_held=True, approval_id=ref)
+                self.calls[call_id] = self.calls[call_id].but(held_since=time_ms, was_held=True, approval_id=ref)
             case ApprovalResolved() as event:
-                self.decide(event, at)
+                self.decide(event, time_ms)
             case ToolExecutionStart(call_id=call_id, name=tool, args=args):
-                if (call := self.call(call_id, tool, at)) is not None:
-                    notes = (*call.notes, SpanNote("retry", at)) if call.attempts else call.notes
+                if (call := self.call(call_id, tool, time_ms)) is not None:
+                    notes = (*call.notes, SpanNote("retry", time_ms)) if call.attempts else call.notes
                     self.calls[call_id] = call.but(attempts=call.attempts + 1, args=args, notes=notes)
             case ToolExecutionEnd(call_id=call_id, content=content, is_error=is_error, late=late):
                 error = "tool_error" if is_error else ""
-                self.end_call(call_id, at, error=error, result=content, is_late=late)
+                self.end_call(call_id, time_ms, error=error, result=content, is_late=late)
             case SubagentStart(call_id=call_id, child=child, agent=agent) if call_id in self.calls:
                 call = self.calls[call_id]
                 self.calls[call_id] = call.but(subagent=child)
@@ -337,47 +337,47 @@ class _Folding:
                 self.calls[event.call_id] = call
                 self.end_call(event.call_id, envelope.at, error=REFUSALS[type(event)])
 
-    def decide(self, event: ApprovalResolved, at: int) -> None:
+    def decide(self, event: ApprovalResolved, time_ms: int) -> None:
         """Take in a decision about a held call, or that nobody answers its question. No-op for one of a sub-agent."""
         call, status = self.calls.get(event.call_id), event.status
         if call is None or call.held_since is None or call.approval_id != event.approval_id:
             return
-        held_ms = call.held_ms + max(0, at - call.held_since)
-        notes = (*call.notes, SpanNote(status, at))
+        held_ms = call.held_ms + max(0, time_ms - call.held_since)
+        notes = (*call.notes, SpanNote(status, time_ms))
         self.calls[event.call_id] = call.but(held_since=None, held_ms=held_ms, approval=status, notes=notes)
         if status != APPROVED:
-            self.end_call(event.call_id, at, error=status)
+            self.end_call(event.call_id, time_ms, error=status)
 
-    def call(self, call_id: str, tool: str, at: int) -> CallSpan | None:
+    def call(self, call_id: str, tool: str, time_ms: int) -> CallSpan | None:
         """Return the span of a call, which begins now if it has none; `None` if no turn is open either."""
-        return self.calls.get(call_id) or self.opened(call_id, tool, at)
+        return self.calls.get(call_id) or self.opened(call_id, tool, time_ms)
 
-    def opened(self, call_id: str, tool: str, at: int) -> CallSpan | None:
+    def opened(self, call_id: str, tool: str, time_ms: int) -> CallSpan | None:
         """Return the span of a call that begins; `None` if no turn is open."""
         turn, session_id = self.turn, self.record.session_id
         if turn is None:
             return None
         return CallSpan(
-            ref=SpanRef(turn.ref.trace_id, self.id_of("call", call_id, at)),
+            ref=SpanRef(turn.ref.trace_id, self.id_of("call", call_id, time_ms)),
             parent=turn.ref,
             turn=turn.ref,
             session_id=session_id,
             agent=self.agent,
             tenant=self.setup.tenant,
-            start=at,
+            start=time_ms,
             call_id=call_id,
             tool=tool,
         )
 
-    def end_call(self, call_id: str, at: int, **facts: object) -> None:
+    def end_call(self, call_id: str, time_ms: int, **facts: object) -> None:
         """End the span of a call. No-op if it has none, as its turn has closed it before."""
         call = self.calls.pop(call_id, None)
         if call is not None:
-            self.ended.append(self.closed(call, at, **facts))
+            self.ended.append(self.closed(call, time_ms, **facts))
 
-    def closed(self, call: CallSpan, at: int, **facts: object) -> CallSpan:
+    def closed(self, call: CallSpan, time_ms: int, **facts: object) -> CallSpan:
         """Return *call* as it ends."""
-        end = max(at, call.start)
+        end = max(time_ms, call.start)
         if call.held_since is not None:
             facts["held_ms"] = call.held_ms + max(0, end - call.held_since)
             facts["held_since"] = None

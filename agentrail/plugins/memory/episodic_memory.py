@@ -152,8 +152,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset((*_WORD.findall(_WITHOUT_BLANKS.sub(" ", text)), *pairs))
 
 
-def _likeness(left: frozenset[str], right: frozenset[str]) -> float:
-    return len(left & right) / (len(left) * len(right)) ** 0.5 if left and right else 0.0
+def _likeness(words: frozenset[str], other_words: frozenset[str]) -> float:
+    return len(words & other_words) / (len(words) * len(other_words)) ** 0.5 if words and other_words else 0.0
 
 
 SECTION: Final = "episodes"

@@ -186,11 +186,11 @@ NEAR: Final = 0.5
 async def nearest(sandbox: Sandbox, path: str, text: str) -> str:
     """Return the lines of the file that are most like *text*, numbered; empty if none is similar enough."""
     lines = text.splitlines() or [text]
-    place, anchor = max(enumerate(lines), key=lambda pair: len(pair[1].strip()))
+    anchor_index, anchor = max(enumerate(lines), key=lambda pair: len(pair[1].strip()))
     anchor_pairs = _pairs(anchor)
     if not anchor_pairs:
         return ""
-    best, at, number = NEAR, 0, 0
+    best, best_number, number = NEAR, 0, 0
     position, rest = 0, b""
     while position < MAX_COMPARED:
         data = (await sandbox.read(path, position, SEARCHED_BYTES)).data
@@ -200,23 +200,25 @@ async def nearest(sandbox: Sandbox, path: str, text: str) -> str:
             number += 1
             alike = likeness(anchor_pairs, _pairs(line.decode(errors="replace")))
             if alike > best:
-                best, at = alike, number
+                best, best_number = alike, number
         if not data:
             break
-    if not at:
+    if not best_number:
         return ""
-    return (await lines_of(sandbox, path, max(at - place, 1), min(len(lines), MAX_SHOWN), MAX_LINE)).text
+    return (
+        await lines_of(sandbox, path, max(best_number - anchor_index, 1), min(len(lines), MAX_SHOWN), MAX_LINE)
+    ).text
 
 
-def likeness(left: frozenset[str], right: frozenset[str]) -> float:
+def likeness(pairs: frozenset[str], other_pairs: frozenset[str]) -> float:
     """Return the similarity of two lines, given by their pairs of characters, from 0 to 1."""
-    return 2 * len(left & right) / (len(left) + len(right)) if left or right else 0.0
+    return 2 * len(pairs & other_pairs) / (len(pairs) + len(other_pairs)) if pairs or other_pairs else 0.0
 
 
 def _pairs(line: str) -> frozenset[str]:
     """Return the pairs of neighbouring characters of a line, by which lines are compared; without spaces and case."""
     bare = f"^{''.join(line[: 4 * MAX_ANCHOR].split()).casefold()[:MAX_ANCHOR]}$"
-    return frozenset(bare[at : at + 2] for at in range(len(bare) - 1)) if len(bare) > 2 else frozenset()  # noqa: PLR2004 - more than the marks of both ends
+    return frozenset(bare[start : start + 2] for start in range(len(bare) - 1)) if len(bare) > 2 else frozenset()  # noqa: PLR2004 - more than the marks of both ends
 
 
 SHOWN_PLACES = 10

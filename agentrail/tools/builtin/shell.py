@@ -163,12 +163,12 @@ async def shell_output(  # noqa: ASYNC124, D417 - tools are async; the model doe
     data = output.data
     if len(data) > MAX_HEARD:
         data = data[: data.rfind(b"\n", 0, MAX_HEARD) + 1 or MAX_HEARD]
-    at = output.next - len(output.data) + len(data)
+    next_offset = output.next - len(output.data) + len(data)
     lines = [f"[{output.lost} bytes before this were not kept]"] if output.lost else []
     lines.append(data.decode(errors="replace").removesuffix("\n") if data else "[nothing new]")
-    more = at < output.next
-    lines.append(f"[`{job}` {_state(running)}; {'there is more: ' if more else ''}go on with `since` {at}]")
-    return ok("\n".join(lines), {"job": job, "next": at, "has_ended": running.has_ended})
+    more = next_offset < output.next
+    lines.append(f"[`{job}` {_state(running)}; {'there is more: ' if more else ''}go on with `since` {next_offset}]")
+    return ok("\n".join(lines), {"job": job, "next": next_offset, "has_ended": running.has_ended})
 
 
 @tool(timeout=15, effect="idempotent", requires=("shell",))

@@ -9,10 +9,9 @@ import pytest
 
 from agentrail import Secret
 from agentrail.adapters.models.http import Http
-from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.errors import ModelError
-from agentrail.models import Chunk, Json, Provider, render
+from agentrail.models import PROVIDERS, Chunk, Json, Provider, render
 from tests.adapters.models.histories import asked, user
 from tests.adapters.models.server import Asked, refusing, serving
 from tests.kit import freeze_object

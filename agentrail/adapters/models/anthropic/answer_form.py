@@ -132,10 +132,12 @@ def _describe(strict: dict[str, Json], narrowed: JsonObject) -> dict[str, Json]:
     constraints = ", ".join(
         f"{key}: {item if isinstance(item, str) else canonical(item)}" for key, item in narrowed.items()
     )
-    before = strict.get("description")
+    old_description = strict.get("description")
     return {
         **strict,
-        "description": f"{before}\n\n{{{constraints}}}" if isinstance(before, str) else f"{{{constraints}}}",
+        "description": f"{old_description}\n\n{{{constraints}}}"
+        if isinstance(old_description, str)
+        else f"{{{constraints}}}",
     }
 
 

@@ -132,12 +132,12 @@ def _marks(request: ModelRequest, settings: Settings, turns: Sequence[RoleTurn])
         ("messages", since),
     )
     size = 0
-    there: set[str] = set()
-    for place, more in parts:
+    big_enough: set[str] = set()
+    for mark, more in parts:
         size += more
         if more and tokens(size) >= settings.cache_min_tokens:
-            there.add(place)
-    return frozenset([place for place in WORTH if place in there][: settings.cache_points])
+            big_enough.add(mark)
+    return frozenset([mark for mark in WORTH if mark in big_enough][: settings.cache_points])
 
 
 def _tools(tools: Iterable[ToolSpec], search: ToolSearch, *, marked: bool) -> list[Json]:
@@ -158,9 +158,9 @@ def _system(request: ModelRequest, system: tuple[str, ...], marks: frozenset[str
     return _mark_cache(blocks, len(blocks) - 1, marked=len(blocks) > has_fixed and "sections" in marks)
 
 
-def _mark_cache(blocks: list[dict[str, Json]], place: int, *, marked: bool) -> list[Json]:
-    if marked and 0 <= place < len(blocks):
-        blocks[place]["cache_control"] = MARK
+def _mark_cache(blocks: list[dict[str, Json]], index: int, *, marked: bool) -> list[Json]:
+    if marked and 0 <= index < len(blocks):
+        blocks[index]["cache_control"] = MARK
     return list(blocks)
 
 
@@ -183,9 +183,9 @@ def _messages(
     return [{"role": role, "content": list(blocks)} for role, blocks in rendered]
 
 
-def _mark(blocks: list[JsonObject], place: int) -> None:
-    if place >= 0:
-        blocks[place] = {**blocks[place], "cache_control": MARK}
+def _mark(blocks: list[JsonObject], index: int) -> None:
+    if index >= 0:
+        blocks[index] = {**blocks[index], "cache_control": MARK}
 
 
 def _passing(request: ModelRequest, provider: str, model: str) -> tuple[int, int]:

@@ -201,15 +201,15 @@ def _parts_json(said_parts: Iterable[Said]) -> tuple[list[JsonObject], dict[str,
         if isinstance(part, Text):
             parts.append({"text": part.text})
             continue
-        place, signature = split_seal(part)
-        if place == CALL:
-            number, own = split_call_seal(signature)
-            seals[number] = own
-        elif place == THOUGHT:
+        position, signature = split_seal(part)
+        if position == CALL:
+            number, call_signature = split_call_seal(signature)
+            seals[number] = call_signature
+        elif position == THOUGHT:
             parts.append({"text": part.text, "thought": True, "thoughtSignature": signature})
-        elif place == TEXT and parts and parts[-1].keys() == {"text"}:
+        elif position == TEXT and parts and parts[-1].keys() == {"text"}:
             parts[-1] = {**parts[-1], "thoughtSignature": signature}
-        elif place in {TEXT, ALONE}:
+        elif position in {TEXT, ALONE}:
             parts.append({"text": "", "thoughtSignature": signature})
     return parts, seals
 

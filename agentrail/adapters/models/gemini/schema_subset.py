@@ -48,9 +48,9 @@ def schema_subset(schema: Json) -> Json:
     """
     if not isinstance(schema, Mapping):
         return schema
-    whole = _merge_all_of(schema)
+    merged = _merge_all_of(schema)
     subset: dict[str, Json] = {}
-    for key, item in whole.items():
+    for key, item in merged.items():
         name = "$defs" if key == DEFINITIONS else key
         if name in NAMED and isinstance(item, Mapping):
             subset[name] = {inner: schema_subset(below) for inner, below in item.items()}
@@ -62,8 +62,8 @@ def schema_subset(schema: Json) -> Json:
             subset[name] = item.replace(f"#/{DEFINITIONS}/", "#/$defs/")
         elif name in PLAIN:
             subset[name] = item
-    if "const" in whole:
-        subset["enum"] = [whole["const"]]
+    if "const" in merged:
+        subset["enum"] = [merged["const"]]
     return subset
 
 

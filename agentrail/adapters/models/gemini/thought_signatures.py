@@ -25,9 +25,9 @@ def thought(text: str, signature: str) -> Thinking:
     return Thinking(text, f"{THOUGHT}:{signature}" if signature else None)
 
 
-def seal(place: str, signature: str) -> Thinking:
-    """Return a seal: a `Thinking` without text that keeps *signature* for the part named by *place*."""
-    return Thinking("", f"{place}:{signature}")
+def seal(position: str, signature: str) -> Thinking:
+    """Return a seal: a `Thinking` without text that keeps *signature* for the part named by *position*."""
+    return Thinking("", f"{position}:{signature}")
 
 
 def seal_of_call(number: int, signature: str) -> Thinking:
@@ -37,8 +37,8 @@ def seal_of_call(number: int, signature: str) -> Thinking:
 
 def split_seal(part: Thinking) -> tuple[str, str]:
     """Return the prefix of the signature of *part*, which says what it belongs to, and the signature without it."""
-    place, _, signature = (part.signature or "").partition(":")
-    return place, signature
+    position, _, signature = (part.signature or "").partition(":")
+    return position, signature
 
 
 def split_call_seal(signature: str) -> tuple[str, str]:

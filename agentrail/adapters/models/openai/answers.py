@@ -127,11 +127,13 @@ class ResponseDecoder:
 
     def _end_item(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
         """Take the whole item at its end: its last fields, and its text if no pieces of it arrived before."""
-        whole = sub(fields, "item")
-        item = self._item(fields, text(whole, "type"))
-        _learn(item, whole)
-        self._refused = self._refused or any(text(part, "type") == "refusal" for part in _objects(whole, "content"))
-        return () if item.written else _more(item, _whole(whole))
+        whole_item = sub(fields, "item")
+        item = self._item(fields, text(whole_item, "type"))
+        _learn(item, whole_item)
+        self._refused = self._refused or any(
+            text(part, "type") == "refusal" for part in _objects(whole_item, "content")
+        )
+        return () if item.written else _more(item, _whole(whole_item))
 
     def _end(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
         response = sub(fields, "response")

@@ -164,12 +164,12 @@ class ChatDecoder:
     def _gather(self, details: object) -> None:
         """Join the pieces of `reasoning_details` (see `DETAILS`); pieces with the same type and index are one item."""
         for piece in _objects(details):
-            whole = self._details.setdefault((text(piece, "type"), index_of(piece)), {})
+            detail = self._details.setdefault((text(piece, "type"), index_of(piece)), {})
             for key, item in piece.items():
                 if key in _GROWING and isinstance(item, str):
-                    whole[key] = text(whole, key) + item
+                    detail[key] = text(detail, key) + item
                 elif item is not None:
-                    whole[key] = item
+                    detail[key] = item
 
     def _ask(self, piece: Mapping[str, object]) -> Iterable[Chunk]:
         call = self._call(piece)
@@ -182,10 +182,10 @@ class ChatDecoder:
 
     def _call(self, piece: Mapping[str, object]) -> ChatCall:
         """Return the call that *piece* belongs to. A different id or name begins a new call, even at the same index."""
-        call_id, place = text(piece, "id"), index_of(piece)
+        call_id, index = text(piece, "id"), index_of(piece)
         name = text(sub(piece, "function"), "name")
-        if isinstance(place, int):
-            call = self._places.get(place)
+        if isinstance(index, int):
+            call = self._places.get(index)
         elif call_id:
             call = next((call for call in self._calls if call.id == call_id), None)
         else:
@@ -193,7 +193,7 @@ class ChatDecoder:
         if call is None or _is_other(call_id, call.id) or _is_other(name, call.name):
             call = ChatCall()
             self._calls.append(call)
-            self._places[place] = call
+            self._places[index] = call
         return call
 
     # Usage may come with each piece, after the last one, or never
