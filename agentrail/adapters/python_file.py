@@ -18,6 +18,9 @@ from typing import Final, NamedTuple, cast
 
 from agentrail.values.untrusted_values import described
 
+NEVER_NEAR: Final = sys.stdlib_module_names | {"agentrail"}
+"""Modules that a file of a folder cannot stand in for."""
+
 _LOADING: Final = threading.RLock()
 """Held while a file runs: where modules are looked for is the same for all threads."""
 
@@ -136,7 +139,7 @@ class SourceFinder(MetaPathFinder):
         target: ModuleType | None = None,  # noqa: ARG002 - importlib gives it
     ) -> ModuleSpec | None:
         """Return the spec of the module *fullname*; `None` if it is not in the folder."""
-        if path is not None and not isinstance(path, SourcesPath):  # of a package that another finder has found
+        if path is not None and not isinstance(path, FoundPath):  # of a package that another finder has found
             return None
         place = self._root.joinpath(*fullname.split("."))
         for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):
@@ -144,26 +147,56 @@ class SourceFinder(MetaPathFinder):
                 loader = SourceReader(fullname, file, self._sources[file])
                 spec = spec_from_file_location(fullname, file, loader=loader)
                 if spec is not None and file.parent == place:
-                    spec.submodule_search_locations = SourcesPath(self)
+                    spec.submodule_search_locations = FoundPath(self)
                 return spec
         if any(place in file.parents for file in self._sources):
             package = ModuleSpec(fullname, None, is_package=True)
-            package.submodule_search_locations = SourcesPath(self)
+            package.submodule_search_locations = FoundPath(self)
             return package
         return None
 
 
-class SourcesPath(list[str]):
-    """The `__path__` of a package of a `SourceFinder`: no folder, so that no file there stands in for a module."""
+class FolderFinder(MetaPathFinder):
+    """Finds the modules of one folder by their sources, but none that stands in for one of Python or of agentrail.
 
-    def __init__(self, finder: SourceFinder) -> None:
-        super().__init__()
-        self.finder: SourceFinder = finder
+    What Python keeps compiled beside a source may be of other code.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,  # noqa: ARG002 - importlib gives it
+    ) -> ModuleSpec | None:
+        """Return the spec of the module *fullname*; `None` if it is not in the folder, or has no source there."""
+        if fullname in NEVER_NEAR or (path is not None and not isinstance(path, FoundPath)):
+            return None
+        name = fullname.rpartition(".")[2]
+        for folder in (self._root,) if path is None else map(Path, path):
+            for file in (folder / name / "__init__.py", folder / f"{name}.py"):
+                if file.is_file():
+                    loader = SourceReader(fullname, file, file.read_bytes())
+                    spec = spec_from_file_location(fullname, file, loader=loader)
+                    if spec is not None and file.name == "__init__.py":
+                        spec.submodule_search_locations = FoundPath(self, str(file.parent))
+                    return spec
+        return None
+
+
+class FoundPath(list[str]):
+    """The `__path__` of a package of a finder of this module: it is asked for the modules of the package."""
+
+    def __init__(self, finder: MetaPathFinder, *folders: str) -> None:
+        super().__init__(folders)
+        self.finder: MetaPathFinder = finder
         """The finder that has found the package."""
 
 
 class SubmoduleFinder(MetaPathFinder):
-    """Finds the modules of packages that a `SourceFinder` has found, also those that a function imports later."""
+    """Finds the modules of packages with a `FoundPath`, also those that a function imports later."""
 
     def find_spec(
         self,
@@ -172,7 +205,7 @@ class SubmoduleFinder(MetaPathFinder):
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
         """Return the spec of the module *fullname*; `None` if its package is another one, or does not have it."""
-        return path.finder.find_spec(fullname, path, target) if isinstance(path, SourcesPath) else None
+        return path.finder.find_spec(fullname, path, target) if isinstance(path, FoundPath) else None
 
 
 SUBMODULES: Final = SubmoduleFinder()
@@ -181,7 +214,8 @@ SUBMODULES: Final = SubmoduleFinder()
 def load(path: Path, sources: Mapping[Path, bytes] | None = None) -> ModuleType:
     """Run the Python file at *path*, and return it as a module; raise `ImportError`, which says why, if that fails.
 
-    It can import what is in its folder; with *sources*, which have the file itself too, nothing of it but these bytes.
+    It can import what is in its folder, but nothing there stands in for a module of Python; with *sources*, which have
+    the file itself too, nothing of it but these bytes.
     """
     if path.suffix != ".py":
         problem = "it is no Python file"
@@ -198,7 +232,7 @@ def load(path: Path, sources: Mapping[Path, bytes] | None = None) -> ModuleType:
         raise ImportError(problem)
     module = module_from_spec(spec)
     try:
-        with _LOADING, _on_path(path.parent) if sources is None else _found_among(path.parent, sources):
+        with _LOADING, _in_folder(path.parent) if sources is None else _found_among(path.parent, sources):
             sys.modules[path.stem] = module
             loader.exec_module(module)
     except Exception as error:
@@ -209,13 +243,15 @@ def load(path: Path, sources: Mapping[Path, bytes] | None = None) -> ModuleType:
 
 
 @contextmanager
-def _on_path(folder: Path) -> Generator[None]:
-    """Within this block, modules are looked for in *folder* first."""
-    sys.path.insert(0, str(folder.resolve()))
+def _in_folder(folder: Path) -> Generator[None]:
+    """Within this block, modules are looked for in *folder* first; what is no source there, after all others."""
+    folder = folder.resolve()
+    sys.path.append(str(folder))
     try:
-        yield
+        with _finding(FolderFinder(folder)):
+            yield
     finally:
-        sys.path.pop(0)
+        sys.path.remove(str(folder))
 
 
 @contextmanager
@@ -225,7 +261,13 @@ def _found_among(folder: Path, sources: Mapping[Path, bytes]) -> Generator[None]
         for place in (file.with_suffix(""), *file.parents):
             if place.is_relative_to(folder):
                 _forget(".".join(place.relative_to(folder).parts))
-    finder = SourceFinder(folder, sources)
+    with _finding(SourceFinder(folder, sources)):
+        yield
+
+
+@contextmanager
+def _finding(finder: MetaPathFinder) -> Generator[None]:
+    """Within this block, *finder* is asked for modules before all others."""
     if SUBMODULES not in sys.meta_path:
         sys.meta_path.insert(0, SUBMODULES)
     sys.meta_path.insert(0, finder)

@@ -16,7 +16,7 @@ from attrs import frozen
 
 from agentrail.app.spec import SessionSpec
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.folder_code import sources_of
+from agentrail.cli.folder_code import places_of_others, sources_of
 from agentrail.cli.folder_files import FolderFiles
 from agentrail.cli.surface import CodeFile
 from agentrail.hooks.actions import Continue, HoldTool
@@ -116,8 +116,12 @@ def unguarded(spec: SessionSpec) -> SessionSpec:
 
 
 def guarded_agent(spec: SessionSpec, file: Path) -> SessionSpec:
-    """Return the *spec* of an agent in *file* with an `AllowedCode` for it, and for what it imports from beside it."""
-    files = [file]
+    """Return the *spec* of an agent in *file* with an `AllowedCode` for it and for what it imports from beside it.
+
+    So is each place where a new file would stand in for a module that it imports.
+    """
+    root, files, paths = file.parent, FolderFiles(), [file]
     with suppress(BadInputError):  # one of them cannot be read: the agent was made without it
-        files = list(sources_of(file, [file.parent], FolderFiles()))
-    return guarded(spec, file.parent, [CodeFile(str(path.relative_to(file.parent)), "") for path in files])
+        sources = sources_of(file, [root], files)
+        paths = [*sources, *places_of_others(sources, root, files)]
+    return guarded(spec, root, [CodeFile(str(path.relative_to(root)), "") for path in paths])

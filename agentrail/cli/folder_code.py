@@ -7,22 +7,18 @@ from (`cli.folder_program`).
 from __future__ import annotations
 
 import ast
-import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from agentrail.adapters.python_file import NEVER_NEAR
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.folder_files import FolderFiles
 from agentrail.cli.surface import CodeFile
 
 MAX_SOURCES: Final = 500
 """The most files that one of Python may import from beside it, the ones that these import included."""
-
-_NOT_NEAR: Final = sys.stdlib_module_names | {"agentrail"}
-"""Modules that a file of a folder cannot stand in for."""
-
 
 Sources: TypeAlias = Mapping[Path, bytes]
 """The bytes of Python files, by path."""
@@ -47,6 +43,20 @@ def sources_of(path: Path, roots: Sequence[Path], files: FolderFiles, *, is_prog
                 waiting.append(imported)
     files.count(len(sources))
     return sources
+
+
+def places_of_others(sources: Sources, root: Path, files: FolderFiles) -> tuple[Path, ...]:
+    """Return the paths below *root* at which a new file or folder would stand in for a module that *sources* import."""
+    names: set[str] = set()
+    for importer, content in sources.items():
+        for start, module, _ in _imported(content, importer, root, is_program=False):
+            names |= {module.partition(".")[0]} if start == root else set()
+    free = [name for name in sorted(names) if name and not _is_there(root / name, files)]
+    return tuple([path for name in free for path in (root / name, root / f"{name}.py")])
+
+
+def _is_there(module: Path, files: FolderFiles) -> bool:
+    return files.is_folder(module) or files.is_file(module.with_name(f"{module.name}.py"))
 
 
 def code_of_sources(sources: Sources, folder: Path, files: FolderFiles) -> tuple[CodeFile, ...]:
@@ -106,7 +116,7 @@ def _imported(
 
 
 def _is_near(name: str) -> bool:
-    return name.partition(".")[0] not in _NOT_NEAR
+    return name.partition(".")[0] not in NEVER_NEAR
 
 
 def add_module(start: Path, parts: Sequence[str], files: FolderFiles, paths: dict[Path, None]) -> Path | None:

@@ -355,6 +355,21 @@ def test_nor_do_they_for_a_file_that_a_person_names(folder: Path) -> None:
     assert spec.system == "good"
 
 
+def test_nor_do_those_of_what_it_imports_and_none_stands_in_for_a_module_of_python(folder: Path) -> None:
+    text = "import colorsys\nimport mates.inner\nfrom agentrail import SessionSpec\n"
+    put(folder, {"agent.py": f"{text}spec = SessionSpec(model='demo', system=mates.inner.word)"})
+    evil = f"open({str(folder / 'ran')!r}, 'w')\nword = 'evil'"
+    put(folder, {"mates/__init__.py": "", "mates/inner.py": "word = 'good'", "colorsys.py": evil})
+    compiled(folder / "mates" / "inner.py", evil)
+    compiled(folder / "mates" / "__init__.py", evil)
+    for name in ("colorsys", "mates", "mates.inner"):
+        sys.modules.pop(name, None)
+    spec = find_member(folder / "agent.py", "", (SessionSpec,)).value
+    assert isinstance(spec, SessionSpec)
+    assert spec.system == "good"
+    assert not (folder / "ran").exists()
+
+
 IMPORTS = {
     "import": "import near",
     "from": "from near import x",
@@ -529,12 +544,17 @@ async def test_all_else_is_as_the_mode_says(folder: Path, tool: str, args: Mappi
 
 @pytest.mark.parametrize("place", ["project", "."])
 async def test_an_agent_that_writes_to_its_own_file_is_held(folder: Path, place: str) -> None:
-    text = "import near\nfrom agentrail import SessionSpec\nfrom agentrail.tools.builtin import write_file\n"
+    text = (
+        "import attrs\nimport near\nfrom agentrail import SessionSpec\nfrom agentrail.tools.builtin import write_file\n"
+    )
     put(folder, NEAR | {"agent.py": f"{text}spec = SessionSpec(model='demo', tools=[write_file])"})
     spec = AgentSource(str(folder.parent / place), str(folder / "agent.py")).profile().spec
     assert isinstance(spec, SessionSpec)
     inside = "" if place == "project" else "project/"
     for file in ("agent.py", "near.py"):
+        told = await held(folder, spec, "write_file", {"path": f"{inside}{file}", "content": "evil"})
+        assert any(CHANGES in one for one in told)
+    for file in ("attrs.py", "attrs/__init__.py"):  # it would stand in for the one that is installed
         told = await held(folder, spec, "write_file", {"path": f"{inside}{file}", "content": "evil"})
         assert any(CHANGES in one for one in told)
     assert not await held(folder, spec, "write_file", {"path": f"{inside}other.py", "content": "x"})
