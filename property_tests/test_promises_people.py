@@ -128,7 +128,7 @@ def test_two_held_calls_and_two_decisions(first: str, second: str, resume_first:
             bench.send(RejectSent(approval, auto_resume=resume))
     events = [event for got in bench.got for event in got.events]
     resumed = [event.trigger for event in events if isinstance(event, AgentResumed)]
-    stops = [event.stop_reason for event in events if isinstance(event, AgentEnd)]
+    stops = [event.reason for event in events if isinstance(event, AgentEnd)]
     requests = sum(isinstance(event, RequestStart) for event in events)
     if resume_first or resume_second:
         trigger = "tool_approved" if second == "approve" else "tool_rejected"

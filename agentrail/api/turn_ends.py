@@ -20,7 +20,7 @@ def turn_end(event: Event) -> tuple[str, Reply | AgentrailError] | None:
 
 def _replied(end: AgentEnd) -> tuple[str, Reply | AgentrailError]:
     """Return prompt id and reply of a turn that ended normally."""
-    return end.ref, Reply(end.ref, end.stop_reason, end.messages, end.usage, fits=end.fits)
+    return end.ref, Reply(end.ref, end.reason, end.messages, end.usage, fits=end.fits)
 
 
 def _aborted(abort: AgentAbort) -> tuple[str, Reply | AgentrailError] | None:

@@ -119,7 +119,7 @@ class PromptRun:
         end = self._ends.get(self._ref)
         if end is None:
             return CUT
-        reply = Reply(end.ref, end.stop_reason, end.messages, end.usage, fits=end.fits)
+        reply = Reply(end.ref, end.reason, end.messages, end.usage, fits=end.fits)
         return ending_of_reply(reply, self.tally, wants_object=schema is not None)
 
     async def _waits(self, prompt: str, schema: JsonObject | None) -> bool:

@@ -145,7 +145,7 @@ def _received(event: e.PromptReceived) -> ScreenText:
 
 
 def _ended(event: e.AgentEnd) -> ScreenText:
-    return line("" if event.stop_reason == "end" else f"  (the turn ended: {event.stop_reason})", Tone.DIM)
+    return line("" if event.reason == "end" else f"  (the turn ended: {event.reason})", Tone.DIM)
 
 
 def _aborted(event: e.AgentAbort) -> ScreenText:

@@ -18,7 +18,7 @@ import msgspec
 from agentrail.codec.decode_error import MisfitError, blemish, describe, misfit_of, one
 from agentrail.codec.json_text import DOCUMENT_DEPTH, NESTED, check_levels, from_own_text, frozen, with_tuples
 from agentrail.codec.plugin_states import FROZENSET, Stored, with_states_as_json
-from agentrail.codec.versions import with_unknown_event
+from agentrail.codec.versions import with_known_event
 from agentrail.core.vocabulary.changes import ChangedStates, ChangedTools
 from agentrail.core.vocabulary.inputs import SubagentReported
 from agentrail.core.vocabulary.state import AttachedTool, State, Suspension
@@ -235,7 +235,7 @@ def convert(type_: object, data: object) -> object:
         try:
             return msgspec.convert(json, learned(FAMILIES.get(type_, type_)), dec_hook=_decode_hook)
         except msgspec.ValidationError as why:
-            with_events = with_unknown_event(json, str(why))
+            with_events = with_known_event(json, str(why))
             if with_events is None:
                 raise misfit_of(why) from why.__cause__
             json = with_events

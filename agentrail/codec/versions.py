@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 
@@ -120,25 +121,53 @@ _UNKNOWN_CLASS: Final = re.compile(r"Invalid value .*? - at `[$]([^`]*)[.][$]`(?
 """Matches what msgspec says of a class that is not in the union, with the path of the object; see `misfit_of`."""
 
 
-def with_unknown_event(data: Json, problem: str) -> Json | None:
-    """Return *data* with an `UnknownEvent` in place of the object whose class, by msgspec's *problem*, is unknown.
+_OLD_FIELD: Final = re.compile(r"Object contains unknown field `(\w+)`(?: - at `[$]([^`]*)`)?")
+"""Matches what msgspec says of a field that is not known, with the path of the object."""
 
-    `None` if it said something else.
+
+def with_known_event(data: Json, problem: str) -> Json | None:
+    """Return *data* with an event in place of the object that, by msgspec's *problem*, is none that this version knows.
+
+    It is the same event with the new name of a field, or an `UnknownEvent`. `None` if *problem* says something else.
     """
+    renamed = _OLD_FIELD.fullmatch(problem)
+    if renamed is not None:
+        return _replaced(data, renamed[2] or "", partial(_with_new_name, renamed[1]))
     match = _UNKNOWN_CLASS.fullmatch(problem)
-    path = "" if match is None else f"{match[2] or ''}{match[1]}"
-    return None if match is None or "..." in path else _with_unknown_at(data, re.findall(r"\w+", path))
+    return None if match is None else _replaced(data, f"{match[2] or ''}{match[1]}", _as_unknown_event)
 
 
-def _with_unknown_at(data: Json, path: Sequence[str]) -> Json | None:
-    if path:
-        key, *others = path
-        if isinstance(data, Mapping):
-            inner = _with_unknown_at(data[key], others)
-            return None if inner is None else FrozenObject({**data, key: inner})
-        items = cast("tuple[Json, ...]", data)
-        inner = _with_unknown_at(items[int(key)], others)
-        return None if inner is None else (*items[: int(key)], inner, *items[int(key) + 1 :])
+def _replaced(data: Json, path: str, replace: Callable[[Json], Json | None]) -> Json | None:
+    """Return *data* with what *replace* makes of the value at *path*; `None` if it makes nothing of it."""
+    return None if "..." in path else _replaced_at(data, re.findall(r"\w+", path), replace)
+
+
+def _replaced_at(data: Json, path: Sequence[str], replace: Callable[[Json], Json | None]) -> Json | None:
+    if not path:
+        return replace(data)
+    key, *others = path
+    if isinstance(data, Mapping):
+        inner = _replaced_at(data[key], others, replace)
+        return None if inner is None else FrozenObject({**data, key: inner})
+    items = cast("tuple[Json, ...]", data)
+    inner = _replaced_at(items[int(key)], others, replace)
+    return None if inner is None else (*items[: int(key)], inner, *items[int(key) + 1 :])
+
+
+RENAMED_FIELDS: Final[Mapping[tuple[str, str], str]] = MappingProxyType({("AgentEnd", "stop_reason"): "reason"})
+"""The present name of a field of an event, by the event's class and the old name, under which it may be stored."""
+
+
+def _with_new_name(old: str, data: Json) -> Json | None:
+    """Return *data*, an event, with the present name of its field *old*; `None` if it has no other name now."""
+    kind = data.get(TAG) if isinstance(data, Mapping) else None
+    new = RENAMED_FIELDS.get((kind, old)) if isinstance(kind, str) else None
+    if new is None or not isinstance(data, Mapping) or new in data:
+        return None
+    return FrozenObject({new if name == old else name: value for name, value in data.items()})
+
+
+def _as_unknown_event(data: Json) -> Json | None:
     body = dict(data) if isinstance(data, Mapping) else {}
     kind = body.pop(TAG, None)
     if type(kind) is not str or kind in _KNOWN_EVENTS:

@@ -29,7 +29,7 @@ def decision_in(event: e.Event) -> str | None:
         case e.AgentAbort(ref=str()):
             return f"the turn was stopped ({event.kind}){f': {event.reason}' if event.reason else ''}"
         case e.AgentEnd():
-            return f"the turn ended: {event.stop_reason}"
+            return f"the turn ended: {event.reason}"
         case e.PluginError():
             return f"plugin {event.plugin} broke at {event.hook}: {event.error}"
         case _:

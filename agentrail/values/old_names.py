@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import force_setattr
 
-OLD_NAMES: Final[Mapping[str, str]] = MappingProxyType({"max_turns": "max_rounds"})
+OLD_NAMES: Final[Mapping[str, str]] = MappingProxyType({"max_turns": "max_rounds", "stop_reason": "reason"})
 """The new name of each field whose name has changed, by the old one."""
 
 

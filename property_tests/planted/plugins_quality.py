@@ -126,7 +126,7 @@ def turns_of(trace: Trace) -> Iterator[list[Event]]:
 
 def is_finished(turn: list[Event]) -> bool:
     """Whether the turn has ended with an answer."""
-    return any(isinstance(event, AgentEnd) and event.stop_reason != "superseded" for event in turn)
+    return any(isinstance(event, AgentEnd) and event.reason != "superseded" for event in turn)
 
 
 def told(turn: list[Event], beginning: str) -> list[PluginEvent]:

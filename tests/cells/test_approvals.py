@@ -309,7 +309,7 @@ def two_decisions(first: str, second: str, resumes: tuple[bool, bool]) -> None:
         if how == "approve":
             bench.returns(call_id)
     resumed = [event for got in bench.got for event in got.events if isinstance(event, AgentResumed)]
-    ended = [event.stop_reason for got in bench.got for event in got.events if isinstance(event, AgentEnd)]
+    ended = [event.reason for got in bench.got for event in got.events if isinstance(event, AgentEnd)]
     if any(resumes):
         assert (resumed, ended) == ([AgentResumed(TRIGGERS[second])], [])
         assert bench.state.phase is Phase.RUNNING

@@ -132,7 +132,7 @@ def test_a_refusal_without_text_that_is_given_one_is_in_the_history() -> None:
     bench = streaming(plug("A", after_response=ReplaceResponse("I may not.")))
     bench.answers("", stop=StopReason.REFUSED)
     assert bench.state.history[-1] == replied("I may not.", stop=StopReason.REFUSED)
-    assert [event.stop_reason for event in events_of(bench, AgentEnd) if isinstance(event, AgentEnd)] == ["refused"]
+    assert [event.reason for event in events_of(bench, AgentEnd) if isinstance(event, AgentEnd)] == ["refused"]
 
 
 def test_an_abort_after_it_keeps_what_the_model_said() -> None:

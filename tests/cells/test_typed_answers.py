@@ -119,7 +119,7 @@ def test_the_turn_is_aborted_when_no_round_is_left() -> None:
 
 def test_an_answer_in_the_last_round_still_counts() -> None:
     end = ended(asked(options=Options(max_rounds=1)).answers(GOOD))
-    assert (end.stop_reason, end.fits) == ("max_rounds", True)
+    assert (end.reason, end.fits) == ("max_rounds", True)
 
 
 def test_an_answer_that_was_cut_off_does_not_fit_even_if_it_seems_to() -> None:

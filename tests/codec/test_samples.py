@@ -1,6 +1,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import pytest
 from msgspec import UNSET
@@ -11,12 +12,13 @@ from agentrail.codec.values import decode
 from agentrail.codec.versions import RENAMED_IN_6, upcast
 from agentrail.core.vocabulary.changes import ChangedSuspended
 from agentrail.core.vocabulary.inputs import INPUTS
-from agentrail.events import EVENTS, Envelope
-from agentrail.models import Json, Text
+from agentrail.errors import BadData
+from agentrail.events import EVENTS, AgentEnd, Envelope, SubAgentEvent
+from agentrail.models import Json, JsonObject, Text
 from tests.codec.plain import encode
 from tests.codec.sampling import DEFAULTS, FOLDER, STORED, defaults, event_sample, input_sample, sample
 from tests.each_case import each_case
-from tests.kit import Arrival, PromptSent, freeze
+from tests.kit import NOTHING_USED, Arrival, PromptSent, freeze
 
 EVENT_FILES = sorted((FOLDER / "events").glob("*.json"))
 INPUT_FILES = sorted((FOLDER / "inputs").glob("*.json"))
@@ -29,6 +31,32 @@ def read(path: Path) -> str:
 def test_every_event_and_every_input_has_a_sample() -> None:
     assert {path.stem for path in EVENT_FILES} == {cls.__name__ for cls in EVENTS}
     assert {path.stem for path in INPUT_FILES} == {cls.__name__ for cls in INPUTS}
+
+
+def test_the_end_of_a_turn_is_read_with_the_old_name_of_its_reason_wherever_it_is() -> None:
+    old = cast("JsonObject", from_text(read(FOLDER / "older" / "AgentEnd.json")))
+    new = event_sample(AgentEnd)
+    end = cast("AgentEnd", new.event).but(reason="the stop_reason")
+    assert decode(Envelope, old) == new.but(event=end)
+    inner = {
+        **cast("JsonObject", encode(SubAgentEvent("c1", "s1.c1", end))),
+        "$": "SubAgentEvent",
+        "event": old["event"],
+    }
+    assert decode(Envelope, {**old, "event": inner}) == new.but(event=SubAgentEvent("c1", "s1.c1", end))
+    both = {**cast("JsonObject", old["event"]), "reason": "both"}
+    with pytest.raises(BadData, match="stop_reason"):
+        decode(Envelope, {**old, "event": both})
+
+
+def test_the_old_name_of_the_reason_is_understood_with_a_warning() -> None:
+    end = AgentEnd("p1", "end", (), NOTHING_USED)
+    with pytest.warns(FutureWarning, match="`stop_reason` is called `reason` now") as warned:
+        matched = getattr(end, "stop_reason") == "end"  # noqa: B009 - not for type checkers
+    assert matched
+    assert warned[0].filename == __file__
+    with pytest.warns(FutureWarning, match="`stop_reason` is called `reason` now"):
+        assert AgentEnd("p1", stop_reason="end", messages=(), usage=NOTHING_USED) == end  # type: ignore[call-arg]
 
 
 @each_case(EVENT_FILES)

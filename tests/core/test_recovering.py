@@ -676,7 +676,7 @@ def test_a_prompt_supersedes_a_paused_turn_also_if_prompts_queue_behind_held_cal
     asked(world, call("read"))
     world.apply(back(world, pause=True))
     step = world.apply(hello("rather that"))
-    assert [event.stop_reason for event in events(step) if isinstance(event, AgentEnd)] == ["superseded"]
+    assert [event.reason for event in events(step) if isinstance(event, AgentEnd)] == ["superseded"]
     assert world.state.phase is Phase.RUNNING
 
 

@@ -283,4 +283,4 @@ async def test_a_turn_has_its_events_in_order(world: World) -> None:
     kinds = [type(event).__name__ for event in heard.events]
     assert kinds.index("MessageStart") == kinds.index("RequestStart") + 1
     assert len(heard.of(RequestStart)) == 2
-    assert heard.only(AgentEnd).stop_reason == "end"
+    assert heard.only(AgentEnd).reason == "end"

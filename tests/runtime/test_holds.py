@@ -49,7 +49,7 @@ async def test_a_rejected_call_does_not_run_and_the_turn_is_left(world: World) -
     await over(session)
     assert result_of(session) == "rejected by the user: too dear"
     assert tool.calls == []
-    assert world.heard(session).only(AgentEnd).stop_reason == "left"
+    assert world.heard(session).only(AgentEnd).reason == "left"
 
 
 async def test_edited_arguments_are_what_runs(world: World) -> None:
@@ -70,7 +70,7 @@ async def test_a_hold_that_nobody_decides_runs_out(world: World) -> None:
     heard = world.heard(session)
     assert heard.only(ApprovalResolved).status == "timeout"
     assert heard.only(AgentResumed).trigger == "tool_approval_timeout"
-    assert heard.only(AgentEnd).stop_reason == "end"
+    assert heard.only(AgentEnd).reason == "end"
     with pytest.raises(UnknownApproval):
         await session.approve(reply.held[0].id)
 
@@ -81,7 +81,7 @@ async def test_a_new_message_supersedes_what_is_held(world: World) -> None:
     heard = world.heard(session)
     await settle()
     assert heard.only(ApprovalResolved).status == "superseded"
-    assert [event.stop_reason for event in heard.of(AgentEnd)] == ["superseded", "end"]
+    assert [event.reason for event in heard.of(AgentEnd)] == ["superseded", "end"]
     assert tool.calls == []
     with pytest.raises(UnknownApproval):
         await session.approve(reply.held[0].id)

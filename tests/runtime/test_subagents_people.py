@@ -201,7 +201,7 @@ async def test_steering_takes_the_place_of_a_decision(world: World) -> None:
     await over(session)
     await settle()
     assert world.heard(session).only(ApprovalResolved).status == "aborted"
-    assert world.heard(session).only(AgentEnd).stop_reason == "end"
+    assert world.heard(session).only(AgentEnd).reason == "end"
 
 
 async def test_a_task_in_the_background_waits_for_a_person_too(world: World) -> None:

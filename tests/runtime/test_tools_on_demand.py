@@ -214,7 +214,7 @@ async def test_in_the_last_round_nothing_is_found(world: World) -> None:
     await session.ask("go")
     assert results(session)[0].is_error
     await settle()
-    assert world.heard(session).only(AgentEnd).stop_reason == "max_rounds"
+    assert world.heard(session).only(AgentEnd).reason == "max_rounds"
 
 
 # What is remembered

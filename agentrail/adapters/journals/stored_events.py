@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias, Union
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from agentrail.adapters.journals.message_index import MessageAt, MessagePlaces, MessagesOf, message_at
 from agentrail.codec.decode_error import MisfitError
@@ -28,7 +28,7 @@ class StoredAgentEnd(Value, tag_field=TAG, tag=AgentEnd.__name__):
     """An `AgentEnd`, with references in place of messages that are stored already."""
 
     ref: str
-    stop_reason: str
+    reason: str = field(name="stop_reason")
     messages: tuple[Message | MessageAt, ...] = ()
     usage: Usage = NOTHING_USED
     fits: bool = False
@@ -163,7 +163,7 @@ def _stored_end(event: AgentEnd, around: RecordContext, places: MessagePlaces) -
         else:
             messages.append(place)
             referred.add(place)
-    return StoredAgentEnd(event.ref, event.stop_reason, tuple(messages), event.usage, event.fits)
+    return StoredAgentEnd(event.ref, event.reason, tuple(messages), event.usage, event.fits)
 
 
 def _stored_abort(event: AgentAbort, around: RecordContext, _: MessagePlaces) -> AgentAbort:

@@ -287,7 +287,7 @@ ROWS: Final = (
         _of_usage(lambda usage: usage.estimated or None),
     ),
     AttributeRow("agentrail.turn.number", _TURN, "number of the turn in its session", "turn"),
-    AttributeRow("agentrail.turn.end", _TURN, "how it ended: `stop_reason` of `AgentEnd`, or `aborted`", "outcome"),
+    AttributeRow("agentrail.turn.end", _TURN, "how it ended: `reason` of `AgentEnd`, or `aborted`", "outcome"),
     AttributeRow("agentrail.abort.kind", _TURN, "why it was aborted", "abort_kind"),
     AttributeRow("agentrail.request.id", _REQUEST, "id of the request", "request_id"),
     AttributeRow("agentrail.request.round", _REQUEST, "number of the round", "round"),

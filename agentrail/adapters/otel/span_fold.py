@@ -144,7 +144,7 @@ class _Folding:
                 self.prompt = text
             case AgentStart(ref=ref):
                 self.begin_turn(ref, envelope)
-            case AgentEnd(stop_reason=outcome, messages=messages, usage=usage):
+            case AgentEnd(reason=outcome, messages=messages, usage=usage):
                 self.end_turn(envelope.at, outcome=outcome, usage=usage, answer=_last_text(messages))
             case AgentAbort(ref=str(), kind=kind):
                 error = "" if kind in AS_WANTED else kind

@@ -82,7 +82,7 @@ class TurnSpan(Span, kw_only=True):
     model: str = ""
     """Name of the model of its last request; empty before the first one."""
     outcome: str = ""
-    """`stop_reason` of `AgentEnd`, or `aborted`; empty while it is open, or if it was interrupted."""
+    """`reason` of `AgentEnd`, or `aborted`; empty while it is open, or if it was interrupted."""
     abort_kind: str = ""
     """`kind` of `AgentAbort`; empty if it was not aborted."""
     usage: Usage = NOTHING_USED

@@ -30,7 +30,7 @@ def outcome_of(event: AgentEnd | AgentAbort, *, is_cancelled: bool) -> TurnOutco
     if is_cancelled:
         return TurnOutcome(STOPPED)
     if isinstance(event, AgentEnd):
-        return TurnOutcome(STOP_REASONS.get(event.stop_reason, "end_turn"))
+        return TurnOutcome(STOP_REASONS.get(event.reason, "end_turn"))
     if event.kind in STOPPED_BY_PEOPLE:
         return TurnOutcome(STOPPED)
     problem = f"the turn was stopped ({event.kind.replace('_', ' ')}): {event.reason or 'no reason was given'}"

@@ -171,7 +171,7 @@ class FiguresHistory(SessionListener):
         tenant = before.setup.tenant
         for envelope in outcome.events:
             match envelope.event:
-                case e.AgentEnd(stop_reason=how):
+                case e.AgentEnd(reason=how):
                     self._end_turn(before, how)
                 case e.AgentAbort(ref=str()):
                     self._end_turn(before, ABORTED)

@@ -331,7 +331,7 @@ class Figures:
             if isinstance(event, AgentStart):
                 self._silent[state.session_id] = self._clock.now()
             elif isinstance(event, AgentEnd):
-                self.of(state.setup.tenant).turns[event.stop_reason] += 1
+                self.of(state.setup.tenant).turns[event.reason] += 1
                 self._ended(before, envelope)
             elif isinstance(event, AgentAbort):
                 self._aborted(state, event)

@@ -134,7 +134,7 @@ def _event(event: Event) -> str | None:
             return f"=> {tool} is held, with {_value(args)}"
         case AgentAbort(kind=kind, reason=reason):
             return f"=> the turn is aborted: {reason or kind}"
-        case AgentEnd(stop_reason=stop):
+        case AgentEnd(reason=stop):
             return f"=> the turn ends: {stop}"
         case PromptRejected(reason=reason):
             return f"=> the prompt is rejected: {reason}"

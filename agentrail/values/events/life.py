@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import warnings
+from typing import TYPE_CHECKING, TypeAlias
 
 from agentrail.values.events.envelope import Ephemeral, Event
 from agentrail.values.messages import Message
@@ -110,8 +111,8 @@ class AgentEnd(Event):
 
     ref: Kept[str]
     """Id of the prompt that the turn answered."""
-    stop_reason: Kept[str]
-    """`end`, `max_rounds`, `left`, `superseded`, `length` or `refused`."""
+    reason: Kept[str]
+    """Why it ended: `end`, `max_rounds`, `left`, `superseded`, `length` or `refused`."""
     messages: tuple[Message, ...]
     """Messages that the turn added to the history."""
     usage: Usage
@@ -120,7 +121,17 @@ class AgentEnd(Event):
     """Whether the last text of the model is a JSON object that fits the schema which the prompt asked for."""
 
     def __post_init__(self) -> None:
-        renew(self, "stop_reason")
+        renew(self, "reason")
+
+    if not TYPE_CHECKING:  # hidden from type checkers, which report the old name as an error
+
+        @property
+        def stop_reason(self) -> str:
+            """The old name of `reason`. A pattern with it would match nothing, in silence, if it were not there."""
+            warnings.warn(
+                "`AgentEnd`: `stop_reason` is called `reason` now; write `reason`", FutureWarning, stacklevel=2
+            )
+            return self.reason
 
 
 class AgentAbort(Event):
@@ -131,7 +142,7 @@ class AgentAbort(Event):
     kind: Kept[str]
     """`user`, `plugin`, `provider_error`, `overflow`, `loop`, `deadline`, `stopped`, `critical` or `answer`."""
     reason: Personal[str | None] = None
-    """Reason given with the abort; `None` if there was none."""
+    """Why: the reason given with the abort; `None` if there was none."""
 
 
 class AbortPending(Ephemeral):

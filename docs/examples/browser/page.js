@@ -98,7 +98,7 @@ const on = {
     return [...choices, field, button("Answer", () => say(field.value))];
   }),
   UserResponded: (event) => settle(event.ref, `answered: ${event.answer}`),
-  AgentEnd: (event) => state(`The turn is over: ${event.stop_reason}.`),
+  AgentEnd: (event) => state(`The turn is over: ${event.reason}.`),
   AgentAbort: (e) => state(e.ref ? `The turn was aborted${e.reason ? `: ${e.reason}` : ""}.` : "No turn is open."),
 };
 

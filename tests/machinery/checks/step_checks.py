@@ -175,7 +175,7 @@ def _supersedes(transition: Transition) -> None:
     if not isinstance(prompt, PromptSent) or not isinstance(transition.step.answer, Accepted) or not before.resting:
         return
     if before.setup.options.on_prompt_while_held == "supersede":
-        ends = any(isinstance(event, AgentEnd) and event.stop_reason == "superseded" for event in transition.events)
+        ends = any(isinstance(event, AgentEnd) and event.reason == "superseded" for event in transition.events)
         demand(ends, "a prompt does not supersede what waits for a person")
 
 
@@ -241,7 +241,7 @@ def _approves(transition: Transition) -> None:
 
 def _leaves(transition: Transition) -> None:
     """Check that a turn ends as `left` only if no decision about its calls asks for a further request."""
-    if not any(isinstance(event, AgentEnd) and event.stop_reason == "left" for event in transition.events):
+    if not any(isinstance(event, AgentEnd) and event.reason == "left" for event in transition.events):
         return
     input_ = transition.input
     goes_on_ = transition.before.batch is not None and any(goes_on for _, goes_on in transition.before.batch.decisions)
@@ -343,7 +343,7 @@ def _forms(transition: Transition) -> None:
                 if isinstance(transition.input, PromptSent) and isinstance(answer, Accepted) and answer.ref == ref:
                     form = transition.input.returns
                 demand(form in (None, after.turn.returns), "{} wants {}, its turn {}", ref, form, after.turn.returns)
-            case AgentEnd(ref=ref, fits=fits, stop_reason=stop) if before.turn is not None and before.turn.ref == ref:
+            case AgentEnd(ref=ref, fits=fits, reason=stop) if before.turn is not None and before.turn.ref == ref:
                 formed = bool(before.turn.returns or before.acting.returns)
                 demand(formed or not fits, "{} ends with an answer in a form, and wanted none", ref)
                 demand(fits or not formed or stop != "end", "{} ends without an answer in its form", ref)

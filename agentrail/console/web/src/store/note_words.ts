@@ -14,7 +14,7 @@ export function noteOf(event: Change): readonly [text: string, mood?: Note["mood
     case "PromptRejected":
       return [`The prompt was refused${event.plugin ? ` by ${event.plugin}` : ""}: ${event.reason}`, BAD];
     case "AgentEnd":
-      return [event.stop_reason === "end" ? "The turn is over." : `The turn is over: ${event.stop_reason}.`, "end"];
+      return [event.reason === "end" ? "The turn is over." : `The turn is over: ${event.reason}.`, "end"];
     case "AgentAbort":
       return event.ref == null ? [""] : [`The turn was aborted (${event.kind})${event.reason ? `: ${event.reason}` : "."}`, BAD];
     case "Retry":

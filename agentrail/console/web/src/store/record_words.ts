@@ -63,7 +63,7 @@ function told(event: SessionEvent, by: string): string {
     case "SubagentStart":
       return `The sub-agent ${event.agent || event.child} began${event.description ? `: ${short(event.description)}` : ""}`;
     case "AgentEnd":
-      return event.stop_reason === "end" ? "The turn ended" : `The turn ended: ${event.stop_reason}`;
+      return event.reason === "end" ? "The turn ended" : `The turn ended: ${event.reason}`;
     case "AgentAbort":
       return `The turn was aborted${event.reason ? `: ${short(event.reason)}` : ""}`;
     case "SessionStarted":
