@@ -6,21 +6,25 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Final
 
-_AGENT: Final = (
-    'an agent is a `SessionSpec`, such as `SessionSpec(model="demo", tools=[…])`; '
-    "`open_supervisor()` runs it: `session = await supervisor.spawn(spec)`, then `await session.ask(text)`"
+_SPLIT: Final = (
+    "events",
+    "errors",
+    "host",
+    "insight",
+    "journals",
+    "mcp",
+    "models",
+    "plugins",
+    "sandboxes",
+    "telemetry",
 )
+"""The packages, beside those of `_KITS`, in which a name is looked for that another public package does not have."""
 
-ELSEWHERE: Final = {
-    "Agent": _AGENT,
-    "Runner": "`async with open_supervisor() as supervisor:` runs sessions; `agentrail.sync.run_sync`, one question",
-    "StateGraph": "there is no graph: the model chooses each step, and plugins bound it (`coming-from/langgraph`)",
-    "create_agent": _AGENT,
-    "create_react_agent": _AGENT,
-}
-"""What to write here for a name of another library, which people try first."""
+_KITS: Final = ("testing", "tools")
+"""Packages with names for tests and for tools."""
 
 
 def lazily(package: str, extra: str = "") -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
@@ -37,12 +41,7 @@ def lazily(package: str, extra: str = "") -> tuple[Callable[[str], object], Call
         """Import the name and return its value."""
         home = homes.get(name)
         if home is None:
-            if package == "agentrail" and name in ELSEWHERE:
-                # `from agentrail import …` would replace the text of an `AttributeError` by its own
-                message = f"agentrail has no `{name}`: {ELSEWHERE[name]}"
-                raise ImportError(message, name=package)
-            message = f"module `{package}` has no `{name}`; it has {', '.join(homes)}"
-            raise AttributeError(message)
+            raise _missing(package, name, homes)
         if home == package:
             return import_module(f"{package}.{name}")
         try:
@@ -73,12 +72,44 @@ def catalogued(package: str, catalogue: str) -> tuple[Callable[[str], object], C
         if name == "__all__":
             return list(public)
         if name not in public:
-            message = f"module `{package}` has no `{name}`; it has {', '.join(public)}"
-            raise AttributeError(message)
+            raise _missing(package, name, public)
         setattr(sys.modules[package], name, public[name])
         return public[name]
 
     return find, partial(_names, package, lambda: import_module(catalogue).PUBLIC)
+
+
+def _missing(package: str, name: str, public: Iterable[str]) -> AttributeError | ImportError:
+    """Return the error for *name*, which *package*, with the names *public*, does not have; it says what to write."""
+    if name.startswith("_"):
+        return AttributeError(f"module `{package}` has no `{name}`")
+    from inspect import stack  # noqa: PLC0415 - only an error needs it
+
+    message = f"{package} has no `{name}`: {_advice(package, name, list(public))}"
+    # `from agentrail import …` asks by `hasattr` first, in this function of Python's, and would replace the text of an
+    # `AttributeError` by its own. All else gets one, so that `hasattr` of a program is false.
+    # A module of the package is no missing name: Python imports it next.
+    callers = [frame.function for frame in stack(0)[2:3]]
+    if callers == ["_handle_fromlist"] and find_spec(f"{package}.{name}") is None:
+        return ImportError(message, name=package)
+    return AttributeError(message)
+
+
+def _advice(package: str, name: str, public: list[str]) -> str:
+    """Return what to write instead of *name*, which *package* does not have."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only an error needs it
+
+    from agentrail.other_names import hint_for  # noqa: PLC0415 - as above
+
+    if package != "agentrail" and name in dir(sys.modules["agentrail"]):
+        return f"write `from agentrail import {name}`"
+    for other in (f"agentrail.{part}" for part in (*_SPLIT, *_KITS)):
+        if other != package and name in dir(import_module(other)):
+            return f"write `from {other} import {name}`"
+    if hint := hint_for("agentrail", name):
+        return hint
+    near = get_close_matches(name, public, 1)
+    return f"did you mean `{near[0]}`?" if near else f"it has {', '.join(public)}"
 
 
 def _names(package: str, public: Callable[[], Iterable[str]]) -> list[str]:

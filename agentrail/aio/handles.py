@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload
 from agentrail.aio.readers import AskedPrompt, Monitor, Subscription, Trace, TurnStream
 from agentrail.bridge.handle_parts import session_html, session_markdown, stop_orphan
 from agentrail.bridge.streams import WINDOW
+from agentrail.hints import HandleHints, SupervisorHints
+from agentrail.values.argument_checks import with_spelt_calls
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from agentrail.bridge.trio_thread import TrioThread
     from agentrail.core.vocabulary.commands import Accepted
     from agentrail.core.vocabulary.state import Prompt, State
+    from agentrail.hints import HandleHints, SupervisorHints
     from agentrail.hooks.plugin import AnyPlugin, Attachable
     from agentrail.ports.journal import SessionFilter, StoredAnswer, StoredSession
     from agentrail.ports.model import ModelChain
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from agentrail.runtime.handle import Form
     from agentrail.runtime.handle import SessionHandle as TrioSessionHandle
     from agentrail.runtime.supervision.children import ServiceFunction
+    from agentrail.values.argument_checks import with_spelt_calls
     from agentrail.values.content import PromptContent
     from agentrail.values.events.envelope import Cursor, Event
     from agentrail.values.json import Json, JsonObject
@@ -48,7 +52,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class SessionHandle:
+@with_spelt_calls
+class SessionHandle(HandleHints):
     """Handle of one session. A command returns when it is accepted and journaled, or raises why it was refused."""
 
     __slots__ = ("_handle", "_thread")
@@ -406,7 +411,8 @@ class SessionHandle:
         await self._thread.call(self._handle.resume)
 
 
-class Supervisor:
+@with_spelt_calls
+class Supervisor(SupervisorHints):
     """Starts sessions, services and supervisors, restarts them after crashes, and stops them all at its end."""
 
     __slots__ = ("_supervisor", "_thread")

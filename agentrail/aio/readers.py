@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from agentrail.bridge.bridge_reader import BridgeEventReader, BridgeReader, watched
 from agentrail.bridge.streams import WINDOW
+from agentrail.hints import AsyncOnly
 
 if TYPE_CHECKING:
     from agentrail.api.session_values import Reply, SessionDown
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 R_co = TypeVar("R_co", covariant=True)
 
 
-class Subscription:
+class Subscription(AsyncOnly):
     """One subscriber's view of a session: `async with` it, then `async for` over it."""
 
     __slots__ = ("_reader",)
@@ -86,7 +87,7 @@ class Subscription:
         return self._reader.subscription.dropped
 
 
-class TurnStream(Generic[R_co]):
+class TurnStream(AsyncOnly, Generic[R_co]):
     """The events of one turn: `async with` it, which sends the prompt, then `async for` over it; then it has a `reply`.
 
     It ends with the turn, or when the turn waits for a person. If `ask` would raise an error, so does the `async for`,
@@ -128,7 +129,7 @@ class TurnStream(Generic[R_co]):
         return self._turn.reply
 
 
-class Trace:
+class Trace(AsyncOnly):
     """The steps of a session from now on: `async with` it, then `async for` over it."""
 
     __slots__ = ("_reader",)

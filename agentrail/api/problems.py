@@ -191,6 +191,7 @@ _WRITTEN: Final[Mapping[Kind, Row]] = {
     "not-in-its-run": _HOSTS_CODE,
     "asks-itself": _HOSTS_CODE,
     "turn-goes-on": _HOSTS_CODE,
+    "async-wanted": _HOSTS_CODE,
     errors.BadKeys: _HOSTS_CODE,
     "unknown-key": _HOSTS_CODE,
     errors.BadProfile: _HOSTS_CODE,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Never, TypeAlias
 
 from agentrail.core.answers import read_answer
+from agentrail.hints import missing_attribute
 from agentrail.ports.tool import Task
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message
@@ -83,6 +84,12 @@ class Reply(Value):
         """The answer as JSON, if a form was asked for (`returns`) and it fits; else `None`."""
         answer = read_answer(self.text) if self.fits else None
         return None if isinstance(answer, str) else answer
+
+    if not TYPE_CHECKING:  # hidden from type checkers, so that they report missing attributes
+
+        def __getattr__(self, name: str) -> Never:
+            """Raise the `AttributeError`, with a hint for a name of another library."""
+            raise missing_attribute("Reply", self, name)
 
 
 class Background(Value):

@@ -19,12 +19,13 @@ from agentrail.errors import (
     UnknownChild,
     WrongType,
 )
+from agentrail.hints import SupervisorHints
 from agentrail.lazy import LazyModule
 from agentrail.open_context import OpenContext, Way
 from agentrail.reprs import in_brackets
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.ids import new_id
-from agentrail.values.argument_checks import checked
+from agentrail.values.argument_checks import checked, with_spelt_calls
 
 if TYPE_CHECKING:
     from agentrail.api import command_checks
@@ -65,7 +66,8 @@ RECOVERIES: Final[tuple[Literal["continue", "pause"], ...]] = ("continue", "paus
 SEVERAL = "the code in a supervisor, and the end of it, went wrong"
 
 
-class Supervisor:
+@with_spelt_calls
+class Supervisor(SupervisorHints):
     """Starts sessions, services and supervisors, restarts them after crashes, and stops them all at its end."""
 
     def __init__(self, sessions: Sessions, node: SupervisorNode, specs: Specs) -> None:

@@ -18,7 +18,7 @@ from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.default_agent import ASK_FIRST, DEMO, OF_SERVERS, USUAL, Mode, mode_named
 from agentrail.cli.holder_file import HolderFile
 from agentrail.cli.key_commands import NEXT, STOP
-from agentrail.cli.named_files import AT, missing_in, parts_of, paths_behind, without_files
+from agentrail.cli.named_files import AT, like_file, missing_in, parts_of, paths_behind, without_files
 from agentrail.cli.own_commands import OwnCommand, command_rows
 from agentrail.cli.page_browser import open_in_browser
 from agentrail.cli.rendering import SHORT, described
@@ -229,7 +229,8 @@ class ConsoleCommands:
         A command of the project, which is *text* then, names none: it may be a stranger's.
         """
         for name in await trio.to_thread.run_sync(missing_in, typed, self._folder):
-            self._say(f"  @{name} is not there: the prompt goes without it")
+            near = await trio.to_thread.run_sync(like_file, name, self._folder)
+            self._say(f"  @{name} is not there{near}: the prompt goes without it")
         detail = await self._detail() if AT in typed else None
         hidden = BLOCKED_PATHS if detail is None else await hidden_from(detail.agent)
         return self.shell.added_to(await parts_of(text, self._folder, typed, hidden))

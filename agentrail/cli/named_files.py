@@ -21,6 +21,7 @@ from agentrail.adapters.user_folders import with_home
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.prompt_input import fenced
 from agentrail.errors import PathRefused
+from agentrail.errors.agentrail_error import nearest
 from agentrail.host.uploads.session_files import HEAD, PDF, shown_media
 from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
 from agentrail.values.content import File, Image, Part, Text
@@ -72,6 +73,18 @@ def missing_in(text: str, folder: Path) -> Sequence[str]:
     """Return what *text* names by `@`, looks like a file, with a dot or a slash in it, and is not there."""
     names = dict.fromkeys(_ESCAPED.sub(r"\1", match) for match in _NAMED.findall(text))
     return [name for name in names if ("." in name or "/" in name) and not os.path.exists(folder / with_home(name))]  # noqa: PTH110 - false for what no path can be
+
+
+def like_file(name: str, folder: Path) -> str:
+    """Return a remark that suggests the file of *folder* with the name most similar to *name*; empty if none is."""
+    head, slash, last = name.rpartition("/")
+    try:
+        with os.scandir(folder / with_home(head)) as entries:
+            names = [entry.name for entry in islice(entries, MOST_ENTRIES) if mended(entry.name) == entry.name]
+    except (OSError, ValueError):
+        return ""
+    near = nearest(last, names)
+    return f" (did you mean `@{head}{slash}{_with_escapes(f'{near} ').rstrip()}`?)" if near else ""
 
 
 def without_files(prompt: str) -> str:

@@ -33,6 +33,10 @@ USAGE: Final[Mapping[str, Texts]] = {
         "`{asker}` cannot `ask` session `{session}`, whose turn waits for it{way}; return what its model is to "
         "know, send a text for the next turn by `prompt`, or ask another session",
     ),
+    "async-wanted": Texts(
+        "What is read by `async with` and `async for` was read without `async`",
+        "cannot read a `{kind}` by `{statement}`; write `async {statement}`, or use `agentrail.sync`, which blocks",
+    ),
     "bad-arguments": Texts(
         "Arguments do not fit a tool's schema",
         "these arguments do not fit `{tool}`: {problem}",

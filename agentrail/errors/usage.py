@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, Final, Self, cast
 
 from agentrail.errors.agentrail_error import UsageError, advice, error, listed, nearest
+from agentrail.other_names import hint_for
 
 _NAME: Final = cast("Callable[[type], str]", vars(type)["__name__"].__get__)
 """Getter of a class's name that a metaclass cannot override."""
@@ -110,7 +111,7 @@ MODEL_OPTIONS: Final = frozenset(
 )
 """Names of the options of models: people give them to a `SessionSpec` too."""
 
-_COSTS: Final = frozenset({"budget", "max_budget", "max_cost", "max_cost_usd", "max_usd"})
+_COSTS: Final = frozenset({"budget", "max_budget", "max_cost", "max_cost_usd", "max_dollars", "max_usd"})
 
 
 def _place_of(owner: str, field: str) -> str:
@@ -119,7 +120,7 @@ def _place_of(owner: str, field: str) -> str:
         return f'it is an option of the model; write `model_options={{"{field}": …}}`'
     if owner == "SessionSpec" and field in _COSTS:
         return "costs are limited by a plugin; write `plugins=[BudgetGuard(max_usd=…)]`"
-    return "did you mean `max_usd`?" if owner == "BudgetGuard" and field in _COSTS else ""
+    return hint_for(owner, field)
 
 
 @error
@@ -320,17 +321,24 @@ class UnknownModel(UsageError):
     @classmethod
     def among(cls, model: str, known: Iterable[str], families: Mapping[str, str]) -> UnknownModel:
         """Return an error that suggests the most similar of *known*, or the provider of a family such as `claude`."""
-        names = sorted(known)
-        provider, colon, rest = model.partition(":")
-        by_name = {name.partition(":")[0]: name for name in names}
-        near = nearest(provider.lower(), by_name, LIKE_A_PROVIDER)
-        likely = f"{near}:{rest or '…'}" if near and by_name[near] != near else near
-        if not colon:
-            likely = next((f"{of}:{model}" for family, of in families.items() if model.startswith(family)), likely)
-            head, dash, version = model.partition("-")
-            family = nearest(head.lower(), families, LIKE_A_PROVIDER) if likely is None else None
-            likely = f"{families[family]}:{family}{dash}{version}" if family else likely
-        return cls(model, listed(names), f" (did you mean `{likely}`?)" if likely else "")
+        return cls(model, listed(sorted(known)), likely_model(model, known, families))
+
+
+def likely_model(model: str, known: Iterable[str], families: Mapping[str, str]) -> str:
+    """Return a remark that suggests the model that *model* was meant for; empty if that is not known.
+
+    It is the most similar of *known*, or one of the provider of a family such as `claude`.
+    """
+    by_name = {name.partition(":")[0]: name for name in sorted(known)}
+    provider, colon, rest = model.partition(":")
+    near = nearest(provider.lower(), by_name, LIKE_A_PROVIDER)
+    likely = f"{near}:{rest or '…'}" if near and by_name[near] != near else near
+    if not colon:
+        likely = next((f"{of}:{model}" for family, of in families.items() if model.startswith(family)), likely)
+        head, dash, version = model.partition("-")
+        family = nearest(head.lower(), families, LIKE_A_PROVIDER) if likely is None else None
+        likely = f"{families[family]}:{family}{dash}{version}" if family else likely
+    return f" (did you mean `{likely}`?)" if likely else ""
 
 
 class UnknownApproval(UsageError):

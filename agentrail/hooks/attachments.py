@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, cast
 
 import attrs
@@ -72,12 +72,21 @@ class AttachedPlugin(Value):
     """Whether the time in which the session works is counted for the plugin."""
 
 
+def _advice(value: object) -> str:
+    """Return what to write instead of *value*, which was given as a plugin and is none."""
+    if isinstance(value, type) and issubclass(value, AnyPlugin):
+        return f"give an object of the class: `{value.__name__}(…)`"
+    if isinstance(value, tuple | list | Mapping):
+        return 'a plugin with a key of your own is `Keyed("key", plugin)`, from `agentrail.plugins`'
+    return "give an object of a subclass of `Plugin`"
+
+
 def unkeyed(attachable: Attachable) -> tuple[str, AnyPlugin]:
     """Return key and plugin of *attachable*; raise `BadPlugin` if it is no plugin and no `Keyed`, or is invalid."""
     plugin = cast("object", attachable.plugin if isinstance(attachable, Keyed) else attachable)
     if not isinstance(plugin, AnyPlugin):
         name = getattr(plugin, "__name__", type(plugin).__name__)
-        raise BadPlugin(name, "it is no plugin; give an object of a subclass of `Plugin`")
+        raise BadPlugin(name, f"it is no plugin; {_advice(plugin)}")
     check_attributes(plugin)
     key: object = attachable.key
     if type(key) is not str or not key:

@@ -63,6 +63,7 @@ from agentrail.errors import (
     SessionParked,
     WrongType,
 )
+from agentrail.hints import AsyncOnly, missing_attribute
 from agentrail.hooks.hook_runner import AnswerForm
 from agentrail.hooks.live_hook_runner import why_refused
 from agentrail.ports.journal import About, StoredSession
@@ -80,6 +81,7 @@ from agentrail.remote.transport.host_subscription import (
 )
 from agentrail.reprs import in_brackets
 from agentrail.tools.answer_forms import form_of
+from agentrail.values.argument_checks import with_spelt_calls
 from agentrail.values.content import PromptContent
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import SessionEnded
@@ -110,6 +112,7 @@ OF_SESSIONS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 """By name of a method of `SessionHandle`: why it is not there, and what to do instead."""
 
 
+@with_spelt_calls
 class RemoteSession(SessionCalls):
     """Handle of a session of a host. A command returns when it is accepted and journaled there, or raises why not.
 
@@ -132,6 +135,8 @@ class RemoteSession(SessionCalls):
 
         def __getattr__(self, name: str) -> Never:
             """Raise `NotAtHost`, with advice, for a method that only local handles have."""
+            if name not in OF_SESSIONS:
+                raise missing_attribute("SessionHandle", self, name)
             missing(type(self), name, OF_SESSIONS)
 
     async def _do(self, call: str, command: str | None, **body: Json) -> Json:
@@ -452,7 +457,7 @@ def stored_of(view: SessionView) -> StoredSession:
     )
 
 
-class ToldValues(Generic[T]):
+class ToldValues(AsyncOnly, Generic[T]):
     """Values made from the frames of a `HostSubscription`: `async with` it, then `async for` over it."""
 
     __slots__ = ("_convert", "_frames")

@@ -23,6 +23,7 @@ from agentrail.api.views import (
     TroublesView,
 )
 from agentrail.errors import SessionExists, SessionStored, WrongType
+from agentrail.hints import missing_attribute
 from agentrail.open_context import OpenContext, Way
 from agentrail.ports.journal import StoredSession
 from agentrail.remote.remote_session import (
@@ -40,7 +41,7 @@ from agentrail.remote.transport.host_address import split_key
 from agentrail.remote.transport.host_connection import PATIENCE, open_line, texts_of, without_none
 from agentrail.remote.transport.host_subscription import Line
 from agentrail.reprs import in_brackets
-from agentrail.values.argument_checks import checked
+from agentrail.values.argument_checks import checked, with_spelt_calls
 from agentrail.values.json import Json
 from agentrail.values.secrets import Secret
 
@@ -64,6 +65,7 @@ OF_SUPERVISORS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 """By name of a method of `Supervisor`: why it is not there, and what to do instead."""
 
 
+@with_spelt_calls
 class RemoteSupervisor:
     """Starts sessions of a host's profiles at the host, and finds the host's sessions."""
 
@@ -80,6 +82,8 @@ class RemoteSupervisor:
 
         def __getattr__(self, name: str) -> Never:
             """Raise `NotAtHost`, with advice, for a method that only local supervisors have."""
+            if name not in OF_SUPERVISORS:
+                raise missing_attribute("Supervisor", self, name)
             missing(type(self), name, OF_SUPERVISORS)
 
     async def spawn(

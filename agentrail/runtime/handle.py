@@ -11,11 +11,13 @@ from typing_extensions import TypeForm
 from agentrail.api.session_calls import SessionCalls
 from agentrail.errors import BrokenContractError, SessionAsleep
 from agentrail.errors.agentrail_error import fresh
+from agentrail.hints import HandleHints
 from agentrail.lazy import LazyModule
 from agentrail.ports.failpoints import reach
 from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.caller import NOBODY, Caller
 from agentrail.runtime.shared.ids import new_id
+from agentrail.values.argument_checks import with_spelt_calls
 from agentrail.values.content import PromptContent
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import Json, JsonObject
@@ -60,7 +62,8 @@ Form: TypeAlias = TypeForm[object] | Mapping[str, Json]
 T = TypeVar("T")
 
 
-class SessionHandle(SessionCalls):
+@with_spelt_calls
+class SessionHandle(HandleHints, SessionCalls):
     """Handle of one session. A command returns when it is accepted and journaled, or raises why it was refused."""
 
     __slots__ = ("_as_tool", "_caller", "_choose", "_session")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import inspect
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from inspect import unwrap
 from types import FunctionType, MappingProxyType
@@ -51,6 +52,40 @@ def spelt(cls: type[C]) -> type[C]:
 
     setattr(cls, "__init__", wrapper)  # noqa: B010 - type checkers do not let a method be assigned
     return cls
+
+
+def with_spelt_calls(cls: type[C]) -> type[C]:
+    """Decorate a class of handles: an argument that a public method does not take raises `UnknownArgument`."""
+    for name in dir(cls):
+        method: object = inspect.getattr_static(cls, name)
+        if isinstance(method, FunctionType) and not name.startswith("_"):
+            setattr(cls, name, _spelt_call(method))
+    return cls
+
+
+def _spelt_call(method: FunctionType) -> FunctionType:
+    """Return *method* so that an argument that it does not take raises `UnknownArgument`."""
+    plain = cast("FunctionType", unwrap(method))
+    if plain.__code__.co_flags & inspect.CO_VARKEYWORDS:  # it takes any name
+        return method
+    parameters = frozenset(_names(plain)[1:])
+
+    def check(names: Iterable[str]) -> None:
+        for name in names:
+            if name not in parameters:
+                raise UnknownArgument.among(method.__name__, name, sorted(parameters))
+
+    @wraps(method)
+    def call(*args: object, **kwargs: object) -> object:
+        check(kwargs)
+        return method(*args, **kwargs)
+
+    @wraps(method)
+    async def call_async(*args: object, **kwargs: object) -> object:
+        check(kwargs)
+        return await cast("Awaitable[object]", method(*args, **kwargs))
+
+    return cast("FunctionType", call_async if inspect.iscoroutinefunction(method) else call)
 
 
 def _names(function: FunctionType) -> tuple[str, ...]:

@@ -67,6 +67,7 @@ BLOCKING: Final = (
     (r"\ban async iterator\b", "an iterator"),
     (r"\b__a(enter|exit|iter|next)__", r"__\1__"),
     (r"\bagentrail\.aio\.readers\b", "agentrail.sync.blocking_readers"),
+    (r"\(AsyncOnly\)|\bAsyncOnly, |from agentrail\.hints import AsyncOnly\n", ""),
     (r"  # noqa: ASYNC\d+ .*", ""),
 )
 """What stands in code for asyncio, as patterns, and what in code that blocks."""
@@ -103,7 +104,15 @@ def _class(source: Source, module: str, name: str) -> str:
     """Return the text of the mirror of one class."""
     node = source.class_node(module, name)
     target = "_handle" if name == "SessionHandle" else "_supervisor"
-    lines = [f"class {name}:", _docstring(node, 4), "", f'    __slots__ = ("{target}", "_thread")', ""]
+    bases = "HandleHints" if name == "SessionHandle" else "SupervisorHints"
+    lines = [
+        "@with_spelt_calls",
+        f"class {name}({bases}):",
+        _docstring(node, 4),
+        "",
+        f'    __slots__ = ("{target}", "_thread")',
+        "",
+    ]
     lines += [
         f"    def __init__(self, thread: TrioThread[object], {target[1:]}: Trio{name}) -> None:",
         "        self._thread = thread",
@@ -212,6 +221,8 @@ def _imports() -> Iterator[str]:
     yield "from agentrail.bridge.handle_parts import session_html, session_markdown, stop_orphan"
     yield "from agentrail.bridge.streams import WINDOW"
     yield f"from agentrail.aio.readers import {', '.join(MIRRORED)}"
+    yield "from agentrail.hints import HandleHints, SupervisorHints"
+    yield "from agentrail.values.argument_checks import with_spelt_calls"
 
 
 def _type_imports(source: Source, words: set[str]) -> Iterator[str]:

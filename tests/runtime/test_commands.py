@@ -97,7 +97,7 @@ async def test_the_answer_is_found_in_the_journal_when_the_session_has_forgotten
     first = await session.prompt("hi", command="first")
     await until(lambda: session.status().phase == "idle")
     for number in range(1001):
-        await session.switch_model("demo", number=number, command=str(number))
+        await session.switch_model("demo", max_tokens=number + 1, command=str(number))
     assert await session.prompt("hi", command="first") == first
     with pytest.raises(CommandConflict):
         await session.prompt("other", command="first")

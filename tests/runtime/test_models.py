@@ -215,13 +215,13 @@ ONCE = {
 async def test_when_the_next_model_is_asked(world: World, kind: type[ModelError], when: str) -> None:
     first = ScriptedModel([fail(kind("no"))], name="first", repeat_last=True)
     second = ScriptedModel(["well"], name="second")
-    session = await chained(world, first, (second, {"top": 1}))
+    session = await chained(world, first, (second, {"temperature": 1}))
     if when == "never":
         with pytest.raises(TurnAborted):
             await session.ask("hello")
     else:
         assert (await session.ask("hello")).text == "well"
-        assert dict(second.requests[0].options) == {"top": 1}
+        assert dict(second.requests[0].options) == {"temperature": 1}
     assert (len(first.requests), len(second.requests)) == {"at once": (1, 1), "after two": (2, 1), "never": (1, 0)}[
         when
     ]
@@ -251,7 +251,7 @@ async def test_the_events_tell_who_answered(world: World) -> None:
 async def test_a_switch_takes_a_chain(world: World) -> None:
     session = await world.spawn(["well"])
     gone, second = ScriptedModel([fail(ModelMissing("gone"))], name="first"), ScriptedModel(["so"], name="second")
-    await session.switch_model([gone, (second, {"a": 1})])
+    await session.switch_model([gone, (second, {"temperature": 1})])
     assert (await session.ask("hello")).text == "so"
     assert session.status().model == "first"
     with pytest.raises(UnknownModel):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Callable
-from typing import get_args
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractContextManager
+from inspect import signature
+from typing import cast, get_args
 
 import pytest
 import trio
 
-from agentrail import Options, SessionSpec
+import agentrail
+from agentrail import Options, Plugin, SessionSpec
 from agentrail.adapters.models.settings import READERS
 from agentrail.core.supervision_rules import STRATEGIES, Strategy
 from agentrail.core.vocabulary.commands import KILLS, WHENS, Kill, When
@@ -18,13 +22,18 @@ from agentrail.errors import (
     AlreadyRead,
     BadChoice,
     BadOptions,
+    BadPlugin,
     BadSpec,
+    UnknownArgument,
     UnknownField,
     UnknownModel,
     UnknownPlugin,
+    UsageError,
 )
 from agentrail.events import AgentAbort, AgentEnd, AgentStart, Envelope, Ephemeral, Event, MessageDelta
+from agentrail.mcp import McpServer
 from agentrail.models import Json
+from agentrail.other_names import OTHER_NAMES
 from agentrail.plugins import BudgetGuard, Keyed, SecurityGuard
 from agentrail.plugins.budget import Spent
 from agentrail.testing import ScriptedModel, call, say
@@ -85,10 +94,111 @@ def test_a_limit_of_cost_is_looked_for_in_the_plugin(name: str) -> None:
             BudgetGuard(**{name: 1})  # type: ignore[arg-type]  # on purpose
 
 
-@pytest.mark.parametrize("name", ["Agent", "Runner", "StateGraph", "create_agent", "create_react_agent"])
-def test_a_name_of_another_library_is_answered_with_what_it_is_here(name: str) -> None:
-    with pytest.raises(ImportError, match=rf"agentrail has no `{name}`: .*(SessionSpec|open_supervisor|plugins)"):
+IMPORTS = {
+    **dict.fromkeys(("Agent", "create_agent", "Runner"), "open_supervisor"),
+    **dict.fromkeys(("StateGraph", "START"), "plugins"),
+    **dict.fromkeys(("AgentEnd", "MessageDelta"), "from agentrail.events import"),
+    **dict.fromkeys(("Session", "AgentSession"), "supervisor.spawn"),
+    **dict.fromkeys(("RunContext", "RunContextWrapper"), "ToolContext"),
+    **dict.fromkeys(("TestModel", "FunctionModel"), "ScriptedModel"),
+    "function_tool": "@tool",
+    "ModelRetry": "ToolError",
+    "BudgetGuard": "from agentrail.plugins import BudgetGuard",
+    "SqliteJournal": "from agentrail.journals import SqliteJournal",
+    "SessionSpecs": "did you mean `SessionSpec`",
+}
+
+
+@pytest.mark.parametrize(("name", "here"), IMPORTS.items())
+def test_a_name_that_is_not_there_is_answered_with_what_to_write(name: str, here: str) -> None:
+    with pytest.raises(ImportError, match=f"agentrail has no `{name}`: .*{re.escape(here)}"):
         exec(f"from agentrail import {name}", {})  # noqa: S102 - as a program says it
+    with pytest.raises(AttributeError, match=f"agentrail has no `{name}`: .*{re.escape(here)}"):
+        getattr(agentrail, name)
+    assert not hasattr(agentrail, name)
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "here"),
+    [
+        ("events", "SessionSpec", "from agentrail import SessionSpec"),
+        ("events", "AgentFinish", "did you mean `AgentEnd`"),
+        ("plugins", "BudgetGard", "did you mean `BudgetGuard`"),
+        ("testing", "TestModel", "ScriptedModel"),
+        ("tools", "function_tool", "@tool"),
+    ],
+)
+def test_other_packages_answer_so_too(package: str, name: str, here: str) -> None:
+    with pytest.raises(ImportError, match=f"agentrail.{package} has no `{name}`: .*{re.escape(here)}"):
+        exec(f"from agentrail.{package} import {name}", {})  # noqa: S102 - as a program says it
+
+
+@each_case(OTHER_NAMES["SessionSpec"].items())
+def test_a_field_by_the_name_of_another_library_is_named(name: str, hint: str) -> None:
+    with pytest.raises(UnknownField) as caught:
+        SessionSpec(model="demo", **{name: 1})  # type: ignore[arg-type]  # on purpose
+    meant = re.fullmatch(r"did you mean `(\w+)`\?", hint)
+    assert hint in str(caught.value)
+    assert meant is None or meant[1] in SessionSpec.__struct_fields__
+
+
+@each_case(OTHER_NAMES["BudgetGuard"].items())
+def test_an_option_by_the_name_of_another_library_is_named(name: str, hint: str) -> None:
+    with pytest.raises(UnknownField, match=re.escape(hint)):
+        BudgetGuard(**{name: 1})  # type: ignore[arg-type]  # on purpose
+    assert hint.split("`")[1] in signature(BudgetGuard).parameters
+
+
+async def test_attributes_and_arguments_by_the_name_of_another_library_say_what_to_write(world: World) -> None:
+    session = await world.supervisor.spawn(SessionSpec(model=ScriptedModel(["hi"])))
+    reply = await session.ask("hi")
+    for owner, thing in {"SessionHandle": session, "Reply": reply, "Supervisor": world.supervisor}.items():
+        for name, hint in OTHER_NAMES[owner].items():
+            assert not hasattr(thing, name), name
+            with pytest.raises(AttributeError, match=re.escape(hint)):
+                getattr(thing, name)
+    for name, hint in OTHER_NAMES["ask"].items():
+        for method in (session.ask, session.prompt, session.stream):
+            with pytest.raises(UnknownArgument, match=re.escape(hint)):
+                await _called(method, "hi", **{name: 1})
+    with pytest.raises(UnknownArgument, match="`approve` takes no argument `allways`; did you mean `always`"):
+        await _called(session.approve, "x", allways=True)
+    with pytest.raises(UnknownArgument, match="`spawn` takes no argument `lables`; did you mean `labels`"):
+        await _called(world.supervisor.spawn, SessionSpec(model="demo"), lables=())
+
+
+async def _called(method: Callable[..., object], *args: object, **named: object) -> None:
+    called = method(*args, **named)
+    if isinstance(called, Awaitable):
+        await called
+
+
+async def test_a_subscription_without_async_says_so(world: World) -> None:
+    session = await world.supervisor.spawn(SessionSpec(model=ScriptedModel(["hi"])))
+    for events in (session.subscribe(), session.stream("hi"), session.trace()):
+        with pytest.raises(UsageError, match="write `async for`"):
+            list(cast("Iterable[object]", events))
+        with pytest.raises(UsageError, match="write `async with`"), cast("AbstractContextManager[object]", events):
+            pass
+
+
+PLUGINS = {
+    "a pair": ([("x", BudgetGuard())], 'Keyed\\("key", plugin\\)'),
+    "a class": ([BudgetGuard], r"`BudgetGuard\(…\)`"),
+}
+
+
+@pytest.mark.parametrize(("plugins", "here"), PLUGINS.values(), ids=PLUGINS)
+async def test_what_is_no_plugin_says_how_one_is_given(world: World, plugins: list[Plugin], here: str) -> None:
+    with pytest.raises(BadPlugin, match=here):
+        await world.supervisor.spawn(SessionSpec(model="demo", plugins=plugins))
+
+
+@pytest.mark.parametrize("command", ["npx server", "npx -y @scope/server /tmp", ["npx server"]])
+def test_a_command_line_in_one_text_is_no_command(command: str | list[str]) -> None:
+    with pytest.raises(UsageError, match=r'McpServer\(\["npx"'):
+        McpServer(command)
+    McpServer("/opt/my tools/server")
 
 
 def test_user_data_that_is_no_json_is_an_error_of_that_field() -> None:

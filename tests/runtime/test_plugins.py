@@ -171,15 +171,17 @@ async def test_options_for_one_model_are_not_given_to_another_that_a_plugin_asks
 @pytest.mark.parametrize(
     ("name", "got"),
     [
-        (None, {"temperature": 0.5, "top_k": 3, "max_tokens": 9}),
-        ("scripted", {"top_k": 3, "max_tokens": 9}),
-        ("other", {"top_k": 3, "max_tokens": 9}),
+        (None, {"temperature": 0.5, "reasoning_effort": "low", "max_tokens": 9}),
+        ("scripted", {"reasoning_effort": "low", "max_tokens": 9}),
+        ("other", {"reasoning_effort": "low", "max_tokens": 9}),
     ],
 )
 async def test_a_request_has_options_of_its_own(world: World, name: str | None, got: dict[str, Json]) -> None:
     """They come on top of the session's only if the request leaves the model to the session."""
     own, other = ScriptedModel(["a judgement", "ok"], name="scripted"), ScriptedModel(["a judgement"], name="other")
-    asker = Asker(CallModel("is it good?", model=name, options=freeze_object({"top_k": 3}), max_tokens=9))
+    asker = Asker(
+        CallModel("is it good?", model=name, options=freeze_object({"reasoning_effort": "low"}), max_tokens=9)
+    )
     spec = spec_of(own, plugins=[asker], model_options={"temperature": 0.5})
     session = await world.supervisor.spawn(spec.but(model=[own, other]))
     await session.ask("go")

@@ -134,6 +134,9 @@ def _is_url(url: object) -> bool:
     return parts.scheme in {"http", "https"} and bool(parts.hostname)
 
 
+_COMMAND_LINE: Final = re.compile(r"[^\s/\\]+\s+\S")
+"""Matches a program with its arguments in one text; a path may have spaces."""
+
 _RULES: Final[tuple[tuple[Callable[[McpServer], bool], str], ...]] = (
     (
         lambda server: _NAME.fullmatch(server.name) is not None,
@@ -146,6 +149,10 @@ _RULES: Final[tuple[tuple[Callable[[McpServer], bool], str], ...]] = (
     (
         lambda server: all(server.command[:1]) and not any("\0" in word for word in server.command),
         "its command must begin with the name of a program, and have no NUL character",
+    ),
+    (
+        lambda server: not _COMMAND_LINE.match("".join(server.command[:1])),
+        'its command is a list of words, run without a shell; write `McpServer(["npx", "-y", "…"])`',
     ),
     (lambda server: not server.url or _is_url(server.url), "its `url` must begin with `https://` or `http://`"),
     (

@@ -9,6 +9,7 @@ from typing import Final, TypeVar, cast
 from agentrail.api.bodies import IdKind, Spelled
 from agentrail.api.command_checks import AnyCommand, AttachPlugin, EditTools, UpdatePlugin, UseModel, labels_of
 from agentrail.api.public_ids import SessionName, held_id, named
+from agentrail.app.model_registry import FAMILIES
 from agentrail.core.vocabulary.commands import DetachPluginSent, LabelSent
 from agentrail.errors import (
     BadOptions,
@@ -20,6 +21,7 @@ from agentrail.errors import (
     UsageError,
 )
 from agentrail.errors.agentrail_error import cut, listed
+from agentrail.errors.usage import likely_model
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.call import Answer, OperationCall
 from agentrail.host.plugins.host_context import HostContext
@@ -108,7 +110,9 @@ class CommandCalls:
         offered = await self._sessions.offered(session)
         for name in [model] if isinstance(model, str) else model:
             if not offered.has_model(name):
-                raise UsageError("not-registered", "model", cut(name), listed(sorted(offered.models)))
+                likely = likely_model(name, [model.replace("*", "…") for model in offered.models], FAMILIES)
+                known = f"{listed(sorted(offered.models))}{likely}"
+                raise UsageError("not-registered", "model", cut(name), known)
         # a copy: a field that is the default object itself would not be stored
         return command.but(options=FrozenObject(command.options))
 

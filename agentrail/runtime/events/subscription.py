@@ -8,6 +8,7 @@ from typing import Final, Self
 import trio
 
 from agentrail.errors import AlreadyLeft, AlreadyRead, NotEntered, SubscriberTooSlow
+from agentrail.hints import AsyncOnly
 from agentrail.reprs import in_brackets, listed
 from agentrail.runtime.events.log import EventLog, Stretch
 from agentrail.runtime.events.replay import Replay, gap_between
@@ -24,7 +25,7 @@ MAX_MERGED: Final = 16 * 1024
 _DELTAS = (MessageDelta, ThinkingDelta)
 
 
-class Subscription:
+class Subscription(AsyncOnly):
     """One subscriber's view of a session: `async with` it, then `async for` over it.
 
     It follows the event log from a place on. Who wants all events reads them there. Who wants events of some types, or

@@ -14,6 +14,7 @@ from agentrail.core.vocabulary.effects import AnyEffect
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AlreadyLeft, AlreadyRead, NotEntered
+from agentrail.hints import AsyncOnly
 from agentrail.hooks.ruling import Ruling
 from agentrail.reprs import in_brackets, listed
 from agentrail.values.events.envelope import Envelope
@@ -64,7 +65,7 @@ class TracedStep(Value, gc=True):
         return tuple(lines)
 
 
-class ActorTrace:
+class ActorTrace(AsyncOnly):
     """The steps of a session from now on: `async with` it, then `async for` over it."""
 
     __slots__ = ("_begin", "_capacity", "_ended", "_entered", "_left", "_missed", "_steps", "_task", "_traces")

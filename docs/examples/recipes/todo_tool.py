@@ -13,7 +13,7 @@ from __future__ import annotations
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.events import AgentAbort, AgentEnd, TodoChange
+from agentrail.events import TodoChange
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import Effect, SetTodos, Todo, ToolContext
 
@@ -30,14 +30,11 @@ async def main() -> None:
     spec = SessionSpec(model=ScriptedModel([adds, "Noted."]), tools=[add_todo])
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(spec)
-        async with session.subscribe(types=[TodoChange, AgentEnd]) as events:
-            await session.prompt("How do I make tea?")
-            async for envelope in events:
-                match envelope.event:
+        async with session.stream("How do I make tea?") as turn:
+            async for event in turn:
+                match event:
                     case TodoChange(todos=todos):
                         print(", ".join(f"{todo.text} ({todo.status})" for todo in todos))
-                    case AgentEnd() | AgentAbort():
-                        break
 
 
 trio.run(main)

@@ -11,7 +11,7 @@ An error that another try may mend counts; what the model refuses for good ends 
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.events import AgentAbort, AgentEnd, ModelSwitched, RequestStart
+from agentrail.events import ModelSwitched, RequestStart
 from agentrail.testing import ScriptedModel, transient
 
 
@@ -21,16 +21,13 @@ async def main() -> None:
     spec = SessionSpec(model=[large, small], fallback_after=1)
     async with open_supervisor(seed=1) as supervisor:
         session = await supervisor.spawn(spec)
-        async with session.subscribe() as events:
-            await session.prompt("Hi")
-            async for envelope in events:
-                match envelope.event:
+        async with session.stream("Hi") as turn:
+            async for event in turn:
+                match event:
                     case RequestStart(model=model):
                         print("asking", model)
                     case ModelSwitched(to=model, reason=reason):
                         print(f"{model} instead: {reason}")
-                    case AgentEnd() | AgentAbort():
-                        break
         print(session.messages()[-1].text)
 
 

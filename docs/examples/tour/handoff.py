@@ -10,7 +10,7 @@ The model asks for it by calling a tool, and the turn goes on. The other agent m
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.events import AgentEnd, HandedOff
+from agentrail.events import HandedOff
 from agentrail.testing import ScriptedModel, call, say
 
 
@@ -42,14 +42,11 @@ async def main() -> None:
     money = ScriptedModel([say(calls=[call("refund", {"order": 7})]), "Order 7 is refunded."], name="acme:billing")
     async with open_supervisor(models={"acme": {"front": front, "billing": money}.__getitem__}) as supervisor:
         session = await supervisor.spawn(desk)
-        async with session.subscribe() as events:
-            await session.prompt("I want my money back for order 7.")
-            async for envelope in events:
-                match envelope.event:
+        async with session.stream("I want my money back for order 7.") as turn:
+            async for event in turn:
+                match event:
                     case HandedOff(from_=before, to=after):
                         print(before, "->", after)
-                    case AgentEnd():
-                        break
         print(*[(request.model, request.tools[0].name) for request in (front.requests[0], money.requests[0])])
         print(session.messages()[-1].text)
 

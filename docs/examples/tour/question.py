@@ -9,7 +9,7 @@ A question has no time limit of its own, and it is still there after a restart.
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.events import AgentAbort, AgentEnd, AskUser
+from agentrail.events import AskUser
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import AskPerson, Effect
 
@@ -25,15 +25,14 @@ async def main() -> None:
     spec = SessionSpec(model=ScriptedModel([say(calls=[question]), "Coming."]), tools=[ask_user])
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(spec)
-        async with session.subscribe(types=[AskUser, AgentEnd, AgentAbort]) as events:
-            await session.prompt("I am thirsty.")
-            async for envelope in events:
-                match envelope.event:
+        async with session.stream("I am thirsty.", until="end") as turn:
+            async for event in turn:
+                match event:
                     case AskUser(ref=ref, question=asked, options=options):
                         print(asked, options)
                         await session.respond(ref, "tea, please")
                     case _:
-                        break
+                        pass
         print("the model reads:", session.messages()[2].text)
 
 

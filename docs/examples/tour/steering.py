@@ -11,7 +11,7 @@ A tool that must not be stopped half-way declares `immune=True`; then the text w
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.events import AgentAbort, AgentEnd, ToolExecutionStart, ToolSkippedForSteering
+from agentrail.events import ToolExecutionStart, ToolSkippedForSteering
 
 
 @tool(effect="pure")
@@ -24,18 +24,15 @@ async def count(to: int) -> str:
 async def main() -> None:
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(SessionSpec(model="demo", tools=[count]))
-        async with session.subscribe() as events:
-            await session.prompt("count to 3600")
-            async for envelope in events:
-                match envelope.event:
+        async with session.stream("count to 3600") as turn:
+            async for event in turn:
+                match event:
                     case ToolExecutionStart(args=args):
                         print("the model wants to count to", args["to"])
                         if args["to"] != 1:
                             await session.steer("count to 1")
                     case ToolSkippedForSteering(name=name):
                         print(name, "is stopped: the user said something new")
-                    case AgentEnd() | AgentAbort():
-                        break
         print(session.messages()[-1].text)
 
 

@@ -1,7 +1,6 @@
-"""Streaming: subscribe to the events of a session, and print the answer word by word.
+"""Streaming: follow the events of a turn until it ends, and print the answer word by word.
 
-`subscribe` comes before `prompt`, so that no event is missed. Deltas are told and not kept; the whole text is in
-`ResponseComplete`.
+Deltas are told and not kept; the whole text is in `ResponseComplete`.
 
     asking demo
     I will remember `I like tea`.
@@ -13,7 +12,7 @@
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.events import AgentAbort, AgentEnd, MessageDelta, RequestStart, ResponseComplete, ToolExecutionStart
+from agentrail.events import MessageDelta, RequestStart, ResponseComplete, ToolExecutionStart
 
 
 @tool
@@ -25,10 +24,9 @@ async def remember(fact: str) -> str:
 async def main() -> None:
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(SessionSpec(model="demo", tools=[remember]))
-        async with session.subscribe() as events:
-            await session.prompt("remember that I like tea")
-            async for envelope in events:
-                match envelope.event:
+        async with session.stream("remember that I like tea") as turn:
+            async for event in turn:
+                match event:
                     case RequestStart(model=model):
                         print("asking", model)
                     case MessageDelta(delta=text):
@@ -37,8 +35,6 @@ async def main() -> None:
                         print()
                     case ToolExecutionStart(name=name, args=args):
                         print(f"{name}({dict(args)})")
-                    case AgentEnd() | AgentAbort():
-                        break
 
 
 trio.run(main)

@@ -1,0 +1,164 @@
+"""What people write who know another library, and what it is called here: hints in errors are made from this one table.
+
+The libraries are the OpenAI Agents SDK, Pydantic AI, and LangGraph with LangChain. `docs/coming-from` compares more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+_AGENT: Final = (
+    'an agent is a `SessionSpec`, such as `SessionSpec(model="demo", tools=[…])`; '
+    "`open_supervisor()` runs it: `session = await supervisor.spawn(spec)`, then `await session.ask(text)`"
+)
+_SESSION: Final = (
+    "`session = await supervisor.spawn(spec)` gives a `SessionHandle`; each keeps its conversation by itself"
+)
+_TOOL: Final = "write `@tool`, from `agentrail`"
+_CONTEXT: Final = "a tool takes `ctx: ToolContext[Deps]`, from `agentrail.tools`, and has its `ctx.deps`"
+_TEST_MODEL: Final = 'write `ScriptedModel([…])`, from `agentrail.testing`, or `model="demo"`'
+_RETRY: Final = "raise `ToolError(text)`, from `agentrail.errors`: the model gets the text and may call again"
+_JOURNAL: Final = "sessions are kept by `open_supervisor(journal=SqliteJournal(path))`, from `agentrail.journals`"
+_PLUGIN: Final = "write a plugin, with `before_prompt`, `before_tool` or `before_finish`; see `agentrail.plugins`"
+_GRAPH: Final = "there is no graph: the model chooses each step, and plugins bound it (`coming-from/langgraph`)"
+_MCP: Final = 'write `McpServer(["npx", "…"])` or `McpServer(url="https://…")`, from `agentrail.mcp`'
+_ASK: Final = "use `session.ask(text)`"
+_STREAM: Final = "write `async with session.stream(text) as turn:`, then `async for event in turn:`"
+_TEXT: Final = "the answer is `reply.text`; with `ask(…, returns=…)`, the object is what `ask` returns"
+_TIME: Final = (
+    "bound the wait by `with trio.fail_after(seconds):` or `async with asyncio.timeout(seconds):`, and the turn by "
+    "`BudgetGuard(max_seconds=…)`"
+)
+_RETURNS: Final = "write `returns=…`"
+_ROUNDS: Final = "write `SessionSpec(max_rounds=…)`: a turn here is all that follows a prompt"
+_HISTORY: Final = "a session keeps its conversation by itself; `session.messages()` returns it"
+_QUEUE: Final = "`session.queued()` returns the prompts that wait"
+_ABORT: Final = "`await session.abort()` stops the turn, `await session.stop()` ends the session"
+_SYSTEM: Final = "did you mean `system`?"
+_USD: Final = "did you mean `max_usd`?"
+
+_ASK_ARGUMENTS: Final = {
+    **dict.fromkeys(("output_type", "response_format", "response_model", "result_type", "schema"), _RETURNS),
+    **dict.fromkeys(("timeout", "max_seconds", "time_limit"), _TIME),
+    **dict.fromkeys(("max_turns", "recursion_limit", "max_rounds"), _ROUNDS),
+    **dict.fromkeys(("message_history", "history", "messages", "session", "thread_id"), _HISTORY),
+    **dict.fromkeys(("context", "deps"), "give `SessionSpec(deps=…)`, which the tools of the session get"),
+    **dict.fromkeys(("files", "images", "attachments"), "give them in the text: a list of `Text`, `Image` and `File`"),
+    "model": "the model is one of the session: `SessionSpec(model=…)`, or `await session.switch_model(…)`",
+    "stream": _STREAM,
+}
+_ASKS: Final = ("run", "arun", "run_sync", "chat", "invoke", "ainvoke", "send_message", "query", "complete", "generate")
+_STREAMS: Final = (
+    "astream",
+    "astream_events",
+    "run_stream",
+    "run_streamed",
+    "run_stream_events",
+    "stream_events",
+    "events",
+)
+
+OTHER_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "agentrail": {
+            **dict.fromkeys(("Agent", "AgentSpec", "AgentExecutor", "create_agent", "create_react_agent"), _AGENT),
+            **dict.fromkeys(("AgentSession", "Session", "Thread", "Conversation", "AgentRun"), _SESSION),
+            **dict.fromkeys(("function_tool", "FunctionTool", "Tool", "StructuredTool", "BaseTool"), _TOOL),
+            **dict.fromkeys(("RunContext", "RunContextWrapper", "ToolRuntime", "InjectedState"), _CONTEXT),
+            **dict.fromkeys(("TestModel", "FunctionModel", "FakeListChatModel", "GenericFakeChatModel"), _TEST_MODEL),
+            **dict.fromkeys(("ModelRetry", "ToolException", "ToolRetryError"), _RETRY),
+            **dict.fromkeys(
+                ("SQLiteSession", "MemorySaver", "InMemorySaver", "SqliteSaver", "PostgresSaver"), _JOURNAL
+            ),
+            **dict.fromkeys(("StateGraph", "START", "END", "MessagesState", "Graph"), _GRAPH),
+            **dict.fromkeys(("MCPServer", "MCPServerStdio", "MCPServerStreamableHttp", "MultiServerMCPClient"), _MCP),
+            **dict.fromkeys(
+                ("input_guardrail", "output_guardrail", "GuardrailFunctionOutput", "AgentMiddleware"), _PLUGIN
+            ),
+            **dict.fromkeys(
+                ("ModelSettings", "init_chat_model", "ChatOpenAI"), 'write `model="openai:…", model_options={…}`'
+            ),
+            **dict.fromkeys(
+                ("UsageLimits", "UsageLimitExceeded"), "write `plugins=[BudgetGuard(…)]`, from `agentrail.plugins`"
+            ),
+            "HumanInTheLoopMiddleware": "write `plugins=[HumanApproval(…)]`, from `agentrail.plugins`",
+            "Runner": "`open_supervisor()` runs sessions; `agentrail.sync.run_sync(text, spec)` asks one question",
+            "handoff": "write `SessionSpec(handoffs=[…])`",
+            "interrupt": "a tool asks a person by `Effect(AskPerson(…))`, from `agentrail.tools`",
+        },
+        "SessionSpec": {
+            **dict.fromkeys(
+                ("instructions", "prompt", "system_message", "system_prompt", "system_instructions"), _SYSTEM
+            ),
+            **dict.fromkeys(("output_type", "result_type", "response_model"), "did you mean `returns`?"),
+            **dict.fromkeys(("max_iterations", "max_steps", "recursion_limit"), "did you mean `max_rounds`?"),
+            **dict.fromkeys(("deps_type", "context", "context_schema", "dependencies"), "did you mean `deps`?"),
+            **dict.fromkeys(
+                ("guardrails", "input_guardrails", "output_guardrails", "middleware", "hooks"),
+                "did you mean `plugins`?",
+            ),
+            **dict.fromkeys(("model_settings", "settings"), "did you mean `model_options`?"),
+            **dict.fromkeys(("mcp_servers", "toolsets", "functions"), "give them in `tools`"),
+            **dict.fromkeys(("checkpointer", "memory_store", "session"), _JOURNAL),
+            **dict.fromkeys(("sub_agents", "subagents"), "did you mean `agents`?"),
+            "llm": "did you mean `model`?",
+        },
+        "BudgetGuard": {
+            **dict.fromkeys(
+                ("max_dollars", "dollars", "usd", "max_price", "max_spend", "max_cost", "max_cost_usd", "budget"), _USD
+            ),
+            **dict.fromkeys(("request_limit", "max_requests"), "did you mean `max_rounds`?"),
+            **dict.fromkeys(("total_tokens_limit", "token_limit"), "did you mean `max_tokens`?"),
+            **dict.fromkeys(("timeout", "max_time"), "did you mean `max_seconds`?"),
+            "tool_calls_limit": "did you mean `max_calls`?",
+        },
+        "McpServer": {
+            **dict.fromkeys(("args", "params", "cmd"), 'give one list: `McpServer(["npx", "…"])`'),
+            "cwd": "did you mean `working_dir`?",
+        },
+        "ask": _ASK_ARGUMENTS,
+        "prompt": _ASK_ARGUMENTS,
+        "stream": _ASK_ARGUMENTS,
+        "SessionHandle": {
+            **dict.fromkeys(_ASKS, _ASK),
+            **dict.fromkeys(_STREAMS, _STREAM),
+            **dict.fromkeys(("history", "all_messages", "new_messages", "get_state", "get_items", "memory"), _HISTORY),
+            **dict.fromkeys(("queue", "pending", "prompts"), _QUEUE),
+            **dict.fromkeys(("cancel", "interrupt", "close", "aclose", "kill", "end"), _ABORT),
+            **dict.fromkeys(
+                ("output", "final_output", "result", "reply"), "`reply = await session.ask(text)`, then `reply.text`"
+            ),
+            "state": "`session.status()` says what it does, `session.inspect()` returns its whole state",
+            "on": "`async with session.subscribe() as events:` gives its events",
+            "usage": "`session.status().usage`",
+        },
+        "Reply": {
+            **dict.fromkeys(
+                ("output", "final_output", "data", "content", "result", "response", "message", "structured_output"),
+                _TEXT,
+            ),
+            **dict.fromkeys(
+                ("all_messages", "new_messages", "to_input_list", "new_items", "history"), "`reply.messages` has them"
+            ),
+            **dict.fromkeys(("interruptions", "pending", "approvals"), "what waits for a person is in `reply.held`"),
+            **dict.fromkeys(("finish_reason", "reason", "why"), "`reply.stop_reason` says it"),
+            "cost": "`reply.usage.cost_usd`, in US dollars",
+            "tool_calls": "the calls are in the assistant messages of `reply.messages`",
+        },
+        "Supervisor": {
+            **dict.fromkeys(
+                ("run", "create", "start", "new", "create_session", "agent"),
+                "use `supervisor.spawn(spec)`, which starts a session",
+            ),
+            **dict.fromkeys(("get", "get_session"), "write `supervisor.session(id)`"),
+        },
+    }
+)
+"""What to write here, by what it is asked of (a module, a class, a function) and by the name that people try first."""
+
+
+def hint_for(owner: str, name: str) -> str:
+    """Return what to write here instead of *name*, which *owner* does not have; empty if the table does not say it."""
+    return OTHER_NAMES.get(owner, {}).get(name, "")
