@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import trio
 
+from agentrail.adapters import tls_contexts
 from agentrail.errors import WebFailed, WebRefused
 from agentrail.ports.tool import MAX_PAGE, Page
 from agentrail.values.value import Value
@@ -199,7 +200,11 @@ class HttpxWeb:
         host = where.netloc.decode("ascii")
         extensions = {"sni_hostname": where.raw_host.decode("ascii")}
         async with httpx.AsyncClient(
-            transport=self._transport, trust_env=False, follow_redirects=False, timeout=httpx.Timeout(None)
+            verify=await tls_contexts.of_httpx(trust_env=False),
+            transport=self._transport,
+            trust_env=False,
+            follow_redirects=False,
+            timeout=httpx.Timeout(None),
         ) as client:
             for address in addresses:
                 pinned = where.copy_with(host=str(address))

@@ -31,6 +31,7 @@ from mcp.types import (
 from mcp.types import Tool as Listed
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from agentrail.adapters import tls_contexts
 from agentrail.adapters.mcp.inbound_filter import Sieve
 from agentrail.adapters.mcp.pipes import Pipes
 from agentrail.adapters.mcp.server import McpServer
@@ -105,7 +106,8 @@ class Connection:
         # tests/mcp/test_small.py::test_a_server_by_http_is_told_that_the_session_is_over
         with trio.CancelScope(shield=True) as talking:  # `_leave_when_cancelled` sets its deadline
             nursery.start_soon(self._leave_when_cancelled, talking)
-            async with httpx2.AsyncClient(headers=self._server.headers, timeout=TIMES) as http:
+            tls = await tls_contexts.of_mcp()
+            async with httpx2.AsyncClient(headers=self._server.headers, timeout=TIMES, verify=tls) as http:
                 await self.keep(streamable_http_client(self._server.url, http_client=http))
 
     async def _leave_when_cancelled(self, talking: trio.CancelScope) -> None:

@@ -27,6 +27,7 @@ import httpx  # noqa: ASYNC127 - the client that pyproject.toml names
 import msgspec
 import trio
 
+from agentrail.adapters import tls_contexts
 from agentrail.adapters.models.environment_proxies import is_final, is_kept_from_proxies, why_unusable
 from agentrail.adapters.models.provider_errors import SHOWN
 from agentrail.errors import (
@@ -133,17 +134,23 @@ class Http:
         self._clients: dict[bool, httpx.AsyncClient] = {}
 
     def client(self, url: str) -> httpx.AsyncClient:
-        """Return the httpx client for *url*, made at its first use: with proxies, or without (see `NO_PROXY`)."""
+        """Return the httpx client for *url*, which `prepare` has made: with proxies, or without (see `NO_PROXY`)."""
+        return self._clients[is_kept_from_proxies(url)]
+
+    async def prepare(self, url: str) -> None:
+        """Make the httpx client for *url* before its first use. No-op if it is made."""
         direct = is_kept_from_proxies(url)
-        client = self._clients.get(direct)
-        if client is None:
-            client = self._clients[direct] = httpx.AsyncClient(
-                transport=httpx.AsyncHTTPTransport(limits=LIMITS) if direct else self._transport,
+        if direct in self._clients:
+            return
+        tls = await tls_contexts.of_httpx()
+        if direct not in self._clients:  # another request may have made it meanwhile
+            self._clients[direct] = httpx.AsyncClient(
+                transport=httpx.AsyncHTTPTransport(verify=tls, limits=LIMITS) if direct else self._transport,
+                verify=tls,
                 limits=LIMITS,
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
                 follow_redirects=False,
             )
-        return client
 
     async def close(self) -> None:
         """Close all connections."""
@@ -158,6 +165,7 @@ class Http:
         """
         async with self._limiter:
             try:
+                await self.prepare(post.url)
                 client = self.client(post.url)
             except (httpx.InvalidURL, ValueError, ImportError, OSError) as error:
                 unusable = why_unusable(error)

@@ -6,6 +6,7 @@ import os
 import re
 import ssl
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Final, TypeAlias, cast
 from urllib.parse import SplitResult, urlsplit
 
@@ -14,6 +15,9 @@ import trio
 from agentrail.errors import BadConnection
 from agentrail.values.secrets import Secret, secret_name
 from agentrail.values.value import Value
+
+CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+"""The environment variables that name other certificates than those of the system."""
 
 TLS: Final = frozenset({"https", "wss"})
 PLAIN: Final = frozenset({"http", "ws"})
@@ -153,6 +157,15 @@ class CutError(Exception):
         """Reason in that frame; empty if it had none."""
 
 
+@lru_cache(maxsize=4)
+def _system_context(*_named: str | None) -> ssl.SSLContext:
+    """Return a context with the certificates of the system, or with those that the variables name; shared.
+
+    Making one reads the certificates of all authorities, which takes 50 to 110 ms.
+    """
+    return ssl.create_default_context()
+
+
 async def dial_address(address: HostAddress, tls: ssl.SSLContext | None) -> trio.abc.Stream:
     """Connect to *address*; raise `OSError`, or `CutError` if there is no encrypted connection."""
     if address.unix:
@@ -160,9 +173,12 @@ async def dial_address(address: HostAddress, tls: ssl.SSLContext | None) -> trio
     plain = await trio.open_tcp_stream(address.host, address.port)
     if not address.tls:
         return plain
-    stream = trio.SSLStream(
-        plain, tls or ssl.create_default_context(), server_hostname=address.host, https_compatible=True
-    )
+    try:
+        context = tls or await trio.to_thread.run_sync(_system_context, *map(os.environ.get, CERTIFICATES))
+    except BaseException:
+        await trio.aclose_forcefully(plain)
+        raise
+    stream = trio.SSLStream(plain, context, server_hostname=address.host, https_compatible=True)
     try:
         await stream.do_handshake()
     except trio.BrokenResourceError as broken:
