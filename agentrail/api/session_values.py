@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, Never, TypeAlias
 from agentrail.core.answers import read_answer
 from agentrail.hints import missing_attribute
 from agentrail.ports.tool import Task
+from agentrail.values.content import ToolCall
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message
 from agentrail.values.usage import NOTHING_USED, Usage
@@ -67,6 +68,8 @@ class Reply(Value):
     """The calls that wait for a person."""
     fits: bool = False
     """Whether the text is a JSON object that fits the schema which the prompt, or the session, asked for."""
+    dropped: tuple[ToolCall, ...] = ()
+    """The calls of an earlier turn that waited for a person, and that this prompt has dropped: they did not run."""
 
     @property
     def text(self) -> str:

@@ -17,7 +17,7 @@ import msgspec
 from agentrail.api.public_ids import visible
 from agentrail.api.session_values import Asking, Background, CallInProgress, Compacting, HeldCall, TreeRow
 from agentrail.ports.tool import Task
-from agentrail.values.content import Part
+from agentrail.values.content import Part, ToolCall
 from agentrail.values.json import Json, JsonObject, thaw
 from agentrail.values.messages import History, Message
 from agentrail.values.tools import Err, Ok
@@ -76,6 +76,8 @@ class ReplyView(View):
     """The calls that wait for a person."""
     session: str = ""
     """Id of the session."""
+    dropped: tuple[ToolCall, ...] = ()
+    """The calls of an earlier turn that waited for a person, and that this prompt has dropped: they did not run."""
 
 
 class AcceptedView(View):
@@ -89,6 +91,8 @@ class AcceptedView(View):
     """Place of the text in the queue, from 1; 0 if its turn started at once."""
     session: str = ""
     """Id of the session."""
+    dropped: tuple[ToolCall, ...] = ()
+    """The calls that waited for a person, and that this text has dropped: they do not run."""
 
 
 class OpenedView(View):

@@ -13,6 +13,7 @@ from agentrail.api.turn_ends import turn_end
 from agentrail.api.turn_events import R_co, TurnEvents, TurnReader
 from agentrail.errors import AgentrailError
 from agentrail.nurseries import open_shielded_nursery
+from agentrail.values.content import ToolCall
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class RemoteTurnStream(TurnReader[R_co]):
     by itself after a cut of the connection.
     """
 
-    __slots__ = ("_answered", "_ask", "_convert", "_events", "_prompt", "_result", "_subscribe", "_tasks")
+    __slots__ = ("_answered", "_ask", "_convert", "_dropped", "_events", "_prompt", "_result", "_subscribe", "_tasks")
 
     def __init__(
         self,
@@ -75,6 +76,8 @@ class RemoteTurnStream(TurnReader[R_co]):
         """Makes the caller's object of the reply, or returns it as it is."""
         self._answered = trio.Event()
         """Set when the host has told the reply."""
+        self._dropped: tuple[ToolCall, ...] = ()
+        """The calls that waited for a person, and that the prompt has dropped."""
         self._result: object = None
         """The reply, or the error of the turn; `None` before it is told."""
         self._tasks: AbstractAsyncContextManager[trio.Nursery]
@@ -84,7 +87,8 @@ class RemoteTurnStream(TurnReader[R_co]):
         """Send the prompt, and start to receive events; raise why the prompt is refused."""
         await self._events.__aenter__()  # before the prompt is sent, so that no event is missed
         try:
-            self._turn = TurnEvents((await self._prompt()).ref)
+            accepted = await self._prompt()
+            self._turn, self._dropped = TurnEvents(accepted.ref), accepted.dropped
             self._tasks = open_shielded_nursery()
             (await self._tasks.__aenter__()).start_soon(self._hear_reply)
         except BaseException:
@@ -130,7 +134,7 @@ class RemoteTurnStream(TurnReader[R_co]):
             _, outcome = ended
             if isinstance(outcome, AgentrailError):
                 raise outcome
-            return self._convert(outcome)
+            return self._convert(outcome.but(dropped=self._dropped))
         await self._answered.wait()
         if isinstance(self._result, AgentrailError):
             raise self._result

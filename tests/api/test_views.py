@@ -83,6 +83,7 @@ def test_a_reply_has_its_text_its_usage_and_what_is_held() -> None:
         "usage": USED,
         "held": [HELD_SEEN],
         "session": "bob.main",
+        "dropped": [],
     }
 
 
@@ -147,6 +148,7 @@ def test_an_accepted_text_says_in_which_session() -> None:
         "status": "queued",
         "position": 2,
         "session": "bob.main",
+        "dropped": [],
     }
 
 

@@ -15,7 +15,7 @@ from agentrail.events import (
     PromptWithdrawn,
     SessionEnded,
 )
-from agentrail.models import Text
+from agentrail.models import Text, ToolCall
 from tests.cells.bench import NOW, Bench, Now, ruled, with_call
 from tests.cells.registry import cell
 from tests.cells.scenes import STARTED, failed, limit, out, path, request, resting, run, said, start, starts, turn
@@ -40,7 +40,7 @@ def _superseded_by(got_text: str, bench: Bench, *, steer: bool) -> None:
     got = bench.send(SteerSent(got_text)) if steer else bench.prompt(got_text)
     history = before.history.and_(SUPERSEDED)
     got.expect_only(
-        answer=Accepted("p5", "queued", 1),
+        answer=Accepted("p5", "queued", 1, (ToolCall("c3", "edit", path("a")),)),
         ids=2,
         events=[
             PromptQueued("p5", got_text, 1),

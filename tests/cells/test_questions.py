@@ -17,6 +17,7 @@ from agentrail.events import (
     RequestStart,
     UserResponded,
 )
+from agentrail.models import ToolCall
 from agentrail.plugins import AfterTool, AnyPlugin, CallService
 from agentrail.tools import AskPerson, Effect, ok
 from tests.cells.bench import NOW, Bench, Got, Now, call, plug, ruled, with_call
@@ -97,7 +98,7 @@ def test_a_prompt_supersedes_a_question() -> None:
         over = failed("c3", "keep", "superseded by a new message of the user")
         got = bench.send(SteerSent("never mind")) if steer else bench.prompt("never mind")
         got.expect_only(
-            answer=Accepted("p5", "queued", 1),
+            answer=Accepted("p5", "queued", 1, (ToolCall("c3", "keep"),)),
             ids=2,
             events=[
                 PromptQueued("p5", "never mind", 1),

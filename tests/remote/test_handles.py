@@ -32,7 +32,7 @@ from agentrail.errors import (
     WrongType,
 )
 from agentrail.events import AgentEnd, AgentStart, ApprovalRequired, BeforeCompact, MessageDelta, PromptReceived
-from agentrail.models import AssistantMessage, Json, Text, ToolMessage, UserMessage
+from agentrail.models import AssistantMessage, Json, Text, ToolCall, ToolMessage, UserMessage
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, fail, say
 from agentrail.tools import builtin
@@ -505,3 +505,46 @@ async def test_the_tree_has_the_session(opened: Open) -> None:
         assert [each.id for each in await awaited(place.supervisor.sessions())] == [place.session.id]
         assert place.supervisor.session(place.session.id).id == place.session.id
         assert place.supervisor.session("trip").id == place.session.id
+
+
+# What a text drops that waits for a person
+
+
+Send = Callable[[AnySession], Awaitable[tuple[ToolCall, ...]]]
+
+
+async def _streamed(session: AnySession) -> tuple[ToolCall, ...]:
+    async with session.stream("never mind") as turn:
+        async for _ in turn:
+            pass
+    return turn.reply.dropped
+
+
+async def _asked(session: AnySession) -> tuple[ToolCall, ...]:
+    first = await session.ask("never mind", command="once")
+    again = await session.ask("never mind", command="once")
+    assert again.dropped == first.dropped
+    return first.dropped
+
+
+async def _prompted(session: AnySession) -> tuple[ToolCall, ...]:
+    return (await session.prompt("never mind")).dropped
+
+
+async def _steered(session: AnySession) -> tuple[ToolCall, ...]:
+    return (await session.steer("never mind")).dropped
+
+
+@pytest.mark.parametrize("send", [_asked, _streamed, _prompted, _steered])
+@EACH_PLACE
+async def test_a_text_tells_which_calls_that_waited_for_a_person_it_dropped(
+    opened: Open, send: Send, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(holds("fine", "fine")) as place:
+        reply = await place.session.ask("pay ann")
+        assert (reply.stop_reason, reply.dropped) == ("held", ())
+        (dropped,) = await send(place.session)
+        assert (dropped.call_id, dropped.name, dropped.args) == (reply.held[0].call_id, "pay", {"to": "ann"})
+        (line,) = [record.getMessage() for record in caplog.records if record.name == "agentrail.session"]
+        assert f"dropped what waited for a person (`pay` {dropped.call_id}), which does not run" in line
+        assert (await place.session.ask("and now?")).dropped == ()

@@ -15,7 +15,7 @@ from agentrail.core.machine.endings import (
 )
 from agentrail.core.machine.in_doubt_calls import grow_old
 from agentrail.core.machine.requests import next_round
-from agentrail.core.machine.tool_results import drop_suspension, kill, release
+from agentrail.core.machine.tool_results import drop_suspension, kill, release, tell_dropped
 from agentrail.core.system_prompt import dated
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import ReportStart
@@ -125,6 +125,7 @@ def accept(
 def _supersede(draft: StepDraft) -> None:
     """End a turn that waits for a person, or rests since a restart, because the user sent a new prompt."""
     why = "superseded by a new message of the user"
+    tell_dropped(draft, draft.state.waiting_calls)
     for call in draft.state.waiting_calls:
         release(draft, call, "superseded", why)
     if draft.state.is_paused:

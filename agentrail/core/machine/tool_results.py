@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.in_doubt_calls import doubt_about, remember
+from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.effects import CancelAsk, CancelCalls
 from agentrail.core.vocabulary.state import Suspension
 from agentrail.core.vocabulary.tool_calls import (
@@ -17,7 +18,7 @@ from agentrail.core.vocabulary.tool_calls import (
     touches_files,
 )
 from agentrail.hooks.actions import Answered, AskAnswer, Failed, RunTool, TimedOut
-from agentrail.values.content import Part, Text, text_of
+from agentrail.values.content import Part, Text, ToolCall, text_of
 from agentrail.values.events.people import ApprovalResolved
 from agentrail.values.events.plugins import AskAnswered
 from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionMetrics, ToolKilled, ToolSkippedForSteering
@@ -159,6 +160,12 @@ def release(draft: StepDraft, call: Call, status: str, text: str) -> None:
     give_error(draft, call, text)
 
 
+def tell_dropped(draft: StepDraft, calls: tuple[Call, ...]) -> None:
+    """Tell the caller of the step, who sent a text, which *calls* that waited for a person it drops."""
+    if calls and isinstance(draft.answer, Accepted):
+        draft.answer = draft.answer.but(dropped=tuple([ToolCall(call.call_id, call.name, call.args) for call in calls]))
+
+
 def skip_for_steering(draft: StepDraft) -> None:
     """Give each unfinished call that is not immune an error result, because of a steering text; cancel running ones.
 
@@ -168,6 +175,7 @@ def skip_for_steering(draft: StepDraft) -> None:
     if batch is None:
         return
     strays: list[Stray] = []
+    tell_dropped(draft, draft.state.waiting_calls)
     for call in batch.calls:
         if call.status in WAITS_FOR_PERSON:
             release(draft, call, "superseded", "superseded by a new message of the user")

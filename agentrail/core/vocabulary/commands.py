@@ -11,7 +11,7 @@ from agentrail.core.vocabulary.errors_as_data import data_of, made_of
 from agentrail.core.vocabulary.options import Spare
 from agentrail.errors import AgentrailError
 from agentrail.hooks.attachments import AttachedPlugin
-from agentrail.values.content import Part
+from agentrail.values.content import Part, ToolCall
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.personal import Kept, Personal, ToolName
 from agentrail.values.stream import NOTHING_YET, Partial
@@ -28,6 +28,8 @@ class Accepted(Value, tag_field=TAG):
     """`started` or `queued`."""
     position: int = 0
     """Place of the text in the queue, from 1; 0 if its turn started at once."""
+    dropped: tuple[ToolCall, ...] = ()
+    """The calls that waited for a person, and that this text has dropped: they do not run."""
 
 
 class Done(Value, tag_field=TAG):

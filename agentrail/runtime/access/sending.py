@@ -203,7 +203,7 @@ class AskedPrompt:
             self._session.waiters.leave(ref, reply)
         if isinstance(outcome, AgentrailError):
             raise fresh(outcome)
-        return outcome
+        return outcome.but(dropped=self.accepted.dropped) if self.accepted.dropped else outcome
 
     async def _ended(self, reply: ReplySlot) -> ReplyOutcome:
         """Wait for the end of the turn."""

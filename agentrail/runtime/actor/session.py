@@ -7,6 +7,7 @@ soon as that is written.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from contextvars import Context
@@ -24,6 +25,7 @@ from agentrail.core.vocabulary import inputs
 from agentrail.core.vocabulary.commands import (
     AbortSent,
     Accepted,
+    Answer,
     ChangeToolsSent,
     Refused,
 )
@@ -59,6 +61,8 @@ from agentrail.runtime.shared.caller import NOBODY, Caller
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.events.life import AbortPending
+
+log = logging.getLogger("agentrail.session")
 
 LATE_COMMIT = 0.05
 """Seconds after which an abort that is not journaled yet is announced by an event."""
@@ -521,13 +525,8 @@ class Session:
                 remaining = (effect,)
                 performer.perform(effect)
             remaining = ()
-            answer = outcome.answer
-            if answer is not None:
-                if letter.command is not None:
-                    self._answers.remember(letter.command, letter.digest, answer)
-                if letter.reply is not None and isinstance(answer, Accepted):
-                    self.waiters.add(answer.ref, letter.reply)
-                letter.settle(answer)
+            if outcome.answer is not None:
+                self._answer(letter, outcome.answer)
             if self.waiters:
                 self.waiters.notice(outcome, self.links.held_calls)
             self.links.tell(outcome)
@@ -536,6 +535,27 @@ class Session:
             self._unfinished_step = (outcome.but(effects=(*remaining, *effects)), letter, unseen)
             raise
         self._unfinished_step = None
+
+    def _answer(self, letter: Letter, answer: Answer) -> None:
+        """Answer the caller of a step that is carried out, and keep the answer under the command id."""
+        if letter.command is not None:
+            self._answers.remember(letter.command, letter.digest, answer)
+        if isinstance(answer, Accepted):
+            if letter.reply is not None:
+                self.waiters.add(answer.ref, letter.reply)
+            if answer.dropped:
+                self._warn_of_dropped(answer)
+        letter.settle(answer)
+
+    def _warn_of_dropped(self, accepted: Accepted) -> None:
+        """Write to the log which calls that waited for a person a text has dropped."""
+        log.warning(
+            "session %s: the text %s dropped what waited for a person (%s), which does not run; to keep it, decide "
+            'first (`approve`, `reject`), or spawn with `on_prompt_while_held="queue"`',
+            self.session_id,
+            accepted.ref,
+            ", ".join(f"`{call.name}` {call.call_id}" for call in accepted.dropped),
+        )
 
     def _publish(self, before: State, input_: inputs.AnyInput, outcome: Step) -> None:
         """Publish the events of a journaled step from the state *before*, and write the lines of plugins about them."""
