@@ -72,6 +72,22 @@ def test_a_stub_has_imports_alone(path: Path) -> None:
     assert [line for line in lines if not re.fullmatch(r"from ([\w.]+) import (\w+) as \2", line)] == []
 
 
+HINTED: Final = """# pyright: strict
+from agentrail import SessionHandle, Supervisor
+
+
+async def show(session: SessionHandle, supervisor: Supervisor) -> None:
+    reply = await session.ask("hi")
+    print(reply.output, session.history, supervisor.get)
+    await session.ask("hi", timeout=3)
+    with session.subscribe() as events:
+        pass
+    for event in session.stream("hi"):
+        pass
+"""
+"""Uses for which there are hints when a program runs: none of them may hide the error from a type checker."""
+
+
 MATCHES_ENVELOPES: Final = """# mypy: warn-unreachable
 # pyright: strict
 from agentrail import SessionHandle
@@ -107,11 +123,19 @@ def test_a_misspelt_import_and_a_match_of_an_envelope_with_events_are_errors(
     misspelt, matching = tmp_path / "misspelt.py", tmp_path / "matching.py"
     misspelt.write_text("".join(f"from {package} import Mispelt\n" for package in PACKAGES), "utf-8")
     matching.write_text(MATCHES_ENVELOPES, "utf-8")
+    hinted = tmp_path / "hinted.py"
+    hinted.write_text(HINTED, "utf-8")
     told = subprocess.run(  # noqa: S603
-        [command, *options, str(misspelt), str(matching)], capture_output=True, text=True, cwd=ROOT, check=False
+        [command, *options, str(misspelt), str(matching), str(hinted)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
     ).stdout
     assert len([line for line in told.splitlines() if "Mispelt" in line]) == len(PACKAGES), told
     assert wanted in told
+    lines = {line for line in range(1, 14) if re.search(rf"hinted\.py:{line}(:\d+)?\b.*error", told)}
+    assert lines >= {7, 8, 9, 11}, told
 
 
 def _defined(module: str) -> set[str]:

@@ -132,6 +132,10 @@ I will write `bye` to `a.txt`.
         "/model big",
         f"✗ no model is registered as 'big'; registered are {ANY}\n",
     ),
+    (
+        "/model gpt-5",
+        f"✗ no model is registered as 'gpt-5'; registered are {ANY} (did you mean `openai:gpt-5`?)\n",
+    ),
     ("/fly", f"✗ there is no /fly; there are {COMMANDS}\n"),
     ("/steer", "  /steer TEXT, or /steer now TEXT\n"),
     ("/steer list the files", None),

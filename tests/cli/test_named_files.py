@@ -7,7 +7,7 @@ import pytest
 
 from agentrail.cli import named_files
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.named_files import MAX_PICTURE, dragged_picture, missing_in, parts_of, paths_behind
+from agentrail.cli.named_files import MAX_PICTURE, dragged_picture, like_file, missing_in, parts_of, paths_behind
 from agentrail.models import File, Image, Text
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
@@ -49,6 +49,20 @@ async def test_what_is_no_file_stays_as_it_is(text: str, folder: Path) -> None:
 def test_what_looks_like_a_file_and_is_not_there_is_told(folder: Path) -> None:
     text = "@missing.txt, @pic.png @ann @docs @no/such @\x00.txt @pic.png?"
     assert missing_in(text, folder) == ["missing.txt,", "no/such", "\x00.txt", "pic.png?"]
+
+
+@pytest.mark.parametrize(
+    ("name", "remark"),
+    [
+        ("pic.pgn", " (did you mean `@pic.png`?)"),
+        ("docs/my-plan.md", " (did you mean `@docs/my\\ plan.md`?)"),
+        ("nothere.txt", ""),
+        ("no/such", ""),
+        ("\x00.txt", ""),
+    ],
+)
+def test_a_file_that_is_misspelt_is_named_with_the_nearest_one(folder: Path, name: str, remark: str) -> None:
+    assert like_file(name, folder) == remark
 
 
 async def test_what_cannot_be_sent_is_told(folder: Path) -> None:

@@ -188,10 +188,10 @@ async def test_prompts_of_others_are_not_among_the_events(opened: Open) -> None:
         assert not any(isinstance(event, PromptQueued | PromptWithdrawn) for event in events)
 
 
-async def read(session: AnySession, events: list[Event], doing: str = "") -> None:
+async def read(session: AnySession, events: list[Event], doing: str = "", command: str | None = None) -> None:
     """Read the events of a turn into *events*; *doing* is done to it while it is open or queued."""
     with trio.fail_after(30):
-        async with session.stream("hi") as turn:
+        async with session.stream("hi", command=command) as turn:
             async for event in turn:
                 events.append(event)
                 doing, done = ("", doing) if isinstance(event, PromptQueued | MessageDelta) else (doing, "")
@@ -239,6 +239,24 @@ async def test_a_prompt_that_a_plugin_rejects_ends_as_ask_does(opened: Open) -> 
         assert caught.value.args[1:] == asked.value.args[1:]
         assert names(events) in ([], ["PromptRejected"])
         assert all(isinstance(event, PromptRejected) for event in events)
+
+
+@EACH_PLACE
+async def test_a_repeated_command_of_a_rejected_or_dropped_prompt_ends_at_once(opened: Open) -> None:
+    async with opened(scripted(stall()).but(plugins=[Refuses()])) as place:
+        await place.session.prompt("hi", command="c1")
+        with trio.fail_after(30), pytest.raises(PromptWasRejected):
+            await place.session.ask("hi", command="c1")
+        with pytest.raises(PromptWasRejected):
+            await read(place.session, [], command="c1")
+    async with opened(scripted(stall())) as place:
+        await place.session.prompt("before it")
+        queued = await place.session.prompt("hi", command="c2")
+        await place.session.withdraw(queued.ref)
+        with trio.fail_after(30), pytest.raises(PromptWasDropped):
+            await place.session.ask("hi", command="c2")
+        with pytest.raises(PromptWasDropped):
+            await read(place.session, [], command="c2")
 
 
 @EACH_PLACE
