@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
+from agentrail import HeldCall, SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.adapters.journals.archive import store_session
 from agentrail.errors import UnknownApproval, UnknownSession
 from agentrail.journals import MemoryJournal, Record
@@ -42,6 +42,7 @@ class Lives:
     def __init__(self, moves: list[str]) -> None:
         self.moves = iter(moves)
         self.shown: dict[str, Json] = {}  # by id: the number of the call that a person was shown with it
+        self.items: dict[str, HeldCall] = {}  # by id, as a face has it
         self.ran: list[Json] = []
         self.exported: tuple[Record, ...] = ()
         self.asks = False
@@ -90,11 +91,11 @@ class Lives:
                 await trio.sleep(1)
                 self._look(session)
             elif move == "decide":
-                await self._decide(session, list(self._look(session)))
+                await self._decide(session, list(self._look(session)), by_item=True)
             elif move == "old":
-                await self._decide(session, list(self.shown))
+                await self._decide(session, list(self.shown), by_item=True)
                 with suppress(UnknownSession):
-                    await self._decide(supervisor.session(FORK), list(self.shown))
+                    await self._decide(supervisor.session(FORK), list(self.shown), by_item=False)
             else:
                 await self._store(move, supervisor, session, journal)
         return None
@@ -121,19 +122,24 @@ class Lives:
 
     def _look(self, session: SessionHandle) -> dict[str, Json]:
         """Note what a session shows, and return it; an id is never shown with another call."""
+        self.items |= {held.id: held for held in session.status().held}
         now = {held.id: held.args["n"] if held.kind == "approval" else held.hint for held in session.status().held}
         for approval_id, number in now.items():
             assert self.shown.setdefault(approval_id, number) == number, approval_id
         return now
 
-    async def _decide(self, session: SessionHandle, ids: list[str]) -> None:
+    async def _decide(self, session: SessionHandle, ids: list[str], *, by_item: bool) -> None:
         """Decide by each of *ids*: what then runs is what was shown with it."""
         for approval_id in ids:
             before = len(self.ran)
             number = self.shown[approval_id]
             is_call = isinstance(number, int)
             try:
-                await (session.approve(approval_id) if is_call else session.respond(approval_id, str(number)))
+                await (
+                    session.approve(self.items[approval_id] if by_item else approval_id)
+                    if is_call
+                    else session.respond(approval_id, str(number))
+                )
             except UnknownApproval:
                 continue
             assert approval_id.startswith(f"{session.id}:")

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from agentrail.values.argument_checks import with_spelt_calls
     from agentrail.values.content import PromptContent
     from agentrail.values.events.envelope import Cursor, Event
+    from agentrail.values.events.people import ApprovalRequired
     from agentrail.values.json import Json, JsonObject
     from agentrail.values.messages import Message
     from agentrail.values.tools import Err, Ok
@@ -315,16 +316,17 @@ class SessionHandle(HandleHints):
 
     async def approve(
         self,
-        approval_id: str | HeldCall,
+        approval_id: str | HeldCall | ApprovalRequired,
         args: Mapping[str, Json] | None = None,
         *,
         always: bool = False,
         auto_resume: bool = True,
         command: str | None = None,
     ) -> None:
-        """Let a held call run, given by itself or its id, with edited *args* if given.
+        """Let a held call run, given by itself, its event or its id, with edited *args* if given.
 
-        With *always*, later calls of its family pass too.
+        With *always*, later calls of its family pass too. If the call is another than the one given, by itself or its
+        event, raise `NotAsShown`; an id alone does not say what was shown.
 
         With `SESSION:CALL` of a stopped call, end the doubt about it: it does not run, and an equal one is not held.
         """
@@ -334,13 +336,13 @@ class SessionHandle(HandleHints):
 
     async def reject(
         self,
-        approval_id: str | HeldCall,
+        approval_id: str | HeldCall | ApprovalRequired,
         reason: str | None = None,
         *,
         auto_resume: bool = False,
         command: str | None = None,
     ) -> None:
-        """Reject a held call, given by itself or its id: it gets an error result with the *reason*."""
+        """Reject a held call, given as to `approve`: it gets an error result with the *reason*."""
         await self._thread.call(
             partial(self._handle.reject, approval_id, reason, auto_resume=auto_resume, command=command)
         )

@@ -35,6 +35,7 @@ from agentrail.ports.journal import ALL_SESSIONS, SLOTS, SessionFilter, StoredSe
 from agentrail.ports.model import ModelChain
 from agentrail.values.content import Data, File, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event
+from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.json import EMPTY, INT_MAX, JsonObject, freeze, freeze_object
 from agentrail.values.stream import NOTHING_YET
 from agentrail.values.untrusted_values import PLAIN, brief, class_name, described, number, plain_text, type_name
@@ -337,6 +338,13 @@ def held_id(call: object, argument: str) -> str:
     if held is None:
         raise WrongType.of(argument, call, HELD_WANTED)
     return held
+
+
+def shown_call(call: object) -> tuple[str, str]:
+    """Return id and digest of a held call, given by itself, by its event or by its id; raise `WrongType` otherwise."""
+    if type(call) is ApprovalRequired:
+        return call.approval_id, call.digest
+    return held_id(call, "approval_id"), call.digest if type(call) is HeldCall else ""
 
 
 LONGEST_NAME: Final = 200

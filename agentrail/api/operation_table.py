@@ -154,7 +154,7 @@ TURN: Final[Errors] = (
     errors.UnknownSession,
     errors.SessionBeingDeleted,
 )
-DECIDE: Final[Errors] = (errors.UnknownApproval, errors.WrongDecision, "own-decision")
+DECIDE: Final[Errors] = (errors.UnknownApproval, errors.WrongDecision, errors.NotAsShown, "own-decision")
 
 
 def _command(
@@ -308,6 +308,7 @@ _CALLS: Final = (
             args=As(),
             always=As(),
             auto_resume=As(),
+            digest=As(),
         ),
         raises=(*DECIDE, "four-eyes-wanted", "no-family", "bad-arguments", "tool-changed"),
     ),
@@ -322,6 +323,7 @@ _CALLS: Final = (
             approval_id=As(bodies.Name, "approval", holds="held"),
             reason=As(),
             auto_resume=As(),
+            digest=As(),
         ),
         raises=DECIDE,
     ),

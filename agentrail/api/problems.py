@@ -138,6 +138,7 @@ _WRITTEN: Final[Mapping[Kind, Row]] = {
     errors.WrongDecision: Row(
         409, "use the call that fits: approve and reject for calls, respond for questions", facts=(3,)
     ),
+    errors.NotAsShown: Row(409, "`GET /v1/approvals` shows what is held now"),
     "no-family": Row(409),
     errors.Busy: Row(409),
     "task-done": Row(409),

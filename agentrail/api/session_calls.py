@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agentrail.api.session_values import HeldCall
     from agentrail.core.vocabulary import commands
     from agentrail.ports.model import ModelChain
+    from agentrail.values.events.people import ApprovalRequired
 else:  # imported at the first use: programs that only read stored sessions do not need these modules
     commands = LazyModule("agentrail.core.vocabulary.commands")
     checks = LazyModule("agentrail.api.command_checks")
@@ -62,33 +63,35 @@ class SessionCalls(Protocol):
 
     async def approve(
         self,
-        approval_id: str | HeldCall,
+        approval_id: str | HeldCall | ApprovalRequired,
         args: Mapping[str, Json] | None = None,
         *,
         always: bool = False,
         auto_resume: bool = True,
         command: str | None = None,
     ) -> None:
-        """Let a held call run, given by itself or its id, with edited *args* if given.
+        """Let a held call run, given by itself, its event or its id, with edited *args* if given.
 
-        With *always*, later calls of its family pass too.
+        With *always*, later calls of its family pass too. If the call is another than the one given, by itself or its
+        event, raise `NotAsShown`; an id alone does not say what was shown.
 
         With `SESSION:CALL` of a stopped call, end the doubt about it: it does not run, and an equal one is not held.
         """
-        call, edited = checks.held_id(approval_id, "approval_id"), None if args is None else freeze_object(args)
-        await self.send(commands.ApproveSent(call, edited, always, auto_resume), command)
+        call, digest = checks.shown_call(approval_id)
+        edited = None if args is None else freeze_object(args)
+        await self.send(commands.ApproveSent(call, edited, always, auto_resume, digest=digest), command)
 
     async def reject(
         self,
-        approval_id: str | HeldCall,
+        approval_id: str | HeldCall | ApprovalRequired,
         reason: str | None = None,
         *,
         auto_resume: bool = False,
         command: str | None = None,
     ) -> None:
-        """Reject a held call, given by itself or its id: it gets an error result with the *reason*."""
-        call = checks.held_id(approval_id, "approval_id")
-        await self.send(commands.RejectSent(call, reason, auto_resume), command)
+        """Reject a held call, given as to `approve`: it gets an error result with the *reason*."""
+        call, digest = checks.shown_call(approval_id)
+        await self.send(commands.RejectSent(call, reason, auto_resume, digest=digest), command)
 
     async def respond(self, ref: str | HeldCall, answer: str, *, command: str | None = None) -> None:
         """Answer a question that a tool asked, given by the held call or its id."""

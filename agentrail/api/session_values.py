@@ -41,6 +41,9 @@ class HeldCall(Value):
     """Since when it waits, in milliseconds since 1970; 0 for a question in records of earlier versions."""
     asked_by: tuple[str, ...] = ()
     """Who asked for the turn of the call, as the callers said (`SessionHandle.by`); empty if nobody said so."""
+    digest: str = ""
+    """Digest of what is shown here: `approve` and `reject` of this object send it, and are refused if the call is
+    another by then. Empty for a question."""
 
 
 HELD: Final = "held"

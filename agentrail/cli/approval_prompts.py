@@ -124,7 +124,7 @@ class PendingDecisions:
             if call.kind == "question":
                 await self._session.respond(call.id, NOBODY)
             else:
-                await self._session.reject(call.id, NOBODY, auto_resume=True)
+                await self._session.reject(call, NOBODY, auto_resume=True)
         self.forget(call)
 
     async def _replaced(self, call: HeldCall, send: Callable[[], Awaitable[None]], text: str) -> None:
@@ -159,7 +159,7 @@ class PendingDecisions:
             case "a" | "always" if not reason:
                 await self._approve(call, always=True)
             case "n" | "no":
-                await self._session.reject(call.id, reason.strip() or None, auto_resume=True)
+                await self._session.reject(call, reason.strip() or None, auto_resume=True)
             case "e" | "edit":
                 self._go_on(call, "edit", "Change the arguments; Enter approves them")
                 self._terminal.offer(json.dumps(call.args, ensure_ascii=False))
@@ -175,7 +175,7 @@ class PendingDecisions:
     async def _approve(self, call: HeldCall, *, always: bool) -> None:
         if self._terminal.keys:
             self.approved_ids.add(call.id)
-        await self._session.approve(call.id, always=always)
+        await self._session.approve(call, always=always)
 
     def _go_on(self, call: HeldCall, step: Step, how: str) -> None:
         """Read the next line as what *step* says, and show *how*; its beginning may have been typed already."""
@@ -203,7 +203,7 @@ class PendingDecisions:
         if not isinstance(args, Mapping):
             self._again("The arguments are an object, in braces.", text)
             return
-        await self._session.approve(call.id, args)
+        await self._session.approve(call, args)
         self.forget(call)
 
     def _again(self, problem: str, text: str) -> None:

@@ -31,7 +31,7 @@ async def approve_all(session: AnySession, calls: tuple[HeldCall, ...]) -> str |
         return NOT_CONFINED
     for call in calls:
         with suppress(UnknownApproval):  # another client has decided about the call meanwhile
-            await session.approve(call.id)
+            await session.approve(call)
     return None
 
 
@@ -42,7 +42,7 @@ async def refuse_all(session: AnySession, calls: tuple[HeldCall, ...]) -> str | 
             if call.kind == "question":
                 await session.respond(call.id, NOBODY)
             else:
-                await session.reject(call.id, NOBODY, auto_resume=True)
+                await session.reject(call, NOBODY, auto_resume=True)
     return None
 
 

@@ -372,6 +372,23 @@ class WrongDecision(UnknownApproval):
 
 
 @error
+class NotAsShown(UsageError):
+    """The person who decided was shown something else than what is held: the call has changed, or is another one."""
+
+    wording = (
+        "cannot {call} `{approval}`: what was shown is not what is held now, a call of `{tool}`; "
+        "look at it in `session.status().held`, and decide about that"
+    )
+
+    approval: str
+    """Id of the held call."""
+    call: str
+    """The decision, as a verb."""
+    tool: str
+    """Name of the tool of the call that is held."""
+
+
+@error
 class UnknownPlugin(UsageError):
     """No plugin of this session has this key."""
 

@@ -25,6 +25,7 @@ class Held(TypedDict):
     tool: str
     args: dict[str, object]
     hint: str
+    digest: str
 
 
 class Chat(Protocol):
@@ -74,8 +75,10 @@ async def _decide(host: httpx.AsyncClient, chat: Chat, held: Held) -> None:
     said = await chat.ask(f"{held['session']}: {held['hint']}\n{held['tool']} {json.dumps(held['args'])}")
     yes = said.strip().lower() in {"y", "yes"}
     what = "approve" if yes else "reject"
+    # With the digest, the host refuses the decision if it is about something else than what was shown.
+    body = {"approval": held["id"], "digest": held["digest"]}
     more = {} if yes else {"reason": said, "auto_resume": True}
-    answer = await host.post(f"/v1/sessions/{held['session']}/{what}", json={"approval": held["id"], **more})
+    answer = await host.post(f"/v1/sessions/{held['session']}/{what}", json=body | more)
     if answer.is_error:  # such as 404: somebody else was faster, or its time was over
         print(answer.json()["detail"])
 

@@ -41,6 +41,7 @@ HELD = HeldCall(
     path=(SESSION, "c0"),
     since=5,
     asked_by=("ann",),
+    digest="d1",
 )
 HELD_SEEN = {
     "id": "bob.main:a1",
@@ -55,6 +56,7 @@ HELD_SEEN = {
     "path": ["bob.main", "c0"],
     "since": 5,
     "asked_by": ["ann"],
+    "digest": "d1",
     "session": "bob.main",
 }
 USED = {

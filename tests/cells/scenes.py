@@ -12,9 +12,10 @@ from agentrail.core.vocabulary.effects import (
     StartRequest,
 )
 from agentrail.core.vocabulary.state import RunningRequest, Turn
-from agentrail.core.vocabulary.tool_calls import Doubt
+from agentrail.core.vocabulary.tool_calls import Doubt, Hold, digest_of
 from agentrail.events import (
     AgentStart,
+    ApprovalRequired,
     CompactStart,
     Event,
     PromptReceived,
@@ -23,7 +24,7 @@ from agentrail.events import (
     ToolExecutionMetrics,
     ToolExecutionStart,
 )
-from agentrail.hooks.ruling import Pause, Place
+from agentrail.hooks.ruling import NOTHING_GATHERED, START, Pause, Place
 from agentrail.models import (
     AssistantMessage,
     FrozenObject,
@@ -217,6 +218,12 @@ def ran(call_id: str, name: str, answer: Ok | Err | None = None, *, at: int = NO
 def unknown(call_id: str, name: str, args: JsonObject = EMPTY, turn: int = 1) -> Doubt:
     """Return the session's note about a call that may have taken effect."""
     return Doubt(call_id, name, args, turn)
+
+
+def shown(event: ApprovalRequired) -> ApprovalRequired:
+    """Return *event* with the digest of what it shows."""
+    hold = Hold(event.approval_id, "", "", event.args, START, NOTHING_GATHERED, event.requested_at, None, event.family)
+    return event.but(digest=digest_of(hold, event.tool))
 
 
 def path(of: str = "a") -> JsonObject:

@@ -35,6 +35,7 @@ from tests.cells.scenes import (
     resting,
     result,
     run,
+    shown,
     start,
     streaming,
 )
@@ -85,7 +86,9 @@ def test_a_later_plugin_may_still_block_an_approved_call() -> None:
 def test_a_later_plugin_may_hold_the_approved_call_again() -> None:
     bench = held(plug("Second", before_tool=HoldTool("sure?", timeout=None)))
     bench.send(ApproveSent("s:a4"))
-    assert bench.got[-1].events[-1] == ApprovalRequired("s:a5", "c3", "edit", path(), "sure?", "Second", NOW, None)
+    assert bench.got[-1].events[-1] == shown(
+        ApprovalRequired("s:a5", "c3", "edit", path(), "sure?", "Second", NOW, None)
+    )
     assert bench.state.phase is Phase.IDLE
     bench.send(ApproveSent("s:a4")).expect_only(answer=Refused.of(UnknownApproval("s:a4", "`s:a5`")))
     bench.send(ApproveSent("s:a5"))
@@ -170,8 +173,10 @@ def test_a_call_whose_arguments_were_changed_after_approval_is_held_again() -> N
     assert bench.got[-1].events == [
         ApprovalResolved("s:a4", "c3", "edit", "approved"),
         PluginEvent("Changes", "changed", None),
-        ApprovalRequired(
-            "s:a5", "c3", "edit", path("b"), "Changes changed the arguments after approval", "Changes", NOW, None
+        shown(
+            ApprovalRequired(
+                "s:a5", "c3", "edit", path("b"), "Changes changed the arguments after approval", "Changes", NOW, None
+            )
         ),
     ]
     assert bench.got[-1].step.effects == ()

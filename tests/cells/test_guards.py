@@ -27,7 +27,7 @@ from agentrail.models import FrozenObject, JsonObject, Text
 from agentrail.plugins import Answered, AnyPlugin, BeforeTool, CallService, Failed, Hook, RunTool
 from tests.cells.bench import NOW, Bench, call, plug, ruled, with_call
 from tests.cells.registry import fold
-from tests.cells.scenes import failed, holds, limit, path, start, streaming
+from tests.cells.scenes import failed, holds, limit, path, shown, start, streaming
 from tests.kit import DONE, AbortSent, ApproveSent, Phase, Ruling, Verdict
 
 REPLACED: Final = Decisions(args=path("b"), replaced_by=("Changes",), replaced_at=1)
@@ -163,7 +163,7 @@ def test_a_guard_that_was_answered_holds_the_call_again_if_its_arguments_are_oth
         ids=1,
         events=[
             ApprovalResolved("s:a4", "c3", "look", "approved"),
-            ApprovalRequired("s:a5", "c3", "look", path("b"), "sure?", "Guard", NOW, None),
+            shown(ApprovalRequired("s:a5", "c3", "look", path("b"), "sure?", "Guard", NOW, None)),
         ],
         rulings=(
             Ruling("before_tool", Verdict.HOLD, "Guard", "sure?", gathered=REPLACED, pause=pause),

@@ -71,6 +71,7 @@ from tests.cells.scenes import (
     result,
     run,
     said,
+    shown,
     start,
     starts,
     turn,
@@ -470,7 +471,7 @@ def test_a_held_call_waits_for_a_person_for_two_minutes() -> None:
         events=[
             ResponseComplete(message),
             ToolCalls(1),
-            ApprovalRequired("s:a4", "c3", "look", path(), "may it?", "P", NOW, NOW + 120_000),
+            shown(ApprovalRequired("s:a4", "c3", "look", path(), "may it?", "P", NOW, NOW + 120_000)),
         ],
         effects=[SetTimer("hold:s:a4", NOW + 120_000)],
         rulings=(*ruled("after_response", "check"), decided),

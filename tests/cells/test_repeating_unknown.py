@@ -16,7 +16,7 @@ from agentrail.events import ApprovalRequired, ApprovalResolved, Envelope, Event
 from agentrail.models import FrozenObject, ToolCall
 from agentrail.plugins import BeforeTool, Failed, Hook, RunTool
 from tests.cells.bench import Bench, call, plug
-from tests.cells.scenes import executing, failed, limit, path, run, start, unknown
+from tests.cells.scenes import executing, failed, limit, path, run, shown, start, unknown
 from tests.kit import DONE, AbortSent, ApproveSent, Phase, Refused, RejectSent, SteerSent, StopSent
 
 EDITING = call("edit", path="a")
@@ -79,8 +79,8 @@ def test_the_same_call_is_held_after_one_that_was_stopped(stop: Callable[[Bench]
     bench = stopped(stop)
     assert bench.state.in_doubt_calls == (DOUBT,)
     (asked,) = asked_of(again(bench))
-    assert asked == ApprovalRequired(
-        asked.approval_id, asked.call_id, "edit", path(), HINT, HOLDER, bench.now, bench.now + 120_000
+    assert asked == shown(
+        ApprovalRequired(asked.approval_id, asked.call_id, "edit", path(), HINT, HOLDER, bench.now, bench.now + 120_000)
     )
     assert bench.state.phase is Phase.IDLE
 

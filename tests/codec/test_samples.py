@@ -97,7 +97,7 @@ def in_new_words(name: str, value: Json) -> Json:
     return from_text(to_text(value).replace(f'"the {name}"', f'"the {RENAMED_IN_6.get(name, name)}"'))
 
 
-ADDED_IN_6 = frozenset({"dropped", "incarnation"})
+ADDED_IN_6 = frozenset({"digest", "dropped", "incarnation"})
 """Fields that format 6 has, and format 5 had not."""
 
 

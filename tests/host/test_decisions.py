@@ -171,6 +171,34 @@ async def test_a_call_of_a_sub_agent_is_decided_by_the_id_that_is_shown() -> Non
         assert replied.json()["text"] == "more"
 
 
+async def test_a_decision_about_something_else_than_what_is_held_is_refused() -> None:
+    async with open_desk(payer()) as desk:
+        one = await held(desk.ann, "trip")
+        for how in ("approve", "reject"):
+            body = {"approval": one["id"], "digest": "0" * 32}
+            refused = await desk.ann.post(f"/v1/sessions/trip/{how}", json=body)
+            assert (refused.status_code, refused.json()["type"]) == (409, "urn:agentrail:problem:not-as-shown")
+            assert "`pay`" in refused.json()["detail"]
+        assert (await waiting(desk.ann))["items"] == [one]
+        async with listening(desk, "GET", "/v1/sessions/trip/events?since=0") as stream:
+            text = await stream.until(lambda text: "ApprovalRequired" in text)
+        assert one["digest"] in text
+        body = {"approval": one["id"], "digest": one["digest"]}
+        assert (await desk.ann.post("/v1/sessions/trip/approve", json=body)).status_code == 204
+
+
+async def test_an_old_item_decides_nothing_in_a_host_that_was_started_again() -> None:
+    """The default: a host without a journal."""
+    async with open_desk(payer()) as desk:
+        old = await held(desk.ann, "trip")
+    async with open_desk(payer()) as desk:
+        new = await held(desk.ann, "trip")
+        for how in ("approve", "reject"):
+            refused = await decide(desk.ann, "trip", how, old["id"])
+            assert (refused.status_code, refused.json()["type"]) == (404, "urn:agentrail:problem:unknown-approval")
+        assert (await waiting(desk.ann))["items"] == [new]
+
+
 # Four eyes
 
 

@@ -194,16 +194,16 @@ class HeldCallRequests:
     async def _decide(self, call: HeldCall, answer: RpcAnswer) -> None:
         match chosen_option(answer):
             case "allow_once":
-                await self._session.approve(call.id)
+                await self._session.approve(call)
             case "allow_always" if call.family is not None:
-                await self._session.approve(call.id, always=True)
+                await self._session.approve(call, always=True)
             case "reject_once":
-                await self._session.reject(call.id, auto_resume=True)
+                await self._session.reject(call, auto_resume=True)
             case _ if self._updates.is_cancelled or _was_cancelled(answer):  # the turn ends, or the editor leaves
                 return
             case _:
                 reason = NOBODY if answer.error is None else f"{CANNOT_ASK}: {answer.error.get('message', '')}"
-                await self._session.reject(call.id, reason, auto_resume=True)
+                await self._session.reject(call, reason, auto_resume=True)
 
     async def _respond(self, call: HeldCall, answer: RpcAnswer) -> None:
         if self._updates.is_cancelled or _was_cancelled(answer):

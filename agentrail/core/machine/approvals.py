@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.in_doubt_calls import clear_about
@@ -11,8 +11,8 @@ from agentrail.core.machine.tool_checks import unfit
 from agentrail.core.machine.tool_results import give_error, hold_timer, put
 from agentrail.core.machine.tool_runs import advance_batch, take_answer
 from agentrail.core.vocabulary import commands
-from agentrail.core.vocabulary.tool_calls import Call, CallStatus, Doubt, Hold
-from agentrail.errors import RefusedError, UnknownApproval, UsageError, WrongDecision
+from agentrail.core.vocabulary.tool_calls import Call, CallStatus, Doubt, Hold, digest_of
+from agentrail.errors import AgentrailError, NotAsShown, RefusedError, UnknownApproval, UsageError, WrongDecision
 from agentrail.hooks.ruling import NOTHING_GATHERED, START
 from agentrail.values.events.people import ApprovalResolved, ToolApprovedAlways, UserResponded
 from agentrail.values.json import JsonObject, is_same
@@ -63,22 +63,22 @@ def _stopped_call(draft: StepDraft, approval_id: str) -> str | None:
     return next((doubt.call_id for doubt in doubts if doubt_id(draft, doubt) == approval_id), None)
 
 
-def _clear_doubt(draft: StepDraft, call_id: str, command: commands.ApproveSent) -> None:
-    """End the doubt about a stopped call: a person has found out what it did, so an equal call is not held."""
+def _clear_problem(command: commands.ApproveSent) -> AgentrailError | None:
+    """Return why a doubt does not end by *command*; `None` if it does."""
     if command.four_eyes:  # the caller could have the same call made now, without a second person's approval
-        draft.refuse(
-            RefusedError(
-                "four-eyes-wanted", "the end of a doubt", "have the same call made, and approve it when it is held"
-            )
-        )
-        return
+        advice = "have the same call made, and approve it when it is held"
+        return RefusedError("four-eyes-wanted", "the end of a doubt", advice)
     if command.args is not None or command.always:
-        draft.refuse(WrongDecision(command.approval_id, "edit or always approve", STOPPED_CALL, END_DOUBT))
-        return
-    doubt = clear_about(draft, call_id)
+        return WrongDecision(command.approval_id, "edit or always approve", STOPPED_CALL, END_DOUBT)
+    return None
+
+
+def _clear_doubt(draft: StepDraft, approval_id: str) -> None:
+    """End the doubt about a stopped call: a person has found out what it did, so an equal call is not held."""
+    call_id = _stopped_call(draft, approval_id)
+    doubt = None if call_id is None else clear_about(draft, call_id)
     if doubt is not None:
-        draft.answer = commands.DONE
-        draft.emit(ApprovalResolved(command.approval_id, call_id, doubt.name, "cleared", by=draft.by))
+        draft.emit(ApprovalResolved(approval_id, doubt.call_id, doubt.name, "cleared", by=draft.by))
 
 
 def _has_asked(draft: StepDraft) -> bool:
@@ -93,58 +93,86 @@ def _take_part(draft: StepDraft) -> None:
         draft.state.turn = turn.but(asked=turn.asked.but(by=(*turn.asked.by, draft.by)))
 
 
-def on_approve(draft: StepDraft, command: commands.ApproveSent) -> None:
-    """Handle `approve`: let a held call run, with exactly the arguments approved, or end a doubt."""
-    state = draft.state
-    held_call = held_calls(draft).get(command.approval_id)
-    stopped = _stopped_call(draft, command.approval_id) if held_call is None else None
-    if stopped is not None:
-        _clear_doubt(draft, stopped, command)
-        return
+Decision: TypeAlias = commands.ApproveSent | commands.RejectSent | commands.RespondSent
+"""What a person decides or answers."""
+
+
+def decision_problem(draft: StepDraft, decision: Decision) -> AgentrailError | None:
+    """Return why *decision* is refused, `None` if it would be carried out; only rulings of *draft* are changed."""
+    match decision:
+        case commands.ApproveSent():
+            return _approve_problem(draft, decision)
+        case commands.RejectSent():
+            return _reject_problem(draft, decision)
+        case commands.RespondSent():
+            return _respond_problem(draft, decision)
+
+
+def _approve_problem(draft: StepDraft, command: commands.ApproveSent) -> AgentrailError | None:
+    approval_id = command.approval_id
+    held_call = held_calls(draft).get(approval_id)
     if held_call is None:
-        draft.refuse(_not_held(draft, command.approval_id, "approve"))
-        return
+        if _stopped_call(draft, approval_id) is None:
+            return _not_held(draft, approval_id, "approve")
+        return _clear_problem(command)
     call, hold = held_call
-    edited = command.args if command.args is not None and not is_same(command.args, hold.args) else None
+    if not _is_shown(command, call, hold):
+        return NotAsShown(approval_id, "approve", call.name)
+    edited = _edited(command, hold)
     # A second person would not have seen the edited arguments.
     if command.four_eyes and (_has_asked(draft) or edited is not None):
-        draft.refuse(RefusedError("own-decision", command.approval_id))
-        return
+        return RefusedError("own-decision", approval_id)
     # A caller who approves for always could ask for later calls that no second person sees.
     if command.four_eyes and command.always:
-        draft.refuse(RefusedError("four-eyes-wanted", "`always`", "approve each call by itself"))
-        return
+        return RefusedError("four-eyes-wanted", "`always`", "approve each call by itself")
     if edited is not None and command.always:
-        draft.refuse(WrongDecision(command.approval_id, "always approve", EDITED_CALL, WITHOUT_ALWAYS))
-        return
-    attached = state.tools.get(call.name)
+        return WrongDecision(approval_id, "always approve", EDITED_CALL, WITHOUT_ALWAYS)
+    attached = draft.state.tools.get(call.name)
     if attached is None or attached.revision != call.revision:
-        draft.refuse(RefusedError("tool-changed", command.approval_id, call.name))
-        return
-    if edited is not None:
-        problem = unfit(draft, call, edited)
-        if problem is not None:
-            draft.refuse(UsageError("bad-arguments", call.name, problem))
-            return
-    if command.always and not _stand(draft, command.approval_id, call.name, hold.family):
+        return RefusedError("tool-changed", approval_id, call.name)
+    problem = None if edited is None else unfit(draft, call, edited)
+    if problem is not None:
+        return UsageError("bad-arguments", call.name, problem)
+    return UsageError("no-family", approval_id) if command.always and hold.family is None else None
+
+
+def _is_shown(command: commands.ApproveSent | commands.RejectSent, call: Call, hold: Hold) -> bool:
+    """Whether the person was shown what is held, as far as the decision says what that was."""
+    return not command.digest or command.digest == digest_of(hold, call.name)
+
+
+def _edited(command: commands.ApproveSent, hold: Hold) -> JsonObject | None:
+    """Return the arguments that the person has changed; `None` if they are those that were held."""
+    return None if command.args is None or is_same(command.args, hold.args) else command.args
+
+
+def on_approve(draft: StepDraft, command: commands.ApproveSent) -> None:
+    """Handle `approve`: let a held call run, with exactly the arguments approved, or end a doubt."""
+    problem = _approve_problem(draft, command)
+    if problem is not None:
+        draft.refuse(problem)
         return
     draft.answer = commands.DONE
+    held_call = held_calls(draft).get(command.approval_id)
+    if held_call is None:
+        _clear_doubt(draft, command.approval_id)
+        return
+    call, hold = held_call
+    edited = _edited(command, hold)
+    if command.always and hold.family is not None:
+        _stand(draft, call.name, hold.family)
     resolve(draft, call, hold, "approved", "tool_approved", goes_on=command.auto_resume, edited=edited)
     put(draft, _approved(call, hold, edited))
     draft.due.append(("before_tool", call.call_id))
 
 
-def _stand(draft: StepDraft, approval_id: str, name: str, family: str | None) -> bool:
-    """Approve the *family* of the tool *name* for always; return whether there is one."""
-    if family is None:
-        draft.refuse(UsageError("no-family", approval_id))
-        return False
+def _stand(draft: StepDraft, name: str, family: str) -> None:
+    """Approve the *family* of the tool *name* for always."""
     pair = name, family
     draft.state.approved_always |= {pair}
     others = (other for other in draft.state.standing_approvals if (other.tool, other.command_family) != pair)
     draft.state.standing_approvals = (*others, StandingApproval(*pair, draft.by, draft.at))
     draft.emit(ToolApprovedAlways(name, family, draft.by))
-    return True
 
 
 def _approved(call: Call, hold: Hold, edited: JsonObject | None) -> Call:
@@ -195,16 +223,23 @@ def resolve(
     wake(draft)
 
 
-def on_reject(draft: StepDraft, command: commands.RejectSent) -> None:
-    """Handle `reject`: give a held call an error result with the reason."""
+def _reject_problem(draft: StepDraft, command: commands.RejectSent) -> AgentrailError | None:
     held_call = held_calls(draft).get(command.approval_id)
     if held_call is None:
-        draft.refuse(_not_held(draft, command.approval_id, "reject"))
-        return
+        return _not_held(draft, command.approval_id, "reject")
     call, hold = held_call
-    if command.four_eyes and _has_asked(draft):
-        draft.refuse(RefusedError("own-decision", command.approval_id))
+    if not _is_shown(command, call, hold):
+        return NotAsShown(command.approval_id, "reject", call.name)
+    return RefusedError("own-decision", command.approval_id) if command.four_eyes and _has_asked(draft) else None
+
+
+def on_reject(draft: StepDraft, command: commands.RejectSent) -> None:
+    """Handle `reject`: give a held call an error result with the reason."""
+    problem = _reject_problem(draft, command)
+    if problem is not None:
+        draft.refuse(problem)
         return
+    call, hold = held_calls(draft)[command.approval_id]
     draft.answer = commands.DONE
     if command.reason:
         _take_part(draft)
@@ -228,24 +263,29 @@ def _refused(draft: StepDraft, call: Call, text: str) -> None:
     advance_batch(draft)
 
 
+def _respond_problem(draft: StepDraft, command: commands.RespondSent) -> AgentrailError | None:
+    asking = open_questions(draft)
+    if command.ref in asking:
+        return None
+    if command.ref in held_calls(draft):
+        return WrongDecision(command.ref, "respond to", "a held call", "`session.approve` or `session.reject`")
+    if _stopped_call(draft, command.ref) is not None:
+        return WrongDecision(command.ref, "respond to", STOPPED_CALL, END_DOUBT)
+    return UnknownApproval.among(command.ref, asking)
+
+
 def on_respond(draft: StepDraft, command: commands.RespondSent) -> None:
     """Handle `respond`: give the person's answer to the call that asked."""
-    state = draft.state
-    asking = open_questions(draft)
-    call = asking.get(command.ref)
-    if call is None or state.batch is None:
-        if command.ref in held_calls(draft):
-            draft.refuse(
-                WrongDecision(command.ref, "respond to", "a held call", "`session.approve` or `session.reject`")
-            )
-        elif _stopped_call(draft, command.ref) is not None:
-            draft.refuse(WrongDecision(command.ref, "respond to", STOPPED_CALL, END_DOUBT))
-        else:
-            draft.refuse(UnknownApproval.among(command.ref, asking))
+    problem = _respond_problem(draft, command)
+    if problem is not None:
+        draft.refuse(problem)
         return
+    state = draft.state
+    call = open_questions(draft)[command.ref]
     draft.answer = commands.DONE
     _take_part(draft)
     draft.emit(UserResponded(command.ref, command.answer))
-    state.batch = state.batch.but(decisions=(*state.batch.decisions, ("user_respond", True)))
+    if state.batch is not None:
+        state.batch = state.batch.but(decisions=(*state.batch.decisions, ("user_respond", True)))
     wake(draft)
     take_answer(draft, call.but(question=None), ok(command.answer))

@@ -11,7 +11,7 @@ from agentrail.core.vocabulary.commands import DONE
 from agentrail.core.vocabulary.effects import ReportStart
 from agentrail.core.vocabulary.inputs import SessionBranched
 from agentrail.core.vocabulary.state import Phase, State
-from agentrail.core.vocabulary.tool_calls import WAITS_FOR_PERSON, Call, CallStatus
+from agentrail.core.vocabulary.tool_calls import WAITS_FOR_PERSON, Call, CallStatus, digest_of
 from agentrail.values.events.life import AgentStart, SessionForked
 from agentrail.values.events.people import ApprovalRequired, AskUser
 from agentrail.values.usage import NOTHING_USED
@@ -122,6 +122,7 @@ def _wait_again(draft: StepDraft, call: Call) -> None:
                 hold.expires_at,
                 hold.family,
                 draft.state.setup.path,
+                digest_of(hold, call.name),
             )
         )
     elif call.question is not None:

@@ -11,7 +11,7 @@ from agentrail.core.machine.in_doubt_calls import HOLDER, REPEAT_TIMEOUT, find_d
 from agentrail.core.machine.requests import abort_by
 from agentrail.core.machine.tool_results import find, give_error, hold_timer, put
 from agentrail.core.machine.tool_runs import advance_batch
-from agentrail.core.vocabulary.tool_calls import NEW, READY, RULING, Call, CallStatus, Hold
+from agentrail.core.vocabulary.tool_calls import NEW, READY, RULING, Call, CallStatus, Hold, digest_of
 from agentrail.hooks.hook_runner import NO_CONSENT, Consent
 from agentrail.hooks.hook_types import BeforeTool, Hook
 from agentrail.hooks.ruling import ABORT, BLOCK, HOLD, NOTHING_GATHERED, PASS, START, Decisions, Pause, Place, Ruling
@@ -216,5 +216,6 @@ def hold(draft: StepDraft, call: Call, ruling: Ruling, pause: Pause) -> None:
             expires,
             pause.family,
             state.setup.path,
+            digest_of(hold_, call.name),
         )
     )

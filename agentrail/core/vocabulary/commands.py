@@ -153,6 +153,8 @@ class ApproveSent(Value, tag_field=TAG):
     """Whether the turn goes on once nothing is held."""
     four_eyes: bool = False
     """Whether it is refused if the person has asked for the turn of the call, or decides about later calls too."""
+    digest: Personal[str] = ""
+    """`digest` of what the person was shown: it is refused if the call is another by now. Empty: not compared."""
 
 
 class RejectSent(Value, tag_field=TAG):
@@ -166,6 +168,8 @@ class RejectSent(Value, tag_field=TAG):
     """Whether the turn goes on once nothing is held."""
     four_eyes: bool = False
     """Whether it is refused if the person has asked for the turn of the call."""
+    digest: Personal[str] = ""
+    """`digest` of what the person was shown: it is refused if the call is another by now. Empty: not compared."""
 
 
 class RespondSent(Value, tag_field=TAG):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
+from hashlib import sha256
 from itertools import compress
 from operator import is_not
 from typing import Final, overload
 
 from agentrail.hooks.ruling import NOTHING_GATHERED, Decisions, Place
 from agentrail.values.content import Text, ToolCall
-from agentrail.values.json import JsonObject, is_same
+from agentrail.values.json import JsonObject, canonical, canonical_once, is_same
 from agentrail.values.messages import ToolMessage
 from agentrail.values.personal import Kept, Personal, ToolName
 from agentrail.values.tools import EffectClass, Err, HandOver, Ok, ToolSpec
@@ -65,6 +66,16 @@ class Hold(Value):
     """When the hold expires, in milliseconds since 1970; `None`: never."""
     family: Personal[str | None]
     """Command family that `approve(always=True)` lets pass; `None` if it cannot be approved for always."""
+
+
+DIGEST_CHARS: Final = 32
+"""Characters of a digest of what a person is shown."""
+
+
+def digest_of(hold: Hold, tool: str) -> str:
+    """Return the digest of what a person is shown about a held call of *tool*, which a decision may carry."""
+    shown = canonical((hold.approval_id, tool, hold.family)) + canonical_once(hold.args)
+    return sha256(shown.encode(errors="surrogatepass")).hexdigest()[:DIGEST_CHARS]
 
 
 class Question(Value):

@@ -435,7 +435,7 @@ def interrupt(call: HeldCall) -> Json:
         "message": call.hint,
         "toolCallId": _shown_call_id(call),
         "responseSchema": _question_schema(call) if is_question else _approval_schema(call),
-        "metadata": {"tool": call.tool, "args": call.args},
+        "metadata": {"tool": call.tool, "args": call.args, **({} if is_question else {"digest": call.digest})},
     }
     if call.path:
         frame["subagentRunId"] = visible(_session_of(call))

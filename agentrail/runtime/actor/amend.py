@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from random import Random
 from typing import Final, Protocol
 
 from agentrail.core.machine.endings import TURN_TIMER
@@ -91,20 +92,20 @@ SAYS_PARTIAL: Final = frozenset({AbortSent, SteerSent, StopSent, StreamCut, Stre
 """Inputs whose arrival gets no partial response: they carry it as a field."""
 
 
-def amend(letter: Letter, actor: ActorParts, at: int, random: float) -> Arrival:
+def amend(letter: Letter, actor: ActorParts, at: int, random: Random) -> Arrival:
     """Return the arrival of the letter's input at *at*, as the machine gets it; store the code that it brings."""
     if letter.code is not None:
         actor.code.add(letter.code)
     input_ = _with_facts(letter, actor, at, random) if type(letter.input) in AMENDED else letter.input
     author, request_id, _ = letter.caller
-    arrival = Arrival(input_, at, random, by=author, request=request_id)
+    arrival = Arrival(input_, at, random.random(), by=author, request=request_id)
     state = actor.state
     if state.plugins and (judge := actor.code.judge).audience(state.plugins).amends:
         return screened(_with_partial(arrival, state, actor.performer), state, judge)
     return arrival
 
 
-def _with_facts(letter: Letter, actor: ActorParts, at: int, random: float) -> AnyInput:
+def _with_facts(letter: Letter, actor: ActorParts, at: int, random: Random) -> AnyInput:
     """Return the letter's input with what the runtime knows of it; do what must precede its step."""
     input_ = letter.input
     match input_:
@@ -135,9 +136,12 @@ def _with_facts(letter: Letter, actor: ActorParts, at: int, random: float) -> An
     return input_
 
 
-def _incarnation(at: int, random: float) -> str:
-    """Return a text that is another one each time; also of the time, as with a `seed` each process draws the same."""
-    return blake2b(f"{at} {random}".encode(), digest_size=INCARNATION_BYTES).hexdigest()
+def _incarnation(at: int, random: Random) -> str:
+    """Return a text that is another one each time; also of the time, as with a `seed` each process draws the same.
+
+    It is drawn by itself: the random number of the record would be found by it, which a redaction drops.
+    """
+    return blake2b(f"{at} {random.getrandbits(64)}".encode(), digest_size=INCARNATION_BYTES).hexdigest()
 
 
 def _with_received(

@@ -427,7 +427,7 @@ class Session:
         began = time.perf_counter()
         crumb = shared.watchdog.begin(self.session_id, type(letter.input).__name__, began)
         try:
-            arrival = amend(letter, self, self._last_active_ms, shared.random.random())
+            arrival = amend(letter, self, self._last_active_ms, shared.random)
             outcome = self._stepped(letter, arrival)
         finally:
             shared.watchdog.step = None

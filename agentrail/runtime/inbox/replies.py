@@ -12,7 +12,7 @@ from agentrail.api.session_values import HELD, HeldCall, Reply, Until
 from agentrail.api.turn_ends import ENDS, turn_end
 from agentrail.core.vocabulary.commands import DONE, AbortSent, Refused, StopSent
 from agentrail.core.vocabulary.state import State
-from agentrail.core.vocabulary.tool_calls import Call, Question
+from agentrail.core.vocabulary.tool_calls import Call, Question, digest_of
 from agentrail.errors import AgentrailError, NotWrittenYet
 from agentrail.ports.journal import Record, not_kept
 from agentrail.runtime.inbox.letter import Letter, ReplyOutcome, ReplySlot
@@ -59,6 +59,7 @@ def _held_call(call: Call, path: tuple[str, ...], asked_by: tuple[str, ...]) -> 
             path=path,
             since=hold.requested_at,
             asked_by=asked_by,
+            digest=digest_of(hold, call.name),
         )
     question = call.question or NOTHING_ASKED
     return HeldCall(

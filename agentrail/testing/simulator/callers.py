@@ -240,9 +240,9 @@ async def decide(caller: SimulatedCaller, handle: SessionHandle, choose: Choose)
     elif choose.percent(60):
         args = {"path": "edited"} if choose.percent(30) else None
         always = args is None and call.family is not None and choose.percent(20)
-        await handle.approve(call.id, args, always=always, auto_resume=choose.percent(80), command=caller.command())
+        await handle.approve(call, args, always=always, auto_resume=choose.percent(80), command=caller.command())
     else:
-        await handle.reject(call.id, "no", auto_resume=choose.percent(50))
+        await handle.reject(call, "no", auto_resume=choose.percent(50))
     # The hold may be that of a sub-agent
     decided = any(call.id in book.decided for book in caller.stage.auditor.books.values())
     caller.told(decided, handle, f"the decision about {call.id}")

@@ -32,6 +32,11 @@ class ApprovalRequired(Event):
     """Command family that `approve(always=True)` would let pass; `None` if that is not possible."""
     path: Kept[tuple[str, ...]] = ()
     """For a call of a sub-agent: the ids of parent session and call, outermost first; else empty."""
+    digest: Personal[str] = ""
+    """Digest of id, tool, family and arguments; a decision that carries it is refused if the call is another by then.
+
+    Empty in records of earlier versions.
+    """
 
 
 class ApprovalResolved(Event):

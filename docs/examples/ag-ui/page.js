@@ -36,7 +36,10 @@ function button(text, payload) {
   const made = document.createElement("button");
   made.textContent = text;
   made.onclick = () => {
-    const resume = agent.pendingInterrupts.map(({ id }) => ({ interruptId: id, status: "resolved", payload }));
+    const resume = agent.pendingInterrupts.map(({ id, metadata }) => {
+      // With the digest, the host refuses the decision if it is about something else than what was shown.
+      return { interruptId: id, status: "resolved", payload: { ...payload, digest: metadata.digest } };
+    });
     run(() => agent.runAgent({ resume }));
   };
   return made;

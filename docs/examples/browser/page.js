@@ -87,8 +87,8 @@ const on = {
   ApprovalRequired: (event) => hold(event.approval_id, event.hint, event.path, (decide) => [
     element("p", `${event.tool} is to run with exactly these arguments:`),
     element("pre", visible(event.args ?? "{}")),
-    button("Approve", () => decide("approve", {})),
-    button("Reject", () => decide("reject", { auto_resume: true })),
+    button("Approve", () => decide("approve", { digest: event.digest })),
+    button("Reject", () => decide("reject", { digest: event.digest, auto_resume: true })),
   ]),
   ApprovalResolved: (event) => settle(event.approval_id, `${event.tool}: ${event.status}`),
   AskUser: (event) => hold(event.ref, event.question, [], () => {

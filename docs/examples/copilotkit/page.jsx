@@ -8,13 +8,16 @@ const agent = new HttpAgent({ url: `${location.origin}/agents/v1/ag-ui` });
 
 function Approvals() {
   useInterrupt({
-    render: ({ interrupt, resolve }) => (
-      <p role="alert">
-        {interrupt?.message}
-        <button onClick={() => resolve({ approved: true })}>Approve</button>
-        <button onClick={() => resolve({ approved: false })}>Reject</button>
-      </p>
-    ),
+    render: ({ interrupt, resolve }) => {
+      const digest = interrupt?.metadata?.digest; // of what is shown: a decision about anything else is refused
+      return (
+        <p role="alert">
+          {interrupt?.message}
+          <button onClick={() => resolve({ approved: true, digest })}>Approve</button>
+          <button onClick={() => resolve({ approved: false, digest })}>Reject</button>
+        </p>
+      );
+    },
   });
   return null;
 }

@@ -113,7 +113,7 @@ function Approval(props: DecisionProps) {
   const isEdited = useSignal(false);
   const edit = proposedEdit(held.args.json);
   const decide = async (done: string, more: { always?: boolean; args?: { json: string } }) => {
-    const body = { approval: held.id, ...more };
+    const body = { approval: held.id, digest: held.digest, ...more };
     const send = () => host.call("approve", { session: held.session, body });
     if (await act(telling, `${done}: ${held.tool}`, send)) decided();
   };
@@ -207,7 +207,7 @@ function Reject({ held, isUnread, telling, decided }: DecisionProps) {
   const host = useHost();
   const reason = useSignal("");
   const reject = async () => {
-    const body = { approval: held.id, reason: reason.value || null, auto_resume: true };
+    const body = { approval: held.id, digest: held.digest, reason: reason.value || null, auto_resume: true };
     if (await act(telling, `Rejected: ${held.tool}`, () => host.call("reject", { session: held.session, body }))) decided();
   };
   return (
