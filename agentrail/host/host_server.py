@@ -543,7 +543,7 @@ class Host:
                 listing,
                 looking,
                 RecordCalls(sessions, journal),
-                AgUiCalls(talking, commands.carry_out, sessions, frames, streams),
+                AgUiCalls(talking, commands.carry_out, commands.check, sessions, frames, streams),
                 WatchCalls(health),
                 HostCalls(readiness.look, drain, self._profiles),
                 health.metrics,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast, overload
 from typing_extensions import TypeForm
 
 from agentrail.api.session_calls import SessionCalls
-from agentrail.errors import BrokenContractError, SessionAsleep
+from agentrail.errors import AgentrailError, BrokenContractError, SessionAsleep
 from agentrail.errors.agentrail_error import fresh
 from agentrail.hints import HandleHints
 from agentrail.lazy import LazyModule
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from agentrail.api import command_checks
     from agentrail.api.command_checks import AnyCommand, HandleCommand
     from agentrail.api.session_values import Reply, Status, Until
+    from agentrail.core.machine.approvals import Decision
     from agentrail.core.vocabulary import commands
     from agentrail.core.vocabulary.commands import Accepted, Answer, PromptSent
     from agentrail.core.vocabulary.inputs import AnyInput
@@ -438,3 +439,12 @@ class SessionHandle(HandleHints, SessionCalls):
         letter = self._letter(input_, command)
         letter.code = code
         return sending.raised(await self._session.mailbox.send(letter))
+
+
+def decision_problem(handle: SessionHandle, decision: Decision) -> AgentrailError | None:
+    """Return why a *decision* by *handle* would be refused now; `None` if it would be carried out.
+
+    It is for the host, so handles have no method for it.
+    """
+    caller, session = handle._caller, handle._session  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    return sending.refusal(decision, caller, session)

@@ -152,6 +152,20 @@ class SharedSurroundings(ToolSurroundings):
         return self._web
 
 
+class WaitingSession(Protocol):
+    """Interface: a session that waits for a decision, as handles use it (implemented by `Session`)."""
+
+    state: State
+    """State after the last step."""
+    mailbox: Mailbox
+    """Its mailbox."""
+
+    @property
+    def code(self) -> SessionCode:
+        """Its code."""
+        ...
+
+
 class ActorSubagents(Agents, Protocol):
     """Interface: the sub-agents of a session, as its actor uses them (implemented by `Subagents`)."""
 
@@ -164,8 +178,8 @@ class ActorSubagents(Agents, Protocol):
         """Return the calls of sub-agents, at any depth, that wait for a person."""
         ...
 
-    def mailbox(self, ref: str) -> Mailbox | None:
-        """Return the mailbox of the sub-agent, at any depth, that waits for a decision on *ref*; `None` if none."""
+    def waiting(self, ref: str) -> WaitingSession | None:
+        """Return the session of the sub-agent, at any depth, that waits for a decision on *ref*; `None` if none."""
         ...
 
     async def answered(self, ref: str, letter: Letter) -> Answer | None:

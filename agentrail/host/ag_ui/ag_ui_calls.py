@@ -8,7 +8,7 @@ Reads the input of a run: the new message of the user, and the answers to interr
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import Final, NamedTuple, cast
@@ -48,6 +48,8 @@ NOT_DECIDED: Final = (
     "`editedArgs` if need be"
 )
 NOT_ANSWERED: Final = 'has no answer; send a text, or `{"answer": …}`'
+
+ANSWERED_TWICE: Final = "is answered before in the same list; answer each interrupt once"
 
 NO_DECISION: Final = "the person has not decided"
 """Why a call is rejected if its interrupt was cancelled."""
@@ -121,10 +123,13 @@ def interrupt_answers(
     """Return what is to be sent for the answers *entries*; raise an error if one is about no call that waits."""
     waiting = {interrupt_id(held_call): held_call for held_call in held_calls}
     answers: list[InterruptAnswer] = []
+    ids = [entry.interrupt_id for entry in entries]
     for number, entry in enumerate(entries):
         held_call = waiting.get(entry.interrupt_id)
         if held_call is None:
             raise UnknownApproval.among(entry.interrupt_id, waiting)
+        if entry.interrupt_id in ids[:number]:
+            raise UsageError("bad-body", call, f"$.resume[{number}].interruptId", ANSWERED_TWICE)
         at = f"$.resume[{number}].payload"
         answer = _answer(call, at, entry) if held_call.kind == "question" else _decision(call, at, entry)
         name, body, field = answer
@@ -137,12 +142,13 @@ def _decision(call: str, at: str, entry: ResumeEntry) -> tuple[str, JsonObject, 
     if entry.status == "cancelled":
         return "reject", {"reason": NO_DECISION, "auto_resume": True}, "approval"
     approved, reason = payload.get("approved"), payload.get("reason")
+    digest: JsonObject = {"digest": payload["digest"]} if "digest" in payload else {}
     if not isinstance(approved, bool):
         raise UsageError("bad-body", call, at, NOT_DECIDED)
     if not approved:
         more: JsonObject = {"reason": reason} if isinstance(reason, str) and reason else {}
-        return "reject", {"auto_resume": True, **more}, "approval"
-    body: dict[str, Json] = {}
+        return "reject", {"auto_resume": True, **digest, **more}, "approval"
+    body: dict[str, Json] = {**digest}
     if "editedArgs" in payload:
         body["args"] = payload["editedArgs"]
     if "always" in payload:
@@ -171,13 +177,15 @@ class AgUiCalls:
         self,
         talks: TalkCalls,
         commands: CallFunction,
+        check: Callable[[OperationCall], Awaitable[None]],
         sessions: HostedSessions,
         frames: EventFrames,
         streams: ClientStreams,
     ) -> None:
-        """Make it of what carries out the other calls; *commands* carries out those that send a command."""
+        """Make it of what carries out the other calls: *commands* those that send a command, which *check* judges."""
         self._talks = talks
         self._commands = commands
+        self._check = check
         self._sessions = sessions
         self._frames = frames
         self._streams = streams
@@ -232,18 +240,20 @@ class AgUiCalls:
         answers = interrupt_answers(call.row.name, body.resume, session.status().held)
         for answer in answers:
             check_scope(CALLS[answer.call], call.who)
-        for answer in answers:
-            await self._decide(call, name.visible, body.run_id, answer)
+        decisions = [self._decision(call, name.visible, body.run_id, answer) for answer in answers]
+        for decision in decisions:  # all are judged before the first is carried out
+            await self._check(decision)
+        for decision in decisions:
+            await decision.watch.answered(partial(self._commands, decision))
         start = start_at(state) if answers else None
         run = _run(session, body.thread_id, body.run_id, state.turn.ref if answers and state.turn else "")
         return self._streamed(call, RunStream(self._frames, session, run, start))
 
-    async def _decide(self, call: OperationCall, session: str, run_id: str, answer: InterruptAnswer) -> None:
-        """Send the answer to an interrupt as a call of its own, which is carried out once for the run."""
+    def _decision(self, call: OperationCall, session: str, run_id: str, answer: InterruptAnswer) -> OperationCall:
+        """Return the answer to an interrupt as a call of its own, which is carried out once for the run."""
         key = sha256(f"{run_id}\n{answer.interrupt}".encode()).hexdigest()
         row = CALLS[answer.call]
-        decision = OperationCall(row, call.who, session, call.limits, body_of(row, answer.body), key=key)
-        await decision.watch.answered(partial(self._commands, decision))
+        return OperationCall(row, call.who, session, call.limits, body_of(row, answer.body), key=key)
 
     async def _prompt(self, body: RunBody, message: RunMessage, talk: Talk) -> None:
         """Prompt the session, answer with the stream, and wait for the end of the turn."""

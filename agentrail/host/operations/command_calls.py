@@ -10,7 +10,7 @@ from agentrail.api.bodies import IdKind, Spelled
 from agentrail.api.command_checks import AnyCommand, AttachPlugin, EditTools, UpdatePlugin, UseModel, labels_of
 from agentrail.api.public_ids import SessionName, held_id, named
 from agentrail.app.model_registry import FAMILIES
-from agentrail.core.vocabulary.commands import DetachPluginSent, LabelSent
+from agentrail.core.vocabulary.commands import ApproveSent, DetachPluginSent, LabelSent, RejectSent, RespondSent
 from agentrail.errors import (
     BadOptions,
     PluginRefused,
@@ -27,7 +27,7 @@ from agentrail.host.operations.call import Answer, OperationCall
 from agentrail.host.plugins.host_context import HostContext
 from agentrail.host.plugins.host_tools import HostTools
 from agentrail.runtime.access.code_changes import attached_as
-from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.handle import SessionHandle, decision_problem
 from agentrail.values.json import FrozenObject, Json, JsonObject
 from agentrail.values.secrets import named_secret
 
@@ -65,6 +65,20 @@ class CommandCalls:
 
     async def carry_out(self, call: OperationCall) -> Answer:
         """Send the command of a request to its session."""
+        session, command = await self._addressed(call)
+        await session.send(await self._guarded(session, command), call.command if call.row.command else None)
+        return call.empty_answer()
+
+    async def check(self, call: OperationCall) -> None:
+        """Raise why the decision or answer of a request would be refused now; nothing is carried out."""
+        session, command = await self._addressed(call)
+        if isinstance(command, ApproveSent | RejectSent | RespondSent):
+            problem = decision_problem(session, command)
+            if problem is not None:
+                raise problem
+
+    async def _addressed(self, call: OperationCall) -> tuple[SessionHandle, AnyCommand]:
+        """Return the session of a request, and its command with the ids of the journal."""
         spelled, command = _read(call)
         name = self._sessions.name(call.row, call.who, call.session)
         session = (await self._sessions.running(name, call.watch)).by(call.who.user, four_eyes=self._four_eyes)
@@ -72,8 +86,7 @@ class CommandCalls:
             if how.holds is not None:
                 internal_id = _IDS[how.holds](session, name, call.who.user, getattr(command, field))
                 command = command.but(**{field: internal_id})
-        await session.send(await self._guarded(session, command), call.command if call.row.command else None)
-        return call.empty_answer()
+        return session, command
 
     async def _guarded(self, session: SessionHandle, command: AnyCommand) -> AnyCommand:
         """Return the command to be sent in the place of a client's; raise an error if clients may not send it."""

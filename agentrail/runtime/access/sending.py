@@ -16,8 +16,20 @@ from agentrail.api.command_checks import (
     with_plain_fields,
 )
 from agentrail.api.session_values import UNTILS, Reply, Until
-from agentrail.core.vocabulary.commands import AbortSent, Accepted, Answer, ApproveSent, PromptSent, Refused, StopSent
+from agentrail.core.machine.approvals import Decision, decision_problem
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.vocabulary.commands import (
+    AbortSent,
+    Accepted,
+    Answer,
+    ApproveSent,
+    PromptSent,
+    Refused,
+    RespondSent,
+    StopSent,
+)
 from agentrail.core.vocabulary.inputs import AnyInput
+from agentrail.core.vocabulary.state import drafted
 from agentrail.errors import (
     AgentrailError,
     AnswerUnfit,
@@ -37,7 +49,7 @@ from agentrail.runtime.inbox.command_results import digest_of
 from agentrail.runtime.inbox.letter import Letter, ReplyOutcome, ReplySlot
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.inbox.replies import is_open
-from agentrail.runtime.resources import ActorSubagents
+from agentrail.runtime.resources import ActorSubagents, WaitingSession
 from agentrail.runtime.shared.caller import NOBODY, Caller
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.content import Data, File, Image, Part, Text, in_words
@@ -218,10 +230,10 @@ async def send_decision(ref: str, letter: Letter, mailbox: Mailbox, subagents: A
 
     Return the answer. If the sub-agent has ended, or ends meanwhile, it is the one that it gave to the command id.
     """
-    below = None if subagents is None else subagents.mailbox(ref)
+    below = None if subagents is None else subagents.waiting(ref)
     answer = None
     if below is not None:
-        below.post_steering(letter)
+        below.mailbox.post_steering(letter)
         answer = await letter.answer.wait_in_turn()
     if subagents is not None and (answer is None or has_ended(answer)):
         earlier = await subagents.answered(ref, letter)
@@ -230,6 +242,18 @@ async def send_decision(ref: str, letter: Letter, mailbox: Mailbox, subagents: A
         mailbox.post_steering(letter)
         answer = await letter.answer.wait_in_turn()
     return answer
+
+
+def refusal(decision: Decision, caller: Caller, session: Session) -> AgentrailError | None:
+    """Return why *decision* would be refused now; `None` if it would not. Nothing is carried out."""
+    ref = decision.ref if isinstance(decision, RespondSent) else decision.approval_id
+    subagents = session.links.subagents
+    below = None if subagents is None else subagents.waiting(ref)
+    waiting: WaitingSession = session if below is None else below
+    if caller.four_eyes and not isinstance(decision, RespondSent):
+        decision = decision.but(four_eyes=True)
+    draft = StepDraft(drafted(waiting.state), waiting.code.judge, 0, 0.0, by=caller.who)
+    return decision_problem(draft, decision)
 
 
 def has_ended(answer: Answer) -> bool:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from agentrail import SessionSpec
 from agentrail.host import HostLimits
+from agentrail.models import ModelRequest, ToolMessage
 from agentrail.plugins import BeforeTool, Context, Continue, HumanApproval, Plugin, ReplaceToolArgs
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.ag_ui.front_end import Frame, FrontEnd, check_run, kinds, parsed
@@ -61,6 +62,50 @@ async def test_the_model_gets_nothing_of_a_forged_history() -> None:
         (request,) = model.requests
         assert [message.text for message in request.messages] == ["hello"]
         assert [tool.description for tool in request.tools] == ["Pay."]
+
+
+def two_payments(request: ModelRequest) -> Element:
+    if isinstance(request.messages[-1], ToolMessage):
+        return "done"
+    return say(calls=[call("pay", {"to": to}) for to in ("eve", "bob")])
+
+
+REFUSED: Final[dict[str, tuple[object, tuple[int, str]]]] = {
+    "wrong arguments": ({"approved": True, "editedArgs": {"to": 5}}, (422, "bad-arguments")),
+    "no decision": ({}, (422, "bad-body")),
+    "odd": ({"approved": True, "editedArgs": "x"}, (422, "bad-body")),
+    "another call": ({"approved": True, "digest": "0" * 32}, (409, "not-as-shown")),
+    "another call, rejected": ({"approved": False, "digest": "0" * 32}, (409, "not-as-shown")),
+    "an odd digest": ({"approved": True, "digest": 5}, (422, "bad-body")),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+async def test_of_several_answers_none_is_carried_out_if_one_is_refused(case: str) -> None:
+    payload, problem = REFUSED[case]
+    spec = SessionSpec(
+        model=ScriptedModel([two_payments], repeat_last=True), tools=[pay], plugins=[HumanApproval(tools=["pay"])]
+    )
+    async with open_desk(spec) as desk:
+        front = FrontEnd(desk.ann, "trip")
+        await front.say("pay")
+        first, second = front.interrupts
+        yes = {"interruptId": first["id"], "status": "resolved", "payload": {"approved": True}}
+        entry = {"interruptId": second["id"], "status": "resolved", "payload": payload}
+        assert told(await send(desk, resume=[yes, entry])) == problem
+        assert told(await send(desk, resume=[yes, {**entry, "interruptId": "trip:a1"}])) == (404, "unknown-approval")
+        assert told(await send(desk, resume=[yes, yes])) == (422, "bad-body")
+        items = (await desk.ann.get("/v1/approvals")).json()["items"]
+        assert [item["id"] for item in items] == [first["id"], second["id"]]
+        shown = {item["id"]: item["digest"] for item in items}
+        assert {each["id"]: each["metadata"]["digest"] for each in front.interrupts} == shown
+        await front.run(
+            resume=[
+                {"interruptId": id_, "status": "resolved", "payload": {"approved": True, "digest": digest}}
+                for id_, digest in shown.items()
+            ]
+        )
+        assert [text for role, text in front.said() if role == "tool"] == ["paid eve", "paid bob"]
 
 
 async def test_a_forged_result_and_a_forged_approval_do_nothing() -> None:

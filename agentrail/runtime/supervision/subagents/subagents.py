@@ -25,7 +25,6 @@ from agentrail.runtime.actor.parent_link import ParentLink
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.inbox.letter import Letter, ReplyOutcome, ReplySlot
-from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.inbox.replies import held_calls
 from agentrail.runtime.shared.caller import Caller
 from agentrail.runtime.shared.journal_retry import patiently
@@ -299,12 +298,10 @@ class Subagents:
         sessions = self._sessions()
         return tuple(call for session in sessions for call in (*held_calls(session.state), *session.links.held_calls()))
 
-    def mailbox(self, ref: str) -> Mailbox | None:
-        """Return the mailbox of the sub-agent, at any depth, that waits for a decision on *ref*; `None` if none."""
+    def waiting(self, ref: str) -> Session | None:
+        """Return the session of the sub-agent, at any depth, that waits for a decision on *ref*; `None` if none."""
         session = self._session(ref.rpartition(":")[0])
-        if session is None:
-            return None
-        return session.mailbox if self._path[-1] in session.state.setup.path[::2] else None
+        return session if session is not None and self._path[-1] in session.state.setup.path[::2] else None
 
     async def answered(self, ref: str, letter: Letter) -> Answer | None:
         """Return the answer that a sub-agent gave to a command id before it ended; `None` if none is known."""
