@@ -38,10 +38,27 @@ MAIN: Final = "__main__.py"
 _MODULE: Final = re.compile(r"\w+(?:\.\w+)*")
 """Matches what may be the name of a module: a program can take it in many ways, as `-m`, `-um`, `-c` or `app:run`."""
 
-SEARCHED: Final = frozenset({"PATH", "PYTHONPATH", "NODE_PATH", "LD_LIBRARY_PATH", "PERL5LIB", "RUBYLIB"})
+SEARCHED: Final = frozenset(
+    [
+        "PATH",
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "PYTHONUSERBASE",
+        "NODE_PATH",
+        "CLASSPATH",
+        "LD_LIBRARY_PATH",
+        "PERL5LIB",
+        "RUBYLIB",
+        "LUA_PATH",
+    ]
+)
 """Variables with folders in which programs and modules are looked for."""
 
-LOADERS: Final = RUN_BY_OTHERS | SEARCHED | {"PYTHONHOME", "CLASSPATH"}
+INCLUDING: Final = re.compile(r"(?:ruby|perl)[\d.]*")
+INCLUDED: Final = "-I"
+"""Option of `INCLUDING` with a folder in which they look for modules."""
+
+LOADERS: Final = RUN_BY_OTHERS | SEARCHED
 """Environment variables whose values name code; what others name, such as a database, may change."""
 
 PYTHON: Final = re.compile(r"(?:python|pypy)[\d.]*t?")
@@ -114,6 +131,7 @@ class _ProgramReading:
         self._digests: dict[Path, str] = {}  # by path, of files and of folders with all that is in them
         self._named: dict[str, Path] = {}  # the files of the folder, by the texts that name them
         self._interpreter: tuple[str, ...] = ()  # that of the folder which its program names in its first line
+        self._is_including = False  # whether `INCLUDED` is an option of one of its programs
         self._for_shells: set[Path] = set()  # the scripts of shells whose names do not say so
         self._scripts: set[str] = set()  # what interpreters run, whether it is there or not
         self._roots: dict[Path, None] = {}  # the folders from which Python imports
@@ -123,6 +141,7 @@ class _ProgramReading:
             return FolderProgram((), (), {})
         where = brief(" ".join(command))
         programs = programs_in(command)
+        self._is_including = any(INCLUDING.fullmatch(PurePath(words[0]).name) for words in programs)
         is_direct = programs == [tuple(command)]
         check_launchers(where, programs, self._folder, is_direct=is_direct)
         command = self._with_found_program(command, env)
@@ -148,7 +167,7 @@ class _ProgramReading:
         if "/" not in program and "PATH" in env:
             search = os.pathsep.join(str(self._base / entry) for entry in env["PATH"].split(os.pathsep))
             path = shutil.which(program, path=search)
-            if path is not None and self._files.is_in(Path(path), self._folder):
+            if path is not None and self._lies_inside(Path(path)):
                 program = path
         return (program, *command[1:])
 
@@ -175,8 +194,11 @@ class _ProgramReading:
     def _read_node(self, where: str, words: Sequence[str], script: str | None) -> None:
         if CODE.intersection(words):
             raise BadInputError(f"{where}: `node` is given code, which may load any file of the folder; {INSTEAD}")
-        options = [value for option, value in pairwise(words) if option in VALUED["node"]]
-        for text in (script, *options):
+        parts = [part for word in words for part in word.split("=", 1)]
+        values = [value for option, value in pairwise(parts) if option in VALUED["node"]]
+        values += [word[2:] for word in words if word.startswith(("-r", "-C")) and word[2:]]
+        self._scripts |= {value for value in values if value.startswith(".")}
+        for text in (script, *values):
             path = None if text is None else module_at(self._base / text, self._files)
             if path is not None and text is not None and self._lies_inside(path):
                 self._add(text, path, ())
@@ -286,7 +308,14 @@ class _ProgramReading:
 
     def _with_copies(self, command: Sequence[str]) -> tuple[str, ...]:
         """Return *command* with the copies of the files that it names."""
-        return tuple(self._rewritten(word) for word in (*self._interpreter, *command))
+        words = (*self._interpreter, *command)
+        before = ("", *words)
+        return tuple(
+            str(self._moved(self._base / word))
+            if self._is_including and previous == INCLUDED
+            else self._rewritten(word)
+            for previous, word in zip(before, words, strict=False)
+        )
 
     def _rewritten(self, word: str) -> str:
         """Return *word* with the copies of the files that its parts name."""
@@ -299,6 +328,8 @@ class _ProgramReading:
             return copy
         if part.startswith("-") and (copy := self._copy_of(part[2:])) is not None:
             return part[:2] + copy
+        if self._is_including and part.startswith(INCLUDED) and part != INCLUDED:
+            return INCLUDED + str(self._moved(self._base / part.removeprefix(INCLUDED)))
         return part
 
     def _copy_of(self, text: str) -> str | None:
@@ -337,8 +368,14 @@ class _ProgramReading:
 
     def _value(self, name: str, text: str) -> str:
         if name not in SEARCHED:
-            return self._rewritten(text)
+            return "".join(self._moved_part(part) for part in _APART.split(text))
         return os.pathsep.join(str(self._moved(self._base / entry)) for entry in _entries(text))
+
+    def _moved_part(self, part: str) -> str:
+        """Return the copy of what *part* of a variable names in the folder, also if it is not there."""
+        if "/" in part and not part.startswith("-"):
+            return str(self._moved(self._base / part))
+        return self._rewritten_part(part)
 
     def _moved(self, folder: Path) -> Path:
         """Return the copy of *folder*, also if nothing of it is copied; *folder* itself if it is outside."""

@@ -236,6 +236,29 @@ def test_variables_with_folders_lead_to_copies_alone(folder: Path) -> None:
     assert started_program.command == ("python", "-P", f"{root}/server.py")
 
 
+MOVED = {
+    "a home of Python": ({"PYTHONHOME": "lib"}, [], "PYTHONHOME=/lib"),
+    "a file that is not there": ({"BASH_ENV": "./later"}, [], "BASH_ENV=/later"),
+    "one of several": ({"LD_PRELOAD": "/usr/one.so ./later.so"}, [], "LD_PRELOAD=/usr/one.so /later.so"),
+    "a folder of modules": ({}, ["ruby", "-Ilib", "-I", "lib", "x.rb"], "ruby -I/lib -I /lib /x.rb"),
+    "a hook without its ending": ({}, ["node", "--require=./hook", "-r./hook"], "node --require=/hook.js -r/hook.js"),
+    "another option of that name": ({}, ["python3", "-I", "-S", "./x.py"], "python3 -P -I -S /x.py"),
+    "a hook that is not there": ({}, ["node", "-r", "./gone", "x.js"], "node -r /gone /x.js"),
+    "a script that is not there": ({}, ["sh", "./gone"], "sh /gone"),
+    "a program that is not there": ({}, ["./gone", "x"], "/gone x"),
+}
+"""What names code of the folder, in variables and words, and how it starts: the copy is at `/`."""
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_what_names_code_of_the_folder_names_its_copy(folder: Path, name: str) -> None:
+    env, command, moved = MOVED[name]
+    put(folder, {"x.rb": "", "hook.js": "", "lib/far.rb": ""})
+    started_program, root = program(folder, command or ["notes"], env)
+    words = [*(f"{key}={text}" for key, text in started_program.env.items()), *started_program.command]
+    assert moved in " ".join(words).replace(str(root), "")
+
+
 def make_environment(folder: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", ".venv"], cwd=folder, check=True)
 
