@@ -314,7 +314,7 @@ async def test_leases_of_processes_that_ended_long_ago_are_deleted(
     with psycopg.connect(url, autocommit=True) as db:
         db.execute("update agentrail.lease set until = until - %s", (days * 86_400_000,))
         again = PostgresJournal(url)
-        await again.claim("t", "new")
+        await again.claim("t", "new", Lease(0, 60_000))
         found = db.execute("select convert_from(holder, 'utf-8') from agentrail.lease order by holder desc")
         assert [row[0] for row in found.fetchall()] == kept
     lost = await journal.renew([claim], Lease(0, 60_000))
