@@ -38,6 +38,8 @@ _SEARCH: Final = 10
 """The steps that a search counts as, beside those for its text and for its time."""
 _CHARS: Final = 64
 """The characters of a text that count as one step."""
+_TIME: Final = 3
+"""The steps that a microsecond counts as, so that all steps of a check are 17 milliseconds of searching at most."""
 _QUICK: Final = 20
 """The microseconds of a search that are not counted, so that the steps of a usual one are the same on all machines."""
 
@@ -77,18 +79,18 @@ class Expression:
     def found_in(self, text: str, meter: Meter) -> bool:
         """Whether the expression matches anywhere in *text*; raise `TooManyStepsError` if it takes too long.
 
-        A search that takes more than a few microseconds spends a step of *meter* for each.
+        A search that takes more than a few microseconds spends `_TIME` steps of *meter* for each.
         """
         meter.spend(_SEARCH + len(text) // _CHARS)
         begun = thread_time()
         try:
-            match = self.native.search(text, timeout=min(SECONDS, (1 + meter.left) / 1e6))
+            match = self.native.search(text, timeout=min(SECONDS, (1 + meter.left) / _TIME / 1e6))
         except TimeoutError:
             meter.left = -1
             raise TooManyStepsError from None
         microseconds = int((thread_time() - begun) * 1e6)
         if microseconds > _QUICK:
-            meter.spend(microseconds)
+            meter.spend(_TIME * microseconds)
         return match is not None
 
 

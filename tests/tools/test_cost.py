@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Final
 
@@ -17,18 +19,22 @@ from agentrail.models import Json, JsonObject
 from agentrail.tools import ToolSpec, make_spec, validator_for
 from agentrail.tools.json_schema.dialect import MAX_APPLIED, READY_STEPS
 from agentrail.tools.json_schema.validation import schema_problem
+from agentrail.values.json import canonical
 from agentrail.values.step_budget import CHECK_STEPS
 from tests.kit import freeze_object
 from tests.opcodes import counted_opcodes
 from tests.profiles import CAMPAIGN
 from tests.tools import hostile
 from tests.tools.hostile import LARGE
+from tests.tools.large_schemas import LARGE_SCHEMAS, SIZE
 
 ROOT: Final = Path(__file__).parents[2]
 SECONDS: Final = 0.5
 """Five times what a check may take; in CI what takes longer is counted, and only the campaign asserts the time."""
 MOST_OPCODES: Final = 7_000_000
 """Instructions of the interpreter that making a schema ready, or a check, may take: the most is about 4,600,000."""
+MOST_SECONDS: Final = 0.02
+"""Seconds of CPU that reading a schema of 64 kB may take; more would hold up the sessions of others."""
 MOST: Final = 60
 """Seconds of CPU after which the kernel ends the program that makes all the checks."""
 
@@ -52,6 +58,31 @@ def test_no_case_takes_long() -> None:
     assert taken.keys() == hostile.CASES.keys()
     slow = {name: times for name, times in taken.items() if max(map(float, times.split())) > SECONDS}
     assert {name: times for name, times in slow.items() if CAMPAIGN or opcodes_of(name) > MOST_OPCODES} == {}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", LARGE_SCHEMAS)
+def test_no_schema_of_64_kb_takes_long_to_read(name: str) -> None:
+    """Some of them took 13 seconds of the event loop, as the time grew with the square of their ids and anchors."""
+    schema = LARGE_SCHEMAS[name]()
+    assert len(canonical(schema)) <= SIZE
+    schema_problem(freeze_object({"type": "object", "not": {"pattern": "what is imported late"}}))
+    with counted_opcodes() as counted:
+        problem = schema_problem(schema)
+    assert counted[0] < MOST_OPCODES
+    assert problem is None or "$ref" in problem or problem == TOO_LARGE
+
+
+@pytest.mark.campaign
+@pytest.mark.long
+@pytest.mark.parametrize("name", LARGE_SCHEMAS)
+def test_no_schema_of_64_kb_takes_20_milliseconds(name: str) -> None:
+    schema = LARGE_SCHEMAS[name]()
+    schema_problem(freeze_object({"type": "object", "not": {"pattern": "what is imported late"}}))
+    gc.collect()
+    begun = time.thread_time()
+    schema_problem(schema)
+    assert time.thread_time() - begun < MOST_SECONDS
 
 
 def opcodes_of(name: str) -> int:

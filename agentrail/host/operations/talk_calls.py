@@ -52,11 +52,15 @@ from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.content import Part, Text, text_of
 from agentrail.values.events.envelope import Envelope
+from agentrail.values.json import JsonObject
 
 log = logging.getLogger("agentrail.host")
 
 MOMENT: Final = 0.01
 """Seconds for which the last events of a turn wait for the last frame, to go out in one write with it."""
+
+SCHEMAS_AT_ONCE: Final = 2
+"""The most schemas of clients that are made ready at the same time, each in a thread."""
 
 HELD: Final = 202
 """Status of the answer to a request whose turn waits for a person."""
@@ -150,6 +154,7 @@ class TalkCalls:
         self._frames = frames
         self._streams = streams
         self._nursery = nursery
+        self._schemas = trio.CapacityLimiter(SCHEMAS_AT_ONCE)
 
     async def chat(self, call: OperationCall) -> Answer:
         """Prompt a session, and answer with the end of its turn."""
@@ -272,10 +277,11 @@ class TalkCalls:
 
     async def _prompt(self, talk: Talk) -> None:
         session = await self.session_of(talk)
-        turns = self._turns.of(session)
+        turns, form = self._turns.of(session), await self._form_of(talk)
         with turns.sending(talk.context):
-            form, command = talk.body.returns or None, talk.command
-            prompt = await talk.speaking(session).ask_nowait(talk.words, returns=form, until="end", command=command)
+            prompt = await talk.speaking(session).ask_nowait(
+                talk.words, returns=form, until="end", command=talk.command
+            )
             prompt.leave()
             accepted = prompt.accepted
             if prompt.may_begin:
@@ -371,14 +377,26 @@ class TalkCalls:
 
     async def send_prompt(self, session: SessionHandle, talk: Talk, until: Until = "rest") -> PromptAsked:
         """Prompt the session, so that its reply can be waited for, *until* the turn rests or ends."""
-        turns = self._turns.of(session)
+        turns, form = self._turns.of(session), await self._form_of(talk)
         with turns.sending(talk.context):
-            form, command = talk.body.returns or None, talk.command
             speaking = talk.speaking(session)
-            asked_prompt = await speaking.ask_nowait(talk.words, returns=form, until=until, command=command)
+            asked_prompt = await speaking.ask_nowait(talk.words, returns=form, until=until, command=talk.command)
             if asked_prompt.may_begin:
                 turns.began(asked_prompt.accepted.ref, talk.context)
         return PromptAsked(session, turns, asked_prompt)
+
+    async def _form_of(self, talk: Talk) -> JsonObject | None:
+        """Return the schema that the answer must fit, `None` if there is none; raise `BadReturns` for a bad one.
+
+        It is made ready in a thread, where it may take as long as a client likes, and found ready by the prompt.
+        """
+        schema = talk.body.returns
+        if not schema:
+            return None
+        from agentrail.tools.answer_forms import form_of  # noqa: PLC0415 - only needed if answers have a form
+
+        form = await trio.to_thread.run_sync(form_of, schema, limiter=self._schemas)
+        return form.schema
 
     async def _replied(self, prompt: PromptAsked, talk: Talk) -> Reply:
         """Return the reply of the turn once plugins have heard of its end, or the calls that wait for a person."""

@@ -6,32 +6,27 @@ Nothing is fetched: a reference must lead to a place in the schema. 1.0 is no in
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias, cast
 
-from referencing import Registry
-from referencing.exceptions import Unresolvable
-from referencing.jsonschema import DRAFT202012
-
-from agentrail.tools.json_schema.explain import short_text, where_text
+from agentrail.tools.json_schema.explain import clip, short_text, where_text
+from agentrail.tools.json_schema.references import ANCHORS, LongUriError, LostReferenceError, References
 from agentrail.values.json import Json
 from agentrail.values.patterns import UnusableError, count_parts, expression
 from agentrail.values.step_budget import Meter
 
-if TYPE_CHECKING:
-    from referencing._core import Resolver  # it has no public name
-    from referencing.jsonschema import Schema as AnySchema
-
 Schema: TypeAlias = Mapping[str, Json]
 
-READY_STEPS: Final = 50_000
+READY_STEPS: Final = 42_000
 """The most steps that reading a schema may take; a schema that takes more is refused."""
 MAX_APPLIED: Final = 5_000
 """The most schemas that may be applied to one value, each counted as often as it is."""
 
 _NODE: Final = 10
 """The steps that reading one schema counts as, and one part of a regular expression."""
-_EXPRESSION: Final = 100
+_SHOWN: Final = 200
+"""The most characters of an `$id` that an error shows."""
+_EXPRESSION: Final = 200
 """The steps that a regular expression counts as, beside those for its parts."""
 
 _CHILD: Final = (
@@ -49,14 +44,15 @@ _CHILD: Final = (
 )
 _LIST: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NAMED: Final = ("$defs", "definitions", "dependentSchemas", "patternProperties", "properties")
+_WITH_SCHEMAS: Final = frozenset({*_CHILD, *_LIST, *_NAMED})
+"""Keywords whose values are schemas, or have some in them."""
 _REFS: Final = ("$ref", "$dynamicRef")
-_ANCHORS: Final = ("$anchor", "$dynamicAnchor")
 _SAME: Final = frozenset({"allOf", "anyOf", "dependentSchemas", "else", "if", "not", "oneOf", "then"})
 """Keywords that apply their schemas to the value itself, not to a part of it."""
 _KINDS: Final = ("string", "integer", "number", "boolean", "null", "array", "object")
 
-_Resolver: TypeAlias = "Resolver[AnySchema]"
-"""What finds the targets of references, from one schema."""
+_Based: TypeAlias = tuple[Schema, str]
+"""A schema, with the URI against which its references are resolved."""
 
 
 def _is_schema(value: Json) -> bool:
@@ -127,7 +123,7 @@ FORMS: Final[Mapping[str, tuple[str, Callable[[Json], bool]]]] = {
         ("text", _is_text, ("title", "description", "$comment", "format", "pattern", "contentEncoding")),
         ("text", _is_text, ("contentMediaType", "$schema", *_REFS, "$recursiveRef")),
         (_TEXTS, _are_texts, ("required",)),
-        ("a name", _matches("^[A-Za-z_][-A-Za-z0-9._]*$"), (*_ANCHORS, "$recursiveAnchor")),
+        ("a name", _matches("^[A-Za-z_][-A-Za-z0-9._]*$"), (*ANCHORS, "$recursiveAnchor")),
         ("a URI without a fragment", _matches("^[^#]*#?$"), ("$id",)),
         ("a list", _is_list, ("enum", "examples")),
         ("an object of true or false", _are_named(_is_flag), ("$vocabulary",)),
@@ -178,54 +174,67 @@ class Reading:
     `TooManyStepsError` if *meter* runs out.
     """
 
-    __slots__ = ("_meter", "_resolvers", "_same", "targets")
+    __slots__ = ("_meter", "_references", "_same", "_schemas", "targets")
 
     def __init__(self, top: Schema, meter: Meter) -> None:
         self._meter = meter
-        self._resolvers: dict[int, tuple[Schema, _Resolver]] = {}
-        """Each schema, and what resolves its references, by its `id()`."""
+        self._references = References(meter)
+        self._schemas: dict[int, Schema] = {}
+        """Each schema by its `id()`."""
         self._same: dict[int, list[int]] = {}
         """The schemas that each schema applies to the same value, by `id()`."""
         self.targets: dict[int, dict[str, Json]] = {}
         """The targets of references, by keyword, by the `id()` of the schema that has them."""
-        todo = self._add(top, _inner_resolver(_resolver_of(top), top))
+        todo = self._add(top, "", can_be_named=True)
         has_id = any("$id" in schema for schema in self.schemas if schema is not top)
         while todo:
-            schema, resolver = todo.pop()
+            schema, base = todo.pop()
             if "$dynamicRef" in schema and has_id:
                 raise FlawError("`$dynamicRef` stands in a schema with an `$id` below the top; use `$ref`")
             for keyword in _REFS:
                 if keyword in schema:
-                    todo += self._follow(schema, keyword, resolver)
+                    todo += self._follow(schema, keyword, base)
         self._check_applied()
 
     @property
-    def schemas(self) -> Iterator[Schema]:
+    def schemas(self) -> Iterable[Schema]:
         """All schemas in it, and itself."""
-        return (schema for schema, _ in self._resolvers.values())
+        return self._schemas.values()
 
-    def _add(self, top: Schema, resolver: _Resolver) -> list[tuple[Schema, _Resolver]]:
-        """Add *top* and all schemas inside it, and return them."""
-        added: list[tuple[Schema, _Resolver]] = []
-        todo = [(top, resolver)]
+    def _add(self, top: Schema, outer: str, *, can_be_named: bool) -> list[_Based]:
+        """Add *top*, around which the base URI is *outer*, and all schemas inside it; return them.
+
+        Their ids and anchors lead to them only if they stand where the dialect has schemas (*can_be_named*).
+        """
+        added: list[_Based] = []
+        todo = [(top, outer)]
         while todo:
-            schema, resolver = todo.pop()
-            if id(schema) in self._resolvers:
+            schema, outer = todo.pop()
+            if id(schema) in self._schemas:
                 continue
             self._meter.spend(_NODE + len(schema))
             if "$schema" in schema:
                 raise FlawError("`$schema` stands below the top")
             _replace_false(schema)
             self._check_patterns(schema)
-            self._resolvers[id(schema)] = schema, resolver
-            added.append((schema, resolver))
+            base = self._base_of(schema, outer)
+            self._schemas[id(schema)] = schema
+            if can_be_named:
+                self._references.add(schema, base, is_top=not added)
+            added.append((schema, base))
             same = self._same[id(schema)] = []
             for (keyword, *_), inner in _inside(schema):
                 if isinstance(inner, Mapping):
-                    todo.append((inner, _inner_resolver(resolver, inner)))
+                    todo.append((inner, base))
                     if keyword in _SAME:
                         same.append(id(inner))
         return added
+
+    def _base_of(self, schema: Schema, outer: str) -> str:
+        try:
+            return self._references.base_of(schema, outer)
+        except LongUriError as why:
+            raise FlawError(f"its `$id`, `{clip(str(schema['$id']), _SHOWN)}`, {why}") from why
 
     def _check_patterns(self, schema: Schema) -> None:
         for pattern in (schema.get("pattern"), *cast("Schema", schema.get("patternProperties", {}))):
@@ -236,17 +245,16 @@ class Reading:
                 except UnusableError as why:
                     raise FlawError(f"the pattern `{pattern}` {why}") from why
 
-    def _follow(self, schema: Schema, keyword: str, resolver: _Resolver) -> list[tuple[Schema, _Resolver]]:
+    def _follow(self, schema: Schema, keyword: str, base: str) -> list[_Based]:
         """Note the target of a reference, and return the schemas in it that are under no known keyword."""
         ref = str(schema[keyword])
         self._meter.spend(_NODE + len(ref))
         try:
-            resolved = resolver.lookup(ref)
-        except (Unresolvable, LookupError, ValueError, TypeError) as why:
+            target, base = self._references.find(ref, base)
+        except (LostReferenceError, ValueError) as why:
             raise FlawError(f"`{keyword}` leads to `{ref}`, which is not in the schema") from why
-        target = resolved.contents
         self.targets.setdefault(id(schema), {})[keyword] = target
-        if isinstance(target, Mapping) and id(target) in self._resolvers:
+        if isinstance(target, Mapping) and id(target) in self._schemas:
             self._same[id(schema)].append(id(target))
             return []
         if schema_flaw(target, self._meter) is not None:
@@ -254,7 +262,7 @@ class Reading:
         if not isinstance(target, Mapping):
             return []
         self._same[id(schema)].append(id(target))
-        return self._add(target, resolved.resolver)
+        return self._add(target, base, can_be_named=False)
 
     def _check_applied(self) -> None:
         """Raise `FlawError` if a schema is applied to a value within itself, or too many are applied to one value."""
@@ -279,20 +287,8 @@ class Reading:
 
     def _times(self, at: int) -> int:
         """Return how often the schemas inside of one are applied: once more to find what they evaluate."""
-        schema, _ = self._resolvers[at]
+        schema = self._schemas[at]
         return 2 if "unevaluatedItems" in schema or "unevaluatedProperties" in schema else 1
-
-
-def _resolver_of(top: Schema) -> _Resolver:
-    registry: Registry[AnySchema] = Registry()
-    return registry.resolver_with_root(DRAFT202012.create_resource(top))
-
-
-def _inner_resolver(resolver: _Resolver, schema: Schema) -> _Resolver:
-    try:
-        return resolver.in_subresource(DRAFT202012.create_resource(schema))
-    except ValueError as why:
-        raise FlawError(f"its `$id`, `{schema['$id']}`, is no URI: {why}") from why
 
 
 def _replace_false(schema: Schema) -> None:
@@ -307,12 +303,14 @@ def _replace_false(schema: Schema) -> None:
 
 def _inside(schema: Schema) -> Iterator[tuple[tuple[str | int, ...], Json]]:
     """Yield the schemas directly inside *schema*, each with its place, which begins with its keyword."""
-    for keyword in _CHILD:
-        if keyword in schema:
-            yield (keyword,), schema[keyword]
-    for keyword in _LIST:
-        for place, inner in enumerate(cast("Sequence[Json]", schema.get(keyword, ()))):
-            yield (keyword, place), inner
-    for keyword in _NAMED:
-        for name, inner in cast("Schema", schema.get(keyword, {})).items():
-            yield (keyword, name), inner
+    for keyword, value in schema.items():
+        if keyword not in _WITH_SCHEMAS:
+            continue
+        if keyword in _CHILD:
+            yield (keyword,), value
+        elif isinstance(value, Mapping):
+            for name, inner in value.items():
+                yield (keyword, name), inner
+        else:
+            for place, inner in enumerate(cast("Sequence[Json]", value)):
+                yield (keyword, place), inner

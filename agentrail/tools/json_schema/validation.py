@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeGuard, cast
 
 from agentrail.tools.json_schema.explain import clip, explain
 from agentrail.values.argument_checks import checked
-from agentrail.values.json import FrozenObject, Json, JsonObject, canonical, canonical_once
+from agentrail.values.json import FrozenObject, Json, JsonObject, canonical_once
 from agentrail.values.step_budget import CHECK_STEPS, RESPONSE_STEPS, Meter, TooManyStepsError
 from agentrail.values.tools import ToolSpec
 
@@ -202,16 +202,22 @@ def schema_validator(schema: JsonObject) -> Validator:
 
 def schema_problem(parameters: JsonObject) -> str | None:
     """Return why *parameters* cannot be used as a schema for arguments; `None` if they can."""
-    schema = canonical(parameters)
-    if plain_check(json.loads(schema)) is not None:
+    schema = canonical_once(parameters)
+    if _plain(schema) is not None:
         return None
     ready = _ready(schema)
     return ready if isinstance(ready, str) else None
 
 
 @lru_cache(maxsize=MAX_SCHEMAS)
+def _plain(schema: str) -> Fits | None:
+    """Return the quick check for *schema*, a canonical JSON text; `None` if it needs the library, or is none."""
+    return plain_check(json.loads(schema))
+
+
+@lru_cache(maxsize=MAX_SCHEMAS)
 def _validator(schema: str) -> Validator:
-    fits = plain_check(json.loads(schema))
+    fits = _plain(schema)
 
     def check(args: JsonObject, meter: Meter | None = None) -> str | None:
         if fits is not None and fits(args):
