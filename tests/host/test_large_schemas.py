@@ -23,9 +23,13 @@ MOST_SECONDS = 0.02
 """Seconds for which a prompt may hold the event loop."""
 
 
-async def prompted(client: httpx.AsyncClient, name: str) -> int:
-    """Prompt with a large schema; return the status."""
-    body = json.dumps({"message": "hi", "returns": LARGE_SCHEMAS[name]()})
+def body_with(name: str) -> str:
+    """Return the body of a prompt with a large schema."""
+    return json.dumps({"message": "hi", "returns": LARGE_SCHEMAS[name]()})
+
+
+async def prompted(client: httpx.AsyncClient, body: str) -> int:
+    """Prompt; return the status."""
     found = await client.post("/v1/sessions/trip/prompt", content=body, headers={"content-type": "application/json"})
     return found.status_code
 
@@ -34,9 +38,10 @@ async def prompted(client: httpx.AsyncClient, name: str) -> int:
 async def test_a_schema_is_read_beside_the_event_loop() -> None:
     async with open_desk(scripted("hello", "hello", "hello")) as desk:
         await desk.ann.post("/v1/sessions", json={"session": "trip"})
-        assert await prompted(desk.ann, "patterns") in {202, 422}  # what is imported late
+        assert await prompted(desk.ann, body_with("patterns")) in {202, 422}  # what is imported late
+        body = body_with("patterns of 4 kB")
         with counted_opcodes() as counted:
-            assert await prompted(desk.ann, "patterns of 4 kB") in {202, 422}
+            assert await prompted(desk.ann, body) in {202, 422}
         assert counted[0] < MOST_OPCODES
 
 
@@ -60,10 +65,11 @@ class LongestStep(trio.abc.Instrument):
 async def test_no_schema_of_64_kb_holds_the_event_loop(name: str) -> None:
     async with open_desk(scripted("hello", "hello", "hello")) as desk:
         await desk.ann.post("/v1/sessions", json={"session": "trip"})
-        await prompted(desk.ann, "long names")
+        await prompted(desk.ann, body_with("long names"))
+        body = body_with(name)
         gc.collect()
         longest = LongestStep()
         trio.lowlevel.add_instrument(longest)
-        assert await prompted(desk.ann, name) in {202, 400, 422}
+        assert await prompted(desk.ann, body) in {202, 400, 422}
         trio.lowlevel.remove_instrument(longest)
         assert longest.seconds < MOST_SECONDS
