@@ -24,7 +24,7 @@ _CHARS: Final = 4
 ANCHORS: Final = ("$anchor", "$dynamicAnchor")
 
 
-class Target(NamedTuple):
+class ReferenceTarget(NamedTuple):
     """What a reference leads to."""
 
     contents: Json
@@ -50,7 +50,7 @@ class References:
         self._meter = meter
         self._resources: dict[str, Json] = {}
         """The schemas with an id, and the whole one, by their URI."""
-        self._anchors: dict[tuple[str, str], Target] = {}
+        self._anchors: dict[tuple[str, str], ReferenceTarget] = {}
         """By the URI of its resource and its name: the schema that has an anchor."""
         self._bases: dict[int, str] = {}
         """By the `id()` of a schema: the URI against which its references are resolved."""
@@ -77,9 +77,9 @@ class References:
         for keyword in ANCHORS:
             name = schema.get(keyword)
             if isinstance(name, str):
-                self._anchors.setdefault((base, name), Target(schema, base))
+                self._anchors.setdefault((base, name), ReferenceTarget(schema, base))
 
-    def find(self, ref: str, base: str) -> Target:
+    def find(self, ref: str, base: str) -> ReferenceTarget:
         """Return what *ref* leads to from a schema with the URI *base*; raise `LostReferenceError` if to nothing."""
         uri, fragment = (base, ref[1:]) if ref.startswith("#") else urldefrag(self._join(base, ref))
         if uri not in self._resources:
@@ -87,13 +87,13 @@ class References:
         if fragment.startswith("/"):
             return self._at(self._resources[uri], unquote(fragment[1:]), uri)
         if not fragment:
-            return Target(self._resources[uri], uri)
+            return ReferenceTarget(self._resources[uri], uri)
         target = self._anchors.get((uri, fragment))
         if target is None:
             raise LostReferenceError
         return target
 
-    def _at(self, contents: Json, pointer: str, base: str) -> Target:
+    def _at(self, contents: Json, pointer: str, base: str) -> ReferenceTarget:
         """Return what stands at a *pointer* (RFC 6901) within *contents*; schemas on the way may have another base."""
         for segment in pointer.split("/"):
             try:
@@ -106,7 +106,7 @@ class References:
             except (LookupError, ValueError) as why:
                 raise LostReferenceError from why
             base = self._bases.get(id(contents), base)
-        return Target(contents, base)
+        return ReferenceTarget(contents, base)
 
     def _join(self, base: str, ref: str) -> str:
         """Return *ref* resolved against *base*; raise `ValueError` if one of them is no URI."""
