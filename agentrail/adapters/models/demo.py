@@ -22,6 +22,9 @@ from agentrail.values.tools import ToolSpec
 from agentrail.values.usage import Usage
 from agentrail.values.value import Authored
 
+MAX_PREPOSITION = 2
+"""The most letters of a first word that is no verb, as in “in c.md, …”."""
+
 
 class Phrase(NamedTuple):
     """A phrase that the model understands, and the tool that does what it asks for."""
@@ -30,29 +33,91 @@ class Phrase(NamedTuple):
     """Name of the tool."""
     does: str
     """What it does, in words that follow "I can"."""
-    pattern: str
-    """The phrase, as a regular expression; its groups are slots, called like the arguments of the tool."""
+    patterns: tuple[str, ...]
+    """The phrase, as regular expressions; their groups are slots, called like the arguments of the tool."""
     says: str
     """How a call is announced, after "I will", with the slots; what stands behind `|` is left out without a path."""
     example: str
     """A sentence that the introduction suggests to the user."""
+    others: tuple[str, ...] = ()
+    """Further sentences, which are on the page about the model: each other way to say it."""
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The verbs with which its sentences begin, and what it does."""
+        first = [text.partition(" ")[0] for text in (self.does, self.example, *self.others)]
+        return frozenset([word for word in first if len(word) > MAX_PREPOSITION])
 
 
 _LIST = r"(?:(?:list|show)(?: me)?(?: all)?(?: the)? files(?: in )?|(?:ls|list) ?)(?P<path>(?<=in )\S.*|(?<= )\S+)?"
 _WRITE = r"write (?P<content>.+) (?:in)?to (?P<path>\S+)"
-_EDIT = r"replace (?P<old_text>.+) (?:with|by) (?P<new_text>.+) in (?P<path>\S+)"
-_GREP = r"(?:search for|grep) (?P<pattern>.+?)(?: in (?P<path>\S+))?"
+_EDIT = r"(?:replace|change) (?P<old_text>.+) (?:with|by|to|into) (?P<new_text>.+) in (?P<path>\S+)"
+_EDIT_FILE = (
+    r"(?:edit|in) (?:the file )?(?P<path>\S+?)[:,]? (?:(?:and|to) )?"
+    r"(?:replace|change) (?P<old_text>.+) (?:with|by|to|into) (?P<new_text>.+)"
+)
+_GREP = r"(?:search (?:files )?for|grep(?: for)?) (?P<pattern>.+?)(?: in (?P<path>\S+))?"
+_GREP_IN = r"search (?:files )?(?:in )?(?:the file )?(?P<path>\S+) for (?P<pattern>.+)"
 _FACT = r"remember (?:that )?(?P<fact>.+)"
 
 PHRASES = (
-    Phrase("list_dir", "list files", _LIST, "list the files| in {path}", "list the files in docs"),
-    Phrase("read_file", "read files", r"(?:read|cat|show me) (?P<path>\S+)", "read {path}", "read README.md"),
-    Phrase("write_file", "write files", _WRITE, "write {content} to {path}", "write hello to notes.txt"),
-    Phrase("edit_file", "edit files", _EDIT, "replace {old_text} with {new_text} in {path}", "replace a by b in c.md"),
-    Phrase("grep", "search files", _GREP, "search for {pattern}| in {path}", "search for TODO in src"),
-    Phrase("shell", "run commands", r"(?:run|execute) (?P<command>.+)", "run {command}", "run ls"),
-    Phrase("remember", "remember facts", _FACT, "remember {fact}", "remember that I like tea"),
-    Phrase("count", "count", r"count to (?P<to>\d+)", "count to {to}", "count to 20"),
+    Phrase(
+        "list_dir",
+        "list files",
+        (_LIST,),
+        "list the files| in {path}",
+        "list the files in docs",
+        ("list the files", "show me the files", "ls docs"),
+    ),
+    Phrase(
+        "read_file",
+        "read files",
+        (r"(?:read|cat|show me)(?: the file)? (?P<path>\S+)",),
+        "read {path}",
+        "read README.md",
+        ("read the file README.md", "show me README.md", "cat README.md"),
+    ),
+    Phrase(
+        "write_file",
+        "write files",
+        (_WRITE,),
+        "write {content} to {path}",
+        "write hello to notes.txt",
+        ("write 'two words' into notes.txt",),
+    ),
+    Phrase(
+        "edit_file",
+        "edit files",
+        (_EDIT, _EDIT_FILE),
+        "replace {old_text} with {new_text} in {path}",
+        "replace a by b in c.md",
+        (
+            "change a to b in c.md",
+            "edit c.md: replace a with b",
+            "edit c.md and change a into b",
+            "in c.md, replace a by b",
+        ),
+    ),
+    Phrase(
+        "grep",
+        "search files",
+        (_GREP, _GREP_IN),
+        "search for {pattern}| in {path}",
+        "search for TODO in src",
+        ("search for TODO", "search files for TODO", "search src for TODO", "grep TODO in src"),
+    ),
+    Phrase(
+        "shell", "run commands", (r"(?:run|execute) (?P<command>.+)",), "run {command}", "run ls", ("execute ls docs",)
+    ),
+    Phrase(
+        "remember",
+        "remember facts",
+        (_FACT,),
+        "remember {fact}",
+        "remember that I like tea",
+        ("remember my name is Ann",),
+    ),
+    Phrase("count", "count", (r"count to (?P<to>\d+)",), "count to {to}", "count to 20"),
 )
 
 MAX_STEPS = 20
@@ -119,6 +184,7 @@ class _Step(NamedTuple):
     phrase: Phrase | None = None
     slots: Mapping[str, str] = {}
     tool: ToolSpec | None = None  # that does it; `None` if there is none
+    near: Phrase | None = None  # the phrase that begins with its first word, if it matches none
 
 
 def respond(request: ModelRequest) -> Response:
@@ -130,10 +196,12 @@ def respond(request: ModelRequest) -> Response:
     all_steps = [_step_of(text, request.tools) for text in steps_of(instruction)]
     steps = [] if is_finished else _behind(all_steps, len(calls))
     sentences = [_report(result) for result in _unreported(since)]
-    if not sentences and not any(step.phrase for step in steps):
+    if not sentences and not any(step.phrase or step.near for step in steps):
         return _response(request, _NOTHING_LEFT if is_finished or calls else introduction(request.tools))
     for step in steps:
-        if step.phrase is None:
+        if step.near is not None:
+            sentences.append(f"I skip “{_shorten(step.text, 60)}”: to {step.near.does}, say “{step.near.example}”.")
+        elif step.phrase is None:
             sentences.append(f"I skip “{_shorten(step.text, 60)}”, which this demo does not understand.")
         elif step.tool is None:
             sentences.append(_excuse(step.phrase, request.tools))
@@ -176,11 +244,13 @@ def _step_of(text: str, tools: Sequence[ToolSpec]) -> _Step:
     named = [_phrase_for(spec) for spec in tools if _first_argument(spec) is not None and spec.name in bare]
     usable = [phrase for phrase in PHRASES if phrase.tool in specs]
     for phrase in (*usable, *named, *PHRASES):
-        match = re.fullmatch(phrase.pattern, bare, re.IGNORECASE | re.DOTALL)
+        matches = (re.fullmatch(pattern, bare, re.IGNORECASE | re.DOTALL) for pattern in phrase.patterns)
+        match = next(filter(None, matches), None)
         if match is not None:
             slots = {name: _unquote(slot) for name, slot in match.groupdict().items() if slot is not None}
             return _Step(text, phrase, slots, specs.get(phrase.tool))
-    return _Step(text)
+    first = bare.partition(" ")[0].lower()
+    return _Step(text, near=next((phrase for phrase in usable if first in phrase.words), None))
 
 
 def _phrase_for(spec: ToolSpec) -> Phrase:
@@ -188,7 +258,7 @@ def _phrase_for(spec: ToolSpec) -> Phrase:
     value = _plain(_object(_object(spec.parameters.get("properties")).get(_first_argument(spec) or "")))
     pattern = rf"(?:(?:use|call) )?`?{re.escape(spec.name)}`?(?: with)? (?P<first_argument>.+)"
     does = f"call `{spec.name}`"
-    return Phrase(spec.name, does, pattern, f"{does} with {{first_argument}}", f"{spec.name} {value}")
+    return Phrase(spec.name, does, (pattern,), f"{does} with {{first_argument}}", f"{spec.name} {value}")
 
 
 def _first_argument(spec: ToolSpec) -> str | None:
