@@ -237,14 +237,17 @@ class UnknownCursor(UsageError):
 class NotEntered(UsageError):
     """A subscription was read before its `async with` was entered, so it would never get an event."""
 
-    wording = "cannot read this subscription yet; put the `async for` into `async with session.subscribe() as events:`"
+    wording = (
+        "cannot read these events yet; put the `async for` into `async with session.stream(text) as turn:`, or into "
+        "`async with session.subscribe() as events:`"
+    )
 
 
 class AlreadyLeft(UsageError):
     """A subscription was read after its `async with` was left, so it gets no more events."""
 
     wording = (
-        "cannot read this subscription any more: its `async with` was left; read inside of it, or subscribe again "
+        "cannot read these events any more: their `async with` was left; read inside of it, or subscribe again "
         "with `since=`"
     )
 
