@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import AsyncIterator
 from typing import Final, Generic, Self, TypeVar, cast
 
-from agentrail.errors import AgentrailError, NotEntered, UsageError
+from agentrail.errors import AgentrailError, AlreadyLeft, NotEntered, UsageError
 from agentrail.errors.agentrail_error import fresh
 from agentrail.hints import AsyncOnly
 from agentrail.reprs import in_brackets
@@ -102,6 +102,11 @@ class TurnReader(AsyncOnly, Generic[R_co]):
         *end* is the event that ended the turn; `None` if none has come, as while the turn waits for a person.
         """
         ...
+
+    def _check_new(self) -> None:
+        """Raise `AlreadyLeft` if it was entered before: it would send a second prompt."""
+        if self._turn is not None:
+            raise AlreadyLeft
 
     def _note_read(self) -> None:
         """Called after each event of the session that was read."""

@@ -85,6 +85,7 @@ class RemoteTurnStream(TurnReader[R_co]):
 
     async def __aenter__(self) -> Self:
         """Send the prompt, and start to receive events; raise why the prompt is refused."""
+        self._check_new()
         await self._events.__aenter__()  # before the prompt is sent, so that no event is missed
         try:
             accepted = await self._prompt()

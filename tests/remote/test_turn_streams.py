@@ -272,7 +272,8 @@ async def test_an_ended_session_refuses_as_ask_does(opened: Open) -> None:
 async def test_leaving_early_stops_listening_and_the_turn_goes_on(opened: Open) -> None:
     spec, going = waits("Done.")
     async with opened(spec) as place:
-        async with place.session.stream("hi", command="c1") as turn:
+        stream = place.session.stream("hi", command="c1")
+        async with stream as turn:
             async for event in turn:
                 if isinstance(event, ToolExecutionStart):
                     break
@@ -280,6 +281,8 @@ async def test_leaving_early_stops_listening_and_the_turn_goes_on(opened: Open) 
                 _ = turn.reply
         with pytest.raises(AlreadyLeft):
             await anext(turn)
+        with pytest.raises(AlreadyLeft):
+            await stream.__aenter__()  # it sends no second prompt
         going.set()
         assert (await place.session.ask("hi", command="c1")).text == "Done."
 

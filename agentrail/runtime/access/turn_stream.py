@@ -47,6 +47,7 @@ class TurnStream(TurnReader[R_co]):
 
     async def __aenter__(self) -> Self:
         """Send the prompt, and start to receive events; raise why the prompt is refused."""
+        self._check_new()
         self._wait = self._session.shared.turn_waits.on(self._session.session_id)
         self._wait.__enter__()
         try:
