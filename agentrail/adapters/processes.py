@@ -92,7 +92,9 @@ SAFE_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 PASSED_ON: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "TMPDIR", "TZ", "USER")
 """The environment variables of this process that a command gets by default, if they are set; none in bubblewrap."""
 
-_LAUNCHER: Final = str(Path(__file__).with_name("launcher.py"))
+LAUNCHER: Final = str(Path(__file__).with_name("launcher.py"))
+"""The script that runs a command, and adopts what it leaves behind."""
+
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LOADED: Final = re.compile(r"LD_.*|DYLD_.*|BASH_ENV|BASH_FUNC_.*|ENV|IFS|PATH|PS4|PROMPT_COMMAND|SHELLOPTS|BASHOPTS")
 
@@ -244,7 +246,7 @@ class ProcessTree:
         talk = ",".join(map(str, ready.talk))
         try:
             process = await trio.lowlevel.open_process(
-                [sys.executable, "-I", "-S", _LAUNCHER, str(writing), str(ready.folder), talk, limits, *ready.argv],
+                [sys.executable, "-I", "-S", LAUNCHER, str(writing), str(ready.folder), talk, limits, *ready.argv],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT if self._command.merge else subprocess.PIPE,

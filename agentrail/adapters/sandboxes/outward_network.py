@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from agentrail.adapters.processes import SAFE_PATH
+from agentrail.adapters.processes import LAUNCHER, SAFE_PATH
 from agentrail.errors import SandboxMissing
 
 CONNECTORS: Final = ("slirp4netns", "pasta")
@@ -20,6 +21,9 @@ RESOLVER: Final = str(Path(__file__).with_name("resolv.conf"))
 """The file that names their resolver; that of the host may name one on a loopback address."""
 
 _SCRIPT: Final = str(Path(__file__).with_name("own_network.py"))
+TRIAL: Final = 10.0
+"""The most seconds that a trial may take."""
+
 _ROUTES: Final = "cat /proc/net/route"
 """Prints a title, and a line for each route."""
 
@@ -50,10 +54,25 @@ def find_connector(argv: tuple[str, ...]) -> str:
 def _problem(path: str, argv: tuple[str, ...]) -> str:
     """Return why the program at *path* gives no network to a command in a `bwrap`; empty if it does."""
     trial = connected(path, (*argv, "--ro-bind", "/", "/", "--proc", "/proc", "--", "/bin/sh", "-c", _ROUTES))
+    report, reported = os.pipe()
+    folder = os.open("/", os.O_RDONLY)
+    # By the launcher, as each command: it waits for all that the trial starts, also where nothing else would
+    command = [sys.executable, "-I", "-S", LAUNCHER, str(reported), str(folder), "", "", *trial]
+    pipe = subprocess.PIPE
     try:
-        result = subprocess.run(trial, capture_output=True, check=False, timeout=10, stdin=subprocess.DEVNULL, env={})  # noqa: S603 - constants
-    except (OSError, subprocess.TimeoutExpired) as error:
+        with subprocess.Popen(  # noqa: S603 - constants
+            command, stdin=pipe, stdout=pipe, stderr=pipe, env={}, pass_fds=(reported, folder)
+        ) as process:
+            try:
+                process.wait(TRIAL)
+            except subprocess.TimeoutExpired:  # the end of its input has the launcher end all of it
+                return f"it took more than {TRIAL:g} seconds"
+            output, errors = (stream.read() if stream else b"" for stream in (process.stdout, process.stderr))
+    except OSError as error:
         return str(error)
-    if len(result.stdout.splitlines()) > 1:
+    finally:
+        for number in (report, reported, folder):
+            os.close(number)
+    if len(output.splitlines()) > 1:
         return ""
-    return result.stderr.decode(errors="replace").strip() or "there is no route"
+    return errors.decode(errors="replace").strip() or "there is no route"
