@@ -36,10 +36,10 @@ async def import_file(
     *place* names *journal* in the command line that they tell.
     """
     session_id, records = await read_archive(path)
-    source = AgentSource.read(opening_of(records[0]).setup.spec)
-    stored = paused(records, Clock().now_ms())
-    if isinstance(journal, SqliteJournal) and await is_begun(journal, stored[0]):
+    setup = opening_of(records[0]).setup
+    if setup.path and isinstance(journal, SqliteJournal) and await is_begun(journal, records[0]):
         raise BadInputError(f"{path}: {BEGUN_ABOVE}")
+    source, stored = AgentSource.read(setup.spec), paused(records, Clock().now_ms())
     await withdraw_allowed(journal, stored[0])
     await store_session(journal, session_id, stored)
     result = f"{session_id} is in the journal, and rests"
