@@ -541,3 +541,37 @@ async def test_a_body_that_waits_for_a_journal_that_never_answers_is_left(
     (stuck,) = await left_and_gone(supervised)
     assert re.match(rf"task `opening (new|stored)` at {re.escape(HERE)}\d+ in deaf", stuck)
     assert took == [pytest.approx(1 + LEFT_AFTER + WITHIN)]
+
+
+@pytest.mark.parametrize("within", [0, 0.0001])
+async def test_without_any_time_only_what_does_not_heed_its_cancellation_is_named(within: float) -> None:
+    async def supervised() -> None:
+        async with open_supervisor(stop_within=within, journal=TestJournal()) as supervisor:
+            await supervisor.spawn(spec_of(ScriptedModel([])), "idle")
+            await deaf_tool(supervisor)
+            await settle()
+
+    (stuck,) = await left_and_gone(supervised)
+    assert stuck.startswith(f"task `tool deaf (mine/c3)` at {HERE}")
+
+
+async def test_without_any_time_nothing_is_stuck_if_all_heeds_its_cancellation() -> None:
+    async with open_supervisor(stop_within=0) as supervisor:
+        await (await supervisor.spawn(spec_of(ScriptedModel([stall()])), "mine")).prompt("go")
+        await settle()
+
+
+async def test_the_place_is_that_of_the_code_of_the_program_if_it_waits_in_a_call_of_ours() -> None:
+    async def service() -> None:
+        with trio.CancelScope(shield=True):
+            await sessions[0].ask("go")
+
+    async def supervised() -> None:
+        async with open_supervisor() as other, open_supervisor(stop_within=WITHIN) as supervisor:
+            sessions.append(await other.spawn(spec_of(ScriptedModel([say("late", delay=1000.0)]))))
+            await supervisor.start_service(service, "poller", shutdown=1000.0)
+
+    sessions: list[SessionHandle] = []
+    (stuck,) = await left_and_gone(supervised)
+    assert stuck.startswith(f"task `service poller` at {HERE}")
+    assert stuck.endswith(" in service")

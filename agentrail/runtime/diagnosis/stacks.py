@@ -14,7 +14,8 @@ import os
 import re
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from pathlib import Path
+from types import CodeType, MappingProxyType
 from typing import BinaryIO, Final, Self, cast
 
 import trio
@@ -33,6 +34,9 @@ NOWHERE: Final[Mapping[int, tuple[str, ...]]] = MappingProxyType({})
 UNKNOWN: Final = "an unknown place"
 
 TRIO: Final = os.path.join(os.path.dirname(trio.__file__), "")  # noqa: PTH118, PTH120 - compared with names of files
+
+PACKAGE: Final = os.path.join(str(Path(__file__).parents[2]), "")  # noqa: PTH118 - as above
+"""The folder of agentrail's own modules."""
 
 _THREAD: Final = re.compile(r"(?:Current thread|Thread) 0x([0-9a-f]+)")
 _FRAME: Final = re.compile(r'  File "(.*)", line (\d+) in (.*)')
@@ -54,9 +58,20 @@ def place_of(task: trio.lowlevel.Task) -> str:
     """Return where *task*, which does not run now, waits: file, line and function of its last frame outside Trio."""
     frames = [(frame.f_code, line) for frame, line in task.iter_await_frames()]
     own = [entry for entry in frames if not entry[0].co_filename.startswith(TRIO)]
-    for code, line in (own or frames)[-1:]:
+    return _placed(own or frames) or UNKNOWN
+
+
+def foreign_place_of(task: trio.lowlevel.Task) -> str | None:
+    """Do as `place_of`, for the last frame outside Trio and agentrail; return `None` if it has none: it is our own."""
+    frames = [(frame.f_code, line) for frame, line in task.iter_await_frames()]
+    return _placed([entry for entry in frames if not entry[0].co_filename.startswith((TRIO, PACKAGE))])
+
+
+def _placed(frames: Sequence[tuple[CodeType, int]]) -> str | None:
+    """Return file, line and function of the last of *frames*; `None` if there is none."""
+    for code, line in frames[-1:]:
         return f"{code.co_filename}:{line} in {code.co_name}"
-    return UNKNOWN
+    return None
 
 
 def tasks_in(nursery: trio.Nursery) -> Iterator[trio.lowlevel.Task]:
