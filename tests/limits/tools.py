@@ -313,7 +313,25 @@ def validators_that_are_kept(count: int) -> bool:
 
 @scene("tools.json_schema.validation.MAX_SCHEMAS")
 def schemas_that_are_kept(count: int) -> bool:
-    return kept(validation._ready, lambda number: (f'{{"minimum":{number}}}',), count)
+    return kept(validation._small_ready, lambda number: (f'{{"minimum":{number}}}',), count)
+
+
+@scene("tools.json_schema.validation.MAX_LARGE")
+def large_schemas_that_are_kept(count: int) -> bool:
+    return kept(validation._large_ready, lambda number: (f'{{"minimum":{number}}}',), count)
+
+
+@scene("tools.json_schema.validation.SMALL")
+def characters_of_a_schema_of_which_many_are_kept(size: int) -> bool:
+    validation._small_ready.cache_clear()
+    title = "x" * (size - len('{"title":""}'))
+    validation._ready(f'{{"title":"{title}"}}')
+    return bool(validation._small_ready.cache_info().currsize)
+
+
+@scene("tools.json_schema.references.MAX_URI")
+def characters_of_the_uri_of_a_schema(size: int) -> bool:
+    return schema_problem(freeze_object({"type": "object", "$id": "x" * size, "not": {}})) is None
 
 
 @scene("values.patterns._EXPRESSIONS")

@@ -18,7 +18,8 @@ from agentrail.errors import BadTool
 from agentrail.models import Json, JsonObject
 from agentrail.tools import ToolSpec, make_spec, validator_for
 from agentrail.tools.json_schema.dialect import MAX_APPLIED, READY_STEPS
-from agentrail.tools.json_schema.validation import schema_problem
+from agentrail.tools.json_schema.metered import ReadySchema
+from agentrail.tools.json_schema.validation import MAX_LARGE, schema_problem
 from agentrail.values.json import canonical
 from agentrail.values.step_budget import CHECK_STEPS
 from tests.kit import freeze_object
@@ -202,3 +203,23 @@ def test_towers_of_any_height_are_answered_or_refused(height: int, width: int, k
         assert fits
     else:
         assert not fits or keyword == "oneOf" or TOO_OFTEN in said
+
+
+@pytest.mark.long
+def test_many_large_schemas_are_not_all_kept() -> None:
+    """A client may send another one with each prompt: 1,024 of 64 kB each took 2 GB."""
+    schemas = [
+        freeze_object({"type": "object", "not": {"enum": [f"{number}", {}]}, "title": "x" * 4_096})
+        for number in range(100)
+    ]
+    gc.collect()
+    before = len(ready_schemas())
+    for schema in schemas:
+        assert schema_problem(schema) is None
+    assert len(ready_schemas()) - before <= MAX_LARGE
+
+
+def ready_schemas() -> list[object]:
+    """Return the schemas that are kept ready in this process."""
+    gc.collect()
+    return [found for found in gc.get_objects() if isinstance(found, ReadySchema)]

@@ -175,6 +175,13 @@ class Validator(Protocol):
 
 
 MAX_SCHEMAS: Final = 1_024
+"""The most schemas that are kept ready."""
+
+SMALL: Final = 4 * 1024
+"""The most characters of a schema of which so many are kept: ready, it takes thirty times as many bytes."""
+
+MAX_LARGE: Final = 64
+"""The most larger schemas that are kept ready: a client may send one after the other, of 64 kB each."""
 
 _TOO_MUCH: Final = (
     f"they cannot be checked (that takes more than {CHECK_STEPS} steps, or too many schemas inside each other);"
@@ -240,9 +247,12 @@ def _validator(schema: str) -> Validator:
     return check
 
 
-@lru_cache(maxsize=MAX_SCHEMAS)
 def _ready(schema: str) -> ReadySchema | str:
     """Return *schema*, a canonical JSON text, ready for checks; or the reason why it cannot be used."""
+    return (_small_ready if len(schema) <= SMALL else _large_ready)(schema)
+
+
+def _made_ready(schema: str) -> ReadySchema | str:
     from agentrail.tools.json_schema.dialect import READY_STEPS, FlawError  # noqa: PLC0415 - see above
     from agentrail.tools.json_schema.metered import make_ready  # noqa: PLC0415 - see above
 
@@ -252,3 +262,7 @@ def _ready(schema: str) -> ReadySchema | str:
         return str(why)
     except (TooManyStepsError, RecursionError):
         return f"making it ready takes more than {READY_STEPS} steps; make it smaller"
+
+
+_small_ready: Final = lru_cache(maxsize=MAX_SCHEMAS)(_made_ready)
+_large_ready: Final = lru_cache(maxsize=MAX_LARGE)(_made_ready)
