@@ -84,15 +84,16 @@ class HostLimits(Authored, kw_only=True):
     # Of the server
 
     connections: int = 1_000
-    """The most open connections; with more, the oldest that no known caller uses is closed.
+    """The most open connections; for a request on a further one, a connection that no known caller uses is closed.
 
     Each tenant, and each key, may take one more as long as it leaves more to others than it uses. An eighth is never in
     use by known callers, so that others can be heard.
     """
     connections_per_address: int = 64
-    """The most connections of one IPv4 address, or one IPv6 network of 64 bits, that no known caller uses.
+    """The most connections of one IPv4 address, or one IPv6 network of 64 bits, that no known caller has used.
 
-    A named proxy may have any number.
+    Further ones are heard: those that bear a key, or ask for the health of the host, are answered. A named proxy may
+    have any number.
     """
     header_seconds: float = 10.0
     """Within how many seconds the line and the headers of a request have to arrive."""

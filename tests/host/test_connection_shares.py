@@ -16,7 +16,7 @@ import trio
 import trio.testing
 
 from agentrail.host import ApiKeys, Host, HostLimits, Identity, Profile
-from agentrail.host.requests.places import SILENT
+from agentrail.host.requests.places import MAX_HEARD, SILENT
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk, desk_of, open_desk, scripted
 from tests.host.http11.served import everything, statuses
 from tests.host.rfc6455.raw_peer import KEY
@@ -57,6 +57,8 @@ def sent(kind: str, user: str | None, session: str = "trip") -> bytes:
             b"",
         ),
         "stream": ("GET /v1/sessions/trip/events", [], b""),
+        "sessions": ("GET /v1/sessions", [], b""),
+        "health": ("GET /healthz", [], b""),
         "chat": ("POST /v1/chat", ["Content-Type: application/json", f"Content-Length: {len(body)}"], body),
     }[kind]
     keys = [] if user is None else [f"Authorization: Bearer {KEYS[user]}"]
@@ -251,10 +253,9 @@ async def test_connections_of_callers_that_nobody_knows_are_closed_for_those_who
     async with crowded() as (desk, crowd):
         heads = [await crowd.connect(b"GET /v1/sess") for _ in range(MOST // 2)]
         sockets = [(await crowd.join("socket", None))[0] for _ in range(MOST // 2)]
-        assert await status(desk, "ann") == 503  # they are new, and may send the rest
-        mock_clock.jump(SILENT)
         assert [await status(desk, user) for user in ("ann", "eve", "ann")] == [200, 200, 200]
         assert told((await everything(heads[0])).decode())[:2] == (503, "too-many-connections")
+        mock_clock.jump(SILENT)
         for _ in range(MOST):
             assert await status(desk, "ann") == 200
         assert sockets
@@ -307,8 +308,6 @@ async def test_connections_of_callers_whose_keys_take_long_to_check_are_closed(
     async with desk_of(host) as desk:
         crowd = Crowd(desk)
         slow = [await crowd.connect(sent("stream", "bob")) for _ in range(MOST)]
-        assert await status(desk, "ann") == 503
-        mock_clock.jump(SILENT)
         assert await status(desk, "ann") == 200
         assert told((await everything(slow[0])).decode())[:2] == (503, "too-many-connections")
         await crowd.close()
@@ -433,9 +432,54 @@ async def test_by_default_health_is_answered_to_an_address_that_may_have_no_more
         while not begun:
             await trio.testing.wait_all_tasks_blocked()
         assert statuses((await asked(crowd, "/healthz")).encode()) == [200]
-        refused = await asked(crowd, "/v1/sessions", "eve")
+        refused = await asked(crowd, "/")
         assert told(refused) == NO_ROOM
         assert "name it with `--proxy`" in refused
+        assert statuses((await asked(crowd, "/v1/sessions", "eve")).encode()) == [200]
         go_on.set()
         assert statuses((await asked(crowd, "/readyz")).encode()) == [200]
         await crowd.close()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", [b"", b"GET /v1/sess", b"\x16\x03\x01"], ids=["silent", "half", "half of TLS"])
+async def test_by_default_a_thousand_connections_of_one_address_stop_nobody_there(first: bytes) -> None:
+    async with crowded(DEFAULT.but(drain_seconds=0.5)) as (desk, crowd):
+        for number in range(1_000):
+            await crowd.connect(first)
+            if not number % 40:
+                assert await answered(crowd) == [[200], [200], [200]]
+        assert statuses((await asked(crowd, "/")).encode()) == [200]
+        figure = (await desk.clients["root"].get("/metrics")).text
+        open_ = int(re.findall(r"^agentrail_connections (\d+)", figure, re.MULTILINE)[0])
+        assert open_ <= DEFAULT.connections_per_address + MAX_HEARD + 10
+
+
+async def test_idle_connections_of_others_do_not_cut_the_one_that_a_user_keeps() -> None:
+    async with crowded(DEFAULT.but(drain_seconds=0.5)) as (_, crowd):
+        kept, answer = await crowd.join("sessions", "ann")
+        assert answer.startswith("HTTP/1.1 200 ")
+        for _ in range(DEFAULT.connections_per_address * 2):
+            await crowd.join("health", None)
+        await kept.send_all(sent("sessions", "ann"))
+        assert statuses(await kept.receive_some(65536)) == [200]
+
+
+async def test_two_users_whose_keys_have_the_same_id_have_their_own_share() -> None:
+    host = Host([Profile("desk", scripted("one"))], authenticator=SameIds(), limits=LIMITS)
+    async with desk_of(host) as desk:
+        crowd = Crowd(desk)
+        assert await crowd.fill("socket", "ann", OF_KEY) == []
+        assert [told(answer)[:2] for answer in await crowd.fill("socket", "ann", 1)] == [KEY_FULL[:2]]
+        assert [await status(desk, user) for user in ("bob", "boss", "eve")] == [200, 200, 200]
+        await crowd.close()
+
+
+class SameIds:
+    """An authenticator whose keys all have the same id."""
+
+    def __init__(self) -> None:
+        self._keys = ApiKeys(lines=LINES)
+
+    async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
+        return (await self._keys.identify(headers)).but(key="1")

@@ -39,9 +39,9 @@ from agentrail.host.requests.http_messages import (
     ReceivedBody,
     Upgrade,
 )
-from agentrail.host.requests.places import Places
+from agentrail.host.requests.places import Places, Stage
 from agentrail.host.requests.proxies import Proxies, limited_network
-from agentrail.host.requests.refusals import HttpRefusal
+from agentrail.host.requests.refusals import NO_PLACE, HttpRefusal
 from agentrail.host.requests.request_checks import RequestHead
 from agentrail.host.requests.site_policy import SitePolicy, screened
 
@@ -95,15 +95,11 @@ class AsgiService:
     async def serve(self, scope: AsgiMessage, receive: ReceiveMessage, send: SendMessage) -> None:
         """Answer one request."""
         network = limited_network(peer_of(scope), self.proxies)
-        refusal = self.places.make_room(network)
-        exchange = AsgiExchange(self, scope, receive, send, refusal)
+        exchange = AsgiExchange(self, scope, receive, send)
         with self._under_way(), suppress(PeerGone):  # the server ends an answer that is not whole
-            if refusal is not None:
-                await exchange.answer()
-                return
-            exchange.place.enter(network, exchange.end)
+            is_heard = exchange.place.enter(network, exchange)
             try:
-                await exchange.answer()
+                await (exchange.answer() if is_heard else exchange.refuse(HttpRefusal(NO_PLACE, len(self))))
             finally:
                 exchange.place.leave()
 
@@ -142,12 +138,12 @@ class AsgiExchange(RequestExchange):
         scope: AsgiMessage,
         receive: ReceiveMessage,
         send: SendMessage,
-        refusal: HttpRefusal | None,
     ) -> None:
         self._is_socket = scope["type"] == WEBSOCKET
         self._answer = AsgiAnswer(send, service.limits, DENIAL if self._is_socket else HTTP)
         scheme = str(scope.get("scheme", "http"))
-        super().__init__(service, service.handlers[SECURE.get(scheme, scheme)], peer_of(scope), self._answer, refusal)
+        handler = service.handlers[SECURE.get(scheme, scheme)]
+        super().__init__(service, handler, peer_of(scope), self._answer, Stage.ASKING)
         self._route = service.route
         self._asgi_scope = scope
         self._receive_message = receive
@@ -162,6 +158,14 @@ class AsgiExchange(RequestExchange):
     async def answer(self) -> None:
         """Answer the request, and log it."""
         await self._serve_one(RequestNote(line=line_of(self._asgi_scope)))
+
+    async def refuse(self, refusal: HttpRefusal) -> None:
+        """Answer the request with *refusal*."""
+        await self._refuse(refusal)
+
+    def has_unread(self) -> bool:
+        """Return false: the whole head of the request has come, and its body is read by the server."""
+        return False
 
     async def _read(self) -> tuple[RequestHead, ReceivedBody]:
         if self._is_socket:

@@ -13,21 +13,39 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeGuard
 
 import trio
 
 from agentrail.api.limits import DEFAULTS, HostLimits
+from agentrail.api.socket_frames import NO_PLACE, TRY_LATER
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.http11.inbound import PIECE, ConnectionBody, Inbound
-from agentrail.host.http11.listening import EagerListener, Inherited, ListenAddress, Listening, PeerStream, opened
+from agentrail.host.http11.listening import (
+    AT_ONCE,
+    EagerListener,
+    Inherited,
+    ListenAddress,
+    Listening,
+    PeerStream,
+    opened,
+)
 from agentrail.host.http11.request_head import NO_HEAD, ConnectionHead, handshake_answer, read_head, upgrade_problem
 from agentrail.host.http11.response_writer import DateHeader, Outbound, write_head
 from agentrail.host.http11.web_socket import CLOSINGS, WebSocket
 from agentrail.host.requests.access_log import REQUEST_ID, RequestNote
 from agentrail.host.requests.exchange import OnAnswer, RequestExchange, sent_headers
-from agentrail.host.requests.http_messages import LINGER, MAX_DROPPED, Handler, Headers, HttpResponse, PeerGone, Upgrade
-from agentrail.host.requests.places import SILENT, Places
+from agentrail.host.requests.http_messages import (
+    LINGER,
+    MAX_DROPPED,
+    Handler,
+    Headers,
+    HttpResponse,
+    PeerGone,
+    Upgrade,
+    problem_answer,
+)
+from agentrail.host.requests.places import HEALTH, MAX_HEARD, SILENT, Places, Stage
 from agentrail.host.requests.proxies import NO_PROXIES, UNIX, Proxies, limited_network
 from agentrail.host.requests.refusals import HttpRefusal
 from agentrail.nurseries import open_shielded_nursery
@@ -45,8 +63,17 @@ TOO_FEW: Final = (
 )
 
 
-def allow_open_files(connections: int) -> None:
-    """Raise the limit of open files of this process to what so many *connections* need; log it if that is refused.
+def files_needed(connections: int, listeners: int = 1) -> int:
+    """Return how many descriptors a server of so many *connections* has open at most, for clients.
+
+    Besides those that have a place, these are the connections that are heard without one, and those that each of its
+    *listeners* has just accepted.
+    """
+    return connections + MAX_HEARD + AT_ONCE * listeners
+
+
+def allow_open_files(needed: int) -> None:
+    """Raise the limit of open files of this process to what is *needed*; log it if that is refused.
 
     Most shells and services begin with 1,024. That would be met before `connections` is, so that no connection would
     be closed for another: clients that say nothing could keep all others out, and whoever asks for the health of the
@@ -59,7 +86,6 @@ def allow_open_files(connections: int) -> None:
     except ImportError:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = connections + OTHER_FILES
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return
     most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
@@ -72,13 +98,6 @@ def allow_open_files(connections: int) -> None:
 
 
 INTERNET: Final = frozenset({socket.AF_INET, socket.AF_INET6})
-
-MAX_TOLD: Final = 256
-"""How many connections beyond the limits are heard at once, for the health of the host; others are told why not.
-
-Each takes a descriptor until its client has read that and closes, so these are enough for some thousands a second.
-With one more, the oldest that waits is closed, which is a reset for it.
-"""
 
 BEGUN_AT_ONCE: Final = 4
 """The most connections whose first request is begun in one pass of the event loop.
@@ -124,9 +143,9 @@ class HttpServer:
         self._drained = trio.Event()
         self._ended = trio.Event()
         self._within = 0.0
+        self.other_files = OTHER_FILES
+        """Descriptors that the process needs for all besides the connections of this server."""
         self._resting: dict[HttpConnection, None] = {}
-        # connections beyond the limits, the oldest first
-        self._turned_away: dict[HttpConnection, None] = {}
         self._turns = trio.CapacityLimiter(BEGUN_AT_ONCE)
 
     def __repr__(self) -> str:
@@ -153,7 +172,7 @@ class HttpServer:
         task_status: Started = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Listen at the *addresses*, report the bound ones to `task_status`, and serve until the server is drained."""
-        allow_open_files(self.limits.connections + MAX_TOLD)
+        allow_open_files(files_needed(self.limits.connections, len(addresses)) + self.other_files)
         try:
             async with AsyncExitStack() as stack:
                 listening = [await stack.enter_async_context(opened(address)) for address in addresses]
@@ -185,6 +204,8 @@ class HttpServer:
         task_status: trio.TaskStatus[object],
     ) -> None:
         """Accept connections at *listeners*, and serve them in *connections*; close the listeners at *until*."""
+        for listener in listeners:
+            listener.may_accept = self._may_accept
         accept = partial(trio.serve_listeners, self._serve, [*listeners], handler_nursery=connections)
         try:
             async with trio.open_nursery() as nursery:  # noqa: TID251 - it ends with the event
@@ -226,6 +247,13 @@ class HttpServer:
         async with self._turns:
             pass  # acquired and released at once: waiters get their places pass by pass of the event loop
 
+    def _may_accept(self) -> bool:
+        """Whether connections may be accepted now; not if those would be closed for them that are about to begin.
+
+        These wait in a line that moves in each pass of the event loop, however long requests take, so it is over soon.
+        """
+        return not self.places.is_crowded or self._turns.statistics().tasks_waiting < MAX_HEARD // 2
+
     async def _serve(self, stream: PeerStream) -> None:
         """Serve one connection. Nothing that it raises may reach `trio.serve_listeners`: that would end the server."""
         with Contained(_log_failure):
@@ -233,13 +261,13 @@ class HttpServer:
             if peer == UNIX and not self.admits(_socket_of(stream)):
                 await trio.aclose_forcefully(stream)
                 return
+            connection = HttpConnection(stream, peer, self)
             network = limited_network(peer, self.proxies)
-            refusal = self.places.make_room(network)
-            connection = HttpConnection(stream, peer, self, refusal)
-            if refusal is not None:
-                await self._turn_away(stream, connection)
-                return
-            connection.place.enter(network, connection.end)
+            if not connection.place.enter(network, connection):
+                await trio.lowlevel.checkpoint()  # those that are about to read have done so then
+                if not connection.place.enter(network, connection):
+                    await trio.aclose_forcefully(stream)
+                    return
             try:
                 await self._serve_or_close(stream, connection)
             finally:
@@ -253,26 +281,6 @@ class HttpServer:
             # limited.
             with trio.move_on_after(LINGER):
                 await stream.aclose()
-
-    async def _turn_away(self, stream: PeerStream, connection: HttpConnection) -> None:
-        """Let a connection beyond the limits say what it asks for, and close it; at once if `MAX_TOLD` others answer.
-
-        It has room of its own, in which the newest is always heard: clients that say nothing cannot fill it.
-        """
-        if len(self._turned_away) >= MAX_TOLD:
-            oldest = next((other for other in self._turned_away if not other.place.is_for_health), None)
-            if oldest is None:
-                await trio.aclose_forcefully(stream)
-                return
-            del self._turned_away[oldest]
-            oldest.place.close()
-        self._turned_away[connection] = None
-        connection.place.enter(None, connection.end)
-        try:
-            await self._serve_or_close(stream, connection)
-        finally:
-            connection.place.leave()
-            self._turned_away.pop(connection, None)
 
 
 def _log_failure(error: BaseException) -> None:
@@ -294,19 +302,22 @@ def _socket_of(stream: PeerStream) -> trio.socket.SocketType:
     return (stream.transport_stream if isinstance(stream, trio.SSLStream) else stream).socket
 
 
+def _has_socket(stream: trio.abc.Stream) -> TypeGuard[PeerStream]:
+    """Whether *stream* is that of a socket, with TLS or without; false for one in memory."""
+    return isinstance(stream, trio.SocketStream | trio.SSLStream)
+
+
 CHUNKED: Final[Headers] = (("transfer-encoding", "chunked"),)
 
 
 class HttpConnection(RequestExchange):
     """One connection, from its first byte to its end."""
 
-    __slots__ = ("_body", "_head", "_inbound", "_is_new", "_outbound", "_rest", "_service", "_stream")
+    __slots__ = ("_body", "_head", "_inbound", "_is_new", "_outbound", "_rest", "_service", "_stream", "_websocket")
 
-    def __init__(
-        self, stream: trio.abc.Stream, peer: str, service: HttpServer, refusal: HttpRefusal | None = None
-    ) -> None:
+    def __init__(self, stream: trio.abc.Stream, peer: str, service: HttpServer) -> None:
         self._outbound = Outbound(stream, service.limits)
-        super().__init__(service, service.handler, peer, self._outbound, refusal)
+        super().__init__(service, service.handler, peer, self._outbound)
         self._stream = stream
         self._service = service
         self._inbound = Inbound(stream, service.limits)
@@ -318,6 +329,8 @@ class HttpConnection(RequestExchange):
         """The head of the current request; `NO_HEAD` as long as it is not known."""
         self._body: ConnectionBody | None = None
         """The body of the current request; `None` as long as its head is not known."""
+        self._websocket: WebSocket | None = None
+        """The WebSocket that the connection carries; `None` if it carries none."""
 
     def __repr__(self) -> str:
         return f"<HttpConnection from {self.peer}, {'waiting' if self._rest else 'working'}>"
@@ -327,12 +340,29 @@ class HttpConnection(RequestExchange):
         if self._rest is not None:
             self._rest.cancel()
 
-    def end(self) -> None:
-        """End the connection for another one; a request that has come just now is refused, not lost."""
+    def has_unread(self) -> bool:
+        """Whether something has come on the connection that is not read yet."""
+        if self._inbound.is_fresh or not _has_socket(self._stream):
+            return self._inbound.is_fresh
+        connected = _socket_of(self._stream)
+        return connected.fileno() >= 0 and connected.is_readable()
+
+    def end(self, refusal: HttpRefusal) -> None:
+        """Close the connection at once, so that it takes no descriptor any more; its tasks end by themselves.
+
+        Its peer is told *refusal*, as far as the system takes it without waiting.
+        """
+        if self._websocket is not None:
+            self._websocket.say_goodbye_now(TRY_LATER, NO_PLACE)
+        elif self._rest is None and not self._outbound.status:
+            self._begin(problem_answer(refusal.problem), is_unread=True)
+            self._outbound.end_at_once(refusal.problem.content)
+        if _has_socket(self._stream):
+            _socket_of(self._stream).close()
         if self._rest is not None:
             self._rest.cancel()
         else:
-            super().end()
+            super().end(refusal)
 
     def drain(self) -> None:
         """Close the connection if it is idle; a new one has `SILENT` seconds more for its first request."""
@@ -346,8 +376,9 @@ class HttpConnection(RequestExchange):
         try:
             while await self._wait_for_request() and await self._serve_one(RequestNote()):
                 pass
-            if self._refusal is not None and not (self._outbound.status or self.place.is_closed):
-                await self._refuse(self._refusal)
+            refusal = self.place.refusal
+            if refusal is not None and not (self._outbound.status or self.place.closed_by is not None):
+                await self._refuse(refusal)
         except PeerGone:
             return
 
@@ -361,27 +392,31 @@ class HttpConnection(RequestExchange):
         with trio.move_on_after(self._patience()) as rest:
             self._rest = rest
             self._service.rests(self)
-            self.place.is_idle = not self._is_new
+            self.place.stage = Stage.IDLE if not self._is_new else Stage.UNDER_WAY if self._has_tls else Stage.SILENT
             try:
                 if self._is_new:
                     await self._inbound.shake_hands()
                 came = await self._inbound.more_whenever()
             finally:
                 self._rest = None
-                self.place.is_idle = False
                 self._service.works(self)
         if came is None:  # cancelled: a request that arrived just before is answered all the same
-            came = self._inbound.more_at_once()
-        # A connection beyond the limits does not wait: it could not be closed meanwhile for who asks for the health.
-        if self._is_new and came and self._refusal is None:
+            came = self._inbound.more_at_once() or bool(self._inbound.buffer)
+        self.place.stage = Stage.ASKING if self._inbound.has_head else Stage.UNDER_WAY
+        # One without a place waits when its head is known: it may ask for the health.
+        if self._is_new and came and self.place.refusal is None:
             await self._service.turn()
         self._is_new = False
         return came
 
+    @property
+    def _has_tls(self) -> bool:
+        return isinstance(self._stream, trio.SSLStream)
+
     def _patience(self) -> float:
         """Return for how many seconds to wait for a request."""
         limits = self._service.limits
-        if self._service.drained or self._refusal is not None:
+        if self._service.drained or (self.place.refusal is not None and not (self._is_new and self._has_tls)):
             return SILENT if self._is_new else 0
         return limits.header_seconds if self._is_new else limits.idle_seconds
 
@@ -390,13 +425,16 @@ class HttpConnection(RequestExchange):
         head = self._head = read_head(await self._inbound.head())
         self._note.line = head.method, head.target
         self._know(head.headers)
+        if self.place.refusal is not None and head.path not in HEALTH:
+            self.place.stage = Stage.ASKING
+            await self._service.turn()
         body = self._body = ConnectionBody(head, self._inbound, self._service.limits, self._outbound.say_continue)
         return head, body
 
     def _begin(self, response: HttpResponse, *, is_unread: bool) -> bool:
         head, can_chunk = self._head, self._head.can_chunk and not isinstance(response.content, bytes)
-        is_last = is_unread or head.is_last or self._refusal is not None
-        ends = is_last or self._service.draining or self.place.is_closed
+        is_last = is_unread or head.is_last or self.place.refusal is not None
+        ends = is_last or self._service.draining or self.place.closed_by is not None
         own: Headers = ("date", self._service.date.text()), (REQUEST_ID, self._note.id)
         headers = sent_headers(response, own + CHUNKED if can_chunk else own, closes=ends)
         # the answer to HEAD has no chunks, not even the last one
@@ -417,16 +455,18 @@ class HttpConnection(RequestExchange):
     def _socket(self, upgrade: Upgrade, headers: Headers) -> WebSocket:
         service, received = self._service, bytes(self._inbound.buffer)
         answer = handshake_answer(self._head, upgrade.subprotocol, headers)
-        return WebSocket(self._stream, received, answer, service.limits, service.closing)
+        self._websocket = WebSocket(self._stream, received, answer, service.limits, service.closing)
+        return self._websocket
 
     async def _converse(self, response: HttpResponse, upgrade: Upgrade) -> None:
         await super()._converse(response, upgrade)
+        self._websocket = None
         await self._linger()
 
     async def _linger(self) -> None:
         """Read and drop bytes for a while: closing with unread bytes resets TCP, and the peer would lose the answer."""
         self.place.free()
-        self.place.is_idle = True
+        self.place.stage = Stage.IDLE
         with (
             trio.move_on_after(LINGER) as self._scope,
             suppress(trio.BrokenResourceError, trio.ClosedResourceError),

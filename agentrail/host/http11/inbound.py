@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
@@ -38,21 +39,46 @@ def receive_at_once(stream: trio.abc.Stream, most: int) -> bytes:
 class Inbound:
     """The receiving side of a connection."""
 
-    __slots__ = ("_limits", "_stream", "buffer")
+    __slots__ = ("_limits", "_stream", "buffer", "is_fresh")
 
     def __init__(self, stream: trio.abc.Stream, limits: HostLimits) -> None:
         self._stream = stream
         self._limits = limits
         self.buffer = bytearray()
+        self.is_fresh = False
+        """Whether `buffer` has bytes that its reader has not looked at."""
+
+    @property
+    def has_head(self) -> bool:
+        """Whether `buffer` has the whole head of a request, valid or not."""
+        return _HEAD_END in self.buffer
 
     async def more_whenever(self) -> bool:
         """Receive into `buffer` without a time limit; return false if the peer has closed its side."""
+        if self.more_at_once():  # not by `receive_some`, which has the bytes to itself while others have their turn
+            self.is_fresh = True
+            await trio.lowlevel.checkpoint()
+            self.is_fresh = False
+            return True
         try:
-            received = await self._stream.receive_some(PIECE)
+            received = await self._receive()
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise PeerGone from error
         self.buffer += received
         return bool(received)
+
+    async def _receive(self) -> bytes | bytearray:
+        """Wait for bytes, and return them as soon as they are read; no bytes if the peer has closed its side."""
+        if sys.platform == "win32" or not isinstance(self._stream, trio.SocketStream):
+            return await self._stream.receive_some(PIECE)
+        while True:
+            await trio.lowlevel.wait_readable(self._stream.socket)
+            try:
+                return os.read(self._stream.socket.fileno(), PIECE)
+            except BlockingIOError:
+                pass
+            except OSError as error:
+                raise trio.BrokenResourceError from error
 
     async def shake_hands(self) -> None:
         """Begin TLS, if the connection uses it and has not begun."""

@@ -13,7 +13,7 @@ import logging
 import os
 import socket
 import ssl
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, NoReturn, TypeAlias, cast
@@ -138,6 +138,11 @@ class Shortage:
             self._began = None
 
 
+def _always() -> bool:
+    """Return true: a listener accepts all connections, unless its server says otherwise."""
+    return True
+
+
 class EagerListener(trio.abc.Listener[PeerStream]):
     """Accepts at *listener*, for *tls* or without; up to `AT_ONCE` calls of `accept` return in one pass of the loop.
 
@@ -151,6 +156,8 @@ class EagerListener(trio.abc.Listener[PeerStream]):
         self._shared = shared
         self.last: list[PeerStream] = []
         """Connections that waited when the listener was closed: accepted by `aclose`, as closing would reset them."""
+        self.may_accept: Callable[[], bool] = _always
+        """Whether connections may be accepted in this pass of the event loop; otherwise they wait with the system."""
         self._plain: socket.socket | None = None
         self._left = 0
         self._shortage = Shortage()
@@ -162,6 +169,8 @@ class EagerListener(trio.abc.Listener[PeerStream]):
             waiting = self._next()
             if waiting is not None:
                 return waiting
+        while not self.may_accept():
+            await trio.lowlevel.checkpoint()
         stream = await self._accept()
         self._left = 0 if self._shared else AT_ONCE - 1
         return self._with_tls(stream)

@@ -107,6 +107,10 @@ class Outbound(AnswerWriter):
         """Send the *last* piece of an answer, or all of its content."""
         await self._send(self._framed(last, is_last=True))
 
+    def end_at_once(self, last: bytes) -> None:
+        """Send what the system takes of an answer now: the connection is about to end."""
+        send_at_once(self._stream, self._framed(last, is_last=True))
+
     async def break_off(self) -> None:
         """If the head of a failed streamed answer is still unsent, send it, so that the client sees a cut answer."""
         if self._unsent:

@@ -254,8 +254,13 @@ class WebSocket(MessageSocket):
             raise SocketClosed
         try:
             await self._writer.send_all(frames)
-        except trio.BrokenResourceError as broken:
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as broken:
             raise SocketClosed from broken
+
+    def say_goodbye_now(self, code: int, reason: str) -> None:
+        """Send a frame that closes the WebSocket, if the system takes it at once: the connection is about to end."""
+        if self._writer.sent and not self._is_closed:
+            self._writer.send_now(close_frame(code, reason))
 
     async def close(self, code: int, reason: str) -> None:
         """Close the WebSocket, and wait until the client has done so; no-op if it is closed."""

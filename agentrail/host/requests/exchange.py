@@ -34,7 +34,7 @@ from agentrail.host.requests.http_messages import (
     Upgrade,
     problem_answer,
 )
-from agentrail.host.requests.places import HEALTH, ConnectionPlace, Places
+from agentrail.host.requests.places import HEALTH, ConnectionPlace, Places, Stage
 from agentrail.host.requests.proxies import Proxies
 from agentrail.host.requests.refusals import CLOSED_FOR_ANOTHER, HttpRefusal
 from agentrail.host.requests.request_checks import RequestHead
@@ -211,10 +211,7 @@ class ExchangeServer(Protocol):
 
 
 class RequestExchange(ABC):
-    """Answers requests one after the other; subclasses read them and send the answers.
-
-    With a *refusal*, there is one too many: only a request for the health of the host is answered, others are refused.
-    """
+    """Answers requests one after the other; subclasses read them and send the answers."""
 
     __slots__ = (
         "_began",
@@ -222,7 +219,6 @@ class RequestExchange(ABC):
         "_handler",
         "_is_counted",
         "_note",
-        "_refusal",
         "_scope",
         "_server",
         "_writer",
@@ -231,15 +227,14 @@ class RequestExchange(ABC):
     )
 
     def __init__(
-        self, server: ExchangeServer, handler: Handler, peer: str, writer: AnswerWriter, refusal: HttpRefusal | None
+        self, server: ExchangeServer, handler: Handler, peer: str, writer: AnswerWriter, stage: Stage = Stage.SILENT
     ) -> None:
         self._server = server
         self._handler = handler
         self._writer = writer
-        self._refusal = refusal
         self.peer = self._client = peer
         """Address of the peer; that of the client is another one behind a proxy."""
-        self.place = ConnectionPlace(server.places if refusal is None else None)
+        self.place = ConnectionPlace(server.places, stage)
         """The place of the connection among those of the server."""
         self._note = RequestNote()
         self._is_counted = False
@@ -248,7 +243,11 @@ class RequestExchange(ABC):
         self._scope: trio.CancelScope | None = None
         """Scope of the current request, or of what follows its answer; `None` before the first one."""
 
-    def end(self) -> None:
+    @abstractmethod
+    def has_unread(self) -> bool:
+        """Whether something has come on the connection that is not read yet."""
+
+    def end(self, refusal: HttpRefusal) -> None:  # noqa: ARG002 - it is that of the place
         """End the connection for another one; a request that has come just now is refused, not lost."""
         if self._scope is not None:
             self._scope.cancel()
@@ -287,7 +286,7 @@ class RequestExchange(ABC):
                 return await self._answer_request()
             if writer.status:
                 return False
-            raise HttpRefusal(CLOSED_FOR_ANOTHER)
+            raise self.place.closed_by or HttpRefusal(CLOSED_FOR_ANOTHER)
         except HttpRefusal as refusal:
             self._count(refusal.problem.status)
             await self._refuse(refusal)
@@ -317,12 +316,11 @@ class RequestExchange(ABC):
             self._server.on_answer(self._note, status, trio.current_time() - self._began)
 
     async def _answer_request(self) -> bool:
-        if self.place.is_closed:
-            raise HttpRefusal(CLOSED_FOR_ANOTHER)
+        if self.place.closed_by is not None:
+            raise self.place.closed_by
         head, body = await self._read()
-        is_for_health, is_bare = head.path in HEALTH, head.method == "HEAD"
-        if self._refusal is not None and not is_for_health:
-            raise self._refusal
+        is_bare = head.method == "HEAD"
+        self.place.stage = Stage.HEALTH if head.path in HEALTH else Stage.ASKING
         request = HttpRequest(
             "GET" if is_bare else head.method,
             head.path,
@@ -335,9 +333,8 @@ class RequestExchange(ABC):
             self._note,
             self.place,
         )
-        self.place.is_for_health = is_for_health
         response = await call_handler(self._handler, request)
-        self.place.is_for_health = False
+        self.place.stage = Stage.UNDER_WAY if isinstance(response.content, Upgrade) else Stage.TAKING
         try:
             return await self._send(response, body, is_bare=is_bare)
         finally:
@@ -362,7 +359,7 @@ class RequestExchange(ABC):
             gone = trio.sleep_forever if is_unread else body.gone
             last = await StreamedAnswer(self._writer, gone, self._server.late, self._note).run(content) or b""
         await self._end(last, is_unread=is_unread)
-        return may_follow and not self.place.is_closed
+        return may_follow and self.place.closed_by is None
 
     async def _converse(self, response: HttpResponse, upgrade: Upgrade) -> None:
         """Open the WebSocket that the request asks for; return when the conversation on it has ended."""

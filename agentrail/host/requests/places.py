@@ -4,30 +4,42 @@ A connection is in use while a request, a stream or a WebSocket of a known calle
 as long as more are free than it uses, and a key as long as more are free for its tenant than it uses: so each leaves
 to others as many as it takes, however many others there are.
 
-For a new connection to a full server, the oldest one that no known caller uses is closed. An address is limited only
-in such connections: many tenants may come from one address, and what one of them uses must not stop the others.
+A connection for which there is no place, in its address or in the server, is heard all the same, in a room of its own:
+it needs no place to ask for the health of the server, and a known caller gets one. Who has said more counts more: for a
+whole request, a connection is closed that has not sent one, and for a known caller one that nobody knows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Final, TypeAlias
-
-import trio
+from collections.abc import Collection, Iterable, Iterator
+from enum import IntEnum
+from typing import Final, Protocol, TypeAlias
 
 from agentrail.api.limits import HostLimits
 from agentrail.api.operation_table import CALLS
 from agentrail.errors import ConnectionsInUse
 from agentrail.host.requests.refusals import ADDRESS_FULL, ALL_IN_USE, CLOSED_FOR_ANOTHER, NO_PLACE, HttpRefusal
 
-PlaceOwner: TypeAlias = tuple[str, str]
-"""The tenant and the key of a request."""
+PlaceOwner: TypeAlias = tuple[str, str, str]
+"""The tenant, the user and the key of a request: ids of keys are unique for a user alone."""
+
+Network: TypeAlias = str | None
+"""The network of a peer; `None` stands for all that may have any number of connections."""
 
 NEWCOMERS: Final = 8
 """One connection in so many is reserved for callers that are not identified yet."""
 
+MAX_HEARD: Final = 256
+"""The most connections that are heard although there is no place for them; with one more, the oldest is closed.
+
+Who sends its request as soon as it is connected is heard while up to some thousands connect in a second.
+"""
+
+CROWDED: Final = MAX_HEARD * 3 // 4
+"""So many that are heard leave room for those that are accepted in one pass of the event loop."""
+
 SILENT: Final = 1.0
-"""Seconds for which nobody may know whose a connection is when the server is full, or is drained."""
+"""Seconds for which a connection without a place may say nothing, and any new one when the server is drained."""
 
 HEALTH: Final = frozenset([CALLS[name].route.partition(" ")[2] for name in ("health", "ready")])
 """Paths that are answered however many connections there are: whoever watches a host must not take it for dead."""
@@ -37,68 +49,155 @@ THE_TENANT: Final = "the tenant"
 OPTION: Final = "connections"
 
 
+class Stage(IntEnum):
+    """What a connection has said. One at an earlier stage is closed for another one first."""
+
+    IDLE = 0
+    """There was a request on it, and all are answered: nobody waits for anything there."""
+    SILENT = 1
+    """Nothing has come on it."""
+    UNDER_WAY = 2
+    """A part of a head has come, or of TLS; or it carries a WebSocket whose key has not come."""
+    TAKING = 3
+    """It is sending the answer to a caller that is not known."""
+    ASKING = 4
+    """A whole head has come, and it is not known yet whose request it is, or nobody's."""
+    HEALTH = 5
+    """A request for the health of the server has come."""
+
+
+READING: Final = (Stage.IDLE, Stage.SILENT, Stage.UNDER_WAY)
+"""The stages at which a connection waits for more of its peer, and reads what comes in the next pass."""
+
+UNFINISHED: Final = (*READING, Stage.TAKING)
+"""The stages at which a connection waits for its peer."""
+
+WHOLE: Final = (Stage.ASKING, Stage.HEALTH)
+
+HEARD_ORDER: Final = ((Stage.IDLE, Stage.TAKING), (Stage.SILENT, Stage.UNDER_WAY), (Stage.ASKING,), (Stage.HEALTH,))
+"""The stages of connections without a place, in the order in which these are closed."""
+
+
+class Occupant(Protocol):
+    """A connection that has a place, or is heard without one."""
+
+    def has_unread(self) -> bool:
+        """Whether something has come on the connection that is not read yet."""
+        ...
+
+    def end(self, refusal: HttpRefusal) -> None:
+        """Close the connection at once; its peer is told *refusal*, if it waits for an answer."""
+        ...
+
+
 class ConnectionPlace:
     """The place of one connection among those of its server; without *places* (in tests), no limits apply."""
 
-    __slots__ = ("_end", "_places", "caller", "is_closed", "is_for_health", "is_idle", "is_open", "network", "since")
+    __slots__ = ("_occupant", "_places", "caller", "closed_by", "is_open", "keeper", "network", "refusal", "stage")
 
-    def __init__(self, places: Places | None = None) -> None:
+    def __init__(self, places: Places | None = None, stage: Stage = Stage.SILENT) -> None:
         self._places = places
-        self._end: Callable[[], None] | None = None  # ends the connection for another one
+        self._occupant: Occupant | None = None
         self.is_open = False
         """Whether the connection counts among the open ones."""
-        self.is_closed = False
-        """Whether the connection has to end because another one has taken its place."""
-        self.network: str | None = None
-        """The network of its peer; `None` if that may have any number of connections."""
+        self.closed_by: HttpRefusal | None = None
+        """Why the connection has to end, if another one has taken its place."""
+        self.refusal: HttpRefusal | None = None
+        """Why the connection has no place, and is only heard; `None` if it has one."""
+        self.network: Network = None
+        """The network of its peer."""
         self.caller: PlaceOwner | None = None
         """Who uses the connection; `None` if nobody does, or it is not known yet."""
-        self.since = 0.0
-        """Since when no known caller has used it, in the time of Trio."""
-        self.is_idle = False
-        """Whether there was a request on it, and all are answered: nobody waits for anything there."""
-        self.is_for_health = False
-        """Whether a request for the health of the host is under way on it, so that it is not closed for another."""
+        self.keeper: PlaceOwner | None = None
+        """Who used the connection last, and keeps it for the next request; `None` if no known caller has."""
+        self.stage = stage
+        """What has come on it since a known caller used it."""
 
-    def take(self, tenant: str, key: str) -> None:
-        """Note that the connection is in use by *key* of *tenant* from now on.
+    def take(self, tenant: str, user: str, key: str) -> None:
+        """Note that the connection is in use by *key* of *user* of *tenant* from now on.
 
         Raise `ConnectionsInUse` if the key or the tenant uses as many as it leaves, and `HttpRefusal` if no connection
         is left.
         """
-        if self.is_closed:
-            raise HttpRefusal(CLOSED_FOR_ANOTHER)
+        if self.closed_by is not None:
+            raise self.closed_by
         if self._places is not None and self.caller is None:
-            self._places.take(self, (tenant, key))
+            self._places.take(self, (tenant, user, key))
 
     def free(self) -> None:
         """Note that no known caller uses the connection any more."""
         if self._places is not None and self.caller is not None:
             self._places.free(self, self.caller)
 
-    def enter(self, network: str | None, end: Callable[[], None]) -> None:
-        """Count the connection, which comes from *network*, among the open ones; *end* ends it for another one."""
-        self.network, self._end = network, end
-        if self._places is not None:
-            self._places.enter(self)
+    def settle(self) -> None:
+        """Get a place for a whole request whose caller is not known; raise `HttpRefusal` if there is none."""
+        if self.closed_by is not None:
+            raise self.closed_by
+        if self._places is not None and self.refusal is not None:
+            self._places.settle(self, self.refusal)
+
+    def enter(self, network: Network, occupant: Occupant) -> bool:
+        """Count the connection *occupant*, which comes from *network*, among the open ones.
+
+        Return false if it cannot even be heard, so that it is to be closed at once.
+        """
+        self.network, self._occupant = network, occupant
+        return self._places is None or self._places.enter(self)
 
     def leave(self) -> None:
         """Stop counting the connection as open; no-op if it was closed for another one."""
-        self._end = None  # what has ended must leave no cycle for the garbage collector
+        self._occupant = None  # what has ended must leave no cycle for the garbage collector
         self.free()
         if self.is_open and self._places is not None:
             self._places.leave(self)
 
-    def close(self) -> None:
-        """Close the connection for another one, and stop counting it as open."""
-        self.is_closed, end = True, self._end
+    def close(self, reason: HttpRefusal) -> None:
+        """Close the connection for another one, for this *reason*, and stop counting it as open."""
+        self.closed_by, occupant = reason, self._occupant
         self.leave()
-        if end is not None:
-            end()
+        if occupant is not None:
+            occupant.end(reason)
+
+    @property
+    def is_closable(self) -> bool:
+        """Whether the connection can be closed without losing a request that has come, but was not read yet."""
+        return self.stage not in READING or self._occupant is None or not self._occupant.has_unread()
+
+
+class Room:
+    """Connections by their networks, the oldest of each first."""
+
+    def __init__(self) -> None:
+        self._by_network: dict[Network, dict[ConnectionPlace, None]] = {}
+        self.size = 0
+        """How many connections it has."""
+
+    def of(self, network: Network) -> Collection[ConnectionPlace]:
+        """Return the connections of *network*."""
+        return self._by_network.get(network, {})
+
+    def add(self, place: ConnectionPlace) -> None:
+        """Add the connection of *place*, as the newest of its network."""
+        self._by_network.setdefault(place.network, {})[place] = None
+        self.size += 1
+
+    def remove(self, place: ConnectionPlace) -> None:
+        """Take out the connection of *place*. No-op if it is not there."""
+        places = self._by_network.get(place.network)
+        if places is None or place not in places:
+            return
+        del places[place]
+        self.size -= 1
+        if not places:
+            del self._by_network[place.network]
+
+    def fullest_first(self) -> Iterator[Collection[ConnectionPlace]]:
+        """Yield the connections of each network, those of the network first that has most."""
+        yield from sorted(self._by_network.values(), key=len, reverse=True)
 
 
 class Places:
-    """The connections of a server: counts those of each caller, and closes unused ones for new ones."""
+    """The connections of a server: counts those of each caller, and closes others for those who say more."""
 
     def __init__(self, limits: HostLimits) -> None:
         most = self._most = limits.connections
@@ -107,44 +206,50 @@ class Places:
         self._of_key: dict[PlaceOwner, int] = {}  # number of connections in use by each key
         self._of_tenant: dict[str, int] = {}  # number of connections in use by each tenant
         self._in_use = 0  # number of connections in use by known callers
-        self.open = 0
-        """Number of open connections."""
-        # connections that no known caller uses, the oldest first: all, and those of each network
-        self._unused: dict[ConnectionPlace, None] = {}
-        self._of_network: dict[str, dict[ConnectionPlace, None]] = {}
+        self._kept: dict[PlaceOwner, dict[ConnectionPlace, None]] = {}  # those that known callers keep, by caller
+        self._kept_count = 0
+        self._unknown = Room()  # those that no known caller has used
+        self._heard = Room()  # those that have no place
 
-    def make_room(self, network: str | None) -> HttpRefusal | None:
-        """Close a connection for a new one of *network* if that is needed; return the refusal if none can be closed.
+    @property
+    def open(self) -> int:
+        """Number of open connections, with those that have no place."""
+        return self._held + self._heard.size
 
-        `None` stands for a network that may have any number of connections.
-        """
-        of_network: dict[ConnectionPlace, None] = {} if network is None else self._of_network.get(network, {})
-        if len(of_network) >= self._most_of_address:
-            # Without one that has had its time, the oldest: otherwise a client that connects again each second would
-            # keep all others of its address out.
-            oldest = _closable(of_network) or next((place for place in of_network if not place.is_for_health), None)
-            if oldest is None:
-                return HttpRefusal(ADDRESS_FULL, self._most_of_address)
-            oldest.close()
-        if self.open >= self._most:
-            # One that has just come stays: its TLS may be under way, and heads that stay incomplete may be as new.
-            place = _closable(self._unused)
-            if place is None:
-                return HttpRefusal(NO_PLACE, self._most)
-            place.close()
-        return None
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so many connections are heard without a place that those of one pass may close others."""
+        return self._heard.size >= CROWDED
 
-    def enter(self, place: ConnectionPlace) -> None:
-        """Count the connection of *place* among the open ones, and among those of its network."""
+    @property
+    def _held(self) -> int:
+        """Number of connections that have a place."""
+        return self._in_use + self._kept_count + self._unknown.size
+
+    def enter(self, place: ConnectionPlace) -> bool:
+        """Count the connection of *place* among the open ones. See `ConnectionPlace.enter`."""
+        place.refusal = self._lack(place.network)
+        if place.refusal is not None and self._heard.size >= MAX_HEARD and not self._close_heard():
+            return False
         place.is_open = True
-        self.open += 1
         self._list(place)
+        return True
 
     def leave(self, place: ConnectionPlace) -> None:
         """No longer count the connection of *place* among the open ones."""
         place.is_open = False
-        self.open -= 1
         self._unlist(place)
+
+    def settle(self, place: ConnectionPlace, refusal: HttpRefusal) -> None:
+        """Give a place to one that is only heard; raise its *refusal* if no other connection can be closed for it."""
+        of_address = self._unknown.of(place.network)
+        if self._is_full_address(place.network) and not _close(_victims([of_address], UNFINISHED), _address_full(self)):
+            raise refusal
+        if self._held >= self._most and not _close(self._unused(), HttpRefusal(CLOSED_FOR_ANOTHER)):
+            raise refusal
+        self._unlist(place)
+        place.refusal = None
+        self._list(place)
 
     def take(self, place: ConnectionPlace, caller: PlaceOwner) -> None:
         """Count the connection of *place* for *caller*. See `ConnectionPlace.take`."""
@@ -157,11 +262,14 @@ class Places:
             raise ConnectionsInUse(THE_TENANT, of_tenant, OPTION)
         if free - of_tenant <= of_key:
             raise ConnectionsInUse(THE_KEY, of_key, OPTION)
-        place.caller = caller
+        is_heard = place.refusal is not None
+        if is_heard and self._held >= self._most and not _close(self._not_in_use(), HttpRefusal(CLOSED_FOR_ANOTHER)):
+            raise HttpRefusal(NO_PLACE, self._most)
+        self._unlist(place)
+        place.refusal, place.caller, place.keeper = None, caller, caller
         self._of_key[caller] = of_key + 1
         self._of_tenant[tenant] = of_tenant + 1
         self._in_use += 1
-        self._unlist(place)
 
     def free(self, place: ConnectionPlace, caller: PlaceOwner) -> None:
         """No longer count the connection of *place* for *caller*."""
@@ -174,34 +282,98 @@ class Places:
         self._of_tenant[tenant] -= 1
         if not self._of_tenant[tenant]:
             del self._of_tenant[tenant]
-        self._list(place)
+        if place.is_open:
+            self._list(place)
+
+    def _lack(self, network: Network) -> HttpRefusal | None:
+        """Return why there is no place for a new connection of *network*; `None` if there is one."""
+        if self._is_full_address(network):
+            return _address_full(self)
+        return HttpRefusal(NO_PLACE, self._most) if self._held >= self._most else None
+
+    def _is_full_address(self, network: Network) -> bool:
+        return network is not None and len(self._unknown.of(network)) >= self._most_of_address
+
+    @property
+    def most_of_address(self) -> int:
+        """The most connections of one network that no known caller has used."""
+        return self._most_of_address
 
     def _list(self, place: ConnectionPlace) -> None:
-        """Note that no known caller uses the connection of *place*."""
-        if place.is_open:
-            place.since = trio.current_time()
-            self._unused[place] = None
-            if place.network is not None:
-                self._of_network.setdefault(place.network, {})[place] = None
+        """Note where the connection of *place* counts, which is not in use."""
+        if place.refusal is not None:
+            self._heard.add(place)
+        elif place.keeper is None:
+            self._unknown.add(place)
+        else:
+            self._kept.setdefault(place.keeper, {})[place] = None
+            self._kept_count += 1
 
     def _unlist(self, place: ConnectionPlace) -> None:
-        """Note that a known caller uses the connection of *place*, or that it has ended."""
-        self._unused.pop(place, None)
-        if place.network is not None:
-            places = self._of_network.get(place.network, {})
-            places.pop(place, None)
-            if not places:
-                self._of_network.pop(place.network, None)
+        """Note that the connection of *place* is in use, has ended, or counts elsewhere."""
+        if place.caller is not None:
+            return
+        if place.refusal is not None:
+            self._heard.remove(place)
+        elif place.keeper is None:
+            self._unknown.remove(place)
+        elif place in (kept := self._kept.get(place.keeper, {})):
+            del kept[place]
+            self._kept_count -= 1
+            if not kept:
+                del self._kept[place.keeper]
+
+    def _kept_most_first(self) -> Iterator[Collection[ConnectionPlace]]:
+        """Yield the connections that each caller keeps, those of the caller first who keeps most."""
+        yield from sorted(self._kept.values(), key=len, reverse=True)
+
+    def _unused(self) -> Iterator[ConnectionPlace]:
+        """Yield the connections that wait for their peer, in the order in which they are closed for a request."""
+        yield from _victims(self._unknown.fullest_first(), UNFINISHED)
+        yield from _victims(self._kept_most_first(), UNFINISHED)
+
+    def _not_in_use(self) -> Iterator[ConnectionPlace]:
+        """Yield all connections that no known caller uses, in the order in which they are closed for one."""
+        yield from self._unused()
+        yield from _victims(self._unknown.fullest_first(), WHOLE)
+        yield from _victims(self._kept_most_first(), WHOLE)
+
+    def _close_heard(self) -> bool:
+        """Close a connection without a place; return whether there was one that can be closed.
+
+        It is of the address that has most of them, and the oldest there: whoever has just come is about to speak.
+        """
+        for stages in HEARD_ORDER:
+            for places in self._heard.fullest_first():
+                oldest = next((place for place in places if place.stage in stages and place.is_closable), None)
+                if oldest is not None and oldest.refusal is not None:
+                    oldest.close(oldest.refusal)
+                    return True
+        return False
 
 
-def _closable(places: Collection[ConnectionPlace]) -> ConnectionPlace | None:
-    """Return the one of *places*, the oldest first, that is closed for a new one; `None` if each has to stay.
+def _address_full(places: Places) -> HttpRefusal:
+    return HttpRefusal(ADDRESS_FULL, places.most_of_address)
 
-    First choice is one whose requests are all answered, then the oldest that has had `SILENT` seconds, once for all of
-    its requests.
+
+def _close(victims: Iterable[ConnectionPlace], reason: HttpRefusal) -> bool:
+    """Close the first of *victims*; return whether there was one."""
+    victim = next(iter(victims), None)
+    if victim is None:
+        return False
+    victim.close(reason)
+    return True
+
+
+def _victims(groups: Iterable[Collection[ConnectionPlace]], stages: Collection[Stage]) -> Iterator[ConnectionPlace]:
+    """Yield the connections of each group that are at one of these *stages*, in the order in which they are closed.
+
+    The oldest comes first, but the newest of those that have said nothing: of many that are opened to keep a server
+    busy, those close each other, and none that was there before.
     """
-    idle = next((place for place in places if place.is_idle), None)
-    if idle is not None:
-        return idle
-    latest = trio.current_time() - SILENT
-    return next((place for place in places if place.since <= latest and not place.is_for_health), None)
+    for group in groups:
+        for stage in stages:
+            at_stage = [place for place in group if place.stage is stage]
+            if stage is Stage.SILENT:
+                at_stage.reverse()
+            yield from (place for place in at_stage if place.is_closable)

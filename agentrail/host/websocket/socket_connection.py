@@ -153,7 +153,7 @@ class SocketConnection:
     async def _close(self, socket: MessageSocket) -> None:
         """Close as told to `_end`; no-op if the client has closed already, or the connection is broken."""
         # without a call of `_end`, the server is cancelling this open connection
-        cut = (TRY_LATER, NO_PLACE) if self._request.place.is_closed else (RESTARTS, RECONNECT)
+        cut = (TRY_LATER, NO_PLACE) if self._request.place.closed_by is not None else (RESTARTS, RECONNECT)
         code, reason = self._ending or cut
         try:
             while self._ending is not None and code == RESTARTS and self._running:
@@ -367,6 +367,8 @@ class Sockets:
             self._parts.operations.count(who)
             take_place(request, who)
             headers = ((USER, user_in_ids(who.tenant, who.user)),)
+        else:
+            request.place.settle()
 
         async def converse(socket: MessageSocket) -> None:
             self._open.add(connection)

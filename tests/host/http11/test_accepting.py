@@ -14,7 +14,7 @@ import trio
 from trio.testing import MockClock
 
 from agentrail.host import HostLimits
-from agentrail.host.http11.http_server import MAX_TOLD, OTHER_FILES
+from agentrail.host.http11.http_server import OTHER_FILES, files_needed
 from agentrail.host.http11.listening import AT_ONCE, EagerListener, Inherited
 from tests.host.http11.served import everything, request, served, statuses
 from tests.passes import Passes
@@ -107,13 +107,13 @@ def no_descriptor_left() -> Generator[None]:
 async def test_a_server_may_open_as_many_files_as_it_may_have_connections(caplog: pytest.LogCaptureFixture) -> None:
     with open_files(256) as hard:
         async with served(limits=HostLimits(connections=200)):
-            assert resource.getrlimit(resource.RLIMIT_NOFILE) == (200 + MAX_TOLD + OTHER_FILES, hard)
+            assert resource.getrlimit(resource.RLIMIT_NOFILE) == (files_needed(200) + OTHER_FILES, hard)
         async with served(limits=HostLimits(connections=1)):
             assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= 200
         assert not caplog.records
         async with served(limits=HostLimits(connections=hard)):
             assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
-        assert f"may open {hard} files, and needs up to {hard + MAX_TOLD + OTHER_FILES}" in caplog.text
+        assert f"may open {hard} files, and needs up to {files_needed(hard) + OTHER_FILES}" in caplog.text
 
 
 async def test_a_process_without_descriptors_says_so_once_and_serves_when_it_has_some(

@@ -13,10 +13,11 @@ import trio
 import trio.testing
 
 from agentrail.host import HostLimits
-from agentrail.host.http11.http_server import BEGUN_AT_ONCE, MAX_TOLD, HttpConnection, HttpServer
+from agentrail.host.http11.http_server import BEGUN_AT_ONCE, HttpConnection, HttpServer
 from agentrail.host.http11.listening import AT_ONCE
 from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
-from agentrail.host.requests.places import SILENT
+from agentrail.host.requests.places import MAX_HEARD, SILENT
+from agentrail.host.requests.refusals import CLOSED_FOR_ANOTHER, HttpRefusal
 from tests.host.http11.served import NOW_MS, everything, request, served, statuses
 
 MANY: Final = 2 * AT_ONCE + 1
@@ -85,12 +86,13 @@ async def test_in_one_pass_of_the_loop_so_many_are_accepted_and_begin_and_no_mor
 async def test_each_client_of_a_flood_is_served_or_told_to_come_again(
     mock_clock: trio.testing.MockClock,  # time stands still
 ) -> None:
-    most, more = 4, MAX_TOLD
+    most, more = 4, MAX_HEARD
     limits = HostLimits(connections=most, connections_per_address=most + more)
     begun, go_on = 0, trio.Event()
 
-    async def answer(_: HttpRequest) -> HttpResponse:
+    async def answer(asked: HttpRequest) -> HttpResponse:
         nonlocal begun
+        asked.place.settle()
         begun += 1
         await go_on.wait()
         return HttpResponse(200)
@@ -122,7 +124,7 @@ async def test_health_is_answered_while_all_other_connections_begin_to_speak(
 ) -> None:
     most = 10 * BEGUN_AT_ONCE
     async with served(hello, HostLimits(connections=most)) as one:
-        with flood(one.port, most + MAX_TOLD, b"") as clients:
+        with flood(one.port, most + MAX_HEARD, b"") as clients:
             await trio.testing.wait_all_tasks_blocked()
             for crowd in (clients[:most], clients[most:]):  # those beyond the limits stand in line behind the others
                 for each in crowd:
@@ -138,16 +140,21 @@ async def hello(_: HttpRequest) -> HttpResponse:
     return HttpResponse(200)
 
 
+async def settled(asked: HttpRequest) -> HttpResponse:
+    asked.place.settle()
+    return HttpResponse(200)
+
+
 async def test_a_request_that_comes_as_its_connection_is_closed_for_another_is_told_to_come_again() -> None:
     incoming, outgoing = trio.testing.MemoryReceiveStream(), trio.testing.MemorySendStream()
     connection = HttpConnection(trio.StapledStream(outgoing, incoming), "p", HttpServer(hello, lambda: NOW_MS))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(connection.serve)
-        connection.place.enter(None, connection.end)
+        connection.place.enter(None, connection)
         incoming.put_data(request())
         await trio.testing.wait_all_tasks_blocked()
         incoming.put_data(request())
-        connection.place.close()
+        connection.place.close(HttpRefusal(CLOSED_FOR_ANOTHER))
         incoming.put_eof()
     answers = bytes(outgoing.get_data_nowait())
     assert statuses(answers) == [200, 503]
@@ -157,21 +164,23 @@ async def test_a_request_that_comes_as_its_connection_is_closed_for_another_is_t
 async def test_a_client_that_has_just_connected_has_time_to_send_its_request(
     mock_clock: trio.testing.MockClock,  # time stands still
 ) -> None:
-    async with served(hello, HostLimits(connections=1)) as one:
+    async with served(settled, HostLimits(connections=1)) as one:
         first = await one.connect()
         while not len(one.server):
             await trio.testing.wait_all_tasks_blocked()
-        for seconds in (0, SILENT - 0.01):
-            mock_clock.jump(seconds)
-            assert statuses(await one.talk(request())) == [503]
+        others = [await one.connect() for _ in range(3)]
+        while len(one.server) < 4:
+            await trio.testing.wait_all_tasks_blocked()
+        mock_clock.jump(SILENT)
+        assert [statuses(await everything(other)) for other in others] == [[503]] * 3
         await first.send_all(request("GET / HTTP/1.1", "Connection: close"))
         assert statuses(await everything(first)) == [200]
         await first.aclose()
         second = await one.connect()
         while not len(one.server):
             await trio.testing.wait_all_tasks_blocked()
-        mock_clock.jump(SILENT)
-        assert statuses(await one.talk(request())) == [200]
+        assert statuses(await one.talk(request())) == [200]  # a whole request counts more than silence
         assert await everything(second) == b""
-        await second.aclose()
+        for stream in (second, *others):
+            await stream.aclose()
         mock_clock.rate = 10  # for the end of the connections

@@ -12,8 +12,10 @@ import trio.testing
 
 from agentrail.api.limits import DEFAULTS, HEADER_COUNT, LEAST_RATE, TARGET_CHARS
 from agentrail.host import HostLimits
-from agentrail.host.http11.http_server import MAX_TOLD, HttpConnection, HttpServer
+from agentrail.host.http11.http_server import HttpConnection, HttpServer
 from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse, Send
+from agentrail.host.requests.places import MAX_HEARD
+from agentrail.host.requests.refusals import CLOSED_FOR_ANOTHER, HttpRefusal
 from tests.host.http11.served import NOW_MS, echo, everything, request, served, statuses
 
 SMALL: Final = HostLimits(header_bytes=10_000, body_bytes=1000, connections=5, connections_per_address=3)
@@ -355,9 +357,9 @@ async def test_a_connection_whose_peer_takes_nothing_can_be_closed_for_another(a
     connection = HttpConnection(Jammed(), "p", HttpServer(echo, lambda: NOW_MS, limits))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(connection.serve)
-        connection.place.enter(None, connection.end)
+        connection.place.enter(None, connection)
         await trio.testing.wait_all_tasks_blocked()
-        connection.place.close()
+        connection.place.close(HttpRefusal(CLOSED_FOR_ANOTHER))
     assert trio.current_time() < 1e6 / 2
 
 
@@ -373,38 +375,44 @@ class Held:
 
     async def answer_known(self, asked: HttpRequest) -> HttpResponse:
         """Answer the request of a known caller."""
-        asked.place.take("acme", "ann")
+        asked.place.take("acme", "ann", "")
         return await self.answer(asked)
 
-    async def answer(self, _: HttpRequest) -> HttpResponse:
+    async def answer(self, asked: HttpRequest) -> HttpResponse:
+        """Answer the request of a caller that nobody knows, unless it has no place."""
+        asked.place.settle()
         self.begun += 1
         await self.go_on.wait()
         return HttpResponse(200)
 
 
-async def test_one_address_has_so_many_requests_of_unknown_callers_and_the_oldest_is_refused_for_a_new_one() -> None:
+async def _settled(asked: HttpRequest) -> HttpResponse:
+    asked.place.settle()
+    return await echo(asked)
+
+
+async def test_one_address_has_so_many_requests_of_unknown_callers_and_one_more_is_refused() -> None:
     held = Held()
     async with served(held.answer, SMALL) as one:
         streams: list[trio.SocketStream] = []
-        for number in range(4):
+        for number in range(3):
             streams.append(await one.connect())
             await streams[-1].send_all(request("GET / HTTP/1.1", "Connection: close"))
             while held.begun <= number:
                 await trio.testing.wait_all_tasks_blocked()
-        answer = await everything(streams[0])
+        answer = await one.talk(request())
         assert statuses(answer) == [503]
         assert b"\r\nretry-after: 1\r\n" in answer
         assert b"\r\nconnection: close\r\n" in answer
         held.go_on.set()
-        for stream in streams[1:]:
-            assert statuses(await everything(stream)) == [200]
         for stream in streams:
+            assert statuses(await everything(stream)) == [200]
             await stream.aclose()
         assert statuses(await one.talk(request())) == [200]
 
 
 async def test_a_connection_of_an_address_that_waits_for_a_request_is_closed_for_a_new_one() -> None:
-    async with served(limits=SMALL) as one:
+    async with served(_settled, SMALL) as one:
         streams: list[trio.SocketStream] = []
         for _ in range(4):
             streams.append(await one.connect())
@@ -444,7 +452,7 @@ async def test_those_who_watch_a_full_server_are_answered_although_others_that_a
         await stream.send_all(request("GET / HTTP/1.1", "Connection: close"))
         while not held.begun:
             await trio.testing.wait_all_tasks_blocked()
-        silent = [await one.connect() for _ in range(MAX_TOLD)]
+        silent = [await one.connect() for _ in range(MAX_HEARD)]
         answers = [await one.talk(request(f"GET {path} HTTP/1.1"), ends=False) for _ in range(3)]
         assert list(map(statuses, answers)) == [[200]] * 3
         assert all(b"\r\nconnection: close\r\n" in answer for answer in answers)
@@ -457,7 +465,7 @@ async def test_those_who_watch_a_full_server_are_answered_although_others_that_a
 
 async def test_in_a_full_server_the_connection_that_has_waited_longest_is_closed() -> None:
     limits = HostLimits(connections=3, connections_per_address=100)
-    async with served(limits=limits) as one:
+    async with served(_settled, limits) as one:
         streams = [await one.connect() for _ in range(3)]
         for stream in streams:
             await stream.send_all(request())

@@ -7,19 +7,32 @@ from random import Random
 from typing import Final
 
 import pytest
-import trio
-import trio.testing
 
 from agentrail.errors import ConnectionsInUse
 from agentrail.host import HostLimits
-from agentrail.host.requests.places import SILENT, ConnectionPlace, Places
-from agentrail.host.requests.refusals import HttpRefusal
+from agentrail.host.requests.places import MAX_HEARD, ConnectionPlace, Places, Stage
+from agentrail.host.requests.refusals import CLOSED_FOR_ANOTHER, HttpRefusal
 
 MOST: Final = 20
 IN_USE: Final = 18
 OF_ADDRESS: Final = 4
 LIMITS: Final = HostLimits(connections=MOST, connections_per_address=OF_ADDRESS)
 ADVICE: Final = "; end a stream, a WebSocket or a request, or wait"
+
+
+class Connection:
+    """One connection."""
+
+    def __init__(self, crowd: Crowd, name: str) -> None:
+        self._crowd = crowd
+        self.name = name
+
+    def has_unread(self) -> bool:
+        return self.name in self._crowd.unread
+
+    def end(self, refusal: HttpRefusal) -> None:
+        self._crowd.closed.append(self.name)
+        self._crowd.reasons.append(refusal.problem.found)
 
 
 class Crowd:
@@ -29,21 +42,28 @@ class Crowd:
         self.places = Places(limits)
         self.closed: list[str] = []
         """Names of those that were closed for others, in order."""
+        self.reasons: list[str] = []
+        self.unread: set[str] = set()
+        """Names of those that have sent something that is not read yet."""
 
-    def connect(self, name: str = "", network: str | None = None) -> ConnectionPlace:
-        """Open a connection whose caller is not known yet; raise `HttpRefusal` if there is no room for it."""
-        refusal = self.places.make_room(network)
-        if refusal is not None:
-            raise refusal
-        place = ConnectionPlace(self.places)
-        place.enter(network, lambda: self.closed.append(name))
+    def connect(self, name: str = "", network: str | None = None, stage: Stage = Stage.SILENT) -> ConnectionPlace:
+        """Open a connection whose caller is not known yet."""
+        place = ConnectionPlace(self.places, stage)
+        if not place.enter(network, Connection(self, name)):
+            self.closed.append(name)
+        return place
+
+    def ask(self, name: str = "", network: str | None = None) -> ConnectionPlace:
+        """Open a connection with a whole request; raise `HttpRefusal` if there is no place for it."""
+        place = self.connect(name, network, Stage.ASKING)
+        place.settle()
         return place
 
     def come(self, tenant: str, key: str) -> ConnectionPlace:
         """Open a connection that a key uses."""
         place = self.connect()
         try:
-            place.take(tenant, key)
+            place.take(tenant, "one", key)
         except BaseException:
             place.leave()
             raise
@@ -89,7 +109,7 @@ async def test_by_default_tenants_that_take_all_they_can_leave_some_to_others() 
         for key in range(20):
             crowd.fill(f"greedy {tenant}", str(key))
         assert crowd.fill("greedy 0", "another")[1] == 0
-        assert crowd.come(f"modest {tenant}", "1").caller == (f"modest {tenant}", "1")
+        assert crowd.come(f"modest {tenant}", "1").caller == (f"modest {tenant}", "one", "1")
         assert crowd.places.open < 875
 
 
@@ -105,11 +125,11 @@ async def test_whoever_uses_fewer_than_are_left_gets_one_whatever_the_others_do(
                 place.leave()
             else:
                 place.free()
-                place.is_idle = True
+                place.stage = Stage.IDLE
             continue
         tenant, key = chance.choice("aaaabbcd"), chance.choice("1112")
         of_tenant = Counter(place.caller[0] for place in there if place.caller)[tenant]
-        of_key = Counter(place.caller for place in there)[tenant, key]
+        of_key = Counter(place.caller for place in there)[tenant, "one", key]
         left = IN_USE - len(there)
         try:
             there.append(crowd.come(tenant, key))
@@ -123,68 +143,90 @@ async def test_whoever_uses_fewer_than_are_left_gets_one_whatever_the_others_do(
         assert crowd.places.open <= MOST
 
 
-async def test_for_a_new_connection_to_a_full_server_one_that_no_known_caller_uses_is_closed(
-    mock_clock: trio.testing.MockClock,  # time stands still
-) -> None:
+async def test_two_users_whose_keys_have_the_same_id_have_a_share_each() -> None:
+    crowd = Crowd(HostLimits())
+    for _ in range(146):
+        crowd.connect().take("acme", "ann", "1")
+    assert crowd.connect().refusal is None
+    of_bob = crowd.connect()
+    of_bob.take("acme", "bob", "1")
+    assert of_bob.caller == ("acme", "bob", "1")
+    for _ in range(97):
+        crowd.connect().take("acme", "bob", "1")
+    crowd.connect().take("acme", "", "1")
+
+
+async def test_what_is_one_too_many_closes_nothing_but_its_whole_request_does() -> None:
     crowd = Crowd()
     known = [crowd.come(tenant, "1") for tenant in "abcdefghijklmnop"]
-    old, watched, _, idle = [crowd.connect(name) for name in ("old", "watched", "new", "idle")]
-    watched.is_for_health = True
-    idle.is_idle = True
-    crowd.connect("newcomer")
-    assert crowd.closed == ["idle"]
+    crowd.connect("old", stage=Stage.UNDER_WAY)
+    crowd.connect("idle", stage=Stage.IDLE)
+    crowd.connect("first silent"), crowd.connect("last silent")
+    late = crowd.connect("late")
+    assert (crowd.closed, late.refusal is not None, crowd.places.open) == ([], True, MOST + 1)
+    for _ in range(4):
+        crowd.ask("asks")
+    assert crowd.closed == ["idle", "last silent", "first silent", "old"]
     with pytest.raises(HttpRefusal, match="20 open connections"):
-        crowd.connect()
-    mock_clock.jump(SILENT)
-    for _ in range(3):
-        crowd.connect("newer")
-    assert crowd.closed == ["idle", "old", "new", "newcomer"]
-    with pytest.raises(HttpRefusal, match="20 open connections"):
-        crowd.connect()
-    assert all(place.is_open for place in (*known, watched))
-    with pytest.raises(HttpRefusal, match="another caller"):
-        old.take("acme", "ann")
+        crowd.ask()
+    late.take("late", "one", "1")
+    assert crowd.closed[4:] == ["asks"]
+    assert all(place.is_open for place in known)
 
 
-async def test_an_unknown_caller_has_its_time_once_for_all_of_its_requests(
-    mock_clock: trio.testing.MockClock,  # time stands still
-) -> None:
+async def test_what_has_come_is_looked_at_before_a_connection_is_closed() -> None:
+    crowd = Crowd()
+    for name in ("1", "2", "3", "4"):
+        crowd.connect(name, "here")
+    crowd.unread |= {"4", "3"}
+    crowd.ask("5", "here")
+    assert crowd.closed == ["2"]
+    assert "4 connections of one address" in crowd.reasons[0]
+
+
+async def test_a_connection_that_a_known_caller_keeps_is_not_closed_for_others_of_its_address() -> None:
+    crowd = Crowd()
+    kept = crowd.connect("kept", "here")
+    kept.take("acme", "ann", "1")
+    kept.free()
+    kept.stage = Stage.IDLE
+    for number in range(300):
+        crowd.connect(f"idle {number}", "here", Stage.IDLE)
+        crowd.ask(f"asks {number}", "here").stage = Stage.IDLE
+    assert kept.is_open
+    assert "kept" not in crowd.closed
+
+
+async def test_in_a_full_server_the_caller_that_keeps_most_loses_one_after_all_that_nobody_knows() -> None:
+    crowd = Crowd(HostLimits(connections=6))
+    for number, key in enumerate("11122"):
+        place = crowd.connect(f"{key}.{number}")
+        place.take("acme", "ann", key)
+        place.free()
+        place.stage = Stage.IDLE
+    crowd.connect("unknown")
+    crowd.ask("first").stage = Stage.ASKING
+    crowd.ask("second")
+    assert crowd.closed == ["unknown", "1.0"]
+
+
+async def test_of_those_without_a_place_the_oldest_of_the_fullest_address_is_closed_and_health_stays() -> None:
+    crowd = Crowd(HostLimits(connections=1))
+    crowd.come("acme", "1")
+    watched = crowd.connect("watched", "there", Stage.HEALTH)
+    for number in range(MAX_HEARD - 1):
+        crowd.connect(str(number), "here", Stage.UNDER_WAY if number else Stage.ASKING)
+    crowd.connect("new", "there")
+    assert crowd.closed == ["1"]
+    assert watched.is_open
+    assert crowd.places.open == 1 + MAX_HEARD
+
+
+async def test_one_that_was_closed_for_another_takes_no_place() -> None:
     crowd = Crowd(HostLimits(connections=2))
-    known = crowd.connect("known before")
-    crowd.connect("never known")
-    mock_clock.jump(SILENT)
-    known.take("acme", "ann")
-    known.free()
-    crowd.connect("new")
-    with pytest.raises(HttpRefusal, match="2 open connections"):
-        crowd.connect()
-    assert crowd.closed == ["never known"]
-
-
-async def test_for_a_new_connection_of_a_full_address_one_of_that_address_is_closed_at_once(
-    mock_clock: trio.testing.MockClock,  # time stands still
-) -> None:
-    crowd = Crowd()
-    crowd.connect("elsewhere", "other")
-    for _ in range(OF_ADDRESS):
-        crowd.connect("used", "here").take("acme", "ann")  # does not count for the address
-    first, second, third, _ = [crowd.connect(name, "here") for name in ("1", "2", "3", "4")]
-    third.is_idle = True
-    crowd.connect("5", "here")
-    assert crowd.closed == ["3"]
-    first.is_for_health = True
-    crowd.connect("6", "here")
-    assert crowd.closed == ["3", "2"]
-    mock_clock.jump(SILENT)
-    crowd.connect("7", "here")
-    assert crowd.closed == ["3", "2", "4"]
-    assert second.is_closed
-
-
-async def test_an_address_that_asks_for_the_health_alone_may_have_no_more() -> None:
-    crowd = Crowd()
-    for _ in range(OF_ADDRESS):
-        crowd.connect("", "here").is_for_health = True
-    with pytest.raises(HttpRefusal, match="4 connections of one address"):
-        crowd.connect("", "here")
-    crowd.connect("", "elsewhere")
+    crowd.connect("first"), crowd.connect("second")
+    old = crowd.connect("third", stage=Stage.UNDER_WAY)
+    old.close(HttpRefusal(CLOSED_FOR_ANOTHER))
+    for act in (old.settle, lambda: old.take("acme", "ann", "1")):
+        with pytest.raises(HttpRefusal, match="another caller"):
+            act()
