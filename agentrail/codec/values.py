@@ -23,7 +23,7 @@ from agentrail.core.vocabulary.changes import ChangedStates, ChangedTools
 from agentrail.core.vocabulary.inputs import SubagentReported
 from agentrail.core.vocabulary.state import AttachedTool, State, Suspension
 from agentrail.core.vocabulary.tool_calls import Call, CallList
-from agentrail.errors import BadData, BadValue
+from agentrail.errors import BadData, BadText, BadValue
 from agentrail.hooks.hook_types import HOOKS, BeforeCompaction, BeforeRequest, Hook
 from agentrail.hooks.ruling import Decisions, Ruling
 from agentrail.values.events import AnyEvent
@@ -226,6 +226,27 @@ def decode(type_: object, data: object) -> object:
         raise BadData(named, misfit.subject, misfit.problem) from misfit.__cause__
     except RecursionError:
         raise BadData(named, "it", "is nested too deep") from None
+
+
+def decode_of_host(type_: type[T], data: object) -> T:
+    """Do as `decode` with JSON *data* of another host, which may be newer: fields that are not known are left out."""
+    try:
+        return decode(type_, data)
+    except BadData:
+        from agentrail.codec.newer_fields import without_newer_fields  # noqa: PLC0415 - only for newer hosts
+
+        return decode(type_, without_newer_fields(FAMILIES.get(type_, type_), frozen(data, DOCUMENT_DEPTH)))
+
+
+def read_of_host(type_: type[T], text: bytes) -> T:
+    """Do as `read` with the text of another host, which may be newer: fields that are not known are left out."""
+    try:
+        return cast("T", decoder(cast("object", type_)).decode(text))
+    except (ValueError, RecursionError, MisfitError):
+        try:
+            return decode_of_host(type_, from_own_text(text))
+        except BadText as why:
+            raise BadData(type_.__name__, "it", "is no JSON") from why
 
 
 def convert(type_: object, data: object) -> object:

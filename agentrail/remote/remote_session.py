@@ -49,7 +49,7 @@ from agentrail.api.views import (
     WholeReplyView,
     to_json,
 )
-from agentrail.codec.values import decode
+from agentrail.codec.values import decode_of_host
 from agentrail.core.vocabulary import commands as sent
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Prompt
@@ -430,7 +430,7 @@ V = TypeVar("V", bound=Value)
 def answer_of(kind: type[T], answer: Json) -> T:
     """Convert *answer*, the JSON of a call's answer, to *kind*; raise `HostFailed` if it does not fit."""
     try:
-        return decode(kind, answer)
+        return decode_of_host(kind, answer)
     except BadData as bad:
         _, at, problem = bad.args
         problem_text = f"its answer cannot be read: {at} {problem}"

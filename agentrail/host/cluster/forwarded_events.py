@@ -11,7 +11,7 @@ from agentrail.api.body_parsing import strict_json
 from agentrail.api.limits import DEFAULTS
 from agentrail.api.problems import error_of
 from agentrail.api.sse_frames import GAP, PROBLEM, read_cursor
-from agentrail.codec.values import read
+from agentrail.codec.values import read_of_host
 from agentrail.errors import AgentrailError, BadData, ClusterFault, HostClosing
 from agentrail.host.cluster.forwarding import UNFIT, Forwarding
 from agentrail.host.cluster.holder_connection import END_OF_FRAME, HolderConnection, HolderGoneError, WholeFrames
@@ -68,9 +68,9 @@ class ForwardedEvents:
         """Return the event in *frame*, or the mark that some are missing; raise `ClusterFault` if it is neither."""
         with suppress(BadData, msgspec.DecodeError, KeyError):
             if frame.event != GAP:
-                return read(Envelope, frame.data.encode())
-            ends = msgspec.json.decode(frame.data, type=dict[str, str])
-            start, end = read_cursor(ends["from"]), read_cursor(ends["to"])
+                return read_of_host(Envelope, frame.data.encode())
+            ends = msgspec.json.decode(frame.data, type=dict[str, object])
+            start, end = read_cursor(str(ends["from"])), read_cursor(str(ends["to"]))
             if start is not None and end is not None:
                 return gap_between(self._session, start, end)
         raise ClusterFault(UNFIT.format(self._connection.holder))

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 import msgspec
 import trio
 
 from agentrail.api.limits import HostLimits
-from agentrail.errors import BadConnection, HostNotReached
+from agentrail.codec.values import read_of_host
+from agentrail.errors import BadConnection, BadData, HostNotReached
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.cluster.cluster_options import OWN_MACHINE, Cluster
 from agentrail.host.cluster.holder_connection import HolderConnection, HolderGoneError, connect
@@ -30,7 +31,7 @@ from agentrail.host.requests.proxies import Proxies
 from agentrail.host.requests.site_policy import SitePolicy, screened
 from agentrail.remote.transport.host_address import CutError, HostAddress, cut_reason, dial_address
 from agentrail.runtime.shared.clock import Clock
-from agentrail.values.value import Value, learned
+from agentrail.values.value import Value
 
 MemberCalls: TypeAlias = Mapping[tuple[str, str], Handler]
 """What answers, by method and path."""
@@ -154,6 +155,6 @@ async def _report(connection: HolderConnection, authority: str, key: str) -> Mem
     if connection.status != OK or not key:
         return None
     try:
-        return cast("MemberReport", msgspec.json.decode(content, type=learned(MemberReport)))
-    except msgspec.DecodeError:
+        return read_of_host(MemberReport, bytes(content))
+    except BadData:
         raise HolderGoneError from None

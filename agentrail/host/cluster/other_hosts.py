@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias, TypeVar, cast
 
-import msgspec
 import trio
 from attrs import evolve
 
@@ -32,8 +31,8 @@ from agentrail.api.views import (
     TroublesView,
     View,
 )
-from agentrail.codec.values import decoder
-from agentrail.errors import ClusterFault
+from agentrail.codec.values import read_of_host
+from agentrail.errors import BadData, ClusterFault
 from agentrail.host.authentication.identity import ForwardedIdentity, Identity
 from agentrail.host.cluster.forwarding import MAX_HOPS, UNFIT, Forwarding
 from agentrail.host.cluster.holder_connection import HolderGoneError
@@ -160,7 +159,7 @@ class OtherHosts:
         for host, content in contents.items():
             try:
                 views[host] = _decode(cls, content)
-            except msgspec.DecodeError:
+            except BadData:
                 missing = (*missing, host)
         return views, tuple(sorted(missing))
 
@@ -181,7 +180,7 @@ class OtherHosts:
         for address, content in (await self.ask(call)).contents.items():
             try:
                 views.append(_decode(cls, content))
-            except msgspec.DecodeError:
+            except BadData:
                 self._note_fault(address, ClusterFault(UNFIT.format(address)))
         return views
 
@@ -233,7 +232,8 @@ def _view(_: type[V], answer: Answer) -> V:
 
 
 def _decode(cls: type[V], content: bytes) -> V:
-    return cast("V", decoder(cls).decode(content))
+    """Return what another host shows; raise `BadData` if that is something else."""
+    return read_of_host(cls, content)
 
 
 Missing: TypeAlias = tuple[str, ...]

@@ -20,12 +20,13 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import msgspec
 
 from agentrail.app.spec import SessionSpec
-from agentrail.errors import AgentrailError, ClusterFault, HostClosing, NotAuthenticated
+from agentrail.codec.values import read_of_host
+from agentrail.errors import AgentrailError, BadData, ClusterFault, HostClosing, NotAuthenticated
 from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.authentication.identity import (
     AUTHORIZATION,
@@ -41,7 +42,7 @@ from agentrail.host.operations.host_operations import ATTEMPT
 from agentrail.host.profiles import Profile, offered
 from agentrail.host.requests.http_messages import Body, Handler, HttpRequest, HttpResponse, WrappedBody
 from agentrail.runtime.shared.clock import Clock
-from agentrail.values.value import Value, learned
+from agentrail.values.value import Value
 from agentrail.version import __version__
 
 MARK: Final = "agentrail-host."
@@ -161,8 +162,8 @@ def read_signature(cluster: Cluster, key: str, now: int) -> Signed:
     if not any(hmac.compare_digest(seal_bytes, _seal(own, text).encode()) for own in cluster.keys):
         raise ClusterFault(OTHER_KEY)
     try:
-        signed = cast("Signed", msgspec.json.decode(text, type=learned(Signed)))
-    except msgspec.DecodeError:
+        signed = read_of_host(Signed, text)
+    except BadData:
         raise ClusterFault(OTHER_VERSION) from None
     if signed.to != cluster.address:
         raise ClusterFault(OTHER_HOST.format(cluster.address))
