@@ -34,8 +34,9 @@ from agentrail.host.ag_ui.ag_ui_calls import AgUiCalls
 from agentrail.host.asgi.asgi_app import AsgiApp
 from agentrail.host.asgi.asgi_service import AsgiService
 from agentrail.host.authentication.api_keys import ApiKeys
-from agentrail.host.authentication.authenticators import KeyWatch, LocalToken, SocketOwner, guarded
+from agentrail.host.authentication.authenticators import LocalToken, SocketOwner, guarded
 from agentrail.host.authentication.identity import Authenticator
+from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.cluster.cluster_options import LOOPBACK, Cluster
 from agentrail.host.cluster.forwarding import Forwarding
 from agentrail.host.cluster.members import (
@@ -64,7 +65,7 @@ from agentrail.host.health.health_parts import (
 from agentrail.host.health.prometheus import MetricCalls
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import Turns
-from agentrail.host.http11.http_server import HttpServer
+from agentrail.host.http11.http_server import HttpServer, files_needed
 from agentrail.host.http11.listening import Certificate, Inherited, ListenAddress, Tcp, UnixSocket, inherited
 from agentrail.host.operations.call import CallFunction
 from agentrail.host.operations.command_calls import CommandCalls
@@ -79,7 +80,7 @@ from agentrail.host.plugins.host_plugin import HostPlugin, check_providers, name
 from agentrail.host.plugins.plugin_runner import HostPluginRow, OnPluginError
 from agentrail.host.plugins.plugin_values import ContextProvider
 from agentrail.host.profiles import HostedSpecs, Profile, Profiles, ProfileTable
-from agentrail.host.requests.http_messages import Handler
+from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse
 from agentrail.host.requests.proxies import Proxies
 from agentrail.host.requests.site_policy import SitePolicy, screened
 from agentrail.host.uploads.session_files import SessionFiles
@@ -309,6 +310,7 @@ class Host:
             server = HttpServer(screened(policy, answer), Clock().now_ms, self.limits, proxies)
             if isinstance(authenticator, SocketOwner):
                 server.handler, server.admits = authenticator.admitting(server.handler), authenticator.admits
+            server.other_files += self._files_for_members
             opened.metrics.connections = server.__len__
             server.on_answer = opened.metrics.requests.add
             collector.count(server)
@@ -340,6 +342,11 @@ class Host:
         server = server_for_members(self.cluster, handler, self.limits)
         await nursery.start(server.serve, (inherited(self.cluster.descriptor),))
         return (server,)
+
+    @property
+    def _files_for_members(self) -> int:
+        """Descriptors for the other hosts of the cluster: they connect, and each request may be passed on to one."""
+        return 0 if self.cluster is None else files_needed(self.limits.connections) + self.limits.connections
 
     def asgi(
         self,
@@ -521,6 +528,7 @@ class Host:
         limits, supervisor, row = self.limits, specs.supervisor, turns.rows
         sessions = HostedSessions(supervisor, specs, turns, limits)
         keys = KeyWatch(authenticator, limits)
+        nursery.start_soon(keys.run)
         late = DelayedTasks()
         nursery.start_soon(late.run)
         streams = ClientStreams(keys, late, limits)
@@ -555,7 +563,7 @@ class Host:
         shared = (keys, limits, looking, frames, streams)
         watched = (health.metrics.requests, health.tree, health.held_changes)
         parts = SocketParts(operations, authenticator, *shared, *watched, sessions, forwarding, others)
-        return Application(operations, _pages(Sockets(parts)), authenticator)
+        return Application(operations, _pages(Sockets(parts)), authenticator, keys)
 
     def _forwarded(
         self,
@@ -584,11 +592,21 @@ def _pages(sockets: Sockets) -> Mapping[str, Handler]:
     """Return what there is over HTTP alone, by the name of its operation."""
     console = ConsoleCalls()
     return {
-        "page": console.page,
-        "console_file": console.file,
-        "openapi": console.openapi,
+        "page": _settled(console.page),
+        "console_file": _settled(console.file),
+        "openapi": _settled(console.openapi),
         "socket": sockets.open,
     }
+
+
+def _settled(page: Handler) -> Handler:
+    """Return *page*, which needs no key, for requests whose connections have a place or can get one."""
+
+    async def answer(request: HttpRequest) -> HttpResponse:
+        request.place.settle()
+        return await page(request)
+
+    return answer
 
 
 def _tell_of_ends(cluster: Cluster, supervisor: Supervisor, forwarding: Forwarding, nursery: trio.Nursery) -> None:

@@ -290,6 +290,8 @@ class ApiKeys:
         self._reread_count = 0
         self._looking: trio.Event | None = None
         self._keys: Mapping[str, ApiKey] = {}
+        self.changes = 0
+        """How often other keys were read than before."""
         self.problem = ""
         """What was wrong with the file when it was read last; empty if nothing was."""
         if self._file is None:
@@ -370,8 +372,9 @@ class ApiKeys:
             stay = look.keys is None and self._keys
             log.error("%s: %s", "the earlier keys stay in use" if stay else "no key is taken", look.problem)
         self.problem = look.problem
-        if look.keys is not None:
+        if look.keys is not None and look.keys != self._keys:
             self._keys = look.keys
+            self.changes += 1
 
 
 def _content(file: KeyFile) -> tuple[bytes, Stamp]:

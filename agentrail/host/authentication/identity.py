@@ -55,10 +55,13 @@ class Authenticator(Protocol):
     async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
         """Return who sends a request with these *headers* (names in lower case); raise `NotAuthenticated` if nobody.
 
-        It is called for each request, and each `heartbeat_seconds` while a stream is open, which ends when this
-        refuses: so a stream outlives its key by that long. It may take 10 s. If it takes longer, raises something that
-        is no refusal, or returns something else, it has failed: a request is answered by 503, `authenticator-failed`,
-        and a stream goes on for `unknown_seconds`.
+        It is called for each request, and once a second for each key with which a stream, a WebSocket or a long request
+        is open, which ends when this refuses. Requests with the same user, id of the key and headers share that call.
+        With more than 100 such keys it is called 100 times a second in all; after a call that takes long, ten times as
+        long passes before the next one for that key, and after one that fails twice as long each time, but never more
+        than `heartbeat_seconds`. It may take 10 s. If it takes longer, raises something that is no refusal, or returns
+        something else, it has failed: a request is answered by 503, `authenticator-failed`, and a stream goes on for
+        `unknown_seconds`.
         """
         ...
 
@@ -98,7 +101,7 @@ async def identified(authenticator: Authenticator, request: HttpRequest) -> Iden
 
 def take_place(request: HttpRequest, who: Identity) -> None:
     """Count the connection of *request* for its sender; raise `ConnectionsInUse` if the sender has too many."""
-    request.place.take(who.tenant, who.key or who.user)
+    request.place.take(who.tenant, who.user, who.key)
 
 
 MAX_KEPT: Final = 10_000

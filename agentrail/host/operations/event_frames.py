@@ -19,8 +19,8 @@ from agentrail.api.problems import Problem
 from agentrail.api.public_ids import is_within, read_internal
 from agentrail.api.sse_frames import HEARTBEAT, PROBLEM, event_frame, frame
 from agentrail.errors import AgentrailError, RefusedError
-from agentrail.host.authentication.authenticators import KeyWatch
 from agentrail.host.authentication.identity import ForwardedIdentity, Identity
+from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.operations.call import OperationCall, Streamed
 from agentrail.host.requests.http_messages import EndableSend, Streaming, hold_nothing

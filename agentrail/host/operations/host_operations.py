@@ -12,6 +12,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Final, cast
 
+import trio
 from attrs import evolve
 
 from agentrail.api.body_parsing import body_of, query_of
@@ -31,11 +32,12 @@ from agentrail.host.authentication.identity import (
     identified,
     take_place,
 )
+from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.error_responses import refusal
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.operations.call import COMMAND, Answer, CallFunction, OperationCall, Shown, http_call, http_response
 from agentrail.host.plugins.plugin_values import HandledResponse, Request
-from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse, problem_answer
+from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse, PeerGone, problem_answer
 from agentrail.values.json import JsonObject
 
 
@@ -157,17 +159,20 @@ class Application:
         operations: HostOperations,
         pages: Mapping[str, Handler],
         authenticator: Authenticator,
+        keys: KeyWatch,
         names: Collection[str] = CALLS,
     ) -> None:
         self.operations = operations
         """What it answers with."""
         self._pages = pages
         self._authenticator = authenticator
+        self._keys = keys
+        """Looks at the keys of requests that take long."""
         self._names = names
 
     def with_routes(self, names: Collection[str]) -> Application:
         """Return the application that answers only the calls of these *names*."""
-        return Application(self.operations, self._pages, self._authenticator, names)
+        return Application(self.operations, self._pages, self._authenticator, self._keys, names)
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         """Return the answer to a request: what its call gives, or a problem document."""
@@ -189,6 +194,28 @@ class Application:
                 self.operations.admit(row, who, is_counted=isinstance(who, ForwardedIdentity))
                 take_place(request, who)
             call = await http_call(request, row, who, matched.session, self.operations.limits)
-            return http_response(await self.operations.carry_out(call))
+            return http_response(await self._carry_out(call, request))
         except AgentrailError as error:
             return refusal(error, attempt, who.tenant, request.note.id)
+
+    async def _carry_out(self, call: OperationCall, request: HttpRequest) -> Answer:
+        """Return the answer to *call*; raise the refusal if its key is withdrawn while it is waited for."""
+        refusals: list[AgentrailError] = []
+
+        async def gone() -> None:
+            async with trio.open_nursery() as nursery:  # noqa: TID251 - each task ends with the other one
+
+                async def watch_key() -> None:
+                    refusals.append(await self._keys.refusal(call.who, request.headers))
+                    nursery.cancel_scope.cancel()
+
+                nursery.start_soon(watch_key)
+                await request.gone()
+                nursery.cancel_scope.cancel()
+
+        try:
+            return await self.operations.carry_out(call if call.row.scope is None else evolve(call, gone=gone))
+        except PeerGone:
+            if refusals:
+                raise refusals[0] from None
+            raise

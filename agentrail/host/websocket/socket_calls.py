@@ -20,8 +20,8 @@ from agentrail.api.operation_table import CALLS, JSON
 from agentrail.api.problems import INTERNAL, Problem
 from agentrail.api.socket_frames import PATH, CallFrame, check_place
 from agentrail.errors import AgentrailError, BadChoice, NotAuthenticated
-from agentrail.host.authentication.authenticators import CHANGED, KeyWatch
 from agentrail.host.authentication.identity import AUTHORIZATION, NOBODY, Authenticator, ForwardedIdentity, Identity
+from agentrail.host.authentication.key_watch import CHANGED, KeyWatch
 from agentrail.host.cluster.forwarding import Forwarding
 from agentrail.host.cluster.other_hosts import OtherHosts
 from agentrail.host.error_responses import told_problem
