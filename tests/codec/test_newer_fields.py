@@ -9,10 +9,9 @@ import pytest
 from agentrail.api.views import ApprovalsView, CheckView, ReadyView, to_json
 from agentrail.codec.values import decode_of_host, read_of_host, write
 from agentrail.errors import BadData
-from agentrail.events import ToolExecutionStart
+from agentrail.events import Envelope, ToolExecutionStart
 from agentrail.host.cluster.members import MemberReport
 from agentrail.remote.remote_session import answer_of
-from agentrail.values.events.envelope import Envelope
 
 ENVELOPE = Envelope("s", 1, 0, 0, 1, 1, ToolExecutionStart("c1", "look", {"path": "a", "newer": 1}))
 

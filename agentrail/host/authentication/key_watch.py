@@ -76,6 +76,8 @@ class Watch:
         """How many wait for its end."""
         self.error: AgentrailError | None = None
         """Why the key does not count any more; `None` as long as it does."""
+        self.fault: BaseException | None = None
+        """What the last look has raised that is no error of agentrail; `None` if nothing."""
         self.ended = trio.Event()
         self.scope = trio.CancelScope()
         """Scope of the task that asks for it, if there is one."""
@@ -88,7 +90,10 @@ class Watch:
         self.ended.set()
 
     async def problem(self) -> AgentrailError | None:
-        """Return why the key does not count, `AuthenticatorFailed` if nobody can say so; `None` if it counts."""
+        """Return why the key does not count, `AuthenticatorFailed` if nobody can say so; `None` if it counts.
+
+        An error of the code of an authenticator that is no refusal is the `fault` of the watch.
+        """
         failed: list[BaseException] = []
         with Contained(failed.append):
             await self.check()
@@ -97,7 +102,7 @@ class Watch:
         error = failed[0]
         if isinstance(error, AgentrailError):
             return error
-        tell(log, error, "the look at a key failed; it is made again", words=False)
+        self.fault = error
         return AuthenticatorFailed()
 
 
@@ -149,6 +154,8 @@ class KeyWatch:
             watch.users -= 1
             if not watch.users:
                 self._end(key, watch)
+        if watch.fault is not None:
+            raise watch.fault
         return watch.error or AuthenticatorFailed()
 
     async def run(self) -> None:
@@ -214,6 +221,7 @@ class KeyWatch:
         for watch in [watch for watch in self._of_file if watch.seen != self._keys.changes]:
             changes = self._keys.changes
             error = await watch.problem()
+            watch.fault = None  # such as no thread to read the file in: it is looked at again
             if not isinstance(error, AuthenticatorFailed):
                 watch.seen = changes
                 if error is not None:
@@ -253,7 +261,7 @@ class KeyWatch:
                 now = trio.current_time()
                 if error is None:
                     failing, pause = None, max(self._pause(), ASKED_PART * (now - asked))
-                elif not isinstance(error, AuthenticatorFailed):
+                elif not isinstance(error, AuthenticatorFailed) or watch.fault is not None:
                     watch.end(error)
                 else:
                     failing = now if failing is None else failing
