@@ -612,6 +612,7 @@ def _settled(page: Handler) -> Handler:
 def _tell_of_ends(cluster: Cluster, supervisor: Supervisor, forwarding: Forwarding, nursery: trio.Nursery) -> None:
     """Have *forwarding* know which hosts have gone."""
     tell_deaths(supervisor, forwarding.cut)
+    nursery.start_soon(forwarding.watch_silent)
     if cluster.members is not None:  # then no lease tells of it
         nursery.start_soon(forwarding.watch)
 

@@ -8,6 +8,7 @@ the session comes back here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -41,10 +42,12 @@ from agentrail.host.cluster.holder_connection import (
     HolderConnection,
     HolderGoneError,
     HolderRefusedError,
+    HolderSilentError,
     HolderUnfitError,
     KeptBody,
     WholeFrames,
     connect,
+    is_well,
     passed_content,
     passed_headers,
     passed_query,
@@ -116,6 +119,12 @@ MOMENT: Final = 0.02
 LOOK_SECONDS: Final = 1.0
 """Seconds between two looks at where the hosts listen to which requests are under way."""
 
+QUIET_SECONDS: Final = 2.0
+"""Seconds without a byte of an answer after which its host is asked whether it is well, and from then on again."""
+
+ASKED_TIMES: Final = 2
+"""How often in a row a host has to leave that unanswered to be taken for silent."""
+
 LATE: Final = 300
 """Milliseconds by which a holder that lives may be late with the renewal of its lease."""
 
@@ -136,6 +145,7 @@ DISTRUST: Final = f"{TYPES}{code_of(ClusterFault)}".encode()
 """What a 503 contains if the other host does not believe this one."""
 
 UNFIT: Final = "what listens at {}, where the journal says that a host is, answers as no host does"
+SILENT: Final = "the host at {} takes requests, answers none, and does not say whether it is well; it may be stuck"
 NOT_TRUSTED: Final = "the host at {} does not take what this one signs; its log says why"
 
 
@@ -166,9 +176,12 @@ class Forwarding:
         self._sessions = sessions
         self._streams = streams
         self._late = late
+        self._longest = cluster.lease * 1000 + LATE  # milliseconds for which a lease counts at most
         self._missed = cluster.lease * 1000 * (1 - 1 / RENEWALS) - LATE
         self._refusals = HeldSessions()
         self._connections = WeakSet[HolderConnection]()
+        self._asked: dict[str, float] = {}
+        """When each of the hosts was asked last whether it is well; infinity while it is."""
 
     def forwarded(self, functions: Mapping[str, CallFunction]) -> Mapping[str, CallFunction]:
         """Return the functions of calls, each of which passes a request on if another host runs the session."""
@@ -189,6 +202,7 @@ class Forwarding:
         """
         deadline, name = Deadline(self._patience), _name(call)
         home, refusal = self._home(call, name), None
+        ends = silent_until = -math.inf  # when the lease of the holder ends, and when it did as the holder was silent
         while True:
             _rewind(call)
             holder = home
@@ -201,11 +215,19 @@ class Forwarding:
                     if not self.may(call, held) or deadline.has_passed():
                         raise
                     refusal, holder = held, held.holder
+                    ends = trio.current_time() + held.left / 1000
             _rewind(call)
             try:
                 return await elsewhere(holder)
             except HolderUnfitError:
                 raise ClusterFault(UNFIT.format(holder)) from None
+            except HolderSilentError as silent:
+                # A host that is stopped does not renew its lease, so it is waited for until that has ended.
+                is_lasting = refusal is not None and refusal.left > self._longest
+                if is_lasting or -math.inf < silent_until < ends - PAUSE:
+                    raise ClusterFault(SILENT.format(holder)) from None
+                silent_until = ends
+                await self._outlive(call, name, refusal, silent)
             except HolderGoneError as gone:
                 if home is not None and deadline.has_passed():
                     raise HostClosing from None
@@ -289,6 +311,35 @@ class Forwarding:
             async with trio.open_nursery() as nursery:  # noqa: TID251 - each task ends with its look
                 for holder in {connection.holder for connection in self._connections}:
                     nursery.start_soon(self._look, holder)
+
+    async def watch_silent(self) -> None:
+        """Body of a task: end what is under way at a host that sends nothing and does not say whether it is well.
+
+        An answer may be waited for as long as a turn takes, so time alone tells nothing.
+        """
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - each task bounds its own time
+            while True:
+                await trio.sleep(LOOK_SECONDS)
+                late = trio.current_time() - QUIET_SECONDS
+                self._asked = {holder: asked for holder, asked in self._asked.items() if asked > late}
+                for holder in {connection.holder for connection in self._quiet(late)} - self._asked.keys():
+                    self._asked[holder] = math.inf
+                    nursery.start_soon(self._ask_well, holder, late)
+
+    def _quiet(self, since: float) -> list[HolderConnection]:
+        """Return the connections on which nothing has come *since* then, although it is waited for."""
+        return [each for each in self._connections if each.waits_since is not None and each.waits_since <= since]
+
+    async def _ask_well(self, holder: str, late: float) -> None:
+        """Ask *holder* whether it is well; if it says nothing, end what has been waiting there since *late*."""
+        for _ in range(ASKED_TIMES):
+            if await is_well(self._cluster, holder):
+                break
+        else:
+            for connection in self._quiet(late):
+                if connection.holder == holder:
+                    connection.cut(is_silent=True)
+        self._asked[holder] = trio.current_time()
 
     async def _look(self, holder: str) -> None:
         """End what is under way at *holder* if it listens elsewhere now."""

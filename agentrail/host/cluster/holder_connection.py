@@ -43,6 +43,12 @@ HEAD_SECONDS: Final = 3600.0
 CONTENT_SECONDS: Final = 120.0
 """How long an answer that is no stream may take from then on."""
 
+WELL_WITHIN: Final = 2.0
+"""Seconds in which another host has to say whether it is well."""
+
+HEALTH: Final = ("GET", "/healthz")
+"""What is asked of a host without a key."""
+
 HEAD_BYTES: Final = 64 * 1024
 """The most bytes of the head of an answer."""
 
@@ -60,6 +66,10 @@ class HolderUnfitError(HolderGoneError):
     """What listens at the address of the other host answers as no host does, or no host may be there."""
 
 
+class HolderSilentError(HolderGoneError):
+    """The other host takes connections and answers nothing on them, not even whether it is well."""
+
+
 class HolderRefusedError(HolderGoneError):
     """Nobody listens at the address of the other host."""
 
@@ -74,7 +84,9 @@ class HolderConnection:
         """Where it listened."""
         self._stream = stream
         self._waiting = trio.CancelScope()
-        self._is_cut = False
+        self._is_cut = self._is_silent = False
+        self.waits_since: float | None = None
+        """Since when nothing has come that is waited for, in the time of Trio; `None` if nothing is waited for."""
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES)
         self._peeked: bytes | None = None
         self.status = 0
@@ -134,20 +146,22 @@ class HolderConnection:
             return bytes(pieces)
         raise HolderUnfitError
 
-    def cut(self) -> None:
-        """End the exchange: whoever waits for more of the answer gets `HolderGoneError`."""
-        self._is_cut = True
+    def cut(self, *, is_silent: bool = False) -> None:
+        """End the exchange: whoever waits for more of the answer gets `HolderGoneError`, or `HolderSilentError`."""
+        self._is_cut, self._is_silent = True, is_silent
         self._waiting.cancel()
 
     async def _next(self, seconds: float) -> h11.Event:
         try:
             while (event := self._http.next_event()) is h11.NEED_DATA:
                 if self._is_cut:
-                    raise HolderGoneError
+                    raise HolderSilentError if self._is_silent else HolderGoneError
                 with trio.move_on_after(seconds) as self._waiting:
+                    self.waits_since = trio.current_time()
                     self._http.receive_data(bytes(await self._stream.receive_some(CHUNK)))
+                self.waits_since = None
                 if self._waiting.cancelled_caught:
-                    raise HolderGoneError
+                    raise HolderSilentError if self._is_silent else HolderGoneError
         except (trio.BrokenResourceError, trio.ClosedResourceError, h11.RemoteProtocolError):
             raise HolderGoneError from None
         if not isinstance(event, h11.Event) or isinstance(event, h11.ConnectionClosed):
@@ -180,6 +194,21 @@ async def connect(cluster: Cluster, address: str) -> tuple[HolderConnection, str
             place, tried = await cluster.find(address), place
     cluster.lose(address)
     raise HolderRefusedError if is_refused else HolderGoneError
+
+
+async def is_well(cluster: Cluster, address: str) -> bool:
+    """Return whether the host at *address* answers when it is asked for its health, whatever it says."""
+    with trio.move_on_after(WELL_WITHIN):
+        try:
+            connection, authority = await connect(cluster, address)
+            try:
+                await connection.ask(authority, *HEALTH, (), b"")
+            finally:
+                await connection.close()  # noqa: ASYNC102 - it waits for nothing
+        except HolderGoneError:
+            return False
+        return True
+    return False
 
 
 async def _dial(cluster: Cluster, address: str, place: HostAddress) -> HolderConnection:

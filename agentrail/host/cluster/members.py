@@ -23,7 +23,7 @@ from agentrail.codec.values import read_of_host
 from agentrail.errors import BadConnection, BadData, HostNotReached
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.cluster.cluster_options import OWN_MACHINE, Cluster
-from agentrail.host.cluster.holder_connection import HolderConnection, HolderGoneError, connect
+from agentrail.host.cluster.holder_connection import HEALTH, HolderConnection, HolderGoneError, connect
 from agentrail.host.cluster.signatures import SignedCall, signature, signed_only
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse
@@ -93,9 +93,6 @@ def farewell_call(look: Callable[[], None]) -> Handler:
 
 
 REPORT: Final = ("GET", "/cluster/member")
-HEALTH: Final = ("GET", "/healthz")
-"""What is asked of a host without a key."""
-
 OK: Final = 200
 ANSWER_WITHIN: Final = 2.0
 """Seconds in which a host has to answer."""

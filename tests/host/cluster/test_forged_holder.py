@@ -163,6 +163,21 @@ async def test_an_answer_has_bounded_room_and_time(answer: object, monkeypatch: 
     assert (found.status_code, found.json()["type"]) == (503, FAULT)
 
 
+@pytest.mark.long
+async def test_a_holder_that_takes_connections_and_says_nothing_is_told_within_ten_seconds(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with played_holder(silence) as holder:
+        journal = await journal_with(holder.address, talks())
+        cluster = Cluster(f"http://127.0.0.1:{free_port()}", KEY)
+        async with open_place(journal, talks(), cluster=cluster) as place:
+            for ask in (place.ann.post("/v1/chat", json=CHAT), place.ann.get("/v1/sessions/trip/events?since=0")):
+                with trio.fail_after(10):
+                    found = await ask
+                assert (found.status_code, found.json()["type"]) == (503, FAULT)
+        assert caplog.text.count(f"the host at {holder.address} takes requests, answers none") == 2
+
+
 async def test_a_frame_of_a_stream_has_bounded_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holder_connection, "FRAME_BYTES", 1_000_000)
     async with played_holder(frame_without_end) as holder:
