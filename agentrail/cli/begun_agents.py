@@ -8,7 +8,7 @@ another process that takes the sessions over.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 import trio
@@ -22,7 +22,7 @@ from agentrail.cli.trust_store import allow, unallowed, withdraw
 from agentrail.errors import RefusedError
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import Profile
-from agentrail.ports.journal import Record
+from agentrail.ports.journal import Record, StoredSession
 from agentrail.values.json import canonical
 
 AgentMaker = Callable[[RequestContext], Awaitable[Profile | None]]
@@ -46,9 +46,23 @@ class BegunAgents:
 
 def check_allowed(seal: AgentSeal, source: AgentSource, session_id: str) -> None:
     """Raise `RefusedError` unless this user has begun *source*, or has allowed the session in the seal's journal."""
-    if not seal.fits(source) and not is_allowed(seal, source, session_id):
+    if not is_known(seal, source, session_id):
         name = session_id.removeprefix(OWN)
         raise RefusedError("agent-not-allowed", name, source.description, f"{name}{journal_option(seal.journal)}")
+
+
+def is_known(seal: AgentSeal, source: AgentSource, session_id: str) -> bool:
+    """Whether this user has begun *source* in the seal's journal, or has allowed the session."""
+    return seal.fits(source) or is_allowed(seal, source, session_id)
+
+
+def first_known(seal: AgentSeal, sessions: Iterable[StoredSession]) -> StoredSession | None:
+    """Return the first of *sessions* that this user has begun or allowed; `None` if all came from somebody else."""
+    for stored in sessions:
+        source = AgentSource.read(stored.about.spec)
+        if source is not None and is_known(seal, source, stored.session_id):
+            return stored
+    return None
 
 
 async def is_begun(journal: SqliteJournal, first: Record) -> bool:

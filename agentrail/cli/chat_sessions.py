@@ -15,6 +15,7 @@ from agentrail.cli import shared_host
 from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.begun_agents import first_known
 from agentrail.cli.chat_options import LAST, ChatOptions
 from agentrail.cli.chosen_agent import source_with
 from agentrail.cli.console import Console
@@ -28,7 +29,7 @@ from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.screen import Tone, line
 from agentrail.cli.session_names import name_in_chat, new_name
 from agentrail.cli.session_picker import NONE_YET, pick_session
-from agentrail.cli.session_question import ask_about_last, ask_about_session
+from agentrail.cli.session_question import ask_about_session
 from agentrail.cli.setting_order import chosen_journal, chosen_page
 from agentrail.cli.settings_code import supervisor_options
 from agentrail.cli.terminal import Terminal
@@ -37,6 +38,9 @@ from agentrail.remote.remote_session import RemoteSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
 from agentrail.values.events import Cursor
 
+NONE_BEGUN: Final = (
+    "you have begun none of the sessions of this folder; `agentrail chat --resume SESSION` asks about one"
+)
 LIST_THEM: Final = "`agentrail sessions` lists those that are kept, and so does /sessions"
 
 
@@ -59,14 +63,9 @@ def choose(options: ChatOptions, settings: ProjectSettings | None, terminal: Ter
 
 
 def ask_first(options: ChatOptions, settings: ProjectSettings | None) -> None:
-    """Ask about the session to go on with, if somebody else has begun it."""
-    journal = chosen_journal(options.journal, settings)
-    if options.session is None:
-        return
-    if options.session == LAST:
-        ask_about_last(journal, _label(options, settings))
-    else:
-        ask_about_session(journal, options.session)
+    """Ask about the session to go on with, if somebody else has begun it; such a session is never the last one."""
+    if options.session is not None and options.session != LAST:
+        ask_about_session(chosen_journal(options.journal, settings), options.session)
 
 
 def _label(options: ChatOptions, settings: ProjectSettings | None) -> str:
@@ -93,7 +92,7 @@ class Chat:
         is_shared = await shared_host.is_served(SqliteJournal(journal).path)
         begun = await trio.to_thread.run_sync(AgentSeal(journal).begun, self._source)
         async with shared_host.open_shared(journal, profile_of, supervisor_options, has_page=has_page) as supervisor:
-            session = await self._first(supervisor)
+            session = await self._first(supervisor, AgentSeal(journal))
             source = self._source if session is None else await self._as_stored(session)
             page = _page_of(journal)
             has_samples = self._options.has_samples
@@ -139,14 +138,15 @@ class Chat:
         source = AgentSource.read(detail.agent) or self._source
         return source.but(mode=mode_labelled(detail.labels) or source.mode)
 
-    async def _first(self, supervisor: RemoteSupervisor) -> RemoteSession | None:
+    async def _first(self, supervisor: RemoteSupervisor, seal: AgentSeal) -> RemoteSession | None:
         """Return the session to begin with, `None` for a new one; raise `BadInputError` if it does not exist."""
         session_id = self._options.session
         if session_id == LAST:
             sessions = await last_used(supervisor, self._source.label)
-            if not sessions:
-                raise BadInputError(f"--continue: {NONE_YET}")
-            return await self._changed(supervisor.session(sessions[0].session_id))
+            last = await trio.to_thread.run_sync(first_known, seal, sessions)
+            if last is None:
+                raise BadInputError(f"--continue: {NONE_BEGUN if sessions else NONE_YET}")
+            return await self._changed(supervisor.session(last.session_id))
         if session_id is None:
             return None
         session = supervisor.session(name_in_chat(session_id))

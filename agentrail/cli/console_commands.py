@@ -512,7 +512,7 @@ class ConsoleCommands:
 
     async def _listed(self) -> list[StoredSession]:
         """Return the sessions of this folder, the last used first; empty without a supervisor."""
-        return [] if self._supervisor is None else await last_used(self._supervisor, self._label)
+        return [] if self._supervisor is None else (await last_used(self._supervisor, self._label))[:MOST_LISTED]
 
 
 def _name(session_id: str) -> str:
@@ -542,7 +542,7 @@ def mode_labelled(labels: Iterable[str]) -> Mode | None:
 async def last_used(supervisor: RemoteSupervisor, label: str | None) -> list[StoredSession]:
     """Return the sessions that have not ended, the last used first; only those with *label* if it is given."""
     sessions = await supervisor.stored(label=label, ended=False)
-    return sorted(sessions, key=lambda session: session.active, reverse=True)[:MOST_LISTED]
+    return sorted(sessions, key=lambda session: session.active, reverse=True)
 
 
 async def _start_of(session: AnySession) -> SessionForked | None:

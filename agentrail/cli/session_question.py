@@ -1,4 +1,4 @@
-"""`ask_about_session`, `ask_about_last`: ask at the terminal before a session comes back that somebody else has begun.
+"""`ask_about_session`: asks at the terminal before a session comes back that somebody else has begun.
 
 What is shown is what its records say, and not what its agent promises alone: they may have more rights than that. Its
 sub-agents come back with it, so each one that has not ended is shown too.
@@ -7,8 +7,7 @@ sub-agents come back with it, so each one that has not ended is shown too.
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -23,7 +22,7 @@ from agentrail.cli.begun_agents import allow_session, is_allowed
 from agentrail.cli.screen import escaped
 from agentrail.cli.session_facts import facts_of, facts_of_subagent
 from agentrail.cli.session_names import id_of_chat, name_in_chat
-from agentrail.cli.stored_sessions import last_chats, state_after, stored_records
+from agentrail.cli.stored_sessions import state_after, stored_records
 from agentrail.cli.surface import Surface
 from agentrail.cli.trust_question import says_yes
 from agentrail.cli.trust_store import described
@@ -44,19 +43,10 @@ def ask_about_session(journal: Path | None, name: str) -> None:
 
     Raise `BadInputError` if the answer is no. No-op without a terminal: whoever serves the session refuses it.
     """
-    _ask(journal, partial(_states_named, name=name))
-
-
-def ask_about_last(journal: Path | None, label: str) -> None:
-    """Do the same for the last used session with *label*; no-op if there is none."""
-    _ask(journal, partial(_states_of_last, label=label))
-
-
-def _ask(journal: Path | None, find: Callable[[SqliteJournal], Awaitable[Sequence[State]]]) -> None:
     seal = AgentSeal(journal)
     if not sys.stdin.isatty() or not seal.journal.exists():
         return
-    states = trio.run(_states_in, seal.journal, find)
+    states = trio.run(_states_in, seal.journal, name)
     if not states:
         return
     state, *subagents = states
@@ -75,11 +65,11 @@ def _ask(journal: Path | None, find: Callable[[SqliteJournal], Awaitable[Sequenc
     allow_session(seal, source, session)
 
 
-async def _states_in(path: Path, find: Callable[[SqliteJournal], Awaitable[Sequence[State]]]) -> Sequence[State]:
-    """Return what *find* returns for the journal at *path*."""
+async def _states_in(path: Path, name: str) -> Sequence[State]:
+    """Return the states of the session *name* of the journal at *path*, and of its sub-agents."""
     journal = SqliteJournal(path)
     try:
-        return await find(journal)
+        return await _states_named(journal, name)
     finally:
         await journal.close()  # noqa: ASYNC102 - nothing cancels it: Ctrl-C raises `KeyboardInterrupt`
 
@@ -112,9 +102,3 @@ async def _living_subagents(journal: SqliteJournal, top: State) -> Sequence[Stat
             states[name] = state_after(await stored_records(journal, name))
             names += (agent.child for agent in states[name].subagents)
     return [state for state in states.values() if state.phase is not Phase.ENDED]
-
-
-async def _states_of_last(journal: SqliteJournal, label: str) -> Sequence[State]:
-    """Return the states of the session of `chat` that was used last and has *label*, and of its sub-agents."""
-    sessions = await last_chats(journal, label)
-    return await _states_named(journal, sessions[0].session_id) if sessions else ()

@@ -14,7 +14,7 @@ import trio
 from agentrail import Options, Prompt, SessionSpec, State, open_supervisor
 from agentrail.cli.agent_seal import AgentSeal, user_key
 from agentrail.cli.agent_source import AgentSource, profile_of
-from agentrail.cli.begun_agents import allow_session
+from agentrail.cli.begun_agents import allow_session, first_known
 from agentrail.cli.default_agent import OPTIONS
 from agentrail.cli.session_facts import facts_of
 from agentrail.cli.shared_host import ServedJournal, open_shared
@@ -25,7 +25,7 @@ from agentrail.core.vocabulary.state import PluginChange
 from agentrail.errors import FileFailed, RefusedError, UnknownAgent
 from agentrail.events import RequestStart
 from agentrail.hooks.ruling import Section
-from agentrail.journals import Difference, Record, Snapshot, SqliteJournal, audit, export_session
+from agentrail.journals import About, Difference, Record, Snapshot, SqliteJournal, StoredSession, audit, export_session
 from agentrail.models import Text
 from agentrail.runtime.actor.journal_log import rebuilt
 from agentrail.testing import ScriptedModel, stall
@@ -131,7 +131,6 @@ def test_after_an_import_no_code_of_a_stranger_runs(
     "command",
     [
         ("chat", "--resume", NAME),
-        ("chat", "--continue"),
         ("chat",),
         ("run", "--resume", NAME, "Who are you?"),
         ("sessions", "fork", NAME),
@@ -143,7 +142,7 @@ def test_a_journal_of_a_stranger_runs_none_of_its_code(stranger: Stranger, comma
     place = ("--dir", stranger.folder) if command[0] == "chat" else ()
     status, said = agentrail(*command, *place, "--journal", journal)
     assert not stranger.mark.exists(), said
-    assert (REFUSED in said) == ("--resume" in command or "--continue" in command)
+    assert (REFUSED in said) == ("--resume" in command)
     assert (f"`agentrail chat --resume {NAME} --journal {journal}`" in " ".join(said.split())) == (REFUSED in said)
     assert bool(status) == (REFUSED in said)
 
@@ -212,14 +211,36 @@ async def test_a_session_that_somebody_else_began_is_not_forked_by_who_serves_it
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("is_named", [True, False], ids=["resume", "continue"])
+def test_a_session_of_somebody_else_is_never_the_last_one(stranger: Stranger) -> None:
+    """Also at a terminal, where a person would be asked about it, and until the person has allowed it by its name."""
+    source = stranger.source(file=False)
+    journal = stranger.begin(source)
+    resume = ("chat", "--continue", "--dir", stranger.folder, "--journal", journal)
+    status, said = agentrail(*resume)
+    assert status != 0
+    assert "you have begun none of the sessions of this folder" in " ".join(said.split())
+    allow_session(AgentSeal(journal), source, NAME)
+    assert agentrail(*resume)[0] == 0
+
+
+def test_the_last_session_is_the_last_one_that_the_user_has_begun(tmp_path: Path) -> None:
+    seal, theirs = AgentSeal(tmp_path / "j.db"), AgentSource(str(tmp_path), model="demo")
+    own = seal.begun(theirs)
+    newest = StoredSession("you.0", 1, about=About(spec=theirs.id))
+    older = StoredSession("you.1", 1, about=About(spec=own.id))
+    assert first_known(seal, [newest, older]) == older
+    assert first_known(seal, [newest, StoredSession("you.x", 1)]) is None
+    allow_session(seal, theirs, "0")
+    assert first_known(seal, [newest, older]) == newest
+
+
+@pytest.mark.long
 def test_a_person_at_a_terminal_sees_what_a_session_is_made_of_and_says_yes_once(
-    stranger: Stranger, tmp_path: Path, *, is_named: bool
+    stranger: Stranger, tmp_path: Path
 ) -> None:
     journal = stranger.begin(stranger.source(file=False, mode="yes").but(max_rounds="9000"))
     place = {"AGENTRAIL_HOME": str(tmp_path / "home"), "NO_COLOR": "1"}
-    which = ("--resume", NAME) if is_named else ("--continue", "--dir", str(stranger.folder))
-    resume = ("chat", *which, "--journal", str(journal))
+    resume = ("chat", "--resume", NAME, "--journal", str(journal))
     with at_a_terminal(*resume, **place) as (talk, _):
         shown = talk.wait_for("Allow this? [y]es / [n]o ")
         for fact in (
