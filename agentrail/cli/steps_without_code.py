@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from typing import Final
 
@@ -20,6 +21,7 @@ from agentrail.core.vocabulary.state import Phase, State
 from agentrail.errors import IllegalInput, LeftItsRow, ReplayDiffers
 from agentrail.hooks.hook_runner import PluginsAway
 from agentrail.ports.journal import Record, opening_of
+from agentrail.runtime.shared.ids import INCARNATION_BYTES
 
 IMPORTED: Final = "the session was imported"
 """Why an open turn of an imported session ends."""
@@ -52,7 +54,14 @@ def paused(records: Sequence[Record], at_ms: int) -> tuple[Record, ...]:
 def branched(origin: State, at: int, left_behind: Sequence[str], session_id: str, at_ms: int) -> Record:
     """Return the first record of a fork of the session *origin* after record *at*: its code is found when it is run."""
     before = branch(origin, session_id)
-    _, record = _make_step(before, SessionBranched(origin.session_id, at, tuple(left_behind), before.plugins), 1, at_ms)
+    first = SessionBranched(
+        origin.session_id,
+        at,
+        tuple(left_behind),
+        before.plugins,
+        incarnation=secrets.token_hex(INCARNATION_BYTES),
+    )
+    _, record = _make_step(before, first, 1, at_ms)
     return record.but(opening=before)
 
 

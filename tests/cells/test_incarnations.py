@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import pytest
 
+from agentrail.cli.steps_without_code import branched
 from agentrail.core.machine.forking import branch
 from agentrail.core.machine.in_doubt_calls import hint_about
 from agentrail.core.vocabulary.commands import RespondSent
@@ -122,3 +123,16 @@ def test_a_session_of_an_older_version_is_decided_by_the_ids_that_it_has() -> No
     back(bench, "two")
     bench.send(ApproveSent("s:a4"))
     assert bench.got[-1].step.answer == DONE
+
+
+def test_a_fork_that_no_supervisor_makes_asks_by_ids_of_its_own() -> None:
+    """As `agentrail sessions fork` makes it: anew of the same record, it has other ids."""
+    bench = held()
+    records = [branched(bench.state, 1, (), "f", 5) for _ in range(2)]
+    ids = {
+        envelope.event.approval_id
+        for record in records
+        for envelope in record.events
+        if isinstance(envelope.event, ApprovalRequired)
+    }
+    assert len(ids) == 2

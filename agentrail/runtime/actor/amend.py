@@ -39,6 +39,7 @@ from agentrail.runtime.actor.tool_sources import Sources
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.resources import SessionCode
+from agentrail.runtime.shared.ids import INCARNATION_BYTES
 
 
 class ActorParts(Protocol):
@@ -84,9 +85,6 @@ AMENDED: Final = frozenset(
     }
 )
 """Inputs that have a case in `_with_facts`; to try all cases takes 1,000 instructions for each."""
-
-INCARNATION_BYTES: Final = 6
-"""Random bytes in the ids of an incarnation: two of one session are alike once in 280,000,000,000,000 times."""
 
 SAYS_PARTIAL: Final = frozenset({AbortSent, SteerSent, StopSent, StreamCut, StreamEnded, StreamStalled})
 """Inputs whose arrival gets no partial response: they carry it as a field."""
