@@ -246,6 +246,13 @@ class SeenQuery(Query):
     """Whether long texts and lists are whole, and the request is also shown as its provider gets it."""
 
 
+class ChangeQuery(Query):
+    """Which call is meant."""
+
+    approval: Name
+    """Id of its approval."""
+
+
 class AboutQuery(Query):
     """What is to be explained."""
 

@@ -423,6 +423,16 @@ _CALLS: Final = (
         query=bodies.MessagesQuery,
         gives=views.MessagesView,
     ),
+    HostCall(
+        "change",
+        f"GET {SESSION_PATH}/change",
+        "show what a call changes in a file",
+        "decide",
+        "decide",
+        raises=(errors.UnknownApproval,),
+        query=bodies.ChangeQuery,
+        gives=views.ChangeView,
+    ),
     # Understanding: records have what plugins of the host said and who decided, so that one's own need `observe` too
     HostCall(
         "records",

@@ -254,6 +254,19 @@ class MessagesView(View):
     """What to give as `after` for the next page; null after the last."""
 
 
+class ChangeView(View):
+    """What a held call would change in a file that is there."""
+
+    path: str | None
+    """Path of the file; null if the call changes none that is there, or its texts are not shown."""
+    old: str
+    """Text of the file now."""
+    new: str
+    """Its text after the call."""
+    unseen: str | None
+    """Why the texts are not shown although the file is there; else null."""
+
+
 class ApprovalsView(View):
     """A page of what waits for a decision, oldest first."""
 

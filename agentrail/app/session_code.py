@@ -173,6 +173,11 @@ def _skill_tools(spec: SessionSpec) -> tuple[Tool, ...]:
     return (ReadSkill(tuple(dict.fromkeys(spec.skills)), outside(spec.skills, _own_sandbox(spec))),)
 
 
+def sandbox_for(spec: SessionSpec) -> Sandbox:
+    """Return a sandbox for the working folder of *spec*, for one that names no sandbox."""
+    return _own_sandbox(spec)(spec.working_dir)
+
+
 def _own_sandbox(spec: SessionSpec) -> Callable[[str], Sandbox]:
     """Return a function that makes a sandbox for a folder of this machine, in which *spec* hides paths."""
 

@@ -9,12 +9,13 @@ from typing import Final, Literal, TypeAlias
 
 from agentrail.api.protocols import AnySession
 from agentrail.api.session_values import HeldCall
-from agentrail.cli.file_changes import FileChange, FileChanges, Unseen
+from agentrail.cli.file_changes import FileChanges
 from agentrail.cli.questions import about_always, question_about
 from agentrail.cli.screen import Tone, escaped, line
 from agentrail.cli.screen_question import ScreenQuestion
 from agentrail.cli.terminal import Terminal
 from agentrail.errors import UnknownApproval
+from agentrail.tools.builtin.file_changes import FileChange, Unseen
 from agentrail.values.json import freeze
 
 YES_NO: Final = "[y]es / [n]o"

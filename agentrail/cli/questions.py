@@ -13,9 +13,9 @@ from json import loads
 from typing import Final
 
 from agentrail.api.session_values import HeldCall
-from agentrail.cli.file_changes import FileChange, Unseen
 from agentrail.cli.screen import ScreenText, Tone, escaped, line
 from agentrail.plugins.arguments import shown_as_json
+from agentrail.tools.builtin.file_changes import FileChange, Unseen
 from agentrail.values.json import Json, JsonObject, canonical
 
 AROUND: Final = 3

@@ -47,7 +47,7 @@ from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import HostedSpecs, Offered
 from agentrail.host.uploads.session_files import UploadSandbox
 from agentrail.ports.journal import SessionFilter, StoredSession
-from agentrail.ports.sandbox import Receiver
+from agentrail.ports.sandbox import Receiver, Sandbox
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 
@@ -305,6 +305,10 @@ class HostedSessions:
         if storage is None:
             raise FilesNotTaken(NO_SANDBOX if sandbox is None else NO_RECEIVER, GIVE_SANDBOX)
         return storage
+
+    async def folder(self, name: SessionName) -> Sandbox:
+        """Return a sandbox with the files of the session *name*, which is neither started nor woken."""
+        return await self._specs.folder(name.internal, (await self.stored(name)).about.spec)
 
     async def storage_to_erase(self, name: SessionName, agent: str) -> UploadSandbox | None:
         """Return the sandbox of the session *name* of the profile *agent*; `None` if it has none with files.

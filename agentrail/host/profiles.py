@@ -14,6 +14,7 @@ import trio
 
 from agentrail.api.public_ids import read_internal
 from agentrail.app.model_chain import chain_of
+from agentrail.app.session_code import sandbox_for
 from agentrail.app.spec import Built, SessionSpec, SpecWanted, check_spec, stored_as
 from agentrail.app.supervisor import Supervisor, check_start
 from agentrail.core.vocabulary.state import State
@@ -336,6 +337,14 @@ class HostedSpecs:
         """
         spec = self._turns.spec_of(session_id) or await self.new(no_request(session_id, agent))
         return spec.sandbox
+
+    async def folder(self, session_id: str, agent: str) -> Sandbox:
+        """Return a sandbox through which the files of a session of the profile *agent* are read, as its tools do.
+
+        Raise `UnknownAgent` if its profile is gone.
+        """
+        spec = self._turns.spec_of(session_id) or await self.new(no_request(session_id, agent))
+        return spec.sandbox or sandbox_for(spec)
 
     def _context_of(self, session_id: str) -> RequestContext:
         return self._turns.current(self.supervisor.session(session_id))

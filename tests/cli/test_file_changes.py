@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from agentrail import HeldCall
-from agentrail.cli.file_changes import MOST_SHOWN, FileChange, FileChanges
+from agentrail.cli.file_changes import FileChanges
+from agentrail.tools.builtin.file_changes import MOST_SHOWN, FileChange
 from tests.cli.test_rendering import args
 
 

@@ -2,9 +2,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrail import HeldCall
-from agentrail.cli.file_changes import FileChange
 from agentrail.cli.questions import numbered_changes, question_about, replaced_lines
 from agentrail.cli.screen import Tone, escaped
+from agentrail.tools.builtin.file_changes import FileChange
 from tests.cli.test_rendering import args
 
 

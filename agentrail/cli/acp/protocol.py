@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from agentrail.cli.file_changes import FileChange
+from agentrail.tools.builtin.file_changes import FileChange
 from agentrail.values.json import Json, JsonObject
 
 Update: TypeAlias = JsonObject

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from agentrail.cli.file_changes import FileChange
 from agentrail.cli.rendering import shown_args
 from agentrail.cli.screen import clipped, one_line
+from agentrail.tools.builtin.file_changes import FileChange
 from agentrail.values.json import JsonObject
 
 KINDS: Final = {

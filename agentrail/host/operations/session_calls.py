@@ -14,12 +14,13 @@ from typing import Final
 import trio
 from attrs import frozen
 
-from agentrail.api.bodies import DeleteQuery, ForkBody, OpenBody, PageQuery, SessionsQuery
+from agentrail.api.bodies import ChangeQuery, DeleteQuery, ForkBody, OpenBody, PageQuery, SessionsQuery
 from agentrail.api.limits import page_of
 from agentrail.api.public_ids import WHOLE_JOURNAL, SessionName, named, new_name, read_internal, visible
 from agentrail.api.session_values import ChildView, HeldCall
 from agentrail.api.views import (
     ApprovalsView,
+    ChangeView,
     ChildShown,
     CommandsView,
     CommandView,
@@ -46,6 +47,7 @@ from agentrail.errors import (
     SessionExists,
     SessionNotStored,
     SessionStored,
+    UnknownApproval,
     UnknownSession,
     UsageError,
 )
@@ -56,6 +58,7 @@ from agentrail.host.plugins.plugin_runner import HostPluginRow, commands_for
 from agentrail.host.uploads.session_files import SessionFiles
 from agentrail.ports.journal import Journal, Record, SessionFilter, StoredSession
 from agentrail.runtime.inbox.replies import held_calls
+from agentrail.tools.builtin.file_changes import READ_WITHIN, TOO_SLOW, FileChange, Unseen, change_of
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import PromptReceived, SteeringReceived
 from agentrail.values.events.response import ResponseComplete
@@ -306,6 +309,23 @@ class ListingCalls:
         last = _cursor(rest[limit - 1]) if len(rest) > limit else None
         following = None if last is None else f"{last[0]}{SEPARATOR}{last[1]}"
         return call.view_answer(ApprovalsView(tuple(rest[:limit]), following))
+
+    async def change(self, call: OperationCall) -> Answer:
+        """Show what a held call would change in a file that is there; nothing for a call of a sub-agent."""
+        approval = call.query(ChangeQuery).approval
+        name = self._sessions.name(call.row, call.who, call.session)
+        held = {visible(call_.id): call_ for call_ in held_calls(await self._sessions.state(name))}
+        if approval not in held:
+            raise UnknownApproval.among(approval, held)
+        held_call = held[approval]
+        change: FileChange | Unseen | None = None
+        if held_call.kind == APPROVAL and not held_call.path:
+            change = TOO_SLOW
+            with trio.move_on_after(READ_WITHIN):
+                change = await change_of(await self._sessions.folder(name), held_call.tool, held_call.args)
+        if isinstance(change, FileChange):
+            return call.view_answer(ChangeView(change.path, change.old_text or "", change.new_text, None))
+        return call.view_answer(ChangeView(None, "", "", change))
 
     def _may_decide(self, who: Identity, call: HeldView) -> bool:
         """Whether *who*, who has the scope to decide, may decide about *call*: with four eyes, not about an own one."""

@@ -18,7 +18,7 @@ from agentrail.models import Image, Json, ModelRequest, ToolMessage, Usage
 from agentrail.plugins import EventLogger, HumanApproval
 from agentrail.testing import ScriptedModel, call, permanent, say, stall
 from agentrail.tools import Ok, ToolContext
-from agentrail.tools.builtin import ask_user, write_todos
+from agentrail.tools.builtin import ask_user, write_file, write_todos
 from tests.host.console.hostile import MARKED_NAME, TEXTS
 from tests.kit import Element
 
@@ -102,6 +102,7 @@ def _script(rest: str) -> Mapping[str, Element]:
     return {
         "wait": stall(text="one two three", after=3),
         "pay": say("I pay.", thinking="They mean Bob.", calls=[call("transfer", _transfer(rest))]),
+        "write": say(calls=[call("write_file", {"path": "note.txt", "content": f"{rest}\n"})]),
         "ask": say(calls=[call("ask_user", question)]),
         "count": say(calls=[call("count_slowly")]),
         "draw": say(calls=[call("draw")]),
@@ -133,7 +134,7 @@ def _helper(request: ModelRequest) -> Element:
     return say(calls=[call("transfer", TRANSFER)]) if last.text == "pay" else f"The helper heard: {last.text}"
 
 
-HELD: Final = HumanApproval(tools=("transfer",), timeout=None)
+HELD: Final = HumanApproval(tools=("transfer", "write_file"), timeout=None)
 
 BILLING: Final = SessionSpec(
     name="billing",
@@ -144,7 +145,7 @@ BILLING: Final = SessionSpec(
 
 SPEC: Final = SessionSpec(
     model=ScriptedModel([answer], repeat_last=True, name="scripted"),
-    tools=[transfer, count_slowly, draw, read_page, ask_user, write_todos],
+    tools=[transfer, count_slowly, draw, read_page, ask_user, write_todos, write_file],
     agents={
         "helper": SessionSpec(description="Helps.", model=ScriptedModel([_helper], repeat_last=True), tools=[transfer])
     },

@@ -11,6 +11,8 @@ from tests.host.console.scenes import TRANSFER
 from tests.host.console.visiting import Visitor, needs_browser, until, wait_for
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from playwright.sync_api import Page
 
 pytestmark = [needs_browser, pytest.mark.long]
@@ -340,3 +342,22 @@ def test_the_navigation_and_the_tab_say_how_many_decisions_wait(visitor: Visitor
         page.evaluate("location.hash = '#/inbox'")
         page.wait_for_selector("[role=gridcell] >> text=The rent")
     visitor.end("counted")
+
+
+def test_a_file_is_replaced_only_as_it_was_shown(visitor: Visitor, folder: Path) -> None:
+    file = folder / "note.txt"
+    file.write_text("one\ntwo\n")
+    visitor.open("file", "write three")
+    visitor.held("file")
+    with visitor.page("/inbox") as page:
+        change = page.locator("pre[aria-label=change]")
+        until(page, lambda: "- one" in change.inner_text())
+        assert change.inner_text().split("\n")[:3] == ["    1       - one", "    2       - two", "          1 + three"]
+        file.write_text("four\n")
+        page.click("text=Approve once")
+        until(page, lambda: "has changed since it was shown" in page.inner_text(".told.bad"))
+        until(page, lambda: "- four" in change.inner_text())
+        assert file.read_text() == "four\n"
+        page.click("text=Approve once")
+        page.wait_for_selector("text=Nothing waits for a person.")
+    wait_for(lambda: file.read_text() == "three\n")

@@ -107,15 +107,17 @@ BODIES: Final[dict[str, Callable[[Making], Body | None]]] = {
             "suspend", "resume", "cancel_task",
             "task_result", "wait_tasks", "agents", "identity", "socket",
             "records", "why", "rows", "trouble", "figures",
-            "state_at", "timeline", "seen",
+            "state_at", "timeline", "seen", "change",
         ),
         NO_BODY,
     ),
 }  # fmt: skip
 """The body of a request, by call; there must be one for each route."""
 
-NOTHING_FOR: Final = frozenset({"cancel_task", "message_task", "socket", "task_result", "wait_tasks", "withdraw"})
-"""Calls that are refused to everybody: no session here has sub-agents, or knows a ref of what it has queued."""
+NOTHING_FOR: Final = frozenset(
+    {"cancel_task", "change", "message_task", "socket", "task_result", "wait_tasks", "withdraw"}
+)
+"""Calls that are refused to everybody: no session here has sub-agents, or knows a ref of what is held or queued."""
 
 QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "list_sessions": ("", "owner=*", "owner=ann", "limit=2", "owner=*&limit=1", "after=ann.s1", "label=red"),
@@ -129,6 +131,7 @@ QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "state_at": ("record=1", "record=2&whole=true"),
     "timeline": ("", "since=1&limit=1"),
     "seen": ("", "round=1", "request=r1", "whole=true"),
+    "change": ("approval=ann.s1:a1",),
     "rows": ("", "limit=1", "search=ann", "held=true"),
     "trouble": ("", "limit=1", "since_ms=0"),
     "figures": ("", "per=session", "per=model&limit=1", "since_ms=0"),

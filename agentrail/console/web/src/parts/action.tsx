@@ -1,7 +1,7 @@
 /** What a person does: it is told while it is done, when it went well, and when the host refuses it. */
 import { useSignal, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { GivenUp, Refused } from "../host/socket";
+import { GivenUp } from "../host/socket";
 
 /** What is told about the last action, to be shown by `Told`. */
 export interface Telling {
@@ -18,7 +18,7 @@ export async function act(telling: Signal<Telling>, done: string, action: () => 
     await action();
   } catch (error) {
     if (error instanceof GivenUp) return false;
-    const text = error instanceof Refused || error instanceof SyntaxError ? error.message : String(error);
+    const text = error instanceof Error ? error.message : String(error);
     telling.value = { text, isBad: true };
     return false;
   }

@@ -3,16 +3,23 @@ import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { indented } from "../host/exact_json";
 import { useHost } from "../host/host_context";
+import { Refused } from "../host/socket";
 import type { View } from "../host/interface";
 import { address } from "../route";
 import { act, ActionButton, type Telling } from "./action";
-import { Diff } from "./diff";
+import { Diff, FileDiff } from "./diff";
 import { Folded } from "./folded";
 import { JsonText } from "./json_text";
 import { Moment, Since, Until } from "./moment";
 import { escaped, Plain } from "./plain";
 
 type Held = View<"HeldView">;
+type Change = View<"ChangeView">;
+
+/** The tools of which the host tells what a call changes in a file. */
+const WRITERS: ReadonlySet<string> = new Set(["edit_file", "write_file"]);
+
+const CHANGED = "The file has changed since it was shown: look at it again.";
 
 interface DecisionProps {
   readonly held: Held;
@@ -107,19 +114,57 @@ function proposedEdit(json: string): readonly [string, string] | null {
   return typeof before === "string" && typeof after === "string" ? [before, after] : null;
 }
 
+/** Asks what a call changes in a file that is there; null if the host does not tell. */
+async function changeOf(host: ReturnType<typeof useHost>, held: Held): Promise<Change | null> {
+  if (!WRITERS.has(held.tool)) return null;
+  try {
+    return await host.call("change", { session: held.session, query: { approval: held.id } });
+  } catch (error) {
+    if (error instanceof Refused) return null;
+    throw error;
+  }
+}
+
+function FileChange({ change }: { change: Change }) {
+  if (change.unseen !== null) return <p class="bad"><Plain text={change.unseen} /></p>;
+  if (change.path === null) return null;
+  return (
+    <>
+      <h3>
+        What it changes in <Plain text={change.path} />
+      </h3>
+      <FileDiff before={change.old} after={change.new} />
+    </>
+  );
+}
+
 function Approval(props: DecisionProps) {
   const { held, isUnread, telling, decided } = props;
   const host = useHost();
   const isEdited = useSignal(false);
-  const edit = proposedEdit(held.args.json);
+  /** What it changes in a file; undefined while the host is asked. */
+  const change = useSignal<Change | null | undefined>(undefined);
+  useEffect(() => {
+    void changeOf(host, held).then((found) => (change.value = found), () => (change.value = null));
+  }, []);
+  const edit = change.value?.path == null ? proposedEdit(held.args.json) : null;
+  const mustWait = isUnread || change.value === undefined;
   const decide = async (done: string, more: { always?: boolean; args?: { json: string } }) => {
     const body = { approval: held.id, digest: held.digest, ...more };
-    const send = () => host.call("approve", { session: held.session, body });
+    const send = async () => {
+      const now = await changeOf(host, held);
+      if (!more.args && JSON.stringify(now) !== JSON.stringify(change.value)) {
+        change.value = now;
+        throw new Error(CHANGED);
+      }
+      return host.call("approve", { session: held.session, body });
+    };
     if (await act(telling, `${done}: ${held.tool}`, send)) decided();
   };
   return (
     <>
       {held.hint && <Folded text={held.hint} what="hint" />}
+      {change.value && <FileChange change={change.value} />}
       {edit && (
         <>
           <h3>What it changes</h3>
@@ -133,11 +178,11 @@ function Approval(props: DecisionProps) {
           <h3>Its arguments, exactly</h3>
           <JsonText value={held.args} what="arguments" />
           <div class="actions">
-            <ActionButton kind="main-action" shortcut="a" disabled={isUnread} act={() => decide("Approved", {})}>
+            <ActionButton kind="main-action" shortcut="a" disabled={mustWait} act={() => decide("Approved", {})}>
               Approve once
             </ActionButton>
             {held.family !== null && (
-              <ActionButton shortcut="l" disabled={isUnread} act={() => decide("Approved for always", { always: true })}>
+              <ActionButton shortcut="l" disabled={mustWait} act={() => decide("Approved for always", { always: true })}>
                 Approve always
               </ActionButton>
             )}
