@@ -308,9 +308,11 @@ class SessionHandle(HandleHints):
         await self._thread.call(partial(self._handle.stop, reason, command=command))
 
     async def compact(self, reason: str | None = None, *, command: str | None = None) -> None:
-        """Shorten the context: at once if no turn is open, else before the next request.
+        """Have the context shortened: at once if no turn is open, else before the next request.
 
-        If the summary fails, no message goes, and `CompactEnd` says why.
+        Return when that is journaled, before it begins; the event `CompactEnd` says what was done. If there is nothing
+        to drop, or no room for a summary, or the summary fails, no message goes, and its note says why. Raise `Busy`
+        while a turn waits for a person.
         """
         await self._thread.call(partial(self._handle.compact, reason, command=command))
 

@@ -88,7 +88,7 @@ async def test_the_model_gets_a_result_for_each_call_of_a_conversation_from_else
 async def test_a_compaction_is_not_lost_because_calls_do_not_pair(*, is_patched: bool) -> None:
     plugins = [Brings(()), *([PatchToolCalls()] if is_patched else [])]
     async with open_world() as world:
-        session = await world.spawn(["a" * 4000, "b" * 4000, "the summary"], plugins=plugins, compact_to=0.01)
+        session = await world.spawn(["a" * 4000, "b" * 4000, "the summary"], plugins=plugins, compact_to=0.3)
         await session.ask("one")
         await session.ask("two")
         await session.compact("now")

@@ -21,7 +21,7 @@ from agentrail.tools import standard_tools
 from agentrail.tools.builtin import compact_conversation, read_history
 from agentrail.values.messages import why_unfit
 from tests.kit import Element
-from tests.runtime.world import settle, until
+from tests.runtime.world import open_world, settle, until
 
 LONG: Final = "word " * 130
 """With a window of 1,000 tokens, three turns of this and a prompt fit, and four turns do not."""
@@ -331,3 +331,18 @@ async def test_a_session_that_ends_in_the_middle_of_a_summary_goes_on() -> None:
 
 async def _ignoring(session: SessionHandle) -> None:
     await session.prompt("number 3. " + LONG)
+
+
+async def test_a_compaction_that_a_caller_asked_for_drops_nothing_without_room_for_a_summary_and_says_so() -> None:
+    async with open_world() as world:
+        session = await world.spawn(["One.", "Two.", "Three.", "never asked"])
+        for text in ("one", "two", "three"):
+            await session.ask(text)
+        messages = session.messages()
+        await session.compact()
+        await settle()
+        ended = world.heard(session).only(CompactEnd)
+        note = "no message was dropped: there is no room for a summary of those that would go"
+        assert (ended.removed, ended.note) == (0, note)
+        assert session.messages() == messages
+        assert (await session.ask("and?")).text == "never asked"

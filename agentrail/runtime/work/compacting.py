@@ -33,6 +33,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("agentrail.session")
 
+NO_ROOM = "no message was dropped: there is no room for a summary of those that would go"
 NOTHING_DROPPED = "no message was dropped, because a caller asked for this; ask again later, or with another model"
 
 
@@ -116,7 +117,7 @@ class RunningCompaction:
         """Return the outcome: with a summary if there is room for one and it can be written.
 
         If no model can be reached, the messages stay: the next request could not be sent without them either. So they
-        do if a caller asked for the compaction and the summary fails.
+        do if a caller asked for the compaction, and the summary fails or has no room.
         """
         start = self._start
         plan = await in_slices(planning(start.messages, start.target_chars, start.keep_whole_chars))
@@ -127,6 +128,8 @@ class RunningCompaction:
         summary, problem = "", ""
         if plan.room:
             summary, problem = await self._summary(plan)
+        elif start.needs_summary:
+            return CompactionFailed(start.compaction_id, NO_ROOM)
         if problem and self._unreached is not None:
             return CompactionFailed(start.compaction_id, problem, failure=self._unreached)
         if problem and start.needs_summary:
