@@ -398,7 +398,8 @@ class Host:
             application, figures = opened.application, opened.metrics.requests
             answering = application.with_routes(routes) if routes else application
             answer = self._hearing(opened, answering.answer)
-            service = AsgiService(answer, policy, proxies, route, self.limits, figures, opened.supervisor)
+            end = opened.drain.end
+            service = AsgiService(answer, policy, proxies, route, self.limits, figures, opened.supervisor, end)
             nursery.start_soon(service.late.run)
             opened.metrics.connections = service.__len__
             self._log_address("the address of its ASGI server")

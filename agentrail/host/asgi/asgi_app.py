@@ -14,6 +14,7 @@ from agentrail.app.supervisor import Supervisor
 from agentrail.errors import AgentrailError, UsageError, WrongType
 from agentrail.host.asgi.asgi_messages import AsgiMessage, ReceiveMessage, SendMessage
 from agentrail.host.asgi.asgi_service import AsgiService
+from agentrail.host.asgi.ending_signals import noted_end
 from agentrail.lazy import LazyModule
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ class AsgiApp:
 
     async def __aenter__(self) -> Self:
         """Open the host: start its plugins and its supervisor."""
-        self._service = await self._stack.enter_async_context(self._opening())
+        self._service = service = await self._stack.enter_async_context(self._opening())
+        self._stack.enter_context(noted_end(service.end_soon))
         return self
 
     def _opening(self) -> AbstractAsyncContextManager[AsgiService | asgi_bridge.AsgiBridge]:

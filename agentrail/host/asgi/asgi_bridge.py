@@ -71,6 +71,10 @@ class AsgiBridge:
         """Close the host."""
         await self._holder.leave(error)  # noqa: ASYNC102 - it bounds its own time, and ends before it is cancelled
 
+    def end_soon(self) -> None:
+        """Refuse requests, and end streams and WebSockets: the server is about to end."""
+        self._service.end_soon()
+
     async def serve(self, scope: AsgiMessage, receive: ReceiveMessage, send: SendMessage) -> None:
         """Answer one request."""
         exchange = Exchange[AsgiMessage](self._thread, disconnected(scope), WINDOW, self._seconds)

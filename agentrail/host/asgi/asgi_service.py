@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from typing import Final, cast
@@ -69,6 +69,7 @@ class AsgiService:
         limits: HostLimits,
         figures: RequestFigures,
         supervisor: Supervisor,
+        end_streams: Callable[[], None],
     ) -> None:
         self.supervisor = supervisor
         """The supervisor of the sessions."""
@@ -87,6 +88,9 @@ class AsgiService:
         self._open: dict[trio.CancelScope, None] = {}
         """The scopes of the requests that are under way."""
         self._changed = trio.lowlevel.ParkingLot()
+        self._end_streams = end_streams
+        """Refuses requests, and ends streams of events and WebSockets."""
+        self._token = trio.lowlevel.current_trio_token()
 
     def __len__(self) -> int:
         """Number of requests under way."""
@@ -113,6 +117,11 @@ class AsgiService:
             finally:
                 del self._open[scope]
                 self._changed.unpark_all()
+
+    def end_soon(self) -> None:
+        """Refuse requests, and end streams and WebSockets: the server is about to end. Any thread may call it."""
+        with suppress(trio.RunFinishedError):
+            self._token.run_sync_soon(self._end_streams, idempotent=True)
 
     async def drain(self, within: float) -> None:
         """Let requests end *within* so many seconds, cancel the others, and return after the last one."""
