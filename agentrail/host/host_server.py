@@ -65,7 +65,7 @@ from agentrail.host.health.health_parts import (
 from agentrail.host.health.prometheus import MetricCalls
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import Turns
-from agentrail.host.http11.http_server import HttpServer, files_needed
+from agentrail.host.http11.http_server import OTHER_FILES, HttpServer, files_needed
 from agentrail.host.http11.listening import Certificate, Inherited, ListenAddress, Tcp, UnixSocket, inherited
 from agentrail.host.operations.call import CallFunction
 from agentrail.host.operations.command_calls import CommandCalls
@@ -307,10 +307,9 @@ class Host:
         async with anew.listening(), self.opened(authenticator) as opened, open_shielded_nursery() as nursery:
             nursery.start_soon(anew.run)
             answer = self._hearing(opened, opened.application.answer)
-            server = HttpServer(screened(policy, answer), Clock().now_ms, self.limits, proxies)
+            server = HttpServer(screened(policy, answer), Clock().now_ms, self.limits, proxies, self._other_files)
             if isinstance(authenticator, SocketOwner):
                 server.handler, server.admits = authenticator.admitting(server.handler), authenticator.admits
-            server.other_files += self._files_for_members
             opened.metrics.connections = server.__len__
             server.on_answer = opened.metrics.requests.add
             collector.count(server)
@@ -344,9 +343,10 @@ class Host:
         return (server,)
 
     @property
-    def _files_for_members(self) -> int:
-        """Descriptors for the other hosts of the cluster: they connect, and each request may be passed on to one."""
-        return 0 if self.cluster is None else files_needed(self.limits.connections) + self.limits.connections
+    def _other_files(self) -> int:
+        """Descriptors besides those for clients: other hosts connect, and each request may be passed on to one."""
+        most = self.limits.connections
+        return OTHER_FILES if self.cluster is None else OTHER_FILES + files_needed(most) + most
 
     def asgi(
         self,

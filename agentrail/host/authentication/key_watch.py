@@ -67,7 +67,7 @@ def check_same(began: Identity, now: Identity) -> None:
         raise NotAuthenticated(CHANGED)
 
 
-class Watch:
+class OpenKey:
     """One key that something is open with; *check* looks at it."""
 
     def __init__(self, check: Check) -> None:
@@ -123,12 +123,12 @@ class KeyWatch:
         """What kept the file from being read last, which is logged once; empty if nothing did."""
         self._failing: float | None = None
         """Since when the file could not be read; `None` if it could."""
-        self._watches: dict[WatchedKey, Watch] = {}
-        self._of_file: dict[Watch, None] = {}
+        self._watches: dict[WatchedKey, OpenKey] = {}
+        self._of_file: dict[OpenKey, None] = {}
         """Those of which the file of keys says whether they count."""
-        self._asked: dict[Watch, None] = {}
+        self._asked: dict[OpenKey, None] = {}
         """Those for which the authenticator is asked."""
-        self._new: list[Watch] = []
+        self._new: list[OpenKey] = []
         """Those of `_asked` whose tasks have not begun."""
         self._has_new = trio.Event()
         """Set when there is one."""
@@ -175,7 +175,7 @@ class KeyWatch:
         kind = type(self._authenticator)
         return kind not in {LocalToken, SocketOwner} and (self._keys is not None or not _is_stock(self._authenticator))
 
-    def _begin(self, began: Identity, headers: Sequence[tuple[str, str]]) -> Watch:
+    def _begin(self, began: Identity, headers: Sequence[tuple[str, str]]) -> OpenKey:
         keys, authenticator = self._keys, self._authenticator
 
         async def check_id() -> None:
@@ -186,7 +186,7 @@ class KeyWatch:
             check_same(began, await authenticator.identify(headers))
 
         is_forwarded = isinstance(began, ForwardedIdentity)
-        watch = Watch(check_id if is_forwarded else check_headers)
+        watch = OpenKey(check_id if is_forwarded else check_headers)
         if is_forwarded or _is_stock(authenticator):
             self._of_file[watch] = None
             self._has_of_file.set()
@@ -196,7 +196,7 @@ class KeyWatch:
             self._has_new.set()
         return watch
 
-    def _end(self, key: WatchedKey, watch: Watch) -> None:
+    def _end(self, key: WatchedKey, watch: OpenKey) -> None:
         if self._watches.get(key) is watch:
             del self._watches[key]
         self._of_file.pop(watch, None)
@@ -249,7 +249,7 @@ class KeyWatch:
 
     # Authenticators of the program
 
-    async def _ask_again(self, watch: Watch) -> None:
+    async def _ask_again(self, watch: OpenKey) -> None:
         """Body of the task of one key: ask for it again and again, less often if that is slow or fails."""
         with watch.scope:
             failing: float | None = None

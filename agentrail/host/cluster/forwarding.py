@@ -328,7 +328,11 @@ class Forwarding:
 
     def _quiet(self, since: float) -> list[HolderConnection]:
         """Return the connections on which nothing has come *since* then, although it is waited for."""
-        return [each for each in self._connections if each.waits_since is not None and each.waits_since <= since]
+        return [
+            connection
+            for connection in self._connections
+            if connection.waits_since is not None and connection.waits_since <= since
+        ]
 
     async def _ask_well(self, holder: str, late: float) -> None:
         """Ask *holder* whether it is well; if it says nothing, end what has been waiting there since *late*."""

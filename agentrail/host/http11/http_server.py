@@ -45,7 +45,7 @@ from agentrail.host.requests.http_messages import (
     Upgrade,
     problem_answer,
 )
-from agentrail.host.requests.places import HEALTH, MAX_HEARD, SILENT, Places, Stage
+from agentrail.host.requests.places import HEALTH, MAX_HEARD, SILENT, ConnectionStage, Places
 from agentrail.host.requests.proxies import NO_PROXIES, UNIX, Proxies, limited_network
 from agentrail.host.requests.refusals import HttpRefusal
 from agentrail.nurseries import open_shielded_nursery
@@ -127,6 +127,7 @@ class HttpServer:
         now_ms: Callable[[], int],
         limits: HostLimits = DEFAULTS,
         proxies: Proxies = NO_PROXIES,
+        other_files: int = OTHER_FILES,
     ) -> None:
         self.handler = handler
         self.limits = limits
@@ -143,7 +144,7 @@ class HttpServer:
         self._drained = trio.Event()
         self._ended = trio.Event()
         self._within = 0.0
-        self.other_files = OTHER_FILES
+        self._other_files = other_files
         """Descriptors that the process needs for all besides the connections of this server."""
         self._resting: dict[HttpConnection, None] = {}
         self._turns = trio.CapacityLimiter(BEGUN_AT_ONCE)
@@ -172,7 +173,7 @@ class HttpServer:
         task_status: Started = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Listen at the *addresses*, report the bound ones to `task_status`, and serve until the server is drained."""
-        allow_open_files(files_needed(self.limits.connections, len(addresses)) + self.other_files)
+        allow_open_files(files_needed(self.limits.connections, len(addresses)) + self._other_files)
         try:
             async with AsyncExitStack() as stack:
                 listening = [await stack.enter_async_context(opened(address)) for address in addresses]
@@ -392,7 +393,13 @@ class HttpConnection(RequestExchange):
         with trio.move_on_after(self._patience()) as rest:
             self._rest = rest
             self._service.rests(self)
-            self.place.stage = Stage.IDLE if not self._is_new else Stage.UNDER_WAY if self._has_tls else Stage.SILENT
+            self.place.stage = (
+                ConnectionStage.IDLE
+                if not self._is_new
+                else ConnectionStage.UNDER_WAY
+                if self._has_tls
+                else ConnectionStage.SILENT
+            )
             try:
                 if self._is_new:
                     await self._inbound.shake_hands()
@@ -402,7 +409,7 @@ class HttpConnection(RequestExchange):
                 self._service.works(self)
         if came is None:  # cancelled: a request that arrived just before is answered all the same
             came = self._inbound.more_at_once() or bool(self._inbound.buffer)
-        self.place.stage = Stage.ASKING if self._inbound.has_head else Stage.UNDER_WAY
+        self.place.stage = ConnectionStage.ASKING if self._inbound.has_head else ConnectionStage.UNDER_WAY
         # One without a place waits when its head is known: it may ask for the health.
         if self._is_new and came and self.place.refusal is None:
             await self._service.turn()
@@ -426,7 +433,7 @@ class HttpConnection(RequestExchange):
         self._note.line = head.method, head.target
         self._know(head.headers)
         if self.place.refusal is not None and head.path not in HEALTH:
-            self.place.stage = Stage.ASKING
+            self.place.stage = ConnectionStage.ASKING
             await self._service.turn()
         body = self._body = ConnectionBody(head, self._inbound, self._service.limits, self._outbound.say_continue)
         return head, body
@@ -466,7 +473,7 @@ class HttpConnection(RequestExchange):
     async def _linger(self) -> None:
         """Read and drop bytes for a while: closing with unread bytes resets TCP, and the peer would lose the answer."""
         self.place.free()
-        self.place.stage = Stage.IDLE
+        self.place.stage = ConnectionStage.IDLE
         with (
             trio.move_on_after(LINGER) as self._scope,
             suppress(trio.BrokenResourceError, trio.ClosedResourceError),

@@ -34,7 +34,7 @@ from agentrail.host.requests.http_messages import (
     Upgrade,
     problem_answer,
 )
-from agentrail.host.requests.places import HEALTH, ConnectionPlace, Places, Stage
+from agentrail.host.requests.places import HEALTH, ConnectionPlace, ConnectionStage, Places
 from agentrail.host.requests.proxies import Proxies
 from agentrail.host.requests.refusals import CLOSED_FOR_ANOTHER, HttpRefusal
 from agentrail.host.requests.request_checks import RequestHead
@@ -227,7 +227,12 @@ class RequestExchange(ABC):
     )
 
     def __init__(
-        self, server: ExchangeServer, handler: Handler, peer: str, writer: AnswerWriter, stage: Stage = Stage.SILENT
+        self,
+        server: ExchangeServer,
+        handler: Handler,
+        peer: str,
+        writer: AnswerWriter,
+        stage: ConnectionStage = ConnectionStage.SILENT,
     ) -> None:
         self._server = server
         self._handler = handler
@@ -320,7 +325,7 @@ class RequestExchange(ABC):
             raise self.place.closed_by
         head, body = await self._read()
         is_bare = head.method == "HEAD"
-        self.place.stage = Stage.HEALTH if head.path in HEALTH else Stage.ASKING
+        self.place.stage = ConnectionStage.HEALTH if head.path in HEALTH else ConnectionStage.ASKING
         request = HttpRequest(
             "GET" if is_bare else head.method,
             head.path,
@@ -334,7 +339,9 @@ class RequestExchange(ABC):
             self.place,
         )
         response = await call_handler(self._handler, request)
-        self.place.stage = Stage.UNDER_WAY if isinstance(response.content, Upgrade) else Stage.TAKING
+        self.place.stage = (
+            ConnectionStage.UNDER_WAY if isinstance(response.content, Upgrade) else ConnectionStage.TAKING
+        )
         try:
             return await self._send(response, body, is_bare=is_bare)
         finally:

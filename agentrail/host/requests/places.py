@@ -49,7 +49,7 @@ THE_TENANT: Final = "the tenant"
 OPTION: Final = "connections"
 
 
-class Stage(IntEnum):
+class ConnectionStage(IntEnum):
     """What a connection has said. One at an earlier stage is closed for another one first."""
 
     IDLE = 0
@@ -66,15 +66,20 @@ class Stage(IntEnum):
     """A request for the health of the server has come."""
 
 
-READING: Final = (Stage.IDLE, Stage.SILENT, Stage.UNDER_WAY)
+READING: Final = (ConnectionStage.IDLE, ConnectionStage.SILENT, ConnectionStage.UNDER_WAY)
 """The stages at which a connection waits for more of its peer, and reads what comes in the next pass."""
 
-UNFINISHED: Final = (*READING, Stage.TAKING)
+UNFINISHED: Final = (*READING, ConnectionStage.TAKING)
 """The stages at which a connection waits for its peer."""
 
-WHOLE: Final = (Stage.ASKING, Stage.HEALTH)
+WHOLE: Final = (ConnectionStage.ASKING, ConnectionStage.HEALTH)
 
-HEARD_ORDER: Final = ((Stage.IDLE, Stage.TAKING), (Stage.SILENT, Stage.UNDER_WAY), (Stage.ASKING,), (Stage.HEALTH,))
+HEARD_ORDER: Final = (
+    (ConnectionStage.IDLE, ConnectionStage.TAKING),
+    (ConnectionStage.SILENT, ConnectionStage.UNDER_WAY),
+    (ConnectionStage.ASKING,),
+    (ConnectionStage.HEALTH,),
+)
 """The stages of connections without a place, in the order in which these are closed."""
 
 
@@ -95,7 +100,7 @@ class ConnectionPlace:
 
     __slots__ = ("_occupant", "_places", "caller", "closed_by", "is_open", "keeper", "network", "refusal", "stage")
 
-    def __init__(self, places: Places | None = None, stage: Stage = Stage.SILENT) -> None:
+    def __init__(self, places: Places | None = None, stage: ConnectionStage = ConnectionStage.SILENT) -> None:
         self._places = places
         self._occupant: Occupant | None = None
         self.is_open = False
@@ -365,7 +370,9 @@ def _close(victims: Iterable[ConnectionPlace], reason: HttpRefusal) -> bool:
     return True
 
 
-def _victims(groups: Iterable[Collection[ConnectionPlace]], stages: Collection[Stage]) -> Iterator[ConnectionPlace]:
+def _victims(
+    groups: Iterable[Collection[ConnectionPlace]], stages: Collection[ConnectionStage]
+) -> Iterator[ConnectionPlace]:
     """Yield the connections of each group that are at one of these *stages*, in the order in which they are closed.
 
     The oldest comes first, but the newest of those that have said nothing: of many that are opened to keep a server
@@ -374,6 +381,6 @@ def _victims(groups: Iterable[Collection[ConnectionPlace]], stages: Collection[S
     for group in groups:
         for stage in stages:
             at_stage = [place for place in group if place.stage is stage]
-            if stage is Stage.SILENT:
+            if stage is ConnectionStage.SILENT:
                 at_stage.reverse()
             yield from (place for place in at_stage if place.is_closable)
