@@ -36,6 +36,12 @@ VALUES: Final = 24
 COMMON: Final[tuple[Json, ...]] = ("a", 1, True)
 """Values for an argument that the code compares with nothing."""
 
+MAX_LOOKED_UP: Final = 16
+"""In how many instructions after a constant an `in` is looked for that has it on its left."""
+
+_ENDS: Final = ("STORE", "RETURN", "POP_JUMP", "JUMP", "COMPARE")
+"""How the instructions begin that end the expression in which a constant stands."""
+
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,40}")
 _LOCAL: Final = re.compile(r"(LOAD|STORE)_FAST")
 _CONSTANTS: Final = frozenset({"LOAD_CONST", "LOAD_SMALL_INT"})
@@ -150,10 +156,16 @@ class _BytecodeReader:
         about = None if holds is None else bound.get(holds)
         if isinstance(constant, CodeType):
             self.code(constant, names)
+        elif isinstance(constant, str) and about is not None and "Mapping" in self.arguments[about].kinds:
+            self._in_argument(constant, about)
         elif isinstance(constant, str) and about is not None:
             self.at = about
             self._matters(constant)
+        elif isinstance(constant, str) and (whole := _inner_container(instructions, place)) is not None:
+            self._in_argument(constant, whole)
         elif isinstance(constant, str) and (holds is not None or _is_key(instructions, place)):
+            if self._is_in_object(instructions, place, bound):
+                self._kind("Mapping")
             self._argument(constant)
         elif _next(instructions, place).opname == "MATCH_KEYS":
             for name in cast("tuple[str, ...]", constant):
@@ -203,6 +215,21 @@ class _BytecodeReader:
             self.arguments.setdefault(name, _Argument())
             self.at, self.fresh = name, True
 
+    def _is_in_object(self, instructions: list[Instruction], place: int, bound: Mapping[str, str | None]) -> bool:
+        """Whether the key at *place* is one of the argument read last: `.get("a")["b"]`, or `a["b"]` of a local `a`."""
+        is_method = instructions[place - 1].opname in ("LOAD_ATTR", "LOAD_METHOD")
+        owner = instructions[place - (2 if is_method else 1)]
+        if owner.opname == "LOAD_FAST":
+            return bound.get(str(owner.argval)) is not None
+        return self.fresh and (owner.opname.startswith(("CALL", "BINARY_SUBSCR")) or owner.argrepr == "[]")
+
+    def _in_argument(self, word: str, whole: str) -> None:
+        """Note that *word* is looked up in the argument *whole*: a text that has it, or an object with such a key."""
+        self._argument(word)
+        self._argument(whole)
+        self._matters(word)
+        self._kind("Mapping")
+
     def _kind(self, kind: str) -> None:
         if self.at is not None and kind not in (kinds := self.arguments[self.at].kinds):
             kinds.append(kind)
@@ -235,7 +262,8 @@ class _BytecodeReader:
         objects = tuple(freeze_object({key.name: value}) for key in inner for value in (key.values or COMMON))
         several = freeze_object({key.name: (key.values or COMMON)[0] for key in inner})
         keys = [key.but(values=_once((several, *objects, *key.values))) if key.name in whole else key for key in keys]
-        return Read(tuple(self.tools), tuple(keys), _once((*COMMON, *(value for key in keys for value in key.values))))
+        tools = tuple([name for name in self.tools if name not in self.arguments])
+        return Read(tools, tuple(keys), _once((*COMMON, *(value for key in keys for value in key.values))))
 
 
 def reads(plugin: AnyPlugin) -> Read | None:
@@ -259,7 +287,9 @@ def _is_key(instructions: list[Instruction], place: int) -> bool:
     """Return whether the constant at *place* is the name of an argument: `.get("a")` or `["a"]`."""
     before, after = instructions[place - 1], _next(instructions, place)
     subscript = after.opname == "BINARY_SUBSCR" or (after.opname == "BINARY_OP" and after.argrepr == "[]")
-    return subscript or (before.opname in ("LOAD_ATTR", "LOAD_METHOD") and before.argval == "get")
+    # What follows the other arguments in `{**hook.args, "a": 1}`
+    is_replaced = place > 0 and before.opname in ("DICT_UPDATE", "DICT_MERGE")
+    return subscript or is_replaced or (before.opname in ("LOAD_ATTR", "LOAD_METHOD") and before.argval == "get")
 
 
 def _container(instructions: list[Instruction], place: int) -> str | None:
@@ -271,6 +301,20 @@ def _container(instructions: list[Instruction], place: int) -> str | None:
         if not after.opname.startswith(("LOAD_FAST", "LOAD_ATTR")):
             return None
         holds = str(after.argval)
+    return None
+
+
+def _inner_container(instructions: list[Instruction], place: int) -> str | None:
+    """Return the argument in which the constant at *place* is looked up: `"a" in hook.args["b"]`; else `None`."""
+    argument: str | None = None
+    for further in range(place + 1, min(place + MAX_LOOKED_UP, len(instructions))):
+        instruction = instructions[further]
+        if instruction.opname == "CONTAINS_OP":
+            return argument
+        if instruction.opname.startswith(_ENDS):
+            return None
+        if instruction.opname in _CONSTANTS and isinstance(instruction.argval, str) and _is_key(instructions, further):
+            argument = instruction.argval
     return None
 
 
