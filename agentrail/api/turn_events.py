@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator
-from typing import Final, Generic, Self, TypeVar, cast
+from typing import Final, Generic, Self, TypeAlias, TypeVar, cast, get_args
 
 from agentrail.errors import AgentrailError, AlreadyLeft, NotEntered, UsageError
 from agentrail.errors.agentrail_error import fresh
@@ -27,10 +27,11 @@ from agentrail.values.events.plugins import Gap
 
 R_co = TypeVar("R_co", covariant=True)
 
-OF_PROMPTS: Final = (
-    *(AgentAbort, AgentEnd, PromptDropped, PromptQueued, PromptReceived, PromptRejected),
-    PromptWithdrawn,
+_PromptEvent: TypeAlias = (
+    AgentAbort | AgentEnd | PromptDropped | PromptQueued | PromptReceived | PromptRejected | PromptWithdrawn
 )
+
+_OF_PROMPTS: Final = frozenset[type[Event]](get_args(_PromptEvent))
 """Events of one prompt: of another one's they are left out, also while the turn is open."""
 
 
@@ -55,17 +56,18 @@ class TurnEvents:
 
     def has(self, envelope: Envelope) -> bool:
         """Whether the event in *envelope* is of the turn, or of its prompt; none is after the end of the turn."""
-        event = envelope.event
         if self.has_ended:
             return False
-        if isinstance(event, OF_PROMPTS):
-            if event.ref != self._ref:
-                return False
-            if isinstance(event, PromptReceived):
-                self._turn = envelope.turn
-            self.has_ended = not isinstance(event, PromptReceived | PromptQueued)
-            return True
-        return self._turn is not None and (envelope.turn == self._turn or isinstance(event, Gap))
+        kind = type(envelope.event)
+        # By its class, as each delta comes here: `isinstance` asks the classes one by one.
+        if kind not in _OF_PROMPTS:
+            return self._turn is not None and (envelope.turn == self._turn or kind is Gap)
+        if cast("_PromptEvent", envelope.event).ref != self._ref:
+            return False
+        if kind is PromptReceived:
+            self._turn = envelope.turn
+        self.has_ended = kind not in {PromptReceived, PromptQueued}
+        return True
 
 
 class TurnReader(AsyncOnly, Generic[R_co]):

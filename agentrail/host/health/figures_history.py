@@ -94,6 +94,12 @@ class Bucket:
         return self.rows.setdefault((kind, REST, REST), {})
 
 
+_COUNTED: Final = frozenset[type[e.Event]](
+    (e.AgentAbort, e.AgentEnd, e.ApprovalResolved, e.ToolExecutionEnd, e.ToolExecutionMetrics, e.UserResponded)
+)
+"""Events that are counted: most are others, and are not asked about one class after the other."""
+
+
 class FiguresHistory(SessionListener):
     """Figures of the last hours, minute by minute."""
 
@@ -170,6 +176,8 @@ class FiguresHistory(SessionListener):
         """Count ends of turns and of calls, and how long calls have waited for people."""
         tenant = before.setup.tenant
         for envelope in outcome.events:
+            if type(envelope.event) not in _COUNTED:
+                continue
             match envelope.event:
                 case e.AgentEnd(reason=how):
                     self._end_turn(before, how)

@@ -348,8 +348,19 @@ class Troubles(SessionListener):
             del self._last[other]
 
 
+_OF_TROUBLE: Final = frozenset[type[Event]](
+    (
+        *(e.AgentAbort, e.InputQuarantined, e.PluginError, e.PluginEvent, e.Retry, e.SessionQuarantined),
+        *(e.SessionRestarted, e.StreamStalled, e.ToolAbandoned, e.ToolUnknown),
+    )
+)
+"""Events that may tell of trouble: most are others, and are not asked about one class after the other."""
+
+
 def _trouble_in(event: Event) -> tuple[str, str] | None:
     """Return the kind of trouble that *event* tells of, and what it was; `None` if it tells of none."""
+    if type(event) not in _OF_TROUBLE:
+        return None
     match event:
         case e.SessionRestarted(cause=cause):
             return "crash", cause
