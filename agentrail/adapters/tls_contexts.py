@@ -16,7 +16,7 @@ VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 """The environment variables that name other certificates than the usual ones."""
 
 Certificates: TypeAlias = tuple[str, int, int] | None
-"""A file or folder that a variable names: path, time of its last change, and size; `None` if there is none."""
+"""A file or folder that a variable names: path, time of its last change, and size; `None` if it names none."""
 
 _CONTEXTS: Final[dict[tuple[str, tuple[Certificates, ...]], ssl.SSLContext]] = {}
 """The contexts by the client that they are for and the certificates that they were made of."""
@@ -54,8 +54,10 @@ async def _shared(client: str, make: Callable[[], ssl.SSLContext]) -> ssl.SSLCon
 
 
 def _certificates(path: str) -> Certificates:
+    if not path:
+        return None
     try:
         status = os.stat(path)  # noqa: PTH116 - a text
     except OSError:
-        return None
+        return path, 0, 0  # another one than the usual ones: to make the context says what is wrong with it
     return path, status.st_mtime_ns, status.st_size

@@ -200,7 +200,7 @@ class HttpxWeb:
         host = where.netloc.decode("ascii")
         extensions = {"sni_hostname": where.raw_host.decode("ascii")}
         async with httpx.AsyncClient(
-            verify=await tls_contexts.of_httpx(trust_env=False),
+            verify=True if self._transport else await tls_contexts.of_httpx(trust_env=False),
             transport=self._transport,
             trust_env=False,
             follow_redirects=False,

@@ -438,7 +438,7 @@ def bytes_of_the_first_state_of_a_plugin(size: int) -> bool:
 @scene("codec.decode_error._LONGEST")
 def characters_of_a_path(size: int) -> bool:
     error = MisfitError("x" * size, "is odd")
-    return "x" * size in error.place
+    return "x" * size in error.subject
 
 
 @scene("codec.decode_error.shortened<60", 60)

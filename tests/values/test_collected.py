@@ -39,7 +39,7 @@ def why_collected(cls: type[Value], clean: set[type[object]]) -> str | None:
             waiting.extend(parts_of(shape_of(hint), at, seen))
         except MisfitError as misfit:
             misfit.under(at)
-            return f"{misfit.place} {misfit.problem}"
+            return f"{misfit.subject} {misfit.problem}"
     clean |= seen
     return None
 

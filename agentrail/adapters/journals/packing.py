@@ -74,7 +74,7 @@ def unpack(packed: PackedRecord, session_id: str, number: int, earlier: Messages
     try:
         return whole(_unpack(StoredRecord, packed), session_id, number, earlier)
     except MisfitError as misfit:
-        problem = f"{misfit.place} {misfit.problem}"
+        problem = f"{misfit.subject} {misfit.problem}"
         raise UnpackError(problem) from misfit
 
 
@@ -100,7 +100,7 @@ def _unpack(type_: type[T], packed: PackedRecord) -> T:
             texts.check_whole()
         return decode(type_, upcast(data, packed.format))
     except (BadText, BadData, MisfitError, ValueError) as why:
-        problem = f"{why.place} {why.problem}" if isinstance(why, MisfitError) else str(why)
+        problem = f"{why.subject} {why.problem}" if isinstance(why, MisfitError) else str(why)
         raise UnpackError(problem) from why
 
 

@@ -142,7 +142,7 @@ class Http:
         direct = is_kept_from_proxies(url)
         if direct in self._clients:
             return
-        tls = await tls_contexts.of_httpx()
+        tls = await tls_contexts.of_httpx() if direct or self._transport is None else True
         if direct not in self._clients:  # another request may have made it meanwhile
             self._clients[direct] = httpx.AsyncClient(
                 transport=httpx.AsyncHTTPTransport(verify=tls, limits=LIMITS) if direct else self._transport,

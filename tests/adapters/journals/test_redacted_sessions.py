@@ -189,7 +189,7 @@ async def test_recovery_returns_to_its_first_model_after_a_redaction(autojump_cl
     del autojump_clock
     first = ScriptedModel([fail(Overloaded("busy"))] * 2 + ["at home"], name="p:first")
     models = {"first": first, "second": ScriptedModel(["away"], repeat_last=True, name="p:second")}
-    spec = SessionSpec(model="p:first", model_options={"effort": "high"}, plugins=[Recovery(["p:second"])])
+    spec = SessionSpec(model="p:first", model_options={"reasoning_effort": "high"}, plugins=[Recovery(["p:second"])])
     journal = MemoryJournal(encode=True)
     async with open_supervisor(journal=journal, models={"p": models.__getitem__}) as supervisor:
         session = await supervisor.spawn(spec, "s")
@@ -201,7 +201,7 @@ async def test_recovery_returns_to_its_first_model_after_a_redaction(autojump_cl
         assert session.inspect().plugin_states == (fallen,)
         await trio.sleep(400)
         assert (await session.ask("later")).text == "at home"
-    assert first.requests[-1].options == {"effort": "high"}
+    assert first.requests[-1].options == {"reasoning_effort": "high"}
 
 
 @tool

@@ -69,6 +69,7 @@ async def test_a_command_is_carried_out_and_no_model_sees_it() -> None:
                     "estimated": False,
                 },
                 "held": [],
+                "dropped": [],
                 "session": "ann.trip",
             },
         )
