@@ -218,6 +218,9 @@ class Exchange(Generic[T]):
         failure: BaseException | None = None
         try:
             await self._give(send)
+        except GeneratorExit:  # the loop ends without the task, which can wait for nothing any more
+            self._thread.cancel(call)
+            raise
         except BaseException as error:  # noqa: BLE001, ASYNC103 - raised below, when nothing runs on Trio any more
             failure = error
             self._thread.cancel(call)

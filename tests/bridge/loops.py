@@ -6,13 +6,14 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, nullcontext
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar, cast
 
 import pytest
 import trio
 import uvloop
 
 from agentrail.bridge.bridge_reader import AsyncBody
+from agentrail.bridge.streams import Exchange
 from agentrail.bridge.trio_thread import TrioThread
 from tests.patience import PATIENCE
 
@@ -71,6 +72,11 @@ async def bare_thread() -> AsyncIterator[TrioThread[None]]:
         raise
     finally:
         await body.leave(error)
+
+
+def exchange_of(thread: TrioThread[None], seconds: float = PATIENCE) -> Exchange[str]:
+    """Return an exchange with room for one text each way, which tells its work `last` when no more come."""
+    return Exchange(cast("TrioThread[object]", thread), "last", (1, 1), seconds)
 
 
 async def on_trio(thread: TrioThread[None], work: Callable[[], T]) -> T:

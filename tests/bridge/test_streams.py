@@ -8,10 +8,10 @@ from functools import partial
 import pytest
 import trio
 
-from agentrail.bridge.streams import BoundedStream, StreamEndError
+from agentrail.bridge.streams import BoundedStream, ReceiveItem, SendItem, StreamEndError
 from agentrail.bridge.trio_thread import TrioThread
 from agentrail.bridge.waiters import LoopWaiter, TaskWaiter
-from tests.bridge.loops import Run, bare_thread, on_each_loop, plain, until
+from tests.bridge.loops import Run, bare_thread, exchange_of, on_each_loop, plain, until
 
 MANY = 1000
 
@@ -135,5 +135,156 @@ def test_a_cancelled_receiver_loses_no_item() -> None:
                     items.append(await stream.receive())
             assert items == list(range(200))
             await sending
+
+    plain(main)
+
+
+# Exchanges
+
+
+class Other:
+    """The other side of an exchange, in the loop: it sends nothing more after its first item."""
+
+    def __init__(self) -> None:
+        self.items: list[str] = []
+        """What it got."""
+        self.has_left = False
+        """Whether nobody waits for its next item any more."""
+        self._sent = False
+
+    async def receive(self) -> str:
+        if not self._sent:
+            self._sent = True
+            return "first"
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            self.has_left = True
+        raise AssertionError
+
+    async def send(self, item: str) -> None:
+        self.items.append(item)
+
+
+async def answer_one(receive: ReceiveItem[str], send: SendItem[str]) -> None:
+    await send(f"{await receive()}, answered")
+
+
+def test_an_exchange_leaves_no_task_that_waits_for_an_item() -> None:
+    async def main() -> None:
+        async with bare_thread() as thread:
+            other, before = Other(), asyncio.all_tasks()
+            await exchange_of(thread).run(answer_one, other.receive, other.send)
+            assert other.has_left
+            assert asyncio.all_tasks() == before
+            assert other.items == ["first, answered"]
+
+    plain(main)
+
+
+def test_an_exchange_that_is_cancelled_cancels_its_work_and_waits_for_its_end() -> None:
+    async def main() -> None:
+        async with bare_thread() as thread:
+            other, told = Other(), list[str]()
+
+            async def work(receive: ReceiveItem[str], send: SendItem[str]) -> None:
+                await send("begun")
+                try:
+                    await receive()
+                    await receive()
+                finally:
+                    with trio.CancelScope(shield=True):
+                        await trio.lowlevel.checkpoint()
+                    told.append("ended")
+
+            exchange = exchange_of(thread)
+            running = asyncio.create_task(exchange.run(work, other.receive, other.send))
+            await until(lambda: other.items)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            assert (told, other.has_left) == (["ended"], True)
+
+    plain(main)
+
+
+def test_nothing_is_received_before_the_work_of_an_exchange_asks_for_it() -> None:
+    async def main() -> None:
+        async with bare_thread() as thread:
+            other, asked = Other(), list[str]()
+
+            async def receive() -> str:
+                asked.append("an item")
+                return await other.receive()
+
+            async def work(_: ReceiveItem[str], send: SendItem[str]) -> None:
+                for item in ("one", "two", "three"):
+                    await send(item)
+
+            await exchange_of(thread).run(work, receive, other.send)
+            assert (asked, other.items) == ([], ["one", "two", "three"])
+
+    plain(main)
+
+
+def test_when_no_more_items_come_the_work_of_an_exchange_gets_the_last_one_again_and_again() -> None:
+    async def main() -> None:
+        async with bare_thread() as thread:
+            other = Other()
+
+            async def receive() -> str:
+                raise StreamEndError
+
+            async def work(receive: ReceiveItem[str], send: SendItem[str]) -> None:
+                await send(await receive() + await receive())
+
+            await exchange_of(thread).run(work, receive, other.send)
+            assert other.items == ["lastlast"]
+
+    plain(main)
+
+
+def test_the_work_of_an_exchange_learns_that_the_other_side_is_gone_or_takes_too_long() -> None:
+    async def main() -> None:
+        async with bare_thread() as thread:
+            other, told = Other(), list[str]()
+
+            async def fail(_: str) -> None:
+                raise ConnectionResetError
+
+            async def hang(_: str) -> None:
+                await asyncio.Event().wait()
+
+            async def work(_: ReceiveItem[str], send: SendItem[str]) -> None:
+                try:
+                    for _number in range(10):
+                        await send("x")
+                except BrokenPipeError:
+                    told.append("gone")
+
+            await exchange_of(thread).run(work, other.receive, fail)
+            await exchange_of(thread, 0.0).run(work, other.receive, hang)
+            assert told == ["gone", "gone"]
+
+    plain(main)
+
+
+def test_what_sending_and_the_work_of_an_exchange_raise_reaches_its_caller() -> None:
+    async def main() -> None:
+        async with bare_thread() as thread:
+            other = Other()
+
+            async def fail(_: str) -> None:
+                raise ValueError("sending")
+
+            async def work(_: ReceiveItem[str], send: SendItem[str]) -> None:
+                await send("x")
+                raise ValueError("working")
+
+            with pytest.raises(ValueError, match="sending"):
+                await exchange_of(thread).run(work, other.receive, fail)
+            with pytest.raises(ValueError, match="working"):
+                await exchange_of(thread).run(work, other.receive, other.send)
 
     plain(main)
