@@ -11,10 +11,10 @@ import httpx
 import pytest
 import trio
 
-from agentrail.errors import BadChoice
+from agentrail.errors import BadChoice, ClusterFault
 from agentrail.host import ApiKeys, Cluster, Host, HostLimits, Profile
 from agentrail.host.authentication.api_keys import KeyFile
-from agentrail.host.cluster.signatures import SignedCall, signed_key
+from agentrail.host.cluster.signatures import AGAIN, FRESH, SignedCall, UsedNumbers, read_signature, signed_key
 from agentrail.journals import Journal, MemoryJournal
 from agentrail.runtime.shared.clock import Clock
 from tests.free_port import free_port
@@ -53,6 +53,23 @@ async def test_a_signature_is_for_one_request() -> None:
         shown = (await place.ann.get("/v1/sessions/trip/messages")).text
         assert '"hi"' in shown
         assert '"no"' not in shown
+
+
+@pytest.mark.parametrize("ahead", [-FRESH, 0, FRESH])
+def test_a_signature_is_taken_once_also_if_the_clock_of_its_host_is_ahead_or_behind(ahead: int) -> None:
+    cluster, used, now = Cluster("http://127.0.0.1:80", KEY), UsedNumbers(), 1_000_000
+
+    def take(key: str, at: int) -> None:
+        used.use(read_signature(cluster, key, at).number, at)
+
+    key = signed_key(cluster, ANN, cluster.address, now + ahead, SignedCall("GET", "/v1/sessions"))
+    take(key, now)
+    for later in range(0, ahead + FRESH + 1, FRESH // 4):
+        take(signed_key(cluster, ANN, cluster.address, now + later, SignedCall("GET", "/v1/agents")), now + later)
+        with pytest.raises(ClusterFault, match=AGAIN):
+            take(key, now + later)
+    with pytest.raises(ClusterFault, match="the clock of the host"):
+        take(key, now + ahead + FRESH + 1)
 
 
 async def test_what_was_signed_before_a_host_began_is_signed_again() -> None:
@@ -124,7 +141,7 @@ def file_of_keys(path: Path) -> KeyFile:
 
 
 @asynccontextmanager
-async def place_with_keys(journal: Journal, keys: KeyFile) -> AsyncGenerator[str]:
+async def place_with_keys(journal: Journal, keys: KeyFile, lease: float = LONG_LEASE) -> AsyncGenerator[str]:
     """Serve a host of the cluster with a file of keys of its own; yield its address."""
     address = f"http://127.0.0.1:{free_port()}"
     host = Host(
@@ -132,7 +149,7 @@ async def place_with_keys(journal: Journal, keys: KeyFile) -> AsyncGenerator[str
         authenticator=ApiKeys(keys.path),
         journal=journal,
         limits=HostLimits(heartbeat_seconds=0.2, drain_seconds=0.3),
-        cluster=Cluster(address, KEY, lease=LONG_LEASE),
+        cluster=Cluster(address, KEY, lease=lease),
     )
     async with host.serving(int(address.rpartition(":")[2])):
         yield address
@@ -158,6 +175,35 @@ async def test_a_key_that_is_withdrawn_at_one_host_uses_none_of_its_sessions_by_
         assert (answer.status_code, answer.json()["type"]) == (401, "urn:agentrail:problem:key-withdrawn")
         assert answer.headers["www-authenticate"] == "Bearer"
         assert (await ann.get(f"{second}/v1/agents")).status_code == 200  # of that host itself, which has the key
+
+
+async def test_a_key_that_is_withdrawn_at_one_host_sees_nothing_of_it_when_all_hosts_are_asked(tmp_path: Path) -> None:
+    journal, headers = MemoryJournal(), {"authorization": f"Bearer {KEYS['boss']}"}
+    keys, others = file_of_keys(tmp_path / "first.txt"), file_of_keys(tmp_path / "second.txt")
+    async with (
+        place_with_keys(journal, keys, KNOWN_LEASE) as first,
+        place_with_keys(journal, others, KNOWN_LEASE) as second,
+        httpx.AsyncClient(headers=headers, trust_env=False, timeout=PATIENCE) as boss,
+    ):
+
+        async def missing() -> list[str]:
+            answer = (await boss.get(f"{second}/v1/tree/rows")).json()
+            assert isinstance(answer, dict)
+            return list(answer["missing"])
+
+        async def seen() -> bool:
+            tree = (await boss.get(f"{second}/v1/tree")).json()
+            return any(child.get("host") == first for child in tree["children"])
+
+        await boss.post(f"{first}/v1/sessions", json={"session": "trip"})
+        with trio.fail_after(PATIENCE):
+            while not await seen():  # noqa: ASYNC110 - it hears of the other host in its own time
+                await trio.sleep(0.05)
+        assert await missing() == []
+        keys.withdraw(next(key.id for key in keys.keys().values() if key.identity.user == "boss"))
+        with trio.fail_after(PATIENCE):
+            while await missing() != [first]:  # noqa: ASYNC110 - the file is read again in its own time
+                await trio.sleep(0.05)
 
 
 # The key of the cluster
