@@ -223,6 +223,18 @@ async def test_a_tenant_that_is_too_fast_is_told_when_to_come_back() -> None:
         assert (await desk.clients["eve"].get("/v1/sessions")).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/v1/tree", 403), ("GET", "/v1/sessions/none", 404), ("POST", "/v1/sessions", 415)],
+)
+async def test_a_request_that_is_refused_counts_for_the_rate_of_its_tenant(method: str, path: str, status: int) -> None:
+    limits = HostLimits(requests_per_second=0.01, burst=3)
+    async with open_desk(scripted("one"), limits=limits) as desk:
+        found = [(await desk.ann.request(method, path)).status_code for _ in range(4)]
+        assert found == [status, status, status, 429]
+        assert (await desk.clients["bob"].get("/v1/sessions")).status_code == 429
+
+
 async def test_without_keys_only_this_machine_is_served() -> None:
     host = Host([Profile("desk", scripted("one"))])
     with pytest.raises(BadChoice, match="`authenticator`"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -11,7 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from agentrail import SessionSpec
+from agentrail import SessionSpec, Subscription
 from agentrail.host import ApiKeys, HostLimits, Identity
 from agentrail.host.authentication.api_keys import ApiKey, KeyFile, render_keys
 from agentrail.host.delayed_tasks import DelayedTasks
@@ -82,6 +83,22 @@ async def test_the_stream_of_a_turn_counts_until_its_client_goes() -> None:
         await freed(desk)
         assert (await desk.ann.get("/v1/sessions/trip")).json()["status"]["turn_open"] is True
         assert (await desk.ann.post("/v1/sessions/trip/abort", json={})).status_code == 204
+
+
+async def test_a_stream_that_is_refused_leaves_no_subscription() -> None:
+    async with open_desk(scripted("one")) as desk:
+        body, key = {"message": "hi", "session": "trip"}, {"idempotency-key": "k1"}
+        assert (await desk.ann.post("/v1/stream", json=body, headers=key)).status_code == 200
+        before = subscriptions()
+        for _ in range(3):
+            told = await desk.ann.post("/v1/stream", json={**body, "message": "other"}, headers=key)
+            assert told.json()["type"] == "urn:agentrail:problem:command-conflict"
+        assert subscriptions() == before
+
+
+def subscriptions() -> int:
+    """Return how many subscriptions there are."""
+    return sum(isinstance(one, Subscription) for one in gc.get_objects())
 
 
 async def test_of_streams_that_are_opened_at_once_no_more_stay_than_may() -> None:

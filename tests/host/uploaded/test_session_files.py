@@ -8,13 +8,14 @@ from typing import Final
 
 import pytest
 import trio
+import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.adapters.sandboxes.paths import check_writable, parts_of
 from agentrail.api.limits import DEFAULTS
 from agentrail.api.public_ids import SessionName
-from agentrail.errors import DiskFull, UnknownSession, UsageError
+from agentrail.errors import DiskFull, RefusedError, UnknownSession, UsageError
 from agentrail.host.requests.http_messages import Body
 from agentrail.host.uploads.session_files import (
     SHOWN,
@@ -217,3 +218,47 @@ async def test_files_count_once_although_the_first_count_of_them_failed() -> Non
         nursery.start_soon(upload)
     assert len(stored) == 1
     assert f"{folder_of(TRIP.internal)}/.killed" not in sandbox.files
+
+
+class Slow(Pieces):
+    """A body whose end comes when the test says so."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        super().__init__(*pieces)
+        self.may_end = trio.Event()
+
+    async def chunk(self) -> bytes:
+        piece = await super().chunk()
+        if not piece:
+            await self.may_end.wait()
+        return piece
+
+
+class Cut(Pieces):
+    """A body that is cut off in its middle."""
+
+    async def chunk(self) -> bytes:
+        piece = await super().chunk()
+        if not piece:
+            raise ConnectionResetError
+        return piece
+
+
+async def test_an_upload_that_has_failed_counts_no_more_while_another_is_under_way() -> None:
+    files = SessionFiles(DEFAULTS.but(session_files=2, session_files_bytes=100))
+    sandbox, slow = MemorySandbox(), Slow(b"x" * 40)
+
+    async def upload(body: Body) -> None:
+        with files.taking(TRIP) as intake:
+            await files.receive(TRIP.internal, sandbox, intake, body, "a.txt", "text/plain")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(upload, slow)
+        await trio.testing.wait_all_tasks_blocked()
+        for _ in range(3):
+            with pytest.raises(ConnectionResetError):
+                await upload(Cut(b"x" * 60))
+        await upload(Pieces(b"x" * 60))
+        with pytest.raises(RefusedError, match="2"):
+            await upload(Pieces(b"x"))
+        slow.may_end.set()
