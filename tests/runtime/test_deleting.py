@@ -23,12 +23,13 @@ from agentrail.errors import (
 )
 from agentrail.events import Gap, PromptReceived
 from agentrail.journals import Claim, Lease, MemoryJournal, Record, Redaction, audit
-from agentrail.plugins import BeforePrompt
-from agentrail.testing import ScriptedModel, stall
+from agentrail.plugins import BeforePrompt, HumanApproval
+from agentrail.testing import ScriptedModel, call, say, stall
 from tests.coded import coded
 from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal
 from tests.runtime.poison import PoisonedResponse
+from tests.runtime.tools import quick
 
 FAR = 2**52
 
@@ -394,6 +395,29 @@ async def test_a_part_of_a_session_is_redacted() -> None:
         assert await supervisor.redact("s", last=first, by="me") == first
         fork = await supervisor.fork("s", saying())
         assert [message.text for message in fork.messages()] == ["[redacted]", "[redacted]", "second", "two"]
+
+
+@pytest.mark.parametrize("work", ["a turn that rests", "a sub-agent in the background"])
+async def test_a_session_that_waits_or_has_others_work_for_it_is_not_redacted(work: str) -> None:
+    journal = MemoryJournal(encode=True)
+
+    def build() -> SessionSpec:
+        if work == "a turn that rests":
+            script = [say(calls=[call("quick")])]
+            return SessionSpec(
+                model=ScriptedModel(script), tools=[quick()], plugins=[HumanApproval(tools=["quick"])], name="s"
+            )
+        finder = agent([say("found", delay=1_000)])
+        return SessionSpec(model=ScriptedModel([task(background=True), "begun"]), agents={"finder": finder}, name="s")
+
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(build(), "s")
+        reply = await session.ask("go")
+        assert (len(reply.held), reply.text) == ((1, "") if work == "a turn that rests" else (0, "begun"))
+    async with open_supervisor(journal=journal) as supervisor:
+        with pytest.raises(UsageError, check=coded("session-unfinished")):
+            await supervisor.redact("s", by="me")
+    assert not [entry for entry in await audit(journal, "s") if entry.what == "redacted"]
 
 
 async def test_a_session_that_runs_or_has_work_to_do_is_not_redacted() -> None:

@@ -161,6 +161,21 @@ async def test_a_sleeping_session_that_is_taken_over_while_it_is_woken_to_stop_h
         assert here.tree().children == ()
 
 
+async def test_a_claim_that_was_made_anew_is_not_the_one_that_is_lost() -> None:
+    journal = Renewing()
+    async with open_supervisor(journal=journal) as here, open_supervisor(journal=journal) as there:
+        session = await here.spawn(talks(), "s")
+        await trio.sleep(LEASE / 2)  # the renewal of its claim is under way
+        await there.resume("s", talks(), take_over=True)
+        with pytest.raises(Fenced):
+            await session.ask("go")
+        again = await here.resume("s", talks(), take_over=True)
+        journal.may_renew.set()
+        await trio.sleep(1)
+        assert [session.id for session in here.sessions()] == ["s"]
+        assert (await again.ask("still there?")).text == "fine"
+
+
 async def test_leases_of_all_sessions_are_renewed_by_one_call_and_released_by_one() -> None:
     journal = Counting()
     async with open_supervisor(journal=journal) as supervisor:
