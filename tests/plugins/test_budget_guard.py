@@ -10,7 +10,7 @@ from agentrail.codec.json_text import to_text
 from agentrail.codec.plugin_states import data_of
 from agentrail.errors import TransientModelError, TurnAborted
 from agentrail.events import PluginEvent, ToolBlocked
-from agentrail.models import Json, JsonObject
+from agentrail.models import Json, JsonObject, Usage
 from agentrail.plugins import BeforeCompaction, BeforeRequest, BeforeTool, BudgetGuard, HumanApproval
 from agentrail.plugins.budget import Spent
 from agentrail.testing import call, check_plugin, fail, say
@@ -147,6 +147,34 @@ def test_a_sub_agent_gets_the_rest_of_the_seconds(shared: bool) -> None:
     assert isinstance(child, BudgetGuard)
     left = (4.0, 1.0) if shared else (5.0, 2.0)
     assert (child.max_seconds, child.max_turn_seconds, child.shared) == (*left, True)
+
+
+@in_virtual_time
+async def test_the_tokens_of_a_turn_are_those_of_the_turn_alone() -> None:
+    async with open_world() as world:
+        script: list[Element] = [say(text, usage=Usage(100, 0)) for text in ("one", "two", "three")]
+        session = await world.spawn(script, plugins=[BudgetGuard(max_turn_tokens=150)])
+        assert [(await session.ask("go")).text for _ in range(3)] == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_limits_of_the_turn_of_a_sub_agent_are_what_the_turn_has_left(shared: bool) -> None:
+    guard = BudgetGuard(
+        max_tokens=900,
+        max_turn_tokens=500,
+        max_rounds=90,
+        max_turn_rounds=50,
+        max_calls=80,
+        max_turn_calls=40,
+        shared=shared,
+    )
+    state = Spent(rounds=30, turn_rounds=10, calls=20, turn_calls=frozenset({"c1"}), turn_calls_before=4)
+    child = guard.inherited(state, Context(usage=Usage(300, 0), turn_usage=Usage(100, 0), elsewhere=Usage(7, 0)))
+    assert isinstance(child, BudgetGuard)
+    others = 7 if shared else 0
+    assert (child.max_tokens, child.max_turn_tokens) == (600 - others, 400 - others)
+    assert (child.max_rounds, child.max_turn_rounds) == (60, 40)
+    assert (child.max_calls, child.max_turn_calls) == (60, 35)
 
 
 def test_no_compaction_begins_when_the_seconds_are_used_up() -> None:

@@ -35,6 +35,7 @@ from agentrail.models import (
 from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import ToolContext, ToolResult, ok
+from tests.kit import Element
 from tests.profiles import CAMPAIGN
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.journals import TestJournal
@@ -367,21 +368,23 @@ async def solo(seconds: float) -> str:
     return "done"
 
 
-def test_calls_that_wait_for_their_place_do_not_begin_when_the_seconds_are_used_up() -> None:
+@pytest.mark.parametrize("guard", [BudgetGuard(max_seconds=5), BudgetGuard(max_turn_seconds=5)])
+def test_calls_that_wait_for_their_place_do_not_begin_when_the_seconds_are_used_up(guard: BudgetGuard) -> None:
+    limit = "max_turn_seconds" if guard.max_seconds is None else "max_seconds"
     calls = [call("solo", {"seconds": 4.0 + number / 10}) for number in range(6)]
 
     async def play() -> None:
         spec = SessionSpec(
             model=ScriptedModel([say(calls=calls), "never"]),
             tools=[solo],
-            plugins=[BudgetGuard(max_seconds=5), EventLogger()],
+            plugins=[guard, EventLogger()],
         )
         async with open_supervisor() as supervisor:
             session = await supervisor.spawn(spec)
-            with pytest.raises(TurnAborted, match=r"max_seconds=5 is used up: 8.1 s have been worked"):
+            with pytest.raises(TurnAborted, match=f"{limit}=5 is used up: 8.1 s have been worked"):
                 await session.ask("go")
             results = [message.text for message in session.messages() if isinstance(message, ToolMessage)]
-            refused = "it did not run: BudgetGuard: max_seconds=5 is used up"
+            refused = f"it did not run: BudgetGuard: {limit}=5 is used up"
             assert results == ["done", "done", *[refused] * 4]
 
     run_in_virtual_time(play)
@@ -400,3 +403,39 @@ def test_a_limit_that_is_lowered_holds_for_the_calls_of_sub_agents_that_run() ->
     watch = Watch()
     run_in_virtual_time(lambda: lower(watch))
     assert [span for span in watch.spans if span.is_call] == []
+
+
+@pytest.mark.parametrize(
+    ("lowered", "limit"),
+    [
+        (BudgetGuard(max_turn_seconds=3), "max_turn_seconds=3"),
+        (BudgetGuard(max_turn_tokens=50), "max_turn_tokens=50"),
+    ],
+)
+def test_a_sub_agent_in_the_background_is_under_its_own_limits_and_not_those_of_the_turn_of_its_parent(
+    lowered: BudgetGuard, limit: str
+) -> None:
+    watch = Watch()
+    calls = [
+        call("task", {"agent": "a", "description": "look", "prompt": "go", "background": True}),
+        call("slow", {"seconds": 30.0}),
+    ]
+    script: list[Element] = [say(calls=calls[:1]), "begun", say(calls=calls[1:], usage=Usage(100, 0)), "never"]
+    spec = SessionSpec(
+        model=ScriptedModel(script),
+        tools=[tool(Watch(), "slow")],
+        agents={"a": spec_of(Member((Round(2.0, 8.0),)), watch, "a")},
+        plugins=[BudgetGuard(max_turn_seconds=1_000, max_turn_tokens=1_000)],
+    )
+
+    async def play() -> None:
+        async with open_supervisor() as supervisor:
+            session = await supervisor.spawn(spec)
+            assert (await session.ask("go")).text == "begun"
+            seconds, tokens = lowered.max_turn_seconds, lowered.max_turn_tokens
+            await session.update_plugin(BudgetGuard, max_turn_seconds=seconds, max_turn_tokens=tokens)
+            with pytest.raises(TurnAborted, match=f"{limit} is used up"):
+                await session.ask("more")
+
+    run_in_virtual_time(play)
+    assert [span.end - span.begin for span in watch.spans] == pytest.approx([2.0, 8.0, 0.5])
