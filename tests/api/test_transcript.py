@@ -43,6 +43,20 @@ def test_deltas_after_a_gap_are_not_told_and_the_rest_comes_with_the_response() 
     assert heard[1:] == [e.MessageDelta("He"), gap, ResponseEnded(message, "He", "hm", is_heard=False)]
 
 
+def test_what_lies_behind_a_gap_is_not_told_as_heard_whole_also_if_a_response_begins_there() -> None:
+    message = response("Hello")
+    for before, is_heard in ((e.Cursor(1, 1), False), (e.Cursor(1, 2), False), (e.Cursor(1, 3), True)):
+        transcript = Transcript()
+        events = (e.Gap(1, 0, 1, 3), ASKED, e.MessageDelta("lo"), e.ResponseComplete(message))
+        found = [
+            change
+            for event in events
+            for change in transcript.take(e.Envelope("s", before.seq, before.n, 0, 1, 1, event))
+        ]
+        assert (e.MessageDelta("lo") in found) is is_heard
+        assert found[-1] == ResponseEnded(message, "lo" if is_heard else "", "", is_heard)
+
+
 def test_a_call_whose_end_no_event_tells_ends_at_the_latest_with_its_turn() -> None:
     made, result = response("", ToolCall("c1", "look", ARGS)), ToolMessage("c1", "look", (Text("no such place"),), True)
     end = e.AgentEnd("p1", "end", (result,), NOTHING_USED)

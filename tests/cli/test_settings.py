@@ -739,6 +739,14 @@ def test_a_question_that_can_be_shown_is_shown_whole(folder: Path) -> None:
     assert "left out" not in described(settings.surfaces)
 
 
+def test_more_settings_than_the_screen_has_rows_for_are_not_shown_whole(folder: Path) -> None:
+    say(folder, "".join(f'[mcp.a{number}]\ncommand = ["sh"]\n' for number in range(41)))
+    settings = read_settings(folder)
+    assert settings is not None
+    assert not is_shown_whole(settings.surfaces)
+    assert "1 more settings left out" in described(settings.surfaces)
+
+
 @pytest.mark.campaign
 @pytest.mark.long
 def test_what_is_too_much_to_be_shown_is_not_asked_about(folder: Path) -> None:
