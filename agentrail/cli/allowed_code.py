@@ -16,7 +16,7 @@ from attrs import frozen
 
 from agentrail.app.spec import SessionSpec
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.folder_code import places_of_others, sources_of
+from agentrail.cli.folder_code import in_order, places_of_others, sources_of
 from agentrail.cli.folder_files import FolderFiles
 from agentrail.cli.surface import CodeFile
 from agentrail.hooks.actions import Continue, HoldTool
@@ -99,7 +99,8 @@ def guarded(spec: SessionSpec, folder: Path, code: Iterable[CodeFile]) -> Sessio
     """Return *spec* with an `AllowedCode` for *code* of *folder*, beside the files that its own one has."""
     own = [file for plugin in spec.plugins if isinstance(plugin, AllowedCode) for file in plugin.files]
     # The folder may be named by a link: paths of tools are below that name
-    places = [place / file.path for file in code for place in (folder, folder.resolve())]
+    paths = [path for file in code for path in (file.path, *file.links)]
+    places = [place / path for path in paths for place in (folder, folder.resolve())]
     working = Path(spec.working_dir)
     if not working.is_absolute():  # paths of tools are below a folder of which nothing but this is known
         there = working.resolve()
@@ -124,4 +125,4 @@ def guarded_agent(spec: SessionSpec, file: Path) -> SessionSpec:
     with suppress(BadInputError):  # one of them cannot be read: the agent was made without it
         sources = sources_of(file, [root], files)
         paths = [*sources, *places_of_others(sources, root, files)]
-    return guarded(spec, root, [CodeFile(str(path.relative_to(root)), "") for path in paths])
+    return guarded(spec, root, in_order(dict.fromkeys(paths, ""), root.resolve(), files))

@@ -7,8 +7,10 @@ from (`cli.folder_program`).
 from __future__ import annotations
 
 import ast
+import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -19,6 +21,9 @@ from agentrail.cli.surface import CodeFile
 
 MAX_SOURCES: Final = 500
 """The most files that one of Python may import from beside it, the ones that these import included."""
+
+MAX_LINKS: Final = 40
+"""The most links that are followed on the way to a file, as systems do."""
 
 Sources: TypeAlias = Mapping[Path, bytes]
 """The bytes of Python files, by path."""
@@ -69,11 +74,38 @@ def digests_of(sources: Sources, files: FolderFiles) -> dict[Path, str]:
     return {path: files.digest_of(path, content) for path, content in sources.items()}
 
 
-def in_order(digests: Mapping[Path, str], folder: Path, files: FolderFiles) -> tuple[CodeFile, ...]:
-    """Return the files of *digests*, in order of their paths; *folder* has no links."""
+def in_order(
+    digests: Mapping[Path, str], folder: Path, files: FolderFiles, named: Iterable[Path] = ()
+) -> tuple[CodeFile, ...]:
+    """Return the files of *digests*, in order of their paths; *folder* has no links.
+
+    *named* are further paths of them, as the settings name them.
+    """
     files.count(len(digests))
-    by_path = {_shown_path(path.resolve(), folder): digest for path, digest in digests.items()}
-    return tuple([CodeFile(path, by_path[path]) for path in sorted(by_path)])
+    by_path = {path.resolve(): digest for path, digest in digests.items()}
+    links = {link: target for path in dict.fromkeys([*digests, *named]) for link, target in _links_on(path)}
+    code = [
+        CodeFile(
+            _shown_path(path, folder), digest, tuple([_shown_path(link, folder) for link in _aliases(path, links)])
+        )
+        for path, digest in by_path.items()
+    ]
+    return tuple(sorted(code, key=attrgetter("path")))
+
+
+def _aliases(path: Path, links: Mapping[Path, Path]) -> Iterator[Path]:
+    """Yield the other paths of a file that *links* lead to, or to a folder around it."""
+    return (link / path.relative_to(target) for link, target in links.items() if path.is_relative_to(target))
+
+
+def _links_on(path: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield the links on the way to the file at *path*, each with what it leads to in the end."""
+    for _ in range(MAX_LINKS):
+        link = next((part for part in (*reversed(path.parents), path) if part.is_symlink()), None)
+        if link is None:
+            return
+        yield link, link.resolve()
+        path = Path(os.path.normpath(link.parent / link.readlink() / path.relative_to(link)))
 
 
 def _shown_path(place: Path, folder: Path) -> str:

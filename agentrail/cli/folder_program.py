@@ -118,7 +118,7 @@ def program_of(
     """
     if "\0" in str(base) or any("\0" in name for name in more):
         raise BadInputError(f"{brief(' '.join(command))}: `working_dir` or `files` has a NUL character")
-    return _ProgramReading(folder.resolve(), base.resolve(), files).find_program(command, env, more)
+    return _ProgramReading(folder.resolve(), base, files).find_program(command, env, more)
 
 
 class _ProgramReading:
@@ -126,10 +126,13 @@ class _ProgramReading:
 
     def __init__(self, folder: Path, base: Path, files: FolderFiles) -> None:
         self._folder = folder
-        self._base = base
+        self._base = base.resolve()
         self._files = files
         self._digests: dict[Path, str] = {}  # by path, of files and of folders with all that is in them
         self._named: dict[str, Path] = {}  # the files of the folder, by the texts that name them
+        self._paths: dict[Path, None] = {
+            base: None
+        }  # the files and folders that are named, whose links are not resolved
         self._interpreter: tuple[str, ...] = ()  # that of the folder which its program names in its first line
         self._is_including = False  # whether `INCLUDED` is an option of one of its programs
         self._for_shells: set[Path] = set()  # the scripts of shells whose names do not say so
@@ -153,7 +156,7 @@ class _ProgramReading:
         self._read_shebang(command[0])
         for name in more:
             self._add_further(where, name)
-        code = in_order(self._digests, self._folder, self._files)
+        code = in_order(self._digests, self._folder, self._files, self._paths)
         if self._files.copy is None:
             return FolderProgram(code, tuple(command), {})
         started = kept_out(self._with_safe_path(self._with_copies(command)), self._folder, self._files.copy.root)
@@ -236,6 +239,7 @@ class _ProgramReading:
 
     def _add(self, text: str, path: Path, roots: Sequence[Path]) -> None:
         """Add the file at *path*, which *text* names, with what it imports from *roots*."""
+        self._paths[path] = None
         venv = path.parent.parent.resolve()
         if self._files.is_in(venv, self._folder) and self._files.is_file(venv / VENV):
             self._name(text, venv / path.parent.name / path.name)
@@ -274,6 +278,7 @@ class _ProgramReading:
         if not self._files.is_in(path, self._folder) or path.resolve() == self._folder:
             raise BadInputError(f"{where}: its `files` has {name!r}, which is not in the folder")
         if self._files.is_folder(path):
+            self._paths[path] = None
             self._add_tree(path.resolve())
         elif self._files.is_file(path):
             self._add("", path, [path.parent])

@@ -12,6 +12,8 @@ class CodeFile(Value):
     """Its path, with links resolved; relative to the folder of the settings if it is in it."""
     digest: str
     """SHA-256 of its bytes, in hexadecimal digits."""
+    links: tuple[str, ...] = ()
+    """Its other paths, by which links lead to it; relative to the folder of the settings if they are in it."""
 
 
 class Surface(Value):

@@ -528,6 +528,70 @@ async def test_a_command_that_replaces_the_folder_of_code_that_was_allowed_is_he
     assert (folder / "srv/run.sh").read_text() == "true"
 
 
+LINKED = {
+    "by its link": ("write_file", {"path": "srv/run.sh", "content": "evil"}),
+    "by the file": ("write_file", {"path": "lib/code/run.sh", "content": "evil"}),
+    "by a link in between": ("write_file", {"path": "mid/run.sh", "content": "evil"}),
+    "a command line": ("shell", {"command": "echo evil > srv/run.sh"}),
+    "another link": ("shell", {"command": "ln -sfn evil srv"}),
+    "another link in between": ("shell", {"command": "rm mid"}),
+}
+
+
+@pytest.mark.parametrize("name", LINKED)
+async def test_a_write_to_code_that_was_allowed_is_held_behind_a_link_too(folder: Path, name: str) -> None:
+    put(folder, {"lib/code/run.sh": "true", "agentrail.toml": '[mcp.a]\ncommand = ["sh", "srv/run.sh"]'})
+    (folder / "mid").symlink_to(folder / "lib" / "code")
+    (folder / "srv").symlink_to("mid")
+    allow_all(folder)
+    spec = AgentSource(str(folder), model="demo", mode="yes").profile().spec
+    assert isinstance(spec, SessionSpec)
+    tool, args = LINKED[name]
+    assert any(CHANGES in told for told in await held(folder, spec, tool, args))
+    assert not await held(folder, spec, "write_file", {"path": "lib/other.sh", "content": "x"})
+
+
+@pytest.mark.parametrize("path", ["srv/run.py", "srv/near.py", "lib/near.py", "srv"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        '[mcp.a]\ncommand = ["python3", "srv/run.py"]',
+        '[mcp.a]\ncommand = ["python3", "srv/run.py"]\nworking_dir = "srv"'.replace("srv/run", "run"),
+        '[mcp.a]\ncommand = ["true"]\nfiles = ["srv"]',
+        '[[plugins]]\nuse = "srv/run.py:Loud"',
+    ],
+)
+async def test_so_is_one_to_python_and_what_it_imports(folder: Path, settings: str, path: str) -> None:
+    put(folder, {"lib/near.py": "", "lib/run.py": "import near\n" + LOUD.format(said="it"), "agentrail.toml": settings})
+    (folder / "srv").symlink_to("lib")
+    allow_all(folder)
+    spec = AgentSource(str(folder), model="demo", mode="yes").profile().spec
+    assert isinstance(spec, SessionSpec)
+    assert any(CHANGES in told for told in await held(folder, spec, "write_file", {"path": path, "content": "evil"}))
+
+
+@pytest.mark.parametrize("path", ["server.sh", "{folder}/server.sh", "{folder}/../named/server.sh"])
+async def test_so_is_one_in_a_folder_that_is_named_by_a_link(folder: Path, path: str) -> None:
+    link = folder.parent / "named"
+    link.symlink_to(folder)
+    put(folder, {"server.sh": "true", "agentrail.toml": '[mcp.a]\ncommand = ["sh", "server.sh"]'})
+    allow_all(link)
+    spec = AgentSource(str(link), model="demo", mode="yes").profile().spec
+    assert isinstance(spec, SessionSpec)
+    assert any(CHANGES in told for told in await held(folder, spec, "write_file", {"path": path, "content": "evil"}))
+
+
+@pytest.mark.parametrize("path", ["agent.py", "src/agent.py", "near.py", "src/near.py"])
+async def test_so_is_one_to_the_file_of_an_agent_behind_a_link(folder: Path, path: str) -> None:
+    text = "import near\nfrom agentrail import SessionSpec\nfrom agentrail.tools.builtin import write_file\n"
+    put(folder, {"src/near.py": "", "src/agent.py": f"{text}spec = SessionSpec(model='demo', tools=[write_file])"})
+    for name in ("agent.py", "near.py"):
+        (folder / name).symlink_to(f"src/{name}")
+    spec = AgentSource(str(folder), str(folder / "agent.py")).profile().spec
+    assert isinstance(spec, SessionSpec)
+    assert any(CHANGES in told for told in await held(folder, spec, "write_file", {"path": path, "content": "evil"}))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("tool", "args"),
