@@ -41,7 +41,9 @@ def promises() -> Mapping[str, Promise]:
             marks: list[pytest.Mark] = [mark for mark in function.pytestmark if mark.args[0] != "opened"]
             names = [mark.args[0] for mark in marks]
             for values in product(*[mark.args[1] for mark in marks]):
-                case = "-".join([name.removeprefix("test_"), *values])
+                case = "-".join(
+                    [name.removeprefix("test_"), *[getattr(value, "__name__", str(value)) for value in values]]
+                )
                 found[case] = partial(function, **dict(zip(names, values, strict=True)))
     return found
 
