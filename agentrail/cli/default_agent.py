@@ -11,7 +11,6 @@ import attrs
 
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes.bubblewrap import (
-    OUTWARD,
     BubblewrapSandbox,
     check_bwrap,
     check_outward,
@@ -198,5 +197,5 @@ def _sandbox(folder: Path, hidden: Iterable[str], network: Network) -> Sandbox:
     """Return a sandbox whose commands see *folder* without *hidden*, the system, and toolchains that it links to."""
     paths = [Path(sys.base_prefix), *(Path(name).expanduser() for name in TOOLCHAINS)]
     readable = [str(path) for path in paths if path.is_dir()]
-    reached = OUTWARD if network == OUTWARD else network == "host"
+    reached = network if network == "outward" else network == "host"
     return BubblewrapSandbox(folder, network=reached, readable=readable, hidden=hidden)

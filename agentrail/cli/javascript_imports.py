@@ -45,10 +45,10 @@ def imports_of(script: Path, folder: Path, files: FolderFiles) -> Imports:
         paths |= dict.fromkeys(path for parent in parents if files.is_file(path := parent / PACKAGE))
         for name in _names(importer, files):
             if name.startswith("."):
-                path = module_at(importer.parent / name, files)
-                if path is not None and path not in paths:
-                    paths[path] = None
-                    waiting.append(path)
+                module = module_at(importer.parent / name, files)
+                if module is not None and module not in paths:
+                    paths[module] = None
+                    waiting.append(module)
             else:
                 first = name.split("/")[0]
                 trees |= dict.fromkeys(
@@ -68,7 +68,8 @@ def module_at(path: Path, files: FolderFiles) -> Path | None:
         return None
     main = _MAIN.search(files.to_parse(path / PACKAGE)) if files.is_file(path / PACKAGE) else None
     inside = (main[1].decode(errors="replace"), "index") if main else ("index",)
-    return next((candidate for name in inside if (candidate := module_at(path / name, files)) is not None), None)
+    modules = (module_at(path / name, files) for name in inside)
+    return next((module for module in modules if module is not None), None)
 
 
 def _names(path: Path, files: FolderFiles) -> Iterator[str]:

@@ -5,12 +5,12 @@ from typing import Final
 import pytest
 
 from agentrail import Abort, Context, Continue, Options
+from agentrail.api.turn_ends import turn_end
 from agentrail.core.vocabulary.inputs import StreamCut
 from agentrail.errors import TurnAborted
 from agentrail.events import AgentAbort
 from agentrail.models import Failure, FailureKind
 from agentrail.plugins import AfterTurn, AnyPlugin, BeforeFinish
-from agentrail.runtime.inbox.replies import turn_end
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, plug
 from tests.kit import AbortSent, AnyInput, StopSent, TimerFired

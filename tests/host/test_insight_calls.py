@@ -13,7 +13,7 @@ from agentrail.api.insight_views import TimelineRowView
 from agentrail.host.operations import record_calls
 from agentrail.host.operations.record_views import ITEMS, TEXT
 from agentrail.journals import MemoryJournal, SqliteJournal
-from agentrail.models import Usage
+from agentrail.models import Json, Usage
 from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import KEYS, open_desk, scripted
@@ -131,7 +131,8 @@ async def test_what_the_model_saw_has_its_origins_and_the_difference_to_the_requ
 
 
 async def test_the_request_is_shown_as_its_provider_gets_it_without_the_key() -> None:
-    options = {"base_url": "http://127.0.0.1:9", "api_key": Secret("OPENAI_API_KEY")}  # another host gets a named key
+    # Another host gets a key that is named, and no other one.
+    options: dict[str, Json] = {"base_url": "http://127.0.0.1:9", "api_key": Secret("OPENAI_API_KEY")}
     spec = SessionSpec(model="openai:gpt-5", model_options=options, max_retries=0)
     async with open_desk(spec) as desk:
         await chat(desk.ann, "go", session="trip")

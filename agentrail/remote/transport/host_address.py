@@ -173,11 +173,13 @@ async def dial_address(address: HostAddress, tls: ssl.SSLContext | None) -> trio
     plain = await trio.open_tcp_stream(address.host, address.port)
     if not address.tls:
         return plain
-    try:
-        context = tls or await trio.to_thread.run_sync(_system_context, *map(os.environ.get, CERTIFICATES))
-    except BaseException:
-        await trio.aclose_forcefully(plain)
-        raise
+    context = tls
+    if context is None:
+        try:
+            context = await trio.to_thread.run_sync(_system_context, *map(os.environ.get, CERTIFICATES))
+        except BaseException:
+            await trio.aclose_forcefully(plain)
+            raise
     stream = trio.SSLStream(plain, context, server_hostname=address.host, https_compatible=True)
     try:
         await stream.do_handshake()
