@@ -214,7 +214,11 @@ def test_a_hook_waits_for_what_its_plugin_asks_for(hook: str, action: str) -> No
         answer=waiting.answer,
         ids=waiting.ids + 1,
         events=[*waiting.events, AskStarted(ask_id, "P", hook, "CallService")],
-        effects=[*waiting.effects, CarryOut(ask_id, "P", LOOKUP, "m"), SetTimer(f"ask:{ask_id}", NOW + 10_000)],
+        effects=[
+            *waiting.effects,
+            CarryOut(ask_id, "P", LOOKUP, "m", f"s/{ask_id}"),
+            SetTimer(f"ask:{ask_id}", NOW + 10_000),
+        ],
         rulings=[*waiting.rulings, Ruling(hook, Verdict.ASK, "P", gathered=asked, states=((0, 1),), pause=pause)],
         plugin_states=(1,),
         suspended_runs=(Suspension(ask_id, waiting.hook, waiting.ref, "P", pause, asked),),

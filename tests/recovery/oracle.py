@@ -137,13 +137,19 @@ def _of_calls(found: dict[str, Found], executed: list[Run]) -> Iterable[str]:
                     started.add(f"{session}/{event.call_id}")
                 elif isinstance(event, ApprovalResolved) and event.status == "approved":
                     agreed.add(f"{session}/{event.call_id}")
-    for (tool, key), count in Counter((run.tool, run.key) for run in executed).items():
+    for (tool, whole), count in Counter((run.tool, run.key) for run in executed).items():
+        key = name_of_call(whole)
         if key not in started:
             yield f"{tool} {key} ran and no record says that it started"
         if count > (1 if tool in AT_MOST_ONCE else MAX_RUNS):
             yield f"{tool} {key} ran {count} times"
         if tool == "risky" and key not in agreed:
             yield f"{tool} {key} ran without consent"
+
+
+def name_of_call(key: str) -> str:
+    """Return session and call of an idempotency key, without the incarnation in which the call has started."""
+    return key.rpartition("-")[0]
 
 
 def _of_history(found: Found) -> Iterable[str]:

@@ -150,7 +150,7 @@ async def test_a_tool_knows_whose_call_it_is(world: World) -> None:
     )
     await session.ask("go")
     (ctx,) = known.calls
-    assert (ctx.session_id, ctx.idempotency_key) == ("s-1", f"s-1/{ctx.call_id}")
+    assert (ctx.session_id, ctx.idempotency_key) == ("s-1", f"s-1/{ctx.call_id}-{session.inspect().incarnation}")
     assert (ctx.working_dir, ctx.user_data, ctx.turn) == ("/tmp", freeze_object({"for": "Ada"}), 1)  # noqa: S108 - see above
     assert (ctx.model, ctx.todos, ctx.cost_usd) == (session.status().model, (), session.status().usage.cost_usd)
     assert ctx.total_tokens == 34

@@ -135,7 +135,7 @@ async def test_a_held_call_can_be_decided_in_both(world: World) -> None:
     await until(lambda: not origin.status().turn_open)
     await fork.approve(again.id)
     await until(lambda: not fork.status().turn_open)
-    assert ran == ["s/c3", "t/c3"]
+    assert [key.partition("-")[0] for key in ran] == ["s/c3", "t/c3"]
 
 
 async def test_a_fork_comes_back_from_the_journal_like_any_session() -> None:

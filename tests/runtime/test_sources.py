@@ -264,7 +264,7 @@ async def test_a_call_that_was_approved_waits_for_the_source_of_its_tool() -> No
         await trio.sleep(3)
 
     ran, said = await over_a_restart(wait, "fine")
-    assert ran == ["s/c3"]
+    assert [key.partition("-")[0] for key in ran] == ["s/c3"]
     assert [said[-3], said[-1]] == ["worked", "fine"]
 
 

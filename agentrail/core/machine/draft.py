@@ -13,8 +13,8 @@ from agentrail.core.system_prompt import NO_PAIRS, memory_of, pairs_of
 from agentrail.core.vocabulary.commands import Answer, Refused, SteerSent
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
 from agentrail.core.vocabulary.options import Spare
-from agentrail.core.vocabulary.state import NOBODY_ASKED, AskedBy, Draft, Steering, Turn
-from agentrail.core.vocabulary.tool_calls import CallList, Doubt, marked
+from agentrail.core.vocabulary.state import NOBODY_ASKED, AskedBy, Draft, Steering, Suspension, Turn
+from agentrail.core.vocabulary.tool_calls import Call, CallList, Doubt, marked
 from agentrail.errors import AgentrailError
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_runner import Judge
@@ -136,6 +136,15 @@ class StepDraft:
     def make_decision_id(self, kind: str) -> str:
         """Return an id for a person's decision or answer, which no other session makes, not even one with this id."""
         return marked(self.make_id(f"{self.state.session_id}:{kind}"), self.state.incarnation)
+
+    def key_of(self, started: Call | Suspension) -> str:
+        """Return the idempotency key of a call, or of an ask for a tool: the same for every attempt, and its alone.
+
+        A session that is begun anew under the same id counts its calls from the start, so the key has the incarnation
+        in which the first attempt started.
+        """
+        id_ = started.call_id if isinstance(started, Call) else started.ask_id
+        return marked(f"{self.state.session_id}/{id_}", started.incarnation)
 
     # Timers
 

@@ -166,7 +166,7 @@ def _hand_over(draft: StepDraft, waiting: Suspension, request: Errand) -> None:
     if not waiting.asked:
         handed = waiting.but(asked=True)
         state.suspended_runs = tuple([handed if other is waiting else other for other in state.suspended_runs])
-    draft.add_effect(CarryOut(waiting.ask_id, waiting.plugin, request, state.using[0]))
+    draft.add_effect(CarryOut(waiting.ask_id, waiting.plugin, request, state.using[0], draft.key_of(waiting)))
     _set_deadline(draft, waiting)
 
 
@@ -212,7 +212,7 @@ def _screen(
     if waiting.started_at is None:
         standing = standing_approvals(draft, request.name, decided.gathered.families)
         draft.emit(ToolExecutionStart(waiting.ask_id, request.name, args, standing=standing))
-        started = waiting.but(started_at=draft.at)
+        started = waiting.but(started_at=draft.at, incarnation=state.incarnation)
         state.suspended_runs = tuple(started if other is waiting else other for other in state.suspended_runs)
         waiting = started
     _hand_over(draft, waiting, RunTool(request.name, args))

@@ -103,7 +103,8 @@ def _settle(draft: StepDraft, call: Call) -> None:
 
 
 def _wait_again(draft: StepDraft, call: Call) -> None:
-    """Ask for the decision or answer about a call again, under an id of the fork."""
+    """Ask for the decision or answer about a call again; its id and its idempotency key are those of the fork."""
+    call = call.but(incarnation=draft.state.incarnation)
     if call.hold is not None:
         old = call.hold
         hold = old.but(approval_id=draft.make_decision_id("a"))

@@ -82,14 +82,7 @@ def _reattach(draft: StepDraft) -> None:
 def again(draft: StepDraft, call: Call) -> None:
     """Run *call* again as its next attempt, which waits for its resumed sub-agent."""
     put(draft, call.but(status=CallStatus.RUNNING, attempt=call.attempt + 1))
-    draft.add_effect(
-        StartCall(call.call_id, call.attempt + 1, call.name, call.revision, call.args, key_of(draft, call))
-    )
-
-
-def key_of(draft: StepDraft, call: Call) -> str:
-    """Return the idempotency key of *call*, the same for every attempt."""
-    return f"{draft.state.session_id}/{call.call_id}"
+    draft.add_effect(StartCall(call.call_id, call.attempt + 1, call.name, call.revision, call.args, draft.key_of(call)))
 
 
 # The time limit of a turn, `max_turn_seconds`, which is stopped while the turn waits for a person

@@ -9,7 +9,7 @@ from agentrail.core.machine.endings import close_batch, end_turn
 from agentrail.core.machine.handoffs import note_handoff
 from agentrail.core.machine.in_doubt_calls import clear_up, doubt_about, remember
 from agentrail.core.machine.requests import abort_by, next_round
-from agentrail.core.machine.resting import key_of, rest, start_clock, stop_clock
+from agentrail.core.machine.resting import rest, start_clock, stop_clock
 from agentrail.core.machine.tool_results import (
     GRACE_TIMER,
     call_timer,
@@ -144,8 +144,11 @@ def _start_ready(draft: StepDraft, batch: Batch) -> CallList:
 
 def _start(draft: StepDraft, call: Call) -> None:
     """Start *call*: set its timer and add the effect."""
-    started = call.started_at or draft.at
-    put(draft, call.but(status=RUNNING, started_at=started))
+    if call.started_at:
+        call = call.but(status=RUNNING)
+    else:
+        call = call.but(status=RUNNING, started_at=draft.at, incarnation=draft.state.incarnation)
+    put(draft, call)
     if call.approved is not None:
         clear_up(draft, call.name, call.args)
     families = call.gathered.families
@@ -153,7 +156,7 @@ def _start(draft: StepDraft, call: Call) -> None:
     draft.emit(_start_event(call.call_id, call.name, call.args, call.attempt, standing))
     if call.spec is not None:
         draft.set_timer(call_timer(call.call_id), draft.at + int(call.spec.timeout * 1000))
-    draft.add_effect(StartCall(call.call_id, call.attempt, call.name, call.revision, call.args, key_of(draft, call)))
+    draft.add_effect(StartCall(call.call_id, call.attempt, call.name, call.revision, call.args, draft.key_of(call)))
 
 
 def probe(draft: StepDraft, call_id: str) -> None:
@@ -169,7 +172,7 @@ def probe(draft: StepDraft, call_id: str) -> None:
         return
     put(draft, call.but(status=CallStatus.RUNNING))
     draft.set_timer(call_timer(call_id), draft.at + int(call.spec.timeout * 1000))
-    draft.add_effect(ProbeCall(call_id, call.attempt, call.name, call.revision, call.args, key_of(draft, call)))
+    draft.add_effect(ProbeCall(call_id, call.attempt, call.name, call.revision, call.args, draft.key_of(call)))
 
 
 # What tools answer

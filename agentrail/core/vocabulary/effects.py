@@ -113,6 +113,8 @@ class CarryOut(Value):
     """The model call, tool, file or service that the plugin asks for."""
     model: str
     """The session's model, used if the plugin names none."""
+    key: str
+    """Idempotency key of the tool, the same for every attempt; of no meaning if it asks for something else."""
 
 
 class CancelAsk(Value):

@@ -244,6 +244,8 @@ class Suspension(Value):
     """Whether the request was handed to the runtime; false while its tool is ruled on, and after a restart."""
     run: Kept[str] = ""
     """Id of the plugin's request for a tool that this hook rules on; empty if the hook is about no such request."""
+    incarnation: Kept[str] = ""
+    """`State.incarnation` when the tool started; empty if none has, or if an older version started it."""
 
 
 class PluginChange(Value):
@@ -405,7 +407,7 @@ class State(Draftable):
     last_id: int = 0
     """Counter behind the session's own ids."""
     incarnation: Kept[str] = ""
-    """Random part of the ids that people decide by, drawn anew when the session is spawned, forked or comes back.
+    """Random part of idempotency keys and of ids for decisions, drawn anew at each spawn, fork and return.
 
     So a decision about a call of an earlier session with the same id, or of another copy of this one, finds no call.
     Empty if an older version began the session, and it has not come back since.

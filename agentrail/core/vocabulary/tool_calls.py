@@ -134,6 +134,8 @@ class Call(Value):
     """The result of the call for the model; `None` until there is one."""
     handoff: HandOver | None = None
     """What the call hands the session over to when all calls have results; `None` if it is no handoff."""
+    incarnation: Kept[str] = ""
+    """`State.incarnation` when the first attempt started; empty if none has, or if an older version started it."""
 
     @property
     def done(self) -> bool:

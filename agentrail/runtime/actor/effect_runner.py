@@ -280,7 +280,9 @@ class Performer:
         if self.state.plugins and (refused := self._too_late(effect)) is not None:
             self._mailbox.post(refused)
             return
-        call = RunningCall(effect, tool, self._shared.threads, self._whisper, self._call_ended, self._screens())
+        call = RunningCall(
+            self._session_id, effect, tool, self._shared.threads, self._whisper, self._call_ended, self._screens()
+        )
         if self._calls is None:
             self._calls = {}
         self._calls[effect.call_id] = call
@@ -288,7 +290,7 @@ class Performer:
         ctx = self._context(effect.call_id, effect.key, call.report, call.threads)
         deps = None if isinstance(effect, effects.ProbeCall) else self._code.deps
         give = None if deps is None else partial(deps.context_for, tool, ctx, self.state)
-        self._shared.tasks.start(call, partial(call.run, ctx, give), f"tool {effect.name} ({effect.key})")
+        self._shared.tasks.start(call, partial(call.run, ctx, give), f"tool {call.label}")
 
     def _too_late(self, start: StartCall | ProbeCall) -> ToolReturned | None:
         """Return an error result if a limit of seconds was used up while the call waited to start; else `None`.
@@ -420,13 +422,13 @@ class Performer:
         elif isinstance(request, CallService):
             body = partial(ask.serve, request, code.services, self._session_id)
         else:
-            body = partial(ask.run, request, self._tool, code.surroundings, self._context_of_ask)
+            body = partial(ask.run, request, self._tool, code.surroundings, partial(self._context_of_ask, effect.key))
         self._shared.tasks.start(ask, body, f"question {ask_id} ({self._session_id})")
 
-    async def _context_of_ask(self, ask_id: str, tool: Tool) -> ToolContext:
-        """Return the context of *tool*, which a plugin's ask runs."""
+    async def _context_of_ask(self, key: str, ask_id: str, tool: Tool) -> ToolContext:
+        """Return the context of *tool*, which a plugin's ask runs under the idempotency key *key*."""
         threads = CallThreads(self._shared.threads, RunTool.__name__)
-        ctx = self._context(ask_id, f"{self._session_id}/{ask_id}", unheard, threads)
+        ctx = self._context(ask_id, key, unheard, threads)
         deps = self._code.deps
         return ctx if deps is None else await deps.context_for(tool, ctx, self.state)
 

@@ -92,10 +92,11 @@ async def probe(tool: Tool, key: str) -> Probed:
 class RunningCall(Work):
     """A call that runs, or was cancelled and has not ended yet."""
 
-    __slots__ = ("_closing", "_ended", "_held", "_started", "_tool", "_whisper", "threads")
+    __slots__ = ("_closing", "_ended", "_held", "_session_id", "_started", "_tool", "_whisper", "threads")
 
     def __init__(
         self,
+        session_id: str,
         started: StartCall | ProbeCall,
         tool: Tool,
         threads: WorkerThreads,
@@ -105,6 +106,7 @@ class RunningCall(Work):
     ) -> None:
         super().__init__()
         self._held = None if screens is None else HeldReports(screens.text, screens.reach)
+        self._session_id = session_id
         self._started = started
         self._tool = tool
         self._whisper = publish_ephemeral
@@ -127,9 +129,9 @@ class RunningCall(Work):
         return self._started.name
 
     @property
-    def key(self) -> str:
-        """Idempotency key: session and call."""
-        return self._started.key
+    def label(self) -> str:
+        """What the call is called in texts for people: its tool, session and id."""
+        return f"{self.name} ({self._session_id}/{self.call_id})"
 
     @property
     def immune(self) -> bool:
@@ -224,7 +226,7 @@ class Calls:
 
     def names(self, excepted: Container[str]) -> tuple[str, ...]:
         """Return the unfinished calls as text (tool, session, call), without calls of the tools in *excepted*."""
-        return tuple(sorted(f"{call.name} ({call.key})" for call in self._running if call.name not in excepted))
+        return tuple(sorted(call.label for call in self._running if call.name not in excepted))
 
     async def wait_empty(self) -> None:
         """Wait until all calls have ended."""
