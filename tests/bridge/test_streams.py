@@ -86,6 +86,25 @@ def test_a_sender_waits_while_the_window_is_full() -> None:
     plain(main)
 
 
+def test_a_sender_goes_on_when_half_of_the_window_is_free() -> None:
+    async def main() -> None:
+        async with bare_thread() as thread:
+            stream = from_trio(thread, 8)
+            sending = asyncio.create_task(thread.call(partial(send_all, stream, MANY)))
+            await until(lambda: stream.waiting == 8)
+            await thread.call(trio.testing.wait_all_tasks_blocked)
+            for left in (7, 6, 5):
+                await stream.receive()
+                await thread.call(trio.testing.wait_all_tasks_blocked)
+                assert stream.waiting == left
+            await stream.receive()
+            await until(lambda: stream.waiting == 8)
+            stream.leave()
+            await sending
+
+    plain(main)
+
+
 def test_a_sender_learns_that_the_receiver_has_left() -> None:
     async def main() -> None:
         async with bare_thread() as thread:

@@ -10,11 +10,13 @@ import weakref
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, nullcontext
 
+import pytest
 import trio
 
 from agentrail.bridge.streams import ReceiveItem, SendItem
 from agentrail.bridge.trio_thread import TrioThread
 from tests.bridge.loops import bare_thread, exchange_of, plain, until
+from tests.bridge.test_sync import interrupted
 from tests.patience import PATIENCE
 
 
@@ -121,3 +123,26 @@ def test_a_loop_that_ends_without_the_task_of_an_exchange_cancels_its_work() -> 
 
 async def ignore(_: str) -> None:
     """Take an item."""
+
+
+@pytest.mark.parametrize("makes", [True, False])
+def test_what_a_blocking_call_has_made_when_it_is_interrupted_is_undone(makes: bool) -> None:
+    undone: list[object] = []
+    has_begun = threading.Event()
+
+    async def make() -> str:
+        has_begun.set()
+        try:
+            await trio.sleep_forever()
+        except trio.Cancelled:
+            if not makes:
+                raise
+        return "made"
+
+    async def undo(value: str) -> None:
+        await trio.lowlevel.checkpoint()
+        undone.append(value)
+
+    with opened_thread() as thread:
+        interrupted(lambda: thread.call_blocking(make, undo), has_begun.is_set)
+    assert undone == (["made"] if makes else [])

@@ -1,0 +1,118 @@
+"""What a reader has entered on Trio is left there, whatever crosses; and what it has read is where it goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Self, TypeAlias, cast
+
+import pytest
+import trio
+
+from agentrail import Subscription
+from agentrail.bridge.bridge_reader import BridgeEventReader, BridgeReader, HeldOpen
+from agentrail.bridge.trio_thread import TrioThread
+from agentrail.errors import AlreadyRead
+from agentrail.values import events as e
+from agentrail.values.events.envelope import Cursor, Envelope
+from tests.bridge.loops import bare_thread, plain, until
+from tests.patience import PATIENCE
+
+
+class Source:
+    """What is entered on Trio: it has no item, and is left when the test says so."""
+
+    def __init__(self) -> None:
+        self.has_begun = threading.Event()
+        self.is_left = False
+        self.may_be_left = trio.Event()
+        self.leaves = threading.Event()
+
+    async def __aenter__(self) -> Self:
+        self.has_begun.set()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with trio.CancelScope(shield=True):
+            self.leaves.set()
+            await self.may_be_left.wait()
+            self.is_left = True
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        await trio.sleep_forever()
+        raise AssertionError
+
+
+Enter: TypeAlias = Callable[[TrioThread[object], Source], Coroutine[object, object, object]]
+
+
+def enter_reader(thread: TrioThread[object], source: Source) -> Coroutine[object, object, object]:
+    return BridgeReader(thread, source, 1).enter()
+
+
+def hold_open(thread: TrioThread[object], source: Source) -> Coroutine[object, object, object]:
+    return HeldOpen(thread, source).enter()
+
+
+def let_run(thread: TrioThread[object]) -> None:
+    """Block this loop until Trio has done what it can."""
+    done = threading.Event()
+    thread.post(done.set)
+    assert done.wait(PATIENCE)
+
+
+@pytest.mark.parametrize("enter", [enter_reader, hold_open])
+def test_who_is_cancelled_as_the_source_has_been_entered_waits_until_it_is_left(enter: Enter) -> None:
+    async def main() -> None:
+        async with bare_thread() as bare:
+            thread, source = cast("TrioThread[object]", bare), Source()
+            entering = asyncio.create_task(enter(thread, source))
+            await asyncio.sleep(0)
+            assert source.has_begun.wait(PATIENCE)  # this loop does not hear of it yet
+            let_run(thread)
+            entering.cancel()
+            await until(source.leaves.is_set)
+            assert not entering.done()
+            thread.post(source.may_be_left.set)
+            with pytest.raises(asyncio.CancelledError):
+                await entering
+            assert source.is_left
+
+    plain(main)
+
+
+def test_one_task_at_a_time_waits_for_an_item() -> None:
+    async def main() -> None:
+        async with bare_thread() as bare:
+            thread, source = cast("TrioThread[object]", bare), Source()
+            source.may_be_left.set()
+            reader = BridgeReader[str](thread, source, 1)
+            await reader.enter()
+            first = asyncio.create_task(reader.next())
+            await asyncio.sleep(0)
+            with pytest.raises(AlreadyRead):
+                await asyncio.wait_for(reader.next(), PATIENCE)
+            assert reader.next_now() is None
+            first.cancel()
+            await reader.leave()
+
+    plain(main)
+
+
+def test_a_gap_moves_nobody_on_as_events_that_are_kept_may_follow() -> None:
+    async def main() -> None:
+        async with bare_thread() as bare:
+            subscription = cast("Subscription", None)
+            reader = BridgeEventReader(cast("TrioThread[object]", bare), subscription, 1)
+            for seq, event in ((3, e.AgentStart("p1")), (5, e.Gap(3, 0, 5, 9)), (4, e.AgentStart("p2"))):
+                reader.noted(Envelope("s", seq, 9 if isinstance(event, e.Gap) else 0, 0, 1, 1, event))
+            assert reader.position == Cursor(4)
+
+    plain(main)
