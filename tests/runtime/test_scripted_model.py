@@ -58,6 +58,25 @@ async def test_chunks_take_virtual_time() -> None:
     assert trio.current_time() - start == pytest.approx(6.0)
 
 
+async def test_it_waits_before_each_chunk() -> None:
+    start, came = trio.current_time(), list[float]()
+    model = ScriptedModel([say("a b c", delay=2.0)])
+    await model.stream(ModelRequest(model.name, ()), lambda _: came.append(trio.current_time() - start))
+    assert came == pytest.approx([2.0, 4.0, 6.0])
+
+
+async def test_only_the_last_element_is_repeated() -> None:
+    model = ScriptedModel(["one", "two", "three"], repeat_last=True)
+    assert [(await ask(model))[0].parts for _ in range(5)] == [
+        (Text(text),) for text in ("one", "two", "three", "three", "three")
+    ]
+
+
+async def test_no_piece_of_a_text_is_empty() -> None:
+    _, chunks = await ask(ScriptedModel([say("ab", chunks=5)]))
+    assert chunks == [TextChunk("a"), TextChunk("b")]
+
+
 async def test_without_a_delay_all_chunks_come_in_one_pass() -> None:
     others = 0
 

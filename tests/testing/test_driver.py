@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
 import pytest
 import trio
 from hypothesis import settings
@@ -22,6 +25,23 @@ def test_a_call_returns_or_raises_what_its_work_does() -> None:
     assert driver.call(_now) - began >= 3_600
     driver.close()
     driver.close()
+
+
+def test_a_driver_leaves_what_it_has_entered_the_last_first_and_once() -> None:
+    left: list[str] = []
+
+    @asynccontextmanager
+    async def entered(name: str) -> AsyncGenerator[str]:
+        yield name
+        await trio.sleep(3_600)
+        left.append(name)
+
+    driver = TrioDriver()
+    assert [driver.enter(entered(name)) for name in ("a", "b")] == ["a", "b"]
+    assert left == []
+    driver.close()
+    driver.close()
+    assert left == ["b", "a"]
 
 
 async def _now() -> float:

@@ -3,12 +3,24 @@ from __future__ import annotations
 import pytest
 
 from agentrail import Ask, Context, Continue, Plugin, SessionSpec, open_supervisor, tool
-from agentrail.errors import PermanentModelError
+from agentrail.errors import PermanentModelError, TransientModelError, TurnAborted
 from agentrail.events import AgentAbort
 from agentrail.journals import MemoryJournal
-from agentrail.models import Model, ModelRequest
+from agentrail.models import (
+    AssistantMessage,
+    Chunk,
+    FrozenObject,
+    Message,
+    Model,
+    ModelRequest,
+    Text,
+    TextChunk,
+    UserMessage,
+)
 from agentrail.plugins import BeforePrompt, CallModel
-from agentrail.testing import RecordedModel, ScriptedModel, call, say, transient
+from agentrail.testing import RecordedModel, ScriptedModel, call, permanent, say, transient
+from agentrail.testing.recorded import difference, exchanges
+from agentrail.tools import ToolSpec
 from tests.kit import Element
 
 
@@ -69,3 +81,65 @@ async def test_it_says_where_a_run_leaves_the_recording(autojump_clock: object) 
 async def test_an_empty_recording_has_no_answer() -> None:
     with pytest.raises(PermanentModelError, match="the recording has 0 requests"):
         await RecordedModel(MemoryJournal(), "nobody").stream(ModelRequest("m", ()), lambda _: None)
+
+
+TOOL = ToolSpec("look", "Look.", FrozenObject({"type": "object"}))
+
+
+def sent(text: str, *more: Message) -> ModelRequest:
+    return ModelRequest("m", (UserMessage((Text(text),)), *more), tools=(TOOL,))
+
+
+@pytest.mark.parametrize(
+    ("request_", "what"),
+    [
+        (sent("Hello."), "message 1 is "),
+        (sent("Hi.", AssistantMessage((Text("Hi."),))), "it has 2 messages; recorded are 1"),
+        (sent("Hi.").but(system="Be kind."), "its system are 'Be kind.'"),
+        (sent("Hi.").but(tools=()), "its tools are ()"),
+        (sent("Hi.").but(may_call=False), "its may_call are False"),
+        (sent("Hi.").but(options=FrozenObject({"seed": 1})), "its options are "),
+        (sent("Hi.").but(background=(("a", "b"),)), "its background are "),
+        (sent("Hi.").but(sections=(("a", "b"),)), "its sections are "),
+    ],
+)
+def test_each_difference_of_a_request_is_told(request_: ModelRequest, what: str) -> None:
+    assert (difference(sent("Hi."), request_) or "").startswith(what)
+
+
+def test_the_name_of_a_model_is_no_difference() -> None:
+    then, now = (sent("Hi.", AssistantMessage((Text("Hi."),), model=name)) for name in ("a", "b"))
+    assert difference(then, now.but(model="other", request_id="r9")) is None
+
+
+async def test_a_plugin_gets_its_answers_in_order_and_the_session_none_of_them() -> None:
+    journal = MemoryJournal()
+    script = ["yes", "one", "no", "two"]
+    assert await talk(ScriptedModel(script), journal, "Is it polite?", "And now?") == ["one", "two"]
+    (first, second), _ = exchanges(await journal.read("s"))
+    of_plugin = first.request.but(tools=())
+    model, texts = RecordedModel(journal, "s"), list[str]()
+    for request in (of_plugin, first.request, of_plugin, second.request):
+        (part,) = (await model.stream(request, lambda _: None)).parts
+        texts.append(part.text)
+    assert texts == ["yes", "one", "no", "two"]
+
+
+async def test_what_had_come_of_a_response_that_failed_comes_again() -> None:
+    journal, chunks = MemoryJournal(), list[Chunk]()
+    with pytest.raises(TurnAborted, match="broken"):
+        await talk(ScriptedModel(["yes", permanent("broken", after=2)]), journal, "Look.")
+    ((exchange,), _) = exchanges(await journal.read("s"))
+    with pytest.raises(PermanentModelError, match="broken"):
+        await RecordedModel(journal, "s").stream(exchange.request, chunks.append)
+    assert chunks == [TextChunk("word0 word1 ")]
+
+
+async def test_a_failure_comes_again_with_the_time_after_which_to_try_again(autojump_clock: object) -> None:
+    del autojump_clock
+    journal = MemoryJournal()
+    await talk(ScriptedModel(["yes", transient("busy", retry_after=7.0), "one"]), journal, "Look.")
+    (first, _), _ = exchanges(await journal.read("s"))
+    with pytest.raises(TransientModelError, match="busy") as caught:
+        await RecordedModel(journal, "s").stream(first.request, lambda _: None)
+    assert caught.value.retry_after == 7.0
