@@ -79,6 +79,9 @@ HELD = (
     "git pull; git diff --cached",
     "git clone . y && grep -r KEY y",
     "git worktree add y; cat y/*",
+    "git status -vv",
+    "git status --verb src",
+    "git commit --dry-run -av",
 )
 
 

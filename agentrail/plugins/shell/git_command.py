@@ -39,6 +39,8 @@ class Dump(Value):
     """Whether the sub-command prints no contents with an option that asks for names or counts only."""
     tracked: bool = False
     """Whether the sub-command, without a revision, shows only files that git tracks now."""
+    if_verbose: bool = False
+    """Whether the sub-command prints contents only with `--verbose`: those of changed files that git tracks."""
 
 
 _PATCH: Final = Dump(if_asked=True)
@@ -50,6 +52,7 @@ _TABLE: Final[Mapping[str, Dump]] = MappingProxyType(
         "diff-files diff-index diff-tree log reflog stash whatchanged": _PATCH,
         "diff": Dump(unless_asked=True, tracked=True),
         "show": Dump(unless_asked=True),
+        "commit status": Dump(if_verbose=True),
     }
 )
 _BY_VERB: Final[Mapping[str, Dump]] = MappingProxyType(
@@ -61,6 +64,8 @@ _ASKS: Final = re.compile(
 _NAMES_ONLY: Final = re.compile(
     r"-s|--(?:check|dirstat|name-only|name-status|no-patch|numstat|quiet|raw|shortstat|stat|summary)(?:=.*)?"
 )
+_VERBOSE: Final = re.compile(r"-(?![mFCct])[A-Za-z]*v[A-Za-z]*|--verb(?:o(?:s(?:e)?)?)?")
+"""Matches what makes `git status` and `git commit` show changes; git takes a long option that is cut short."""
 _STASHES: Final = frozenset({"list", "show"})
 _ARCHIVE_VALUES: Final = frozenset({"-o", "--output", "--format", "--prefix"})
 _FILE: Final = re.compile(r"(?:[\w@*-][\w.@*-]*/)*[\w*][\w*-]*\.[A-Za-z]\w{0,4}")
@@ -161,6 +166,8 @@ def _is_file(word: Word) -> bool:
 def _prints(dump: Dump, verb: str, options: Sequence[str], revisions: Sequence[Word]) -> bool:
     if verb == "stash" and not any(word.text in _STASHES for word in revisions[:1]):
         return False
+    if dump.if_verbose:
+        return any(map(_VERBOSE.fullmatch, options))
     is_asked = any(map(_ASKS.fullmatch, options))
     if dump.if_asked or (dump.unless_asked and any(map(_NAMES_ONLY.fullmatch, options))):
         return is_asked
