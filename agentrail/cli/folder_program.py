@@ -21,6 +21,14 @@ from agentrail.cli.folder_files import FolderFiles
 from agentrail.cli.javascript_imports import SCRIPTS, imports_of, module_at
 from agentrail.cli.program_launchers import INSTEAD, check_launchers, kept_out, programs_in
 from agentrail.cli.surface import CodeFile
+from agentrail.cli.working_folder_code import (
+    CACHE_OPTION,
+    check_assignments,
+    check_python,
+    check_script,
+    check_shebang,
+    check_source,
+)
 from agentrail.plugins.shell.rules import RUN_BY_OTHERS
 from agentrail.plugins.shell.wrappers import SHELLS
 from agentrail.values.untrusted_values import brief
@@ -47,12 +55,27 @@ SEARCHED: Final = frozenset(
         "NODE_PATH",
         "CLASSPATH",
         "LD_LIBRARY_PATH",
+        "PERLLIB",
         "PERL5LIB",
         "RUBYLIB",
+        "GEM_HOME",
+        "GEM_PATH",
         "LUA_PATH",
+        "LUA_CPATH",
+        "HOME",
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+        "ZDOTDIR",
+        "PYTHONPYCACHEPREFIX",
+        "GCONV_PATH",
+        "OPENSSL_CONF",
+        "OPENSSL_ENGINES",
+        "OPENSSL_MODULES",
+        "GIT_CONFIG_GLOBAL",
+        "GIT_CONFIG_SYSTEM",
     ]
 )
-"""Variables with folders in which programs and modules are looked for."""
+"""Variables with folders in which programs look for programs, modules, compiled ones, and settings that name code."""
 
 INCLUDING: Final = re.compile(r"(?:ruby|perl)[\d.]*")
 INCLUDED: Final = "-I"
@@ -77,6 +100,15 @@ VALUED: Final = {
 
 CODE: Final = frozenset(["-e", "--eval", "-p", "--print", "-pe", "-ep"])
 """Options of Node that are followed by code, which could load any file of the folder."""
+
+CODE_OF_SHELL: Final = re.compile(r"-\w*c")
+"""Matches the option of a shell that is followed by a line of commands."""
+
+PERL_LIBRARY: Final = "-Mlib="
+"""Option of Perl with a folder in which it looks for modules, as another way to write `-I`."""
+
+SOURCING: Final = frozenset({".", "source"})
+"""Commands of a shell that are followed by a script which it runs itself."""
 
 VENV: Final = "pyvenv.cfg"
 """The file by which Python knows the folder of a virtual environment."""
@@ -147,6 +179,7 @@ class _ProgramReading:
         self._is_including = any(INCLUDING.fullmatch(PurePath(words[0]).name) for words in programs)
         is_direct = programs == [tuple(command)]
         check_launchers(where, programs, self._folder, is_direct=is_direct)
+        self._check_words(where, command, programs)
         command = self._with_found_program(command, env)
         searched = [self._base / entry for entry in _entries(env.get("PYTHONPATH", ""))]
         for words in programs:
@@ -174,11 +207,31 @@ class _ProgramReading:
                 program = path
         return (program, *command[1:])
 
+    def _check_words(self, where: str, command: Sequence[str], programs: Sequence[Sequence[str]]) -> None:
+        """Raise `BadInputError` if words have it load code from where it runs, or name a file so that none is found."""
+        for word in command:
+            check_assignments(where, word, LOADERS, self._folder)
+            if CACHE_OPTION in word:
+                raise BadInputError(f"{where}: `{CACHE_OPTION}` has Python load compiled files; leave it out")
+            if word.startswith(PERL_LIBRARY):
+                raise BadInputError(f"{where}: `{word}` has Perl load modules from where it runs; write `-I FOLDER`")
+        is_unclear = PurePath(command[0]).name in SHELLS and programs == [tuple(command)]
+        if is_unclear and any(map(CODE_OF_SHELL.fullmatch, command[1:2])):
+            raise BadInputError(f"{where}: it cannot be told which files this line runs; {INSTEAD}")
+        for words in programs:
+            for text in (words[0], _script(words) if _kind(words[0]) or words[0] in SOURCING else None):
+                if text and not any(text in word for word in command) and self._files.is_file(self._base / text):
+                    raise BadInputError(f"{where}: write `{text}` as it is, without quotes or backslashes in it")
+
     def _read_interpreter(self, where: str, words: Sequence[str]) -> None:
         """Add the script of an interpreter whose name leaves out a part of its path."""
         kind, script = _kind(words[0]), _script(words)
         self._scripts |= {words[0]} if "/" in words[0] else set()
         self._scripts |= {script} if kind and script is not None else set()
+        if kind == "python":
+            for option, code in pairwise(words):
+                if option.startswith("-") and not option.startswith("--") and option.endswith("c"):
+                    check_python(where, os.fsencode(code), self._folder)
         if kind == "python" and script is not None and self._files.is_file(self._base / script / MAIN):
             self._name(script, self._base / script)
         elif kind == "node":
@@ -190,6 +243,8 @@ class _ProgramReading:
         """Add the interpreter that the file *program* of the folder names, if that is in the folder too."""
         path = self._named.get(program)
         words = [] if path is None else _interpreter(path)
+        if path is not None:
+            check_shebang(path, words)
         if words and self._lies_inside(Path(words[0])):
             self._add(words[0], Path(words[0]), ())
             self._interpreter = tuple(words)
@@ -216,6 +271,9 @@ class _ProgramReading:
         text = self._files.to_parse(path).decode(errors="replace")
         check_launchers(str(path), programs_in(["sh", "-c", text]), self._folder, is_direct=False)
         is_placed = any(name in text for name in OWN_FOLDER)
+        if not is_placed:
+            check_assignments(str(path), text, LOADERS, self._folder)
+            check_script(path, text)
         for part in dict.fromkeys(_APART.split(text)):
             if _can_be_path(part) and PurePath(part).suffix in SCRIPT_SUFFIXES:
                 for other in dict.fromkeys((path.parent / part, self._base / part, path.parent / part.lstrip("/"))):
@@ -250,19 +308,26 @@ class _ProgramReading:
         self._name(text, path)
         if path in self._digests:
             return
-        if path.suffix == ".py":
+        if path.suffix == ".py" or (self._lies_inside(path) and _is_for(path, "python")):
             self._roots |= dict.fromkeys((path.parent, *roots))
-            self._digests |= digests_of(sources_of(path, [*self._roots], self._files, is_program=True), self._files)
+            sources = sources_of(path, [*self._roots], self._files, is_program=True)
+            for source, content in sources.items():
+                check_python(str(source), content, self._folder)
+            self._digests |= digests_of(sources, self._files)
         elif path.suffix in SCRIPTS and self._lies_inside(path):
             self._add_javascript(path)
         elif (digest := self._files.digest(path)) is not None:
             self._digests[path] = digest
-            if path in self._for_shells or path.suffix in SHELL_SUFFIXES or _is_for_shell(path):
+            if path.suffix in SCRIPT_SUFFIXES:
+                check_source(path, self._files.to_parse(path))
+            if path in self._for_shells or path.suffix in SHELL_SUFFIXES or _is_for(path, "shell"):
                 self._read_shell_script(path)
 
     def _add_javascript(self, path: Path) -> None:
         imported = imports_of(path, self._folder, self._files)
         for file in imported.files:
+            if file.suffix in SCRIPTS:
+                check_source(file, self._files.to_parse(file))
             if (digest := self._files.digest(file)) is not None:
                 self._digests[file] = digest
         for tree in imported.trees:
@@ -411,8 +476,9 @@ def _interpreter(path: Path) -> list[str]:
     return line[2:].decode(errors="replace").split() if line.startswith(b"#!") else []
 
 
-def _is_for_shell(path: Path) -> bool:
-    return any(_kind(word) == "shell" for word in _interpreter(path))
+def _is_for(path: Path, kind: str) -> bool:
+    """Whether the first line of the file *path* names an interpreter of *kind*, a key of `VALUED`."""
+    return any(_kind(word) == kind for word in _interpreter(path))
 
 
 def _script(words: Sequence[str]) -> str | None:

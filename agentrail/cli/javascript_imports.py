@@ -22,6 +22,12 @@ _NAMED: Final = re.compile(
 )
 """Matches the name of a module in a call of `require` or `import`, and in a statement."""
 
+_BESIDE: Final = re.compile(
+    rb"""\b(?:require|import)\s*\(\s*(?:path\s*\.\s*)?(?:join|resolve)\s*\(\s*(?:__dirname|import\.meta\.dirname)\s*,"""
+    rb"""\s*(['"])([^'"\n]+)\1\s*\)"""
+)
+"""Matches the path of a module that is given from the folder of the file."""
+
 _MAIN: Final = re.compile(rb'"main"\s*:\s*"([^"\n]+)"')
 
 
@@ -76,3 +82,5 @@ def _names(path: Path, files: FolderFiles) -> Iterator[str]:
     if path.suffix in SCRIPTS:
         for match in _NAMED.finditer(files.to_parse(path)):
             yield match[2].decode(errors="replace")
+        for match in _BESIDE.finditer(files.to_parse(path)):
+            yield "./" + match[2].decode(errors="replace").lstrip("/")

@@ -1,5 +1,6 @@
 """What starts as an allowed MCP server is what was digested, whatever comes to the folder before or meanwhile."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -194,6 +195,90 @@ def test_a_program_that_would_find_code_by_itself_is_refused_with_what_to_do(fol
     put(folder, settings(command))
     with pytest.raises(BadInputError, match=why):
         allow_all(folder)
+
+
+HERE = {
+    "compiled modules, by an option": ([sys.executable, "-X", "pycache_prefix=made", "server.py"], {}),
+    "a variable in a line for a shell": (["sh", "-c", "PYTHONPATH=. exec python3 -m server"], {}),
+    "a variable before a program": (["env", "PYTHONPATH=lib", "python3", "-m", "server"], {}),
+    "a word that the shell expands": (["sh", "-c", "X=./start; exec sh $X.sh"], {}),
+    "quotes within a name": (["sh", "-c", "exec sh sta'r't.sh"], {"start.sh": ""}),
+    "a script that sources a file": (["sh", "run.sh"], {"run.sh": "[ -f ./vars ] && . ./vars\n"}),
+    "a script that starts a file": (["sh", "run.sh"], {"run.sh": "set -e\nif true; then tools/../x; ./start; fi\n"}),
+    "a script with a variable": (["sh", "run.sh"], {"run.sh": 'PATH="$PWD/bin:$PATH"\nls\n'}),
+    "a first line": (["./start"], {"start": "#!/usr/bin/env -S sh ./inner\n"}),
+    "an interpreter in a first line": (["./start"], {"start": "#!./inner\n"}),
+    "a path of Python": ([sys.executable, "server.py"], {"server.py": "import sys\nsys.path.insert(0, '.')\n"}),
+    "a path of a module": (
+        [sys.executable, "server.py"],
+        {"server.py": "import near", "near.py": "import os, sys\nsys.path.append(os.getcwd())\n"},
+    ),
+    "a path in code": ([sys.executable, "-c", "import sys; sys.path.append('lib'); import server"], {}),
+    "Perl": (["perl", "server.pl"], {"server.pl": 'require "./near.pl";'}),
+    "a library of Perl": (["perl", "-Mlib=lib", "server.pl"], {"server.pl": ""}),
+    "Ruby": (["ruby", "server.rb"], {"server.rb": '$:.unshift "lib"'}),
+    "PHP": (["php", "server.php"], {"server.php": "<?php include 'near.php';"}),
+    "Node": (["node", "server.js"], {"server.js": "require(process.cwd() + '/near.js')"}),
+}
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_a_program_that_loads_code_from_where_it_runs_is_refused(folder: Path, name: str) -> None:
+    command, files = HERE[name]
+    put(folder, files)
+    with pytest.raises(BadInputError, match=r"where it runs|where it is|leave it out|cannot be told|without quotes"):
+        program(folder, command)
+
+
+BESIDE = {
+    "Python": (
+        [sys.executable, "server.py"],
+        {"server.py": "import os, sys\nsys.path.append(os.path.dirname(__file__))"},
+    ),
+    "outside": (
+        [sys.executable, "server.py"],
+        {"server.py": "import sys\nsys.path.append('/opt/lib')\na = b.path.x('.')"},
+    ),
+    "Node": (["node", "server.js"], {"server.js": "require(path.join(__dirname, 'near.js'))", "near.js": ""}),
+    "a shell": (["sh", "run.sh"], {"run.sh": 'cd "$(dirname "$0")"\nPYTHONPATH=. exec python3 near.py', "near.py": ""}),
+    "a shell that starts others": (
+        ["sh", "run.sh"],
+        {"run.sh": 'PATH="$HOME/.local/bin:$PATH"\nNODE_OPTIONS=--max-old-space-size=512\nexec python3 -m near\n'},
+    ),
+    "a first line": (["./start"], {"start": "#!/usr/bin/env python3\nimport near", "near.py": ""}),
+    "Perl": (["perl", "server.pl"], {"server.pl": 'use FindBin; use lib "$FindBin::Bin/lib"; do { 1 };'}),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_one_that_loads_code_from_beside_it_is_started(folder: Path, name: str) -> None:
+    command, files = BESIDE[name]
+    put(folder, files)
+    started_program, root = program(folder, command)
+    assert str(root) in " ".join(started_program.command)
+    for file in files:
+        assert (root / file).exists()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("variable", ["HOME", "PYTHONPYCACHEPREFIX"])
+async def test_variables_bring_no_later_module(folder: Path, variable: str) -> None:
+    put(folder, FILES | settings([sys.executable, "server.py"]))
+    put(
+        folder,
+        {"agentrail.toml": (folder / "agentrail.toml").read_text().replace("{FORM", f'{{{variable} = "own", FORM')},
+    )
+    allow_all(folder)
+    assert "OfferedError" in await started(folder)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    put(folder, {f"own/.local/lib/{version}/site-packages/usercustomize.py": evil(folder)})
+    of_json = Path(json.__file__)
+    compiled(folder / "helper.py", evil(folder))
+    cached = folder / "own" / str(of_json.parent)[1:] / f"{of_json.stem}.{sys.implementation.cache_tag}.pyc"
+    cached.parent.mkdir(parents=True)
+    shutil.copy(cache_from_source(str(folder / "helper.py")), cached)
+    await started(folder)
+    assert not (folder / "ran").exists()
 
 
 def program(folder: Path, command: list[str], env: Mapping[str, str] | None = None) -> tuple[FolderProgram, Path]:
