@@ -40,8 +40,20 @@ class SupervisorHints:
             raise missing_attribute("Supervisor", self, name)
 
 
+class TurnHints:
+    """Base class of streams of a turn: a name of another library raises an error that says what to write here."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # hidden from type checkers, so that they report missing attributes
+
+        def __getattr__(self, name: str) -> Never:
+            """Raise the `AttributeError`, with a hint if there is one."""
+            raise missing_attribute("TurnStream", self, name)
+
+
 class AsyncOnly:
-    """Base class of what is read by `async with` and `async for`: without `async`, the error says so."""
+    """Base class of what is read by `async with` and `async for`: any other statement raises an error that says so."""
 
     __slots__ = ()
 
@@ -49,15 +61,19 @@ class AsyncOnly:
 
         def __iter__(self) -> Never:
             """Raise `UsageError`, for `for` in place of `async for`."""
-            raise _not_async(self, "for")
+            raise _not_async(self, "for", "async for")
 
         def __enter__(self) -> Never:
             """Raise `UsageError`, for `with` in place of `async with`."""
-            raise _not_async(self, "with")
+            raise _not_async(self, "with", "async with")
 
         def __exit__(self, *_: object) -> None:
             """Never called; without this method, Python would refuse a `with` before `__enter__` raises its error."""
 
+        def __await__(self) -> Never:
+            """Raise `UsageError`, for `await` in place of `async with`."""
+            raise _not_async(self, "await", "async with")
 
-def _not_async(instance: object, statement: str) -> UsageError:
-    return UsageError("async-wanted", type(instance).__name__, statement)
+
+def _not_async(instance: object, statement: str, instead: str) -> UsageError:
+    return UsageError("async-wanted", type(instance).__name__, statement, instead)

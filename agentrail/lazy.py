@@ -103,11 +103,12 @@ def _advice(package: str, name: str, public: list[str]) -> str:
 
     if package != "agentrail" and name in dir(sys.modules["agentrail"]):
         return f"write `from agentrail import {name}`"
-    for other in (f"agentrail.{part}" for part in (*_SPLIT, *_KITS)):
-        if other != package and name in dir(import_module(other)):
-            return f"write `from {other} import {name}`"
+    others = (f"agentrail.{part}" for part in (*_SPLIT, *_KITS) if f"agentrail.{part}" != package)
+    home = next((other for other in others if name in dir(import_module(other))), "")
     if hint := hint_for("agentrail", name):
-        return hint
+        return f"{hint}; `{home}` has another `{name}`" if home else hint
+    if home:
+        return f"write `from {home} import {name}`"
     near = get_close_matches(name, public, 1)
     return f"did you mean `{near[0]}`?" if near else f"it has {', '.join(public)}"
 

@@ -39,6 +39,24 @@ _ABORT: Final = "`await session.abort()` stops the turn, `await session.stop()` 
 _SYSTEM: Final = "did you mean `system`?"
 _USD: Final = "did you mean `max_usd`?"
 
+_RESULT_TEXT: Final = "read the events to their end, then `turn.reply.text`"
+_EVENT_CLASS: Final = "an event is told by its class: `match event:`, then `case MessageDelta(delta=text):`"
+_NAME: Final = "did you mean `name`?"
+_TOOL_NAME: Final = "did you mean `tool`?"
+_ARGS: Final = "did you mean `args`?"
+_CALL_ID: Final = "did you mean `call_id`?"
+_APPROVAL_ID: Final = "did you mean `approval_id`? `approve` and `reject` take the event too"
+_HOLD: Final = 'a plugin holds its calls: `plugins=[HumanApproval(tools=("…",))]`, from `agentrail.plugins`'
+_SUBAGENT: Final = "write `SessionSpec(agents={…})`: the session calls the others by the tool `task`"
+
+_DELTA: Final = "write `MessageDelta`, from `agentrail.events`: its text is `delta`"
+_END: Final = "a turn ends with `AgentEnd` or `AgentAbort`, from `agentrail.events`; `session.stream` ends with it"
+_WAIT: Final = "`await session.ask(text)` waits for the end of its turn, and `session.stream(text)` ends with it"
+_LOOP: Final = "write `async for event in turn:`, without a method"
+_TOOL_START: Final = "write `ToolExecutionStart`, from `agentrail.events`"
+_BUILT_IN: Final = "write `tools=standard_tools()`, from `agentrail.tools`"
+_PROVIDER: Final = 'a model is given by its name: `SessionSpec(model="openai:…")`, `SessionSpec(model="anthropic:…")`'
+
 _ASK_ARGUMENTS: Final = {
     **dict.fromkeys(("output_type", "response_format", "response_model", "result_type", "schema"), _RETURNS),
     **dict.fromkeys(("timeout", "max_seconds", "time_limit"), _TIME),
@@ -47,7 +65,18 @@ _ASK_ARGUMENTS: Final = {
     **dict.fromkeys(("context", "deps"), "give `SessionSpec(deps=…)`, which the tools of the session get"),
     **dict.fromkeys(("files", "images", "attachments"), "give them in the text: a list of `Text`, `Image` and `File`"),
     "model": "the model is one of the session: `SessionSpec(model=…)`, or `await session.switch_model(…)`",
+    **dict.fromkeys(("prompt", "message", "input", "user_prompt", "query", "content"), "did you mean `text`?"),
     "stream": _STREAM,
+}
+_APPROVE_ARGUMENTS: Final = {
+    **dict.fromkeys(("override_args", "edited_args", "arguments", "override_arguments"), _ARGS),
+    **dict.fromkeys(("id", "call", "call_id", "tool_call_id"), "did you mean `approval_id`?"),
+    "always_approve": "did you mean `always`?",
+}
+_REASON: Final = "did you mean `reason`?"
+_CALL_FIELDS: Final = {
+    **dict.fromkeys(("tool", "tool_name"), _NAME),
+    **dict.fromkeys(("id", "tool_call_id"), _CALL_ID),
 }
 _ASKS: Final = ("run", "arun", "run_sync", "chat", "invoke", "ainvoke", "send_message", "query", "complete", "generate")
 _STREAMS: Final = (
@@ -58,6 +87,7 @@ _STREAMS: Final = (
     "run_stream_events",
     "stream_events",
     "events",
+    "iter",
 )
 
 OTHER_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
@@ -85,6 +115,14 @@ OTHER_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             ),
             "HumanInTheLoopMiddleware": "write `plugins=[HumanApproval(…)]`, from `agentrail.plugins`",
             "Runner": "`open_supervisor()` runs sessions; `agentrail.sync.run_sync(text, spec)` asks one question",
+            **dict.fromkeys(("TextDelta", "TextDeltaEvent", "PartDeltaEvent", "TokenDelta"), _DELTA),
+            **dict.fromkeys(("TurnEnd", "TurnEnded", "RunEnd", "FinalResultEvent"), _END),
+            **dict.fromkeys(("ToolCallStart", "ToolStart", "FunctionToolCallEvent"), _TOOL_START),
+            **dict.fromkeys(("AgentTool", "SubAgent", "Subagent", "subagent", "sub_agent"), _SUBAGENT),
+            **dict.fromkeys(("read_file", "write_file", "edit_file", "grep", "shell"), _BUILT_IN),
+            **dict.fromkeys(("OpenAIChatModel", "OpenAIModel", "AnthropicModel", "ChatAnthropic"), _PROVIDER),
+            **dict.fromkeys(("FakeModel", "MockModel", "EchoModel"), _TEST_MODEL),
+            "RunConfig": _AGENT,
             "handoff": "write `SessionSpec(handoffs=[…])`",
             "interrupt": "a tool asks a person by `Effect(AskPerson(…))`, from `agentrail.tools`",
         },
@@ -101,8 +139,9 @@ OTHER_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             ),
             **dict.fromkeys(("model_settings", "settings"), "did you mean `model_options`?"),
             **dict.fromkeys(("mcp_servers", "toolsets", "functions"), "give them in `tools`"),
-            **dict.fromkeys(("checkpointer", "memory_store", "session"), _JOURNAL),
+            **dict.fromkeys(("checkpointer", "journal", "memory_store", "session"), _JOURNAL),
             **dict.fromkeys(("sub_agents", "subagents"), "did you mean `agents`?"),
+            **dict.fromkeys(("session_id", "id", "thread_id"), 'the id is given to `supervisor.spawn(spec, "…")`'),
             "llm": "did you mean `model`?",
         },
         "BudgetGuard": {
@@ -121,6 +160,62 @@ OTHER_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         "ask": _ASK_ARGUMENTS,
         "prompt": _ASK_ARGUMENTS,
         "stream": _ASK_ARGUMENTS,
+        "approve": _APPROVE_ARGUMENTS,
+        "reject": {
+            **_APPROVE_ARGUMENTS,
+            **dict.fromkeys(("rejection_message", "message", "text", "feedback"), _REASON),
+        },
+        "spawn": {
+            **dict.fromkeys(("name", "session_id", "thread_id"), "did you mean `id`?"),
+            **dict.fromkeys(
+                ("model", "tools", "plugins", "system", "instructions"),
+                "it is a field of the specification: `SessionSpec(model=…, tools=[…])`",
+            ),
+        },
+        "tool": {
+            **dict.fromkeys(("needs_approval", "requires_approval", "approval", "require_confirmation"), _HOLD),
+            "name_override": "did you mean `name`?",
+            **dict.fromkeys(
+                ("description", "description_override"), "the description is the first paragraph of the docstring"
+            ),
+            **dict.fromkeys(
+                ("retries", "max_retries"), "raise `ToolError(text)`: the model gets the text and may call again"
+            ),
+        },
+        "TurnStream": {
+            **dict.fromkeys((*_STREAMS, "stream_text", "stream_output", "stream_response"), _LOOP),
+            **dict.fromkeys(
+                ("text", "output", "final_output", "result", "get_output", "answer", "content"), _RESULT_TEXT
+            ),
+            **dict.fromkeys(
+                ("messages", "usage", "held", "stop_reason", "all_messages"),
+                "read the events to their end: `turn.reply` has it",
+            ),
+            **dict.fromkeys(("cancel", "abort", "close", "aclose"), _ABORT),
+        },
+        "Event": {
+            **dict.fromkeys(("type", "kind", "event_type"), _EVENT_CLASS),
+            **dict.fromkeys(("data", "item", "payload"), _EVENT_CLASS),
+            "event": "the events of `stream` are in no envelope; write `match event:`",
+        },
+        "ApprovalRequired": {
+            **dict.fromkeys(("id", "ref"), _APPROVAL_ID),
+            **dict.fromkeys(("name", "tool_name"), _TOOL_NAME),
+            **dict.fromkeys(("arguments", "input", "tool_input"), _ARGS),
+        },
+        "AskUser": {
+            **dict.fromkeys(("id", "approval_id"), "did you mean `ref`?"),
+            **dict.fromkeys(("text", "prompt"), "did you mean `question`?"),
+        },
+        "MessageDelta": dict.fromkeys(("text", "content"), "did you mean `delta`?"),
+        "ThinkingDelta": dict.fromkeys(("text", "content", "thinking"), "did you mean `delta`?"),
+        "ResponseComplete": dict.fromkeys(("text", "content"), "write `event.message.text`"),
+        "ToolExecutionStart": {**_CALL_FIELDS, **dict.fromkeys(("arguments", "input", "tool_input"), _ARGS)},
+        "ToolExecutionEnd": {
+            **_CALL_FIELDS,
+            **dict.fromkeys(("output", "result"), "did you mean `content`?"),
+        },
+        "AgentEnd": dict.fromkeys(("text", "output", "final_output", "result", "content"), _RESULT_TEXT),
         "SessionHandle": {
             **dict.fromkeys(_ASKS, _ASK),
             **dict.fromkeys(_STREAMS, _STREAM),
@@ -131,6 +226,7 @@ OTHER_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
                 ("output", "final_output", "result", "reply"), "`reply = await session.ask(text)`, then `reply.text`"
             ),
             "state": "`session.status()` says what it does, `session.inspect()` returns its whole state",
+            **dict.fromkeys(("wait", "join", "wait_idle", "wait_until_idle", "collect_reply"), _WAIT),
             "on": "`async with session.subscribe() as events:` gives its events",
             "usage": "`session.status().usage`",
         },

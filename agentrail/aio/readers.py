@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from agentrail.bridge.bridge_reader import BridgeEventReader, BridgeReader, watched
 from agentrail.bridge.streams import WINDOW
-from agentrail.hints import AsyncOnly
+from agentrail.hints import AsyncOnly, TurnHints
 
 if TYPE_CHECKING:
     from agentrail.api.session_values import Reply, SessionDown
@@ -87,7 +87,7 @@ class Subscription(AsyncOnly):
         return self._reader.subscription.dropped
 
 
-class TurnStream(AsyncOnly, Generic[R_co]):
+class TurnStream(TurnHints, AsyncOnly, Generic[R_co]):
     """The events of one turn: `async with` it, which sends the prompt, then `async for` over it; then it has a `reply`.
 
     It ends with the turn, or when the turn waits for a person. If `ask` would raise an error, so does the `async for`,

@@ -257,6 +257,8 @@ def kept_parts(content: object) -> tuple[Part, ...]:
 
 def _parts(content: object) -> Sequence[object]:
     """Return the parts in *content*, which is no text; raise `UsageError` if it is none that can be iterated over."""
+    if type(content) is dict:  # it can be, but its names are no parts
+        raise UsageError("bad-message", TEXT, "a `dict`")
     try:
         return bounded_items(TEXT, content, MAX_ITEMS, PARTS_WANTED)
     except WrongType as why:

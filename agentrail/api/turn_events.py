@@ -11,7 +11,7 @@ from typing import Final, Generic, Self, TypeAlias, TypeVar, cast, get_args
 
 from agentrail.errors import AgentrailError, AlreadyLeft, NotEntered, UsageError
 from agentrail.errors.agentrail_error import fresh
-from agentrail.hints import AsyncOnly
+from agentrail.hints import AsyncOnly, TurnHints
 from agentrail.reprs import in_brackets
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import (
@@ -70,7 +70,7 @@ class TurnEvents:
         return True
 
 
-class TurnReader(AsyncOnly, Generic[R_co]):
+class TurnReader(TurnHints, AsyncOnly, Generic[R_co]):
     """The events of one turn: `async with` it, which sends the prompt, then `async for` over it; then it has a `reply`.
 
     It ends with the turn, or when the turn waits for a person. If `ask` would raise an error, so does the `async for`,

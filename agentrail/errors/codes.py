@@ -34,8 +34,8 @@ USAGE: Final[Mapping[str, Texts]] = {
         "know, send a text for the next turn by `prompt`, or ask another session",
     ),
     "async-wanted": Texts(
-        "What is read by `async with` and `async for` was read without `async`",
-        "cannot read a `{kind}` by `{statement}`; write `async {statement}`, or use `agentrail.sync`, which blocks",
+        "What is read by `async with` and `async for` was read by another statement",
+        "cannot read a `{kind}` by `{statement}`; write `{instead}`, or use `agentrail.sync`, which blocks",
     ),
     "bad-arguments": Texts(
         "Arguments do not fit a tool's schema",

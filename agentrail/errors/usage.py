@@ -238,8 +238,8 @@ class NotEntered(UsageError):
     """A subscription was read before its `async with` was entered, so it would never get an event."""
 
     wording = (
-        "cannot read these events yet; put the `async for` into `async with session.stream(text) as turn:`, or into "
-        "`async with session.subscribe() as events:`"
+        "cannot read these events yet; put the loop into `async with session.stream(text) as turn:`, or into "
+        "`async with session.subscribe() as events:` (with `agentrail.sync`: `with`, without `async`)"
     )
 
 
@@ -333,7 +333,7 @@ def likely_model(model: str, known: Iterable[str], families: Mapping[str, str]) 
     It is the most similar of *known*, or one of the provider of a family such as `claude`.
     """
     by_name = {name.partition(":")[0]: name for name in sorted(known)}
-    provider, colon, rest = model.partition(":")
+    provider, colon, rest = model.partition(":" if ":" in model else "/")  # other libraries write `openai/gpt-5`
     near = nearest(provider.lower(), by_name, LIKE_A_PROVIDER)
     likely = f"{near}:{rest or '…'}" if near and by_name[near] != near else near
     if not colon:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from agentrail.bridge.bridge_reader import BridgeEventReader, BridgeReader, watched_blocking
 from agentrail.bridge.streams import WINDOW
+from agentrail.hints import TurnHints
 
 if TYPE_CHECKING:
     from agentrail.api.session_values import Reply, SessionDown
@@ -91,7 +92,7 @@ class Subscription:
         return self._reader.subscription.dropped
 
 
-class TurnStream(Generic[R_co]):
+class TurnStream(TurnHints, Generic[R_co]):
     """The events of one turn: `with` it, which sends the prompt, then `for` over it; then it has a `reply`.
 
     It ends with the turn, or when the turn waits for a person. If `ask` would raise an error, so does the `for`,

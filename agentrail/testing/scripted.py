@@ -74,6 +74,8 @@ class Stalling(Cue):
 ScriptedResponse: TypeAlias = Saying | Failing | Stalling
 Element: TypeAlias = "str | ScriptedResponse | Callable[[ModelRequest], Element]"
 """The answer to one request: a text, a cue of this module, or a function from the request to an element."""
+Script: TypeAlias = "Iterable[Element]"
+"""The elements of a model; it has a name so that `checked` leaves it to `_elements`, whose error says what they are."""
 
 
 ELEMENT: Final = "a text, `say(…)`, `fail(…)`, `stall(…)`, or a function of the request that returns one of these"
@@ -158,7 +160,7 @@ class ScriptedModel:
     __slots__ = ("_repeat_last", "_script", "name", "requests")
 
     @checked
-    def __init__(self, script: Iterable[Element] = (), *, repeat_last: bool = False, name: str = "scripted") -> None:
+    def __init__(self, script: Script = (), *, repeat_last: bool = False, name: str = "scripted") -> None:
         self._script = _elements(script)
         self._repeat_last = repeat_last
         self.name = name
@@ -203,7 +205,7 @@ class ScriptedModel:
         return say(element) if isinstance(element, str) else element
 
 
-def _elements(script: Iterable[Element]) -> tuple[Element, ...]:
+def _elements(script: Script) -> tuple[Element, ...]:
     """Return the elements of *script*; raise `WrongType` if it is not a list, or one of them is not an element."""
     items = cast("object", script)
     if isinstance(items, str) or not isinstance(items, Iterable):

@@ -10,6 +10,7 @@ from typing_extensions import Unpack
 
 from agentrail.errors import BadTool, NotJson
 from agentrail.errors.agentrail_error import advice, listed
+from agentrail.other_names import hint_for
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import EffectClass, ToolSpec, cut_time
 from agentrail.values.untrusted_content import MAX_TEXT
@@ -45,7 +46,8 @@ def declare(name: str, description: str, parameters: JsonObject, options: ToolOp
     unknown = options.keys() - ToolOptions.__annotations__.keys()
     if unknown:
         wrong = min(unknown)
-        raise BadTool(name, f"there is no option `{wrong}`; {advice(wrong, ToolOptions.__annotations__, 'there are')}")
+        instead = hint_for("tool", wrong) or advice(wrong, ToolOptions.__annotations__, "there are")
+        raise BadTool(name, f"there is no option `{wrong}`; {instead}")
     fields_: dict[str, object] = {**options}
     if "effect" in options:
         fields_["effect"] = _effect(name, options["effect"])

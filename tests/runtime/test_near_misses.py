@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 import warnings
 from collections.abc import Awaitable, Callable, Iterable
@@ -13,7 +15,7 @@ import pytest
 import trio
 
 import agentrail
-from agentrail import Options, Plugin, SessionSpec
+from agentrail import Options, Plugin, SessionSpec, tool
 from agentrail.adapters.models.settings import READERS
 from agentrail.core.supervision_rules import STRATEGIES, Strategy
 from agentrail.core.vocabulary.commands import KILLS, WHENS, Kill, When
@@ -24,15 +26,31 @@ from agentrail.errors import (
     BadOptions,
     BadPlugin,
     BadSpec,
+    BadTool,
     UnknownArgument,
     UnknownField,
     UnknownModel,
     UnknownPlugin,
     UsageError,
+    WrongType,
 )
-from agentrail.events import AgentAbort, AgentEnd, AgentStart, Envelope, Ephemeral, Event, MessageDelta
+from agentrail.events import (
+    AgentAbort,
+    AgentEnd,
+    AgentStart,
+    ApprovalRequired,
+    AskUser,
+    Envelope,
+    Ephemeral,
+    Event,
+    MessageDelta,
+    ResponseComplete,
+    ThinkingDelta,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+)
 from agentrail.mcp import McpServer
-from agentrail.models import Json
+from agentrail.models import AssistantMessage, Json, Usage
 from agentrail.other_names import OTHER_NAMES
 from agentrail.plugins import BudgetGuard, Keyed, SecurityGuard
 from agentrail.plugins.budget import Spent
@@ -101,7 +119,10 @@ IMPORTS = {
     **dict.fromkeys(("Session", "AgentSession"), "supervisor.spawn"),
     **dict.fromkeys(("RunContext", "RunContextWrapper"), "ToolContext"),
     **dict.fromkeys(("TestModel", "FunctionModel"), "ScriptedModel"),
-    "function_tool": "@tool",
+    **dict.fromkeys(("Tool", "function_tool"), "@tool"),
+    **dict.fromkeys(("TurnEnd", "FinalResultEvent"), "AgentEnd"),
+    **dict.fromkeys(("SubAgent", "AgentTool"), "SessionSpec(agents="),
+    "UsageLimits": "BudgetGuard(…)]`, from `agentrail.plugins`; `agentrail.plugins` has another `UsageLimits`",
     "ModelRetry": "ToolError",
     "BudgetGuard": "from agentrail.plugins import BudgetGuard",
     "SqliteJournal": "from agentrail.journals import SqliteJournal",
@@ -126,6 +147,10 @@ def test_a_name_that_is_not_there_is_answered_with_what_to_write(name: str, here
         ("plugins", "BudgetGard", "did you mean `BudgetGuard`"),
         ("testing", "TestModel", "ScriptedModel"),
         ("tools", "function_tool", "@tool"),
+        ("tools", "read_file", "standard_tools()"),
+        ("events", "TextDelta", "MessageDelta"),
+        ("events", "TurnEnd", "AgentEnd"),
+        ("models", "OpenAIChatModel", 'model="openai:'),
     ],
 )
 def test_other_packages_answer_so_too(package: str, name: str, here: str) -> None:
@@ -157,6 +182,17 @@ async def test_attributes_and_arguments_by_the_name_of_another_library_say_what_
             assert not hasattr(thing, name), name
             with pytest.raises(AttributeError, match=re.escape(hint)):
                 getattr(thing, name)
+    turn = session.stream("again")
+    for name, hint in OTHER_NAMES["TurnStream"].items():
+        with pytest.raises(AttributeError, match=re.escape(hint)):
+            getattr(turn, name)
+    for owner in ("approve", "reject"):
+        for name, hint in OTHER_NAMES[owner].items():
+            with pytest.raises(UnknownArgument, match=re.escape(hint)):
+                await _called(getattr(session, owner), "x", **{name: 1})
+    for name, hint in OTHER_NAMES["spawn"].items():
+        with pytest.raises(UnknownArgument, match=re.escape(hint)):
+            await _called(world.supervisor.spawn, SessionSpec(model="demo"), **{name: 1})
     for name, hint in OTHER_NAMES["ask"].items():
         for method in (session.ask, session.prompt, session.stream):
             with pytest.raises(UnknownArgument, match=re.escape(hint)):
@@ -180,6 +216,89 @@ async def test_a_subscription_without_async_says_so(world: World) -> None:
             list(cast("Iterable[object]", events))
         with pytest.raises(UsageError, match="write `async with`"), cast("AbstractContextManager[object]", events):
             pass
+
+
+async def test_a_stream_that_is_awaited_says_so(world: World) -> None:
+    session = await world.supervisor.spawn(SessionSpec(model=ScriptedModel(["hi"])))
+    for events in (session.subscribe(), session.stream("hi"), session.trace()):
+        with pytest.raises(UsageError, match="by `await`; write `async with`"):
+            await cast("Awaitable[object]", events)
+
+
+EVENTS: dict[str, Event] = {
+    "ApprovalRequired": ApprovalRequired("a", "c", "t", {}, "?", "p", 0, None),
+    "AskUser": AskUser("q", "c", "?"),
+    "MessageDelta": MessageDelta("x"),
+    "ThinkingDelta": ThinkingDelta("x"),
+    "ResponseComplete": ResponseComplete(AssistantMessage(())),
+    "ToolExecutionStart": ToolExecutionStart("c", "t", {}),
+    "ToolExecutionEnd": ToolExecutionEnd("c", "t", (), is_error=False),
+    "AgentEnd": AgentEnd("p", "end", (), Usage()),
+}
+
+
+@each_case(EVENTS)
+def test_a_field_of_an_event_by_another_name_warns_because_a_pattern_with_it_is_silent(kind: str) -> None:
+    event = EVENTS[kind]
+    for name, hint in OTHER_NAMES[kind].items():
+        warned = pytest.warns(RuntimeWarning, match=re.escape(f"`{kind}` has no `{name}`: {hint}"))
+        with warned as warnings_, pytest.raises(AttributeError, match=re.escape(hint)):
+            getattr(event, name)
+        assert warnings_[0].filename == __file__
+        meant = re.match(r"did you mean `(\w+)`\?", hint)
+        assert meant is None or meant[1] in event.__struct_fields__
+
+
+def test_a_pattern_with_a_field_of_another_name_is_not_silent() -> None:
+    def is_decided(event: Event) -> bool:
+        match event:
+            case ApprovalRequired(id=_):  # type: ignore[misc]  # on purpose
+                return True
+            case _:
+                return False
+
+    with pytest.warns(RuntimeWarning, match="`ApprovalRequired` has no `id`: did you mean `approval_id`"):
+        assert not is_decided(EVENTS["ApprovalRequired"])
+
+
+def test_what_no_event_has_says_how_events_are_told_apart() -> None:
+    for name, hint in OTHER_NAMES["Event"].items():
+        with pytest.raises(AttributeError, match=re.escape(hint)):
+            getattr(MessageDelta("x"), name)
+    with warnings.catch_warnings(action="error"):
+        assert getattr(AgentStart("p"), "delta", "") == ""  # as programs ask of events of any class
+    assert copy.deepcopy(MessageDelta("x")) == MessageDelta("x")
+
+
+def test_a_field_of_the_event_is_looked_for_in_it_and_not_in_the_envelope() -> None:
+    envelope = Envelope("s", 1, 1, 0, 1, 1, MessageDelta("x"))
+    with pytest.raises(AttributeError, match=r"its event has it; write `envelope\.event\.delta`"):
+        envelope.delta  # type: ignore[attr-defined]  # noqa: B018 - on purpose
+    assert copy.deepcopy(envelope) == envelope
+    assert pickle.loads(pickle.dumps(envelope)) == envelope  # noqa: S301 - of this test
+
+
+async def _dig() -> str:
+    """Dig."""
+    return "dug"
+
+
+@each_case(OTHER_NAMES["tool"].items())
+def test_an_option_of_a_tool_by_the_name_of_another_library_is_named(name: str, hint: str) -> None:
+    with pytest.raises(BadTool, match=re.escape(f"there is no option `{name}`; {hint}")):
+        tool(**{name: True})(_dig)  # type: ignore[call-overload]  # on purpose
+
+
+@pytest.mark.parametrize("script", ["one", 3, None])
+def test_a_script_that_is_no_list_says_what_it_is_a_list_of(script: Iterable[str]) -> None:
+    with pytest.raises(WrongType, match="give a list; each element is a text, `say"):
+        ScriptedModel(script)
+
+
+async def test_a_prompt_in_the_form_of_another_library_says_what_is_taken(world: World) -> None:
+    session = await world.supervisor.spawn(SessionSpec(model=ScriptedModel(["hi"])))
+    with pytest.raises(UsageError, match="the text is a `dict`; use text, or a list of"):
+        await session.ask({"messages": [{"role": "user", "content": "hi"}]})  # type: ignore[dict-item]  # on purpose
 
 
 PLUGINS = {
@@ -216,6 +335,7 @@ NAMES = {
     "Claude-sonnet-5": "anthropic:claude-sonnet-5",
     "gemin-3-pro": "gemini:gemini-3-pro",
     "anthropic": "anthropic:…",
+    "openai/gpt-5": "openai:gpt-5",
 }
 
 

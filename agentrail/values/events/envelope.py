@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, final
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Never, final
 
 import msgspec
 from typing_extensions import dataclass_transform
 
+from agentrail.hints import missing_attribute
+from agentrail.other_names import hint_for
 from agentrail.values.personal import Kept
 from agentrail.values.value import TAG, Authored, AuthoredKind
 
@@ -48,6 +50,19 @@ class Event(Authored, metaclass=_EventKind, tag_field=TAG):
 
     durable: ClassVar[bool] = True
 
+    if not TYPE_CHECKING:  # hidden from type checkers, so that they report missing fields
+
+        def __getattr__(self, name: str) -> Never:
+            """Raise the `AttributeError`, with a hint if there is one; warn if a pattern may have asked.
+
+            A pattern such as `case ApprovalRequired(id=id)` drops the error and fits nothing, so that a program which
+            decides there would wait in silence.
+            """
+            kind = type(self).__name__
+            if hint := hint_for(kind, name):
+                warnings.warn(f"`{kind}` has no `{name}`: {hint}", RuntimeWarning, stacklevel=2)
+            raise missing_attribute(kind if hint else "Event", self, name)
+
 
 class Ephemeral(Event):
     """Base of events that are not stored, such as deltas; they have no sequence number of their own."""
@@ -77,6 +92,17 @@ class Envelope(Authored):
     """For a sub-agent's event: the ids of the parent session and call, outermost first; else empty."""
     by: Kept[str] = ""
     """Who gave the command of the step that the event is part of, as the caller said; empty if nobody said so."""
+
+    if not TYPE_CHECKING:  # hidden from type checkers, so that they report missing fields
+
+        def __getattr__(self, name: str) -> Never:
+            """Raise the `AttributeError`; it says so if the event has the attribute."""
+            if name in self.event.__struct_fields__:
+                problem = (
+                    f"'Envelope' object has no attribute {name!r}: its event has it; write `envelope.event.{name}`"
+                )
+                raise AttributeError(problem)
+            raise missing_attribute("Envelope", self, name)
 
     @property
     def cursor(self) -> Cursor:
