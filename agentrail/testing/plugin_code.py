@@ -1,7 +1,10 @@
 """Finds what the code of a plugin reads of a tool call: tool names, arguments, and values that each is compared with.
 
 The bytecode of the hooks that see calls and results is read, in order, and that of the functions that they call;
-source code is not always there. A constant is taken to belong to the argument that was read last:
+source code is not always there. What `before_tool` looks up in the arguments is watched while it runs
+(`watched_calls`), since code does not tell which objects a key is in.
+
+A constant is taken to belong to the argument that was read last:
 `args.get("volume") == "archive"` says that `archive` is a value of `volume` that matters, and `isinstance(size, int)`
 that integers matter for `size`. That is a guess. A wrong guess only leads to a test call that the plugin ignores.
 """
@@ -16,7 +19,10 @@ from itertools import islice
 from types import CodeType, FunctionType
 from typing import Final, cast
 
+from agentrail.hooks.attachments import implemented
+from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.plugin import AnyPlugin, Plugin
+from agentrail.testing.watched_calls import Watched, WatchedCall, watched_call
 from agentrail.values.json import Json, freeze, freeze_object
 from agentrail.values.untrusted_values import names_of
 from agentrail.values.value import Value
@@ -249,21 +255,54 @@ class _BytecodeReader:
             elif isinstance(plain_value, str) and _NAME.fullmatch(plain_value):
                 self.tools.setdefault(plain_value)
 
-    def read(self) -> Read | None:
-        """Return the result: what was read of calls; `None` if no argument was.
+    def words(self) -> list[str]:
+        """Return the texts that were read, of tools and of arguments."""
+        values = (value for about in self.arguments.values() for value in about.values)
+        return list(dict.fromkeys((*self.tools, *self.arguments, *(word for word in values if isinstance(word, str)))))
 
-        An argument that the code takes for a mapping gets objects made of the other arguments as values.
+    def read(self, watched: WatchedCall) -> Read | None:
+        """Return the result: what was read of calls, in the code and by *watched*; `None` if no argument was.
+
+        An argument that was watched as an object gets objects of the keys that were looked up in it as values. Another
+        one that the code takes for a mapping gets objects made of the other arguments.
         """
-        if not self.arguments:
+        inner = {name for about in watched.args.keys.values() for name in about.names()} - watched.args.keys.keys()
+        names = [name for name in (*self.arguments, *watched.args.keys) if name not in inner]
+        if not names:
             return None
-        keys = [Key(name, _once(about.samples())) for name, about in self.arguments.items()]
-        whole = {name for name, about in self.arguments.items() if "Mapping" in about.kinds}
-        inner = [key for key in keys if key.name not in whole]
-        objects = tuple(freeze_object({key.name: value}) for key in inner for value in (key.values or COMMON))
-        several = freeze_object({key.name: (key.values or COMMON)[0] for key in inner})
-        keys = [key.but(values=_once((several, *objects, *key.values))) if key.name in whole else key for key in keys]
-        tools = tuple([name for name in self.tools if name not in self.arguments])
-        return Read(tools, tuple(keys), _once((*COMMON, *(value for key in keys for value in key.values))))
+        samples = {name: _once(about.samples()) for name, about in self.arguments.items()}
+        objects = self._objects(samples)
+        words = self.words()
+
+        def values(name: str, about: Watched) -> tuple[Json, ...]:
+            return _once((*about.texts, *samples.get(name, ()))) or _once((*words, *COMMON))
+
+        keys: list[Key] = []
+        for name in dict.fromkeys(names):
+            about = watched.args.keys.get(name) or Watched()
+            has_parts = about.is_object or about.is_list
+            whole = about.samples(name, values, words) if has_parts else objects.get(name, ())
+            others = _once((*about.texts, *samples.get(name, ())))
+            keys.append(Key(name, (*whole, *others[:VALUES])))
+        return Read(
+            self._tools(watched), tuple(keys), _once((*COMMON, *(value for key in keys for value in key.values)))
+        )
+
+    def _objects(self, samples: Mapping[str, tuple[Json, ...]]) -> dict[str, tuple[Json, ...]]:
+        """Return sample objects for each argument that the code takes for a mapping."""
+        whole = [name for name, about in self.arguments.items() if "Mapping" in about.kinds]
+        parts = {name: values or COMMON for name, values in samples.items() if name not in whole}
+        several = freeze_object({name: values[0] for name, values in parts.items()})
+        each = [freeze_object({name: value}) for name, values in parts.items() for value in values]
+        return dict.fromkeys(whole, _once((several, *each)))
+
+    def _tools(self, watched: WatchedCall) -> tuple[str, ...]:
+        """Return the names of tools: what a call's name was compared with, and words that belong to no argument."""
+        sees_all = implemented(self.plugin).isdisjoint({*SEE_CALLS} - {BeforeTool.moment})
+        if sees_all and watched.tool.texts and not watched.tool.is_hashed:
+            return tuple(watched.tool.texts)
+        others = {*self.arguments, *watched.args.names(), *watched.args.compared()}
+        return tuple(dict.fromkeys((*watched.tool.texts, *(name for name in self.tools if name not in others))))
 
 
 def reads(plugin: AnyPlugin) -> Read | None:
@@ -275,7 +314,7 @@ def reads(plugin: AnyPlugin) -> Read | None:
         if isinstance(function, FunctionType) and function is not getattr(Plugin, name):
             reader.at = None
             reader.function(unwrap(function))
-    return reader.read()
+    return reader.read(watched_call(plugin, reader.words()))
 
 
 def _attributes(cls: type) -> Mapping[str, object]:

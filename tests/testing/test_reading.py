@@ -68,7 +68,11 @@ def test_tools_and_arguments_are_told_apart() -> None:
     read = reads(Reader())
     assert read is not None
     assert {"rm", "mv"} <= set(read.tools)
-    assert [key.name for key in read.keys] == ["path", "force", "size", "where", "to", "city", "files"]
+    assert [key.name for key in read.keys] == ["path", "force", "size", "where", "to", "files"]
+
+
+def test_a_key_of_an_object_is_no_argument_and_stands_in_its_values() -> None:
+    assert any(isinstance(value, Mapping) and "city" in value for value in values(Reader())["to"])
 
 
 def test_values_belong_to_the_argument_that_they_are_compared_with() -> None:

@@ -18,7 +18,7 @@ from agentrail.testing.turns.generating import GO, RESULTS
 from agentrail.testing.turns.script_steps import prompt, returns
 from agentrail.testing.world.choose import Choose
 from agentrail.values.content import ToolCall
-from agentrail.values.json import Json
+from agentrail.values.json import FrozenObject, Json
 
 CALLS: Final = 3
 """How many calls a script makes at most, beside repeats of them with another tool."""
@@ -113,9 +113,10 @@ def _arguments(words: Vocabulary) -> dict[str, tuple[Json, ...]]:
 
 
 def _met(mine: Sequence[Json], other: Sequence[Json]) -> tuple[Json, ...]:
-    """Return the values of both plugins for an argument, and texts of one joined with texts of the other."""
+    """Return the values of both plugins for an argument, and texts and objects of one joined with the other's."""
     texts = [[value for value in values if isinstance(value, str)] for values in (mine, other)]
-    values = (*mine, *other, *_joined(*texts))
+    objects = [[value for value in values if isinstance(value, FrozenObject)] for values in (mine, other)]
+    values = (*mine, *other, *_joined(*texts), *_completed(*objects), *_completed(*reversed(objects)))
     return tuple({(type(value), repr(value)): value for value in values}.values())
 
 
@@ -124,6 +125,22 @@ def _joined(mine: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
     these, those = mine[:JOINED], other[:JOINED]
     pairs = [*product(these, those), *product(those, these)]
     return tuple(dict.fromkeys((*mine, *other, *(front + end for front, end in pairs))))
+
+
+def _completed(objects: Sequence[FrozenObject], other: Sequence[FrozenObject]) -> Iterator[FrozenObject]:
+    """Yield each of *objects* with the further keys that the first of *other*, which has all keys, has."""
+    yield from (_merged(whole, value) for whole in other[:1] for value in objects)
+
+
+def _merged(whole: FrozenObject, changes: FrozenObject) -> FrozenObject:
+    """Return *whole* with the values of *changes*; objects within both are merged too."""
+    merged = dict[str, Json](whole)
+    for name, value in changes.items():
+        old = merged.get(name)
+        merged[name] = (
+            _merged(old, value) if isinstance(old, FrozenObject) and isinstance(value, FrozenObject) else value
+        )
+    return FrozenObject(merged)
 
 
 def _tools(first: Vocabulary, second: Vocabulary) -> tuple[str, ...]:
