@@ -17,6 +17,7 @@ from trio_websocket import wrap_client_stream
 from agentrail.cli import loopback_endpoint, shared_host
 from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
+from agentrail.cli.holder_file import HolderFile, read_holder
 from agentrail.cli.loopback_endpoint import LoopbackEndpoint, file_of, proof_of
 from agentrail.cli.shared_host import is_served, open_served, open_shared
 from agentrail.errors import CannotListen
@@ -261,6 +262,14 @@ async def test_a_file_that_says_nothing_is_written_anew(content: bytes, tmp_path
     assert not await is_served(journal)
     async with open_shared(journal, profile_of):
         assert await is_served(journal)
+
+
+def test_what_a_newer_version_adds_to_the_file_is_left_out(tmp_path: Path) -> None:
+    """Else the older one of two versions in one folder would not find who serves the journal."""
+    file = tmp_path / "served"
+    file.touch(0o600)
+    file.write_bytes(b'{"port": 8765, "token": "x", "newer": {"of": [1]}}')
+    assert read_holder(file) == HolderFile(8765, "x")
 
 
 @pytest.mark.parametrize("wrong", ["owner", "mode", "link", "folder"])
