@@ -13,13 +13,16 @@ const LAST_DATE = 8_640_000_000_000_000;
 /** What stands for a time that no browser can write. */
 const NO_DATE = "unknown time";
 
-/** Returns the date of *at*; null if it is beyond what a browser can write, for which it would throw an error. */
-function dateOf(at: number): Date | null {
-  return Math.abs(at) <= LAST_DATE ? new Date(at) : null;
+/** A time as it is stored, in milliseconds since 1970: whatever a journal of somebody else says, also none. */
+type Stored = number | null | undefined;
+
+/** Returns the date of *at*; null if it is none that a browser can write, for which it would throw an error. */
+function dateOf(at: Stored): Date | null {
+  return typeof at === "number" && Math.abs(at) <= LAST_DATE ? new Date(at) : null;
 }
 
 /** A time as every room writes it: the time of day, after the date if it is another day than today. */
-export function moment(at: number): string {
+export function moment(at: Stored): string {
   const date = dateOf(at);
   if (date === null) return NO_DATE;
   return date.toDateString() === new Date().toDateString() ? timeOfDay.format(date) : whole.format(date);
@@ -37,7 +40,7 @@ export function tickTime(at: number, step: number): string {
 }
 
 /** A time; its title and its machine-readable form have the date. */
-export function Moment({ at }: { at: number }) {
+export function Moment({ at }: { at: Stored }) {
   return <Time at={at} text={moment(at)} />;
 }
 
@@ -52,9 +55,9 @@ export function Until({ at }: { at: number }) {
   return <Time at={at} text={rest > 0 ? `in ${duration(rest)}` : "now"} />;
 }
 
-function Time({ at, text }: { at: number; text: string }) {
+function Time({ at, text }: { at: Stored; text: string }) {
   const date = dateOf(at);
-  if (date === null) return <span title={NO_DATE}>{text}</span>;
+  if (date === null) return <span>{NO_DATE}</span>;
   return (
     <time dateTime={date.toISOString()} title={whole.format(date)}>
       {text}
