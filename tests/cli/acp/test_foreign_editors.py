@@ -11,8 +11,12 @@ from typing import Final, cast
 
 import acp
 import pytest
+import trio
 from acp.schema import AllowedOutcome, EnvVariable, McpServerStdio, RequestPermissionResponse
 
+from agentrail.cli.agent_seal import AgentSeal
+from agentrail.cli.agent_source import AgentSource, profile_of
+from agentrail.cli.shared_host import open_shared
 from tests.cli.acp.editor import PACKAGE
 from tests.cli.talking import COMMAND, ENVIRONMENT
 from tests.patience import PATIENCE
@@ -21,6 +25,7 @@ pytestmark = pytest.mark.long
 
 ACPX: Final = PACKAGE.parents[1] / "acpx" / "dist" / "cli.js"
 SHOP: Final = Path(__file__).parents[2] / "mcp" / "shop.py"
+SESSIONS: Final = 1_100
 CLIENT: Final = Path(__file__).with_name("client.mjs")
 
 
@@ -77,6 +82,33 @@ def test_the_client_of_pypi_works(tmp_path: Path) -> None:
     asyncio.run(asyncio.wait_for(talk(person), PATIENCE))
     assert person.asked == ["write_file content=hello path=a.txt"]
     assert (tmp_path / "b.txt").read_text() == "hello"
+
+
+def test_the_client_of_pypi_lists_more_sessions_than_a_page_of_a_host_has(tmp_path: Path) -> None:
+    journal = tmp_path / "j.db"
+
+    async def begin() -> None:
+        source, seal = AgentSource(str(tmp_path), model="demo"), AgentSeal(journal)
+        async with open_shared(journal, profile_of) as supervisor:
+            for number in range(SESSIONS):
+                await supervisor.spawn(seal.begun(source).id, f"talk-{number}", labels=[source.label])
+
+    async def listed(person: Person) -> list[str]:
+        command = [*COMMAND, "acp", "--model", "demo", "--journal", str(journal)]
+        names: list[str] = []
+        async with acp.spawn_agent_process(cast("acp.Client", person), *command, env=ENVIRONMENT) as (agent, _):
+            await agent.initialize(protocol_version=1)
+            cursor: str | None = None
+            while cursor is not None or not names:
+                page = await agent.list_sessions(cwd=str(tmp_path), cursor=cursor)
+                names += [row.session_id for row in page.sessions]
+                cursor = page.next_cursor
+        return names
+
+    trio.run(begin)
+    names = asyncio.run(asyncio.wait_for(listed(Person()), PATIENCE))
+    assert len(names) == SESSIONS
+    assert {name.rpartition("/")[2] for name in names} == {f"talk-{number}" for number in range(SESSIONS)}
 
 
 def test_the_client_of_pypi_brings_a_server(tmp_path: Path) -> None:
