@@ -7,7 +7,7 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
 import pytest
@@ -163,6 +163,30 @@ def test_marked_code_gets_a_loop_of_its_own() -> None:
             assert isinstance(ended, ToolExecutionEnd)
             assert ended.text == "agentrail loop"
     assert "agentrail loop" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_what_marked_code_has_left_half_read_ends_with_its_loop() -> None:
+    ended: list[str] = []
+
+    async def numbers() -> AsyncGenerator[int]:
+        try:
+            yield 1
+        finally:
+            await asyncio.sleep(0)
+            ended.append("ended")
+
+    half_read = numbers()
+
+    @sync.tool
+    async def count() -> int:
+        """Count."""
+        return await anext(half_read)
+
+    with sync.open_supervisor() as supervisor:
+        model = ScriptedModel([say(calls=[call("count")]), "fine"])
+        assert supervisor.spawn(SessionSpec(model=model, tools=[count])).ask("go").text == "fine"
+        assert ended == []
+    assert ended == ["ended"]
 
 
 def test_a_tool_that_exits_ends_nothing_else() -> None:
