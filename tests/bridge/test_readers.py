@@ -79,8 +79,9 @@ def test_who_is_cancelled_as_the_source_has_been_entered_waits_until_it_is_left(
             let_run(thread)
             entering.cancel()
             await until(source.leaves.is_set)
-            assert not entering.done()
+            waits = not entering.done()
             thread.post(source.may_be_left.set)
+            assert waits
             with pytest.raises(asyncio.CancelledError):
                 await entering
             assert source.is_left

@@ -89,7 +89,8 @@ async def end(coroutine: Coroutine[object, object, None], work: Work) -> None:
     coroutine.send(None)
     await until(work.has_begun.is_set)
     coroutine.close()
-    await until(work.is_cancelled.is_set)
+    async with asyncio.timeout(PATIENCE):
+        await until(work.is_cancelled.is_set)
 
 
 def test_a_loop_that_ends_without_a_task_cancels_its_call() -> None:
