@@ -53,7 +53,16 @@ LINKS: Final = {
     "absolute": "/proc/self/root",
     "descriptor": "/dev/fd/0",
 }
-HIDDEN_FILES: Final = (".env", ".aws/credentials", ".ENV.local", "plain/named.txt", "deep/.ssh/id_rsa", ".git/config")
+HIDDEN_FILES: Final = (
+    ".env",
+    ".env.bak",
+    ".env.test.local",
+    ".aws/credentials",
+    ".ENV.local",
+    "plain/named.txt",
+    "deep/.ssh/id_rsa",
+    ".git/config",
+)
 PATHS: Final = (
     *HIDDEN_FILES,
     *[name for name in LINKS if name not in {"absolute", "descriptor", "deep/up", "deep/way", "skills/knitting"}],
