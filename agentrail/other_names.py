@@ -28,8 +28,8 @@ _ASK: Final = "use `session.ask(text)`"
 _STREAM: Final = "write `async with session.stream(text) as turn:`, then `async for event in turn:`"
 _TEXT: Final = "the answer is `reply.text`; with `ask(…, returns=…)`, the object is what `ask` returns"
 _TIME: Final = (
-    "bound the wait by `with trio.fail_after(seconds):` or `async with asyncio.timeout(seconds):`, and the turn by "
-    "`BudgetGuard(max_seconds=…)`"
+    "bound the wait by `with trio.fail_after(seconds):` or `async with asyncio.timeout(seconds):`, after which the "
+    "turn goes on until `abort`, and the turn by `BudgetGuard(max_seconds=…)`"
 )
 _RETURNS: Final = "write `returns=…`"
 _ROUNDS: Final = "write `SessionSpec(max_rounds=…)`: a turn here is all that follows a prompt"
@@ -181,6 +181,10 @@ OTHER_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             **dict.fromkeys(
                 ("retries", "max_retries"), "raise `ToolError(text)`: the model gets the text and may call again"
             ),
+        },
+        "as_tool": {
+            "SessionSpec": "a sub-agent is given by its name: `SessionSpec(agents={…})`",
+            "str": "tools for files, commands and web pages are `standard_tools()`, from `agentrail.tools`",
         },
         "TurnStream": {
             **dict.fromkeys((*_STREAMS, "stream_text", "stream_output", "stream_response"), _LOOP),

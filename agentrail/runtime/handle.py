@@ -146,6 +146,7 @@ class SessionHandle(HandleHints, SessionCalls):
         """Send a prompt and return how its turn ended; with *returns*, a type or a JSON Schema, such an object.
 
         It also returns when the turn waits for a person, with the calls in `reply.held`, unless *until* is `end`.
+        If the call is cancelled, as by a time limit around it, the turn goes on, until `abort` ends it.
         Raise `UsageError` if the caller is a tool or service of this session, or of one whose turn this one waits for.
         """
         prompt_input, parse_answer = sending.prompt_of(text, returns)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import cast
 
 from agentrail.errors import BadTool
+from agentrail.other_names import hint_for
 from agentrail.ports.tool import Tool
 from agentrail.tools.declaring import check_declared, check_schema
 from agentrail.tools.function import Made, tool
@@ -26,9 +27,8 @@ def as_tool(value: object) -> Tool:
         return tool(cast("Callable[..., object]", value))
     spec = getattr(value, "spec", None)
     if not isinstance(spec, ToolSpec):
-        raise BadTool(
-            name, "it has no `spec` that is a `ToolSpec`; use a function, or a class with `spec` and `execute`"
-        )
+        instead = hint_for("as_tool", name) or "use a function, or a class with `spec` and `execute`"
+        raise BadTool(name, f"it has no `spec` that is a `ToolSpec`; {instead}")
     if not inspect.iscoroutinefunction(getattr(value, "execute", None)):
         raise BadTool(
             spec.name, "it has no `execute` that is an `async def`; give it `async def execute(self, args, ctx)`"

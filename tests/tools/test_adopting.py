@@ -2,6 +2,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from agentrail import SessionSpec
 from agentrail.errors import BadTool
 from agentrail.models import FrozenObject, Json, JsonObject
 from agentrail.tools import EffectClass, FunctionTool, ToolContext, ToolResult, ToolSpec, as_tool, make_spec, ok, tool
@@ -79,6 +80,8 @@ def test_a_spec_is_written_by_hand() -> None:
 
 
 NO_TOOLS: list[tuple[object, str]] = [
+    ("grep", "tools for files, commands and web pages are `standard_tools()`"),
+    (SessionSpec(model="demo"), "a sub-agent is given by its name: `SessionSpec(agents={…})`"),
     (3, "cannot make a tool of `int`: it has no `spec` that is a `ToolSpec`; use a function, or a class with `spec`"),
     (Query, "cannot make a tool of `Query`: it is a class; make an object of it"),
     (Sync(), "cannot make a tool of `sync`: it has no `execute` that is an `async def`; give it `async def execute"),
