@@ -194,6 +194,24 @@ async def test_nobody_waits_longer_than_the_patience_because_a_host_says_so(seco
                     pytest.fail("it is not entered")
 
 
+async def test_a_host_that_takes_nothing_for_long_is_asked_no_longer_than_the_patience() -> None:
+    def play(message: Message) -> Sequence[Message | int]:
+        told = problem(message, HostClosing())
+        cast("dict[str, object]", told["problem"])["retry_after"] = 0.03
+        return [told]
+
+    host = PlayingHost(play)
+    with host.playing(), trio.fail_after(within(30)):
+        async with open_line(host.url, KEY, patience=0.6) as line:
+            with pytest.raises(HostClosing):
+                await line.call("prompt", session="trip", body=PROMPT)
+            asked = len(host.received)
+            with pytest.raises(HostClosing):
+                async with line.listen("approvals"):
+                    pytest.fail("it is not entered")
+    assert 1 < asked < len(host.received) - 1
+
+
 async def test_an_answer_that_is_too_deep_costs_the_connection_and_not_the_line() -> None:
     came = count(1)
 
