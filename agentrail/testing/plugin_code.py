@@ -266,8 +266,9 @@ class _BytecodeReader:
         An argument that was watched as an object gets objects of the keys that were looked up in it as values. Another
         one that the code takes for a mapping gets objects made of the other arguments.
         """
-        inner = {name for about in watched.args.keys.values() for name in about.names()} - watched.args.keys.keys()
-        names = [name for name in (*self.arguments, *watched.args.keys) if name not in inner]
+        arguments = watched.arguments
+        inner = {name for about in arguments.values() for name in about.names()} - arguments.keys()
+        names = [name for name in (*self.arguments, *arguments) if name not in inner]
         if not names:
             return None
         samples = {name: _once(about.samples()) for name, about in self.arguments.items()}
@@ -279,7 +280,7 @@ class _BytecodeReader:
 
         keys: list[Key] = []
         for name in dict.fromkeys(names):
-            about = watched.args.keys.get(name) or Watched()
+            about = arguments.get(name) or Watched()
             has_parts = about.is_object or about.is_list
             whole = about.samples(name, values, words) if has_parts else objects.get(name, ())
             others = _once((*about.texts, *samples.get(name, ())))

@@ -151,6 +151,12 @@ class WatchedCall:
         self.args = Watched()
         """What was looked up in its arguments."""
 
+    @property
+    def arguments(self) -> dict[str, Watched]:
+        """What it did with each argument; `value` stands for any, if it goes through all and names none."""
+        others = self.args.others
+        return self.args.keys or ({} if others is None or not others.is_read else {"value": others})
+
 
 def watched_call(plugin: AnyPlugin, words: Sequence[str]) -> WatchedCall:
     """Return what `before_tool` of *plugin* reads of calls; *words* are texts of its code, to draw values from."""
@@ -318,6 +324,34 @@ class _Text(str):
     def __hash__(self) -> int:
         self.watched.is_hashed = True
         return super().__hash__()
+
+    def __contains__(self, part: str) -> bool:  # type: ignore[override]  # as of `str`
+        self.note(part)
+        return super().__contains__(part)
+
+    def startswith(self, prefix: str | tuple[str, ...], *bounds: SupportsIndex | None) -> bool:
+        self._note_each(prefix)
+        return super().startswith(prefix, *bounds)
+
+    def endswith(self, suffix: str | tuple[str, ...], *bounds: SupportsIndex | None) -> bool:
+        self._note_each(suffix)
+        return super().endswith(suffix, *bounds)
+
+    def lower(self) -> str:
+        return self.of(self.watched, super().lower())
+
+    def casefold(self) -> str:
+        return self.of(self.watched, super().casefold())
+
+    def upper(self) -> str:
+        return self.of(self.watched, super().upper())
+
+    def strip(self, chars: str | None = None, /) -> str:
+        return self.of(self.watched, super().strip(chars))
+
+    def _note_each(self, others: str | tuple[str, ...]) -> None:
+        for other in others if isinstance(others, tuple) else (others,):
+            self.note(other)
 
 
 class _Name(_Text):

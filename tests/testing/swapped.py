@@ -300,6 +300,31 @@ class Substitutes(Plugin[None]):
         return Continue()
 
 
+# A loop over all arguments, and parts of texts
+
+
+def flags(args: JsonObject) -> list[str]:
+    """Return the flags of all arguments that have one, in small letters."""
+    whole = [value.get("flag") for value in args.values() if isinstance(value, Mapping)]
+    return [flag.lower() for flag in whole if isinstance(flag, str)]
+
+
+@frozen
+class Flagged(Guard):
+    def is_bad(self, hook: BeforeTool) -> bool:
+        return hook.name == "sign" and any(flag.startswith("red") for flag in flags(hook.args))
+
+
+@frozen
+class Escalates(Plugin[None]):
+    """Flags what waits for long in red."""
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Swapped:
+        if hook.name != "sign" or not any("overdue" in flag for flag in flags(hook.args)):
+            return Continue()
+        return ReplaceToolArgs({"deed": {"flag": "Red"}})
+
+
 TRAPS: Final[Mapping[str, tuple[Guard, AnyPlugin]]] = {
     "subscripts": (Subscripts(), Renamed()),
     "get": (Gets(), Suppliers()),
@@ -312,6 +337,7 @@ TRAPS: Final[Mapping[str, tuple[Guard, AnyPlugin]]] = {
     "items": (Items(), Upgrades()),
     "try": (Tries(), Promotes()),
     "list": (Listed(), Substitutes()),
+    "all": (Flagged(), Escalates()),
 }
 """The guard and the plugin that changes the arguments, by the spelling of the look-up."""
 

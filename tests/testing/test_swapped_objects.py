@@ -116,6 +116,7 @@ READ: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...], str, Json, Json
     ),
     "items": (("fetch",), ("headers",), "headers", {"authorization": "admin"}, {"x-admin": "admin"}),
     "try": ((), ("target",), "target", {"host": "db", "mode": "write"}, {"host": "replica", "mode": "write"}),
+    "all": (("sign",), ("value",), "value", {"flag": "red"}, {"flag": "overdue"}),
     "list": ((), ("lines",), "lines", ({"sku": "recalled"},), ({"sku": "sold out"},)),
 }
 """Of each trap: the tools and the arguments that the guard reads, and a value of one of them for each plugin."""
