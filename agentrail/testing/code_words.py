@@ -54,11 +54,14 @@ class Vocabulary(Value):
         return not here.isdisjoint(there)
 
 
-def vocabulary(plugin: Attachable) -> Vocabulary:
-    """Return the words in the code of *plugin*, each three times (`OWN`), and `PLAIN_WORDS`."""
+def vocabulary(plugin: Attachable, *, watch: bool = True) -> Vocabulary:
+    """Return the words in the code of *plugin*, each three times (`OWN`), and `PLAIN_WORDS`.
+
+    With *watch*, `before_tool` is also called, to see what it reads; not for a plugin that may remember such calls.
+    """
     inner = unkeyed(plugin)[1]
     words = _first(_words(inner))
-    reads_ = reads(inner)
+    reads_ = reads(inner, watch=watch)
     texts = tuple(word for word in words if isinstance(word, str))
     read_of = (*reads_.tools, *(key.name for key in reads_.keys)) if reads_ is not None else ()
     names = tuple(dict.fromkeys((*read_of, *(text for text in texts if _NAME.fullmatch(text)))))

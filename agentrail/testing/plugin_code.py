@@ -306,8 +306,11 @@ class _BytecodeReader:
         return tuple(dict.fromkeys((*watched.tool.texts, *(name for name in self.tools if name not in others))))
 
 
-def reads(plugin: AnyPlugin) -> Read | None:
-    """Return what the hooks of *plugin* read of calls: tools, arguments, values; `None` if they read no argument."""
+def reads(plugin: AnyPlugin, *, watch: bool = True) -> Read | None:
+    """Return what the hooks of *plugin* read of calls: tools, arguments, values; `None` if they read no argument.
+
+    With *watch*, `before_tool` is also called, to see what it reads.
+    """
     members = _attributes(type(plugin))
     reader = _BytecodeReader(plugin)
     for name in SEE_CALLS:
@@ -315,7 +318,7 @@ def reads(plugin: AnyPlugin) -> Read | None:
         if isinstance(function, FunctionType) and function is not getattr(Plugin, name):
             reader.at = None
             reader.function(unwrap(function))
-    return reader.read(watched_call(plugin, reader.words()))
+    return reader.read(watched_call(plugin, reader.words()) if watch else WatchedCall())
 
 
 def _attributes(cls: type) -> Mapping[str, object]:
