@@ -15,8 +15,8 @@ from agentrail import Subscription
 from agentrail.bridge.bridge_reader import BridgeEventReader, BridgeReader, HeldOpen
 from agentrail.bridge.trio_thread import TrioThread
 from agentrail.errors import AlreadyRead
+from agentrail.events import Cursor, Envelope
 from agentrail.values import events as e
-from agentrail.values.events.envelope import Cursor, Envelope
 from tests.bridge.loops import bare_thread, plain, until
 from tests.patience import PATIENCE
 

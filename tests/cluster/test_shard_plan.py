@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agentrail import Secret
 from agentrail.api.public_ids import new_name
 from agentrail.cluster.opened_cluster import made_plan
 from agentrail.cluster.shard_cluster import ShardCluster, ShardLines
@@ -16,7 +17,6 @@ from agentrail.errors import BadChoice
 from agentrail.host import Identity
 from agentrail.ports.journal import SLOTS, slot_of
 from agentrail.remote.transport.host_connection import open_line
-from agentrail.values.secrets import Secret
 from tests.remote.playing_host import KEY, Message, PlayingHost
 
 ANN = Identity("acme", "ann", frozenset({"talk"}))
