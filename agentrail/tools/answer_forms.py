@@ -60,7 +60,7 @@ def _form_of(returns: object) -> AnswerForm:
         problem = f"it is a `{type_name(returns)}`; give {WANTED}"
         raise BadReturns(problem)
     try:
-        schema = freeze_object(with_top(freeze_object(dict(cast("Mapping[str, object]", returns)))))
+        schema = freeze_object(with_top(freeze_object(returns)))
     except NotJson as why:
         problem = f"its schema is not JSON: {why}"
         raise BadReturns(problem) from why

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final, TypeAlias, TypeVar
 
 from agentrail.errors import WrongType
@@ -133,6 +134,12 @@ def with_text(parts: Iterable[P], text: str) -> tuple[P | Text, ...]:
     return (*old_parts[:index], _text(text), *after)
 
 
+MAX_PARTS: Final = 10_000
+"""The most parts that a tool's result may have: an iterator may never end."""
+
+PARTS_WANTED: Final = "text, or a list of parts"
+
+
 def in_words(part: Part) -> str:
     """Return *part* as text for people; an image or a file is only mentioned."""
     if isinstance(part, File):
@@ -147,10 +154,15 @@ def quoted(text: str) -> str:
 
 def as_parts(content: str | Iterable[Part]) -> tuple[Part, ...]:
     """Return *content* as a tuple of parts; a text becomes one part."""
+    if isinstance(content, str):
+        return (_text(content),)
     try:
-        return (_text(content),) if isinstance(content, str) else tuple(content)
+        parts = tuple(islice(content, MAX_PARTS + 1))
     except TypeError as error:
-        raise WrongType.of("content", content, "text, or a list of parts") from error
+        raise WrongType.of("content", content, PARTS_WANTED) from error
+    if len(parts) > MAX_PARTS:
+        raise WrongType("content", f"more than {MAX_PARTS} parts", PARTS_WANTED)
+    return parts
 
 
 def memory_text(content: str | bytes, size: int | None = None) -> str:

@@ -23,6 +23,7 @@ from agentrail.models import AssistantMessage, Json, JsonObject, StopReason, Tex
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import Range
+from tests.codec.test_strictness import Endless
 from tests.kit import freeze
 from tests.runtime.journals import AwakeJournal, TestJournal
 from tests.runtime.tools import quick
@@ -210,8 +211,12 @@ async def test_bounds_are_checked_by_the_schema(world: World) -> None:
         (object, "`object` has no fields"),
         ([int], "it is a `list`; give a JSON Schema"),
         ("Invoice", "it is a `str`; give a JSON Schema"),
+        (Endless(), "its schema is not JSON: "),
     ],
-    ids=["a list", "an invalid schema", "no JSON", "a set", "two classes", "object", "a list of types", "a text"],
+    ids=[
+        *("a list", "an invalid schema", "no JSON", "a set", "two classes", "object", "a list of types", "a text"),
+        "no end",
+    ],
 )
 async def test_what_is_no_form_is_refused_at_once(world: World, returns: object, problem: str) -> None:
     session = await world.spawn([])

@@ -5,6 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from enum import Enum, Flag
 from importlib.metadata import version
+from itertools import repeat
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, cast
 
@@ -12,8 +13,9 @@ import attrs
 import pytest
 from msgspec import Meta, Struct
 
-from agentrail.errors import BadTool
-from agentrail.tools import Length, Pattern, Range, ToolContext, as_tool, tool
+from agentrail.errors import BadTool, WrongType
+from agentrail.models import Text
+from agentrail.tools import Length, Pattern, Range, ToolContext, as_tool, err, tool
 from tests.each_case import each_case
 from tests.kit import thaw
 from tests.tools.kinds import Color, Level, Point, Span, tool_of
@@ -392,3 +394,8 @@ OPTIONS: list[tuple[dict[str, object], str]] = [
 def test_what_a_tool_declares_must_make_sense(options: dict[str, object], problem: str) -> None:
     decorator = cast("Callable[..., Callable[[object], object]]", tool)(**options)
     assert problem in refusal(lambda: decorator(fine))
+
+
+def test_a_result_of_parts_without_end_is_refused() -> None:
+    with pytest.raises(WrongType, match="more than 10000 parts"):
+        err(cast("Sequence[Text]", repeat(Text("again"))))
