@@ -161,11 +161,11 @@ class PendingDecisions:
                 await self._approve(call, always=True)
             case "n" | "no":
                 await self._session.reject(call, reason.strip() or None, auto_resume=True)
-            case "e" | "edit":
+            case "e" | "edit" if not reason:
                 self._go_on(call, "edit", "Change the arguments; Enter approves them")
                 self._terminal.offer(json.dumps(call.args, ensure_ascii=False))
                 return
-            case "r" | "reason":
+            case "r" | "reason" if not reason:
                 self._go_on(call, "reason", "Say why not; Enter rejects the call")
                 return
             case _:

@@ -10,7 +10,7 @@ from agentrail.values.value import Value
 SEEN: Final = 0.5
 """Seconds that a question is shown before it is answered: what was being typed is no answer.
 
-As long nothing may follow a key that decides by itself: it may be the first letter of a sentence.
+As long nothing may come before a key that decides by itself, or follow it: it may be a letter of a sentence.
 """
 
 

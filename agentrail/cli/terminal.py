@@ -99,7 +99,7 @@ class Terminal:
         self._asked = 0  # number of the last question
         self._answers_to = 0  # number of the question that was seen when the lines that were read last were sent
         self._ahead = 0  # bytes that are not read yet, of lines that were sent before the last question
-        # When lines answer the last question, in seconds of Trio's clock; later after each that comes too early
+        # When lines answer the last question, in seconds of Trio's clock; later after each that has come
         self._answers_from = 0.0
         self._arrived = trio.Event()
         self._decode = codecs.getincrementaldecoder("utf-8")("replace")
@@ -282,12 +282,13 @@ class Terminal:
     def _note_typed(self, count: int) -> None:
         """Note whether *count* bytes, which have come now, may answer the last question.
 
-        None do that were sent before it could be read, nor those after them until there was a pause.
+        None do that were sent before it could be read, nor any that come without a pause behind others: they may be
+        lines of one text.
         """
         now = trio.current_time()
         is_early = self._ahead > 0 or now < self._answers_from
         self._answers_to = 0 if is_early else self._asked
-        self._answers_from = now + SEEN if is_early else self._answers_from
+        self._answers_from = now + SEEN
         self._ahead -= count
 
     @property

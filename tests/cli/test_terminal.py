@@ -15,6 +15,15 @@ from tests.patience import PATIENCE
 pytestmark = pytest.mark.long
 
 
+SENTENCES = (
+    "also check the tests",
+    "always look first",
+    "not on a Friday",
+    "yes but look first",
+)
+"""Their first letters, or words, are those of answers."""
+
+
 def agentrail(*args: str) -> bytes:
     """Run a command of `agentrail`, and return what it prints."""
     command = [sys.executable, "-m", "agentrail", *args]
@@ -500,7 +509,7 @@ def test_what_a_call_writes_is_shown_and_who_decided_is_told(tmp_path: Path) -> 
         talk.say("/why\r")
         talk.sees(
             "  the turn ended: end\n",
-            "  shell waited for a person: HumanApproval held it: `shell` wants to run `date`",
+            "  shell waited for a person: HumanApproval held it: `shell` wants to run\n  `date`",
             "  shell was rejected by you: not now\n",
         )
 
@@ -638,11 +647,42 @@ def test_a_sentence_decides_nothing_whatever_letter_it_begins_with(tmp_path: Pat
         talk.resize(100, 60)
         talk.say("run date\r")
         talk.sees(f"{ALL_KEYS}\n>")
-        for sentence in ("also check the tests", "yes but look first", "not on a Friday", "always look first"):
+        for sentence in SENTENCES:
             talk.press(sentence)
             talk.sees(f"{ALL_KEYS}\n> {sentence}\n")
             talk.press("\r")
             talk.sees(f"> {sentence}\n", "Please answer y, n, a or e", f"{ALL_KEYS}\n>\n")
+        assert "→ shell" not in talk.seen()
+        talk.press("y")
+        talk.sees("→ shell command=date", ">\n  idle")
+
+
+def test_no_letter_and_no_enter_of_a_sentence_decides(tmp_path: Path) -> None:
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
+    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
+        talk.sees(">\n  idle")
+        talk.resize(100, 60)
+        talk.say("run date\r")
+        talk.sees(f"{ALL_KEYS}\n>")
+        for number, (first, rest) in enumerate((("carefull", "y"), ("now", "n"), ("alwa", "a"), ("well", "y\r")), 1):
+            talk.press(f"{first}\r{rest}")  # Enter was hit before the last letter
+            talk.sees(*["Please answer y, n, a or e"] * number)
+            talk.press("\x15")
+            talk.sees(f"{ALL_KEYS}\n>\n")
+        talk.press("n\x7fy")  # the letter of another word, taken back
+        talk.sees(f"{ALL_KEYS}\n> y\n")
+        talk.sees(f"{ALL_KEYS}\n>\n")
+        talk.press("\x1b[A\x1b[A\r")  # no decision is among the texts that the arrows offer
+        assert "→ shell" not in talk.seen()
+        talk.press("a\r\r\r")  # Enter is held
+        talk.sees("It counts in 3 seconds")
+        talk.say("\x1b")
+        talk.sees(f"{ALL_KEYS}\n>\n")
+        talk.press("e")
+        talk.sees("Enter approves them, Escape goes back.\n> {")
+        talk.say("\x1b[C\r\r")  # Enter that comes with other keys
+        talk.press("\x1b")
+        talk.sees(f"{ALL_KEYS}\n>\n")
         assert "→ shell" not in talk.seen()
         talk.press("y")
         talk.sees("→ shell command=date", ">\n  idle")
@@ -734,6 +774,11 @@ def test_a_terminal_without_keys_takes_no_answer_before_the_question_could_be_re
         talk.say("y\n")
         talk.wait_for("not sent, for there is a question first: y")
         talk.say("y\n")
+        talk.wait_for("not sent, for there is a question first: y")
+        talk.press("edit the other file\n")
+        talk.wait_for("Please answer y, n, a or e")
+        talk.press("look at it first\ny\n")
+        talk.wait_for("Please answer y, n, a or e")
         talk.wait_for("not sent, for there is a question first: y")
         talk.press("y\n")
         talk.wait_for("created `a.txt`")

@@ -66,6 +66,9 @@ YES: Final = "y"
 ALONE_ANSWERS: Final = f"{YES}n"
 """The keys that answer if nothing follows them, because sentences begin with them and what they decide stays."""
 
+DECISIONS: Final = frozenset("yaner") | {"yes", "no", "always", "edit", "reason"}
+"""Texts that decide about a call, and are not offered again by the arrows: Up and Enter would decide by the way."""
+
 TAKEN_BACK: Final = 3.0
 """Seconds before an approval for always counts: it is about calls that nobody will see."""
 
@@ -130,6 +133,9 @@ class PromptBox:
         self._standing: asyncio.TimerHandle | None = None
         self._is_laid_out = True  # whether the rows of the question are among `_changing`
         self._asked_at = 0.0  # when it was on the screen; `math.inf` before
+        self._pressed_at = -math.inf  # when the last key came
+        self._is_after_pause = True  # whether the key that is handled now came as long after the one before as `SEEN`
+        self._offered = ""  # what the person was offered to change; empty if it was changed, or there is nothing
         self._seen_before = 0  # the question that was seen before the terminal changed its size
         # The question that was seen when the typed text was begun; `None` if nothing is typed
         self._begun_at: int | None = None
@@ -181,7 +187,7 @@ class PromptBox:
 
     def offer(self, text: str) -> None:
         """Begin the typed text with *text*."""
-        self._call(self._set_text, text)
+        self._call(self._offer, text)
 
     def drop_typed(self) -> bool:
         """Clear the typed text; return whether there was any."""
@@ -326,6 +332,10 @@ class PromptBox:
         self._note_text()
         self._app.invalidate()
 
+    def _offer(self, text: str) -> None:
+        self._set_text(text)
+        self._offered = text
+
     def _recall(self, past: Sequence[str]) -> None:
         self._buffer.history = InMemoryHistory(past)
         self._buffer.reset(self._buffer.document)
@@ -392,6 +402,7 @@ class PromptBox:
             after_render=self._after,
         )
         app.ttimeoutlen = app.timeoutlen = ALONE
+        app.key_processor.before_key_press += self._note_key
         return app
 
     def _before(self, app: Application[None]) -> None:
@@ -461,14 +472,24 @@ class PromptBox:
             )
         return bindings
 
+    def _note_key(self, _processor: object) -> None:
+        """Note a key before anything is done about it: only after a pause it is none of what was being typed."""
+        now = asyncio.get_running_loop().time()
+        self._is_after_pause = now - self._pressed_at > SEEN
+        self._pressed_at = now
+
     def _waits_after(self, key: str) -> bool:
-        """Whether *key* is an answer if nothing follows it, or would be one if the question had been seen."""
-        if not self._seen_question():
+        """Whether *key* is an answer if nothing follows it, or would be one if it did not come too early."""
+        if not self._may_decide():
             return key in self._asked.keys or (key == ALWAYS and bool(self._asked.always))
         return key in self._asked.keys and key in ALONE_ANSWERS
 
     def _answers_now(self, key: str) -> bool:
-        return key in self._asked.keys and self._seen_question() > 0
+        return key in self._asked.keys and self._may_decide()
+
+    def _may_decide(self) -> bool:
+        """Whether the key that is handled now may begin a decision: the question was seen, and no key came just now."""
+        return self._seen_question() > 0 and self._is_after_pause
 
     def _seen_question(self) -> int:
         """Return the number of the question, if it was there long enough to be seen; 0 otherwise."""
@@ -478,10 +499,12 @@ class PromptBox:
         """Remember which question was seen when the typed text was begun; a letter that waited alone is so no more."""
         self._end_pause()
         self._take_back()
+        self._offered = ""
         if not self._buffer.text:
             self._begun_at = None
         elif self._begun_at is None:
-            self._begun_at = self._seen_question() or self._seen_before
+            is_of_sentence = bool(self._asked.keys) and not self._is_after_pause
+            self._begun_at = 0 if is_of_sentence else self._seen_question() or self._seen_before
 
     def _end_pause(self) -> None:
         if self._alone is not None:
@@ -490,9 +513,9 @@ class PromptBox:
 
     def _pressed_letter(self, event: KeyPressEvent) -> None:
         """Take the letter as text; if nothing follows, it is the answer, or is dropped if it came too early."""
+        question = self._question if self._may_decide() else 0
         self._buffer.insert_text(event.data)
-        loop = asyncio.get_running_loop()
-        self._alone = loop.call_later(SEEN, self._stayed_alone, event.data, self._seen_question())
+        self._alone = asyncio.get_running_loop().call_later(SEEN, self._stayed_alone, event.data, question)
 
     def _stayed_alone(self, key: str, question: int) -> None:
         self._alone = None
@@ -514,11 +537,11 @@ class PromptBox:
             self._app.invalidate()
 
     def _approve_always(self) -> None:
-        """Approve for always in a while, or at once if Enter was pressed already."""
+        """Approve for always in a while, or at once if Enter was pressed already, and is not held since then."""
         if self._standing is None:
             self._set_text("")
             self._standing = asyncio.get_running_loop().call_later(TAKEN_BACK, self._answer, ALWAYS)
-        else:
+        elif self._is_after_pause:
             self._answer(ALWAYS)
 
     def _answer(self, key: str) -> None:
@@ -591,7 +614,7 @@ class PromptBox:
             self._set_text(f"{self._buffer.text.removesuffix(CONTINUES)}\n")
         elif self._standing is not None or (self._asked.always and self._note() and self._buffer.text[0] == ALWAYS):
             self._approve_always()
-        else:
+        elif not self._offered or self._is_after_pause:  # what is offered is sent by no Enter that was meant before
             self._send()
 
     def _send(self, prefix: str = "") -> None:
@@ -601,7 +624,7 @@ class PromptBox:
             self._screen.send(text)
         if self._begun_at not in {None, question}:  # it was meant for what was there before
             question = 0
-        self._buffer.reset(append_to_history=bool(text.strip()))
+        self._buffer.reset(append_to_history=bool(text.strip()) and not (question and text in DECISIONS))
         self._note_text()
         self._take(prefix + text, question)
         self._change()
