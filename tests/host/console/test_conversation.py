@@ -76,6 +76,23 @@ def test_an_answer_is_shown_while_it_comes_is_steered_and_aborted(visitor: Visit
     visitor.end("stream")
 
 
+def test_what_is_written_while_a_call_waits_gives_it_up_only_after_a_question(visitor: Visitor) -> None:
+    visitor.open("asks", "pay")
+    held = visitor.held("asks")
+    with visitor.page("/s/asks") as page:
+        page.wait_for_selector("button:text-is('Send as a prompt')")
+        page.fill("#say", "also check the tests")
+        page.press("#say", "Enter")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("button:text-is('Steer')")  # the second Enter was a “No”
+        assert visitor.held("asks") == held
+        page.press("#say", "Enter")
+        page.wait_for_selector(".confirm >> text=the call that waits for a person is not made")
+        page.click("button:text-is('Yes: steer')")
+        page.wait_for_selector("text=You said: also check the tests")
+    visitor.end("asks")
+
+
 def test_steering_at_the_gap_waits_for_the_response(visitor: Visitor) -> None:
     visitor.open("gap", "count")
     with visitor.page("/s/gap") as page:

@@ -144,6 +144,12 @@ REPEATS = """() => {
 }"""
 """Repeats a key, as one that is held does."""
 
+DEAD_KEY = """() => {
+  const key = { key: "Dead", bubbles: true };
+  document.querySelector(".inbox [role=grid]").dispatchEvent(new KeyboardEvent("keydown", key));
+}"""
+"""Presses a key that only the next one completes, such as an accent."""
+
 TYPES_AT_ONCE = """text => {
   const type = () => {
     if (window.early || !document.querySelector(".held button:disabled[aria-keyshortcuts=a]")) return;
@@ -234,6 +240,39 @@ def test_a_sentence_that_goes_on_where_a_button_is_decides_nothing(visitor: Visi
     visitor.end("b1", "b2")
 
 
+def test_a_letter_that_mends_a_sentence_approves_nothing(visitor: Visitor) -> None:
+    with visitor.page("/inbox") as page:
+        start(visitor, page, "m1")
+        for press in (lambda: page.keyboard.press("Backspace"), lambda: page.evaluate(DEAD_KEY)):
+            page.keyboard.type("jav")
+            press()
+            page.keyboard.press("a")
+            page.wait_for_timeout(PAUSE)
+            assert names(page) == ["you.m1"]
+    visitor.end("m1")
+
+
+def test_a_letter_before_the_window_is_left_approves_nothing(visitor: Visitor) -> None:
+    with visitor.page("/inbox") as page:
+        start(visitor, page, "w1")
+        page.keyboard.press("a")
+        page.evaluate("dispatchEvent(new Event('blur'))")
+        page.wait_for_timeout(PAUSE)
+        assert names(page) == ["you.w1"]
+    visitor.end("w1")
+
+
+def test_enter_that_is_pressed_twice_approves_nothing(visitor: Visitor) -> None:
+    with visitor.page("/inbox") as page:
+        start(visitor, page, "e1")
+        page.keyboard.press("Enter")
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(PAUSE)
+        assert page.evaluate("document.activeElement.textContent") == "Approve once"
+        assert names(page) == ["you.e1"]
+    visitor.end("e1")
+
+
 def test_enter_that_is_held_approves_nothing(visitor: Visitor) -> None:
     with visitor.page("/inbox") as page:
         start(visitor, page, "h1", "h2")
@@ -307,6 +346,7 @@ def test_it_is_done_with_the_keyboard_alone(visitor: Visitor) -> None:
         page.wait_for_selector(CAN_BE_DECIDED)
         page.keyboard.press("Enter")
         until(page, lambda: page.evaluate("document.activeElement.textContent") == "Approve once")
+        page.wait_for_timeout(PAUSE)
         page.keyboard.press("Enter")
         page.wait_for_selector("text=Nothing waits for a person.")
 

@@ -15,11 +15,16 @@ const APPROVES_ALWAYS = "l";
 /** What is shown of a text that is not shown whole: the button for more of it. */
 const MORE = ".held .folded [data-more]";
 
+/** Keys that nobody presses in the middle of a sentence; Backspace, dead keys and those of input methods are of it. */
+const MOVES: ReadonlySet<string> = new Set(["ArrowDown", "ArrowUp", "End", "Escape", "Home", "PageDown", "PageUp", "Tab"]);
+
 const MODIFIERS: ReadonlySet<string> = new Set(["Alt", "AltGraph", "CapsLock", "Control", "Meta", "Shift"]);
 
 export class DecisionKeys {
-  /** When a letter was pressed last. */
+  /** When a key of a sentence was pressed last. */
   #typedAt = -PAUSE;
+  /** When Enter or the space bar was pressed last: what comes at once after it is the second half of a double press. */
+  #pressedAt = -PAUSE;
   /** The approval that is given if nothing follows its letter. */
   #waiting: ReturnType<typeof setTimeout> | undefined;
   /** The button to which a letter has led, and which only Enter presses. */
@@ -30,11 +35,16 @@ export class DecisionKeys {
   /** Takes a key before anything else does; *box* has the list, and the decision about what is chosen there. */
   press(event: KeyboardEvent, box: HTMLElement): void {
     const { target, key } = event;
-    if (MODIFIERS.has(key) || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (MODIFIERS.has(key)) return;
+    if (event.altKey || event.ctrlKey || event.metaKey) {
+      this.stop();
+      return;
+    }
     const asked = this.#asked;
+    const isPress = key === "Enter" || key === " ";
+    const isSecond = isPress && this.#isPressedAgain();
     const isInPause = this.#note(key);
     if (!(target instanceof HTMLElement) || !box.contains(target)) return;
-    const isPress = key === "Enter" || key === " ";
     if (target === asked) {
       if (key === "Enter" && !event.repeat) this.#endSentence();
       else this.#leaveAsked(event, box);
@@ -42,7 +52,7 @@ export class DecisionKeys {
       if (key === "Enter" && event.repeat) this.#drop(event);
       else if (key === "Enter") this.#endSentence();
     } else if (isPress && !(target instanceof HTMLTextAreaElement)) {
-      if (event.repeat || isInPause) this.#drop(event);
+      if (event.repeat || isInPause || isSecond) this.#drop(event);
       else this.#endSentence();
     } else if (target === listOf(box) && key.length === 1 && !event.repeat && !isInPause) {
       this.#pressLetter(event, box);
@@ -62,14 +72,23 @@ export class DecisionKeys {
     this.#asked = null;
   }
 
-  /** Notes a key, which takes back what waits for a pause; returns whether it comes too soon after a letter. */
+  /** Notes a key, which takes back what waits for a pause; returns whether it comes too soon after one of a sentence. */
   #note(key: string): boolean {
     const now = performance.now();
     const isInPause = now - this.#typedAt < PAUSE;
-    if (key.length === 1) this.#typedAt = now;
-    else if (key !== "Enter") this.#endSentence(); // arrows and the like are in no sentence
+    if (MOVES.has(key)) this.#endSentence();
+    else if (key !== "Enter") this.#typedAt = now;
+    if (key !== "Enter" && key !== " ") this.#pressedAt = -PAUSE;
     this.stop();
     return isInPause;
+  }
+
+  /** Notes a press of Enter or the space bar; returns whether there was another one just before it. */
+  #isPressedAgain(): boolean {
+    const now = performance.now();
+    const isAgain = now - this.#pressedAt < PAUSE;
+    this.#pressedAt = now;
+    return isAgain;
   }
 
   #endSentence(): void {

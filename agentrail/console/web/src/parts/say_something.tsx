@@ -9,6 +9,8 @@ import { Plain } from "./plain";
 
 type Message = BodyOf<"prompt">["message"];
 
+const NOT_MADE = "the call that waits for a person is not made.";
+
 interface Props {
   readonly session: string;
   readonly live: LiveConversation;
@@ -40,10 +42,11 @@ export function SaySomething({ session, live, waits, telling }: Props) {
   const abort = async () => {
     await act(telling, "Aborted", () => host.call("abort", { session, body: { reason: "aborted in the console" } }));
   };
-  const onKeyDown = (event: KeyboardEvent) => {
+  const onKeyDown = (event: KeyboardEvent & { currentTarget: HTMLTextAreaElement }) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
-    void (isTurnOpen ? steer("gap") : prompt());
+    if (waits) event.currentTarget.form?.querySelector<HTMLElement>(".actions button")?.click(); // asks first
+    else void (isTurnOpen ? steer("gap") : prompt());
   };
 
   return (
@@ -62,18 +65,19 @@ export function SaySomething({ session, live, waits, telling }: Props) {
       <div class="actions">
         {isTurnOpen ? (
           <>
-            <ActionButton kind="main-action" act={() => steer("gap")}>
-              Steer at the gap
-            </ActionButton>
-            <ActionButton act={() => steer("now")}>Steer now</ActionButton>
             {waits ? (
-              <ConfirmedButton
-                label="Send as a prompt"
-                question="A new prompt ends the turn: the call that waits for a person is not made."
-                act={prompt}
-              />
+              <>
+                <ConfirmedButton label="Steer" question={`What is said ends the wait: ${NOT_MADE}`} act={() => steer("gap")} />
+                <ConfirmedButton label="Send as a prompt" question={`A new prompt ends the turn: ${NOT_MADE}`} act={prompt} />
+              </>
             ) : (
-              <ActionButton act={prompt}>Queue as a prompt</ActionButton>
+              <>
+                <ActionButton kind="main-action" act={() => steer("gap")}>
+                  Steer at the gap
+                </ActionButton>
+                <ActionButton act={() => steer("now")}>Steer now</ActionButton>
+                <ActionButton act={prompt}>Queue as a prompt</ActionButton>
+              </>
             )}
             <ActionButton kind="danger" act={abort}>
               Abort the turn
@@ -95,7 +99,7 @@ export function SaySomething({ session, live, waits, telling }: Props) {
         </label>
       </div>
       <p id="say-keys" class="hint">
-        Enter {isTurnOpen ? "steers" : "sends"}, Shift+Enter begins a new line.
+        Enter {isTurnOpen ? (waits ? "asks first, as something waits for a person" : "steers") : "sends"}, Shift+Enter begins a new line.
       </p>
     </form>
   );

@@ -17,7 +17,7 @@ type Held = View<"HeldView">;
 
 const KEYS =
   "In the list: arrows choose, Enter goes to the decision; a approves once, l and then Enter always, e edits, r rejects, " +
-  "or answers a question. A letter decides only by itself, half a second before and after other keys; " +
+  "or answers a question. A letter decides only by itself, half a second before and after other keys, and Enter half a second after another Enter; " +
   "if what it is about is folded or out of sight, Enter has to follow.";
 
 /** Rows of the sessions that wait for a person, for their titles. */
@@ -159,10 +159,13 @@ function useDecisionKeys(box: { current: HTMLElement | null }): void {
     const release = (event: KeyboardEvent) => keys.release(event);
     addEventListener("keydown", press, true);
     addEventListener("keyup", release, true);
+    const leave = () => keys.stop(); // what follows may be typed in another window
+    addEventListener("blur", leave);
     return () => {
       keys.stop();
       removeEventListener("keydown", press, true);
       removeEventListener("keyup", release, true);
+      removeEventListener("blur", leave);
     };
   }, []);
 }
