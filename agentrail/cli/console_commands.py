@@ -452,7 +452,9 @@ class ConsoleCommands:
     async def _choose_session(self) -> None:
         """Switch to the session that the person chooses; if keys are not read, list the sessions."""
         sessions = await self._listed()
-        rows = session_rows(sessions, Clock().now_ms(), self._terminal.look.room - INDENT, _name(self._session.id))
+        waiting = frozenset() if self._supervisor is None else frozenset(await self._supervisor.approvals())
+        room = self._terminal.look.room - INDENT
+        rows = session_rows(sessions, Clock().now_ms(), room, _name(self._session.id), waiting)
         if not (self._terminal.keys and rows):
             self._say("\n".join([*(f"  {row}" for row in rows), HOW_TO_RESUME if rows else "  there are none"]))
         elif (index := await self._terminal.choose(WHICH, rows)) is not None:

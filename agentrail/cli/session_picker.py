@@ -12,7 +12,7 @@ from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.console_commands import INDENT, MOST_LISTED, WHICH
 from agentrail.cli.exit_status import tell
 from agentrail.cli.session_rows import session_rows
-from agentrail.cli.stored_sessions import last_chats
+from agentrail.cli.stored_sessions import last_chats, waiting_ids
 from agentrail.cli.terminal import Terminal
 from agentrail.ports.journal import StoredSession
 from agentrail.runtime.shared.clock import Clock
@@ -31,10 +31,10 @@ def pick_session(path: Path | None, label: str, terminal: Terminal) -> str | Non
 
 
 async def _pick(journal: SqliteJournal, label: str, terminal: Terminal) -> str | None:
-    sessions = await _listed(journal, label)
+    sessions, waiting = await _listed(journal, label)
     if not sessions:
         raise BadInputError(f"--resume: {NONE_YET}")
-    rows = session_rows(sessions, Clock().now_ms(), terminal.look.room - INDENT)
+    rows = session_rows(sessions, Clock().now_ms(), terminal.look.room - INDENT, waiting=waiting)
     if not terminal.keys:
         for row in rows:
             tell(row)
@@ -44,8 +44,9 @@ async def _pick(journal: SqliteJournal, label: str, terminal: Terminal) -> str |
     return None if index is None else sessions[index].session_id
 
 
-async def _listed(journal: SqliteJournal, label: str) -> list[StoredSession]:
+async def _listed(journal: SqliteJournal, label: str) -> tuple[list[StoredSession], frozenset[str]]:
     try:
-        return (await last_chats(journal, label))[:MOST_LISTED] if journal.path.exists() else []
+        sessions = (await last_chats(journal, label))[:MOST_LISTED] if journal.path.exists() else []
+        return sessions, await waiting_ids(journal, sessions)
     finally:
         await journal.close()  # noqa: ASYNC102 - nothing cancels it: Ctrl-C raises `KeyboardInterrupt`

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from agentrail.cli.session_names import OWN, name_in_chat
@@ -16,15 +16,18 @@ AGES: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"))
 """The units of an age, the longest one first, in milliseconds."""
 
 
-def condition(stored: StoredSession) -> str:
-    """Return one word for the condition of a session: damaged, ended, working, waiting or idle."""
+def condition(stored: StoredSession, *, waits: bool = False) -> str:
+    """Return one word for the condition of a session: damaged, ended, working, waiting or idle.
+
+    *waits* says that it waits for a person without a time limit, of which its summary tells nothing.
+    """
     if stored.problem:
         return "damaged"
     if stored.ended:
         return "ended"
     if stored.at_work:
         return "working"
-    return "idle" if stored.due is None else "waiting"
+    return "waiting" if waits or stored.due is not None else "idle"
 
 
 def age(milliseconds: int) -> str:
@@ -35,15 +38,18 @@ def age(milliseconds: int) -> str:
     return "now"
 
 
-def session_rows(sessions: Sequence[StoredSession], now: int, width: int, current: str = "") -> list[str]:
+def session_rows(
+    sessions: Sequence[StoredSession], now: int, width: int, current: str = "", waiting: Collection[str] = ()
+) -> list[str]:
     """Return a numbered row of at most *width* columns for each of *sessions*, with its age at *now*.
 
-    The one whose name is *current* has a mark.
+    The one whose name is *current* has a mark; those with ids among *waiting* wait for a person.
     """
     rows: list[tuple[str, ...]] = []
     for number, stored in enumerate(sessions, 1):
         name = name_in_chat(stored.session_id).removeprefix(OWN)
         mark = " *" if name == current else ""
         title = stored.about.title or NOTHING_SAID
-        rows.append((f"{number}. {name}{mark}", condition(stored), age(now - stored.active), title))
+        word = condition(stored, waits=stored.session_id in waiting)
+        rows.append((f"{number}. {name}{mark}", word, age(now - stored.active), title))
     return aligned(rows, width)

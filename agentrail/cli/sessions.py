@@ -26,6 +26,7 @@ from agentrail.cli.stored_sessions import (
     stored_id,
     stored_records,
     stored_sessions,
+    waiting_ids,
 )
 from agentrail.cli.text_table import aligned
 from agentrail.errors import SessionExists, SessionNotStored
@@ -67,15 +68,15 @@ def _tell_taken(error: SessionExists) -> None:
 
 def list_sessions(journal: JournalPlace | None, label: str | None, limit: int | None, *, as_json: bool) -> int:
     """Print the sessions, at most *limit* of those with *label*, and return the exit status."""
-    listed = trio.run(_listed, journal, label, limit)
+    listed, waiting = trio.run(_listed, journal, label, limit)
     if as_json:
         for stored in listed:
-            print(json_line(_as_json(stored)))
+            print(json_line(_as_json(stored, waits=stored.session_id in waiting)))
         return DONE
     rows = [
         (
             name_in_chat(stored.session_id),
-            condition(stored),
+            condition(stored, waits=stored.session_id in waiting),
             date_and_time(stored.active),
             stored.about.title or UNTITLED,
         )
@@ -87,19 +88,24 @@ def list_sessions(journal: JournalPlace | None, label: str | None, limit: int | 
     return DONE
 
 
-async def _listed(place: JournalPlace | None, label: str | None, limit: int | None) -> Sequence[StoredSession]:
+async def _listed(
+    place: JournalPlace | None, label: str | None, limit: int | None
+) -> tuple[Sequence[StoredSession], frozenset[str]]:
+    """Return the sessions, the last used first, and the ids of those that wait for a person."""
     async with existing_journal(place) as journal:
-        if limit is not None:
-            return await journal.last_used(limit, label=label)
-        stored_ones = await stored_sessions(journal, SessionFilter(label=label))
-        return sorted(stored_ones, key=lambda stored: (-stored.active, stored.session_id))
+        if limit is None:
+            sessions = await stored_sessions(journal, SessionFilter(label=label))
+            sessions.sort(key=lambda stored: (-stored.active, stored.session_id))
+        else:
+            sessions = [*await journal.last_used(limit, label=label)]
+        return sessions, await waiting_ids(journal, sessions)
 
 
-def _as_json(stored: StoredSession) -> JsonObject:
+def _as_json(stored: StoredSession, *, waits: bool) -> JsonObject:
     about = stored.about
     return {
         "session": stored.session_id,
-        "condition": condition(stored),
+        "condition": condition(stored, waits=waits),
         "title": about.title,
         "labels": sorted(about.labels),
         "tenant": about.tenant,

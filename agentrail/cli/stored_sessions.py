@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -13,10 +13,12 @@ from agentrail.cli.exit_status import tell
 from agentrail.cli.journal_file import open_journal
 from agentrail.cli.session_names import id_of_chat
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import SessionNotStored
+from agentrail.errors import BadRecord, SessionNotStored
 from agentrail.errors.agentrail_error import suggestion
 from agentrail.host.authentication.authenticators import LOCAL
 from agentrail.ports.journal import Journal, Record, SessionFilter, StoredSession, folded, opening_of
+from agentrail.runtime.actor.journal_log import rebuilt
+from agentrail.values.events.life import AgentAbort, AgentEnd
 
 PAGE: Final = 500
 """Sessions, or records, that are read at once."""
@@ -54,6 +56,27 @@ async def last_chats(journal: Journal, label: str) -> list[StoredSession]:
     """Return the sessions of `chat` that have *label* and have not ended, the last used first."""
     filter_ = SessionFilter(tenant=LOCAL.tenant, owner=LOCAL.user, label=label, ended=False)
     return sorted(await stored_sessions(journal, filter_), key=lambda stored: stored.active, reverse=True)
+
+
+async def waiting_ids(journal: Journal, sessions: Iterable[StoredSession]) -> frozenset[str]:
+    """Return the ids of those of *sessions* that wait for a person: a call may be held without a time limit.
+
+    No summary says so. The last record of most sessions ends a turn, which is enough; only the states of the others
+    are rebuilt.
+    """
+    return frozenset([stored.session_id for stored in sessions if await _waits(journal, stored)])
+
+
+async def _waits(journal: Journal, stored: StoredSession) -> bool:
+    if stored.problem or stored.ended or stored.at_work:
+        return False
+    try:
+        for record in await journal.read(stored.session_id, stored.head - 1, 1):
+            if any(isinstance(envelope.event, AgentEnd | AgentAbort) for envelope in record.events):
+                return False
+        return (await rebuilt(journal, stored.session_id)).state.waits
+    except BadRecord:
+        return False  # what is damaged is told where it is read
 
 
 async def stored_records(journal: Journal, session_id: str) -> list[Record]:

@@ -16,10 +16,11 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor
+from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.cli import stored_sessions
 from agentrail.cli.command import main as command_main
 from agentrail.journals import MemoryJournal, SqliteJournal
+from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from tests.cli.calling import subcommand
 
@@ -53,6 +54,12 @@ def sessions(capsys: pytest.CaptureFixture[str], *argv: object) -> tuple[int, st
     return status, captured.out, captured.err
 
 
+@tool
+def deploy() -> str:
+    """Deploy."""
+    return "deployed"
+
+
 def listed(capsys: pytest.CaptureFixture[str], journal: Path) -> list[str]:
     _, out, _ = sessions(capsys, "--json", "--journal", journal)
     return [json.loads(line)["session"] for line in out.splitlines()]
@@ -65,6 +72,31 @@ def test_all_are_listed_the_last_used_one_first(journal: Path, capsys: pytest.Ca
     assert first.split()[:2] == ["other", "idle"]
     assert second.split()[:2] == ["trip", "idle"]
     assert second.endswith("A trip\ufffd[2J to \ufffdRome")
+
+
+async def _hold(path: Path) -> None:
+    async with open_supervisor(journal=SqliteJournal(path)) as supervisor:
+        for name in ("held", "decided"):
+            model = ScriptedModel([say(calls=[call("deploy", {})]), "So.", "And so on."])
+            guard = HumanApproval(timeout=None)
+            session = await supervisor.spawn(SessionSpec(model=model, tools=[deploy], plugins=[guard]), name)
+            reply = await session.ask("Deploy it")
+            await session.label(["work"])  # its last record is not the one that holds the call
+            if name == "decided":
+                await session.approve(reply.held[0])
+                await session.ask("And?")
+
+
+def test_one_that_waits_for_a_person_is_not_said_to_be_idle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trio.run(_hold, tmp_path / "j.db")
+    for options in ((), ("--limit", 5)):
+        _, out, _ = sessions(capsys, "--journal", tmp_path / "j.db", *options)
+        assert sorted(line.split()[:2] for line in out.splitlines()) == [["decided", "idle"], ["held", "waiting"]]
+    _, out, _ = sessions(capsys, "--json", "--journal", tmp_path / "j.db")
+    assert {json.loads(line)["session"]: json.loads(line)["condition"] for line in out.splitlines()} == {
+        "held": "waiting",
+        "decided": "idle",
+    }
 
 
 def test_one_with_an_impossible_time_hides_no_other(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
