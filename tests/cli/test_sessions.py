@@ -78,7 +78,7 @@ async def _hold(path: Path) -> None:
     async with open_supervisor(journal=SqliteJournal(path)) as supervisor:
         for name in ("held", "decided"):
             model = ScriptedModel([say(calls=[call("deploy", {})]), "So.", "And so on."])
-            guard = HumanApproval(timeout=None)
+            guard = HumanApproval(tools=["deploy"], timeout=None)
             session = await supervisor.spawn(SessionSpec(model=model, tools=[deploy], plugins=[guard]), name)
             reply = await session.ask("Deploy it")
             await session.label(["work"])  # its last record is not the one that holds the call
