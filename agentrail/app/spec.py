@@ -26,7 +26,7 @@ from agentrail.ports.tool import Service, ToolSource, Web
 from agentrail.runtime.work.session_deps import is_maker, takes_session
 from agentrail.tools.skills.folder_scan import why_no_path
 from agentrail.values.argument_checks import refuse_unknown
-from agentrail.values.json import EMPTY, MAX_ITEMS, Json, JsonObject, freeze_object
+from agentrail.values.json import EMPTY, MAX_ITEMS, FrozenObject, Json, JsonObject, freeze_object
 from agentrail.values.messages import AskModel, Compactor, Leaving
 from agentrail.values.old_names import with_new_names
 from agentrail.values.untrusted_values import TEN_YEARS, brief, mended, number, type_name
@@ -193,9 +193,14 @@ def schema_of(spec: SessionSpec) -> JsonObject:
     return EMPTY if form is None else form.schema
 
 
+_PLAIN_MAPPINGS: Final = frozenset[type]((dict, FrozenObject, MappingProxyType))
+"""Mappings that run no code of the program when they are looked at."""
+
+
 def answer_form(spec: SessionSpec) -> AnswerForm | None:
     """Return the form of the answers of *spec*, `None` if they are text; raise `BadSpec` if it is invalid."""
-    if spec.returns == EMPTY:
+    # Not compared with `EMPTY`: a mapping of the program may have no end.
+    if type(spec.returns) in _PLAIN_MAPPINGS and not spec.returns:
         return None
     from agentrail.tools.answer_forms import form_of  # noqa: PLC0415 - only needed if answers have a form
 

@@ -452,7 +452,7 @@ class ConsoleCommands:
     async def _choose_session(self) -> None:
         """Switch to the session that the person chooses; if keys are not read, list the sessions."""
         sessions = await self._listed()
-        waiting = frozenset() if self._supervisor is None else frozenset(await self._supervisor.approvals())
+        waiting = () if self._supervisor is None else tuple(await self._supervisor.approvals())
         room = self._terminal.look.room - INDENT
         rows = session_rows(sessions, Clock().now_ms(), room, _name(self._session.id), waiting)
         if not (self._terminal.keys and rows):

@@ -102,7 +102,7 @@ class RemoteTurnStream(TurnReader[R_co]):
     ) -> None:
         """Stop to receive events."""
         try:
-            await self._tasks.__aexit__(kind, error, trace)
+            await self._tasks.__aexit__(kind, error, trace)  # noqa: ASYNC102 - it cancels what it waits for
         finally:
             await self._events.__aexit__(kind, error, trace)  # noqa: ASYNC102 - it waits for nothing
 

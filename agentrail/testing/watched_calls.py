@@ -185,7 +185,8 @@ class _Watching:
             hook = BeforeTool(name=name, args=self._object(self._watched.args), call_id="c1")
             try:
                 self._plugin.before_tool(hook, self._plugin.init(ctx), ctx)
-            except BaseException as error:  # noqa: BLE001 - a plugin's code may raise anything at values that it never met
+            # A plugin's code may raise anything at values that it never met.
+            except BaseException as error:  # noqa: BLE001, ASYNC103
                 pass_interrupt(error)
 
     def _object(self, watched: Watched) -> FrozenObject:

@@ -25,12 +25,14 @@ class Source:
     """What is entered on Trio: it has no item, and is left when the test says so."""
 
     def __init__(self) -> None:
+        self.may_begin = trio.Event()
         self.has_begun = threading.Event()
         self.is_left = False
         self.may_be_left = trio.Event()
         self.leaves = threading.Event()
 
     async def __aenter__(self) -> Self:
+        await self.may_begin.wait()
         self.has_begun.set()
         return self
 
@@ -75,6 +77,7 @@ def test_who_is_cancelled_as_the_source_has_been_entered_waits_until_it_is_left(
             thread, source = cast("TrioThread[object]", bare), Source()
             entering = asyncio.create_task(enter(thread, source))
             await asyncio.sleep(0)
+            thread.post(source.may_begin.set)  # not before it waits: it would return at once
             assert source.has_begun.wait(PATIENCE)  # this loop does not hear of it yet
             let_run(thread)
             entering.cancel()
@@ -93,6 +96,7 @@ def test_one_task_at_a_time_waits_for_an_item() -> None:
     async def main() -> None:
         async with bare_thread() as bare:
             thread, source = cast("TrioThread[object]", bare), Source()
+            source.may_begin.set()
             source.may_be_left.set()
             reader = BridgeReader[str](thread, source, 1)
             await reader.enter()

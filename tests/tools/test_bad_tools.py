@@ -382,7 +382,11 @@ OPTIONS: list[tuple[dict[str, object], str]] = [
     ({"subject": ()}, "its `subject` must name an argument of it, or several"),
     ({"requires": "files"}, 'its `requires` must be several texts, as in `("files",)`'),
     ({"max_result_chars": 0}, "its `max_result_chars` must be above 0"),
-    ({"retries": 3}, "there is no option `retries`; did you mean `requires`?"),
+    ({"require": ["shell"]}, "there is no option `require`; did you mean `requires`?"),
+    (
+        {"retries": 3},
+        "there is no option `retries`; raise `ToolError(text)`: the model gets the text and may call again",
+    ),
     (
         {"xyzzy": 3},
         "there is no option `xyzzy`; there are `deferred`, `effect`, `immune`, `max_result_chars`, `parallel`",

@@ -169,7 +169,7 @@ class EagerListener(trio.abc.Listener[PeerStream]):
             waiting = self._next()
             if waiting is not None:
                 return waiting
-        while not self.may_accept():
+        while not self.may_accept():  # noqa: ASYNC110 - for a few passes, in each of which it may have changed
             await trio.lowlevel.checkpoint()
         stream = await self._accept()
         self._left = 0 if self._shared else AT_ONCE - 1
