@@ -186,6 +186,7 @@ def _public(module: str, name: str, thing: object) -> str:
         return module
     for place in _PLACES:
         there = sys.modules.get(place)
-        if there is not None and getattr(there, name, None) is thing:
+        # To ask a package for a name that it does not have makes an error with advice, which takes long
+        if there is not None and name in dir(there) and getattr(there, name) is thing:
             return place
     return module
