@@ -212,12 +212,12 @@ async def test_many_keys_are_asked_for_a_hundred_times_a_second_at_most(autojump
     watch = KeyWatch(guarded(service), HostLimits())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch.run)
-        for number in range(1_000):
+        for number in range(300):
             who = Identity("acme", str(number), frozenset({"talk"}), "1")
             nursery.start_soon(watch.refusal, who, [("authorization", str(number))])
-        await trio.sleep(100)
+        await trio.sleep(10)
         nursery.cancel_scope.cancel()
-    assert service.asked <= 100 * 100
+    assert service.asked <= 100 * 10
 
 
 @pytest.mark.long
