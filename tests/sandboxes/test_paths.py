@@ -61,7 +61,7 @@ async def test_a_file_that_was_read_is_closed_and_a_match_has_no_line_beside_it_
 async def magic_findings() -> list[str]:
     found: list[str] = []
     for root, path in magic():
-        for name, answer in reading(LocalSandbox(root), path, search=True).items():
+        for name, answer in reading(LocalSandbox(root, hidden=()), path, search=True).items():
             said = await outcome(answer)
             if said not in {Why.OUTSIDE, Why.NO_FILE, Why.LINKS, "FileFailed"}:
                 found.append(f"{name} {root} {path} -> {said[:80]}")
