@@ -258,6 +258,7 @@ def test_no_tree_of_links_brings_out_a_hidden_file(
 # What prompts and programs are made of
 
 
+@pytest.mark.long
 async def test_memory_skills_and_tools_of_the_default_agent_show_no_hidden_file(
     project: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
