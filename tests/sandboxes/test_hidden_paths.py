@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -265,3 +267,76 @@ def test_with_too_many_hidden_paths_no_command_is_run(tmp_path: Path, monkeypatc
         (tmp_path / str(number) / ".env").write_text("x")
     with pytest.raises(CommandRefused, match="more than 3 files and folders in"):
         HiddenPaths(BLOCKED_PATHS).find(str(tmp_path), ())
+
+
+# What it costs before a file is opened
+
+
+def listed(monkeypatch: pytest.MonkeyPatch, before: Callable[[], object] = lambda: None) -> list[str]:
+    """Return the folders that are listed from now on; *before* is called each time."""
+    folders: list[str] = []
+    real = os.scandir
+
+    def scandir(folder: str) -> Iterator[os.DirEntry[str]]:
+        before()
+        folders.append(folder)
+        return real(folder)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    return folders
+
+
+def test_threads_that_open_files_at_once_look_through_the_folders_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(200):
+        (tmp_path / str(number)).mkdir()
+    folders = listed(monkeypatch)
+    hidden, barrier = HiddenPaths(BLOCKED_PATHS), threading.Barrier(4)
+
+    def open_one() -> None:
+        barrier.wait()
+        hidden.look_through(str(tmp_path))
+
+    threads = [threading.Thread(target=open_one) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(folders) == 201
+
+
+def test_folders_that_are_slow_to_list_are_left_alone_for_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1_000.0
+
+    def pass_by(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    folders = listed(monkeypatch, lambda: pass_by(2))
+    hidden = HiddenPaths(BLOCKED_PATHS)
+    hidden.look_through(str(tmp_path))
+    pass_by(19)
+    hidden.look_through(str(tmp_path))
+    assert len(folders) == 1
+    pass_by(1)
+    hidden.look_through(str(tmp_path))
+    assert len(folders) == 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("*.pem", ("a.pem", ".pem")),
+        ("key?", ("key1", "KEY2")),
+        ("k[ae]y*", ("kay", "keys")),
+        (".env.*.local", (".env.test.local",)),
+    ],
+)
+def test_wild_patterns_find_what_they_cover(pattern: str, names: tuple[str, ...], tmp_path: Path) -> None:
+    for name in (*names, "plain.txt"):
+        (tmp_path / name).touch()
+    assert HiddenPaths([pattern]).find(str(tmp_path), ()) == sorted(str(tmp_path / name) for name in names)

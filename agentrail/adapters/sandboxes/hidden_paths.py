@@ -21,7 +21,7 @@ from typing import Final
 
 from agentrail.adapters.user_folders import is_in
 from agentrail.errors import CommandRefused
-from agentrail.plugins.shell.paths import Fence, ResolvedPath, fold, is_wild, meets
+from agentrail.plugins.shell.paths import Fence, ResolvedPath, before_wild, fold, is_wild, meets
 from agentrail.values.value import Value
 
 MAX_HIDDEN: Final = 500
@@ -35,6 +35,9 @@ MAX_LOOKED: Final = 1_000
 
 LOOK_SECONDS: Final = 1.0
 """For so long that is not done again: a search opens thousands of files."""
+
+LOOK_PART: Final = 10
+"""Nor is it done for so many times as long as it took the last time: in a slow file system, work goes on meanwhile."""
 
 MAX_INNER: Final = 1_000
 """The most files and links in one hidden folder whose other names and targets are looked for."""
@@ -62,12 +65,13 @@ class HiddenPaths:
     """Patterns of hidden paths in one root, with what is known of the folders that were looked through."""
 
     __slots__ = (
+        "_beginnings",
         "_fence",
         "_folders",
         "_inodes",
         "_lock",
+        "_look_again_at",
         "_looked",
-        "_looked_at",
         "_names",
         "_shown",
         "_targets",
@@ -81,12 +85,14 @@ class HiddenPaths:
         self._shown = Fence([pattern[1:] for pattern in self.patterns if pattern.startswith(SHOWN)])
         self._names = frozenset(last for last in self._fence.lasts if not is_wild(last))
         self._wild = tuple(last for last in self._fence.lasts if is_wild(last))
+        self._beginnings = tuple(map(before_wild, self._wild))
+        """What names begin with that a pattern in `_wild` may cover: most names do not, and are compared no further."""
         self._folders: dict[str, FolderNames] = {}
         """The folders that `find` has looked through, by path: one that has not changed since is not read again."""
         self._looked: dict[str, FolderNames] = {}
         """The same for `look_through`."""
-        self._looked_at = float("-inf")
-        """When `look_through` has last looked, by the clock of the machine."""
+        self._look_again_at = float("-inf")
+        """From when on `look_through` looks again, by the clock of the machine."""
         self._targets: frozenset[str] = frozenset()
         """What links with hidden names led to. It stays hidden, also if a command has renamed the link."""
         self._inodes: frozenset[tuple[int, int]] = frozenset()
@@ -114,15 +120,19 @@ class HiddenPaths:
     def look_through(self, root: str) -> None:
         """Look for links with hidden names, and for hidden files with several names, in the folders nearest to *root*.
 
-        No-op if that was done within `LOOK_SECONDS`, or if nothing is hidden.
+        No-op if that was done a short time ago, also by another thread, or if nothing is hidden.
         """
-        if not self.patterns or time.monotonic() - self._looked_at < LOOK_SECONDS:
+        if not self.patterns or time.monotonic() < self._look_again_at:
             return
         with self._lock:
+            began = time.monotonic()
+            if began < self._look_again_at:  # another thread has looked while this one waited
+                return
             self._looked = dict(islice(self._walk(root, root, self._looked), MAX_LOOKED))
             paths = self._paths_in(self._looked, root, (root,))
             self._inodes = _inodes_of(paths)
-            self._looked_at = time.monotonic()
+            now = time.monotonic()
+            self._look_again_at = now + max(LOOK_SECONDS, LOOK_PART * (now - began))
 
     def find(self, root: str, read_only: Iterable[str]) -> list[str]:
         """Return the hidden paths in *root* and in the folders *read_only*, with links resolved.
@@ -192,9 +202,12 @@ class HiddenPaths:
 
     def _is_hidden(self, name: str, path: str, root: str) -> bool:
         folded = fold(name)
-        if folded not in self._names and not any(meets(last, folded, hidden=True) for last in self._wild):
+        if folded not in self._names and not self._meets_wild(folded):
             return False
         return self.hides(_place(path), len(_place(root).parts))
+
+    def _meets_wild(self, folded: str) -> bool:
+        return folded.startswith(self._beginnings) and any(meets(last, folded, hidden=True) for last in self._wild)
 
 
 NOTHING_HIDDEN: Final = HiddenPaths(())

@@ -171,6 +171,12 @@ def is_wild(part: str) -> bool:
     return _WILD.search(part) is not None
 
 
+def before_wild(part: str) -> str:
+    """Return the text that each name begins with that `meets` the pattern *part*."""
+    wild = _WILD.search(part)
+    return part[: wild.start()] if wild is not None and len(part) <= _MAX_GLOB else ""
+
+
 def meets(pattern: str, name: str, *, hidden: bool = False) -> bool:
     """Whether *name* may match *pattern*, where `*` is any text and `?` any character.
 
