@@ -56,8 +56,8 @@ class SessionCalls(Protocol):
         """Have the context shortened: at once if no turn is open, else before the next request.
 
         Return when that is journaled, before it begins; the event `CompactEnd` says what was done. If there is nothing
-        to drop, or no room for a summary, or the summary fails, no message goes, and its note says why. Raise `Busy`
-        while a turn waits for a person.
+        to drop, or no room for a summary, or the summary fails, no message goes, and its note says why; but if the next
+        request of an open turn would be over `compact_at`, they go. Raise `Busy` while a turn waits for a person.
         """
         await self.send(commands.CompactSent(reason), command)
 

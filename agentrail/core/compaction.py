@@ -100,7 +100,7 @@ def planning(messages: Sequence[Message], keep: int, limit: int | None = None) -
     if orphans or sum(sizes) > keep:
         weights = [sum(sizes[group.start : group.stop]) for group in groups]
         yield
-        lost, room = _select_lost(
+        lost = _select_lost(
             weights,
             stays,
             keep,
@@ -108,8 +108,11 @@ def planning(messages: Sequence[Message], keep: int, limit: int | None = None) -
             [number for number, group in enumerate(groups) if is_prompt(messages[group[0]])],
             [number for number, group in enumerate(groups) if _is_directive(messages[group[0]])],
         )
-        rest_weight = sum(weights) - sum([weights[number] for number in lost])
-        if rest_weight > (keep if limit is None else limit):
+        lost_weight = sum([weights[number] for number in lost])
+        rest_weight = sum(weights) - lost_weight
+        most = keep if limit is None else limit
+        room = _room_for_summary(lost_weight, rest_weight, keep, most)
+        if rest_weight > most:
             yield from _last_resort(short, [groups[number] for number in sorted(stays)], rest_weight, keep)
     gone = [place for number in lost for place in groups[number]]
     yield
@@ -125,14 +128,13 @@ def _select_lost(
     orphans: set[int],
     prompts: Sequence[int],
     directives: Sequence[int],
-) -> tuple[list[int], int]:
-    """Return the numbers of the groups to remove, the oldest first, and the characters that a summary of them may have.
+) -> list[int]:
+    """Return the numbers of the groups to remove, the oldest first.
 
     *prompts* are the numbers of the groups that are a prompt, *directives* of those that are a text of a plugin about
     one.
     """
-    allowance = min(keep // SUMMARY_SHARE, MAX_SUMMARY)
-    room_left = keep - allowance - sum([weights[number] for number in stays])
+    room_left = keep - min(keep // SUMMARY_SHARE, MAX_SUMMARY) - sum([weights[number] for number in stays])
     stay = set(stays)
     for number in range(len(weights) - 1, -1, -1):
         if number not in stays:
@@ -143,9 +145,21 @@ def _select_lost(
     lost = [number for number in range(len(weights)) if number not in stay]
     if lost and (more := _stray_directives(lost[-1], prompts, directives, stays)):
         lost += more
-        room_left += sum([weights[number] for number in more])
-    room = min(allowance + room_left, MAX_SUMMARY, sum([weights[number] for number in lost]) - 1)
-    return lost, room if room >= MIN_SUMMARY else 0
+    return lost
+
+
+def _room_for_summary(lost: int, rest: int, keep: int, limit: int) -> int:
+    """Return the most characters that a summary may have; 0 if none is to be written.
+
+    *lost* and *rest* are the characters of the messages that go and stay. If those that stay leave no room within
+    *keep*, as when the newest round is most of the history, the summary may have its share of *keep* all the same, but
+    no more than half of what is left within *limit*.
+    """
+    room = keep - rest
+    if room < MIN_SUMMARY:
+        room = min(max(keep // SUMMARY_SHARE, MIN_SUMMARY), (limit - rest) // 2)
+    room = min(room, MAX_SUMMARY, lost - 1)
+    return room if room >= MIN_SUMMARY else 0
 
 
 def _stray_directives(last: int, prompts: Sequence[int], directives: Sequence[int], stays: set[int]) -> list[int]:

@@ -346,3 +346,34 @@ async def test_a_compaction_that_a_caller_asked_for_drops_nothing_without_room_f
         assert (ended.removed, ended.note) == (0, note)
         assert session.messages() == messages
         assert (await session.ask("and?")).text == "never asked"
+
+
+@pytest.mark.parametrize("window", [None, 2_000])
+async def test_the_others_are_summarised_even_if_the_newest_round_is_most_of_the_history(window: int | None) -> None:
+    async with open_world() as world:
+        script: list[Element] = ["word " * 100, "word " * 600, SUMMARY, "well"]
+        session = await world.spawn(script, context_window=window)
+        await session.ask("one")
+        await session.ask("two")
+        await session.compact()
+        await settle()
+        ended = world.heard(session).only(CompactEnd)
+        assert (ended.removed, ended.note) == (1, "1 older messages were replaced by a summary")
+        assert SUMMARY in session.messages()[1].text
+        assert session.messages()[-1].text == "word " * 600, "the newest round stays whole"
+        assert (await session.ask("and?")).text == "well"
+
+
+async def test_a_compaction_that_a_caller_asked_for_makes_room_if_the_next_request_needs_it() -> None:
+    model = Talker(fail(PermanentModelError("no summary today")))
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(spec(model))
+        await talk(session, 3)
+        await session.prompt("and now?")
+        await session.compact()
+        await until(lambda: session.status().phase == "idle")
+        await session.ask("and then? " + LONG)  # more than `compact_at`
+        (end,) = await compactions(session)
+        assert end.removed > 0
+        assert end.note.startswith("the summary failed: PermanentModelError: no summary today; ")
+        assert end.note.endswith("were dropped to make room")

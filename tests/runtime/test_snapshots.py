@@ -119,7 +119,9 @@ async def test_what_a_snapshot_leaves_out_is_read_from_the_records() -> None:
 async def test_after_a_compaction_a_snapshot_keeps_what_that_has_left() -> None:
     journal = Counted()
     async with open_world(journal) as world:
-        session = await world.spawn(["x" * 400, "y" * 400, "done", "ok"], "s", hibernate_after=SLEEPS_AFTER)
+        session = await world.spawn(
+            ["x" * 400, "y" * 400, "a summary", "done", "ok"], "s", hibernate_after=SLEEPS_AFTER
+        )
         await session.ask("one")
         await session.ask("two")
         await session.compact("to be short")

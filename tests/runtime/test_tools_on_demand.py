@@ -221,7 +221,7 @@ async def test_in_the_last_round_nothing_is_found(world: World) -> None:
 
 
 async def test_what_was_found_is_told_again_after_a_compaction(world: World) -> None:
-    script: list[Element] = [say(calls=[find("bill")]), "found", "long " * 400, "still", "and still"]
+    script: list[Element] = [say(calls=[find("bill")]), "found", "long " * 400, "a summary", "still", "and still"]
     model = ScriptedModel(script)
     session = await world.spawn(model, tools=ALL)
     for text in ("look for it", "and then?"):

@@ -326,7 +326,7 @@ def finish_before_compact(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
             keep_whole_chars=keep if compaction.forced else max(keep, room(state, budget.trigger)),
             reads_back=READ_HISTORY in state.tools,
             is_assumed=budget.is_assumed,
-            needs_summary=compaction.by == CALLER,
+            needs_summary=compaction.by == CALLER and (state.turn is None or compaction.tokens <= budget.trigger),
         )
     )
 

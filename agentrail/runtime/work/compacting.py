@@ -117,7 +117,7 @@ class RunningCompaction:
         """Return the outcome: with a summary if there is room for one and it can be written.
 
         If no model can be reached, the messages stay: the next request could not be sent without them either. So they
-        do if a caller asked for the compaction, and the summary fails or has no room.
+        do if the compaction needs a summary, and that fails or has no room.
         """
         start = self._start
         plan = await in_slices(planning(start.messages, start.target_chars, start.keep_whole_chars))

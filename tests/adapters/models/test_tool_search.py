@@ -237,7 +237,7 @@ def paid(messages: object) -> list[str]:
 @pytest.mark.parametrize("then", [THROUGH_CALLER, BY_NAME], ids=["through the caller", "by its name"])
 @pytest.mark.parametrize("provider", SEARCHING)
 async def test_a_found_tool_stays_after_a_compaction(provider: str, then: Element) -> None:
-    model, made = spec(provider, FIND, "found", "long " * 400, then, "paid", "and still")
+    model, made = spec(provider, FIND, "found", "long " * 400, "a summary", then, "paid", "and still")
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(made)
         for text in ("look for it", "and then?"):
@@ -246,7 +246,7 @@ async def test_a_found_tool_stays_after_a_compaction(provider: str, then: Elemen
         assert loaded(provider, before) == ["pay_bill"]
         await session.compact()
         await session.ask("pay")
-        after = body_of(provider, model.requests[3])
+        after = body_of(provider, model.requests[4])
         assert loaded(provider, after) == [], "the result that has loaded it was dropped"
         assert "How much, in cents" in json.dumps(after["messages" if provider == "anthropic" else "input"])
         assert after["tools"] == before["tools"]
