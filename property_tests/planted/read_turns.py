@@ -6,12 +6,12 @@ from typing import Final
 
 from agentrail.core.machine import (
     approvals,
+    draft,
     endings,
     prompts,
     replaced_history,
     requests,
     responses,
-    resting,
     steering,
     tool_checks,
     tool_results,
@@ -191,9 +191,9 @@ CHANGES: Final = (
     Change(
         "key_of_the_attempt",
         "each attempt of a call has a key of its own",
-        resting.key_of,
-        "{call.call_id}",
-        "{call.call_id}.{call.attempt}",
+        draft.StepDraft.key_of,
+        "started.call_id if",
+        'f"{started.call_id}.{started.attempt}" if',
         "world",
     ),
     Change(
