@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Final, cast
 
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from agentrail import RemoteSession, RemoteSupervisor, SessionHandle, Supervisor, aio, connect, open_supervisor, sync
 from agentrail.errors import AgentrailError
 from agentrail.host import HostLimits
+from property_tests import hostile
 from property_tests.any_argument import (
     ENDING,
     PATIENCE,
@@ -47,6 +48,13 @@ pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore")]
 
 def in_virtual_time(body: Callable[[], Awaitable[None]]) -> None:
     trio.run(body, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_coroutines_left() -> Iterator[None]:
+    """Close those that were drawn as arguments, and that nobody may await."""
+    yield
+    hostile.close_coroutines()
 
 
 @pytest.mark.parametrize("name", sorted(public_methods(SessionHandle)))

@@ -173,6 +173,7 @@ async def test_a_request_that_is_cut_leaves_nothing_behind(moment: Moment) -> No
     imitation = Imitation(moment.stopping)
     with trio.fail_after(600), deaf_port() as deaf:
         async with serving(imitation.answer) as server, pooled(moment.limit) as (supervisor, http):
+            await http.prepare(server.url)  # whoever is cut at once has made no client
             cut = await spawned(supervisor, deaf if moment.deaf else server.url, moment.requests)
             asking = await spawned(supervisor, server.url, WIDTH)
             for number in range(ROUNDS[profile()]):

@@ -118,10 +118,13 @@ def _coroutines() -> Iterator[Problem]:
     """Find the coroutines that were made and never begun, and that something still refers to."""
     gc.unfreeze()
     gc.collect()
+    names: set[str] = set()
     for thing in gc.get_objects():
         if isinstance(thing, CoroutineType) and inspect.getcoroutinestate(thing) == inspect.CORO_CREATED:
             thing.close()
-            yield None, f"the coroutine {thing.__qualname__!r} was never awaited, and something has kept it"
+            names.add(thing.__qualname__)
+    for name in sorted(names):
+        yield None, f"the coroutine {name!r} was never awaited, and something has kept it"
 
 
 @contextmanager
