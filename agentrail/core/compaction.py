@@ -71,11 +71,14 @@ class Plan(NamedTuple):
         return tuple([message for place, message in enumerate(messages) if place not in others])
 
 
-def planning(messages: Sequence[Message], keep: int, limit: int | None = None) -> Slices[Plan]:
+def planning(
+    messages: Sequence[Message], keep: int, limit: int | None = None, *, needs_summary: bool = False
+) -> Slices[Plan]:
     """Plan how to reduce *messages* to *keep* characters, as far as possible; yields after each slice of work.
 
     The newest round and pinned prompts must stay, and the model works on them. So they are shortened only if the result
-    would otherwise have more than *limit* characters (*keep*, if `None`).
+    would otherwise have more than *limit* characters (*keep*, if `None`). With *needs_summary*, a summary has room even
+    if what must stay has more than *keep*.
     """
     if not messages:
         return Plan((), (), 0, 0)
@@ -111,7 +114,7 @@ def planning(messages: Sequence[Message], keep: int, limit: int | None = None) -
         lost_weight = sum([weights[number] for number in lost])
         rest_weight = sum(weights) - lost_weight
         most = keep if limit is None else limit
-        room = _room_for_summary(lost_weight, rest_weight, keep, most)
+        room = _room_for_summary(lost_weight, rest_weight, keep, most if needs_summary else 0)
         if rest_weight > most:
             yield from _last_resort(short, [groups[number] for number in sorted(stays)], rest_weight, keep)
     gone = [place for number in lost for place in groups[number]]
@@ -153,10 +156,10 @@ def _room_for_summary(lost: int, rest: int, keep: int, limit: int) -> int:
 
     *lost* and *rest* are the characters of the messages that go and stay. If those that stay leave no room within
     *keep*, as when the newest round is most of the history, the summary may have its share of *keep* all the same, but
-    no more than half of what is left within *limit*.
+    no more than half of what is left within *limit*, if that is given.
     """
     room = keep - rest
-    if room < MIN_SUMMARY:
+    if room < MIN_SUMMARY and limit:
         room = min(max(keep // SUMMARY_SHARE, MIN_SUMMARY), (limit - rest) // 2)
     room = min(room, MAX_SUMMARY, lost - 1)
     return room if room >= MIN_SUMMARY else 0

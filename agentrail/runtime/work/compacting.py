@@ -120,7 +120,10 @@ class RunningCompaction:
         do if the compaction needs a summary, and that fails or has no room.
         """
         start = self._start
-        plan = await in_slices(planning(start.messages, start.target_chars, start.keep_whole_chars))
+        needs_summary = start.needs_summary
+        plan = await in_slices(
+            planning(start.messages, start.target_chars, start.keep_whole_chars, needs_summary=needs_summary)
+        )
         count = len(plan.gone)
         if not count:
             note = f"{plan.shortened} older messages were shortened" if plan.shortened else NOTHING
