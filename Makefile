@@ -38,6 +38,8 @@ AT_ONCE := -p tests.runner.plugin --workers 4
 hangs = -o faulthandler_timeout=$(1) -o faulthandler_exit_on_timeout=true
 # Of a test that is not marked `long`; only those that are may start a process.
 BUDGET := --budget 0.1 $(call hangs,120)
+# More options for pytest: in the environment, the runs that tests start would get them too.
+OPTIONS ?=
 # Of a test that is run alone.
 HELD_TO = $(call hangs,900)
 
@@ -47,11 +49,11 @@ run: .venv/core ## start agentrail
 	$(BIN)/agentrail chat --samples
 
 test: .venv/test ## run the tests, without those that take long, or only those in TESTS=
-	$(PY) -m pytest $(TESTS) -m 'not long' $(AT_ONCE) $(BUDGET)
+	$(PY) -m pytest $(TESTS) -m 'not long' $(AT_ONCE) $(BUDGET) $(OPTIONS)
 
 # To collect the others takes each process longer than to run some of these.
 edges: .venv/test ## run the tests with processes, browsers and databases, one for each promise
-	$(PY) -m pytest $$(grep -rl --include='*.py' 'mark\.long' tests) -m 'long and not campaign' $(AT_ONCE) $(call hangs,900)
+	$(PY) -m pytest $$(grep -rl --include='*.py' 'mark\.long' tests) -m 'long and not campaign' $(AT_ONCE) $(call hangs,900) $(OPTIONS)
 
 alone: .venv/test #+ run the tests whose ids are in the file FAILED=, one after the other
 	$(PY) -m pytest "@$(FAILED)" -rA --show-capture=no -p tests.runner.plugin --workers 1 $(HELD_TO)
@@ -74,7 +76,7 @@ asgi: .venv/test #+ run the tests of the host on each ASGI server
 	done; exit $$failed
 
 properties: .venv/test #+ run the property tests, the same examples each time
-	$(PY) -m pytest property_tests -p tests.runner.plugin --workers 2 $(call hangs,900)
+	$(PY) -m pytest property_tests -p tests.runner.plugin --workers 2 $(call hangs,900) $(OPTIONS)
 
 campaign: .venv/lint counting-tools build/schemathesis/.installed ## run all tests and properties, for long: with new examples each time, and every figure at full size
 	@$(MAKE) copilotkit || echo "The page of CopilotKit cannot be made here: the test that needs it is skipped" >&2

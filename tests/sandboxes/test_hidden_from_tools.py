@@ -238,8 +238,8 @@ def test_no_tree_of_links_brings_out_a_hidden_file(
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         if is_walked:
             without_openat2(patch)
-        root = Path(folder).resolve() / "root"
-        root.mkdir()
+        root = Path(folder).resolve() / "so" / "deep" / "root"  # no link leads to what other programs have in `/tmp`
+        root.mkdir(parents=True)
         planted(root, tree)
         secrets = secrets_in(root)
         for hard_links in (False, True):
