@@ -45,7 +45,6 @@ from agentrail.hooks.live_hook_runner import Live, Validator
 from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, Remainder, find_declaration, state_type
 from agentrail.hooks.plugin_checks import ASYNC, indirect
 from agentrail.lazy import LazyModule
-from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
 from agentrail.ports.model import Model, ModelChain
 from agentrail.ports.sandbox import HidesPaths, OnDisk, Sandbox
 from agentrail.ports.tool import NO_DEPS, Tool, ToolSource, Web
@@ -194,6 +193,8 @@ def hidden_by(spec: SessionSpec) -> tuple[str, ...]:
 
     What one plugin allows is shown only if no other plugin blocks paths without allowing that.
     """
+    from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS  # noqa: PLC0415 - only if a sandbox is made
+
     plugins = [plugin for _, plugin in map(unkeyed, spec.plugins)]
     blocked = [names.patterns for plugin in plugins if (names := find_declaration(plugin, BlockedPaths)) is not None]
     every = [name for names in blocked for name in names] if blocked else BLOCKED_PATHS
