@@ -463,7 +463,7 @@ def test_a_person_at_a_terminal_is_asked(tmp_path: Path) -> None:
         assert "\u202e" not in talk.output
         talk.press("perhaps\n")
         talk.wait_for("Please answer y, n, a or e; a reason may follow n.\x1b[0m\r\n")
-        talk.say("y\n")
+        talk.press("y\n")
         talk.wait_for("  approved: write_file")
         talk.sees("\n`write_file` answered: “created `a.txt`: 1 line, 6 bytes”.")  # a mode may be set before it
         assert talk.code() == 0

@@ -615,7 +615,7 @@ def test_a_chat_that_was_killed_goes_on_when_it_is_chosen(tmp_path: Path) -> Non
         talk.stop(signal.SIGKILL)
         assert talk.code() == -signal.SIGKILL
     with at_a_terminal(*args, "--resume", NO_COLOR="1") as (talk, _):
-        talk.sees("Which session? ", "idle  now  write hello to a.txt\n>")
+        talk.sees("Which session? ", "waiting  now  write hello to a.txt\n>")
         talk.press("1\r")
         talk.sees("> write hello to a.txt\n", "? write_file waits for your approval", f"{KEYS}\n>")
         talk.press("y")
@@ -793,9 +793,9 @@ def test_a_line_that_was_begun_before_a_question_is_no_answer_to_it() -> None:
         talk.resize(90, 30)
         talk.press("\r")
         talk.sees("✗ not sent, for there is a question first: y\n", f"{KEYS}\n>")
-        talk.say("\x1b[A")
+        talk.press("\x1b[A")
         talk.sees(f"{KEYS}\n> y")
-        talk.say("\r")
+        talk.press("\r")
         talk.sees("created a.txt: 1 line, 5 bytes”.", ">\n  idle")
 
 
