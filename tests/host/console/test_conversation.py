@@ -176,13 +176,13 @@ def test_pictures_are_shown_and_sent(visitor: Visitor, tmp_path: Path) -> None:
 
 
 def test_a_question_and_a_list_of_things_to_do_are_shown(visitor: Visitor) -> None:
-    visitor.open("asks", "todo", "ask options")
-    with visitor.page("/s/asks") as page:
+    visitor.open("wonders", "todo", "ask options")
+    with visitor.page("/s/wonders") as page:
         page.wait_for_selector(".side >> text=buy paper")
         page.wait_for_selector(".question >> text=Which colour?")
-        visitor.post("/v1/sessions/asks/respond", {"ref": visitor.held("asks"), "answer": "blue"})
+        visitor.post("/v1/sessions/wonders/respond", {"ref": visitor.held("wonders"), "answer": "blue"})
         page.wait_for_selector("pre[aria-label=reply]:text-is('blue')")
-    visitor.end("asks")
+    visitor.end("wonders")
 
 
 def test_what_failed_is_told(visitor: Visitor) -> None:
