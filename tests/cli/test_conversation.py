@@ -102,15 +102,17 @@ I will run `date`.
 I am asked to write files, and `write_file` does that.
 I will write `bye` to `a.txt`.
 ? write_file waits for your approval
-    content: bye
     path: a.txt
+    1   - hello (no end of line)
+      1 + bye (no end of line)
   [y]es / [n]o / [a]lways (all of `write_file`) / [e]dit
 """,
     ),
     (
         "e",
         """\
-  Change the arguments and press Enter; an empty line goes back.
+? write_file
+  Change the arguments; Enter approves them, an empty line goes back.
 {"content": "bye", "path": "a.txt"}
 """,
     ),
