@@ -112,7 +112,14 @@ class Serving:
         while (found := await self.client.get("/readyz")).status_code == 200:
             pass
         checks = {check["name"]: check["ok"] for check in found.json()["checks"]}
-        assert checks == {"journal": True, "disk": True, "loop": True, "plugins": True, "accepting": False}
+        assert checks == {
+            "journal": True,
+            "disk": True,
+            "loop": True,
+            "plugins": True,
+            "profiles": True,
+            "accepting": False,
+        }
 
 
 @asynccontextmanager
