@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from subprocess import DEVNULL
@@ -32,6 +32,9 @@ MOST_FOLDERS: Final = 1_000
 
 VIRTUAL: Final = "pyvenv.cfg"
 """File in the folder of a virtual environment, whose modules nobody edits."""
+
+ADDRESS: Final = ("--host", "--port")
+"""The options that say where to listen."""
 
 NOT_HERE: Final = "--reload needs a system on which processes share sockets, such as Linux; leave it out"
 WATCHES: Final = "watching the Python files of {0}; sessions that no journal keeps are gone at each new start"
@@ -147,7 +150,8 @@ async def _serve(options: ServeOptions) -> int:
             if options.unix is not None:  # its path stays the same
                 return await Reloader(command, options.folder, ()).run()
             descriptor = await stack.enter_async_context(listening(options))
-            return await Reloader([*command, "--descriptor", str(descriptor)], options.folder, (descriptor,)).run()
+            command = [*_without_address(command), "--descriptor", str(descriptor)]
+            return await Reloader(command, options.folder, (descriptor,)).run()
     except AgentrailError as error:  # raised here, outside of all nurseries
         print(f"agentrail: {error}", file=sys.stderr)
         return WRONG_USAGE
@@ -156,6 +160,17 @@ async def _serve(options: ServeOptions) -> int:
 def _is_reload(word: str) -> bool:
     """Whether *word* is the option, maybe shortened: `--re` is none, as another option begins so too."""
     return len(word) > len("--re") and RELOAD.startswith(word)
+
+
+def _without_address(words: Sequence[str]) -> Iterator[str]:
+    """Yield *words* without the address and the port: the socket that is passed on has its own."""
+    rest = iter(words)
+    for word in rest:
+        name, is_joined, _ = word.partition("=")
+        if name not in ADDRESS:
+            yield word
+        elif not is_joined:
+            next(rest, None)
 
 
 def _tell(text: str) -> None:
