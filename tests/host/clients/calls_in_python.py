@@ -19,6 +19,7 @@ from agentrail_client.api.default import (
     approve,
     ask,
     cancel_task,
+    change,
     change_plugins,
     change_tools,
     chat,
@@ -166,6 +167,8 @@ def deciding(client: AuthenticatedClient) -> None:
         held = good(chat.sync_detailed(client=client, body=ChatBody(message="pay", session="trip"))).held
         assert [found.tool for found in held] == ["pay"]
         assert [found.id for found in good(approvals.sync_detailed(client=client)).items] == [held[0].id]
+        shown = good(change.sync_detailed("trip", client=client, approval=held[0].id))
+        assert (shown.path, shown.unseen) == (None, None)  # the tool writes no file
         if attempt:
             done(approve.sync_detailed("trip", client=client, body=ApproveBody(approval=held[0].id)))
         else:
