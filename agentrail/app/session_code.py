@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from types import NoneType
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
@@ -178,14 +178,23 @@ def sandbox_for(spec: SessionSpec) -> Sandbox:
 
 
 def _own_sandbox(spec: SessionSpec) -> Callable[[str], Sandbox]:
-    """Return a function that makes a sandbox for a folder of this machine, in which *spec* hides paths."""
+    """Return a function that makes a sandbox for a folder of this machine, in which *spec* hides paths.
 
-    def make(working_dir: str) -> Sandbox:
-        from agentrail.adapters.sandboxes.local import LocalSandbox  # noqa: PLC0415 - most sessions need none
+    All sessions without plugins have the same one: each session holds it for as long as it is awake.
+    """
+    return partial(_sandbox_at, spec) if spec.plugins else _usual_sandbox_at
 
-        return LocalSandbox(working_dir, hidden=hidden_by(spec))
 
-    return make
+def _sandbox_at(spec: SessionSpec, working_dir: str) -> Sandbox:
+    from agentrail.adapters.sandboxes.local import LocalSandbox  # noqa: PLC0415 - most sessions need none
+
+    return LocalSandbox(working_dir, hidden=hidden_by(spec))
+
+
+def _usual_sandbox_at(working_dir: str) -> Sandbox:
+    from agentrail.adapters.sandboxes.local import LocalSandbox  # noqa: PLC0415 - as above
+
+    return LocalSandbox(working_dir)
 
 
 def hidden_by(spec: SessionSpec) -> tuple[str, ...]:
