@@ -24,7 +24,7 @@ from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.begun_agents import AgentMaker, BegunAgents, is_begun
 from agentrail.cli.holder_file import HolderFile, read_holder
 from agentrail.cli.own_files import ANOTHER_PLACE
-from agentrail.errors import AgentrailError, CannotListen, FileFailed, JournalInUse
+from agentrail.errors import AgentrailError, CannotListen, FileFailed, JournalFull, JournalInUse, NothingWritten
 from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.host_server import Host
 from agentrail.nurseries import open_shielded_nursery
@@ -161,13 +161,16 @@ class SharedHost:
     async def settle(self) -> None:
         """Wait until the journal is served, by another process or else by this one.
 
-        Raise `JournalInUse` if a process serves it that cannot be reached, and `CannotListen` if nobody can be reached.
+        Raise `JournalInUse` if a process serves it that cannot be reached, and `CannotListen` if nobody can be reached;
+        `NothingWritten` if the file stays locked: of several processes that make it at once, SQLite refuses some.
         """
         until = trio.current_time() + PATIENCE
         while True:
             try:
                 await trio.aclose_forcefully(await self._reach_or_serve())
-            except JournalInUse:
+            except JournalFull:
+                raise
+            except (JournalInUse, NothingWritten):
                 if trio.current_time() >= until:
                     raise
             except OSError as error:  # the process that served has just ended

@@ -6,8 +6,8 @@ import re
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -19,11 +19,12 @@ from agentrail.cli import shared_host
 from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.default_agent import ASK_FIRST
-from agentrail.cli.shared_host import find_page, is_served, open_shared, sole_server
+from agentrail.cli.shared_host import ServedJournal, find_page, is_served, open_shared, sole_server
 from agentrail.cli.unix_endpoint import socket_of
-from agentrail.errors import CannotListen, JournalInUse
+from agentrail.errors import CannotListen, JournalFull, JournalInUse, NothingWritten
 from agentrail.events import AgentEnd
 from agentrail.journals import SqliteJournal, model_requests
+from agentrail.ports.journal import Claim
 from tests.cli.talking import COMMAND, Talk, through_pipes
 from tests.patience import PATIENCE, within
 from tests.sandboxes.kinds import needs_bubblewrap
@@ -103,6 +104,25 @@ async def test_what_another_program_writes_to_the_journal_keeps_nobody_away(tmp_
     async with open_shared(journal.path, profile_of) as shared:
         assert await shared.stored() == ()
     await journal.close()
+
+
+@pytest.mark.parametrize(("error", "tries"), [(NothingWritten("database is locked"), 2), (JournalFull("disk full"), 1)])
+async def test_a_journal_that_others_make_at_the_same_time_is_opened_again(
+    error: NothingWritten, tries: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, tried = ServedJournal.release, list[ServedJournal]()
+
+    async def fail_once(journal: ServedJournal, claims: Sequence[Claim]) -> None:
+        tried.append(journal)
+        if len(tried) == 1:
+            raise error
+        await release(journal, claims)
+
+    monkeypatch.setattr(ServedJournal, "release", fail_once)
+    with nullcontext() if tries > 1 else pytest.raises(JournalFull):
+        async with open_shared(tmp_path / "j.db", profile_of) as shared:
+            assert await shared.stored() == ()
+    assert len([*dict.fromkeys(tried)]) == tries
 
 
 # Where the socket is
