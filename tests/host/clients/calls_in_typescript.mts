@@ -121,6 +121,9 @@ async function deciding(): Promise<void> {
   const reject = { approval: await held("pay"), auto_resume: true };
   done(await client.POST("/v1/sessions/{id}/reject", { params: trip, body: reject }));
   const approve = { approval: await held("pay"), args: { to: "bob" } };
+  const ofCall = { ...trip, query: { approval: approve.approval } };
+  const shown = good(await client.GET("/v1/sessions/{id}/change", { params: ofCall }));
+  check(shown.path === null && shown.unseen === null, shown); // the tool writes no file
   done(await client.POST("/v1/sessions/{id}/approve", { params: trip, body: approve }));
   const respond = { ref: await held("question"), answer: "that one" };
   done(await client.POST("/v1/sessions/{id}/respond", { params: trip, body: respond }));
