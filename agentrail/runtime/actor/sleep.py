@@ -47,4 +47,5 @@ def sleeping_state(state: State) -> State:
         notices=(),
         in_doubt_calls=(),
         token_count=None,
+        incarnation="",
     )
