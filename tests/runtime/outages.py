@@ -224,6 +224,12 @@ OTHERS: Final = (
         "test_skills.py::test_a_sandbox_that_fails_does_not_keep_the_session_from_starting",
     ),
     OtherPlace(
+        "spec_files.SpecFiles._text",
+        "sandbox.read",
+        "the file is left out of the prompt, and the log says so",
+        "test_skills.py::test_a_sandbox_that_fails_does_not_keep_the_session_from_starting",
+    ),
+    OtherPlace(
         "plugin_files._on_disk",
         "sandbox.glob",
         "the plugin hears that its question failed",
