@@ -30,21 +30,10 @@ async def of_httpx(*, trust_env: bool = True) -> ssl.SSLContext:
 
         return httpx.create_ssl_context(trust_env=trust_env)
 
-    return await _shared(f"httpx {trust_env}", make)
+    return await shared(f"httpx {trust_env}", make)
 
 
-async def of_mcp() -> ssl.SSLContext:
-    """Return the context that the HTTP client of the package `mcp` would make."""
-
-    def make() -> ssl.SSLContext:
-        import httpx2  # noqa: ASYNC127, PLC0415 - it comes with the extra `mcp`
-
-        return httpx2.create_ssl_context()
-
-    return await _shared("mcp", make)
-
-
-async def _shared(client: str, make: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
+async def shared(client: str, make: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
     """Return the context for *client*, made by *make* if there is none of today's certificates."""
     key = client, tuple([_certificates(os.environ.get(name, "")) for name in VARIABLES])
     if key not in _CONTEXTS:

@@ -106,7 +106,7 @@ class Connection:
         # tests/mcp/test_small.py::test_a_server_by_http_is_told_that_the_session_is_over
         with trio.CancelScope(shield=True) as talking:  # `_leave_when_cancelled` sets its deadline
             nursery.start_soon(self._leave_when_cancelled, talking)
-            tls = await tls_contexts.of_mcp()
+            tls = await tls_contexts.shared("mcp", httpx2.create_ssl_context)
             async with httpx2.AsyncClient(headers=self._server.headers, timeout=TIMES, verify=tls) as http:
                 await self.keep(streamable_http_client(self._server.url, http_client=http))
 
