@@ -24,7 +24,6 @@ from agentrail.cli.error_text import in_own_words
 from agentrail.cli.exit_codes import INTERRUPTED, KEPT_STOP_WITHIN, WRONG_USAGE, leave_unread
 from agentrail.cli.exit_status import DONE, status_of_error, tell, tell_more
 from agentrail.cli.own_commands import OwnCommands, allowed_commands, may_have_commands
-from agentrail.cli.page_browser import forget_page
 from agentrail.cli.printed_lines import PrintedLines, own_output
 from agentrail.cli.quick_imports import imported
 from agentrail.cli.screen import line
@@ -99,6 +98,8 @@ def main(**words: object) -> int:
     except AgentrailError as error:  # such as a damaged record of the session
         return status_of_error(error)
     code = process.run(partial(conversation, options, settings, own, terminal), stop_within=KEPT_STOP_WITHIN)
+    from agentrail.cli.page_browser import forget_page  # noqa: PLC0415 - keys are read before it is needed
+
     forget_page()
     if terminal.gone:
         leave_unread(screen)
