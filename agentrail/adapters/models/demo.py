@@ -33,8 +33,11 @@ class Phrase(NamedTuple):
     """Name of the tool."""
     does: str
     """What it does, in words that follow "I can"."""
-    patterns: tuple[str, ...]
-    """The phrase, as regular expressions; their groups are slots, called like the arguments of the tool."""
+    patterns: tuple[re.Pattern[str], ...]
+    """The phrase, as regular expressions; their groups are slots, called like the arguments of the tool.
+
+    They are compiled with the module, in the thread that imports it: a request would hold up the loop.
+    """
     says: str
     """How a call is announced, after "I will", with the slots; what stands behind `|` is left out without a path."""
     example: str
@@ -47,6 +50,10 @@ class Phrase(NamedTuple):
         """The verbs with which its sentences begin, and what it does."""
         first = [text.partition(" ")[0] for text in (self.does, self.example, *self.others)]
         return frozenset([word for word in first if len(word) > MAX_PREPOSITION])
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.IGNORECASE | re.DOTALL)
 
 
 _LIST = r"(?:(?:list|show)(?: me)?(?: all)?(?: the)? files(?: in )?|(?:ls|list) ?)(?P<path>(?<=in )\S.*|(?<= )\S+)?"
@@ -64,7 +71,7 @@ PHRASES = (
     Phrase(
         "list_dir",
         "list files",
-        (_LIST,),
+        (_pattern(_LIST),),
         "list the files| in {path}",
         "list the files in docs",
         ("list the files", "show me the files", "ls docs"),
@@ -72,7 +79,7 @@ PHRASES = (
     Phrase(
         "read_file",
         "read files",
-        (r"(?:read|cat|show me)(?: the file)? (?P<path>\S+)",),
+        (_pattern(r"(?:read|cat|show me)(?: the file)? (?P<path>\S+)"),),
         "read {path}",
         "read README.md",
         ("read the file README.md", "show me README.md", "cat README.md"),
@@ -80,7 +87,7 @@ PHRASES = (
     Phrase(
         "write_file",
         "write files",
-        (_WRITE,),
+        (_pattern(_WRITE),),
         "write {content} to {path}",
         "write hello to notes.txt",
         ("write 'two words' into notes.txt",),
@@ -88,7 +95,7 @@ PHRASES = (
     Phrase(
         "edit_file",
         "edit files",
-        (_EDIT, _EDIT_FILE),
+        (_pattern(_EDIT), _pattern(_EDIT_FILE)),
         "replace {old_text} with {new_text} in {path}",
         "replace a by b in c.md",
         (
@@ -101,23 +108,28 @@ PHRASES = (
     Phrase(
         "grep",
         "search files",
-        (_GREP, _GREP_IN),
+        (_pattern(_GREP), _pattern(_GREP_IN)),
         "search for {pattern}| in {path}",
         "search for TODO in src",
         ("search for TODO", "search files for TODO", "search src for TODO", "grep TODO in src"),
     ),
     Phrase(
-        "shell", "run commands", (r"(?:run|execute) (?P<command>.+)",), "run {command}", "run ls", ("execute ls docs",)
+        "shell",
+        "run commands",
+        (_pattern(r"(?:run|execute) (?P<command>.+)"),),
+        "run {command}",
+        "run ls",
+        ("execute ls docs",),
     ),
     Phrase(
         "remember",
         "remember facts",
-        (_FACT,),
+        (_pattern(_FACT),),
         "remember {fact}",
         "remember that I like tea",
         ("remember my name is Ann",),
     ),
-    Phrase("count", "count", (r"count to (?P<to>\d+)",), "count to {to}", "count to 20"),
+    Phrase("count", "count", (_pattern(r"count to (?P<to>\d+)"),), "count to {to}", "count to 20"),
 )
 
 MAX_STEPS = 20
@@ -244,7 +256,7 @@ def _step_of(text: str, tools: Sequence[ToolSpec]) -> _Step:
     named = [_phrase_for(spec) for spec in tools if _first_argument(spec) is not None and spec.name in bare]
     usable = [phrase for phrase in PHRASES if phrase.tool in specs]
     for phrase in (*usable, *named, *PHRASES):
-        matches = (re.fullmatch(pattern, bare, re.IGNORECASE | re.DOTALL) for pattern in phrase.patterns)
+        matches = (pattern.fullmatch(bare) for pattern in phrase.patterns)
         match = next(filter(None, matches), None)
         if match is not None:
             slots = {name: _unquote(slot) for name, slot in match.groupdict().items() if slot is not None}
@@ -258,7 +270,7 @@ def _phrase_for(spec: ToolSpec) -> Phrase:
     value = _plain(_object(_object(spec.parameters.get("properties")).get(_first_argument(spec) or "")))
     pattern = rf"(?:(?:use|call) )?`?{re.escape(spec.name)}`?(?: with)? (?P<first_argument>.+)"
     does = f"call `{spec.name}`"
-    return Phrase(spec.name, does, (pattern,), f"{does} with {{first_argument}}", f"{spec.name} {value}")
+    return Phrase(spec.name, does, (_pattern(pattern),), f"{does} with {{first_argument}}", f"{spec.name} {value}")
 
 
 def _first_argument(spec: ToolSpec) -> str | None:
