@@ -84,10 +84,7 @@ def planning(
         return Plan((), (), 0, 0)
     messages = tuple(messages)
     groups = _groups(messages)
-    short: list[Message] = []
-    for start in range(0, len(messages), SLICE):
-        short += [_shortened(message, SHORT) for message in messages[start : start + SLICE]]
-        yield
+    short = yield from _all_shortened(messages)
     sizes = [size_of(message) for message in short]
     yield
     stays = _staying(messages, groups, keep)
@@ -122,6 +119,14 @@ def planning(
     went = set(gone)
     changed = sum([place not in went for place in compress(count(), map(is_not, short, messages))])
     return Plan(short, gone, room, changed)
+
+
+def _all_shortened(messages: Sequence[Message]) -> Slices[list[Message]]:
+    short: list[Message] = []
+    for start in range(0, len(messages), SLICE):
+        short += [_shortened(message, SHORT) for message in messages[start : start + SLICE]]
+        yield
+    return short
 
 
 def _select_lost(

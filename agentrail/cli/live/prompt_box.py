@@ -364,17 +364,7 @@ class PromptBox:
 
     def _application(self) -> Application[None]:
         search = SearchToolbar()
-        self._typed = Window(
-            BufferControl(
-                self._buffer,
-                input_processors=[DrawnText()],
-                search_buffer_control=search.control,
-            ),
-            height=Dimension(min=1, max=MOST_TYPED),
-            dont_extend_height=True,
-            wrap_lines=True,
-            get_line_prefix=self._prefix,
-        )
+        self._typed = self._typed_window(search)
         above = Window(FormattedTextControl(self._above), dont_extend_height=True)
         choice = Window(FormattedTextControl(self._choice_rows), dont_extend_height=True)
         note = Window(FormattedTextControl(self._note_rows), dont_extend_height=True)
@@ -404,6 +394,15 @@ class PromptBox:
         app.ttimeoutlen = app.timeoutlen = ALONE
         app.key_processor.before_key_press += self._note_key
         return app
+
+    def _typed_window(self, search: SearchToolbar) -> Window:
+        return Window(
+            BufferControl(self._buffer, input_processors=[DrawnText()], search_buffer_control=search.control),
+            height=Dimension(min=1, max=MOST_TYPED),
+            dont_extend_height=True,
+            wrap_lines=True,
+            get_line_prefix=self._prefix,
+        )
 
     def _before(self, app: Application[None]) -> None:
         """Erase what was drawn if it has more rows than what will be: prompt_toolkit would leave empty ones below."""
