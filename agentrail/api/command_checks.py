@@ -82,36 +82,36 @@ def choice_of(argument: str, value: object, choices: Sequence[Choice]) -> Choice
     for choice in choices:
         if choice == text:
             return choice
-    raise BadChoice.among(argument, _shown(value), choices)
+    raise BadChoice.among(argument, _plain_or_words(value), choices)
 
 
 def check_flag(name: str, value: object) -> None:
     """Raise `BadChoice` if *value*, the argument called *name*, is not a boolean."""
     if type(value) is not bool:
-        raise BadChoice.among(name, _shown(value), ("True", "False"))
+        raise BadChoice.among(name, _plain_or_words(value), ("True", "False"))
 
 
-def _shown(value: object) -> object:
+def _plain_or_words(value: object) -> object:
     """Return *value* as an error may hold it: itself if it is plain, else words for it."""
     return value if type(value) is str or type(value) in PLAIN else brief(value)
 
 
-def bounded_items(argument: str, values: object, most: int, wanted: str) -> Sequence[object]:
+def bounded_items(argument: str, values: object, most: int, expected: str) -> Sequence[object]:
     """Return the items of the iterable given as *argument*; raise `WrongType` if it is none, or a text.
 
     Raise it too for more than *most* items, as an iterator may never end, and if the iterator raises.
     """
     if plain_text(values) is not None:
-        raise WrongType.of(argument, values, wanted)
+        raise WrongType.of(argument, values, expected)
     if type(values) is tuple or type(values) is list:
         items = cast("Sequence[object]", values)
     else:
         try:
             items = list(islice(cast("Iterable[object]", values), most + 1))
         except Exception as why:  # it is no iterable, or its code is broken
-            raise WrongType.of(argument, values, wanted) from why
+            raise WrongType.of(argument, values, expected) from why
     if len(items) > most:
-        raise WrongType(argument, f"more than {most} items", wanted)
+        raise WrongType(argument, f"more than {most} items", expected)
     return items
 
 
@@ -184,22 +184,22 @@ MADE_BY: Final[Mapping[type[Value], str]] = MappingProxyType(
 """Commands that only the handle makes, because they need more than their value: by class, the method that does."""
 
 
-def command_of(given: object) -> AnyCommand:
-    """Return *given*, which a caller sends as a command, with plain values; raise `UsageError` if it cannot be sent.
+def command_of(value: object) -> AnyCommand:
+    """Return *value*, which a caller sends as a command, with plain values; raise `UsageError` if it cannot be sent.
 
     An input of the machine that is no command of a caller is refused, whatever its fields are.
     """
-    kind: type = type(given)
+    kind: type = type(value)
     if kind in MADE_BY:
-        raise WrongType.of("given", given, f"its arguments to `{MADE_BY[kind]}`")
+        raise WrongType.of("given", value, f"its arguments to `{MADE_BY[kind]}`")
     if kind in _HANDLE_COMMANDS:
-        return _handle_command_of(cast("HandleCommand", given))
+        return _handle_command_of(cast("HandleCommand", value))
     if kind not in _COMMANDS:
-        raise WrongType.of("given", given, SENT_WANTED)
+        raise WrongType.of("given", value, SENT_WANTED)
     from agentrail.codec.values import read, write  # noqa: PLC0415 - a program that sends no commands need not pay for it
 
-    plain, _ = with_plain_fields(cast("Command | ActorCommand", given))
-    with looking_at("given", given):
+    plain, _ = with_plain_fields(cast("Command | ActorCommand", value))
+    with looking_at("given", value):
         command = read(cast("type[Command | ActorCommand]", kind), write(plain))
     match command:
         case AbortSent(kill_tools=kill_tools):
@@ -336,10 +336,10 @@ def key_of(plugin: object) -> str:
 
 def held_id(call: object, argument: str) -> str:
     """Return the id of a held call, given by itself or by its id; raise `WrongType` for anything else."""
-    held = plain_text(call.id if type(call) is HeldCall else call)
-    if held is None:
+    approval_id = plain_text(call.id if type(call) is HeldCall else call)
+    if approval_id is None:
         raise WrongType.of(argument, call, HELD_WANTED)
-    return held
+    return approval_id
 
 
 def shown_call(call: object) -> tuple[str, str]:

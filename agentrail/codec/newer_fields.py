@@ -47,10 +47,10 @@ def _pruned(shape: msgspec.inspect.Type, data: Json) -> Json:
 
 
 def _pruned_object(shape: Object, data: Mapping[str, Json]) -> Json:
-    known = {field.encode_name: field.type for field in shape.fields}
-    kept = {name: _pruned(known[name], value) for name, value in data.items() if name in known}
+    types = {field.encode_name: field.type for field in shape.fields}
+    fields = {name: _pruned(types[name], value) for name, value in data.items() if name in types}
     tag = shape.tag_field
-    return {tag: data[tag], **kept} if tag is not None and tag in data else kept
+    return {tag: data[tag], **fields} if tag is not None and tag in data else fields
 
 
 def _pruned_union(shape: msgspec.inspect.UnionType, data: Json) -> Json:

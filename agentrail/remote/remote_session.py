@@ -273,14 +273,14 @@ class RemoteSession(SessionCalls):
 
     async def send(self, given: AnyCommand, command: str | None = None) -> None:
         """Send a command as a value, as the methods that change something do."""
-        given, command = command_of(given), command_id_of(command)
-        if type(given) not in COMMANDS:
-            raise NotAtHost(type(given).__name__, "it is no call of a host", "use a method of the handle")
-        call, spelled = COMMANDS[type(given)]
+        sent_command, command = command_of(given), command_id_of(command)
+        if type(sent_command) not in COMMANDS:
+            raise NotAtHost(type(sent_command).__name__, "it is no call of a host", "use a method of the handle")
+        call, spelled = COMMANDS[type(sent_command)]
         for name, how in spelled.fields:
             if how.offer is not None:
-                await self._check_names(how.offer, name, _several(getattr(given, name)))
-        fields = None if spelled.body is None else spelled.encode(given)
+                await self._check_names(how.offer, name, _several(getattr(sent_command, name)))
+        fields = None if spelled.body is None else spelled.encode(sent_command)
         body, query = (fields, None) if call.query is None else (None, fields)
         await self._line.call(call.name, session=self.id, body=body, query=query, command=command)
 

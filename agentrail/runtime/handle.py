@@ -235,24 +235,24 @@ class SessionHandle(HandleHints, SessionCalls):
 
     async def send(self, given: AnyCommand, command: str | None = None) -> None:
         """Send a command as a value, as the methods that change something do."""
-        given, command = command_checks.command_of(given), command_checks.command_id_of(command)
-        match given:
+        sent_command, command = command_checks.command_of(given), command_checks.command_id_of(command)
+        match sent_command:
             case (
                 commands.ApproveSent(approval_id=ref)
                 | commands.RejectSent(approval_id=ref)
                 | commands.RespondSent(ref=ref)
             ):
-                await self._decide(given, ref, command)
+                await self._decide(sent_command, ref, command)
             case commands.AbortSent():
-                await self._abort(given, command)
+                await self._abort(sent_command, command)
             case commands.StopSent():
-                await self._stop(given, command)
+                await self._stop(sent_command, command)
             case commands.SuspendSent() | commands.ResumeSent():
-                await self._control(given)
+                await self._control(sent_command)
             case command_checks.HandleCommand():
-                await self._carry_out(given, command)
+                await self._carry_out(sent_command, command)
             case _:
-                await self._user(given, command=command)
+                await self._user(sent_command, command=command)
 
     async def _carry_out(self, handle_command: HandleCommand, command: str | None) -> None:
         """Send a command that holds live objects, in the form that the machine gets, or pass it to a sub-agent."""

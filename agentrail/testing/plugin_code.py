@@ -294,8 +294,8 @@ class _BytecodeReader:
         whole = [name for name, about in self.arguments.items() if "Mapping" in about.kinds]
         parts = {name: values or COMMON for name, values in samples.items() if name not in whole}
         several = freeze_object({name: values[0] for name, values in parts.items()})
-        each = [freeze_object({name: value}) for name, values in parts.items() for value in values]
-        return dict.fromkeys(whole, _once((several, *each)))
+        single_argument_samples = [freeze_object({name: value}) for name, values in parts.items() for value in values]
+        return dict.fromkeys(whole, _once((several, *single_argument_samples)))
 
     def _tools(self, watched: WatchedCall) -> tuple[str, ...]:
         """Return the names of tools: what a call's name was compared with, and words that belong to no argument."""

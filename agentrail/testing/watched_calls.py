@@ -235,9 +235,9 @@ class _Object(FrozenObject):
     @classmethod
     def of(cls, watched: Watched, items: dict[str, Json]) -> _Object:
         """Return an object of *items* that notes in *watched*."""
-        made = cls(items)
-        made.watched = watched
-        return made
+        noting = cls(items)
+        noting.watched = watched
+        return noting
 
     def __getitem__(self, key: str) -> Json:
         self.watched.look_up(key)
@@ -281,9 +281,9 @@ class _List(tuple[Json, ...]):  # noqa: SLOT001 - a tuple can have none
     @classmethod
     def of(cls, watched: Watched, items: Sequence[Json]) -> _List:
         """Return a list of *items* that notes in *watched*."""
-        made = cls(items)
-        made.watched = watched
-        return made
+        noting = cls(items)
+        noting.watched = watched
+        return noting
 
     def __iter__(self) -> Iterator[Json]:
         self.watched.go_through_items()
@@ -304,9 +304,9 @@ class _Text(str):
     @classmethod
     def of(cls, watched: Watched, text: str) -> _Text:
         """Return *text* so that it notes in *watched*."""
-        made = cls(text)
-        made.watched = watched
-        return made
+        noting = cls(text)
+        noting.watched = watched
+        return noting
 
     def note(self, other: object) -> None:
         """Note a comparison with *other*."""

@@ -74,8 +74,8 @@ DIGEST_CHARS: Final = 32
 
 def digest_of(hold: Hold, tool: str) -> str:
     """Return the digest of what a person is shown about a held call of *tool*, which a decision may carry."""
-    shown = canonical((hold.approval_id, tool, hold.family)) + canonical_once(hold.args)
-    return sha256(shown.encode(errors="surrogatepass")).hexdigest()[:DIGEST_CHARS]
+    content = canonical((hold.approval_id, tool, hold.family)) + canonical_once(hold.args)
+    return sha256(content.encode(errors="surrogatepass")).hexdigest()[:DIGEST_CHARS]
 
 
 class Question(Value):

@@ -256,18 +256,18 @@ class KeyWatch:
             pause = self._pause()
             while watch.error is None:
                 await trio.sleep(pause)
-                asked = trio.current_time()
+                asked_at = trio.current_time()
                 error = await watch.problem()
                 now = trio.current_time()
                 if error is None:
-                    failing, pause = None, max(self._pause(), ASKED_PART * (now - asked))
+                    failing, pause = None, max(self._pause(), ASKED_PART * (now - asked_at))
                 elif not isinstance(error, AuthenticatorFailed) or watch.fault is not None:
                     watch.end(error)
                 else:
                     failing = now if failing is None else failing
-                    left = failing + self._limits.unknown_seconds - now
-                    pause = min(2 * pause, max(left, self._look))
-                    if left <= 0:
+                    remaining_seconds = failing + self._limits.unknown_seconds - now
+                    pause = min(2 * pause, max(remaining_seconds, self._look))
+                    if remaining_seconds <= 0:
                         watch.end(error)
                 pause = min(pause, self._limits.heartbeat_seconds)
 

@@ -321,7 +321,7 @@ class Forwarding:
             while True:
                 await trio.sleep(LOOK_SECONDS)
                 late = trio.current_time() - QUIET_SECONDS
-                self._asked = {holder: asked for holder, asked in self._asked.items() if asked > late}
+                self._asked = {holder: asked_at for holder, asked_at in self._asked.items() if asked_at > late}
                 for holder in {connection.holder for connection in self._quiet(late)} - self._asked.keys():
                     self._asked[holder] = math.inf
                     nursery.start_soon(self._ask_well, holder, late)

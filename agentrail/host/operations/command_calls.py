@@ -124,8 +124,8 @@ class CommandCalls:
         for name in [model] if isinstance(model, str) else model:
             if not offered.has_model(name):
                 likely = likely_model(name, [model.replace("*", "…") for model in offered.models], FAMILIES)
-                known = f"{listed(sorted(offered.models))}{likely}"
-                raise UsageError("not-registered", "model", cut(name), known)
+                known_names = f"{listed(sorted(offered.models))}{likely}"
+                raise UsageError("not-registered", "model", cut(name), known_names)
         # a copy: a field that is the default object itself would not be stored
         return command.but(options=FrozenObject(command.options))
 

@@ -314,10 +314,10 @@ class ListingCalls:
         """Show what a held call would change in a file that is there; nothing for a call of a sub-agent."""
         approval = call.query(ChangeQuery).approval
         name = self._sessions.name(call.row, call.who, call.session)
-        held = {visible(call_.id): call_ for call_ in held_calls(await self._sessions.state(name))}
-        if approval not in held:
-            raise UnknownApproval.among(approval, held)
-        held_call = held[approval]
+        calls_by_id = {visible(call_.id): call_ for call_ in held_calls(await self._sessions.state(name))}
+        if approval not in calls_by_id:
+            raise UnknownApproval.among(approval, calls_by_id)
+        held_call = calls_by_id[approval]
         change: FileChange | Unseen | None = None
         if held_call.kind == APPROVAL and not held_call.path:
             change = TOO_SLOW

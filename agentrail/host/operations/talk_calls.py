@@ -308,7 +308,7 @@ class TalkCalls:
         except BaseException:
             await events.__aexit__(None, None, None)  # noqa: ASYNC102, ASYNC120 - it waits for nothing
             raise
-        stream = TurnStream(self, self._frames, events, prompt, talk)
+        stream = StreamedTurn(self, self._frames, events, prompt, talk)
         talk.life.goes_on = True
         talk.reply(self._streams.turn(talk.call, stream.write, abandon=stream.abandon))
 
@@ -413,7 +413,7 @@ class TalkCalls:
         return reply
 
 
-class TurnStream:
+class StreamedTurn:
     """The stream of one turn: the task of its connection reads the events, sends them, and ends the request.
 
     When the client goes away, or never gets the answer, a task of the host does the rest.

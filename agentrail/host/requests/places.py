@@ -322,10 +322,10 @@ class Places:
             self._heard.remove(place)
         elif place.keeper is None:
             self._unknown.remove(place)
-        elif place in (kept := self._kept.get(place.keeper, {})):
-            del kept[place]
+        elif place in (of_caller := self._kept.get(place.keeper, {})):
+            del of_caller[place]
             self._kept_count -= 1
-            if not kept:
+            if not of_caller:
                 del self._kept[place.keeper]
 
     def _kept_most_first(self) -> Iterator[Collection[ConnectionPlace]]:
