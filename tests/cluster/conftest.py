@@ -11,10 +11,17 @@ __all__ = ["server", "url"]
 
 
 @pytest.fixture(scope="session")
-def started() -> Iterator[Raylets]:
+def ray_machines() -> Iterator[Raylets]:
     """Ray, which is started once for all files: that takes longer than most tests."""
     with raylets() as machines:
         yield machines
+
+
+@pytest.fixture(scope="module")
+def started(ray_machines: Raylets) -> Iterator[Raylets]:
+    """Ray, with its environment: tests of other files, which the same process runs, do not have that."""
+    with ray_machines.environment():
+        yield ray_machines
 
 
 @pytest.fixture

@@ -8,12 +8,14 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
+
+from tests.runner.leftovers import OF_PYTEST
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="run `make cluster-tools` first: no Ray here")
 
@@ -39,7 +41,8 @@ BARE: Mapping[str, bool] = {"include_dashboard": False, "include_log_monitor": F
 class Raylets:
     """The machines."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
         cluster: Any = import_module("ray.cluster_utils").Cluster
         self._cluster = cluster(
             initialize_head=True,
@@ -47,6 +50,10 @@ class Raylets:
         )
         self.address: str = self._cluster.address
         self.nodes: dict[str, Any] = {}
+
+    def environment(self) -> AbstractContextManager[None]:
+        """Have the variables that programs of these machines need."""
+        return changed(self._environment)
 
     def fill(self) -> None:
         """Add what is missing to two machines."""
@@ -83,21 +90,39 @@ class Raylets:
 def raylets() -> Iterator[Raylets]:
     """Run Ray with two machines besides the head, with nothing in the user's home."""
     folder = tempfile.mkdtemp(prefix="ry", dir="/tmp")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in (
-            ("RAY_TMPDIR", folder),
-            ("HOME", folder),
-            ("RAY_AUTH_MODE", "token"),
-            ("RAY_AUTH_TOKEN", secrets.token_hex(32)),
-            ("AGENTRAIL_CLUSTER_KEY", KEY),
-            ("RAY_USAGE_STATS_ENABLED", "0"),
-            ("PYTHONPATH", os.getcwd()),  # noqa: PTH109 - the tests are a package that is not installed
-        ):
-            patch.setenv(name, value)
-        machines = Raylets()
+    environment = {
+        "RAY_TMPDIR": folder,
+        "HOME": folder,
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": secrets.token_hex(32),
+        "AGENTRAIL_CLUSTER_KEY": KEY,
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "PYTHONPATH": os.getcwd(),  # noqa: PTH109 - the tests are a package that is not installed
+    }
+    try:
+        with changed(environment):
+            machines = Raylets(environment)
         try:
-            machines.fill()
+            with machines.environment():
+                machines.fill()
             yield machines
         finally:
-            machines.stop()
-            shutil.rmtree(folder, ignore_errors=True)
+            with machines.environment():
+                machines.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def changed(environment: Mapping[str, str]) -> Iterator[None]:
+    """Add variables to the environment; put it back afterwards, with what Ray itself has changed."""
+    before = dict(os.environ)
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        for name in (os.environ.keys() | before.keys()) - {OF_PYTEST}:
+            if name in before:
+                os.environ[name] = before[name]
+            else:
+                del os.environ[name]

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mappi
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib import import_module
+from inspect import signature
 from itertools import count, product
 from pathlib import Path
 from typing import Final, TypeAlias, cast
@@ -34,10 +35,10 @@ DESK: Final = Path(__file__).with_name("handles_desk.py")
 
 
 def promises() -> Mapping[str, Promise]:
-    """Return each promise, for each of its parameters but where the session is."""
+    """Return each promise, for each of its parameters but where the session is; a shard's log is in its process."""
     found: dict[str, Promise] = {}
     for name, function in vars(test_handles).items():
-        if name.startswith("test_"):
+        if name.startswith("test_") and "caplog" not in signature(function).parameters:
             marks: list[pytest.Mark] = [mark for mark in function.pytestmark if mark.args[0] != "opened"]
             names = [mark.args[0] for mark in marks]
             for values in product(*[mark.args[1] for mark in marks]):

@@ -537,14 +537,22 @@ async def _steered(session: AnySession) -> tuple[ToolCall, ...]:
 
 @pytest.mark.parametrize("send", [_asked, _streamed, _prompted, _steered])
 @EACH_PLACE
-async def test_a_text_tells_which_calls_that_waited_for_a_person_it_dropped(
-    opened: Open, send: Send, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_text_tells_which_calls_that_waited_for_a_person_it_dropped(opened: Open, send: Send) -> None:
     async with opened(holds("fine", "fine")) as place:
         reply = await place.session.ask("pay ann")
         assert (reply.stop_reason, reply.dropped) == ("held", ())
         (dropped,) = await send(place.session)
         assert (dropped.call_id, dropped.name, dropped.args) == (reply.held[0].call_id, "pay", {"to": "ann"})
+        assert (await place.session.ask("and now?")).dropped == ()
+
+
+@pytest.mark.parametrize("send", [_asked, _streamed, _prompted, _steered])
+@EACH_PLACE
+async def test_the_log_tells_once_which_calls_a_text_dropped(
+    opened: Open, send: Send, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(holds("fine", "fine")) as place:
+        await place.session.ask("pay ann")
+        (dropped,) = await send(place.session)
         (line,) = [record.getMessage() for record in caplog.records if record.name == "agentrail.session"]
         assert f"dropped what waited for a person (`pay` {dropped.call_id}), which does not run" in line
-        assert (await place.session.ask("and now?")).dropped == ()
