@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import AsyncExitStack
 
+import msgspec
 import trio
 from attrs import define, field
 
@@ -65,5 +66,5 @@ class LineClient(Client):
     def _note(self, envelope: Envelope) -> None:
         event, (seq, part) = envelope.event, envelope.cursor
         if not isinstance(event, Gap):
-            ref, approval = getattr(event, "ref", None), getattr(event, "approval_id", "")
-            self.hear(Heard((seq, part), type(event).__name__, ref, approval))
+            fields = msgspec.structs.asdict(event)  # an event warns of an attribute that it does not have
+            self.hear(Heard((seq, part), type(event).__name__, fields.get("ref"), fields.get("approval_id", "")))
