@@ -3,6 +3,7 @@
 FOR_POSIX = frozenset(
     {
         "agentrail.adapters.launcher",
+        "agentrail.adapters.sandboxes.own_network",
         "agentrail.cli.live.prompt_box",
         "agentrail.cli.live.typed_keys",
         "agentrail.cli.terminal_modes",
@@ -18,6 +19,7 @@ NOT_RUN = frozenset(
         "agentrail.adapters.processes",
         "agentrail.adapters.sandboxes.confined_open",
         "agentrail.adapters.sandboxes.files",
+        "agentrail.cli.program_copy",
         "agentrail.cli.workers.worker_link",
     }
 )

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
-ENDING: Final = (signal.SIGTERM, signal.SIGINT)
+ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGINT") if hasattr(signal, name))
 
 
 @contextmanager
