@@ -221,7 +221,7 @@ async def test_new_options_hold_from_the_next_turn_and_bad_ones_change_nothing()
 def no_stranger_is_paid(trace: Trace) -> None:
     """Check that no call that the policy denies starts, whoever changed it and whoever approved it."""
     if any(isinstance(plugin, PermissionPolicy) for plugin in trace.plugins):
-        assert not [start for start in trace.started if start.args.get("to") == "stranger"]
+        assert not [start for start in trace.started if start.name == "pay" and start.args.get("to") == "stranger"]
 
 
 @pytest.mark.long
