@@ -181,9 +181,7 @@ class _BytecodeReader:
 
     def _locals(self, instruction: Instruction, bound: dict[str, str | None]) -> None:
         """Track which argument each local variable holds: a load makes it the argument read last."""
-        names = cast("object", instruction.argval)
-        several = cast("tuple[str, ...]", names) if isinstance(names, tuple) else (str(names),)
-        for does, name in zip(_LOCAL.findall(instruction.opname), several, strict=False):
+        for does, name in zip(_LOCAL.findall(instruction.opname), _local_names(instruction), strict=False):
             if does == "STORE":
                 bound.pop(name, None)
                 if self.fresh:
@@ -331,8 +329,29 @@ def _is_key(instructions: list[Instruction], place: int) -> bool:
     before, after = instructions[place - 1], _next(instructions, place)
     subscript = after.opname == "BINARY_SUBSCR" or (after.opname == "BINARY_OP" and after.argrepr == "[]")
     # What follows the other arguments in `{**hook.args, "a": 1}`
-    is_replaced = place > 0 and before.opname in ("DICT_UPDATE", "DICT_MERGE")
+    is_replaced = place > 0 and before.opname in ("DICT_UPDATE", "DICT_MERGE") and not _is_own(instructions, place - 2)
     return subscript or is_replaced or (before.opname in ("LOAD_ATTR", "LOAD_METHOD") and before.argval == "get")
+
+
+def _local_names(instruction: Instruction) -> tuple[str, ...]:
+    """Return the local variables that *instruction* loads or stores: one, or two at once."""
+    names = cast("object", instruction.argval)
+    return cast("tuple[str, ...]", names) if isinstance(names, tuple) else (str(names),)
+
+
+def _is_own(instructions: list[Instruction], place: int) -> bool:
+    """Return whether a local variable is loaded at *place* to which a dictionary was assigned that the code writes out.
+
+    Such a dictionary holds no arguments of a call: `{**payload, "to": model}` adds to what an event tells.
+    """
+    if place < 0 or not instructions[place].opname.startswith("LOAD_FAST"):
+        return False
+    name = _local_names(instructions[place])[-1]
+    for before in range(place - 1, 0, -1):
+        stores = instructions[before]
+        if stores.opname.startswith("STORE_FAST") and name == _local_names(stores)[0]:
+            return instructions[before - 1].opname in ("BUILD_MAP", "BUILD_CONST_KEY_MAP")
+    return False
 
 
 def _container(instructions: list[Instruction], place: int) -> str | None:

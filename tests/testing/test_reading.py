@@ -7,7 +7,7 @@ from attrs import frozen
 
 from agentrail import BlockTool, Context, Continue, Plugin
 from agentrail.models import Json
-from agentrail.plugins import AnyPlugin, BeforePrompt, BeforeTool
+from agentrail.plugins import AnyPlugin, BeforePrompt, BeforeTool, Recovery
 from agentrail.testing.plugin_code import reads
 
 CLOSED = frozenset({"north", "south"})
@@ -93,3 +93,7 @@ def test_a_list_whose_length_matters_comes_with_one_item_more() -> None:
 def test_what_reads_no_argument_by_name_says_nothing() -> None:
     assert reads(Listener()) is None
     assert reads(Anything()) is None
+
+
+def test_what_is_added_to_a_dictionary_of_the_plugin_itself_is_no_argument() -> None:
+    assert reads(Recovery(["a"])) is None
