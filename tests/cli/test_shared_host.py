@@ -23,8 +23,7 @@ from agentrail.cli.shared_host import ServedJournal, find_page, is_served, open_
 from agentrail.cli.unix_endpoint import socket_of
 from agentrail.errors import CannotListen, JournalFull, JournalInUse, NothingWritten
 from agentrail.events import AgentEnd
-from agentrail.journals import SqliteJournal, model_requests
-from agentrail.ports.journal import Claim
+from agentrail.journals import Claim, SqliteJournal, model_requests
 from tests.cli.talking import COMMAND, Talk, through_pipes
 from tests.patience import PATIENCE, within
 from tests.sandboxes.kinds import needs_bubblewrap
