@@ -184,6 +184,7 @@ def test_each_program_connects_and_leads_to_no_loopback_port(name: str) -> None:
     if program is None:
         pytest.skip(f"{name} is not installed (`make sandbox-tools`): nothing was tried with it")
     user = None if os.getuid() else 65_534  # for root, `pasta` gives its rights away and cannot connect anything
+    script = Path(own_network.__file__).read_text()  # that user may not be able to read where this is
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         line = f"cat /proc/net/route; timeout 2 bash -c 'exec 3<>/dev/tcp/{GATEWAY}/{port}' 2>/dev/null"
@@ -199,7 +200,7 @@ def test_each_program_connects_and_leads_to_no_loopback_port(name: str) -> None:
             "--dev",
             "/dev",
         ]
-        argv = ["/usr/bin/python3", "-I", "-S", own_network.__file__, program, *confined, "--", "/bin/sh", "-c", line]
+        argv = ["/usr/bin/python3", "-I", "-S", "-c", script, program, *confined, "--", "/bin/sh", "-c", line]
         result = subprocess.run(argv, capture_output=True, check=False, user=user, group=user, cwd="/", text=True)  # noqa: S603 - ours
         assert len(result.stdout.splitlines()) > 1, result.stderr
         server.settimeout(0.2)
