@@ -98,9 +98,6 @@ def main(**words: object) -> int:
     except AgentrailError as error:  # such as a damaged record of the session
         return status_of_error(error)
     code = process.run(partial(conversation, options, settings, own, terminal), stop_within=KEPT_STOP_WITHIN)
-    from agentrail.cli.page_browser import forget_page  # noqa: PLC0415 - keys are read before it is needed
-
-    forget_page()
     if terminal.gone:
         leave_unread(screen)
     return INTERRUPTED if code is None else max(code, int(terminal.gone))

@@ -25,6 +25,7 @@ from agentrail.cli.file_changes import FileChanges
 from agentrail.cli.help_text import greeting
 from agentrail.cli.input_history import InputHistory
 from agentrail.cli.own_commands import OwnCommands
+from agentrail.cli.page_browser import forget_page
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.screen import Tone, line
 from agentrail.cli.session_names import name_in_chat, new_name
@@ -54,7 +55,10 @@ async def converse(
     has_page = chosen_page(settings, option=options.has_page)
     network = None if settings is None else settings.network
     chat = Chat(source, terminal, options, own)
-    return await chat.run(journal, supervisor_options(settings), network, has_page=has_page)
+    try:
+        return await chat.run(journal, supervisor_options(settings), network, has_page=has_page)
+    finally:
+        forget_page()
 
 
 def choose(options: ChatOptions, settings: ProjectSettings | None, terminal: Terminal) -> str | None:
