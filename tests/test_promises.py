@@ -1,4 +1,4 @@
-"""Each promise of the README names tests that hold it: a phrase that is reworded, or a test that goes, is noticed."""
+"""Each promise of the README and the pages behind it names its tests: what is reworded, or goes, is noticed."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ PROMISES: Final[Mapping[str, tuple[str, ...]]] = {
     "without the guard, and the test fails": (
         "tests/docs/test_claims.py::test_the_property_of_the_readme_fails_without_the_guard",
     ),
-    "`agentrail check my_plugins.py` checks the plugins in a file": (
+    "checks each plugin that the file makes against the laws": (
         "tests/cli/test_check.py::test_a_clean_file_is_clean",
         "tests/cli/test_check.py::test_a_conflict_is_printed_and_the_exit_code_says_so",
     ),
     "`agentrail run` prints the answer alone": ("tests/cli/test_run.py::test_the_answer_alone_is_printed",),
     "its exit status says how it went": ("tests/cli/test_prompt_run.py::test_each_way_to_end_has_an_outcome",),
-    "What waits for an approval ends it with the exact arguments": (
+    "The arguments are shown exactly as they would be used": (
         "tests/cli/test_run.py::test_what_waits_for_a_person_is_named_with_its_exact_arguments",
     ),
     "Stopping never waits": (
@@ -92,26 +92,30 @@ PROMISES: Final[Mapping[str, tuple[str, ...]]] = {
         "tests/platforms/test_elsewhere.py::test_the_library_and_the_host_work_where_windows_is_simulated",
     ),
 }
-"""Tests by a phrase of the README: short, so that the sentence around it may be reworded."""
+"""Tests by a phrase of the pages: short, so that the sentence around it may be reworded."""
 
 
-def _readme() -> str:
-    return (ROOT / "README.md").read_text("utf-8")
+PAGES: Final = ("README.md", "docs/promises.md", "docs/guide/scripts.md", "docs/guide/testing.md")
+"""Where the phrases stand."""
+
+
+def _pages() -> str:
+    return "\n".join((ROOT / page).read_text("utf-8") for page in PAGES)
 
 
 def _table_of_promises() -> Iterator[str]:
     """Yield the first column of the table below “What it promises”."""
-    section = _readme().partition("## What it promises\n")[2].partition("\n## ")[0]
+    section = _pages().partition("# What it promises\n")[2].partition("\n## ")[0]
     _, _, *rows = re.findall(r"^\| (.+?) \|", section, re.MULTILINE)
     yield from rows
 
 
-def test_the_readme_says_each_of_the_promises() -> None:
-    text = " ".join(_readme().split())
+def test_the_pages_say_each_of_the_promises() -> None:
+    text = " ".join(_pages().split())
     assert [phrase for phrase in PROMISES if phrase not in text] == []
 
 
-def test_each_promise_in_the_table_of_the_readme_names_its_tests() -> None:
+def test_each_promise_in_the_table_names_its_tests() -> None:
     rows = set(_table_of_promises())
     assert "Stopping never waits" in rows
     assert rows - PROMISES.keys() == set()

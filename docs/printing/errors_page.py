@@ -16,7 +16,7 @@ from agentrail.errors import (
     UsageError,
 )
 from docs.printing.fields_page import summary
-from docs.printing.markdown import code, joined, section, table
+from docs.printing.markdown import code, joined, section
 
 BRANCHES: Final = (UsageError, RefusedError, OutsideError, InfrastructureError, BrokenContractError)
 
@@ -29,16 +29,20 @@ def by_branch() -> list[str]:
 
 
 def _branch(branch: type[AgentrailError]) -> list[str]:
-    rows = [(_placed(error, branch), summary(error.__doc__), wording(error)) for error in leaves(branch)]
-    coded = [(code(name), f"{texts.about}.", shown(texts.says)) for name, texts in sorted(branch.coded.items())]
+    own = [_line(_placed(error, branch), summary(error.__doc__), wording(error)) for error in leaves(branch)]
+    coded = [_line(code(name), f"{texts.about}.", shown(texts.says)) for name, texts in sorted(branch.coded.items())]
     return section(
         code(branch.__name__),
         [summary(branch.__doc__)],
-        table(("error", "what happened", "what it says"), rows),
+        own,
         [f"All others are a `{branch.__name__}` themselves, told apart by their `code`:"] if coded else [],
-        table(("code", "what happened", "what it says"), coded) if coded else [],
+        coded,
         level=2,
     )
+
+
+def _line(name: str, about: str, says: str) -> str:
+    return f"- {name}: {about} *{says}*"
 
 
 def _placed(error: type[AgentrailError], branch: type[AgentrailError]) -> str:

@@ -10,7 +10,7 @@ from agentrail.hooks.action_checks import REPORTABLE
 from agentrail.values.events.catalogue import EVENTS
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from docs.printing.fields_page import fields, summary
-from docs.printing.markdown import code, joined, section, table
+from docs.printing.markdown import code, joined, section
 from docs.printing.source_text import Source
 
 MAKERS: Final = ("agentrail.core", "agentrail.runtime", "agentrail.hooks", "agentrail.codec.values")
@@ -48,10 +48,3 @@ def _notes(kind: type, made: frozenset[str]) -> list[str]:
 def envelope(source: Source) -> list[str]:
     """Return the fields of the envelope that every event travels in, and those of a cursor."""
     return joined((fields(source, Envelope), ["`Cursor`:"], fields(source, Cursor)))
-
-
-def index() -> list[str]:
-    """Return one line per event: its name, whether it is durable, and its summary."""
-    kinds = sorted(EVENTS, key=lambda kind: kind.__name__)
-    rows = [(code(kind.__name__), "durable" if kind.durable else "ephemeral", summary(kind.__doc__)) for kind in kinds]
-    return table(("event", "kept", "what it says"), rows)

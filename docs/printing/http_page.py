@@ -1,80 +1,48 @@
-"""The page of the interface over HTTP: routes, bodies, what comes back, problems and limits, from their tables."""
+"""The page of the interface over HTTP, printed from its OpenAPI document, with the tables of routes and problems."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-from types import NoneType
-from typing import Final, get_args
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, cast, get_args
 
 import msgspec
 
-from agentrail.api import bodies as body_types
-from agentrail.api.bodies import CallBody, Query, Spelled
-from agentrail.api.openapi import classes_below
-from agentrail.api.operation_table import CALLS, JSON, ROUTES, HostCall
-from agentrail.api.problems import ROWS, Kind, code_of, title_of
+from agentrail.api.bodies import CallBody
+from agentrail.api.openapi import Document, classes_below, document
+from agentrail.api.operation_table import CALLS, JSON, ROUTES, HostCall, HostRoute
+from agentrail.api.problems import ROWS, code_of
 from agentrail.api.views import View
-from agentrail.core.vocabulary import commands
-from agentrail.errors.agentrail_error import BRANCHES
-from docs.printing import fields_page
-from docs.printing.markdown import code, codes, joined, paragraphs, section, table
-from docs.printing.source_text import Described, Source
+from docs.printing.fields_page import item, summary
+from docs.printing.markdown import code, codes, joined, table
+from docs.printing.source_text import Source
 
-_PLACE: Final = re.compile(r"\{\w*\}")
-"""The place of a fact in the wording of an error."""
+READ_FIRST: Final = ("ReplyView", "HeldView", "AcceptedView")
+"""What comes back from the calls of a first client; all its fields are always there."""
 
 
-def routes() -> list[str]:
-    """Return the table of routes."""
-    header = ("route", "to", "scope", "for other users", "takes", "gives")
-    rows = [
-        (
-            code(f"{route.method} {route.path}"),
-            route.call.attempt,
-            code(route.call.scope) if route.call.scope else "no key is needed",
-            code(route.call.others) if route.call.others else "",
-            _takes(route.call),
-            _gives(route.call),
-        )
-        for route in ROUTES
-    ]
-    return table(header, rows)
+def described_document(source: Source) -> Document:
+    """Return the OpenAPI document with a sentence for each field of a body, a query and an answer, from *source*."""
+    found = document()
+    schemas = cast("Mapping[str, Document]", cast("Document", found["components"])["schemas"])
+    for cls in (*_bodies(), *classes_below(View)):
+        if (schema := schemas.get(cls.__name__)) is not None:
+            sentences = _sentences(source, cls)
+            for name in _fields(schema).keys() & sentences.keys():
+                _fields(schema)[name]["description"] = sentences[name]
+    for route in ROUTES:
+        query = _sentences(source, route.call.query) if route.call.query is not None else {}
+        for parameter in _parameters(found, route):
+            if parameter["in"] == "query":
+                parameter["description"] = query[str(parameter["name"])]
+    return found
 
 
-def _takes(call: HostCall) -> str:
-    parts = [f"{codes(cls.__name__ for cls in _classes(call.body))}"] if call.body is not None else []
-    parts += [code(call.takes)] if call.takes != JSON else []
-    parts += [f"query {code(call.query.__name__)}"] if call.query is not None else []
-    return "; ".join(parts)
-
-
-def _gives(call: HostCall) -> str:
-    what = f" {code(call.gives.__name__)}" if call.gives is not None and call.media == JSON else ""
-    media = f" {code(call.media.partition(';')[0])}" if call.media != JSON else ""
-    return f"{call.status}{what}{media}{', 202 if held' if call.held else ''}"
-
-
-def _classes(hint: object) -> Iterator[type]:
-    if isinstance(hint, type):
-        yield hint
-    else:
-        yield from get_args(hint)
-
-
-def bodies(source: Source) -> list[str]:
-    """Return a section about each body, in the order of the table of calls."""
-    spelled = {each.body: each for call in CALLS.values() for each in call.commands}
-    bodies = [cls for call in CALLS.values() if call.body is not None for cls in _classes(call.body)]
-    found = dict.fromkeys(nested for cls in bodies for nested in (cls, *_nested_bodies(cls)))
-    return joined(
-        section(
-            code(cls.__name__),
-            *paragraphs(cls.__doc__ or ""),
-            fields_page.field_table(_fields(source, cls, spelled.get(cls))),
-        )
-        for cls in found
-    )
+def _bodies() -> list[type]:
+    """Return the classes of bodies, and of what is in them, in the order of the table of calls."""
+    named = [cls for call in CALLS.values() if call.body is not None for cls in _classes(call.body)]
+    return [*dict.fromkeys(inner for cls in named for inner in (cls, *_nested_bodies(cls)))]
 
 
 def _nested_bodies(hint: object) -> Iterator[type[CallBody]]:
@@ -87,59 +55,126 @@ def _nested_bodies(hint: object) -> Iterator[type[CallBody]]:
             yield from _nested_bodies(inner)
 
 
-def _fields(source: Source, cls: type, spelled: Spelled | None) -> Iterable[Described]:
-    """Return the fields of a body, by their names in JSON; of one that is derived, as its command describes them."""
+def _classes(hint: object) -> Iterator[type]:
+    if isinstance(hint, type):
+        yield hint
+    else:
+        yield from get_args(hint)
+
+
+def _sentences(source: Source, cls: type) -> dict[str, str]:
+    """Return what the source says of each field of *cls*, by its name in JSON."""
+    spelled = {each.body: each for call in CALLS.values() for each in call.commands}.get(cls)
     if spelled is None:
         names = {field.name: field.encode_name for field in msgspec.structs.fields(cls)}
-        return [field.but(name=names[field.name]) for field in source.fields(cls)]
-    of_command = {each.name: each for each in source.fields(spelled.command)}
-    return [
-        of_command[field].but(
-            name=how.name or field, hint=of_command[field].hint if how.hint is None else _hint(how.hint)
-        )
-        for field, how in spelled.fields
+        return {names[field.name]: _sentence(field.about) for field in source.fields(cls) if field.name in names}
+    of_command = {field.name: field.about for field in source.fields(spelled.command)}
+    return {how.name or name: _sentence(of_command[name]) for name, how in spelled.fields}
+
+
+def _sentence(about: str) -> str:
+    return summary(about).replace("`None`", "null")
+
+
+def _fields(schema: Document) -> Mapping[str, Document]:
+    return cast("Mapping[str, Document]", schema.get("properties", {}))
+
+
+def _parameters(found: Document, route: HostRoute) -> Sequence[Document]:
+    operation = cast("Mapping[str, Mapping[str, Document]]", found["paths"])[route.path][route.method.lower()]
+    return cast("Sequence[Document]", operation["parameters"])
+
+
+class HttpPage:
+    """The printed parts of the page, each from the document."""
+
+    def __init__(self, source: Source) -> None:
+        self._source: Final = source
+        """The texts of the modules."""
+        self._document: Final = described_document(source)
+        """The document, with a sentence for each field."""
+        components = cast("Mapping[str, object]", self._document["components"])
+        self._schemas: Final = cast("Mapping[str, Document]", components["schemas"])
+        """Schemas of the document by the names of their classes."""
+
+    def bodies(self) -> list[str]:
+        """Return a section about each body."""
+        return joined(self._section(cls.__name__) for cls in _bodies())
+
+    def queries(self) -> list[str]:
+        """Return a section about each query, in the order of the routes."""
+        routes = {route.call.query.__name__: route for route in ROUTES if route.call.query is not None}
+        return joined(self._query(name, route) for name, route in routes.items())
+
+    def described_views(self) -> list[str]:
+        """Return a section about each object that the first programs of a client read."""
+        return joined(self._section(name) for name in READ_FIRST)
+
+    def views(self) -> list[str]:
+        """Return a line about each other object that comes back: what it says, and the names of its fields.
+
+        One that only a WebSocket sends is not in the document.
+        """
+        return [
+            f"- {code(cls.__name__)}: {summary(cls.__doc__)} {codes(_sentences(self._source, cls))}."
+            for cls in classes_below(View)
+            if cls.__name__ not in READ_FIRST
+        ]
+
+    def _section(self, name: str) -> list[str]:
+        schema = self._schemas[name]
+        needed = () if name in READ_FIRST else cast("Sequence[str]", schema.get("required", ()))
+        fields = [_field(field, part, needed=field in needed) for field, part in _fields(schema).items()]
+        return [f"### {code(name)}", "", str(schema["description"]), *([""] if fields else []), *fields]
+
+    def _query(self, name: str, route: HostRoute) -> list[str]:
+        parameters = [part for part in _parameters(self._document, route) if part["in"] == "query"]
+        fields = [
+            _field(str(part["name"]), {**cast("Document", part["schema"]), **part}, needed=bool(part["required"]))
+            for part in parameters
+        ]
+        return [f"### {code(name)}", "", *fields]
+
+
+def _field(name: str, part: Document, *, needed: bool) -> str:
+    default = part.get("default")
+    shown = name if needed or default in (None, "", [], {}) else f"{name} = {json.dumps(default)}"
+    about = str(part.get("description", "says which of the bodies this is"))
+    return item(shown, f"{about}{' *Required.*' if needed else ''}")
+
+
+def routes() -> list[str]:
+    """Return the table of routes."""
+    header = ("route", "to", "scope", "takes", "gives")
+    rows = [
+        (code(f"{r.method} {r.path}"), r.call.attempt, _scope(r.call), _takes(r.call), _gives(r.call)) for r in ROUTES
     ]
+    return table(header, rows)
 
 
-def _hint(hint: object) -> str:
-    """Return a type hint as the source writes it: by its name in the modules that have it."""
-    names = {**vars(commands), **vars(body_types)}
-    found = next((name for name, value in names.items() if value is hint), None)
-    return found or " | ".join("None" if each is NoneType else _hint(each) for each in get_args(hint))
+def _scope(call: HostCall) -> str:
+    """Return the scope for one's own sessions, then that for other users' if it is another."""
+    if not call.scope:
+        return "no key"
+    return codes(dict.fromkeys(filter(None, (call.scope, call.others))))
 
 
-def queries(source: Source) -> list[str]:
-    """Return a section about each query."""
-    return fields_page.all_described(source, classes_below(Query))
+def _takes(call: HostCall) -> str:
+    parts = [codes(cls.__name__ for cls in _classes(call.body))] if call.body is not None else []
+    parts += [code(call.takes)] if call.takes != JSON else []
+    parts += [code(call.query.__name__)] if call.query is not None else []
+    return "; ".join(parts)
 
 
-def views(source: Source) -> list[str]:
-    """Return a section about each class of what comes back, with its parts; all fields are always there."""
-    sections = [
-        section(code(cls.__name__), *paragraphs(cls.__doc__ or ""), fields_page.field_table(_always_there(source, cls)))
-        for cls in classes_below(View)
-    ]
-    return joined(sections)
-
-
-def _always_there(source: Source, cls: type) -> list[Described]:
-    return [field.but(default=None, about=field.about.replace("`None`", "null")) for field in source.fields(cls)]
+def _gives(call: HostCall) -> str:
+    what = f" {code(call.gives.__name__)}" if call.gives is not None and call.media == JSON else ""
+    media = f" {code(call.media.partition(';')[0])}" if call.media != JSON else ""
+    return f"{call.status}{what}{media}{', 202 if held' if call.held else ''}"
 
 
 def problems() -> list[str]:
-    """Return the table of problem documents, by status; errors that are told alike have one row."""
-    found: dict[str, tuple[int, str, str]] = {}
-    for each, row in sorted(ROWS.items(), key=lambda item: item[1].told_as is not None):
-        kind = row.told_as or each
-        advice = _template_of(each).partition("; ")[2]
-        said = "as its `to_do` says" if _PLACE.fullmatch(advice) else _PLACE.sub("…", advice)
-        about = f"{title_of(kind)}." if isinstance(kind, str) else fields_page.summary(kind.__doc__)
-        found[code_of(kind)] = (row.status, about, row.to_do or said)
-    ranked = sorted(found.items(), key=lambda item: (item[1][0], item[0]))
-    rows = [(code(kind), str(status), about, to_do) for kind, (status, about, to_do) in ranked]
-    return table(("type", "status", "what happened", "what to do"), rows)
-
-
-def _template_of(kind: Kind) -> str:
-    """Return what errors of a kind say, with the names of facts in the place of the facts."""
-    return BRANCHES[kind].coded[kind].says if isinstance(kind, str) else kind.wording
+    """Return the kinds of problems, by status."""
+    found: defaultdict[int, set[str]] = defaultdict(set)
+    for kind, row in ROWS.items():
+        found[row.status].add(code_of(row.told_as or kind))
+    return [f"- {status}: {codes(sorted(kinds))}." for status, kinds in sorted(found.items())]

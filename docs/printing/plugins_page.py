@@ -32,8 +32,8 @@ from agentrail.hooks.hook_types import HOOKS, Hook
 from agentrail.hooks.plugin import MATRIX, AnyPlugin, Priority
 from agentrail.hooks.plugin_checks import DECLARATIONS
 from agentrail.hooks.ruling import WHEN_CRITICAL_BREAKS, Verdict
-from docs.printing.fields_page import field_table, fields, summary
-from docs.printing.markdown import code, codes, joined, paragraphs, section, table
+from docs.printing.fields_page import field_list, fields, summary
+from docs.printing.markdown import code, codes, joined, section, table
 from docs.printing.source_text import Source
 
 COMBINING: Final[Mapping[type[Action[object]], str]] = MappingProxyType(
@@ -142,8 +142,8 @@ def _explained(source: Source, cls: type) -> str:
 
 
 def context(source: Source) -> list[str]:
-    """Return the table of `Context`: what a plugin may know about its session."""
-    return field_table(one.but(default=None) for one in source.fields(Context))
+    """Return the list of `Context`: what a plugin may know about its session."""
+    return field_list(one.but(default=None) for one in source.fields(Context))
 
 
 def bands() -> list[str]:
@@ -165,21 +165,12 @@ def offered(package: ModuleType) -> list[type[AnyPlugin]]:
     return sorted(below, key=lambda cls: cls.priority)
 
 
-def built_in(source: Source, plugins: Iterable[type[AnyPlugin]]) -> list[str]:
-    """Return a section for each of *plugins*: what it does, its priority, its hooks and its options."""
-    return joined(_plugin(source, plugin) for plugin in plugins)
-
-
-def _plugin(source: Source, plugin: type[AnyPlugin]) -> list[str]:
+def built_in(source: Source, plugin: type[AnyPlugin]) -> list[str]:
+    """Return the options of *plugin*, and at which place it is asked at which hooks."""
     used = [name for name in (*(hook.moment for hook in HOOKS), "on_event") if name in vars(plugin)]
-    place = (
-        f"Priority {int(plugin.priority)}, {'critical' if plugin.critical else 'not critical'}; it uses {codes(used)}."
-    )
-    about = paragraphs(plugin.__doc__ or "")
-    return section(code(plugin.__name__), *about, [place], fields(source, plugin, inherited=False), level=2)
-
-
-def built_in_index(plugins: Iterable[type[AnyPlugin]]) -> list[str]:
-    """Return one line for each of *plugins*."""
-    rows = [(code(p.__name__), str(int(p.priority)), "yes" if p.critical else "", summary(p.__doc__)) for p in plugins]
-    return table(("plugin", "priority", "critical", "what it does"), rows)
+    kind = "critical" if plugin.critical else "not critical"
+    place = f"Its priority is {int(plugin.priority)}, it is {kind}, and it uses {codes(used)}."
+    options = [
+        one for one in source.fields(plugin, inherited=False) if not isinstance(vars(plugin).get(one.name), property)
+    ]
+    return joined((field_list(options), [place]))

@@ -1,4 +1,4 @@
-"""The site for programs: `llms.txt`, each page as Markdown, and all of them as one Markdown file, `agentrail.md`.
+"""The site for programs: `llms.txt`, each page as Markdown, all of them as one Markdown file, and the OpenAPI document.
 
 `python -m docs.printing.whole_site build/site/html` writes them beside the pages that were built there, and gives the
 index of the search the words that other libraries use.
@@ -9,12 +9,15 @@ from __future__ import annotations
 import posixpath
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from attrs import frozen
+
+from docs.printing import http_page
+from docs.printing.source_text import Source
 
 ROOT: Final = Path(__file__).parents[2]
 WHOLE: Final = "agentrail.md"
@@ -22,15 +25,14 @@ WHOLE: Final = "agentrail.md"
 SEARCH: Final = "search/search_index.json"
 """The index of the search that mkdocs-material builds; zensical has one of another kind, which is left as it is."""
 
-NOT_SEARCHED: Final = ("design/", "contributing/")
-"""Pages for those who change the code: who looks for how to use it would find reasons first."""
+DOCUMENT: Final = "reference/openapi.json"
+"""Where the site has the OpenAPI document, with a sentence for each field."""
 
 _SECTION: Final = re.compile(r"^  - (?P<title>[^:]+):$")
 _ENTRY: Final = re.compile(r"^ +- (?P<title>[^:]+): (?P<path>\S+)$")
 _SETTING: Final = re.compile(r"^(site_\w+): (.+)$", re.MULTILINE)
 _NOTE: Final = re.compile(r"^- \[[^\]]+\]\((?P<path>[^)]+)\): (?P<note>.+)$", re.MULTILINE)
 _COMMENT: Final = re.compile(r"^<!--.*?-->\n?", re.MULTILINE | re.DOTALL)
-_SNIPPET: Final = re.compile(r'^--8<-- "(.+)"$', re.MULTILINE)
 _LINK: Final = re.compile(r"(\]\()([^)\s]+)(\))")
 _ELSEWHERE: Final = re.compile(r"^Others call it: (?P<words>.+)\.$", re.MULTILINE)
 _FENCED: Final = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
@@ -61,10 +63,9 @@ def pages(configuration: str) -> list[Page]:
     return listed
 
 
-def for_programs(text: str, read: Callable[[str], str]) -> str:
-    """Return the *text* of a page without comments, and with the files that it includes, which *read* returns."""
-    included = _SNIPPET.sub(lambda match: read(match[1]).rstrip("\n"), text)
-    return re.sub(r"\n{3,}", "\n\n", _COMMENT.sub("", included)).strip("\n") + "\n"
+def for_programs(text: str) -> str:
+    """Return the *text* of a page without comments."""
+    return re.sub(r"\n{3,}", "\n\n", _COMMENT.sub("", text)).strip("\n") + "\n"
 
 
 def with_links_from_root(text: str, path: str) -> str:
@@ -112,22 +113,38 @@ def first_line(text: str) -> str:
     return next((line for line in text.splitlines()[1:] if line.strip()), "")
 
 
+def texts() -> dict[str, str]:
+    """Return the pages that the site has, as programs get them, by their paths below `docs/`."""
+    order = pages((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    return {page.path: for_programs((ROOT / "docs" / page.path).read_text(encoding="utf-8")) for page in order}
+
+
+def words() -> int:
+    """Return how many words the site has, those that are printed from the code included."""
+    return sum(len(text.split()) for text in texts().values())
+
+
 def files() -> dict[str, str]:
     """Return the files for programs by their paths below the site."""
     configuration = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     order = pages(configuration)
-
-    def read(path: str) -> str:
-        return (ROOT / path).read_text(encoding="utf-8")
-
-    texts = {page.path: for_programs(read(f"docs/{page.path}"), read) for page in order}
-    from_root = {path: with_links_from_root(text, path) for path, text in texts.items()}
+    plain = texts()
+    from_root = {path: with_links_from_root(text, path) for path, text in plain.items()}
     notes = {path: first_line(text) for path, text in from_root.items()}
     for path, text in from_root.items():
         if posixpath.basename(path) == "index.md":
             notes |= notes_of(text)
     index = index_for_programs(configuration, order, notes)
-    return {**texts, WHOLE: whole(texts, order), "llms.txt": index}
+    return {**plain, WHOLE: whole(plain, order), "llms.txt": index}
+
+
+def document() -> bytes:
+    """Return the OpenAPI document with a sentence for each field, for those who read it without a host."""
+    sources = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path.read_text("utf-8")
+        for path in (ROOT / "agentrail").rglob("*.py")
+    }
+    return msgspec.json.format(msgspec.json.encode(http_page.described_document(Source(sources))), indent=2)
 
 
 def words_of(text: str) -> list[str]:
@@ -137,15 +154,14 @@ def words_of(text: str) -> list[str]:
 
 
 def index_for_readers(index: bytes, texts: Mapping[str, str]) -> bytes:
-    """Return the *index* of the search without pages of the design, and with the words of each page in *texts*."""
+    """Return the *index* of the search with the words of each page in *texts*."""
     built = msgspec.json.decode(index, type=dict[str, object])
     entries = msgspec.convert(built["docs"], list[dict[str, object]])
-    kept = [entry for entry in entries if not str(entry["location"]).startswith(NOT_SEARCHED)]
-    words = {_location(path): words_of(text) for path, text in texts.items()}
-    for entry in kept:
-        if tags := words.get(str(entry["location"])):
+    tags_by_location = {_location(path): words_of(text) for path, text in texts.items()}
+    for entry in entries:
+        if tags := tags_by_location.get(str(entry["location"])):
             entry["tags"] = tags  # a word there weighs more than one in a title
-    return msgspec.json.encode({**built, "docs": kept})
+    return msgspec.json.encode({**built, "docs": entries})
 
 
 def _location(path: str) -> str:
@@ -159,6 +175,7 @@ def main(site: Path) -> None:
     for path, text in written.items():
         (site / path).parent.mkdir(parents=True, exist_ok=True)
         (site / path).write_text(text, encoding="utf-8")
+    (site / DOCUMENT).write_bytes(document())
     search = site / SEARCH
     if search.exists():
         search.write_bytes(index_for_readers(search.read_bytes(), written))

@@ -17,11 +17,11 @@ from agentrail.errors import WrongType
 from agentrail.events import EVENTS, AgentEnd, Envelope, Gap
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
-from docs.printing.typescript_page import declarations
 from tests.codec.sampling import event_sample
 from tests.each_case import each_case
 from tests.host.clients.programs import run
 
+TYPES: Final = Path(__file__).parents[2] / "docs" / "reference" / "agentrail.ts"
 INSTALLED: Final = Path(__file__).parents[2] / "build" / "clients"
 COMPILER: Final = INSTALLED / "node_modules" / "typescript" / "bin" / "tsc"
 NODE: Final = shutil.which("node")
@@ -103,7 +103,7 @@ async def test_the_types_of_the_page_take_what_is_written(tmp_path: Path) -> Non
     values += [f"const r: t.WholeReplyView = {to_json(reply)};", f"const s: t.StatusView = {to_json(status)};"]
     told = "export const told = (e: t.Envelope) => (e.event.$ === 'MessageDelta' ? e.event.delta : e.session_id);"
     wrong = "// @ts-expect-error - a field that no event has\nconst w: t.MessageDelta = {$: 'MessageDelta', text: ''};"
-    (tmp_path / "agentrail.ts").write_text("\n".join(declarations()), encoding="utf-8")
+    shutil.copy(TYPES, tmp_path)
     program = ["import * as t from './agentrail';", *values, told, wrong, "export {};"]
     (tmp_path / "program.ts").write_text("\n".join(program), encoding="utf-8")
     await run(NODE, COMPILER, "--strict", "--noEmit", "--skipLibCheck", "program.ts", folder=tmp_path)

@@ -34,5 +34,5 @@ def test_without_an_address_the_words_of_links_stay() -> None:
     text = _described()(README, None)
     assert RELATIVE.findall(text) == []
     assert "![" not in text
-    assert "MCP servers" in text
+    assert "other providers" in text
     assert _described()("[a](https://b.c/d) [e](#f)", None) == "[a](https://b.c/d) [e](#f)"

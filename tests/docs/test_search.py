@@ -137,7 +137,6 @@ def test_newcomers_find_pages_by_the_words_of_other_libraries() -> None:
         if not any(address.partition("#")[0].rstrip("/") in pages.split() for address in addresses[:FIRST])
     ]
     assert len(missed) <= MISSED, "\n".join(missed)
-    assert [address for addresses in answers for address in addresses if address.startswith("design/")] == []
 
 
 def test_each_guide_says_what_others_call_its_subject() -> None:
@@ -145,13 +144,12 @@ def test_each_guide_says_what_others_call_its_subject() -> None:
     assert [path.name for path in guides if not whole_site.words_of(path.read_text("utf-8"))] == []
 
 
-def test_the_words_are_tags_of_the_page_and_the_design_is_not_searched() -> None:
+def test_the_words_are_tags_of_the_page() -> None:
     built = {
         "config": {"lang": ["en"]},
         "docs": [
             {"location": "guide/tools/", "title": "Write a tool"},
             {"location": "guide/tools/#from-a-function", "title": "From a function"},
-            {"location": "design/tools/", "title": "Tools"},
             {"location": "", "title": "agentrail"},
         ],
     }

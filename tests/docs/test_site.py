@@ -13,6 +13,9 @@ from tests.docs.sources import ROOT
 
 DOCS: Final = ROOT / "docs"
 CONFIGURATION: Final = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+MOST_WORDS: Final = 138_500
+"""The most words of the site, counted as `wc -w` does, with all that is printed from the code."""
+GROUPS: Final = ["Start", "Build", "Test", "Run", "Integrate", "Extend", "Reference"]
 LINK: Final = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -21,9 +24,35 @@ def _files() -> dict[str, str]:
     return whole_site.files()
 
 
-def test_every_page_is_in_the_navigation_once() -> None:
+def test_every_page_for_users_is_in_the_navigation_once() -> None:
     listed = [page.path for page in whole_site.pages(CONFIGURATION)]
-    assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
+    written = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    beside = {path for path in written if path == "contributing.md" or path.startswith("design/")}
+    assert sorted(listed) == sorted(written - beside)
+    assert re.findall(r"^  /(design/|contributing\.md)$", CONFIGURATION, re.MULTILINE) == ["contributing.md", "design/"]
+
+
+def test_no_page_of_the_site_leads_to_what_stands_beside_the_code() -> None:
+    listed = {page.path for page in whole_site.pages(CONFIGURATION)}
+    targets = {
+        (page, target.partition("#")[0])
+        for page, text in whole_site.texts().items()
+        for target in LINK.findall(whole_site.with_links_from_root(text, page))
+    }
+    assert [link for link in targets if link[1].endswith(".md") and link[1] not in listed] == []
+
+
+def test_the_site_is_short_enough_to_be_read() -> None:
+    assert whole_site.words() <= MOST_WORDS
+
+
+def test_guides_are_grouped_by_what_a_reader_does_and_the_first_pages_come_first() -> None:
+    listed = whole_site.pages(CONFIGURATION)
+    assert [*dict.fromkeys(page.section for page in listed)] == GROUPS
+    guides = [page.path for page in listed if page.path.startswith("guide/")]
+    assert guides[:2] == ["guide/twelve-methods.md", "guide/eight-events.md"]
+    headings = re.findall(r"^## (.+)$", (DOCS / "guide" / "index.md").read_text("utf-8"), re.MULTILINE)
+    assert headings == [group for group in GROUPS if group != "Reference"]
 
 
 def test_the_site_needs_no_plugin_no_other_theme_and_no_other_host() -> None:
@@ -52,10 +81,8 @@ def test_the_list_for_programs_says_of_each_page_what_it_has() -> None:
     assert all(len(row[2]) > 10 for row in rows)
 
 
-def test_pages_for_programs_have_no_remarks_of_ours_and_what_they_include() -> None:
-    texts = _files()
-    assert [path for path, text in texts.items() if re.search(r"^<!--|^--8<--", text, re.MULTILINE)] == []
-    assert "\n## 0.1.0" in texts["changes.md"]
+def test_pages_for_programs_have_no_remarks_of_ours() -> None:
+    assert [path for path, text in _files().items() if re.search(r"^<!--", text, re.MULTILINE)] == []
 
 
 @pytest.mark.parametrize(
@@ -75,5 +102,5 @@ def test_links_are_paths_from_the_root(path: str, link: str, expected: str) -> N
 def test_the_files_are_written_beside_the_pages(tmp_path: Path) -> None:
     whole_site.main(tmp_path)
     written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
-    assert written == set(_files())
+    assert written == {*_files(), whole_site.DOCUMENT}
     assert posixpath.join("guide", "plugins.md") in written
