@@ -27,7 +27,7 @@ RUN_USER: Final = "/run/user"
 TEMPORARY: Final = "/tmp"  # noqa: S108 - what is made there is checked before its use
 """Where every user may make a folder; its path is short."""
 
-OF_JOURNAL: Final = ("", "-wal", "-shm", "-journal", ".lock", ".converting", ".converting-journal", "-wal.damaged")
+OF_JOURNAL: Final = ("", "-wal", "-shm", "-journal", ".lock", "-wal.damaged")
 """How the names of the files of a journal end, after that of the journal."""
 
 LINKED: Final = ("allowed", "history")

@@ -37,6 +37,7 @@ from agentrail.cli.host_check import KEY, check_members, member_places
 from agentrail.cli.journal_file import open_journal, open_source
 from agentrail.cli.screen import clean, one_line
 from agentrail.codec.json_text import to_text
+from agentrail.codec.versions import UNRELEASED
 from agentrail.distribution import DISTRIBUTION, STRANGER
 from agentrail.errors import AgentrailError, BadRecord, ExtraMissing, SandboxMissing
 from agentrail.ports.journal import SLOTS, StoredSession
@@ -204,7 +205,9 @@ def server_findings(facts: ServerFacts, newest: int) -> Iterator[tuple[str, str,
             f"its clock is {seconds:,.0f} s {side} that of this machine",
             "set the one that is wrong: leases go by that of the server",
         )
-    if facts.tables is None:
+    if facts.is_unreleased:
+        yield BAD, "its tables are of no release", UNRELEASED
+    elif facts.tables is None:
         yield NOTE, "it has no tables of a journal yet", "they are made when a session is stored"
     elif facts.tables != newest:
         newer = facts.tables > newest

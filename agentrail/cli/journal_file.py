@@ -13,7 +13,7 @@ from typing import Final
 
 import trio
 
-from agentrail.adapters.journals.archive_reader import BEGINNING, ArchiveReader, open_archive
+from agentrail.adapters.journals.archive_reader import BEGINNINGS, ArchiveReader, open_archive
 from agentrail.adapters.journals.archive_writer import ArchiveWriter, open_archive_writer
 from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal, journal_at, place_named, shown_place
 from agentrail.cli.bad_input import BadInputError
@@ -95,7 +95,7 @@ def is_export_file(path: Path) -> bool:
         return False
     try:
         with path.open("rb") as file:
-            beginning = file.read(len(BEGINNING))
+            beginning = file.read(max(map(len, BEGINNINGS)))
     except FileNotFoundError:
         return path.suffix == EXPORTED
-    return beginning == BEGINNING
+    return beginning.startswith(BEGINNINGS)

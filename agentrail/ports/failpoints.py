@@ -62,7 +62,7 @@ class Failpoint(Enum):
     LEFT = "a session was let go of: as it is, or ended"
 
     FILE_OPENED = "the file of a journal was opened"
-    FILE_LOCKED = "the lock of a journal was taken"
+    TABLE_UPGRADED = "one of the statements was run that bring older tables up to date, and none is committed"
     FILE_OWNED = "the right to write a journal is durable"
     BEGUN = "a transaction was begun"
     EPOCH_RAISED = "the epoch of a session was raised, and that is not committed"

@@ -1,4 +1,4 @@
-"""Names that have changed: what callers still write by the old one, and what old records hold, is understood."""
+"""Names that have changed: what callers still write by the old one is understood."""
 
 from __future__ import annotations
 
@@ -7,18 +7,8 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Final
 
-import msgspec
-from msgspec.structs import force_setattr
-
 OLD_NAMES: Final[Mapping[str, str]] = MappingProxyType({"max_turns": "max_rounds", "stop_reason": "reason"})
 """The new name of each field whose name has changed, by the old one."""
-
-
-def renew(value: msgspec.Struct, field: str) -> None:
-    """Replace the text in *field* of a new *value* if it is an old name, as records of older versions have it."""
-    name = getattr(value, field)
-    if name in OLD_NAMES:
-        force_setattr(value, field, OLD_NAMES[name])
 
 
 def with_new_names(owner: str, values: Mapping[str, object], fields: Collection[str]) -> dict[str, object]:

@@ -14,9 +14,8 @@ from agentrail.codec.json_text import DOCUMENT_DEPTH, from_text
 from agentrail.codec.plugin_types import decode_state, readable
 from agentrail.codec.values import decode, read, write
 from agentrail.core.vocabulary.commands import ResumeSent
-from agentrail.core.vocabulary.state import Turn
 from agentrail.errors import BadData, BadValue
-from agentrail.events import EVENTS, AgentEnd, Event, Heartbeat, PrefixChanged, SubAgentEvent, UnknownEvent
+from agentrail.events import EVENTS, Event, Heartbeat, SubAgentEvent, UnknownEvent
 from agentrail.models import (
     AssistantMessage,
     Data,
@@ -39,7 +38,7 @@ from tests.codec.plugin_states import First
 from tests.codec.sampling import STORED, event_sample, sample
 from tests.codec.shapes import Leaf, shape_of
 from tests.each_case import each_case
-from tests.kit import EMPTY, NOTHING_USED, Arrival, Ruling, freeze_object
+from tests.kit import EMPTY, Arrival, Ruling, freeze_object
 from tests.opcodes import counted_opcodes
 
 HELLO = UserMessage((Text("hello"),))
@@ -49,20 +48,6 @@ def test_a_sequence_of_ours_is_read_as_what_it_is() -> None:
     hello = encode(HELLO)
     assert decode(History, [hello]) == History([HELLO])
     assert decode(tuple[Message, ...], [hello]) == (HELLO,)
-
-
-def test_records_of_older_versions_have_the_old_name_of_the_limit_of_rounds() -> None:
-    assert decode(Options, {"max_turns": 3}) == Options(max_rounds=3)
-    for new in (
-        AgentEnd("p1", "max_rounds", (), NOTHING_USED),
-        PrefixChanged("tool_choice", "max_rounds", "", 5),
-        Turn("p1", 1, 1, NOTHING_USED, "demo", EMPTY, stop="max_rounds"),
-    ):
-        old = {
-            key: "max_turns" if value == "max_rounds" else value for key, value in freeze_object(encode(new)).items()
-        }
-        assert old != encode(new)
-        assert decode(type(new), old) == new
 
 
 def test_a_class_is_named_only_where_there_is_a_choice() -> None:
@@ -78,7 +63,7 @@ def test_a_class_is_named_only_where_there_is_a_choice() -> None:
 def test_what_has_its_default_is_left_out() -> None:
     assert encode(AssistantMessage()) == {"$": "AssistantMessage"}
     assert encode(Ruling("check")) == {"hook": "check"}
-    assert encode(Options(max_rounds=3)) == {"max_turns": 3}
+    assert encode(Options(max_rounds=3)) == {"max_rounds": 3}
 
 
 def test_a_read_history_may_have_been_a_tuple() -> None:

@@ -189,11 +189,11 @@ async def test_a_crash_of_what_writes_leaves_what_the_table_says(row: Stored, en
 
 
 def test_each_failpoint_is_in_a_table() -> None:
-    # where a file is converted, processes end in tests/adapters/journals/sql/test_conversion.py
-    converting = {Failpoint.FILE_LOCKED}
+    # where tables are brought up to date, processes end in tests/adapters/journals/test_upgrades.py
+    upgrading = {Failpoint.TABLE_UPGRADED}
     named = (
         {row.point for row in TOLD}
-        | converting
+        | upgrading
         | {row.point for row in STORED}
         | {point for point, _ in (*ERASED, *REDACTED)}
     )

@@ -33,6 +33,7 @@ from agentrail.adapters.journals.packing import (
 from agentrail.adapters.journals.text_dedup import check_whole
 from agentrail.codec.json_text import DOCUMENT_DEPTH, from_text, to_text
 from agentrail.codec.values import write
+from agentrail.codec.versions import UNRELEASED
 from agentrail.errors import BadArchive, BadRecord, BadText, OutsideError
 from agentrail.ports.journal import ALL_SESSIONS, Record, SessionFilter, StoredSession
 from agentrail.values.events.life import AgentEnd
@@ -41,19 +42,19 @@ from agentrail.values.messages import Message
 from agentrail.values.session_ids import follows_grammar
 from agentrail.values.untrusted_values import brief
 
-VERSION: Final = 2
-"""The version of the file's format; a session of another version is refused.
+VERSION: Final = 1
+"""The version of the file's format. Whoever raises it must still read the older ones."""
 
-In version 1 the end has no checksum, so that a session whose last records are missing can be taken for a whole one.
-"""
+KIND: Final = "agentrail export"
 
-KIND: Final = "agentrail session"
+UNRELEASED_KIND: Final = "agentrail session"
+"""The kind of a file from before the first release. Its version and those of its records mean other formats."""
 
-BEGINNING: Final = b'{"kind":"agentrail session",'
+BEGINNING: Final = b'{"kind":"agentrail export",'
 """The first bytes of an export file, as it is written."""
 
-WITH_SESSION: Final = 4
-"""The oldest format whose records do not name their session, so that the checksum of their lines covers it."""
+BEGINNINGS: Final = (BEGINNING, b'{"kind":"agentrail session",')
+"""The first bytes of each export file, those from before the first release among them."""
 
 HEAD: Final = ("kind", "version", "session")
 """The keys of the first line of a session."""
@@ -73,7 +74,7 @@ BAD_ID: Final = "the id {} is not allowed: 1 to 128 letters, digits, `.`, `_`, `
 CHANGED: Final = "it, or one before it, has changed since it was written"
 NOT_FIRST: Final = "it is not the first line of an exported session"
 OTHER_VERSION: Final = (
-    f"the session has version {{}} of the format, and this agentrail reads {VERSION}; export it again with this one"
+    f"the session has version {{}} of the format, and this agentrail reads versions up to {VERSION}; use a later one"
 )
 CUT: Final = "records before it are missing, or it has changed since it was written"
 EMPTY: Final = "it ends a session without a record"
@@ -256,7 +257,9 @@ class _Scan:
         session = self._open = ArchivedSession(str(line["session"]), self._number)
         self._check = NO_CHECK
         self._sessions.append(session)
-        if line["kind"] != KIND:
+        if line["kind"] == UNRELEASED_KIND:
+            session.note(self._number, UNRELEASED)
+        elif line["kind"] != KIND:
             session.note(self._number, NOT_FIRST)
         if line["version"] != VERSION:
             session.note(self._number, OTHER_VERSION.format(brief(line["version"])))
@@ -360,8 +363,8 @@ _LINE: Final = re.compile(
 
 
 def outside(form: Json, session_id: str) -> bytes:
-    """Return the bytes that a line's checksum covers beside its record: the format, and from format 4 the session."""
-    return (f"{form} {session_id}" if isinstance(form, int) and form >= WITH_SESSION else str(form)).encode()
+    """Return the bytes that a line's checksum covers beside its record: the format and the session."""
+    return f"{form} {session_id}".encode()
 
 
 def check_of_end(last: bytes, session_id: str, count: int) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias, Union
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Struct, UnsetType
 
 from agentrail.adapters.journals.message_index import MessageAt, MessagePlaces, MessagesOf, message_at
 from agentrail.codec.decode_error import MisfitError
@@ -28,7 +28,7 @@ class StoredAgentEnd(Value, tag_field=TAG, tag=AgentEnd.__name__):
     """An `AgentEnd`, with references in place of messages that are stored already."""
 
     ref: str
-    reason: str = field(name="stop_reason")
+    reason: str
     messages: tuple[Message | MessageAt, ...] = ()
     usage: Usage = NOTHING_USED
     fits: bool = False

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from msgspec import field
-
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.personal import Kept
 from agentrail.values.value import Authored, Value
@@ -15,7 +13,7 @@ from agentrail.values.value import Authored, Value
 class Options(Authored, kw_only=True):
     """Options of a session: limits, timeouts and choices that its spec may set. Fixed bounds stand in their modules."""
 
-    max_rounds: int = field(default=100, name="max_turns")
+    max_rounds: int = 100
     """How many rounds (requests to the model) one turn may take; in the last one, the model may call no tools."""
     max_turn_seconds: float | None = None
     """Seconds until a turn is aborted, not counting the time it waits for a person; `None`: no limit."""

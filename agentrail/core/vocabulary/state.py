@@ -20,7 +20,6 @@ from agentrail.hooks.ruling import Decisions, Pause, Section
 from agentrail.values.content import Part, text_of
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import EMPTY_HISTORY, History, Rearranged
-from agentrail.values.old_names import renew
 from agentrail.values.personal import Kept, Personal
 from agentrail.values.tools import ActingAgent, StandingApproval, Todo, ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
@@ -218,9 +217,6 @@ class Turn(Value):
     """Milliseconds that the session had worked before the turn, as in `State.worked_ms`."""
     unreached_since: int | None = None
     """Since when no attempt could connect, in milliseconds since 1970; `None` if one did, or if none has failed."""
-
-    def __post_init__(self) -> None:
-        renew(self, "stop")
 
 
 class Suspension(Value):

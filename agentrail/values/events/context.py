@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from agentrail.values.events.envelope import Ephemeral, Event
-from agentrail.values.old_names import renew
 from agentrail.values.personal import Kept, Personal, ToolName
 from agentrail.values.usage import ContextUsage
 
@@ -70,9 +69,6 @@ class PrefixChanged(Ephemeral):
     """
     tokens: int
     """Estimate of the tokens that the provider has read before and reads again, at the most."""
-
-    def __post_init__(self) -> None:
-        renew(self, "name")
 
 
 class Intervention(Event):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from agentrail.values.events.envelope import Ephemeral, Event
 from agentrail.values.messages import Message
-from agentrail.values.old_names import renew
 from agentrail.values.personal import Kept, Personal
 from agentrail.values.usage import Usage
 
@@ -119,9 +118,6 @@ class AgentEnd(Event):
     """Usage of the turn."""
     fits: bool = False
     """Whether the last text of the model is a JSON object that fits the schema which the prompt asked for."""
-
-    def __post_init__(self) -> None:
-        renew(self, "reason")
 
     if not TYPE_CHECKING:  # hidden from type checkers, which report the old name as an error
 

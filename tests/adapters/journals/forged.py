@@ -26,7 +26,7 @@ def body_with(filling: bytes, number: int = 1) -> bytes:
 
 def write_archive(path: Path, bodies: Sequence[bytes], session_id: str = "s") -> None:
     """Write an export file of a session whose records have these *bodies*."""
-    check, lines = NO_CHECK, [b'{"kind":"agentrail session","version":2,"session":"%b"}' % session_id.encode()]
+    check, lines = NO_CHECK, [b'{"kind":"agentrail export","version":1,"session":"%b"}' % session_id.encode()]
     for body in bodies:
         check = check_of(check, outside(FORMAT, session_id), body)
         lines.append(b'{"check":"%b","format":%d,"record":%b}' % (check.hex().encode(), FORMAT, body))

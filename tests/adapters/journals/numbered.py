@@ -2,6 +2,7 @@
 
 `python -m tests.adapters.journals.numbered` adds the number that is newest, and to the newest format the fields and
 members of unions that are new in it. It changes nothing else: what differs needs a new number, and its upcaster.
+(Until the first release, delete the file and run this again.)
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""A stored journal and a stored session, as each format was written: the first three are refused, the others read.
+"""Stored journals and an exported session, as each format was written: all of them are read, for ever.
 
 `python -m tests.adapters.journals.sampling` makes those of the newest format and never touches what is there: a sample
-that no longer loads means that the journals of users no longer load.
+that no longer loads means that the journals of users no longer load. (Until the first release, delete the folder of
+format 1 and run this again.)
 """
 
 from collections.abc import Awaitable, Callable
@@ -30,11 +31,10 @@ from agentrail.testing import ScriptedModel, call, say
 from tests.kit import Element, freeze_object
 
 SAMPLES = Path(__file__).parent / "samples"
-OLDER = [SAMPLES / f"v{number}" for number in range(1, 4)]
-"""Samples of formats that are refused."""
+READ = [SAMPLES / f"v{number}" for number in range(1, FORMAT + 1)]
+"""The samples of each format."""
 
-READ = [folder for number in range(4, FORMAT + 1) if (folder := SAMPLES / f"v{number}").exists()]
-"""Samples of formats that are read, for ever."""
+NEWEST = READ[-1]
 
 SESSION = "session.jsonl"
 JOURNAL = "journal.db"
@@ -139,13 +139,11 @@ async def make(folder: Path) -> None:
 
 def main() -> None:
     """Make what is missing."""
-    newest = SAMPLES / f"v{FORMAT}"
-    if not newest.exists():
-        newest.mkdir()
-        trio.run(make, newest)
-        trio.run(make_asking, newest)
-    if not (newest / EQUIPPED).exists():
-        trio.run(make_equipped, newest)
+    if not NEWEST.exists():
+        NEWEST.mkdir(parents=True)
+        trio.run(make, NEWEST)
+        trio.run(make_asking, NEWEST)
+        trio.run(make_equipped, NEWEST)
 
 
 if __name__ == "__main__":

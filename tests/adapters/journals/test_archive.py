@@ -137,12 +137,12 @@ async def test_every_cut_and_every_changed_bit_is_noticed(tmp_path: Path) -> Non
         (lambda lines: lines[:2] + lines[3:], "line 4: it counts 3 records, but there are 2"),
         (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], "line 2: it, or one before it, has changed"),
         (
-            lambda lines: [lines[0].replace("agentrail session", "session"), *lines[1:]],
+            lambda lines: [lines[0].replace("agentrail export", "session"), *lines[1:]],
             "line 1: it is not the first line",
         ),
         (
-            lambda lines: [lines[0].replace("2", "1"), *lines[1:-1], '{"end":3}'],
-            "line 1: the session has version 1 of the format, and this agentrail reads 2; export it again with this",
+            lambda lines: [lines[0].replace("1", "2"), *lines[1:]],
+            "line 1: the session has version 2 of the format, and this agentrail reads versions up to 1; use a later",
         ),
         (lambda lines: [*lines[:-2], '{"end":2}'], "line 4: it does not have the keys check, format, record"),
         (lambda lines: [*lines[:-2], ended(lines[-1], 2)], "line 4: records before it are missing, or it has changed"),
@@ -169,7 +169,7 @@ async def test_a_file_that_is_not_whole_is_refused_by_its_line(
 async def test_a_line_without_an_end_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive_reader, "MAX_LINE", 64 * 1024)
     file = tmp_path / "s.jsonl"
-    write(file, b'{"kind":"agentrail session","version":2,"session":"s"}\n')
+    write(file, b'{"kind":"agentrail export","version":1,"session":"s"}\n')
     os.truncate(file, 64 * 1024 * 1024)
     tracemalloc.start()
     error = await raised(BadArchive, import_session(MemoryJournal(), file))
@@ -182,7 +182,7 @@ async def test_a_line_without_an_end_is_read_piece_by_piece(tmp_path: Path, monk
 async def test_a_line_that_is_too_long_is_told_by_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive_reader, "MAX_LINE", 100)
     file = tmp_path / "s.jsonl"
-    write(file, b'{"kind":"agentrail session","version":2,"session":"s"}\n' + b" " * 101)
+    write(file, b'{"kind":"agentrail export","version":1,"session":"s"}\n' + b" " * 101)
     error = await raised(BadArchive, import_session(MemoryJournal(), file))
     assert "line 2: it has more than" in str(error)
 
@@ -200,7 +200,7 @@ async def test_what_is_no_regular_file_is_not_read(tmp_path: Path, kind: str) ->
 @pytest.mark.parametrize("odd", ["", "-slot-3", "#redacted", "a b", "../a", "a\x1b[2J", "é", "a" * 129])
 async def test_an_id_that_no_session_may_have_is_refused(tmp_path: Path, odd: str) -> None:
     file = tmp_path / "s.jsonl"
-    write(file, f'{{"kind":"agentrail session","version":2,"session":{json.dumps(odd)}}}\n{{"end":0}}\n'.encode())
+    write(file, f'{{"kind":"agentrail export","version":1,"session":{json.dumps(odd)}}}\n{{"end":0}}\n'.encode())
     error = await raised(BadArchive, import_session(MemoryJournal(), file))
     assert "line 1: the id " in str(error)
     assert "\x1b" not in str(error)

@@ -29,9 +29,7 @@ FOREIGN: Final = {
         f"CREATE VIEW session AS {ENDLESS} hidden.* FROM n JOIN hidden",
     ),
     "another view": (f"CREATE VIEW more AS {ENDLESS} i FROM n",),
-    "a trigger": (
-        f"CREATE TRIGGER more BEFORE UPDATE ON journal BEGIN INSERT INTO journal {ENDLESS} i, i FROM n; END",
-    ),
+    "a trigger": (f"CREATE TRIGGER more BEFORE UPDATE ON meta BEGIN INSERT INTO meta {ENDLESS} i, i FROM n; END",),
     "another table": ("CREATE TABLE more (x)",),
     "another index": ("CREATE INDEX more ON record (length(body) * 2)",),
     "a virtual table": ("CREATE VIRTUAL TABLE more USING fts5 (x)",),

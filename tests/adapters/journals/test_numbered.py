@@ -15,18 +15,18 @@ ADD = "`python -m tests.adapters.journals.numbered` adds what is new"
 
 def test_the_tables_are_those_of_their_version() -> None:
     assert str(VERSION) in known()["tables"], ADD
-    assert tables() == known()["tables"][str(VERSION)], "raise `sql_tables.VERSION`, and convert older files"
+    assert tables() == known()["tables"][str(VERSION)], "raise `sql_tables.VERSION`, and bring older tables up to date"
 
 
 def test_what_is_written_is_spelled_as_its_format_says() -> None:
     assert str(FORMAT) in known()["spelling"], ADD
-    assert spelling() == known()["spelling"][str(FORMAT)], "raise `upcasting.FORMAT`, and add an upcaster"
+    assert spelling() == known()["spelling"][str(FORMAT)], "raise `versions.FORMAT`, and add an upcaster"
 
 
 @pytest.mark.long
 def test_the_fields_of_what_is_stored_are_those_of_their_format() -> None:
     noted = cast("Form", known()["form"][str(FORMAT)])
-    problem = "raise `upcasting.FORMAT` and add an upcaster; if only a class has a new name, rename it in the file"
+    problem = "raise `versions.FORMAT` and add an upcaster; if only a class has a new name, rename it in the file"
     assert broken(noted, form()) == [], problem
     assert json.loads(json.dumps(form())) == noted, ADD
 

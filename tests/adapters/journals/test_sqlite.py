@@ -194,7 +194,7 @@ NO_JOURNALS: dict[str, tuple[Callable[[Path], None], str]] = {
     "a line": (lambda path: foreign(path, b"hello\n"), "begins with b'hello"),
     "json": (lambda path: foreign(path, b'{"a": [1, 2, 3]}'), 'it is not a database, but begins with b\'{"a": [1'),
     "archive": (
-        lambda path: foreign(path, b'{"kind":"agentrail session","version":1}'),
+        lambda path: foreign(path, b'{"kind":"agentrail export","version":1}'),
         "read it into a journal by `agentrail journal copy`",
     ),
     "zeros": (lambda path: foreign(path, bytes(8192)), "it is not a database"),

@@ -8,7 +8,7 @@ from typing import Final, cast
 import psycopg
 
 from agentrail.adapters.journals.postgres.database import Target
-from agentrail.adapters.journals.postgres.server_tables import FOUND, VERSION
+from agentrail.adapters.journals.postgres.server_tables import FOUND, VERSION, is_unreleased
 from agentrail.adapters.journals.postgres.sqlstates import in_statement
 from agentrail.adapters.journals.sql.sql_tables import SqlRow, as_stored, as_text
 from agentrail.ports.journal import SLOTS, slot_claim
@@ -70,6 +70,8 @@ class ServerFacts(Value):
     """Whether its log is archived, so that it can be restored to any point in time."""
     isolation: str = "read committed"
     """How transactions are isolated that do not say it."""
+    is_unreleased: bool = False
+    """Whether the journal's tables are from before the first release of agentrail."""
     tables: int | None = None
     """Version of the journal's tables; `None` if there are none yet."""
     sessions: int = 0
@@ -108,6 +110,8 @@ def _server(connection: psycopg.Connection[SqlRow], now_ms: Callable[[], int]) -
 
 
 def _stored(connection: psycopg.Connection[SqlRow], facts: ServerFacts) -> ServerFacts:
+    if is_unreleased(connection):
+        return facts.but(is_unreleased=True)
     try:
         tables = cast("int", connection.execute(FOUND.encode()).fetchall()[0][0])
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):

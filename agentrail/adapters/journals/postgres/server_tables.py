@@ -1,4 +1,4 @@
-"""The tables of a journal in PostgreSQL, in a schema of their own; made, or converted, by the process that connects.
+"""The tables of a journal in PostgreSQL, in a schema of their own; the process that connects makes or upgrades them.
 
 They are those of each database, see `sql_tables`, with what PostgreSQL adds: a sequence of epochs, its clock, and the
 fence of a session. That is a number which is raised when it is not known whether a statement was carried out whose
@@ -7,28 +7,37 @@ line was cut: from then on the statement is refused.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, cast
 
 import psycopg
 
-from agentrail.adapters.journals.postgres.old_tables import CONVERTED, DROPPED, MOVED_ASIDE, copy_labels, rows_left_out
 from agentrail.adapters.journals.sql.sql_tables import DEFINITIONS, SqlRow
+from agentrail.codec.versions import UNRELEASED
 from agentrail.errors import JournalUnusable
 from agentrail.ports.failpoints import reach
 
 SCHEMA: Final = "agentrail"
 """The schema that the tables are in."""
 
-VERSION: Final = 2
+VERSION: Final = 1
 """The version of the tables."""
 
-OLD: Final = 1
-"""The version that is converted."""
+TO_NEXT: Final[Mapping[int, tuple[str, ...]]] = MappingProxyType({})
+"""For each older version that is brought up to date, the statements that make its tables those of the next one.
+
+Whoever raises `VERSION` must add them. A process of the older version may be connected meanwhile, so no statement of
+that version may fit the new tables: a table that it writes to gets another name, or a column that it lacks.
+"""
+
+UNRELEASED_TABLE: Final = "journal"
+"""The table that stood for `meta` before the first release. The versions in it mean other tables."""
 
 TABLES: Final = ("session", "about", "label", "record", "snapshot", "blob")
 """The tables with rows of sessions."""
 
-FOUND: Final = f"select version from {SCHEMA}.journal"  # noqa: S608
+FOUND: Final = f"select version from {SCHEMA}.meta"  # noqa: S608
 
 TYPES: Final = (
     ("~", f"{SCHEMA}."),
@@ -43,7 +52,7 @@ EPOCHS: Final = (
     f"""create function {SCHEMA}.now_ms() returns bigint language sql volatile
     as $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint $$""",  # noqa: S608
 )
-"""The numbers of claims, and the clock; the same in each version."""
+"""The numbers of claims, and the clock."""
 
 ADDED: Final = (
     # each process has a lease of its own, also if one before it had the same address
@@ -65,62 +74,66 @@ def defined(statement: str) -> str:
 
 
 def check_tables(connection: psycopg.Connection[SqlRow], place: str) -> None:
-    """Make the tables, or convert those of version 1; no-op if they are there. Raise `JournalUnusable` for later ones.
+    """Make the tables, or bring older ones up to date; raise `JournalUnusable` for those that are not known here.
 
     It is one transaction, so a process may be killed at any moment: the next one finds the tables as they were. Other
-    processes wait for its end; an earlier agentrail among them is refused then, as none of its statements fits.
+    processes wait for its end.
     """
-    if _version(connection) == VERSION:
+    if _version(connection, place) == VERSION:
         return
     # so that after a wait for the lock it is seen what the process before has made
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     with connection.transaction():
         connection.execute(LOCK)
-        version = _version(connection)
+        version = _version(connection, place)
         if version is None:
             _run(connection, f"create schema if not exists {SCHEMA}", *EPOCHS)
             _make(connection)
-        elif version == OLD:
-            _convert(connection, place)
+        elif version < VERSION:
+            _upgrade(connection, version, place)
         reach("COMMIT")
-    version = _version(connection)
+    version = _version(connection, place)
     if version != VERSION:
         problem = f"its tables have version {version}, and this agentrail knows {VERSION}; use a later one"
         raise JournalUnusable(place, problem)
 
 
-def _version(connection: psycopg.Connection[SqlRow]) -> int | None:
+def is_unreleased(connection: psycopg.Connection[SqlRow]) -> bool:
+    """Whether the tables are from before the first release."""
+    return _has_table(connection, UNRELEASED_TABLE)
+
+
+def _version(connection: psycopg.Connection[SqlRow], place: str) -> int | None:
     """Return the version of the tables; `None` if there are none."""
-    # the catalog itself: functions of names may answer with what was so before the wait for the lock
-    query = "select from pg_tables where schemaname = %s and tablename = 'journal'"
-    is_there = bool(connection.execute(query, (SCHEMA,)).fetchall())
-    rows = connection.execute(FOUND.encode()).fetchall() if is_there else []
+    if is_unreleased(connection):
+        raise JournalUnusable(place, UNRELEASED)
+    rows = connection.execute(FOUND.encode()).fetchall() if _has_table(connection, "meta") else []
     return cast("int", rows[0][0]) if rows else None
 
 
+def _has_table(connection: psycopg.Connection[SqlRow], name: str) -> bool:
+    # the catalog itself: functions of names may answer with what was so before the wait for the lock
+    query = "select from pg_tables where schemaname = %s and tablename = %s"
+    return bool(connection.execute(query, (SCHEMA, name)).fetchall())
+
+
 def _make(connection: psycopg.Connection[SqlRow]) -> None:
-    insertion = f"insert into {SCHEMA}.journal values ({VERSION}, 0)"  # noqa: S608
+    insertion = f"insert into {SCHEMA}.meta values ({VERSION}, 0)"  # noqa: S608
     _run(connection, *map(defined, DEFINITIONS), *ADDED, insertion)
 
 
-def _convert(connection: psycopg.Connection[SqlRow], place: str) -> None:
-    """Make the tables beside the old ones, fill them, and drop the old ones if no row is missing."""
-    _run(connection, *MOVED_ASIDE)
-    reach("BEGUN")
-    _make(connection)
-    for statement in CONVERTED:
-        _run(connection, statement)
-        reach("BLOB_WRITTEN")
-
-    def run(query: str, *values: object) -> list[SqlRow]:
-        cursor = connection.execute(query.encode(), values, binary=True)
-        return cursor.fetchall() if cursor.description is not None else []
-
-    copy_labels(run)
-    for table, count in rows_left_out(run).items():
-        problem = f"{count} rows of its table `{table}` belong to no session, so it was left as it was"
-        raise JournalUnusable(place, problem)
-    _run(connection, DROPPED)
+def _upgrade(connection: psycopg.Connection[SqlRow], version: int, place: str) -> None:
+    """Make the tables of today from those of the older *version*."""
+    if version not in TO_NEXT:
+        first = min(TO_NEXT, default=VERSION)
+        problem = f"its tables have version {version}, and this agentrail knows those from {first} on"
+        raise JournalUnusable(place, f"{problem}; use the agentrail that has written them")
+    _run(connection, "set local statement_timeout = 0")
+    for older in range(version, VERSION):
+        for statement in TO_NEXT[older]:
+            _run(connection, statement)
+            reach("TABLE_UPGRADED")
+    _run(connection, f"update {SCHEMA}.meta set version = {VERSION}")  # noqa: S608
 
 
 def _run(connection: psycopg.Connection[SqlRow], *statements: str) -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Final
 
-from agentrail.adapters.journals.sql.sqlite_tables import APPLICATION, NO_TABLES
+from agentrail.adapters.journals.sql.sql_tables import VERSION
+from agentrail.adapters.journals.sql.sqlite_tables import APPLICATION, UNRELEASED_APPLICATION, tables_of
+from agentrail.codec.versions import UNRELEASED
 from agentrail.errors import JournalUnusable
 
 MAGIC: Final = b"SQLite format 3\0"
@@ -31,8 +33,8 @@ PAGES_OF_64_K: Final = 1
 SHOWN: Final = 24
 """The number of bytes that an error shows of a file that is no database."""
 
-EXPORTED: Final = b'"agentrail session"'
-"""A part of the first line of an export file."""
+EXPORTED: Final = (b'"agentrail export"', b'"agentrail session"')
+"""Parts of the first line of an export file; the second one is of before the first release."""
 
 ROLLBACK: Final = bytes.fromhex("d9d505f920a163d7")
 """The first bytes of a rollback journal (`-journal`), and the last ones of one that names another file.
@@ -44,10 +46,8 @@ transaction it deletes the named file, whatever that is.
 NOT_OURS: Final = "it is a file of another program; give another path"
 
 
-def check_kind(path: Path, schema: int) -> None:
+def check_kind(path: Path) -> None:
     """Raise `JournalUnusable` if the file is no journal, or its end is missing. An empty file counts as a new journal.
-
-    *schema* is the version that its tables must have.
 
     This process must have no connection to the file: closing the descriptor here would release SQLite's locks on it.
     """
@@ -59,7 +59,7 @@ def check_kind(path: Path, schema: int) -> None:
     _check_beside(path)
     with path.open("rb") as file:
         head = file.read(HEAD)
-    problem = _problem(path, head, status.st_size, schema) if head else None
+    problem = _problem(path, head, status.st_size) if head else None
     if problem is not None:
         raise JournalUnusable(str(path), problem)
 
@@ -88,22 +88,24 @@ def _names_another(rollback: Path) -> bool:
     return False
 
 
-def _problem(path: Path, head: bytes, size: int, schema: int) -> str | None:
+def _problem(path: Path, head: bytes, size: int) -> str | None:
     """Return why a file of *size* bytes that begins with *head* is no whole journal; `None` if it may be one."""
     if not number_at(head, 40) and _is_there(path, "-journal"):
         return None  # a process was killed while it created the file: SQLite will undo the creation
     if not head.startswith(MAGIC[: len(head)]):
-        if EXPORTED in head:
+        if any(part in head for part in EXPORTED):
             return "it is an export file; read it into a journal by `agentrail journal copy`, and give another path"
         return f"it is not a database, but begins with {head[:SHOWN]!r}; give another path"
     if size < SMALLEST:
         return f"its end is missing, of at least {SMALLEST} bytes {size} are there; bring it back from a copy"
+    application, version = number_at(head, 68), number_at(head, 60)
+    if application == UNRELEASED_APPLICATION:
+        return UNRELEASED
     # it has tables, but not the `application_id` of a journal
-    if number_at(head, 40) and number_at(head, 68) != APPLICATION:
+    if number_at(head, 40) and application != APPLICATION:
         return NOT_OURS
-    version = number_at(head, 60)
-    if number_at(head, 68) == APPLICATION and version not in (NO_TABLES, schema):
-        return other_version(version, schema)
+    if application == APPLICATION and tables_of(version) is None:
+        return other_version(version)
     whole_size = size_of_pages(head) * number_at(head, 28)
     # SQLite's condition under which the number of pages in the header is up to date
     is_said = number_at(head, 24) == number_at(head, 92)
@@ -112,11 +114,11 @@ def _problem(path: Path, head: bytes, size: int, schema: int) -> str | None:
     return None
 
 
-def other_version(version: object, schema: int) -> str:
+def other_version(version: object) -> str:
     """Return why a journal whose tables have another *version* cannot be used."""
     from agentrail.version import __version__  # noqa: PLC0415 - looking it up takes time, and only an error needs it
 
-    knows = f"its tables have version {version}, and agentrail {__version__} knows {schema}"
+    knows = f"its tables have version {version}, and agentrail {__version__} knows {VERSION}"
     return f"{knows}; use the agentrail that has written it, or give another path"
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
 from stat import S_ISREG
@@ -28,7 +27,6 @@ from agentrail.adapters.file_lock import O_BINARY
 from agentrail.adapters.journals.sql.byte_locks import is_locked, lock_byte
 from agentrail.adapters.journals.sql.file_type import check_kind
 from agentrail.adapters.journals.sql.journal_files import REMOVED, REPLACED, FileIdentity, name_beside
-from agentrail.adapters.journals.sql.sql_tables import VERSION
 from agentrail.adapters.user_folders import begin_journal, end_journal
 from agentrail.errors import JournalLinked, JournalUnusable
 
@@ -82,23 +80,19 @@ class OpenFile:
         self._path = path
         self._identity: FileIdentity | None = None
 
-    def begin(self, prepare: Callable[[Path], None]) -> None:
+    def begin(self) -> None:
         """Register this use; raise `JournalUnusable` if it is no journal, `JournalLinked` if it has another name.
 
-        Before the first use *prepare* is called, which may put another file in its place. SQLite would have two
-        write-ahead logs for a file that it opens under two names.
+        SQLite would have two write-ahead logs for a file that it opens under two names.
         """
         with _FILES.guard:
             status = self._path.stat()
-            # safe only here: under the guard, this process has no connection to the file whose locks a close would
-            # release
-            if FileIdentity(status.st_dev, status.st_ino) not in _FILES.by_identity:
-                prepare(self._path)
-                status = self._path.stat()
             identity = FileIdentity(status.st_dev, status.st_ino)
             file = _FILES.by_identity.get(identity)
             if file is None:
-                check_kind(self._path, VERSION)
+                # safe only here: under the guard, this process has no connection to the file whose locks a close would
+                # release
+                check_kind(self._path)
                 if status.st_nlink > 1 and S_ISREG(status.st_mode):
                     raise JournalLinked(str(self._path), name_beside(self._path, identity))
                 file = _SharedFile(self._path, _open_under_its_name(self._path))

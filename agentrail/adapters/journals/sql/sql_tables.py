@@ -17,11 +17,11 @@ SqlValue: TypeAlias = int | str | bytes | None
 SqlRow: TypeAlias = tuple[object, ...]
 """A row of a result."""
 
-VERSION: Final = 5
+VERSION: Final = 1
 """The version of the tables."""
 
 DEFINITIONS: Final = (
-    "create table ~journal (version integer not null, epoch NUMBER not null)",
+    "create table ~meta (version integer not null, epoch NUMBER not null)",
     "create table ~lease (key KEY, holder BYTES not null unique, until NUMBER not null)",
     """create table ~session (
         key KEY,
@@ -88,7 +88,7 @@ DEFINITIONS: Final = (
 )
 """Make the tables. `KEY`, `NUMBER` and `BYTES` are types, and `~` stands before the name of each table: see `Dialect`.
 
-`journal.epoch` is the number of the last claim, in a database that has no sequences.
+`meta.epoch` is the number of the last claim, in a database that has no sequences.
 """
 
 

@@ -12,7 +12,6 @@ from typing import Final, Literal, cast
 
 from agentrail.adapters.journals.sql.checkpoints import Checkpoints
 from agentrail.adapters.journals.sql.cleaning import FileCleaning
-from agentrail.adapters.journals.sql.conversion import convert_old
 from agentrail.adapters.journals.sql.file_type import NOT_OURS, other_version
 from agentrail.adapters.journals.sql.foreign_parts import foreign_part
 from agentrail.adapters.journals.sql.journal_files import make_file, place_of, write_lock_holder
@@ -30,14 +29,16 @@ from agentrail.adapters.journals.sql.sqlite_errors import (
     rollback_failure,
 )
 from agentrail.adapters.journals.sql.sqlite_tables import (
-    KNOWN,
     NEW_FILE,
-    NO_TABLES,
     PAGE_SIZE,
+    UNRELEASED_APPLICATION,
     is_ours,
     make_tables,
     pragma,
+    tables_of,
+    upgrade_tables,
 )
+from agentrail.codec.versions import UNRELEASED
 from agentrail.errors import AgentrailError, BadRecord, JournalError, JournalUnusable, NothingWritten
 from agentrail.ports.failpoints import reach
 
@@ -98,8 +99,19 @@ class SqliteConnection:
         if self._log.to_mend:
             self._log.mend(self._db)
         self._db.execute("BEGIN IMMEDIATE")
-        before, self._version = self._version, cast("int", pragma(self._db, "data_version"))
-        return self._version != before
+        version = cast("int", pragma(self._db, "data_version"))
+        others_wrote = version != self._version
+        if others_wrote:
+            self._check_version()
+        self._version = version
+        return others_wrote
+
+    def _check_version(self) -> None:
+        """Raise `JournalUnusable` if a later agentrail has brought the tables up to date while the file was open."""
+        version = pragma(self._db, "user_version")
+        if version != VERSION:
+            self.rollback()
+            raise JournalUnusable(str(self._path), other_version(version))
 
     def commit(self) -> None:
         """Commit; if that fails, note that the commit may be in the log."""
@@ -142,8 +154,8 @@ class SqliteConnection:
 
     def draw_epochs(self, count: int) -> list[int]:
         """Return numbers for so many claims."""
-        self._db.execute("UPDATE journal SET epoch = epoch + ?", (count,))
-        (epoch,) = self._db.execute("SELECT epoch FROM journal").fetchone()
+        self._db.execute("UPDATE meta SET epoch = epoch + ?", (count,))
+        (epoch,) = self._db.execute("SELECT epoch FROM meta").fetchone()
         return list(range(epoch - count + 1, epoch + 1))
 
     def now(self, at: int) -> int:
@@ -205,6 +217,7 @@ class ReadOnlySqlite(SqliteConnection):
     def begin(self) -> bool:
         """Begin a transaction, which sees the tables as they are now."""
         self._db.execute("BEGIN")
+        self._check_version()
         return True
 
     def close(self) -> None:
@@ -266,7 +279,7 @@ class SqliteDialect:
         file = OpenFile(self.path)
         try:
             make_file(self.path)
-            file.begin(convert_old)
+            file.begin()
             db = self._connect(str(self.path), timeout=WAIT, isolation_level=None)
             reach("FILE_OPENED")
         except (OSError, *RAISED, JournalError) as error:
@@ -274,7 +287,7 @@ class SqliteDialect:
             raise (error if isinstance(error, JournalError) else not_opened(error, self.path)) from error
         try:
             _set(db, SETTINGS)
-            if self._check(db) == NO_TABLES:
+            if self._check(db) is None:
                 _set(db, NEW_FILE)
             _set(db, (*WRITER_SETTINGS, f"synchronous = {self._sync}"))
             mode = pragma(db, "journal_mode = WAL")
@@ -293,7 +306,7 @@ class SqliteDialect:
         try:
             if not self.path.exists():
                 return None
-            file.begin(convert_old)
+            file.begin()
             has_log = _log_of(self.path).exists()
             db = self._connect(f"{self.path.as_uri()}?mode=ro", uri=True, timeout=WAIT, isolation_level=None)
         except (OSError, sqlite3.Error) as error:
@@ -310,26 +323,34 @@ class SqliteDialect:
             db.close()
             file.end()
             raise
-        if version == NO_TABLES:
+        if version is None:
             db.close()
             file.end()
             return None
         db.set_progress_handler(is_unwanted, STEPS)
         return ReadOnlySqlite(db, self.path, file, self._connect, has_log=has_log)
 
-    def _check_to_read(self, db: sqlite3.Connection) -> int:
-        """Do what `_check` does; if a process was killed while it made the file, let SQLite undo that first."""
+    def _check_to_read(self, db: sqlite3.Connection) -> int | None:
+        """Do what `_check` does; bring older tables up to date first.
+
+        If a process was killed while it made the file, SQLite undoes that.
+        """
         try:
-            return self._check(db)
+            version = self._check(db)
         except sqlite3.OperationalError as error:
             if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_READONLY_ROLLBACK:
                 raise
+        else:
+            if version is None or version == VERSION:
+                return version
         with closing(self._connect(str(self.path), timeout=WAIT, isolation_level=None)) as writing:
-            is_ours(writing)
+            _set(writing, SETTINGS)
+            if self._check(writing) is not None:
+                self._make_tables(writing)
         return self._check(db)
 
-    def _check(self, db: sqlite3.Connection) -> int:
-        """Return the version of the tables; raise `JournalUnusable` if the file is no journal of this version.
+    def _check(self, db: sqlite3.Connection) -> int | None:
+        """Return the version of the tables, `None` if there are none; raise `JournalUnusable` if it is no journal.
 
         Whether there are tables is read first. Another connection may be making them: after that the file is ours too.
         Until it is known that the file has the tables of a journal alone, nothing is run but pragmas.
@@ -337,27 +358,36 @@ class SqliteDialect:
         has_tables = pragma(db, "schema_version") != 0
         if not is_ours(db):
             if has_tables:
-                raise JournalUnusable(str(self.path), NOT_OURS)
-            return NO_TABLES
-        version = pragma(db, "user_version")
-        if version != VERSION:
-            raise JournalUnusable(str(self.path), other_version(version, VERSION))
+                is_unreleased = pragma(db, "application_id") == UNRELEASED_APPLICATION
+                raise JournalUnusable(str(self.path), UNRELEASED if is_unreleased else NOT_OURS)
+            return None
+        version = cast("int", pragma(db, "user_version"))
+        parts = tables_of(version)
+        if parts is None:
+            raise JournalUnusable(str(self.path), other_version(version))
         encoding = pragma(db, "encoding")
         if encoding != "UTF-8":
             raise JournalUnusable(str(self.path), f"its texts are in {encoding}, and agentrail writes UTF-8")
-        problem = foreign_part(db, KNOWN)
+        problem = foreign_part(db, parts)
         if problem is not None:
             raise JournalUnusable(str(self.path), problem)
-        return VERSION
+        return version
 
     def _make_tables(self, db: sqlite3.Connection) -> None:
-        """Make the tables, unless they are there, or another process makes them meanwhile."""
+        """Make the tables, or bring older ones up to date, unless another process does so meanwhile.
+
+        It is one transaction: so the process may be killed at any moment, and the next one finds the file as it was.
+        """
         if self._check(db) == VERSION:
             return
         db.execute("BEGIN IMMEDIATE")
         try:
-            if self._check(db) == NO_TABLES:
+            version = self._check(db)
+            if version is None:
                 make_tables(db)
+            elif version < VERSION:
+                upgrade_tables(db, version)
+                self._check(db)
             reach("FILE_OWNED")
             db.execute("COMMIT")
         except BaseException:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from agentrail.adapters.journals.sql.foreign_parts import known_parts
 from agentrail.adapters.journals.sql.sql_tables import DEFINITIONS, VERSION
+from agentrail.ports.failpoints import reach
 
-NO_TABLES: Final = 0
-"""Version number of a file without tables."""
+APPLICATION: Final = 0x41475254
+"""The `application_id` of the file: the letters AGRT."""
 
-APPLICATION: Final = 0x41524A4C
-"""The `application_id` of the file: the letters ARJL."""
+UNRELEASED_APPLICATION: Final = 0x41524A4C
+"""The `application_id` of files from before the first release: the letters ARJL. Their versions mean other tables."""
 
 PAGE_SIZE: Final = 512
 """Bytes of a page of a new file. A commit writes whole pages, and for a short turn it writes 5 to 8 of them."""
@@ -48,8 +50,42 @@ def make_tables(db: sqlite3.Connection) -> None:
     """Make the tables, within a transaction."""
     for statement in TABLES:
         db.execute(statement)
-    db.execute("INSERT INTO journal VALUES (?, 0)", (VERSION,))
+    db.execute("INSERT INTO meta VALUES (?, 0)", (VERSION,))
     db.execute(f"PRAGMA application_id = {APPLICATION}")
+    db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+class OlderTables(NamedTuple):
+    """The tables of an older version, and how they become those of the next one."""
+
+    definitions: tuple[str, ...]
+    """Make the tables. No statement is run in a file that has anything beside them: see `foreign_parts`."""
+    to_next: tuple[str, ...]
+    """Make the tables of the next version of them, each with the very definition that it has in a new file.
+
+    SQLite writes a definition anew when a table is altered. So the old table is renamed, its indexes are dropped, the
+    new one is made and filled, and the old one is dropped.
+    """
+
+
+OLDER_TABLES: Final[Mapping[int, OlderTables]] = MappingProxyType({})
+"""The tables of each older version that are brought up to date. Whoever raises `VERSION` must add one."""
+
+
+def tables_of(version: int) -> Mapping[str, str] | None:
+    """Return what a file with tables of *version* has, by name, as SQLite keeps it; `None` for an unknown version."""
+    if version == VERSION:
+        return KNOWN
+    return known_parts(OLDER_TABLES[version].definitions) if version in OLDER_TABLES else None
+
+
+def upgrade_tables(db: sqlite3.Connection, version: int) -> None:
+    """Make the tables of today from those of the older *version*, within a transaction."""
+    for older in range(version, VERSION):
+        for statement in OLDER_TABLES[older].to_next:
+            db.execute(statement)
+            reach("TABLE_UPGRADED")
+    db.execute("UPDATE meta SET version = ?", (VERSION,))
     db.execute(f"PRAGMA user_version = {VERSION}")
 
 

@@ -197,9 +197,9 @@ async def test_later_tables_are_refused(url: str) -> None:
     await opened(journal, "s")
     await journal.close()
     with psycopg.connect(url) as connection:
-        connection.execute("update agentrail.journal set version = 3")
+        connection.execute("update agentrail.meta set version = 3")
     error = await raised(JournalUnusable, journal.read("s"))
-    assert "version 3, and this agentrail knows 2" in str(error)
+    assert "version 3, and this agentrail knows 1" in str(error)
     await journal.close()
 
 

@@ -154,7 +154,7 @@ async def test_a_file_in_another_encoding_is_refused(path: Path, encoding: str) 
         db.execute(f"PRAGMA encoding = '{encoding}'")
         for statement in TABLES:
             db.execute(statement)
-        db.execute("INSERT INTO journal VALUES (?, 0)", (VERSION,))
+        db.execute("INSERT INTO meta VALUES (?, 0)", (VERSION,))
         db.commit()
         db.execute(f"PRAGMA application_id = {APPLICATION}")
         db.execute(f"PRAGMA user_version = {VERSION}")
