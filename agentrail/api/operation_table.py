@@ -11,11 +11,10 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, Union, cast
 
 from agentrail import errors
-from agentrail.api import bodies, insight_views, sse_frames, views
-from agentrail.api import command_checks as made
+from agentrail.api import bodies, command_checks, insight_views, sse_frames, views
 from agentrail.api.bodies import As, Spelled, spelled
 from agentrail.api.command_checks import AnyCommand
-from agentrail.core.vocabulary import commands as sent
+from agentrail.core.vocabulary import commands
 from agentrail.errors import AgentrailError, MethodRefused, UsageError
 from agentrail.errors.agentrail_error import cut
 from agentrail.values.json import JsonObject
@@ -162,13 +161,13 @@ def _command(
     attempt: str,
     scope: Scope,
     others: Scope,
-    *commands: Spelled,
+    *spelled_commands: Spelled,
     route: str = "",
     waits: bool = False,
     raises: Errors = (),
 ) -> HostCall:
-    """Return the row of a call that sends one of *commands* to a session; *route* is `POST` and *name* by default."""
-    shapes = [spelled_command.body for spelled_command in commands if spelled_command.body is not None]
+    """Return the row of a call that sends a command to a session; *route* is `POST` and *name* by default."""
+    shapes = [spelled_command.body for spelled_command in spelled_commands if spelled_command.body is not None]
     is_query = issubclass(shapes[0], bodies.Query) if shapes else False
     has_body = bool(shapes) and not is_query
     return HostCall(
@@ -183,7 +182,7 @@ def _command(
         waits=waits,
         command=has_body,
         raises=raises,
-        commands=commands,
+        commands=spelled_commands,
     )
 
 
@@ -284,10 +283,10 @@ _CALLS: Final = (
         "talk",
         "admin",
         spelled(
-            sent.AbortSent,
+            commands.AbortSent,
             "How the open turn is ended.",
             reason=As(),
-            kill_tools=As(sent.Kill),
+            kill_tools=As(commands.Kill),
             clear_queue=As(),
             turn=As(),
         ),
@@ -300,7 +299,7 @@ _CALLS: Final = (
         "decide",
         "decide",
         spelled(
-            sent.ApproveSent,
+            commands.ApproveSent,
             "A held call is to run, or the doubt about a stopped one ends.",
             approval_id=As(bodies.Name, "approval", holds="held"),
             args=As(),
@@ -316,7 +315,7 @@ _CALLS: Final = (
         "decide",
         "decide",
         spelled(
-            sent.RejectSent,
+            commands.RejectSent,
             "A held call is not to run.",
             approval_id=As(bodies.Name, "approval", holds="held"),
             reason=As(),
@@ -330,7 +329,7 @@ _CALLS: Final = (
         "answer the question",
         "talk",
         "decide",
-        spelled(sent.RespondSent, "The answer to a question.", ref=As(bodies.Name, holds="held"), answer=As()),
+        spelled(commands.RespondSent, "The answer to a question.", ref=As(bodies.Name, holds="held"), answer=As()),
         raises=(errors.UnknownApproval, errors.WrongDecision),
     ),
     # Changing
@@ -340,7 +339,10 @@ _CALLS: Final = (
         "admin",
         "admin",
         spelled(
-            made.UseModel, name="ModelBody", model=As(bodies.Name | bodies.SomeNames, offer="models"), options=As()
+            command_checks.UseModel,
+            name="ModelBody",
+            model=As(bodies.Name | bodies.SomeNames, offer="models"),
+            options=As(),
         ),
         route=f"POST {SESSION_PATH}/model",
         raises=("not-registered", errors.UnknownModel, errors.BadOptions, errors.BadModelOptions),
@@ -350,7 +352,7 @@ _CALLS: Final = (
         "change the tools",
         "admin",
         "admin",
-        spelled(made.EditTools, name="ToolsBody", do=As(), tools=As(bodies.SomeNames, offer="tools")),
+        spelled(command_checks.EditTools, name="ToolsBody", do=As(), tools=As(bodies.SomeNames, offer="tools")),
         route=f"POST {SESSION_PATH}/tools",
         raises=(
             "not-registered",
@@ -366,14 +368,14 @@ _CALLS: Final = (
         "change the plugins",
         "admin",
         "admin",
-        spelled(made.AttachPlugin, tag="attach", plugin=As(bodies.Name, offer="plugins")),
+        spelled(command_checks.AttachPlugin, tag="attach", plugin=As(bodies.Name, offer="plugins")),
         spelled(
-            sent.DetachPluginSent,
+            commands.DetachPluginSent,
             "A plugin is removed as soon as no turn is open.",
             tag="detach",
             key=As(bodies.Name, "plugin"),
         ),
-        spelled(made.UpdatePlugin, tag="update", plugin=As(bodies.Name), options=As(JsonObject), pin=As()),
+        spelled(command_checks.UpdatePlugin, tag="update", plugin=As(bodies.Name), options=As(JsonObject), pin=As()),
         route=f"POST {SESSION_PATH}/plugins",
         raises=(
             "not-registered",
@@ -389,7 +391,7 @@ _CALLS: Final = (
         "compact the context",
         "talk",
         "admin",
-        spelled(sent.CompactSent, "The context is to be made shorter.", reason=As()),
+        spelled(commands.CompactSent, "The context is to be made shorter.", reason=As()),
     ),
     HostCall(
         "fork",
@@ -562,7 +564,7 @@ _CALLS: Final = (
         "end the session",
         "talk",
         "admin",
-        spelled(sent.StopSent, "The session is to end for good.", reason=As()),
+        spelled(commands.StopSent, "The session is to end for good.", reason=As()),
         raises=(errors.NotWrittenYet,),
     ),
     _command(
@@ -571,7 +573,7 @@ _CALLS: Final = (
         "talk",
         "admin",
         spelled(
-            sent.LabelSent,
+            commands.LabelSent,
             "Other labels, by which sessions are found, and another title.",
             add=As(bodies.Names),
             remove=As(bodies.Names),
@@ -585,11 +587,11 @@ _CALLS: Final = (
         "withdraw the prompt",
         "talk",
         "admin",
-        spelled(sent.WithdrawSent, "A prompt is to leave the queue.", ref=As(bodies.Name)),
+        spelled(commands.WithdrawSent, "A prompt is to leave the queue.", ref=As(bodies.Name)),
         raises=(errors.UnknownPrompt,),
     ),
-    _command("suspend", "suspend the session", "talk", "admin", Spelled(sent.SuspendSent)),
-    _command("resume", "resume the session", "talk", "admin", Spelled(sent.ResumeSent)),
+    _command("suspend", "suspend the session", "talk", "admin", Spelled(commands.SuspendSent)),
+    _command("resume", "resume the session", "talk", "admin", Spelled(commands.ResumeSent)),
     HostCall(
         "offered",
         f"GET {SESSION_PATH}/offered",
@@ -604,7 +606,7 @@ _CALLS: Final = (
         "write to the sub-agent",
         "talk",
         "admin",
-        spelled(made.MessageTask, child=As(bodies.SessionId, holds="child"), text=As(bodies.Filled)),
+        spelled(command_checks.MessageTask, child=As(bodies.SessionId, holds="child"), text=As(bodies.Filled)),
         route=f"POST {SESSION_PATH}/tasks",
         raises=(errors.UnknownTask, "task-done"),
     ),
@@ -613,7 +615,7 @@ _CALLS: Final = (
         "stop the sub-agent",
         "talk",
         "admin",
-        Spelled(made.CancelTask, bodies.TaskQuery, (("child", As(holds="child")),)),
+        Spelled(command_checks.CancelTask, bodies.TaskQuery, (("child", As(holds="child")),)),
         route=f"DELETE {SESSION_PATH}/tasks",
         waits=True,
         raises=(errors.UnknownTask,),

@@ -10,7 +10,7 @@ from agentrail.lazy import LazyModule
 from agentrail.values.json import Json, freeze_object
 
 if TYPE_CHECKING:
-    from agentrail.api import command_checks as checks
+    from agentrail.api import command_checks
     from agentrail.api.command_checks import AnyCommand
     from agentrail.api.session_values import HeldCall
     from agentrail.core.vocabulary import commands
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agentrail.values.events.people import ApprovalRequired
 else:  # imported at the first use: programs that only read stored sessions do not need these modules
     commands = LazyModule("agentrail.core.vocabulary.commands")
-    checks = LazyModule("agentrail.api.command_checks")
+    command_checks = LazyModule("agentrail.api.command_checks")
 
 
 class SessionCalls(Protocol):
@@ -79,7 +79,7 @@ class SessionCalls(Protocol):
 
         With `SESSION:CALL` of a stopped call, end the doubt about it: it does not run, and an equal one is not held.
         """
-        call, digest = checks.shown_call(approval_id)
+        call, digest = command_checks.shown_call(approval_id)
         edited = None if args is None else freeze_object(args)
         await self.send(commands.ApproveSent(call, edited, always, auto_resume, digest=digest), command)
 
@@ -92,44 +92,44 @@ class SessionCalls(Protocol):
         command: str | None = None,
     ) -> None:
         """Reject a held call, given as to `approve`: it gets an error result with the *reason*."""
-        call, digest = checks.shown_call(approval_id)
+        call, digest = command_checks.shown_call(approval_id)
         await self.send(commands.RejectSent(call, reason, auto_resume, digest=digest), command)
 
     async def respond(self, ref: str | HeldCall, answer: str, *, command: str | None = None) -> None:
         """Answer a question that a tool asked, given by the held call or its id."""
-        await self.send(commands.RespondSent(checks.held_id(ref, "ref"), answer), command)
+        await self.send(commands.RespondSent(command_checks.held_id(ref, "ref"), answer), command)
 
     # Changing
 
     async def switch_model(self, model: ModelChain, *, command: str | None = None, **provider_options: Json) -> None:
         """Use another model, with fallback models if a chain is given, from the next turn on."""
-        await self.send(checks.UseModel(model, freeze_object(provider_options)), command)
+        await self.send(command_checks.UseModel(model, freeze_object(provider_options)), command)
 
     async def attach_tools(self, *tools: object, command: str | None = None) -> None:
         """Add tools, all or none; or a source of tools, such as an `McpServer`, and wait for its tools."""
-        await self.send(checks.EditTools("attach", tools), command)
+        await self.send(command_checks.EditTools("attach", tools), command)
 
     async def detach_tools(self, *names: str, command: str | None = None) -> None:
         """Remove tools, all or none; the name of a source removes all its tools and ends it."""
-        await self.send(checks.EditTools("detach", names), command)
+        await self.send(command_checks.EditTools("detach", names), command)
 
     async def replace_tools(self, *tools: object, command: str | None = None) -> None:
         """Add tools, or a source of tools, in place of those with the same names."""
-        await self.send(checks.EditTools("replace", tools), command)
+        await self.send(command_checks.EditTools("replace", tools), command)
 
     async def update_plugin(
         self, plugin: str | type[AnyPlugin], /, *, command: str | None = None, pin: bool = False, **options: object
     ) -> None:
         """Change options of a plugin as soon as no turn is open; with *pin* they survive changes of the code."""
-        await self.send(checks.UpdatePlugin(checks.key_of(plugin), options, pin), command)
+        await self.send(command_checks.UpdatePlugin(command_checks.key_of(plugin), options, pin), command)
 
     async def attach_plugin(self, plugin: Attachable | str, *, command: str | None = None) -> None:
         """Add a plugin as soon as no turn is open."""
-        await self.send(checks.AttachPlugin(plugin), command)
+        await self.send(command_checks.AttachPlugin(plugin), command)
 
     async def detach_plugin(self, plugin: str | type[AnyPlugin], *, command: str | None = None) -> None:
         """Remove a plugin as soon as no turn is open."""
-        await self.send(commands.DetachPluginSent(checks.key_of(plugin)), command)
+        await self.send(commands.DetachPluginSent(command_checks.key_of(plugin)), command)
 
     async def label(
         self,
@@ -140,9 +140,8 @@ class SessionCalls(Protocol):
         command: str | None = None,
     ) -> None:
         """Add and remove labels, by which stored sessions are found, and change the title if one is given."""
-        await self.send(
-            commands.LabelSent(checks.labels_of("add", add), checks.labels_of("remove", remove), title), command
-        )
+        added, removed = command_checks.labels_of("add", add), command_checks.labels_of("remove", remove)
+        await self.send(commands.LabelSent(added, removed, title), command)
 
     async def withdraw(self, ref: str, *, command: str | None = None) -> None:
         """Remove a prompt from the queue, given its ref."""
@@ -152,11 +151,11 @@ class SessionCalls(Protocol):
 
     async def message_task(self, child: str, text: str, *, command: str | None = None) -> None:
         """Send a message to a running sub-agent, which gets it before its next request; its work goes on."""
-        await self.send(checks.MessageTask(child, text), command)
+        await self.send(command_checks.MessageTask(child, text), command)
 
     async def cancel_task(self, child: str) -> None:
         """Stop a sub-agent, and wait until all of it has ended; its records stay in the journal."""
-        await self.send(checks.CancelTask(child))
+        await self.send(command_checks.CancelTask(child))
 
     # Suspending
 

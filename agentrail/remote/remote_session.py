@@ -50,8 +50,7 @@ from agentrail.api.views import (
     to_json,
 )
 from agentrail.codec.values import decode_of_host
-from agentrail.core.vocabulary import commands as sent
-from agentrail.core.vocabulary.commands import Accepted
+from agentrail.core.vocabulary.commands import WHENS, Accepted
 from agentrail.core.vocabulary.state import Prompt
 from agentrail.errors import (
     AnswerUnfit,
@@ -266,7 +265,7 @@ class RemoteSession(SessionCalls):
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
         """Send a text for the open turn's next request; stops tools unless immune, and with `when="now"` a response."""
-        text, when = kept_text(text, "the text"), choice_of("when", when, sent.WHENS)
+        text, when = kept_text(text, "the text"), choice_of("when", when, WHENS)
         return value_of(Accepted, answer_of(AcceptedView, await self._do("steer", command, text=text, when=when)))
 
     # Commands
