@@ -183,9 +183,6 @@ def _hint(cls: type[object], name: str, path: str) -> object:
     return hint
 
 
-# pyright: ignore[reportUnknownVariableType]
-
-
 def decode_state(hint: object, data: object) -> object:
     """Return the plugin state or option of type *hint* in *data*, which `data_of` wrote; raise `BadData` if unfit."""
     called = hint.__name__ if isinstance(hint, type) else str(hint)
