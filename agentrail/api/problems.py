@@ -413,22 +413,29 @@ def _finding_and_advice(error: AgentrailError, row: Row) -> tuple[str, str]:
 
 
 def _shown_facts(error: AgentrailError, row: Row, tenant: str) -> tuple[Json, ...]:
-    """Return the facts of *error*, with `None` in place of each fact that the text of its document does not show."""
-    shown_places = (
-        _shown_positions(template_of(error), names_of_facts(error), row) if row.told_as is None else frozenset[int]()
-    )
+    """Return the facts of *error* for its document; one that the text of the document does not show is `None`.
+
+    Of an error that is reported as another class, no fact is shown: it would tell the two apart.
+    """
     facts = error.args[1:] if error.is_coded else error.args
-    return tuple([_plain(fact, tenant) if place in shown_places else None for place, fact in enumerate(facts)])
+    if row.told_as is not None:
+        return (None,) * len(facts)
+    shown = _shown_indices(template_of(error), names_of_facts(error), row)
+    return tuple([_plain(fact, tenant) if index in shown else None for index, fact in enumerate(facts)])
 
 
 @cache
-def _shown_positions(template: str, fields: tuple[str, ...], row: Row) -> frozenset[int]:
-    """Return the positions of the *fields* that the text of a document of this row shows."""
+def _shown_indices(template: str, fields: tuple[str, ...], row: Row) -> frozenset[int]:
+    """Return the indices of the *fields* that the text of a document of this *row* shows.
+
+    That text is the *template* of the error, of which the row may replace the first half, and the advice. It names each
+    field by its name or its index. `Row.facts` are shown besides.
+    """
     first_half, _, advice = template.partition("; ")
     texts = (first_half if row.found is None else row.found, "" if row.to_do else advice)
     named = [name for text in texts for _, name, _, _ in Formatter().parse(text) if name]
-    places = [int(name) if name.isdigit() else fields.index(name) for name in named]
-    return frozenset([*places, *row.facts])
+    indices = [int(name) if name.isdigit() else fields.index(name) for name in named]
+    return frozenset([*indices, *row.facts])
 
 
 def _plain(fact: object, tenant: str) -> Json:
