@@ -129,7 +129,7 @@ async def test_a_stall_that_waits_is_reported_once_however_long_it_waits(world: 
 
 def test_what_is_used_elsewhere_is_one_letter_until_the_sub_agent_has_heard_of_it() -> None:
     link = ParentLink(Task("child", "agent", "words", "c1"), lambda _: None)
-    assert [link.used_elsewhere(ElsewhereUsed(Usage(tokens))) for tokens in (0, 10, 20, 20, 30)] == [
+    assert [link.note_elsewhere(ElsewhereUsed(Usage(tokens))) for tokens in (0, 10, 20, 20, 30)] == [
         False,
         True,
         False,
@@ -137,4 +137,4 @@ def test_what_is_used_elsewhere_is_one_letter_until_the_sub_agent_has_heard_of_i
         False,
     ]
     assert link.latest() == ElsewhereUsed(Usage(30))
-    assert link.used_elsewhere(ElsewhereUsed(Usage(40)))
+    assert link.note_elsewhere(ElsewhereUsed(Usage(40)))

@@ -53,9 +53,9 @@ class ParentLink:
     __slots__ = (
         "_announced",
         "_askers",
-        "_elsewhere_posted",
         "_ended",
         "_events",
+        "_has_elsewhere_letter",
         "_heard",
         "_post",
         "_posted",
@@ -92,7 +92,8 @@ class ParentLink:
         self._waits = False
         self._works = True
         self._askers: tuple[str, ...] = ()
-        self._posted = self._ended = self._elsewhere_posted = False
+        self._posted = self._ended = False
+        self._has_elsewhere_letter = False  # whether a letter with the usage of others waits in the child's mailbox
         self.base: Usage = NOTHING_USED
         self.elsewhere_before: Usage = NOTHING_USED  # usage of others that the child already knew of when it came back
         self.base_ms = 0  # milliseconds that the parent had worked when the child began
@@ -157,21 +158,19 @@ class ParentLink:
         self.base = parent.usage.plus(parent.shared_usage)
         self.base_ms = parent.worked(at) + parent.shared_worked_ms
 
-    def used_elsewhere(self, others: ElsewhereUsed) -> bool:
-        """Store what *others* have used of shared limits; return whether a letter to the child must be posted.
+    def note_elsewhere(self, used: ElsewhereUsed) -> bool:
+        """Keep what others have *used* of shared limits; return whether the child must be posted a letter with it.
 
-        None is needed if the usage is unchanged, or if a letter waits already: it will get the usage of the time when
-        it is handled.
+        A letter that waits already needs no second: the child takes the newest usage with it (`latest`).
         """
-        if others == self.elsewhere:
-            return False
-        self.elsewhere = others
-        posted, self._elsewhere_posted = self._elsewhere_posted, True
-        return not posted
+        must_post = used != self.elsewhere and not self._has_elsewhere_letter
+        self.elsewhere = used
+        self._has_elsewhere_letter = self._has_elsewhere_letter or must_post
+        return must_post
 
     def latest(self) -> ElsewhereUsed:
         """Return the latest usage of others for the letter that is being handled; later changes need a new letter."""
-        self._elsewhere_posted = False
+        self._has_elsewhere_letter = False
         return self.elsewhere
 
     # To the parent

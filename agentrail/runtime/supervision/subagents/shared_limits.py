@@ -94,8 +94,9 @@ class SharedLimits:
             if child in go_on or (told_of_time and child not in stand):
                 at = self._shared.clock.now_ms()
                 worked = max(worked, self.worked_since(child, at) - session.state.worked(at))
-            if link.used_elsewhere(ElsewhereUsed(others, worked)):
-                session.mailbox.post(ElsewhereUsed(others, worked))
+            used = ElsewhereUsed(others, worked)
+            if link.note_elsewhere(used):
+                session.mailbox.post(used)
 
     def untold(self) -> Usage:
         """Return usage of the sub-agents that the parent has not counted yet."""
