@@ -197,15 +197,16 @@ def service(fn: F, /) -> F:
     what = f"service `{getattr(fn, '__name__', type(fn).__name__)}`"
 
     @functools.wraps(fn)
-    async def serve(*args: object, **named: object) -> object:
+    async def run_in_loop(*args: object, **named: object) -> object:
         host = host_loop(what)
-        status = named.get(STARTED)
-        if status is not None:
-            named[STARTED] = _Started(cast("trio.TaskStatus[object]", status), host)
-        return await host.run(partial(fn, *[_called_on_trio(argument, host) for argument in args], **named), what)
+        task_status = named.get(STARTED)
+        if task_status is not None:  # of `start_service`, which waits on Trio until the service is ready
+            named[STARTED] = _Started(cast("trio.TaskStatus[object]", task_status), host)
+        loop_args = [_called_on_trio(argument, host) for argument in args]
+        return await host.run(partial(fn, *loop_args, **named), what)
 
-    setattr(serve, "check_loop", partial(host_loop, what))  # noqa: B010 - type checkers know no such attribute
-    return cast("F", serve)
+    setattr(run_in_loop, "check_loop", partial(host_loop, what))  # noqa: B010 - type checkers know no such attribute
+    return cast("F", run_in_loop)
 
 
 class LoopModel:
