@@ -43,13 +43,13 @@ class Turns(Plugin[int]):
 
 
 OF_EXTRA: Final = {
-    "cli": "import agentrail.cli.live.prompt_box, rich.markdown",
+    "cli": "import agentrail.cli.talk.live.prompt_box, rich.markdown",
     "cluster": "import ray; from agentrail.cluster import open_cluster; import agentrail.cluster.shard_actor",
     "mcp": "import agentrail.adapters.mcp.connection",
     "otel": "from agentrail.telemetry import OpenTelemetry; OpenTelemetry(); import agentrail.adapters.otel.otlp",
     "postgres": "from agentrail.journals import PostgresJournal; PostgresJournal('postgresql://127.0.0.1/x')",
     "prices": "import genai_prices; from agentrail.adapters.published_prices import published_cost",
-    "uvicorn": "from agentrail.cli.uvicorn_server import serve_by_uvicorn",
+    "uvicorn": "from agentrail.cli.host.uvicorn_server import serve_by_uvicorn",
     "testing": "import agentrail.testing.laws.checking, agentrail.testing.fixtures",
 }
 """What works with an extra."""

@@ -111,9 +111,9 @@ NEEDS_EXTRA: Final = {
     "agentrail/adapters/journals/postgres/": "postgres",
     "agentrail/adapters/otel/": "otel",
     "agentrail/adapters/published_prices.py": "prices",
-    "agentrail/cli/live/": "cli",
+    "agentrail/cli/talk/live/": "cli",
     "agentrail/testing/": "testing",
-    "agentrail/cli/uvicorn_server.py": "uvicorn",
+    "agentrail/cli/host/uvicorn_server.py": "uvicorn",
 }
 """Which extra the modules of a place may import from; all others import from the core's requirements alone."""
 

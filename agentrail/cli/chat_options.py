@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.command_options import NamedAgent
+from agentrail.cli.output.bad_input import BadInputError
 from agentrail.values.value import Value
 
 if TYPE_CHECKING:
-    from agentrail.cli.default_agent import Mode
+    from agentrail.cli.settings.default_agent import Mode
 
 LAST: Final = ""
 """In place of the id of a session: the last used one."""

@@ -90,7 +90,7 @@ class CliCommand(click.Command):
         module, _, name = self.run.partition(":")
         try:
             function = cast("Callable[..., int]", getattr(imported(module, freeze=self.lasts), name))
-            from agentrail.cli.exit_status import exit_status  # noqa: PLC0415 - the function has imported it
+            from agentrail.cli.output.exit_status import exit_status  # noqa: PLC0415 - the function has imported it
 
             return exit_status(lambda: ctx.invoke(function, **ctx.params))
         except KeyboardInterrupt:  # while it was imported: later it listens itself
@@ -199,13 +199,13 @@ class CommandGroup(click.Group):
 
 def refuse(error: click.UsageError, words: Sequence[str]) -> int:
     """Tell what is wrong with the command line *words*, and return the exit status."""
-    from agentrail.cli.bad_input import BadInputError  # noqa: PLC0415 - only an error needs it
-    from agentrail.cli.exit_status import tell, tell_more  # noqa: PLC0415 - as above
+    from agentrail.cli.output.bad_input import BadInputError  # noqa: PLC0415 - only an error needs it
+    from agentrail.cli.output.exit_status import tell, tell_more  # noqa: PLC0415 - as above
 
     problem = str(BadInputError(problem_of(error)))  # of bounded length, whatever it quotes
     command = None if error.ctx is None else error.ctx.command
     if isinstance(command, CliCommand) and command.reports and not {"--json", "--events"}.isdisjoint(words):
-        from agentrail.cli.run import report_usage  # noqa: PLC0415 - it runs agents
+        from agentrail.cli.running.run import report_usage  # noqa: PLC0415 - it runs agents
 
         return report_usage(problem)
     tell(f"agentrail: {problem}")

@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return leave_unread()
     except OSError as error:  # such as a full disk, to which a help is written
-        from agentrail.cli.exit_status import status_of_error  # noqa: PLC0415 - `--version` does without
+        from agentrail.cli.output.exit_status import status_of_error  # noqa: PLC0415 - `--version` does without
 
         return status_of_error(error)
     except BaseExceptionGroup as group:

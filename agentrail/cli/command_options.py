@@ -154,8 +154,8 @@ def journal_place(text: str) -> JournalPlace:
 
 def journal_file(text: str) -> Path:
     """Return the file of a journal that *text* names; raise `BadParameter` for the URL of a server."""
-    from agentrail.cli.bad_input import BadInputError  # noqa: PLC0415 - as below
     from agentrail.cli.journal_file import file_named  # noqa: PLC0415 - a help does not need it
+    from agentrail.cli.output.bad_input import BadInputError  # noqa: PLC0415 - as below
 
     try:
         return file_named(utf8_text(text))

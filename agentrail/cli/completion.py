@@ -7,7 +7,7 @@ from typing import cast
 from click.shell_completion import ShellComplete, get_completion_class
 
 from agentrail.cli.exit_codes import COMPLETE
-from agentrail.cli.exit_status import DONE
+from agentrail.cli.output.exit_status import DONE
 from agentrail.cli.subcommands import PROGRAM
 
 

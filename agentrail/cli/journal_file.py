@@ -16,7 +16,7 @@ import trio
 from agentrail.adapters.journals.archive_reader import BEGINNINGS, ArchiveReader, open_archive
 from agentrail.adapters.journals.archive_writer import ArchiveWriter, open_archive_writer
 from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal, journal_at, place_named, shown_place
-from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.output.bad_input import BadInputError
 
 EXPORTED: Final = ".jsonl"
 """The end of the name of an export file that is not there yet; any other new file is one of SQLite."""

@@ -51,7 +51,7 @@ _TALKING: Final = (
     CliCommand(
         "chat",
         "talk to an agent in the terminal",
-        f"{_CLI}.chat:main",
+        f"{_CLI}.talk.chat:main",
         AGENT,
         MODEL,
         KEPT_JOURNAL,
@@ -86,7 +86,7 @@ example: agentrail chat --continue
     CliCommand(
         "run",
         "answer one prompt, for scripts",
-        f"{_CLI}.run:main",
+        f"{_CLI}.running.run:main",
         click.Argument(["words"], metavar="[PROMPT | -]", nargs=-1),
         MODEL,
         path_option("--agent", "FILE[:NAME]", "a file with a SessionSpec (default: that of `chat`)", agent_named),
@@ -147,7 +147,7 @@ _STORED: Final = (
         CliCommand(
             "list",
             "all sessions, the last used one first",
-            f"{_CLI}.sessions:list_sessions",
+            f"{_CLI}.stored.sessions_command:list_sessions",
             journal_option(),
             text_option("--label", "LABEL", "only sessions that have this label"),
             text_option("--limit", "N", "only the N that were used last", WholeNumber(1)),
@@ -156,7 +156,7 @@ _STORED: Final = (
         CliCommand(
             "show",
             "what it is, and its last messages",
-            f"{_CLI}.sessions:show_session",
+            f"{_CLI}.stored.sessions_command:show_session",
             SESSION,
             journal_option(),
             text_option("--messages", "N", "the last N messages (default: 10)", WholeNumber(0), default=10),
@@ -165,7 +165,7 @@ _STORED: Final = (
         CliCommand(
             "export",
             "write it to a file that `import` reads",
-            f"{_CLI}.sessions:export_session",
+            f"{_CLI}.stored.sessions_command:export_session",
             SESSION,
             argument("file", "FILE", complete=files),
             journal_option(),
@@ -174,14 +174,14 @@ _STORED: Final = (
         CliCommand(
             "import",
             "read such a file into the journal",
-            f"{_CLI}.sessions:import_session",
+            f"{_CLI}.stored.sessions_command:import_session",
             argument("file", "FILE", complete=files),
             journal_option(),
         ),
         CliCommand(
             "copy",
             "copy it into another journal",
-            f"{_CLI}.sessions:copy_session",
+            f"{_CLI}.stored.sessions_command:copy_session",
             SESSION,
             argument("target", "JOURNAL", complete=files),
             journal_option(),
@@ -189,7 +189,7 @@ _STORED: Final = (
         CliCommand(
             "fork",
             "begin a session with its past, for `chat --resume`",
-            f"{_CLI}.sessions:fork_stored",
+            f"{_CLI}.stored.sessions_command:fork_stored",
             SESSION,
             journal_option(),
             text_option("--at", "N", "the past up to its record N (default: all)", WholeNumber(1)),
@@ -197,7 +197,7 @@ _STORED: Final = (
         CliCommand(
             "delete",
             "delete it and its sub-agents, for good",
-            f"{_CLI}.sessions:delete_session",
+            f"{_CLI}.stored.sessions_command:delete_session",
             SESSION,
             journal_option(),
             _SURE,
@@ -216,20 +216,20 @@ example: agentrail sessions show trip --journal ./sessions.db
         CliCommand(
             "copy",
             "copy all sessions, and compare what was written",
-            f"{_CLI}.journal_copy:copy_journal",
+            f"{_CLI}.stored.journal_copy:copy_journal",
             argument("source", "FROM", complete=files),
             argument("target", "TO", complete=files),
         ),
         CliCommand(
             "restored",
             "after a restore: let no old claim count, check all records",
-            f"{_CLI}.journal_upkeep:restored_journal",
+            f"{_CLI}.stored.journal_upkeep:restored_journal",
             argument("url", "URL"),
         ),
         CliCommand(
             "vacuum",
             "write the tables anew, without what was deleted",
-            f"{_CLI}.journal_upkeep:vacuum_journal",
+            f"{_CLI}.stored.journal_upkeep:vacuum_journal",
             argument("url", "URL"),
         ),
         about="""\
@@ -247,7 +247,7 @@ example: agentrail journal copy ./sessions.db postgresql://host/agentrail""",
     CliCommand(
         "why",
         "tell why a stored session did what it did",
-        f"{_CLI}.why:main",
+        f"{_CLI}.stored.why:main",
         SESSION,
         argument("subject", "[CALL|TURN|end]"),
         journal_option(),
@@ -267,7 +267,7 @@ example: agentrail why trip
     CliCommand(
         "seen",
         "show what the model of a stored session saw",
-        f"{_CLI}.seen:main",
+        f"{_CLI}.stored.seen:main",
         SESSION,
         argument("which", "[ROUND]"),
         flag_option("--body", "as_body", "print the request as its provider got it, byte for byte"),
@@ -290,7 +290,7 @@ example: agentrail seen trip
     CliCommand(
         "replay",
         "walk through the records of a stored session",
-        f"{_CLI}.record_rows:main",
+        f"{_CLI}.stored.record_rows:main",
         SESSION,
         argument("record", "[RECORD]", WholeNumber(1, what="number of a record")),
         journal_option(),
@@ -309,7 +309,7 @@ example: agentrail replay trip
     CliCommand(
         "console",
         "look at stored sessions in a browser",
-        f"{_CLI}.console_page:main",
+        f"{_CLI}.stored.console_page:main",
         argument("journal", "[FILE]", journal_place, complete=files),
         text_option("--port", "N", "the port; 0: any (default: 8766)", WholeNumber(0, 65_535), default=PORT + 1),
         lasts=True,
@@ -327,7 +327,7 @@ _LOOKING: Final = (
     CliCommand(
         "tools",
         "list the tools of an agent",
-        f"{_CLI}.tool_list:main",
+        f"{_CLI}.reports.tool_list:main",
         AGENT,
         FOLDER,
         *MODES,
@@ -347,7 +347,7 @@ example: agentrail tools --plan
     CliCommand(
         "plugins",
         "list the plugins of an agent, and their order",
-        f"{_CLI}.plugin_list:main",
+        f"{_CLI}.reports.plugin_list:main",
         AGENT,
         FOLDER,
         *MODES,
@@ -370,7 +370,7 @@ example: agentrail plugins app.py:desk
     CliCommand(
         "models",
         "list providers, keys, models, their prices",
-        f"{_CLI}.model_list:main",
+        f"{_CLI}.reports.model_list:main",
         argument("name", "[NAME]"),
         json_option(),
         about="""\
@@ -384,7 +384,7 @@ installed; and which model `chat` and `run` choose now. Nothing is sent.
     CliCommand(
         "new",
         "write a folder to begin an agent, plugin, tool, host",
-        f"{_CLI}.new:main",
+        f"{_CLI}.authoring.new:main",
         argument("kind", "KIND", OneOf(("agent", "plugin", "tool", "host"), "nothing is made for")),
         argument("folder", "FOLDER", utf8_text, complete=folders),
         about="""\
@@ -400,7 +400,7 @@ both. Nothing that is there is overwritten.
     CliCommand(
         "doctor",
         "look at what agents need on this machine",
-        f"{_CLI}.doctor:main",
+        f"{_CLI}.reports.doctor:main",
         journal_option(metavar="FILE|URL"),
         text_option("--key", "VARIABLE", "the hosts' key (default: AGENTRAIL_CLUSTER_KEY)"),
         FOLDER,
@@ -417,7 +417,7 @@ example: agentrail doctor --journal ./sessions.db""",
     CliCommand(
         "trust",
         "allow what agentrail.toml of a folder wants",
-        f"{_CLI}.trust:main",
+        f"{_CLI}.trust.trust_command:main",
         argument("folder", "[FOLDER]", complete=folders),
         *one_of("answer", {"yes": "allow it without a question", "forget": "allow nothing of this folder any more"}),
         about="""\
@@ -432,7 +432,7 @@ example: agentrail trust ~/project""",
     CliCommand(
         "check",
         "check the plugins of a file",
-        f"{_CLI}.check:main",
+        f"{_CLI}.authoring.check:main",
         click.Argument(
             ["files"], metavar="FILE ...", nargs=-1, required=True, type=existing_file, shell_complete=files
         ),
@@ -473,7 +473,7 @@ _SERVING: Final = (
     HostCliCommand(
         "serve",
         "serve agents over HTTP",
-        f"{_CLI}.serve:main",
+        f"{_CLI}.host.serve:main",
         AGENT,
         text_option("--host", "HOST", "the address (default: 127.0.0.1)", filled_text),
         text_option("--port", "PORT", f"the port; 0: any (default: {PORT})", WholeNumber(0)),
@@ -516,7 +516,7 @@ _SERVING: Final = (
         CliCommand(
             "make",
             "make a key, and print it: it is nowhere else",
-            f"{_CLI}.serve_keys:make",
+            f"{_CLI}.host.serve_keys:make",
             argument("file", "FILE", complete=files),
             argument("tenant", "TENANT"),
             argument("user", "USER"),
@@ -533,11 +533,13 @@ Make a key, and print it: it is nowhere else.
   TENANT  whose sessions the key can reach: a customer, a team
   USER    who has the key""",
         ),
-        CliCommand("list", "list the keys", f"{_CLI}.serve_keys:list_keys", argument("file", "FILE", complete=files)),
+        CliCommand(
+            "list", "list the keys", f"{_CLI}.host.serve_keys:list_keys", argument("file", "FILE", complete=files)
+        ),
         CliCommand(
             "withdraw",
             "take a key out of the file",
-            f"{_CLI}.serve_keys:withdraw",
+            f"{_CLI}.host.serve_keys:withdraw",
             argument("file", "FILE", complete=files),
             argument("key_id", "ID"),
         ),
@@ -546,13 +548,13 @@ Make a key, and print it: it is nowhere else.
     CliCommand(
         "serve end",
         "park the sessions of all shards, and end them",
-        f"{_CLI}.serve_end:main",
+        f"{_CLI}.host.serve_end:main",
         Option(["--ray"], metavar="ADDRESS", required=True, type=filled_text, help="where Ray is; or `auto`"),
     ),
     CliCommand(
         "top",
         "watch the sessions that run at a host",
-        f"{_CLI}.top:main",
+        f"{_CLI}.reports.top:main",
         argument("url", "[URL]"),
         text_option("--key", "NAME", "the variable with the host's key (default: KEY)", default="KEY"),
         path_option("--journal", "FILE", "without URL: the journal (default: the one of the user)", journal_file),

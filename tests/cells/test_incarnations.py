@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from agentrail.cli.steps_without_code import branched
+from agentrail.cli.stored.steps_without_code import branched
 from agentrail.core.machine.forking import branch
 from agentrail.core.machine.in_doubt_calls import hint_about
 from agentrail.core.vocabulary.commands import RespondSent

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from agentrail.cli.command import main
-from agentrail.cli.serve_options import ServeOptions
+from agentrail.cli.host.serve_options import ServeOptions
 from agentrail.cli.subcommands import PROGRAM
 
 

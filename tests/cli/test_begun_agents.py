@@ -12,13 +12,13 @@ import pytest
 import trio
 
 from agentrail import Options, Prompt, SessionSpec, State, open_supervisor
-from agentrail.cli.agent_seal import AgentSeal, user_key
-from agentrail.cli.agent_source import AgentSource, profile_of
-from agentrail.cli.begun_agents import allow_session, first_known
-from agentrail.cli.default_agent import OPTIONS
-from agentrail.cli.session_facts import facts_of
-from agentrail.cli.shared_host import ServedJournal, open_shared
-from agentrail.cli.stored_sessions import existing_journal, state_after
+from agentrail.cli.agents.agent_seal import AgentSeal, user_key
+from agentrail.cli.agents.agent_source import AgentSource, profile_of
+from agentrail.cli.agents.begun_agents import allow_session, first_known
+from agentrail.cli.host.shared_host import ServedJournal, open_shared
+from agentrail.cli.settings.default_agent import OPTIONS
+from agentrail.cli.stored.session_facts import facts_of
+from agentrail.cli.stored.stored_sessions import existing_journal, state_after
 from agentrail.core.vocabulary.inputs import SessionOpened
 from agentrail.core.vocabulary.options import Spare
 from agentrail.core.vocabulary.state import PluginChange

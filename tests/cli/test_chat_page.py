@@ -14,11 +14,11 @@ import httpx
 import pytest
 import trio
 
-from agentrail.cli.agent_seal import AgentSeal
-from agentrail.cli.agent_source import AgentSource, profile_of
-from agentrail.cli.holder_file import LOOPBACK, HolderFile
-from agentrail.cli.shared_host import LIMITS, endpoint_of, find_page, open_shared
-from agentrail.cli.unix_endpoint import socket_of
+from agentrail.cli.agents.agent_seal import AgentSeal
+from agentrail.cli.agents.agent_source import AgentSource, profile_of
+from agentrail.cli.host.holder_file import LOOPBACK, HolderFile
+from agentrail.cli.host.shared_host import LIMITS, endpoint_of, find_page, open_shared
+from agentrail.cli.host.unix_endpoint import socket_of
 from tests.cli.talking import WITHOUT_UNIX_SOCKETS, Talk, at_a_terminal, through_pipes
 from tests.host.browser.browsing import CHROMIUM, FLAGS, SECONDS, static_site
 from tests.host.console.test_other_origins import TRY

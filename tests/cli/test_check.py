@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentrail.cli.command import main
-from agentrail.cli.progress_bar import TELL_EVERY, ProgressBar
+from agentrail.cli.output.progress_bar import TELL_EVERY, ProgressBar
 from agentrail.cli.subcommands import PROGRAM
 from agentrail.testing import find_conflict
 

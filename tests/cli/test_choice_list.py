@@ -1,9 +1,9 @@
 import pytest
 from prompt_toolkit.keys import Keys
 
-from agentrail.cli.live import choice_list
-from agentrail.cli.live.choice_list import ChoiceList
-from agentrail.cli.screen import TerminalStyle
+from agentrail.cli.output.screen import TerminalStyle
+from agentrail.cli.talk.live import choice_list
+from agentrail.cli.talk.live.choice_list import ChoiceList
 
 ROWS = [f"{number}. row" for number in range(1, 21)]
 SMALL = TerminalStyle(rewrites=True, width=20, height=9)

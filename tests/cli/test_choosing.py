@@ -13,7 +13,7 @@ import pytest
 import trio
 import trustme
 
-from agentrail.cli.default_agent import USUAL, usual_model
+from agentrail.cli.settings.default_agent import USUAL, usual_model
 from agentrail.models import PROVIDERS
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models import gemini_events as gemini

@@ -21,15 +21,15 @@ import pytest
 import agentrail
 from agentrail.adapters.extras import install_command
 from agentrail.api.operation_table import SCOPES
+from agentrail.cli.authoring.new_files import KINDS
 from agentrail.cli.chat_options import ChatOptions
 from agentrail.cli.click_commands import CliCommand, CommandGroup
 from agentrail.cli.command import main
 from agentrail.cli.command_options import MODES_ABOUT
-from agentrail.cli.default_agent import MODES
 from agentrail.cli.exit_codes import COMPLETE, DEBUG
-from agentrail.cli.new_files import KINDS
-from agentrail.cli.run_options import RunOptions
-from agentrail.cli.serve_options import ServeOptions
+from agentrail.cli.host.serve_options import ServeOptions
+from agentrail.cli.running.run_options import RunOptions
+from agentrail.cli.settings.default_agent import MODES
 from agentrail.cli.subcommands import PROGRAM, SUBCOMMANDS
 from agentrail.host.builtin_plugins.request_log import FORMS
 from tests.cli.talking import ENVIRONMENT
@@ -71,12 +71,12 @@ def test_the_version_is_told_and_nothing_heavy_imported(capsys: pytest.CaptureFi
 
 READY = """
 import os, sys
-import agentrail.cli.live.prompt_box
+import agentrail.cli.talk.live.prompt_box
 from agentrail.cli.command import main
 
 class Ready:
     def find_spec(self, name, path=None, target=None):
-        if name == "agentrail.cli.chat_sessions":
+        if name == "agentrail.cli.talk.chat_sessions":
             os.write(shown, " ".join(sys.modules).encode())
             os._exit(0)
 
@@ -87,7 +87,7 @@ main(["chat"])
 """Tells what is imported when `chat` reads keys, and begins to import the rest."""
 
 AFTER_THE_PROMPT = (
-    *("sqlite3", "cattrs", "h11", "jsonschema", "httpx", "rich", "importlib.metadata", "agentrail.cli.console"),
+    *("sqlite3", "cattrs", "h11", "jsonschema", "httpx", "rich", "importlib.metadata", "agentrail.cli.talk.console"),
     *(f"agentrail.{package}." for package in ("adapters.journals", "api", "core", "hooks", "host", "remote", "tools")),
 )
 
@@ -331,7 +331,7 @@ from agentrail.cli.command import main
 
 class Interrupting:
     def find_spec(self, name, path, target=None):
-        if name == "agentrail.cli.run":
+        if name == "agentrail.cli.running.run":
             raise KeyboardInterrupt
 
 

@@ -9,9 +9,9 @@ import trio
 import trio.testing
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
-from agentrail.cli.console import Console
-from agentrail.cli.screen_question import SEEN
-from agentrail.cli.terminal import Terminal
+from agentrail.cli.output.screen_question import SEEN
+from agentrail.cli.talk.console import Console
+from agentrail.cli.talk.terminal import Terminal
 from agentrail.events import Cursor
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, permanent, say, stall, transient

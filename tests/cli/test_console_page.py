@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.cli.console_page import READER, reading_host
+from agentrail.cli.stored.console_page import READER, reading_host
 from agentrail.host.authentication.authenticators import LocalToken
 from agentrail.journals import Journal, MemoryJournal, SqliteJournal
 from agentrail.testing import ScriptedModel, stall

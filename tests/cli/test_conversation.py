@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.cli import console_commands
-from agentrail.cli.chat import SAMPLES
-from agentrail.cli.default_agent import REACH, confines, usual_network
+from agentrail.cli.settings.default_agent import REACH, confines, usual_network
+from agentrail.cli.talk import console_commands
+from agentrail.cli.talk.chat import SAMPLES
 from agentrail.models import PROVIDERS
 from tests.cli.talking import COMMAND, ENVIRONMENT, through_pipes
 

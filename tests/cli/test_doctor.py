@@ -17,7 +17,7 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.processes import SAFE_PATH
 from agentrail.adapters.sandboxes import bubblewrap
-from agentrail.cli.doctor import EXTRAS
+from agentrail.cli.reports.doctor import EXTRAS
 from agentrail.journals import SqliteJournal, export_session
 from agentrail.models import PROVIDERS
 from agentrail.testing import ScriptedModel
@@ -45,8 +45,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for key in provider.keys:
             monkeypatch.delenv(key, raising=False)
     monkeypatch.setenv("AGENTRAIL_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("agentrail.cli.doctor.find_bwrap", lambda: "/usr/bin/bwrap")
-    monkeypatch.setattr("agentrail.cli.doctor.check_bwrap", lambda _: None)
+    monkeypatch.setattr("agentrail.cli.reports.doctor.find_bwrap", lambda: "/usr/bin/bwrap")
+    monkeypatch.setattr("agentrail.cli.reports.doctor.check_bwrap", lambda _: None)
 
 
 def findings(capsys: pytest.CaptureFixture[str], *argv: object) -> tuple[int, dict[str, tuple[str, str, str]]]:
@@ -203,7 +203,7 @@ def test_what_is_no_journal_has_to_be_mended(tmp_path: Path, capsys: pytest.Capt
 def test_a_machine_without_a_sandbox(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentrail.cli.doctor.find_bwrap", bubblewrap.find_bwrap)
+    monkeypatch.setattr("agentrail.cli.reports.doctor.find_bwrap", bubblewrap.find_bwrap)
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     status, found = findings(capsys, "--dir", tmp_path)
     level, what, to_do = found["sandbox"]
@@ -231,7 +231,7 @@ def test_a_folder_that_is_not_for_this_user(
 def test_a_clock_before_this_was_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentrail.cli.doctor.Clock.now_ms", lambda _: 0)
+    monkeypatch.setattr("agentrail.cli.reports.doctor.Clock.now_ms", lambda _: 0)
     status, found = findings(capsys, "--dir", tmp_path)
     assert (status, found["clock"][:2]) == (1, ("bad", "it shows 1970-01-01 00:00 UTC"))
 

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.error_text import in_own_words
-from agentrail.cli.exit_status import tell
-from agentrail.cli.rendering import pieces_of
+from agentrail.cli.output.bad_input import BadInputError
+from agentrail.cli.output.error_text import in_own_words
+from agentrail.cli.output.exit_status import tell
+from agentrail.cli.talk.rendering import pieces_of
 from agentrail.errors import AgentrailError, JournalInUse, KeyMissing, KeyWanted, SessionNotStored
 from agentrail.events import StreamError
 

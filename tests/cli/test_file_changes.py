@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from agentrail import HeldCall
-from agentrail.cli.file_changes import FileChanges
+from agentrail.cli.talk.file_changes import FileChanges
 from agentrail.tools.builtin.file_changes import MOST_SHOWN, FileChange
 from tests.cli.test_rendering import args
 

@@ -12,15 +12,15 @@ import pytest
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.python_file import find_member
-from agentrail.cli import folder_files
-from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.allowed_code import guarded_agent
-from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.default_agent import Mode, spec_for
-from agentrail.cli.editor_servers import EditorServer, EditorServers
-from agentrail.cli.project_settings import read_settings
-from agentrail.cli.settings_code import with_settings
-from agentrail.cli.trust_store import allow, described, open_surfaces, settings_of
+from agentrail.cli.agents.agent_source import AgentSource
+from agentrail.cli.folder import folder_files
+from agentrail.cli.output.bad_input import BadInputError
+from agentrail.cli.settings.default_agent import Mode, spec_for
+from agentrail.cli.settings.project_settings import read_settings
+from agentrail.cli.trust.allowed_code import guarded_agent
+from agentrail.cli.trust.editor_servers import EditorServer, EditorServers
+from agentrail.cli.trust.settings_code import with_settings
+from agentrail.cli.trust.trust_store import allow, described, open_surfaces, settings_of
 from agentrail.mcp import McpServer
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools.builtin import write_file

@@ -13,11 +13,11 @@ import pytest
 
 from agentrail import SessionSpec
 from agentrail.adapters.user_folders import home
-from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.folder_files import FolderFiles
-from agentrail.cli.folder_program import FolderProgram, program_of
-from agentrail.cli.program_copy import NAME, ProgramCopy
+from agentrail.cli.agents.agent_source import AgentSource
+from agentrail.cli.folder.folder_files import FolderFiles
+from agentrail.cli.folder.folder_program import FolderProgram, program_of
+from agentrail.cli.folder.program_copy import NAME, ProgramCopy
+from agentrail.cli.output.bad_input import BadInputError
 from tests.cli.test_folder_code import allow_all, asks_again, compiled, offered_by, put, server_of
 from tests.mcp.rig import PLAIN_SHOP
 from tests.profiles import CAMPAIGN

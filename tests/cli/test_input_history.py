@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.cli import input_history
-from agentrail.cli.input_history import LONGEST, NAME, InputHistory
+from agentrail.cli.talk import input_history
+from agentrail.cli.talk.input_history import LONGEST, NAME, InputHistory
 from tests.cli.talking import at_a_terminal
 
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.cli.live.live_screen import LiveScreen
-from agentrail.cli.live.markdown_rows import markdown_rows
-from agentrail.cli.live.text_blocks import TextBlocks
-from agentrail.cli.screen import TONES, Flow, ScreenText, TerminalStyle, Tone, aside, columns, line, wrapped
+from agentrail.cli.output.screen import TONES, Flow, ScreenText, TerminalStyle, Tone, aside, columns, line, wrapped
+from agentrail.cli.talk.live.live_screen import LiveScreen
+from agentrail.cli.talk.live.markdown_rows import markdown_rows
+from agentrail.cli.talk.live.text_blocks import TextBlocks
 
 WIDTH, HEIGHT = 30, 10
 LOOK = TerminalStyle(width=WIDTH, height=HEIGHT)

@@ -14,12 +14,12 @@ import pytest
 import trio
 from trio_websocket import wrap_client_stream
 
-from agentrail.cli import loopback_endpoint, shared_host
-from agentrail.cli.agent_seal import AgentSeal
-from agentrail.cli.agent_source import AgentSource, profile_of
-from agentrail.cli.holder_file import HolderFile, read_holder
-from agentrail.cli.loopback_endpoint import LoopbackEndpoint, file_of, proof_of
-from agentrail.cli.shared_host import is_served, open_served, open_shared
+from agentrail.cli.agents.agent_seal import AgentSeal
+from agentrail.cli.agents.agent_source import AgentSource, profile_of
+from agentrail.cli.host import loopback_endpoint, shared_host
+from agentrail.cli.host.holder_file import HolderFile, read_holder
+from agentrail.cli.host.loopback_endpoint import LoopbackEndpoint, file_of, proof_of
+from agentrail.cli.host.shared_host import is_served, open_served, open_shared
 from agentrail.errors import CannotListen
 from agentrail.events import AgentEnd
 from tests.cli.calling import subcommand

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from agentrail.cli.default_agent import USUAL
+from agentrail.cli.settings.default_agent import USUAL
 from agentrail.models import PROVIDERS
 from tests.cli.calling import subcommand
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.cli import named_files
-from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.named_files import MAX_PICTURE, dragged_picture, like_file, missing_in, parts_of, paths_behind
+from agentrail.cli.output.bad_input import BadInputError
+from agentrail.cli.talk import named_files
+from agentrail.cli.talk.named_files import MAX_PICTURE, dragged_picture, like_file, missing_in, parts_of, paths_behind
 from agentrail.models import File, Image, Text
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20

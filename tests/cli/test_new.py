@@ -17,7 +17,7 @@ from typing import Final
 import pytest
 from packaging.requirements import Requirement
 
-from agentrail.cli.new_files import KINDS
+from agentrail.cli.authoring.new_files import KINDS
 from agentrail.distribution import install_origin, requirement
 from tests.cli.calling import subcommand
 from tests.patience import PATIENCE

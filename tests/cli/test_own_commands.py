@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.cli.own_commands import (
+from agentrail.cli.folder.surface import Surface
+from agentrail.cli.trust.own_commands import (
     MAX_BYTES,
     MAX_COMMANDS,
     OwnCommand,
@@ -13,9 +14,8 @@ from agentrail.cli.own_commands import (
     may_have_commands,
     read_commands,
 )
-from agentrail.cli.surface import Surface
-from agentrail.cli.trust import main
-from agentrail.cli.trust_store import allow, nobody_to_ask
+from agentrail.cli.trust.trust_command import main
+from agentrail.cli.trust.trust_store import allow, nobody_to_ask
 
 OUTSIDE = "is left out: it leads out of the root, or to another file system"
 

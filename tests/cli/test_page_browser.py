@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.cli.holder_file import HolderFile
-from agentrail.cli.page_browser import forget_page, open_in_browser
+from agentrail.cli.host.holder_file import HolderFile
+from agentrail.cli.host.page_browser import forget_page, open_in_browser
 from tests.cli.talking import at_a_terminal
 
 PAGE = HolderFile(4000, "secret")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail.cli.printed_lines import LONGEST, MOST_AT_ONCE, PrintedLines
-from agentrail.cli.screen import ScreenText
+from agentrail.cli.output.printed_lines import LONGEST, MOST_AT_ONCE, PrintedLines
+from agentrail.cli.output.screen import ScreenText
 from tests.cli.talking import at_a_terminal, through_pipes
 from tests.patience import PATIENCE
 

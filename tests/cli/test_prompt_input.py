@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentrail.cli import prompt_input
-from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.prompt_input import decoded, prompt_of, with_context
+from agentrail.cli.output.bad_input import BadInputError
+from agentrail.cli.talk import prompt_input
+from agentrail.cli.talk.prompt_input import decoded, prompt_of, with_context
 
 HOSTILE = st.one_of(
     st.binary(max_size=60),

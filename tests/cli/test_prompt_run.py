@@ -17,10 +17,10 @@ import trio
 from attrs import frozen
 
 from agentrail import Abort, AnySession, Context, HeldCall, Plugin, SessionSpec, awaited, tool
-from agentrail.cli import prompt_run
-from agentrail.cli.deciders import NO_ANSWER, approve_all, decide_nothing, refuse_all
-from agentrail.cli.prompt_run import PromptRun
-from agentrail.cli.run_outcome import Outcome, RunEnding, run_view
+from agentrail.cli.running import prompt_run
+from agentrail.cli.running.deciders import NO_ANSWER, approve_all, decide_nothing, refuse_all
+from agentrail.cli.running.prompt_run import PromptRun
+from agentrail.cli.running.run_outcome import Outcome, RunEnding, run_view
 from agentrail.errors import KeyRefused
 from agentrail.events import AgentAbort, AgentEnd, ApprovalRequired, Envelope
 from agentrail.models import JsonObject, Price, StopReason, ToolMessage, Usage

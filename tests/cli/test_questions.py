@@ -2,8 +2,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrail import HeldCall
-from agentrail.cli.questions import numbered_changes, question_about, replaced_lines
-from agentrail.cli.screen import Tone, escaped
+from agentrail.cli.output.screen import Tone, escaped
+from agentrail.cli.talk.questions import numbered_changes, question_about, replaced_lines
 from agentrail.tools.builtin.file_changes import FileChange
 from tests.cli.test_rendering import args
 

@@ -5,11 +5,8 @@ import pytest
 from agentrail import HeldCall, Status
 from agentrail.api.session_values import Background
 from agentrail.api.transcript import Change, Transcript
-from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.past import PastEvents
-from agentrail.cli.questions import question_about
-from agentrail.cli.rendering import SHOWN, SILENT, about, described, pieces_of, shown_args
-from agentrail.cli.screen import (
+from agentrail.cli.agents.agent_source import AgentSource
+from agentrail.cli.output.screen import (
     Flow,
     Screen,
     ScreenText,
@@ -22,6 +19,9 @@ from agentrail.cli.screen import (
     one_line,
     put_all,
 )
+from agentrail.cli.talk.past import PastEvents
+from agentrail.cli.talk.questions import question_about
+from agentrail.cli.talk.rendering import SHOWN, SILENT, about, described, pieces_of, shown_args
 from agentrail.models import AssistantMessage, Data, Image, JsonObject, Text, Thinking, Usage
 from agentrail.tools import Todo
 from agentrail.values import events as e

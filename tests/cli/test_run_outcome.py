@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentrail import HeldCall, Reply, errors
-from agentrail.cli.run_outcome import (
+from agentrail.cli.output.screen import escaped
+from agentrail.cli.running.run_outcome import (
     Outcome,
     RunEnding,
     RunTally,
@@ -19,7 +20,6 @@ from agentrail.cli.run_outcome import (
     held_ending,
     run_view,
 )
-from agentrail.cli.screen import escaped
 from agentrail.errors import AgentrailError, TurnAborted
 from agentrail.events import Envelope, Event, PluginError, StreamError
 from agentrail.plugins.invisible_characters import visible

@@ -12,7 +12,7 @@ import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.cli.command import main
-from agentrail.cli.console_page import READER, reading_host
+from agentrail.cli.stored.console_page import READER, reading_host
 from agentrail.host.authentication.authenticators import LocalToken
 from agentrail.journals import SqliteJournal
 from agentrail.models import EmitChunk, ModelRequest, Response, Text, Usage, render

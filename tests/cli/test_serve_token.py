@@ -10,7 +10,7 @@ import pytest
 
 from agentrail.cli.command import main
 from agentrail.cli.exit_codes import WRONG_USAGE
-from agentrail.cli.serve_token import kept_token
+from agentrail.cli.host.serve_token import kept_token
 from agentrail.errors import FileFailed
 from tests.cli.calling import serve_options
 

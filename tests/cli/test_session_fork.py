@@ -11,9 +11,9 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.cli.agent_seal import AgentSeal
-from agentrail.cli.agent_source import AgentSource, profile_of
-from agentrail.cli.shared_host import open_shared
+from agentrail.cli.agents.agent_seal import AgentSeal
+from agentrail.cli.agents.agent_source import AgentSource, profile_of
+from agentrail.cli.host.shared_host import open_shared
 from agentrail.journals import Difference, SqliteJournal, audit
 from agentrail.testing import ScriptedModel
 from tests.cli.calling import subcommand

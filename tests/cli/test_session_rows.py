@@ -1,4 +1,4 @@
-from agentrail.cli.session_rows import age, session_rows
+from agentrail.cli.stored.session_rows import age, session_rows
 from agentrail.journals import About, StoredSession
 
 MINUTE = 60_000

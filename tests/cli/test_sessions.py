@@ -17,8 +17,8 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.cli import stored_sessions
 from agentrail.cli.command import main as command_main
+from agentrail.cli.stored import stored_sessions
 from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say

@@ -10,16 +10,16 @@ import pytest
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.app.supervisor_options import SupervisorOptions
-from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.asked_settings import ASKED, ASKED_IF_MORE, ASKED_IN_PARTS, ASKED_UNLESS, UNASKED
-from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.agents.agent_source import AgentSource
 from agentrail.cli.command import main
-from agentrail.cli.default_agent import OPTIONS, spec_for
-from agentrail.cli.project_settings import OF_SPEC, SERVER, keys, read_settings
-from agentrail.cli.setting_order import chosen_journal, chosen_mode, chosen_model
-from agentrail.cli.settings_code import supervisor_options, with_settings
-from agentrail.cli.surface import Surface
-from agentrail.cli.trust_store import allow, described, forget, is_shown_whole, open_surfaces, settings_of
+from agentrail.cli.folder.surface import Surface
+from agentrail.cli.output.bad_input import BadInputError
+from agentrail.cli.settings.asked_settings import ASKED, ASKED_IF_MORE, ASKED_IN_PARTS, ASKED_UNLESS, UNASKED
+from agentrail.cli.settings.default_agent import OPTIONS, spec_for
+from agentrail.cli.settings.project_settings import OF_SPEC, SERVER, keys, read_settings
+from agentrail.cli.settings.setting_order import chosen_journal, chosen_mode, chosen_model
+from agentrail.cli.trust.settings_code import supervisor_options, with_settings
+from agentrail.cli.trust.trust_store import allow, described, forget, is_shown_whole, open_surfaces, settings_of
 from agentrail.errors import BadProfile
 from agentrail.journals import Retention
 from agentrail.models import Limit

@@ -15,12 +15,12 @@ import pytest
 import trio
 
 from agentrail.adapters import user_folders
-from agentrail.cli import shared_host
-from agentrail.cli.agent_seal import AgentSeal
-from agentrail.cli.agent_source import AgentSource, profile_of
-from agentrail.cli.default_agent import ASK_FIRST
-from agentrail.cli.shared_host import ServedJournal, find_page, is_served, open_shared, sole_server
-from agentrail.cli.unix_endpoint import socket_of
+from agentrail.cli.agents.agent_seal import AgentSeal
+from agentrail.cli.agents.agent_source import AgentSource, profile_of
+from agentrail.cli.host import shared_host
+from agentrail.cli.host.shared_host import ServedJournal, find_page, is_served, open_shared, sole_server
+from agentrail.cli.host.unix_endpoint import socket_of
+from agentrail.cli.settings.default_agent import ASK_FIRST
 from agentrail.errors import CannotListen, JournalFull, JournalInUse, NothingWritten
 from agentrail.events import AgentEnd
 from agentrail.journals import Claim, SqliteJournal, model_requests

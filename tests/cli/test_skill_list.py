@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.skill_list import skill_rows
+from agentrail.cli.agents.agent_source import AgentSource
+from agentrail.cli.talk.skill_list import skill_rows
 
 
 def write(folder: Path, text: str) -> None:

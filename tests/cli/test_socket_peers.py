@@ -19,8 +19,8 @@ import trio
 
 from agentrail.adapters import peer_process
 from agentrail.adapters.peer_process import StrangePeerError, check_peer
-from agentrail.cli.agent_source import profile_of
-from agentrail.cli.unix_endpoint import UnixEndpoint
+from agentrail.cli.agents.agent_source import profile_of
+from agentrail.cli.host.unix_endpoint import UnixEndpoint
 from agentrail.errors import CannotListen
 from agentrail.host import Host
 from agentrail.host.authentication.authenticators import SocketOwner

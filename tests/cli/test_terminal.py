@@ -80,7 +80,7 @@ import os, sys
 
 class Finder:
     def find_spec(self, name, path=None, target=None):
-        if name == "agentrail.cli.chat_sessions":
+        if name == "agentrail.cli.talk.chat_sessions":
             os.read(os.pipe()[0], 1)
 
 sys.meta_path.insert(0, Finder())

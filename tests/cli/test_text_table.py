@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrail.cli.text_table import aligned
+from agentrail.cli.output.text_table import aligned
 
 
 def test_cells_begin_or_end_below_each_other_and_cannot_command_the_terminal() -> None:

@@ -43,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for provider in PROVIDERS.values():
         for key in provider.keys:
             monkeypatch.delenv(key, raising=False)
-    monkeypatch.setattr("agentrail.cli.default_agent.confines", lambda: False)
+    monkeypatch.setattr("agentrail.cli.settings.default_agent.confines", lambda: False)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "app.py").write_text(AGENT, encoding="utf-8")
     return tmp_path
@@ -77,7 +77,7 @@ def test_a_mode_says_about_which_tools_a_person_is_asked(
 def test_where_commands_are_confined_those_that_read_pass(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentrail.cli.default_agent.confines", lambda: True)
+    monkeypatch.setattr("agentrail.cli.settings.default_agent.confines", lambda: True)
     tools = rows(capsys)
     assert (tools["shell"]["asks"], tools["write_file"]["asks"]) == ("unless it reads", "yes")
 

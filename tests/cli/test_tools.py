@@ -5,12 +5,12 @@ import pytest
 import trio.testing
 
 from agentrail import BlockTool, Context, HoldTool, SessionSpec, open_supervisor
-from agentrail.cli import default_agent
-from agentrail.cli.console_tools import demo_tools, remembering
-from agentrail.cli.deciders import approve_all
-from agentrail.cli.default_agent import ASK_FIRST, MODES, Mode, spec_for
-from agentrail.cli.project_settings import read_settings
-from agentrail.cli.settings_code import with_settings
+from agentrail.cli.running.deciders import approve_all
+from agentrail.cli.settings import default_agent
+from agentrail.cli.settings.console_tools import demo_tools, remembering
+from agentrail.cli.settings.default_agent import ASK_FIRST, MODES, Mode, spec_for
+from agentrail.cli.settings.project_settings import read_settings
+from agentrail.cli.trust.settings_code import with_settings
 from agentrail.errors import SandboxMissing
 from agentrail.journals import SqliteJournal
 from agentrail.plugins import BeforeTool, HumanApproval, SecurityGuard

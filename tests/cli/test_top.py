@@ -14,12 +14,12 @@ import trio
 
 import agentrail
 from agentrail import ChildView, RemoteSupervisor, SessionSpec, tool
-from agentrail.cli.agent_seal import AgentSeal
-from agentrail.cli.agent_source import AgentSource, profile_of
+from agentrail.cli.agents.agent_seal import AgentSeal
+from agentrail.cli.agents.agent_source import AgentSource, profile_of
 from agentrail.cli.exit_codes import INTERRUPTED
-from agentrail.cli.shared_host import is_served, open_shared
-from agentrail.cli.top import ANEW, TopRow, address_of, screen_text
-from agentrail.cli.unix_endpoint import KEY, socket_of
+from agentrail.cli.host.shared_host import is_served, open_shared
+from agentrail.cli.host.unix_endpoint import KEY, socket_of
+from agentrail.cli.reports.top import ANEW, TopRow, address_of, screen_text
 from agentrail.host import Host, HostLimits, Profile
 from agentrail.journals import Lease, MemoryJournal
 from agentrail.models import Usage

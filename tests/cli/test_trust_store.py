@@ -12,8 +12,8 @@ import pytest
 from agentrail.adapters import file_lock
 from agentrail.adapters.file_lock import open_lock_file, try_lock_file
 from agentrail.adapters.user_folders import hidden_in
-from agentrail.cli.surface import Surface
-from agentrail.cli.trust_store import allow, forget, unallowed, withdraw
+from agentrail.cli.folder.surface import Surface
+from agentrail.cli.trust.trust_store import allow, forget, unallowed, withdraw
 from agentrail.errors import FileFailed
 
 ONE, OTHER = Surface("mode", '"yes"'), Surface("system", '"Be quick"')

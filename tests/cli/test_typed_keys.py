@@ -14,10 +14,10 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout.controls import BufferControl
 from prompt_toolkit.layout.processors import Transformation, TransformationInput
 
-from agentrail.cli.live import typed_keys
-from agentrail.cli.live.drawn_text import MOST, DrawnText
-from agentrail.cli.live.typed_keys import BEGIN, END, LONGEST_TYPED, TypedKeys
-from agentrail.cli.screen import clean
+from agentrail.cli.output.screen import clean
+from agentrail.cli.talk.live import typed_keys
+from agentrail.cli.talk.live.drawn_text import MOST, DrawnText
+from agentrail.cli.talk.live.typed_keys import BEGIN, END, LONGEST_TYPED, TypedKeys
 
 
 @contextmanager

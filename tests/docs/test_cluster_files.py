@@ -9,7 +9,7 @@ from typing import Final
 
 from agentrail.api.limits import DEFAULTS
 from agentrail.cli.command_options import PORT
-from agentrail.cli.serve import PARKING
+from agentrail.cli.host.serve import PARKING
 from agentrail.cluster.opened_cluster import KEY
 from agentrail.values.secrets import secret_name
 from tests.cli.calling import serve_options

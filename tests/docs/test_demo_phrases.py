@@ -12,7 +12,7 @@ import trio
 from trio.testing import MockClock
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.cli.console_tools import demo_tools
+from agentrail.cli.settings.console_tools import demo_tools
 from agentrail.models import AssistantMessage, ToolMessage
 from agentrail.tools import standard_tools
 

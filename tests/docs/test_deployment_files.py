@@ -15,8 +15,8 @@ import pytest
 from agentrail.api.limits import DEFAULTS
 from agentrail.cli.command_options import PORT
 from agentrail.cli.exit_codes import WRONG_USAGE
-from agentrail.cli.serve import PARKING
-from agentrail.cli.serve_options import ServeOptions
+from agentrail.cli.host.serve import PARKING
+from agentrail.cli.host.serve_options import ServeOptions
 from tests.cli.calling import serve_options
 from tests.docs.sources import ROOT
 

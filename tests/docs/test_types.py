@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.cli.new_files import KINDS
+from agentrail.cli.authoring.new_files import KINDS
 from tests.cli.test_new import made
 from tests.docs.test_examples import PROGRAMS, module_of
 

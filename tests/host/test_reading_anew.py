@@ -179,7 +179,7 @@ STARTING: Final = {
 import os, signal, sys
 class Finder:
     def find_spec(self, name, path, target=None):
-        if name == "agentrail.cli.serve":
+        if name == "agentrail.cli.host.serve":
             os.kill(os.getpid(), signal.SIGHUP)
 sys.meta_path.insert(0, Finder())
 """,

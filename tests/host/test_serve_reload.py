@@ -13,7 +13,7 @@ import trio
 
 from agentrail.cli.command import main
 from agentrail.cli.exit_codes import WRONG_USAGE
-from agentrail.cli.serve_reload import Reloader, files_below
+from agentrail.cli.host.serve_reload import Reloader, files_below
 from tests.host.commanded import SERVE, Served, commanded
 from tests.patience import PATIENCE
 

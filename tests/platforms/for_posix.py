@@ -4,10 +4,10 @@ FOR_POSIX = frozenset(
     {
         "agentrail.adapters.launcher",
         "agentrail.adapters.sandboxes.own_network",
-        "agentrail.cli.live.prompt_box",
-        "agentrail.cli.live.typed_keys",
-        "agentrail.cli.terminal_modes",
-        "agentrail.cli.unix_endpoint",
+        "agentrail.cli.talk.live.prompt_box",
+        "agentrail.cli.talk.live.typed_keys",
+        "agentrail.cli.output.terminal_modes",
+        "agentrail.cli.host.unix_endpoint",
         "agentrail.host.http11.unix_listener",
     }
 )
@@ -19,8 +19,8 @@ NOT_RUN = frozenset(
         "agentrail.adapters.processes",
         "agentrail.adapters.sandboxes.confined_open",
         "agentrail.adapters.sandboxes.files",
-        "agentrail.cli.program_copy",
-        "agentrail.cli.workers.worker_link",
+        "agentrail.cli.folder.program_copy",
+        "agentrail.cli.host.workers.worker_link",
     }
 )
 """Modules that are imported on Windows, and refuse there what they are for."""

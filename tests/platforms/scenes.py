@@ -12,8 +12,8 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.cli.surface import Surface
-from agentrail.cli.trust_store import allow, forget, unallowed, withdraw
+from agentrail.cli.folder.surface import Surface
+from agentrail.cli.trust.trust_store import allow, forget, unallowed, withdraw
 from agentrail.errors import CannotListen, FileFailed, PathRefused, UsageError
 from agentrail.host import ApiKeys, Host, Identity, Profile
 from agentrail.host.authentication.api_keys import ApiKey, KeyFile

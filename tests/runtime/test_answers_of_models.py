@@ -11,7 +11,7 @@ import trio
 from pydantic import BaseModel, Field, RootModel, field_validator
 
 from agentrail import SessionHandle, open_supervisor
-from agentrail.cli.run_options import schema_of
+from agentrail.cli.running.run_options import schema_of
 from agentrail.errors import AnswerUnfit
 from agentrail.events import AnswerRejected, MessageDelta, ToolExecutionEnd
 from agentrail.plugins import Planning

@@ -17,11 +17,11 @@ from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.sandboxes.files import DiskFiles
 from agentrail.adapters.sandboxes.hidden_paths import HiddenPaths
 from agentrail.adapters.sandboxes.searching import contents, unlimited_meter
-from agentrail.cli import default_agent
-from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.default_agent import spec_for
-from agentrail.cli.named_files import parts_of
-from agentrail.cli.own_commands import read_commands
+from agentrail.cli.output.bad_input import BadInputError
+from agentrail.cli.settings import default_agent
+from agentrail.cli.settings.default_agent import spec_for
+from agentrail.cli.talk.named_files import parts_of
+from agentrail.cli.trust.own_commands import read_commands
 from agentrail.errors import AgentrailError, BadEdit, PathRefused
 from agentrail.plugins import BLOCKED_PATHS, HumanApproval, SecurityGuard
 from agentrail.sandboxes import (

@@ -13,18 +13,18 @@ from agentrail.app import process
 from agentrail.cli.acp.editor_connection import EditorConnection
 from agentrail.cli.acp.json_lines import LAST_WORDS, LineReader, LineWriter, own_input
 from agentrail.cli.acp.peer import Peer
-from agentrail.cli.agent_seal import AgentSeal
-from agentrail.cli.agent_source import AgentSource, profile_of
-from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.agents.agent_seal import AgentSeal
+from agentrail.cli.agents.agent_source import AgentSource, profile_of
+from agentrail.cli.agents.chosen_agent import source_of
 from agentrail.cli.chat_options import ChatOptions
-from agentrail.cli.chosen_agent import source_of
 from agentrail.cli.command_options import options_of
-from agentrail.cli.error_text import in_own_words
 from agentrail.cli.exit_codes import INTERRUPTED, KEPT_STOP_WITHIN, WRONG_USAGE
-from agentrail.cli.exit_status import tell, tell_more
-from agentrail.cli.setting_order import chosen_journal
-from agentrail.cli.shared_host import open_shared
-from agentrail.cli.standard_output import StandardOutput, open_what_is_closed
+from agentrail.cli.host.shared_host import open_shared
+from agentrail.cli.output.bad_input import BadInputError
+from agentrail.cli.output.error_text import in_own_words
+from agentrail.cli.output.exit_status import tell, tell_more
+from agentrail.cli.output.standard_output import StandardOutput, open_what_is_closed
+from agentrail.cli.settings.setting_order import chosen_journal
 from agentrail.errors import AgentrailError, SupervisorStuck
 
 

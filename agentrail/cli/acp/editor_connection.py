@@ -42,10 +42,10 @@ from agentrail.cli.acp.rpc_messages import (
 from agentrail.cli.acp.server_requests import ServerRequests, servers_in, usable
 from agentrail.cli.acp.session_config import config_of
 from agentrail.cli.acp.updates import SessionUpdates
-from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.editor_servers import EditorServers
-from agentrail.cli.screen import iso_time
+from agentrail.cli.agents.agent_source import AgentSource
+from agentrail.cli.output.screen import iso_time
 from agentrail.cli.session_names import OWN, new_name
+from agentrail.cli.trust.editor_servers import EditorServers
 from agentrail.errors import UnknownSession
 from agentrail.ports.journal import StoredSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor

@@ -30,8 +30,8 @@ from agentrail.cli.acp.server_requests import NamedServers, ServerRequests
 from agentrail.cli.acp.session_config import MODE, SessionConfig
 from agentrail.cli.acp.turn_outcomes import STOPPED, TurnOutcome
 from agentrail.cli.acp.updates import SessionUpdates
-from agentrail.cli.console_commands import mode_labelled, set_mode
-from agentrail.cli.screen import clipped, one_line
+from agentrail.cli.output.screen import clipped, one_line
+from agentrail.cli.talk.console_commands import mode_labelled, set_mode
 from agentrail.core.vocabulary.commands import When
 from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked
 from agentrail.remote.remote_session import RemoteSession

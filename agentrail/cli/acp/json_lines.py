@@ -9,7 +9,7 @@ from typing import Final
 
 import trio
 
-from agentrail.cli.standard_output import STDIN, StandardOutput
+from agentrail.cli.output.standard_output import STDIN, StandardOutput
 from agentrail.codec.json_text import to_text
 from agentrail.values.json import Json
 

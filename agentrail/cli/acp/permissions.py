@@ -14,7 +14,7 @@ from agentrail.cli.acp.peer import Peer
 from agentrail.cli.acp.protocol import ClientAbilities, Update, change_content, chunk, permission, text_content
 from agentrail.cli.acp.rpc_messages import CANCELLED, RpcAnswer
 from agentrail.cli.acp.updates import SessionUpdates, inner_id
-from agentrail.cli.file_changes import FileChanges
+from agentrail.cli.talk.file_changes import FileChanges
 from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked, UnknownApproval
 from agentrail.tools.builtin.file_changes import FileChange, Unseen
 from agentrail.values.json import EMPTY, Json, JsonObject

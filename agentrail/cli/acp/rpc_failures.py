@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.cli.acp.rpc_messages import INTERNAL_ERROR, INVALID_PARAMS, NOT_FOUND, RpcError
-from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.screen import harmless
+from agentrail.cli.output.bad_input import BadInputError
+from agentrail.cli.output.screen import harmless
 from agentrail.errors import AgentrailError, UnknownSession, UsageError
 from agentrail.values.untrusted_values import described
 

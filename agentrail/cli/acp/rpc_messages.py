@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from agentrail.cli.screen import one_line
+from agentrail.cli.output.screen import one_line
 from agentrail.codec.json_text import from_text
 from agentrail.errors import BadText
 from agentrail.values.json import EMPTY, Json, JsonObject

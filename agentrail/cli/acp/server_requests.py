@@ -17,12 +17,12 @@ from agentrail.cli.acp.params import objects_in, text_in, text_or_none
 from agentrail.cli.acp.peer import Peer
 from agentrail.cli.acp.permissions import ALWAYS, REJECT, chosen_option, permission_option
 from agentrail.cli.acp.protocol import STOPPED_CALL, Update, call_update, permission, text_content
-from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.editor_servers import EditorServer, EditorServers
-from agentrail.cli.screen import escaped
-from agentrail.cli.surface import Surface
-from agentrail.cli.trust_store import code_text
+from agentrail.cli.agents.agent_source import AgentSource
+from agentrail.cli.folder.surface import Surface
+from agentrail.cli.output.bad_input import BadInputError
+from agentrail.cli.output.screen import escaped
+from agentrail.cli.trust.editor_servers import EditorServer, EditorServers
+from agentrail.cli.trust.trust_store import code_text
 from agentrail.errors import AgentrailError, SessionParked
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.values.json import JsonObject, canonical

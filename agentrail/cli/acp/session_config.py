@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from agentrail.cli.acp.params import invalid
-from agentrail.cli.agent_source import AgentSource
+from agentrail.cli.agents.agent_source import AgentSource
 from agentrail.cli.command_options import MODES_ABOUT
-from agentrail.cli.console_commands import CHANGEABLE_MODES, mode_labelled
-from agentrail.cli.default_agent import DEMO, MODES, USUAL, Mode, key_of, mode_named
+from agentrail.cli.settings.default_agent import DEMO, MODES, USUAL, Mode, key_of, mode_named
+from agentrail.cli.talk.console_commands import CHANGEABLE_MODES, mode_labelled
 from agentrail.values.json import Json, JsonObject
 
 MODE: Final = "mode"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from agentrail.cli.rendering import shown_args
-from agentrail.cli.screen import clipped, one_line
+from agentrail.cli.output.screen import clipped, one_line
+from agentrail.cli.talk.rendering import shown_args
 from agentrail.tools.builtin.file_changes import FileChange
 from agentrail.values.json import JsonObject
 

@@ -28,8 +28,8 @@ from agentrail.cli.acp.protocol import (
 )
 from agentrail.cli.acp.tool_views import change_of, kind_of, paths_of, title_of
 from agentrail.cli.acp.turn_outcomes import TurnOutcome, outcome_of
-from agentrail.cli.file_changes import FileChanges
-from agentrail.cli.rendering import shown_args
+from agentrail.cli.talk.file_changes import FileChanges
+from agentrail.cli.talk.rendering import shown_args
 from agentrail.core.context_window import window_of
 from agentrail.values import events as e
 from agentrail.values.content import Image, Part, Text, text_of

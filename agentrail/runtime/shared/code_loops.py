@@ -7,12 +7,13 @@ run of Trio, and code of that loop is replaced by what calls it there.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 
 import trio
 
-from agentrail.ports.model import Model
-from agentrail.ports.tool import Tool
+if TYPE_CHECKING:  # the terminal imports this module before its first prompt, and no tool
+    from agentrail.ports.model import Model
+    from agentrail.ports.tool import Tool
 
 F = TypeVar("F", bound=Callable[..., object])
 

@@ -10,7 +10,7 @@ import pytest
 from agentrail.adapters import file_lock
 from agentrail.adapters.journals.archive_writer import open_archive_writer
 from agentrail.adapters.journals.sql.journal_files import WRITE_LOCK, write_lock_holder
-from agentrail.cli.shared_host import sole_server
+from agentrail.cli.host.shared_host import sole_server
 from agentrail.errors import FileFailed, JournalUnusable
 from agentrail.journals import SqliteJournal
 

@@ -16,10 +16,10 @@ from agentrail import RemoteSupervisor
 from agentrail.cli.acp.editor_connection import EditorConnection
 from agentrail.cli.acp.json_lines import LineReader, LineWriter
 from agentrail.cli.acp.peer import Peer
-from agentrail.cli.agent_seal import AgentSeal
-from agentrail.cli.agent_source import AgentSource, profile_of
-from agentrail.cli.shared_host import open_shared
-from agentrail.cli.standard_output import StandardOutput
+from agentrail.cli.agents.agent_seal import AgentSeal
+from agentrail.cli.agents.agent_source import AgentSource, profile_of
+from agentrail.cli.host.shared_host import open_shared
+from agentrail.cli.output.standard_output import StandardOutput
 from tests.patience import PATIENCE
 
 Message = dict[str, "object"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail.cli.shared_host import is_served
+from agentrail.cli.host.shared_host import is_served
 from tests.cli.talking import COMMAND, ENVIRONMENT, WITHOUT_UNIX_SOCKETS, Talk, through_pipes
 from tests.patience import PATIENCE
 

@@ -9,9 +9,9 @@ from typing import cast
 import pytest
 
 from agentrail.cli.acp.server_requests import NO_SSE, OWN_SERVERS, servers_in
-from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.default_agent import ASK_FIRST
-from agentrail.cli.editor_servers import EditorServer, EditorServers
+from agentrail.cli.agents.agent_source import AgentSource
+from agentrail.cli.settings.default_agent import ASK_FIRST
+from agentrail.cli.trust.editor_servers import EditorServer, EditorServers
 from agentrail.plugins import HumanApproval
 from tests.cli.acp.editor import Editor, Message, editor
 from tests.kit import freeze_object

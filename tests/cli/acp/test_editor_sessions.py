@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from agentrail.cli.agent_source import AgentSource
+from agentrail.cli.agents.agent_source import AgentSource
 from agentrail.events import AgentStart
 from agentrail.journals import SqliteJournal
 from tests.cli.acp.editor import Editor, Message, RefusedError, editor, text

@@ -14,9 +14,9 @@ import pytest
 import trio
 from acp.schema import AllowedOutcome, EnvVariable, McpServerStdio, RequestPermissionResponse
 
-from agentrail.cli.agent_seal import AgentSeal
-from agentrail.cli.agent_source import AgentSource, profile_of
-from agentrail.cli.shared_host import open_shared
+from agentrail.cli.agents.agent_seal import AgentSeal
+from agentrail.cli.agents.agent_source import AgentSource, profile_of
+from agentrail.cli.host.shared_host import open_shared
 from tests.cli.acp.editor import PACKAGE
 from tests.cli.talking import COMMAND, ENVIRONMENT
 from tests.patience import PATIENCE

@@ -15,7 +15,7 @@ from agentrail.cli.acp.permissions import MOST_REFUSED, WAITS_ON, HeldCallReques
 from agentrail.cli.acp.protocol import ClientAbilities, Update
 from agentrail.cli.acp.rpc_messages import RpcAnswer
 from agentrail.cli.acp.updates import SessionUpdates
-from agentrail.cli.standard_output import StandardOutput
+from agentrail.cli.output.standard_output import StandardOutput
 from agentrail.models import ToolMessage
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say

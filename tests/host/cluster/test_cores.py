@@ -18,8 +18,8 @@ from agentrail import connect
 from agentrail.cli.command import main
 from agentrail.cli.command_options import cores_named
 from agentrail.cli.exit_codes import WRONG_USAGE
-from agentrail.cli.workers.worker_link import VARIABLE, WorkerLink, reserve_port
-from agentrail.cli.workers.worker_supervisor import FIRST_PAUSE, MOST_ENDS, PERIOD, WorkerProcess
+from agentrail.cli.host.workers.worker_link import VARIABLE, WorkerLink, reserve_port
+from agentrail.cli.host.workers.worker_supervisor import FIRST_PAUSE, MOST_ENDS, PERIOD, WorkerProcess
 from agentrail.host.served_file import NothingToServeError
 from agentrail.journals import PostgresJournal
 from tests.adapters.journals.postgres.server import needs_postgres

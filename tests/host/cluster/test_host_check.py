@@ -9,8 +9,8 @@ import pytest
 import trio
 
 from agentrail import SessionSpec
-from agentrail.cli.host_check import KEY as VARIABLE
-from agentrail.cli.host_check import check_members, member_places
+from agentrail.cli.reports.host_check import KEY as VARIABLE
+from agentrail.cli.reports.host_check import check_members, member_places
 from agentrail.journals import MemoryJournal, PostgresJournal
 from agentrail.testing import ScriptedModel
 from tests.adapters.journals.postgres.server import needs_postgres

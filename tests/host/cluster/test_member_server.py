@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from agentrail.cli.workers.worker_link import reserve_port
+from agentrail.cli.host.workers.worker_link import reserve_port
 from agentrail.host import Cluster, Host, HostLimits, Identity, Profile
 from agentrail.host.cluster.signatures import SignedCall, signed_key
 from agentrail.journals import MemoryJournal

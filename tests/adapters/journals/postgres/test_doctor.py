@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from agentrail.adapters.journals.postgres.server_facts import HolderFacts, ServerFacts, server_facts
-from agentrail.cli.doctor import server_findings
+from agentrail.cli.reports.doctor import server_findings
 from agentrail.journals import Lease, PostgresJournal
 from agentrail.ports.journal import SLOTS, slot_claim
 from agentrail.runtime.shared.clock import Clock

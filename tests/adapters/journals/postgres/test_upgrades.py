@@ -11,7 +11,7 @@ from agentrail.adapters.journals.postgres import server_tables
 from agentrail.adapters.journals.postgres.postgres_dialect import PostgresDialect
 from agentrail.adapters.journals.postgres.server_facts import server_facts
 from agentrail.adapters.journals.postgres.server_tables import VERSION, defined
-from agentrail.cli.doctor import server_findings
+from agentrail.cli.reports.doctor import server_findings
 from agentrail.codec.versions import UNRELEASED
 from agentrail.errors import Fenced, JournalUnusable
 from agentrail.journals import PostgresJournal

@@ -1,0 +1,1 @@
+"""What an agent of the command line is made of, and which agents this user has begun."""

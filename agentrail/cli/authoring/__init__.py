@@ -1,0 +1,1 @@
+"""`agentrail new` and `agentrail check`: for those who write agents and plugins."""

@@ -1,1 +1,0 @@
-"""The checks of `agentrail check`, and the options of its command line."""

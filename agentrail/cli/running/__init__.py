@@ -1,0 +1,1 @@
+"""`agentrail run`: one prompt, for scripts."""

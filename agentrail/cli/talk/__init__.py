@@ -1,0 +1,1 @@
+"""`agentrail chat`: what a person types, and what the conversation shows."""

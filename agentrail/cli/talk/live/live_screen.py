@@ -1,0 +1,175 @@
+"""`LiveScreen`: a terminal's own history of finished rows, and the rows that still change.
+
+What is finished is written once, so the terminal scrolls, searches and copies it as anything else. Only the block of
+text that is being written, the status and a question are drawn anew, below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from agentrail.cli.output.screen import (
+    Flow,
+    ScreenText,
+    TerminalStyle,
+    Tone,
+    clean,
+    clipped,
+    cut_to_rows,
+    painted,
+    wrapped,
+)
+from agentrail.cli.talk.live.markdown_rows import markdown_rows
+from agentrail.cli.talk.live.text_blocks import TextBlocks
+
+PROMPT: Final = "> "
+MORE: Final = "  "
+"""Before the further rows of a typed text."""
+
+MOST_TYPED: Final = 10
+"""The most rows of the text that is being typed."""
+
+MOST_THOUGHT: Final = 3
+"""The most rows of thoughts that are shown while they come; then one row is left of them."""
+
+MOST_LAID_OUT: Final = 2_000
+"""The most characters of the block that is being written that are laid out anew at each change."""
+
+FIRST_WORDS: Final = 60
+"""The most columns of thoughts that are left of them."""
+
+
+class LiveScreen:
+    """What a conversation shows: rows that are finished, and below them those that change."""
+
+    def __init__(self, look: TerminalStyle) -> None:
+        self._look = look
+        self._finished: list[str] = []  # finished rows that were not taken yet
+        self._open: Flow | None = None
+        self._blocks = TextBlocks()
+        self._status = ""
+        self._question: Sequence[ScreenText] = ()
+        self._taken = 0  # rows that were finished and taken, so far
+        # How many rows were finished before those of the question; `None` if it is among the rows that change
+        self._question_from: int | None = None
+
+    def resize(self, look: TerminalStyle) -> None:
+        """Use the size in *look* for everything that is laid out from now on, the question too."""
+        self._look = look
+        if self._question_from is not None:  # its rows may have been broken in two
+            self._question_from = -look.height
+        self._make_room()
+
+    def put(self, piece: ScreenText) -> None:
+        """Add *piece*. An aside is printed at once, above the text that is still being written."""
+        text = clean(piece.text)
+        match piece.flow:
+            case Flow.ECHO:
+                pass
+            case Flow.STATUS:
+                self._status = painted(clipped(text.replace("\n", " "), self._look.room), piece.tone, self._look)
+            case Flow.TEXT | Flow.THOUGHT if text:
+                self._append(piece.flow, text)
+            case Flow.ASIDE:
+                self._finish_rows(piece)
+            case Flow.LINE:
+                self.close()
+                self._finish_rows(piece)
+            case _:
+                pass
+
+    def close(self) -> None:
+        """Finish the text that is being written, and clear the status."""
+        if self._open is Flow.TEXT:
+            self._finish(self._blocks.rest())
+        elif self._open is Flow.THOUGHT:
+            words = self._blocks.rest().split()
+            if words:
+                self._print(f"  ✻ {clipped(' '.join(words), FIRST_WORDS)} ({len(words)} words; /show)", Tone.DIM)
+        self._open, self._status, self._blocks = None, "", TextBlocks()
+
+    def ask(self, question: Sequence[ScreenText]) -> None:
+        """Show *question* below all else until another one takes its place, or none.
+
+        A screen that has no room for all of it gets it as finished rows, of which the last one stays below.
+        """
+        self._question, self._question_from = question, None
+        self._make_room()
+
+    def is_question_in_sight(self, below: int) -> bool:
+        """Whether the terminal has room for the question, for what came after its beginning, and *below* more rows."""
+        since = 0 if self._question_from is None else self._taken + len(self._finished) - self._question_from
+        return since + len(self._question_rows()) + below <= self._look.height
+
+    def _make_room(self) -> None:
+        if len(self._question) > 1 and len(self._question_rows()) > self._look.height // 2:
+            self._question_from = self._taken + len(self._finished)
+            for piece in self._question[:-1]:
+                self.put(piece)
+            self._question = self._question[-1:]
+
+    def send(self, text: str) -> None:
+        """Show the typed *text*, which was sent, as finished rows."""
+        width = max(self._look.room - len(PROMPT), 1)
+        lines = clean(text[: width * MOST_TYPED]).split("\n")
+        rows = [row for line in lines for row in cut_to_rows(line, width)][:MOST_TYPED]
+        marked = [f"{MORE if number else PROMPT}{row}" for number, row in enumerate(rows)]
+        self._finished.extend(painted(row, Tone.BOLD, self._look) for row in marked)
+        if (count := text.count("\n") + 1) > len(rows):
+            self._print(f"{MORE}… {count} lines", Tone.DIM)
+
+    def take_finished(self) -> list[str]:
+        """Return the rows that were finished since the last time."""
+        rows, self._finished = self._finished, []
+        self._taken += len(rows)
+        return rows
+
+    def changing_rows(self, most: int) -> list[str]:
+        """Return the rows that still change, at most *most*; of the text that is being written, the last ones."""
+        below = [*([self._status] if self._status else []), *self._question_rows()]
+        above = self._open_rows()
+        return [*above[max(len(above) + len(below) - most, 0) :], *below]
+
+    def _append(self, flow: Flow, text: str) -> None:
+        if self._open is not flow:
+            self.close()
+        self._open, self._status = flow, ""
+        self._blocks.add(text)
+        if flow is Flow.TEXT:
+            for block in self._blocks.take():
+                self._finish(block)
+
+    def _finish(self, block: str) -> None:
+        rows = markdown_rows(block, self._look) if block.strip() else ()
+        if rows and self._blocks.has_begun:
+            self._finished.append("")
+        self._finished.extend(rows)
+        self._blocks.has_begun = self._blocks.has_begun or bool(rows)
+
+    def _open_rows(self) -> list[str]:
+        """Return the last rows of the text that is still being written, as many as fit."""
+        tail = self._blocks.text[-MOST_LAID_OUT:]
+        match self._open:
+            case Flow.TEXT if tail.strip():
+                is_whole = len(tail) == len(self._blocks.text)
+                rows = markdown_rows(tail, self._look) if is_whole else wrapped(tail, self._look.room)
+                return ["", *rows] if self._blocks.has_begun else list(rows)
+            case Flow.THOUGHT:
+                rows = wrapped(tail.strip(), self._look.room - 2)[-MOST_THOUGHT:]
+                return [painted(f"  {row}", Tone.DIM, self._look) for row in rows]
+            case _:
+                return []
+
+    def _finish_rows(self, piece: ScreenText) -> None:
+        self._finished.extend(painted(row, piece.tone, self._look) for row in piece.rows(self._look).split("\n"))
+
+    def _print(self, text: str, tone: Tone) -> None:
+        self._finished.extend(painted(row, tone, self._look) for row in wrapped(text, self._look.room))
+
+    def _question_rows(self) -> list[str]:
+        return [
+            painted(row, piece.tone, self._look)
+            for piece in self._question
+            for row in wrapped(clean(piece.text), self._look.room)
+        ]

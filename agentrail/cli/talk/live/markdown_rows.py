@@ -1,0 +1,49 @@
+"""Lays out what a model says as Markdown, by rich."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from agentrail.cli.output.screen import TONES, TerminalStyle, clean
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+
+def markdown_rows(block: str, look: TerminalStyle) -> Sequence[str]:
+    """Return the rows of *block* as Markdown, with the target of each link, and with HTML as it was written."""
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - takes a tenth of a second
+    from rich.console import Console  # noqa: PLC0415 - the same
+    from rich.markdown import Markdown  # noqa: PLC0415 - the same
+
+    markdown = Markdown("", hyperlinks=False, code_theme="ansi_dark")
+    markdown.parsed = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).parse(block)
+    _clean(markdown.parsed)
+    target = StringIO()
+    console = Console(
+        file=target,
+        force_terminal=True,
+        color_system="256" if look.colours else None,
+        width=look.room,
+        highlight=False,
+        legacy_windows=False,
+        _environ={},
+    )
+    console.print(markdown)
+    return _without_margins(target.getvalue().split("\n"))
+
+
+def _clean(tokens: Sequence[Token]) -> None:
+    """Clean what the parser has decoded: `%1b` in an address and `&#x202e;` were no control characters before."""
+    for token in tokens:
+        token.content = clean(token.content)
+        token.attrs = {name: clean(part) if isinstance(part, str) else part for name, part in token.attrs.items()}
+        _clean(token.children or ())
+
+
+def _without_margins(rows: Sequence[str]) -> Sequence[str]:
+    """Return *rows* without the empty ones at their beginning and end, and without spaces at the ends of the others."""
+    filled = [number for number, row in enumerate(rows) if TONES.sub("", row).strip()]
+    return [row.rstrip(" ") for row in rows[filled[0] : filled[-1] + 1]] if filled else []

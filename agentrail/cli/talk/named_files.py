@@ -1,0 +1,191 @@
+"""Files that a person names in a prompt, as `@notes.txt`: a text is added to it, a picture or a PDF goes with it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from agentrail.adapters.sandboxes.confined_open import Root, open_file
+from agentrail.adapters.sandboxes.hidden_paths import HiddenPaths
+from agentrail.adapters.sandboxes.paths import Why
+from agentrail.adapters.system import HAS_FOLDERS
+from agentrail.adapters.user_folders import with_home
+from agentrail.cli.output.bad_input import BadInputError
+from agentrail.cli.talk.prompt_input import fenced
+from agentrail.errors import PathRefused
+from agentrail.errors.agentrail_error import nearest
+from agentrail.host.uploads.session_files import HEAD, PDF, shown_media
+from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
+from agentrail.values.content import File, Image, Part, Text
+from agentrail.values.untrusted_values import mended
+
+AT: Final = "@"
+
+PICTURES: Final = (".gif", ".jpeg", ".jpg", ".png", ".webp")
+"""How the names of pictures end that models take."""
+
+LONGEST_PATH: Final = 4_096
+"""The most characters of a path that is looked for."""
+
+MAX_TEXT: Final = 256 * 1024
+"""The most bytes of a text that is added: a model can read a larger one by its tools, in parts."""
+
+MAX_PICTURE: Final = 8 * 1024 * 1024
+"""The most bytes of a picture or a PDF."""
+
+OF_SYSTEM: Final = frozenset([pattern for pattern in BLOCKED_PATHS if pattern.startswith("/")])
+"""Folders of devices and sockets that no agent needs; a person may drag a picture from one of them."""
+
+MOST_ENTRIES: Final = 10_000
+"""The most names of a folder that are looked at for completions."""
+
+_NAMED: Final = re.compile(r"(?<!\S)@((?:\\.|[^\s\\])+)")
+_ESCAPED: Final = re.compile(r"\\(.)")
+
+
+async def parts_of(
+    text: str, folder: Path, typed: str | None = None, hidden: Iterable[str] = BLOCKED_PATHS
+) -> str | tuple[Part, ...]:
+    """Return the prompt *text* with the files that *typed*, by default *text*, names as `@path` relative to *folder*.
+
+    Raise `BadInputError` if one cannot be sent. *hidden* are the patterns of files that the agent is not shown.
+
+    What follows an `@` and is no file stays as it is: people are called so, too. A link that leads out of *folder* is
+    not followed: a folder that was cloned could so have a file of the user sent.
+    """
+    named = dict.fromkeys(_ESCAPED.sub(r"\1", match) for match in _NAMED.findall(text if typed is None else typed))
+    hidden_paths = HiddenPaths(hidden)
+    files = [await trio.to_thread.run_sync(_read, folder, name, hidden_paths) for name in named] if named else []
+    texts = "".join(f"\n\n{part.text}" for part in files if isinstance(part, Text))
+    others = [part for part in files if part is not None and not isinstance(part, Text)]
+    return (Text(f"{text}{texts}"), *others) if others else f"{text}{texts}"
+
+
+def missing_in(text: str, folder: Path) -> Sequence[str]:
+    """Return what *text* names by `@`, looks like a file, with a dot or a slash in it, and is not there."""
+    names = dict.fromkeys(_ESCAPED.sub(r"\1", match) for match in _NAMED.findall(text))
+    return [name for name in names if ("." in name or "/" in name) and not os.path.exists(folder / with_home(name))]  # noqa: PTH110 - false for what no path can be
+
+
+def like_file(name: str, folder: Path) -> str:
+    """Return a remark that suggests the file of *folder* with the name most similar to *name*; empty if none is."""
+    head, slash, last = name.rpartition("/")
+    try:
+        with os.scandir(folder / with_home(head)) as entries:
+            names = [entry.name for entry in islice(entries, MOST_ENTRIES) if mended(entry.name) == entry.name]
+    except (OSError, ValueError):
+        return ""
+    near = nearest(last, names)
+    return f" (did you mean `@{head}{slash}{_with_escapes(f'{near} ').rstrip()}`?)" if near else ""
+
+
+def without_files(prompt: str) -> str:
+    """Return *prompt* as the person wrote it, without the texts of the files that it names."""
+    names = [_ESCAPED.sub(r"\1", match) for match in _NAMED.findall(prompt)]
+    ends = [end for name in names if (end := prompt.find(f"\n\n{name}:\n\n```")) >= 0]
+    return prompt[: min(ends)] if ends else prompt
+
+
+def paths_behind(typed: str, folder: Path) -> Sequence[str]:
+    """Return the completions of *typed*, the beginning of a path in *folder*: the rest of each matching name.
+
+    Of a folder with more than `MOST_ENTRIES` files, only some are completed.
+    """
+    head, _, beginning = _ESCAPED.sub(r"\1", typed).rpartition("/")
+    place = folder / with_home(f"{head}/" if typed.startswith("/") else head)
+    try:
+        with os.scandir(place) as entries:
+            fitting = [entry for entry in islice(entries, MOST_ENTRIES) if _fits(entry.name, beginning)]
+            names = sorted(f"{entry.name}{'/' if entry.is_dir() else ' '}" for entry in fitting)
+    except (OSError, ValueError):  # there is no such folder, or no path can have one of the characters
+        return ()
+    return [_with_escapes(name.removeprefix(beginning)) for name in names]
+
+
+def _fits(name: str, beginning: str) -> bool:
+    """Whether a name is completed from *beginning*: no hidden one without its dot, and none that no prompt can have."""
+    is_hidden = name.startswith(".") and not beginning.startswith(".")
+    return name.startswith(beginning) and not is_hidden and mended(name) == name
+
+
+def dragged_picture(pasted: str) -> str | None:
+    """Return how a prompt names the picture that was dragged onto the terminal, which pastes its whole path.
+
+    The path may be quoted as in a shell. `None` if *pasted* is no path of a picture.
+    """
+    if len(pasted) > LONGEST_PATH or not pasted.rstrip(" '\"\n").lower().endswith(PICTURES):
+        return None
+    try:
+        words = shlex.split(pasted)
+    except ValueError:  # a quotation mark of a text
+        return None
+    is_path = len(words) == 1 and words[0].startswith("/") and os.path.isfile(words[0])  # noqa: PTH113 - false for what no path can be
+    return f"{AT}{_with_escapes(f'{words[0]} ')}" if is_path else None
+
+
+def _with_escapes(name: str) -> str:
+    end = name[-1:]
+    return name[:-1].replace("\\", "\\\\").replace(" ", "\\ ") + end
+
+
+def _content(folder: Path, path: Path, hidden_paths: HiddenPaths) -> bytes | None:
+    """Return the beginning of the file at *path*, as much as can be sent; `None` if there is no such file.
+
+    Raise `PathRefused` if *path* is in *folder*, which others may have written, and a link in it leads out of there, or
+    if it leads to a hidden file. A path outside of *folder* is the person's own choice, and so are its links.
+    """
+    if not path.is_file():
+        return None
+    root = next((place for place in path.parents if os.path.realpath(place) == str(folder)), None)
+    if root is not None and HAS_FOLDERS:
+        parts = path.relative_to(root).parts
+        with Root(str(folder), hidden_paths) as inside:
+            descriptor = open_file(inside, parts, hard_links=True)
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read(MAX_PICTURE + 1)
+    if root is not None and not path.resolve().is_relative_to(folder):
+        raise PathRefused(str(path), Why.OUTSIDE)
+    outside = HiddenPaths([pattern for pattern in hidden_paths.patterns if pattern not in OF_SYSTEM])
+    if outside.covers(str(path), "/") or outside.covers(str(path.resolve()), "/"):
+        raise PathRefused(str(path), Why.HIDDEN)
+    with path.open("rb") as file:
+        return file.read(MAX_PICTURE + 1)
+
+
+def _read(folder: Path, name: str, hidden_paths: HiddenPaths) -> Part | None:
+    if mended(name) != name:
+        raise BadInputError(f"@{name}: its name is not UTF-8, so no prompt can have it; rename the file to send it")
+    folder = folder.resolve()
+    # `normpath`: a link before `..` must not choose what the person has typed
+    path = Path(os.path.normpath(folder / with_home(name)))
+    try:
+        content = _content(folder, path, hidden_paths)
+    except PathRefused as error:
+        leads_to = path.resolve()
+        is_outside = error.why != Why.HIDDEN and not leads_to.is_relative_to(folder)
+        problem = f"a link leads out of the folder, to {leads_to}; name that file to send it"
+        raise BadInputError(f"@{name}: {problem if is_outside else error.why}") from None
+    except OSError as error:
+        raise BadInputError(f"@{name}: {error.strerror or error}") from None
+    if content is None:
+        return None
+    media = shown_media(content[:HEAD])
+    if media is not None:
+        if len(content) > MAX_PICTURE:
+            raise BadInputError(f"@{name}: it has more than {MAX_PICTURE // 1024 // 1024} MiB")
+        data = b64encode(content).decode()
+        return File(media, data, name=path.name) if media == PDF else Image(media, data)
+    if len(content) > MAX_TEXT:
+        raise BadInputError(f"@{name}: it has more than {MAX_TEXT // 1024} KiB; ask for a part of it instead")
+    try:
+        return Text(f"{name}:\n\n{fenced(content.decode('utf-8-sig'))}")
+    except UnicodeDecodeError:
+        raise BadInputError(f"@{name}: it is neither a text, a picture nor a PDF") from None
