@@ -63,7 +63,6 @@ from agentrail.remote.remote_session import RemoteView as RemoteView
 from agentrail.remote.remote_supervisor import RemoteSupervisor as RemoteSupervisor
 from agentrail.remote.remote_supervisor import connect as connect
 from agentrail.remote.remote_turn import RemoteTurnStream as RemoteTurnStream
-from agentrail.runtime.access.sending import AskedPrompt as AskedPrompt
 from agentrail.runtime.access.status import Monitor as Monitor
 from agentrail.runtime.access.turn_stream import TurnStream as TurnStream
 from agentrail.runtime.diagnosis.crash_reports import CrashReport as CrashReport

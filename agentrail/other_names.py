@@ -52,6 +52,10 @@ _SUBAGENT: Final = "write `SessionSpec(agents={…})`: the session calls the oth
 _DELTA: Final = "write `MessageDelta`, from `agentrail.events`: its text is `delta`"
 _END: Final = "a turn ends with `AgentEnd` or `AgentAbort`, from `agentrail.events`; `session.stream` ends with it"
 _WAIT: Final = "`await session.ask(text)` waits for the end of its turn, and `session.stream(text)` ends with it"
+_LATER: Final = (
+    "use `session.stream(text)`, or `session.prompt(text, command=id)` and later `session.ask(text, command=id)` for "
+    "its reply"
+)
 _LOOP: Final = "write `async for event in turn:`, without a method"
 _TOOL_START: Final = "write `ToolExecutionStart`, from `agentrail.events`"
 _BUILT_IN: Final = "write `tools=standard_tools()`, from `agentrail.tools`"
@@ -123,6 +127,7 @@ OTHER_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             **dict.fromkeys(("OpenAIChatModel", "OpenAIModel", "AnthropicModel", "ChatAnthropic"), _PROVIDER),
             **dict.fromkeys(("FakeModel", "MockModel", "EchoModel"), _TEST_MODEL),
             "RunConfig": _AGENT,
+            "AskedPrompt": _LATER,
             "handoff": "write `SessionSpec(handoffs=[…])`",
             "interrupt": "a tool asks a person by `Effect(AskPerson(…))`, from `agentrail.tools`",
         },
@@ -232,6 +237,10 @@ OTHER_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "state": "`session.status()` says what it does, `session.inspect()` returns its whole state",
             **dict.fromkeys(("wait", "join", "wait_idle", "wait_until_idle", "collect_reply"), _WAIT),
             "on": "`async with session.subscribe() as events:` gives its events",
+            "send": "each command has a method of its own: `abort`, `label`, `switch_model` and the others",
+            "prompt_nowait": "use `session.prompt(text)`, which waits while 64 prompts are on their way",
+            "ask_nowait": _LATER,
+            "wake": "`session.resume()` wakes a session that sleeps, as any command does",
             "usage": "`session.status().usage`",
         },
         "Reply": {

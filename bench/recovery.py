@@ -17,6 +17,7 @@ import trio
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.journals import SqliteJournal
+from agentrail.runtime.handle import wake
 from bench.load import percentile
 from bench.rig import InstantModel
 
@@ -78,7 +79,7 @@ async def sleepers(folder: Path, sessions: int) -> tuple[float, list[float]]:
         woken: list[float] = []
         for handle in handles[:: max(1, sessions // WOKEN)]:
             began = time.perf_counter()
-            await handle.wake()
+            await wake(handle)
             woken.append(time.perf_counter() - began)
     return (after - before) / sessions, woken
 

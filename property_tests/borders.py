@@ -80,6 +80,7 @@ from agentrail.models import (
     UserMessage,
 )
 from agentrail.plugins import CallModel, CallService, ChangeTools, FindFiles, Log, ReadFile, RunTool
+from agentrail.runtime.handle import wake
 from agentrail.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTodos, Todo, ToolContext, ToolResult, ToolSpec
 from agentrail.values.value import Value
 from property_tests import hostile
@@ -611,17 +612,17 @@ async def comeback(supervisor: Supervisor, journal: OddJournal, seed: int) -> Co
                     await session.ask("go", command=f"id{number % 2}")
                 with suppress(AgentrailError):
                     await trio.sleep(30)
-                    await session.wake()
+                    await wake(session)
             with suppress(AgentrailError):
                 await session.prompt("go on")
             _check_crashes(first)
         for _ in range(5):
             with suppress(AgentrailError):
-                await (await supervisor.open(name, spec)).wake()
+                await wake(await supervisor.open(name, spec))
         source.calm = True
         with _set_aside_by_the_journal(supervisor):
             back = await supervisor.open(name, spec)
-            await back.wake()
+            await wake(back)
             await back.abort()
             reply = await back.ask("are you there?")
             if reply.text != "fine":

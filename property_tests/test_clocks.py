@@ -37,6 +37,7 @@ from agentrail.models import (
     ToolCall,
 )
 from agentrail.plugins import BeforeTool, CallService
+from agentrail.runtime.handle import wake
 from agentrail.runtime.shared import clock as clocks
 from agentrail.testing.simulator.virtual import swapped
 from agentrail.tools import EffectClass, ToolContext, ToolResult, ToolSpec
@@ -107,7 +108,7 @@ async def _at_rest(session: SessionHandle) -> State:
     pause = 5.0
     while True:
         with suppress(SessionAsleep):
-            await session.wake()
+            await wake(session)
             if session.inspect().turn is None:
                 return session.inspect()
         await trio.sleep(pause)

@@ -123,7 +123,7 @@ STORED_TWICE: Final = {"StreamStalled"}
 """Names that an event and an input both have in stored records."""
 
 MIRRORED: Final = {
-    *("AskedPrompt", "Monitor", "RootSupervisor", "SessionHandle", "Subscription", "Supervisor", "Trace", "TurnStream"),
+    *("Monitor", "RootSupervisor", "SessionHandle", "Subscription", "Supervisor", "Trace", "TurnStream"),
 }
 """Classes of programs outside of Trio, which are called as what they mirror."""
 

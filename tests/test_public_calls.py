@@ -56,7 +56,6 @@ MADE_FOR_USERS: Final = frozenset(
     {
         "Accepted",
         "ActorTrace",
-        "AskedPrompt",
         "ChildView",
         "Choose",
         "Conflict",

@@ -1,6 +1,5 @@
 from agentrail.aio.handles import SessionHandle as SessionHandle
 from agentrail.aio.handles import Supervisor as Supervisor
-from agentrail.aio.readers import AskedPrompt as AskedPrompt
 from agentrail.aio.readers import Monitor as Monitor
 from agentrail.aio.readers import Subscription as Subscription
 from agentrail.aio.readers import Trace as Trace

@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload
 
-from agentrail.aio.readers import AskedPrompt, Monitor, Subscription, Trace, TurnStream
+from agentrail.aio.readers import Monitor, Subscription, Trace, TurnStream
 from agentrail.bridge.handle_parts import session_html, session_markdown, stop_orphan
 from agentrail.bridge.streams import WINDOW
 from agentrail.hints import HandleHints, SupervisorHints
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeForm
 
-    from agentrail.api.command_checks import AnyCommand
     from agentrail.api.session_values import ChildView, HeldCall, Reply, Status
     from agentrail.app.spec import SessionSpec
     from agentrail.app.supervisor import Supervisor as TrioSupervisor
@@ -86,12 +85,6 @@ class SessionHandle(HandleHints):
     async def prompt(self, text: PromptContent, *, returns: Form | None = None, command: str | None = None) -> Accepted:
         """Send a prompt: it starts a turn, or is queued; `ask` with the same arguments gives the reply at any time."""
         return await self._thread.call(partial(self._handle.prompt, text, returns=returns, command=command))
-
-    async def prompt_nowait(
-        self, text: PromptContent, *, returns: Form | None = None, command: str | None = None
-    ) -> Accepted:
-        """Do as `prompt`, but raise `MailboxFull` instead of waiting for room in the mailbox."""
-        return await self._thread.call(partial(self._handle.prompt_nowait, text, returns=returns, command=command))
 
     @overload
     async def ask(
@@ -197,29 +190,9 @@ class SessionHandle(HandleHints):
             ),
         )
 
-    async def ask_nowait(
-        self,
-        text: PromptContent,
-        *,
-        returns: Form | None = None,
-        until: Literal["rest", "end"] = "rest",
-        command: str | None = None,
-    ) -> AskedPrompt:
-        """Do as `prompt_nowait`: the answer has its result as `accepted`, and a method that waits as `ask` does."""
-        return AskedPrompt(
-            self._thread,
-            await self._thread.call(
-                partial(self._handle.ask_nowait, text, returns=returns, until=until, command=command)
-            ),
-        )
-
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
         """Send a text for the open turn's next request; stops tools unless immune, and with `when="now"` a response."""
         return await self._thread.call(partial(self._handle.steer, text, when=when, command=command))
-
-    async def send(self, given: AnyCommand, command: str | None = None) -> None:
-        """Send a command as a value, as the methods that change something do."""
-        await self._thread.call(partial(self._handle.send, given, command))
 
     def status(self) -> Status:
         """Return what the session is doing, as of its last journaled step."""
@@ -276,10 +249,6 @@ class SessionHandle(HandleHints):
         *at* may also be the ref of a prompt: the past ends before its turn.
         """
         return SessionHandle(self._thread, await self._thread.call(partial(self._handle.fork, at, id), stop_orphan))
-
-    async def wake(self) -> None:
-        """Wake the session if it hibernates; any message does that too."""
-        await self._thread.call(self._handle.wake)
 
     def trace(self, capacity: int | None = None) -> Trace:
         """Return the actor's steps from now on: `async with` it, then `async for`; at most *capacity* are buffered."""
@@ -412,7 +381,10 @@ class SessionHandle(HandleHints):
         await self._thread.call(self._handle.suspend)
 
     async def resume(self) -> None:
-        """Handle the messages that have waited since `suspend`; continue a turn that recovery paused."""
+        """Handle the messages that have waited since `suspend`; continue a turn that recovery paused.
+
+        As any command, it wakes a session that hibernates.
+        """
         await self._thread.call(self._handle.resume)
 
 

@@ -26,8 +26,8 @@ class SessionCalls(Protocol):
 
     __slots__ = ()
 
-    async def send(self, given: AnyCommand, command: str | None = None) -> None:
-        """Send a command as a value, as the methods that change something do."""
+    async def _send(self, given: AnyCommand, command: str | None = None) -> None:
+        """Check a command and send it: each method below makes one."""
         ...
 
     # Stopping
@@ -46,11 +46,11 @@ class SessionCalls(Protocol):
         With *turn*, the id of a prompt, only its turn is aborted: nothing happens if it is over, or has not begun.
         """
         abort = commands.AbortSent(reason, kill_tools, clear_queue, turn="" if turn is None else turn)
-        await self.send(abort, command)
+        await self._send(abort, command)
 
     async def stop(self, reason: str = "stopped", *, command: str | None = None) -> None:
         """End the session for good; return when it has ended, or raise `NotWrittenYet` if the journal cannot write."""
-        await self.send(commands.StopSent(reason), command)
+        await self._send(commands.StopSent(reason), command)
 
     async def compact(self, reason: str | None = None, *, command: str | None = None) -> None:
         """Have the context shortened: at once if no turn is open, else before the next request.
@@ -59,7 +59,7 @@ class SessionCalls(Protocol):
         to drop, or no room for a summary, or the summary fails, no message goes, and its note says why; but if the next
         request of an open turn would be over `compact_at`, they go. Raise `Busy` while a turn waits for a person.
         """
-        await self.send(commands.CompactSent(reason), command)
+        await self._send(commands.CompactSent(reason), command)
 
     # Deciding
 
@@ -81,7 +81,7 @@ class SessionCalls(Protocol):
         """
         call, digest = command_checks.shown_call(approval_id)
         edited = None if args is None else freeze_object(args)
-        await self.send(commands.ApproveSent(call, edited, always, auto_resume, digest=digest), command)
+        await self._send(commands.ApproveSent(call, edited, always, auto_resume, digest=digest), command)
 
     async def reject(
         self,
@@ -93,43 +93,43 @@ class SessionCalls(Protocol):
     ) -> None:
         """Reject a held call, given as to `approve`: it gets an error result with the *reason*."""
         call, digest = command_checks.shown_call(approval_id)
-        await self.send(commands.RejectSent(call, reason, auto_resume, digest=digest), command)
+        await self._send(commands.RejectSent(call, reason, auto_resume, digest=digest), command)
 
     async def respond(self, ref: str | HeldCall, answer: str, *, command: str | None = None) -> None:
         """Answer a question that a tool asked, given by the held call or its id."""
-        await self.send(commands.RespondSent(command_checks.held_id(ref, "ref"), answer), command)
+        await self._send(commands.RespondSent(command_checks.held_id(ref, "ref"), answer), command)
 
     # Changing
 
     async def switch_model(self, model: ModelChain, *, command: str | None = None, **provider_options: Json) -> None:
         """Use another model, with fallback models if a chain is given, from the next turn on."""
-        await self.send(command_checks.UseModel(model, freeze_object(provider_options)), command)
+        await self._send(command_checks.UseModel(model, freeze_object(provider_options)), command)
 
     async def attach_tools(self, *tools: object, command: str | None = None) -> None:
         """Add tools, all or none; or a source of tools, such as an `McpServer`, and wait for its tools."""
-        await self.send(command_checks.EditTools("attach", tools), command)
+        await self._send(command_checks.EditTools("attach", tools), command)
 
     async def detach_tools(self, *names: str, command: str | None = None) -> None:
         """Remove tools, all or none; the name of a source removes all its tools and ends it."""
-        await self.send(command_checks.EditTools("detach", names), command)
+        await self._send(command_checks.EditTools("detach", names), command)
 
     async def replace_tools(self, *tools: object, command: str | None = None) -> None:
         """Add tools, or a source of tools, in place of those with the same names."""
-        await self.send(command_checks.EditTools("replace", tools), command)
+        await self._send(command_checks.EditTools("replace", tools), command)
 
     async def update_plugin(
         self, plugin: str | type[AnyPlugin], /, *, command: str | None = None, pin: bool = False, **options: object
     ) -> None:
         """Change options of a plugin as soon as no turn is open; with *pin* they survive changes of the code."""
-        await self.send(command_checks.UpdatePlugin(command_checks.key_of(plugin), options, pin), command)
+        await self._send(command_checks.UpdatePlugin(command_checks.key_of(plugin), options, pin), command)
 
     async def attach_plugin(self, plugin: Attachable | str, *, command: str | None = None) -> None:
         """Add a plugin as soon as no turn is open."""
-        await self.send(command_checks.AttachPlugin(plugin), command)
+        await self._send(command_checks.AttachPlugin(plugin), command)
 
     async def detach_plugin(self, plugin: str | type[AnyPlugin], *, command: str | None = None) -> None:
         """Remove a plugin as soon as no turn is open."""
-        await self.send(commands.DetachPluginSent(command_checks.key_of(plugin)), command)
+        await self._send(commands.DetachPluginSent(command_checks.key_of(plugin)), command)
 
     async def label(
         self,
@@ -141,28 +141,31 @@ class SessionCalls(Protocol):
     ) -> None:
         """Add and remove labels, by which stored sessions are found, and change the title if one is given."""
         added, removed = command_checks.labels_of("add", add), command_checks.labels_of("remove", remove)
-        await self.send(commands.LabelSent(added, removed, title), command)
+        await self._send(commands.LabelSent(added, removed, title), command)
 
     async def withdraw(self, ref: str, *, command: str | None = None) -> None:
         """Remove a prompt from the queue, given its ref."""
-        await self.send(commands.WithdrawSent(ref), command)
+        await self._send(commands.WithdrawSent(ref), command)
 
     # Sub-agents
 
     async def message_task(self, child: str, text: str, *, command: str | None = None) -> None:
         """Send a message to a running sub-agent, which gets it before its next request; its work goes on."""
-        await self.send(command_checks.MessageTask(child, text), command)
+        await self._send(command_checks.MessageTask(child, text), command)
 
     async def cancel_task(self, child: str) -> None:
         """Stop a sub-agent, and wait until all of it has ended; its records stay in the journal."""
-        await self.send(command_checks.CancelTask(child))
+        await self._send(command_checks.CancelTask(child))
 
     # Suspending
 
     async def suspend(self) -> None:
         """Let all but urgent commands (abort, stop) and timers wait until `resume`; running work goes on."""
-        await self.send(commands.SuspendSent())
+        await self._send(commands.SuspendSent())
 
     async def resume(self) -> None:
-        """Handle the messages that have waited since `suspend`; continue a turn that recovery paused."""
-        await self.send(commands.ResumeSent())
+        """Handle the messages that have waited since `suspend`; continue a turn that recovery paused.
+
+        As any command, it wakes a session that hibernates.
+        """
+        await self._send(commands.ResumeSent())

@@ -74,7 +74,7 @@ class SessionStillRuns(UsageError):
 class SessionAsleep(UsageError):
     """The session hibernates, and the data that was asked for is only in the journal."""
 
-    wording = "session `{session}` sleeps, and its conversation is in the journal; `await session.wake()` first"
+    wording = "session `{session}` sleeps, and its conversation is in the journal; wake it by `await session.resume()`"
 
     session: str
     """Id of the session."""

@@ -48,7 +48,7 @@ from agentrail.host.profiles import HostedSpecs, Offered
 from agentrail.host.uploads.session_files import UploadSandbox
 from agentrail.ports.journal import SessionFilter, StoredSession
 from agentrail.ports.sandbox import Receiver, Sandbox
-from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.handle import SessionHandle, wake
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 
 COUNTED_FOR: Final = 1.0
@@ -189,7 +189,7 @@ async def woken(handle: SessionHandle, watch: JournalWatch) -> SessionHandle:
     try:
         handle.inspect()
     except SessionAsleep:
-        await handle.wake()
+        await wake(handle)
     return handle
 
 

@@ -100,12 +100,9 @@ NAMES: Final = "names that its host has registered: "
 INSIDE: Final = "what a session is inside is not sent"
 OF_SESSIONS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
-        "ask_nowait": ("a host never waits for room", "use `prompt`, and `ask` with the same `command` for the reply"),
         "by": ("the key says who calls", "connect with the key of that user"),
         "inspect": (INSIDE, "use `status`, `messages` and `queued`"),
-        "prompt_nowait": ("a host never waits for room", "use `prompt`, which raises an error if there is none"),
         "trace": (INSIDE, "use `subscribe`"),
-        "wake": ("the host does it", "use `resume` or a prompt, which wake it or bring it back"),
     }
 )
 """By name of a method of `SessionHandle`: why it is not there, and what to do instead."""
@@ -270,8 +267,7 @@ class RemoteSession(SessionCalls):
 
     # Commands
 
-    async def send(self, given: AnyCommand, command: str | None = None) -> None:
-        """Send a command as a value, as the methods that change something do."""
+    async def _send(self, given: AnyCommand, command: str | None = None) -> None:
         sent_command, command = command_of(given), command_id_of(command)
         if type(sent_command) not in COMMANDS:
             raise NotAtHost(type(sent_command).__name__, "it is no call of a host", "use a method of the handle")

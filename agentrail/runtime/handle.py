@@ -96,15 +96,6 @@ class SessionHandle(HandleHints, SessionCalls):
         letter = self._letter(prompt_input, command, sending.kept_class(parse_answer))
         return sending.accepted(await self._session.mailbox.send(letter))
 
-    async def prompt_nowait(
-        self, text: PromptContent, *, returns: Form | None = None, command: str | None = None
-    ) -> Accepted:
-        """Do as `prompt`, but raise `MailboxFull` instead of waiting for room in the mailbox."""
-        prompt_input, parse_answer = sending.prompt_of(text, returns)
-        letter = self._letter(prompt_input, command, sending.kept_class(parse_answer))
-        self._session.mailbox.post_user_nowait(letter)
-        return sending.accepted(await letter.answer.wait())
-
     @overload
     async def ask(
         self,
@@ -202,18 +193,6 @@ class SessionHandle(HandleHints, SessionCalls):
         ask = partial(self._ask, prompt_input, parse_answer, until, command, True)
         return turn_stream.TurnStream(self._session, self.subscribe(), ask, parse_answer)
 
-    async def ask_nowait(
-        self,
-        text: PromptContent,
-        *,
-        returns: Form | None = None,
-        until: Literal["rest", "end"] = "rest",
-        command: str | None = None,
-    ) -> AskedPrompt:
-        """Do as `prompt_nowait`: the answer has its result as `accepted`, and a method that waits as `ask` does."""
-        prompt_input, parse_answer = sending.prompt_of(text, returns)
-        return await self._ask(prompt_input, parse_answer, until, command, False)
-
     async def _ask(
         self, prompt: PromptSent, parse_answer: ReadAnswer | None, until: Until, command: str | None, waits: bool
     ) -> AskedPrompt:
@@ -233,8 +212,7 @@ class SessionHandle(HandleHints, SessionCalls):
 
     # Commands: those that need more than a letter in the lane of the user
 
-    async def send(self, given: AnyCommand, command: str | None = None) -> None:
-        """Send a command as a value, as the methods that change something do."""
+    async def _send(self, given: AnyCommand, command: str | None = None) -> None:
         sent_command, command = command_checks.command_of(given), command_checks.command_id_of(command)
         match sent_command:
             case (
@@ -337,7 +315,7 @@ class SessionHandle(HandleHints, SessionCalls):
     async def _awake(self) -> None:
         """Wake the session if it hibernates."""
         if self._session.is_asleep:
-            await self.wake()
+            await self._wake()
 
     # Looking
 
@@ -411,13 +389,13 @@ class SessionHandle(HandleHints, SessionCalls):
         forked = await self._session.shared.fork(self.id, command_checks.point_of(at), session_id)
         return cast("SessionHandle", forked)
 
-    async def wake(self) -> None:
-        """Wake the session if it hibernates; any message does that too."""
-        await self._control(commands.TraceSent())
-
     def trace(self, capacity: int | None = None) -> ActorTrace:
         """Return the actor's steps from now on: `async with` it, then `async for`; at most *capacity* are buffered."""
-        return status.trace(self._session.traces, lambda: self._control(commands.TraceSent()), capacity)
+        return status.trace(self._session.traces, self._wake, capacity)
+
+    async def _wake(self) -> None:
+        """Send an input that changes nothing: as any, it wakes the session if it hibernates."""
+        await self._control(commands.TraceSent())
 
     async def _control(self, input_: AnyInput) -> None:
         """Send an input in the control lane, and wait for its answer."""
@@ -442,10 +420,33 @@ class SessionHandle(HandleHints, SessionCalls):
         return sending.raised(await self._session.mailbox.send(letter))
 
 
-def decision_problem(handle: SessionHandle, decision: Decision) -> AgentrailError | None:
-    """Return why a *decision* by *handle* would be refused now; `None` if it would be carried out.
+# For the host and the simulator; programs have other ways, so handles have no methods for these.
 
-    It is for the host, so handles have no method for it.
-    """
+
+async def send_command(handle: SessionHandle, given: AnyCommand, command: str | None) -> None:
+    """Send a command as a value, as the methods of *handle* do."""
+    await handle._send(given, command)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+async def ask_at_once(
+    handle: SessionHandle,
+    text: PromptContent,
+    *,
+    returns: Form | None = None,
+    until: Until = "rest",
+    command: str | None = None,
+) -> AskedPrompt:
+    """Send a prompt, whose reply may be waited for later; raise `MailboxFull` if there is no room in the mailbox."""
+    prompt_input, parse_answer = sending.prompt_of(text, returns)
+    return await handle._ask(prompt_input, parse_answer, until, command, False)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+async def wake(handle: SessionHandle) -> None:
+    """Wake the session of *handle* if it hibernates; unlike `resume`, leave it suspended or paused if it is."""
+    await handle._wake()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+def decision_problem(handle: SessionHandle, decision: Decision) -> AgentrailError | None:
+    """Return why a *decision* by *handle* would be refused now; `None` if it would be carried out."""
     caller, session = handle._caller, handle._session  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     return sending.refusal(decision, caller, session)

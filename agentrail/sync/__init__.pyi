@@ -3,7 +3,6 @@ from agentrail.bridge.marked import service as service
 from agentrail.bridge.marked import tool as tool
 from agentrail.sync.blocking_handles import SessionHandle as SessionHandle
 from agentrail.sync.blocking_handles import Supervisor as Supervisor
-from agentrail.sync.blocking_readers import AskedPrompt as AskedPrompt
 from agentrail.sync.blocking_readers import Monitor as Monitor
 from agentrail.sync.blocking_readers import Subscription as Subscription
 from agentrail.sync.blocking_readers import Trace as Trace

@@ -1,4 +1,4 @@
-"""What a handle of a thread that blocks gives to read or to wait for: subscriptions, traces, monitors, prompts.
+"""What a handle of a thread that blocks gives to read or to wait for: subscriptions, traces, monitors, turns.
 
 The classes are written by `make docs` from those for asyncio.
 """
@@ -19,11 +19,9 @@ from agentrail.bridge.streams import WINDOW
 from agentrail.hints import TurnHints
 
 if TYPE_CHECKING:
-    from agentrail.api.session_values import Reply, SessionDown
+    from agentrail.api.session_values import SessionDown
     from agentrail.bridge.trio_thread import TrioThread
-    from agentrail.core.vocabulary.commands import Accepted
     from agentrail.errors import JournalUnavailable
-    from agentrail.runtime.access.sending import AskedPrompt as TrioAskedPrompt
     from agentrail.runtime.access.status import Monitor as TrioMonitor
     from agentrail.runtime.access.turn_stream import TurnStream as TrioTurnStream
     from agentrail.runtime.events.subscription import Subscription as TrioSubscription
@@ -201,33 +199,6 @@ class Monitor:
     def wait(self) -> SessionDown:
         """Return when the session is gone for good."""
         return self._thread.call_blocking(self._monitor.wait)
-
-
-class AskedPrompt:
-    """A prompt that was accepted: who sent it may wait for its reply."""
-
-    __slots__ = ("_prompt", "_thread")
-
-    def __init__(self, thread: TrioThread[object], asked_prompt: TrioAskedPrompt) -> None:
-        self._thread = thread
-        """The thread in which the session runs."""
-        self._prompt = asked_prompt
-        """What is mirrored."""
-
-    def __repr__(self) -> str:
-        return repr(self._prompt)
-
-    @property
-    def accepted(self) -> Accepted:
-        """What `prompt` returns."""
-        return self._prompt.accepted
-
-    def reply(self) -> Reply:
-        """Return what `ask` does: how the turn ended, or that it waits for a person; may be called again later.
-
-        Raise `UsageError` if the caller is a tool or service for which this turn would wait.
-        """
-        return self._thread.call_blocking(self._prompt.reply)
 
 
 # [[[end]]]

@@ -26,7 +26,6 @@ WRAPPED: Final = {
     "Subscription": "Subscription(self._thread, {}, window)",
     "Monitor": "Monitor(self._thread, {})",
     "ActorTrace": "Trace(self._thread, {})",
-    "AskedPrompt": "AskedPrompt(self._thread, {})",
     "TurnStream": "TurnStream(self._thread, {})",
     "tuple[SessionHandle, ...]": "tuple(SessionHandle(self._thread, handle) for handle in {})",
 }
@@ -54,7 +53,7 @@ AFTER: Final = "\n\n"
 OPEN: Final = "open_supervisor"
 """The function that has a mirror too."""
 
-MIRRORED: Final = ("AskedPrompt", "Monitor", "Subscription", "Trace", "TurnStream")
+MIRRORED: Final = ("Monitor", "Subscription", "Trace", "TurnStream")
 """The mirrors in `agentrail.aio.readers`, which are written by hand."""
 
 NAMES: Final = {"ActorTrace": "Trace"}

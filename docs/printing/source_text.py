@@ -86,12 +86,17 @@ class Source:
     def methods(self, cls: type) -> tuple[Callable, ...]:
         """Return the public methods and properties of *cls*, in the order of the source.
 
-        Those that it inherits follow the first one of the same base that it overrides; a base without such is left out.
+        Those that it inherits follow the first one of the same base that it overrides, also a private one; a base
+        without such is left out.
         """
+        return tuple(one for one in self._all_methods(cls) if not one.name.startswith("_"))
+
+    def _all_methods(self, cls: type) -> tuple[Callable, ...]:
+        """Return what `methods` does, and the private ones."""
         node = self._class(cls)
         found = () if node is None else tuple(_callables(node.body))
         for base in cls.__bases__:
-            names, theirs = {one.name for one in found}, self.methods(base)
+            names, theirs = {one.name for one in found}, self._all_methods(base)
             place = next((place for place, one in enumerate(found, 1) if one.name in {each.name for each in theirs}), 0)
             if place:
                 found = (*found[:place], *(each for each in theirs if each.name not in names), *found[place:])
@@ -228,7 +233,7 @@ def _properties(node: ast.ClassDef) -> Iterator[Described]:
 
 def _callables(body: Sequence[ast.stmt]) -> Iterator[Callable]:
     for node in _functions(body):
-        if not node.name.startswith("_") and "overload" not in _decorators(node):
+        if not node.name.startswith("__") and "overload" not in _decorators(node):
             yield Callable(node.name, _signature(node), _kind(node), ast.get_docstring(node) or "")
 
 

@@ -60,7 +60,7 @@ ADDED: Final = {
             "    # Sub-agents\n",
             '''    async def promote(self, ref: str, *, command: str | None = None) -> None:
         """Have a queued prompt be the next one."""
-        await self.send(commands.PromoteSent(ref), command)
+        await self._send(commands.PromoteSent(ref), command)
 
 ''',
         ),

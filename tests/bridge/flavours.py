@@ -12,7 +12,6 @@ import pytest
 import trio
 
 from agentrail import (
-    AskedPrompt,
     Monitor,
     SessionHandle,
     Subscription,
@@ -28,7 +27,7 @@ from tests.patience import PATIENCE
 Open: TypeAlias = Callable[..., AbstractAsyncContextManager[Supervisor]]
 Scenario: TypeAlias = Callable[[Open], Coroutine[object, object, None]]
 
-ORIGINALS: Final = (SessionHandle, Supervisor, Monitor, AskedPrompt, Subscription, TurnStream)
+ORIGINALS: Final = (SessionHandle, Supervisor, Monitor, Subscription, TurnStream)
 
 
 class Awaited:

@@ -47,14 +47,14 @@ async def use(supervisor: aio.Supervisor, name: str, chance: random.Random, ends
     session = await supervisor.spawn(SPEC, name)
     try:
         async with session.subscribe() as events:
-            asked = await session.ask_nowait("go")
+            await session.prompt("go", command="go")
             for _ in range(chance.randrange(4)):
                 await anext(events)
             if chance.random() < 0.3:
                 await session.steer("and this")
             if chance.random() < 0.3:
                 await (await session.fork()).stop()
-            await asked.reply()
+            await session.ask("go", command="go")
         async with session.monitor() as down, session.trace():
             await session.stop()
             await down.wait()

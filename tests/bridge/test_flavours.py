@@ -103,14 +103,13 @@ def test_questions_are_answered(play: Play) -> None:
         async with open_supervisor() as supervisor:
             session = await supervisor.spawn(SessionSpec(model=calling("question"), tools=[question]))
             async with session.subscribe(types=[AskUser, AgentEnd]) as events:
-                asked = await session.ask_nowait("go")
+                accepted = await session.prompt("go", command="go")
                 await until(events, AskUser)
                 (held,) = session.status().held
                 await session.respond(held, "a")
                 await until(events, AgentEnd)
-                assert asked.accepted.ref
-                assert (await asked.reply()).stop_reason == "held"
-                assert (await asked.reply()).text == "finished"
+                assert accepted.ref
+                assert (await session.ask("go", command="go")).text == "finished"
 
     play(scenario)
 
@@ -121,11 +120,11 @@ def test_the_end_of_a_turn_is_waited_for_through_a_hold(play: Play) -> None:
         async with open_supervisor() as supervisor:
             session = await supervisor.spawn(SessionSpec(model=calling("lookup"), tools=[lookup], plugins=[Hold()]))
             async with session.subscribe(types=[ApprovalRequired]) as events:
-                asked = await session.ask_nowait("go", until="end")
+                await session.prompt("go", command="go")
                 await until(events, ApprovalRequired)
                 (held,) = session.status().held
                 await session.approve(held.id)
-                assert (await asked.reply()).text == "finished"
+                assert (await session.ask("go", until="end", command="go")).text == "finished"
 
     play(scenario)
 
@@ -135,12 +134,13 @@ def test_prompts_are_queued_withdrawn_and_dropped_and_turns_aborted(play: Play) 
     async def scenario(open_supervisor: Open) -> None:
         async with open_supervisor() as supervisor:
             session = await supervisor.spawn(SessionSpec(model=ScriptedModel([stall()], repeat_last=True)))
-            first = await session.ask_nowait("one")
-            second, third = await session.prompt("two", command="c2"), await session.ask_nowait("three")
+            await session.prompt("one", command="c1")
+            second = await session.prompt("two", command="c2")
+            third = await session.prompt("three", command="c3")
             assert await session.prompt("two", command="c2") == second
             with pytest.raises(CommandConflict):
                 await session.prompt("something else", command="c2")
-            assert [prompt.ref for prompt in session.queued()] == [second.ref, third.accepted.ref]
+            assert [prompt.ref for prompt in session.queued()] == [second.ref, third.ref]
             await session.withdraw(second.ref)
             with pytest.raises(UnknownPrompt):
                 await session.withdraw(second.ref)
@@ -149,9 +149,9 @@ def test_prompts_are_queued_withdrawn_and_dropped_and_turns_aborted(play: Play) 
                 await session.steer("sooner", when="then")  # type: ignore[arg-type]
             await session.abort("enough", clear_queue=True)
             with pytest.raises(TurnAborted, match="enough"):
-                await first.reply()
+                await session.ask("one", command="c1")
             with pytest.raises(PromptWasDropped):
-                await third.reply()
+                await session.ask("three", command="c3")
             async with session.monitor() as down:
                 await session.stop("over")
                 assert (await down.wait()).reason == "over"
@@ -181,7 +181,6 @@ def test_tools_plugins_models_and_labels_change(play: Play) -> None:
             assert session.inspect().labels == ("red",)
             await session.suspend()
             await session.resume()
-            await session.wake()
             await session.compact()
             with pytest.raises(UnknownTask):
                 await session.task_result("nobody")

@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from agentrail import ActorTrace, AskedPrompt, Monitor, SessionHandle, Supervisor, aio, open_supervisor, sync
+from agentrail import ActorTrace, Monitor, SessionHandle, Supervisor, aio, open_supervisor, sync
 from agentrail.errors import UnknownArgument
 from docs.printing.mirrors import in_blocking_words
 from tests.each_case import each_case
@@ -20,12 +20,12 @@ NAMES = {"ActorTrace": "Trace"}
 
 PAIRS = [
     (original, getattr(package, NAMES.get(original.__name__, original.__name__)))
-    for original in (SessionHandle, Supervisor, ActorTrace, Monitor, AskedPrompt)
+    for original in (SessionHandle, Supervisor, ActorTrace, Monitor)
     for package in (aio, sync)
 ]
 
-FOR_THE_RUNTIME = {"offer", "end", "leave", "may_begin", "when_replied"}
-"""Methods of a trace that its session calls, and those of a prompt for the host, which runs on Trio."""
+FOR_THE_RUNTIME = {"offer", "end"}
+"""Methods of a trace that its session calls."""
 
 ADDED = {"subscribe": {"window"}}
 """Arguments that only the mirror has."""

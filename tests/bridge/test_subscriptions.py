@@ -179,14 +179,13 @@ def test_a_trace_shows_the_steps_and_a_monitor_the_end() -> None:
     plain(main)
 
 
-def test_a_prompt_that_was_asked_has_its_reply_later() -> None:
+def test_a_prompt_has_its_reply_later_under_its_command_id() -> None:
     async def main() -> None:
         async with aio.open_supervisor() as supervisor:
             session = await supervisor.spawn(ANSWERS)
-            asked = await session.ask_nowait("hi")
-            assert asked.accepted.ref
-            assert (await asked.reply()).text == "hello there"
-            assert (await asked.reply()).text == "hello there"
+            assert (await session.prompt("hi", command="hi")).ref
+            assert (await session.ask("hi", command="hi")).text == "hello there"
+            assert (await session.ask("hi", command="hi")).text == "hello there"
             await until(lambda: session.status().phase == "idle")
 
     plain(main)
@@ -220,7 +219,7 @@ def test_nothing_is_left_for_the_collector(way: str) -> None:
             async def once() -> None:
                 match way:
                     case "call":
-                        await session.wake()
+                        await session.resume()
                     case "refusal":
                         with suppress(UsageError):
                             await session.approve("nothing")

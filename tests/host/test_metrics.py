@@ -240,7 +240,7 @@ async def test_the_time_of_a_turn_has_what_it_waited_for_a_person(autojump_clock
     async with open_supervisor() as supervisor:
         figures = supervisor.figures(10)
         session = await supervisor.spawn(spec)
-        await session.prompt_nowait("go")
+        await session.prompt("go")
         await trio.sleep(3600)
         await session.approve(session.status().held[0].id)
         await trio.sleep(1)

@@ -173,7 +173,7 @@ async def test_who_asks_again_after_a_hold_brings_the_class_again(world: World) 
 async def test_a_class_is_known_though_its_caller_does_not_wait(world: World) -> None:
     session = await world.spawn([ODD, EVEN, ODD, EVEN])
     await session.prompt("a number", returns=Even, command="one")
-    await session.prompt_nowait("another", returns=EvenData, command="two")
+    await session.prompt("another", returns=EvenData, command="two")
     await until(lambda: session.inspect().turn is None)
     assert rejected(world, session) == [REASON] * 2
     assert not session._session.waiters  # noqa: SLF001 - what is kept there is the point
@@ -197,7 +197,7 @@ async def test_a_prompt_that_waits_for_a_person_keeps_its_class(world: World) ->
     await session.prompt("a number", returns=Even, command="one")
     await trio.sleep(10)
     assert world.supervisor.tree().children[0].state == "asleep"
-    await session.wake()
+    await session.resume()
     (held,) = session.status().held
     await session.approve(held.id)
     await until(lambda: session.inspect().turn is None)

@@ -18,6 +18,7 @@ from agentrail.errors import (
 from agentrail.events import SessionHibernated
 from agentrail.models import StopReason
 from agentrail.plugins import BeforePrompt, BeforeTool
+from agentrail.runtime.handle import ask_at_once
 from agentrail.testing import ScriptedModel, call, permanent, say, stall
 from agentrail.tools import AskPerson, Effect
 from tests.kit import Element, Phase
@@ -233,7 +234,7 @@ async def test_a_tool_that_is_slow_is_waited_for(world: World) -> None:
 
 async def test_a_prompt_that_was_accepted_can_be_waited_for_again_and_again(world: World) -> None:
     session = await world.spawn([say(calls=[call("quick")]), "Done."], tools=[quick()], plugins=[Holder()])
-    asked = await session.ask_nowait("hi")
+    asked = await ask_at_once(session, "hi")
     assert asked.accepted == Accepted("p1", "started")
     (held,) = (await asked.reply()).held
     assert (await asked.reply()).held == (held,)
@@ -245,7 +246,7 @@ async def test_a_prompt_that_was_accepted_can_be_waited_for_again_and_again(worl
 
 async def test_who_was_cancelled_while_waiting_can_wait_again(world: World) -> None:
     session = await world.spawn([stall()])
-    asked = await session.ask_nowait("hi")
+    asked = await ask_at_once(session, "hi")
     with trio.move_on_after(1) as limit:
         await asked.reply()
     assert limit.cancelled_caught
@@ -258,9 +259,9 @@ async def test_who_was_cancelled_while_waiting_can_wait_again(world: World) -> N
 
 async def test_a_prompt_with_a_command_id_that_was_sent_before_has_its_reply(world: World) -> None:
     session = await world.spawn(["Hello you."])
-    first = await session.ask_nowait("hi", command="once")
+    first = await ask_at_once(session, "hi", command="once")
     reply = await first.reply()
-    again = await session.ask_nowait("hi", command="once")
+    again = await ask_at_once(session, "hi", command="once")
     assert (again.accepted, await again.reply()) == (first.accepted, reply)
 
 
@@ -293,7 +294,7 @@ async def test_the_end_of_a_turn_is_waited_for_through_each_hold(world: World) -
 
 async def test_a_prompt_whose_end_is_waited_for_tells_no_rest(world: World) -> None:
     session = await world.spawn([say(calls=[call("quick")]), "Done."], tools=[quick()], plugins=[Holder()])
-    asked = await session.ask_nowait("hi", until="end")
+    asked = await ask_at_once(session, "hi", until="end")
     held = await waits_for(session)
     for _ in range(2):  # the second time, it waits with a slot of its own
         with trio.move_on_after(1) as limit:
@@ -319,7 +320,7 @@ async def test_an_answer_that_is_refused_after_a_hold_goes_back_to_the_model(wor
 
 async def test_who_waits_for_the_end_hears_that_another_prompt_took_the_place(world: World) -> None:
     session = await world.spawn([say(calls=[call("quick")]), "New."], tools=[quick()], plugins=[Holder()])
-    asked = await session.ask_nowait("hi", until="end")
+    asked = await ask_at_once(session, "hi", until="end")
     await waits_for(session)
     assert (await session.ask("something else", until="end")).text == "New."
     assert (await asked.reply()).stop_reason == "superseded"
@@ -327,12 +328,12 @@ async def test_who_waits_for_the_end_hears_that_another_prompt_took_the_place(wo
 
 async def test_who_waits_for_the_end_hears_of_an_abort_and_of_a_stop(world: World) -> None:
     session = await world.spawn([say(calls=[call("quick")])] * 2, tools=[quick()], plugins=[Holder()])
-    asked = await session.ask_nowait("hi", until="end")
+    asked = await ask_at_once(session, "hi", until="end")
     await waits_for(session)
     await session.abort("enough")
     with pytest.raises(TurnAborted, match="enough"):
         await asked.reply()
-    asked = await session.ask_nowait("again", until="end")
+    asked = await ask_at_once(session, "again", until="end")
     await waits_for(session)
     await session.stop("good bye")
     with pytest.raises((TurnAborted, SessionNotAlive)):
@@ -342,7 +343,7 @@ async def test_who_waits_for_the_end_hears_of_an_abort_and_of_a_stop(world: Worl
 async def test_a_session_sleeps_and_wakes_while_the_end_of_its_turn_is_waited_for(world: World) -> None:
     script: list[Element] = [say(calls=[call("quick")]), "Done."]
     session = await world.spawn(script, tools=[quick()], plugins=[Holder()], hibernate_after=10)
-    asked = await session.ask_nowait("hi", until="end")
+    asked = await ask_at_once(session, "hi", until="end")
     held = await waits_for(session)
     async with session.subscribe(types=[SessionHibernated]) as events:
         await anext(events)

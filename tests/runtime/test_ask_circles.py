@@ -8,9 +8,11 @@ from typing import Final, TypeAlias
 import pytest
 import trio
 
-from agentrail import AskedPrompt, SessionHandle, SessionSpec, Supervisor, aio, open_supervisor, tool
+from agentrail import SessionHandle, SessionSpec, Supervisor, aio, open_supervisor, tool
 from agentrail.events import SubAgentEvent
 from agentrail.models import ToolMessage
+from agentrail.runtime.access.sending import AskedPrompt
+from agentrail.runtime.handle import ask_at_once
 from agentrail.testing import ScriptedModel, call, say
 from tests.bridge.loops import plain
 from tests.kit import Element
@@ -24,7 +26,7 @@ async def by_ask(session: SessionHandle) -> object:
 
 
 async def by_reply(session: SessionHandle) -> object:
-    return await (await session.ask_nowait("and you?")).reply()
+    return await (await ask_at_once(session, "and you?")).reply()
 
 
 WAYS: Final = [by_ask, by_reply]
@@ -138,7 +140,7 @@ async def test_the_reply_of_a_turn_that_is_over_is_there_for_a_tool_of_the_sessi
 
         model = ScriptedModel(["first", say(calls=[call("look")]), "done"])
         session = await supervisor.spawn(SessionSpec(model=model, tools=[look]))
-        prompts.append(await session.ask_nowait("one"))
+        prompts.append(await ask_at_once(session, "one"))
         await prompts[0].reply()
         await session.ask("two")
         assert results(session) == ["first"]

@@ -54,7 +54,7 @@ async def _asked(session: SessionHandle) -> None:
 
 
 async def _prompted(session: SessionHandle) -> None:
-    await session.prompt_nowait("and?", command="c")
+    await session.prompt("and?", command="c")
     await session.prompt("and?", command="c")
     await until(lambda: session.status().turn == 2)
 
@@ -65,7 +65,7 @@ async def _labelled(session: SessionHandle) -> None:
 
 
 async def _woken(session: SessionHandle) -> None:
-    await session.wake()
+    await session.resume()
     assert [message.text for message in session.messages()] == ["hi", "one"]
 
 
@@ -113,7 +113,7 @@ async def test_numbers_of_letters_go_on_so_that_crashes_on_one_message_are_told_
         number = session._session.mailbox.number  # noqa: SLF001 - it is in crash reports only
         await trio.sleep(25)
         assert is_asleep(session)
-        await session.wake()
+        await session.resume()
         assert session._session.mailbox.number > number > 1  # noqa: SLF001
 
 
@@ -221,4 +221,4 @@ async def test_an_abort_returns_while_the_journal_cannot_write() -> None:
             await session.abort()
         journal.failing = None
         await trio.sleep(2)
-        await session.wake()
+        await session.resume()

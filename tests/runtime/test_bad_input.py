@@ -45,6 +45,7 @@ from agentrail.errors import (
 from agentrail.events import PluginError
 from agentrail.models import Text
 from agentrail.plugins import AnyPlugin, BeforePrompt
+from agentrail.runtime.handle import ask_at_once, send_command
 from agentrail.testing import ScriptedModel, stall
 from agentrail.values.untrusted_values import TEN_YEARS
 from tests.kit import AbortSent, ApproveSent, PromptSent
@@ -81,9 +82,8 @@ async def test_an_unknown_session(world: World, bystander: SessionHandle) -> Non
 
 CALLS: dict[str, Callable[[SessionHandle], Awaitable[object]]] = {
     "prompt": lambda session: session.prompt("hi"),
-    "prompt_nowait": lambda session: session.prompt_nowait("hi"),
     "ask": lambda session: session.ask("hi"),
-    "ask_nowait": lambda session: session.ask_nowait("hi"),
+    "ask_at_once": lambda session: ask_at_once(session, "hi"),
     "steer": lambda session: session.steer("hi"),
     "abort": lambda session: session.abort(),
     "approve": lambda session: session.approve("x"),
@@ -242,7 +242,7 @@ async def test_a_full_mailbox(world: World, bystander: SessionHandle) -> None:
 
     async def prompt() -> None:
         try:
-            await session.prompt_nowait("hi")
+            await ask_at_once(session, "hi")
         except MailboxFull as error:
             errors.append(error)
 
@@ -398,13 +398,13 @@ NO_COMMANDS: list[object] = [
 async def test_what_is_no_command_is_refused_and_the_session_goes_on(bystander: SessionHandle, world: World) -> None:
     for given in NO_COMMANDS:
         with pytest.raises(UsageError):
-            await bystander.send(given)  # type: ignore[arg-type]
+            await send_command(bystander, given, None)  # type: ignore[arg-type]
     assert world.supervisor.crashes() == ()
 
 
 async def test_a_command_that_only_the_handle_makes_names_the_method_that_does(bystander: SessionHandle) -> None:
     with pytest.raises(WrongType, match="cannot take a `SwitchModelSent` as `given`; give its arguments to `switch_m"):
-        await bystander.send(SwitchModelSent("demo"))
+        await send_command(bystander, SwitchModelSent("demo"), None)
 
 
 @pytest.mark.parametrize("name", [[], {}, 5, None])

@@ -27,6 +27,7 @@ from agentrail.events import (
 )
 from agentrail.models import Image, Origin, Part, Text, ToolMessage, UserMessage
 from agentrail.plugins import BeforeTool, Keyed
+from agentrail.runtime.handle import ask_at_once
 from agentrail.runtime.inbox.mailbox import MAX_MESSAGES
 from agentrail.testing import Recorder, ScriptedModel, call, say
 from tests.kit import Element, Phase
@@ -93,7 +94,7 @@ async def test_the_mailbox_is_bounded_for_those_who_do_not_wait() -> None:
 
         async def prompt() -> None:
             try:
-                await session.prompt_nowait("hi")
+                await ask_at_once(session, "hi")
             except MailboxFull as error:
                 full.append(error)
 

@@ -7,12 +7,13 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail import Context, Continue, HoldTool, Plugin, SessionHandle
+from agentrail import Accepted, Context, Continue, HoldTool, Plugin, SessionHandle
 from agentrail.errors import AgentrailError, CommandConflict, PromptWasDropped, QueueFull, TurnAborted, UnknownApproval
 from agentrail.events import AgentAbort, PluginAttached, PluginDetached, PluginOptsUpdated, PromptReceived, ToolsUpdated
 from agentrail.journals import Record
 from agentrail.models import UserMessage
 from agentrail.plugins import BeforeTool
+from agentrail.runtime.handle import ask_at_once
 from agentrail.testing import ScriptedModel, call, say, stall
 from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.tools import quick, slow
@@ -31,9 +32,13 @@ class Holder(Plugin):
         return HoldTool("may it?")
 
 
+async def accepted_at_once(session: SessionHandle, command: str) -> Accepted:
+    return (await ask_at_once(session, "hi", command=command)).accepted
+
+
 IDLE_CALLS: dict[str, Call] = {
     "prompt": lambda session, command: session.prompt("hi", command=command),
-    "prompt_nowait": lambda session, command: session.prompt_nowait("hi", command=command),
+    "ask_at_once": accepted_at_once,
     "ask": lambda session, command: session.ask("hi", command=command),
     "steer": lambda session, command: session.steer("hi", command=command),
     "abort": lambda session, command: session.abort("why", command=command),

@@ -12,6 +12,7 @@ from agentrail import Context, Continue, Plugin, Supervisor, open_supervisor
 from agentrail.errors import Fenced
 from agentrail.journals import MemoryJournal
 from agentrail.plugins import BeforePrompt
+from agentrail.runtime.handle import ask_at_once
 from agentrail.runtime.inbox.end_reason import TAKEN
 from agentrail.testing import ScriptedModel, say
 from tests.runtime.poison import crash_this_step
@@ -133,7 +134,7 @@ async def test_who_asks_for_the_reply_once_the_session_is_elsewhere_gets_why_it_
     journal = MemoryJournal()
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(spec_of(ScriptedModel([say("late", delay=100.0)])), "s")
-        sent = await session.ask_nowait("hi")
+        sent = await ask_at_once(session, "hi")
         with trio.move_on_after(1):
             await sent.reply()
         async with open_supervisor(journal=journal) as other, session.monitor() as monitor:

@@ -8,6 +8,7 @@ import trio
 
 from agentrail import SessionHandle
 from agentrail.errors import UsageError
+from agentrail.runtime.handle import ask_at_once
 from tests.runtime.world import open_world
 
 Doing = Callable[[SessionHandle], Coroutine[object, object, object]]
@@ -34,9 +35,8 @@ def refusal(doing: Callable[[], object]) -> str:
     "doing",
     [
         lambda session: session.prompt("hi"),
-        lambda session: session.prompt_nowait("hi"),
         lambda session: session.ask("hi"),
-        lambda session: session.ask_nowait("hi"),
+        lambda session: ask_at_once(session, "hi"),
         lambda session: session.steer("hi"),
         lambda session: session.abort(),
         lambda session: session.stop(),

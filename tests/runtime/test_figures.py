@@ -79,9 +79,9 @@ async def test_gauges_are_what_a_look_at_each_session_finds() -> None:
                 "other": ({"idle": 1}, 0, 0, 0, []),
             }
         )
-        await first.prompt_nowait("go")
+        await first.prompt("go")
         for text in ("x", "y", "z"):
-            await second.prompt_nowait(text)
+            await second.prompt(text)
         await second.steer("hush")
         await third.ask("hi")
         await wait_all_tasks_blocked()
@@ -117,7 +117,7 @@ async def test_gauges_are_what_a_look_at_each_session_finds() -> None:
 async def test_sessions_that_were_there_before_are_counted_and_a_second_call_counts_nothing_twice() -> None:
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(approving(say(calls=[call("remove", {"path": "a"})]), "done"), tenant="acme")
-        await session.prompt_nowait("go")
+        await session.prompt("go")
         await wait_all_tasks_blocked()
         figures = supervisor.figures()
         assert supervisor.figures() is figures
@@ -130,7 +130,7 @@ async def test_a_session_that_comes_back_waits_since_it_began_to_wait(autojump_c
     journal, spec = MemoryJournal(), approving(say(calls=[call("remove", {"path": "a"})]), "done")
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(spec, "a", tenant="acme")
-        await session.prompt_nowait("go")
+        await session.prompt("go")
         await wait_all_tasks_blocked()
         (asked,) = supervisor.figures().tenants["acme"].held.values()
         await trio.sleep(100)

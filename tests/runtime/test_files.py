@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.errors import PartRefused, UsageError
 from agentrail.models import EmitChunk, File, ModelRequest, Response, Text, ToolMessage, UserMessage
+from agentrail.runtime.handle import ask_at_once
 from agentrail.testing import ScriptedModel, call, say
 from tests.coded import coded
 from tests.runtime.journals import TestJournal
@@ -58,7 +61,7 @@ async def test_a_file_is_there_in_another_process() -> None:
 
 async def test_a_model_that_takes_no_such_file_says_so_before_anything_is_sent(world: World) -> None:
     session = await world.spawn(Blind())
-    for send in (session.ask, session.ask_nowait, session.prompt, session.prompt_nowait):
+    for send in (session.ask, session.prompt, partial(ask_at_once, session)):
         with pytest.raises(PartRefused, match="to `blind`: it reads text only; give its text"):
             await send([Text("what does it cost?"), BILL])
     assert (session.messages(), session.queued()) == ((), ())

@@ -121,7 +121,7 @@ async def test_a_session_that_is_taken_over_ends_where_it_was(kind: str) -> None
         assert len(met) == (1 if kind == "at work" else 0)
         with pytest.raises((Fenced, SessionNotAlive)):
             await session.prompt("more")
-        await taken.wake()
+        await taken.resume()
         assert [message.text for message in taken.messages() if isinstance(message, UserMessage)] == ["go"]
         if kind == "at work":
             await taken.abort()

@@ -134,7 +134,7 @@ async def test_a_trace_that_is_cancelled_before_it_has_begun_keeps_no_session_aw
             pytest.fail("it was cancelled")
     await trio.sleep(25)
     assert world.supervisor.tree().children[0].state == "asleep"
-    await session.wake()
+    await session.resume()
 
 
 async def test_a_reader_who_is_too_slow_misses_steps_and_is_told_how_many(world: World) -> None:

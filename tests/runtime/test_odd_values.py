@@ -796,7 +796,7 @@ async def test_what_is_inside_an_answer_is_refused_and_ends_no_session(parts: ob
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"]), hibernate_after=5.0))
         await trio.sleep(60)
-        await session.wake()
+        await session.resume()
         journal.method = "answer"
         journal.odd = StoredAnswer(PromptSent(parts), Accepted("p1", "started"))  # type: ignore[arg-type]
         with pytest.raises(BadJournal, match="`answer`"):

@@ -286,7 +286,7 @@ async def test_who_sleeps_or_crashes_keeps_its_options() -> None:
         session = await supervisor.spawn(spec(Strict()).but(hibernate_after=0.001), "s")
         await session.update_plugin(Strict, one=7)
         await settle()
-        await session.wake()
+        await session.resume()
         assert plugin_of(session) == Strict(one=7)
 
 

@@ -14,6 +14,7 @@ from agentrail.errors import AgentrailError, PermanentModelError
 from agentrail.errors.agentrail_error import BRANCHES
 from agentrail.models import EmitChunk, Image, Json, ModelRequest, Response
 from agentrail.plugins import BeforePrompt
+from agentrail.runtime.handle import ask_at_once
 from agentrail.testing import call, fail, say, stall
 from tests.docs.sources import ROOT
 from tests.runtime.tools import quick
@@ -94,7 +95,7 @@ async def test_ask_raises_what_its_row_names(world: World) -> None:
     raised.add(await error_of(partial(silent.ask, "go", returns=SCHEMA)))
     busy = await world.spawn([stall()])
     await busy.prompt("go")
-    waiting = await busy.ask_nowait("and on")
+    waiting = await ask_at_once(busy, "and on")
     await busy.abort(clear_queue=True)
     raised.add(await error_of(waiting.reply))
     assert raised == named("ask")

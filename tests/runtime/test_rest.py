@@ -89,10 +89,10 @@ async def test_a_slow_listener_does_not_keep_a_session_from_sleeping(world: Worl
     heard = world.heard(session)
     assert (len(heard.of(SessionHibernated)), len(heard.of(SessionWoken))) == (1, 0)
     assert heard.names[-1] == "SessionHibernated"
-    await session.wake()
+    await session.resume()
     await trio.sleep(60)
     assert (len(heard.of(SessionHibernated)), len(heard.of(SessionWoken))) == (2, 1)
-    await session.wake()
+    await session.resume()
 
 
 async def test_reports_that_wait_are_one(world: World, worked: Worked) -> None:

@@ -53,7 +53,7 @@ async def test_crashes_of_several_wakings_are_not_those_of_one_message(world: Wo
     for _ in range(4):
         await fall_asleep(session)
         crash_this_step()
-        await session.wake()
+        await session.resume()
     assert (await session.ask("hi")).text == "fine"
     assert [report.input for report in world.supervisor.crashes()] == ["SessionWoke 0"] * 4
 
@@ -116,7 +116,7 @@ async def test_a_session_that_sleeps_has_no_task_and_shows_its_state(world: Worl
     assert (child.state, child.memory) == ("asleep", 0)
     with pytest.raises(SessionAsleep, match="wake"):
         session.messages()
-    await session.wake()
+    await session.resume()
     assert len(session.messages()) == 2
 
 
@@ -218,7 +218,7 @@ async def test_a_request_that_was_cut_and_replaced_keeps_it_awake_until_it_has_c
     names = world.heard(session).names
     assert names.count("SessionHibernated") == 1
     assert "SessionWoken" not in names
-    await session.wake()
+    await session.resume()
 
 
 async def test_what_was_attached_while_it_lived_is_still_there(world: World) -> None:

@@ -75,7 +75,7 @@ async def test_a_small_session_is_back_after_one_call() -> None:
         await session.ask("hi")
         await slept(session)
         journal.pages.clear()
-        await session.wake()
+        await session.resume()
         (kept,) = journal.kept
         assert kept.since is None
         assert [len(back.records) for back in journal.returns] == [0]
@@ -109,7 +109,7 @@ async def test_what_a_snapshot_leaves_out_is_read_from_the_records() -> None:
             await session.ask(text)
             before = said(session)
             await slept(session)
-            await session.wake()
+            await session.resume()
             assert said(session) == before
         assert [(kept.since, len(kept.state.history)) for kept in journal.kept] == [(0, 0)] * 3
         assert max(journal.pages) <= PAGE
@@ -132,12 +132,12 @@ async def test_after_a_compaction_a_snapshot_keeps_what_that_has_left() -> None:
         (kept,) = journal.kept
         assert [message.text for message in kept.state.history] == left
         assert len(await journal.read("s", kept.since or 0)) < 10
-        await session.wake()
+        await session.resume()
         assert said(session) == [*left, "three", "done"]
         await session.ask("four")
         await slept(session)
         assert journal.kept[-1].since == kept.since
-        await session.wake()
+        await session.resume()
         assert said(session) == [*left, "three", "done", "four", "ok"]
 
 

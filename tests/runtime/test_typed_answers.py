@@ -336,7 +336,6 @@ async def the_types_that_checkers_see(session: SessionHandle) -> None:
     assert_type(await session.ask("which?", returns=Room | Kitchen), Room | Kitchen)
     assert_type(await session.ask("where?", returns=SCHEMA, command="one"), JsonObject)
     assert_type(await session.prompt("where?", returns=Room), Accepted)
-    assert_type(await session.prompt_nowait("where?", returns=SCHEMA), Accepted)
     await session.prompt("where?", returns=5)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     await session.ask("where?", returns=5)  # type: ignore[call-overload] # pyright: ignore[reportCallIssue, reportArgumentType]
     SessionSpec(returns=Invoice)

@@ -22,7 +22,7 @@ from agentrail.host.ag_ui.shown_messages import Frame, shown_content, shown_mess
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.requests.http_messages import Send
 from agentrail.runtime.events.subscription import Subscription
-from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.handle import SessionHandle, wake
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.life import AgentAbort, AgentEnd, AgentResumed, PromptReceived
 from agentrail.values.events.plugins import Gap
@@ -284,7 +284,7 @@ class RunStream:
         try:
             return self._session.inspect()
         except SessionAsleep:
-            await self._session.wake()
+            await wake(self._session)
             return self._session.inspect()
 
     # The end

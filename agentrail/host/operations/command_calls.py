@@ -27,7 +27,7 @@ from agentrail.host.operations.call import Answer, OperationCall
 from agentrail.host.plugins.host_context import HostContext
 from agentrail.host.plugins.host_tools import HostTools
 from agentrail.runtime.access.code_changes import attached_as
-from agentrail.runtime.handle import SessionHandle, decision_problem
+from agentrail.runtime.handle import SessionHandle, decision_problem, send_command
 from agentrail.values.json import FrozenObject, Json, JsonObject
 from agentrail.values.secrets import named_secret
 
@@ -66,7 +66,8 @@ class CommandCalls:
     async def carry_out(self, call: OperationCall) -> Answer:
         """Send the command of a request to its session."""
         session, command = await self._addressed(call)
-        await session.send(await self._guarded(session, command), call.command if call.row.command else None)
+        guarded = await self._guarded(session, command)
+        await send_command(session, guarded, call.command if call.row.command else None)
         return call.empty_answer()
 
     async def check(self, call: OperationCall) -> None:

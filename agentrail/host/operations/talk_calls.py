@@ -47,7 +47,7 @@ from agentrail.host.uploads.prompt_files import NO_FILES, PromptFiles, checked_w
 from agentrail.host.uploads.session_files import SessionFiles, said_media
 from agentrail.runtime.access.sending import AskedPrompt
 from agentrail.runtime.events.subscription import Subscription
-from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.handle import SessionHandle, ask_at_once
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.content import Part, Text, text_of
@@ -279,9 +279,8 @@ class TalkCalls:
         session = await self.session_of(talk)
         turns, form = self._turns.of(session), await self._form_of(talk)
         with turns.sending(talk.context):
-            prompt = await talk.speaking(session).ask_nowait(
-                talk.words, returns=form, until="end", command=talk.command
-            )
+            speaking = talk.speaking(session)
+            prompt = await ask_at_once(speaking, talk.words, returns=form, until="end", command=talk.command)
             prompt.leave()
             accepted = prompt.accepted
             if prompt.may_begin:
@@ -380,7 +379,7 @@ class TalkCalls:
         turns, form = self._turns.of(session), await self._form_of(talk)
         with turns.sending(talk.context):
             speaking = talk.speaking(session)
-            asked_prompt = await speaking.ask_nowait(talk.words, returns=form, until=until, command=talk.command)
+            asked_prompt = await ask_at_once(speaking, talk.words, returns=form, until=until, command=talk.command)
             if asked_prompt.may_begin:
                 turns.began(asked_prompt.accepted.ref, talk.context)
         return PromptAsked(session, turns, asked_prompt)

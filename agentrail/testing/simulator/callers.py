@@ -15,7 +15,7 @@ from agentrail.core.vocabulary.commands import Accepted, Kill, PromptSent, When
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import AgentrailError, CommandConflict, LeftItsRow, PromptWasDropped, QueueFull, ReplayDiffers
 from agentrail.hooks.plugin import Keyed
-from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.handle import SessionHandle, ask_at_once
 from agentrail.testing.probe_plugins import ArgsReplacer, Listener
 from agentrail.testing.simulator.auditor import SAYS, Book
 from agentrail.testing.simulator.environment import Stage
@@ -153,7 +153,10 @@ async def _prompts(caller: SimulatedCaller, handle: SessionHandle) -> None:
 
 
 async def _prompts_at_once(caller: SimulatedCaller, handle: SessionHandle) -> None:
-    await caller.sends(handle, lambda text, command: handle.prompt_nowait(text, command=command))
+    async def prompt(text: str, command: str | None) -> Accepted:
+        return (await ask_at_once(handle, text, command=command)).accepted
+
+    await caller.sends(handle, prompt)
 
 
 async def _asks(caller: SimulatedCaller, handle: SessionHandle) -> None:

@@ -35,10 +35,10 @@ async def main() -> None:
     async with open_supervisor() as supervisor, trio.open_nursery() as nursery:
         session = await supervisor.spawn(SessionSpec(model="demo"))
         async with session.monitor() as monitor:
-            asked = await session.ask_nowait("hello")
+            await session.prompt("hello", command="greeting")
             heard, cursor = await observe(session, None, 2)
             print(f"heard {' '.join(heard)}, then the line broke")
-            await asked.reply()
+            await session.ask("hello", command="greeting")  # the same command: its reply
             heard, cursor = await observe(session, cursor, 100)
             print(f"heard {' '.join(heard)}")
             nursery.start_soon(session.stop, "closing time")

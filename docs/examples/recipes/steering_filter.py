@@ -41,13 +41,13 @@ async def main() -> None:
     spec = SessionSpec(model=model, plugins=[OneSubject("tea", frozenset({"coffee"}))])
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(spec)
-        asked = await session.ask_nowait("What is it?")
+        await session.prompt("What is it?", command="what")
         try:
             await session.steer("and coffee?")
         except PluginRefused as error:
             print(error)
         await session.steer("is it green?")
-        await asked.reply()
+        await session.ask("What is it?", command="what")  # the same command: its reply
         print([message.text for message in session.messages() if "green" in message.text])
 
 

@@ -63,8 +63,7 @@ async def main() -> None:
     spec = SessionSpec(model=model, tools=[delete], plugins=[HumanApproval(tools=["delete"])])
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(spec)
-        asked = await session.ask_nowait("Tidy up.")
-        while (reply := await asked.reply()).held:
+        while (reply := await session.ask("Tidy up.", command="tidy")).held:  # the same command: the same turn
             await decide(session, reply.held[0])
         for message in session.messages()[2:4]:
             print(message.text)

@@ -33,9 +33,9 @@ async def main() -> None:
     spec = SessionSpec(model=model, tools=[pay], plugins=[HumanApproval(tools=["pay"])])
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(spec, "desk")
-        asked = await session.ask_nowait("Pay the bill.")
-        await session.approve((await asked.reply()).held[0])
-        await asked.reply()
+        reply = await session.ask("Pay the bill.", command="bill")
+        await session.approve(reply.held[0])
+        await session.ask("Pay the bill.", command="bill")  # the same command: how its turn went on
         records = await journal.read("desk")
     found = timeline(records)
     for row in found.rows:

@@ -360,7 +360,7 @@ async def steered(session: SessionHandle, stage: Stage) -> None:
 async def dropped(session: SessionHandle, stage: Stage) -> None:
     stage.says(stall(text=canary("partial"), after=1))
     await session.prompt(canary("prompt"))
-    kept = await session.prompt_nowait(canary("withdrawn"))
+    kept = await session.prompt(canary("withdrawn"))
     await session.prompt(canary("dropped"))
     await session.withdraw(kept.ref)
     await session.abort(canary("abort"), clear_queue=True)
