@@ -269,8 +269,6 @@ class RemoteSession(SessionCalls):
 
     async def _send(self, given: AnyCommand, command: str | None = None) -> None:
         sent_command, command = command_of(given), command_id_of(command)
-        if type(sent_command) not in COMMANDS:
-            raise NotAtHost(type(sent_command).__name__, "it is no call of a host", "use a method of the handle")
         call, spelled = COMMANDS[type(sent_command)]
         for name, how in spelled.fields:
             if how.offer is not None:
