@@ -1,1 +1,1 @@
-"""The command `agentrail`: chat with a session in a terminal, and check plugins."""
+"""The command `agentrail`: its words and options, and what all its folders need."""

@@ -66,6 +66,14 @@ class Source:
             tree = self._trees[module] = ast.parse(self._texts.get(module, ""))
         return tree
 
+    def modules(self, package: str) -> list[str]:
+        """Return the names of *package* and of all modules and packages in it, in alphabetical order."""
+        return sorted(name for name in self._texts if f"{name}.".startswith(f"{package}."))
+
+    def is_package(self, name: str) -> bool:
+        """Whether there are modules in *name*, which is a module too."""
+        return any(module.startswith(f"{name}.") for module in self._texts)
+
     def about_module(self, module: str) -> str:
         """Return the docstring of *module*."""
         return ast.get_docstring(self._tree(module)) or ""

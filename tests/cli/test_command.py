@@ -92,7 +92,7 @@ AFTER_THE_PROMPT = (
 )
 
 
-MOST_AT_THE_PROMPT: Final = 90
+MOST_AT_THE_PROMPT: Final = 85
 """The most modules of agentrail that are imported until keys are read; there were 400."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,14 @@ def read() -> Source:
 
 
 SOURCE: Final = read()
+
+
+def layers(package: str) -> list[str]:
+    """Return the modules and folders of *package* in the order of its contract: an import may only point down."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = project["tool"]["importlinter"]["contracts"]
+    rows = next(contract["layers"] for contract in contracts if contract.get("containers") == [package])
+    return [name for row in rows for name in row.split(" | ")]
 
 
 def printed(lines: Iterable[str]) -> str:
