@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from agentrail.adapters.journals import packing
-from agentrail.adapters.journals.message_index import MessagePlaces
+from agentrail.adapters.journals.message_index import MessageReferences
 from agentrail.adapters.journals.packing import PackedRecord, pack
 from agentrail.adapters.journals.stored_form import StoredRecord
 from agentrail.codec.values import write
@@ -83,7 +83,7 @@ class Newer(NamedTuple):
             assert older is not None
             return json.dumps(older(data), separators=(",", ":"), ensure_ascii=False).encode()
 
-        def packed_before(value: Record | Snapshot, places: MessagePlaces | None = None) -> PackedRecord:
+        def packed_before(value: Record | Snapshot, places: MessageReferences | None = None) -> PackedRecord:
             return packed_now(value, places).but(format=FORMAT - 1)
 
         try:

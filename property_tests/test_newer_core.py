@@ -15,7 +15,7 @@ import trio.testing
 
 from agentrail import SessionHandle, State
 from agentrail.adapters.journals import packing
-from agentrail.adapters.journals.message_index import MessagePlaces
+from agentrail.adapters.journals.message_index import MessageReferences
 from agentrail.adapters.journals.packing import PackedRecord
 from agentrail.codec.json_text import to_text
 from agentrail.codec.plugin_states import data_of
@@ -72,7 +72,7 @@ class Written(NamedTuple):
 
     def packed(self) -> list[PackedRecord]:
         """Return the records as the journal writes them now."""
-        places = MessagePlaces()
+        places = MessageReferences()
         return [packing.pack(record, places) for record in self.records]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import agentrail
 from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.message_index import MessagePlaces
+from agentrail.adapters.journals.message_index import MessageReferences
 from agentrail.adapters.journals.stored_form import stored_record
 from agentrail.codec.values import write
 from agentrail.journals import MemoryJournal
@@ -54,7 +54,7 @@ PROCESSES: Final = 6
 
 @pytest.mark.long
 async def test_the_first_values_may_be_read_in_several_threads(tmp_path: Path) -> None:
-    journal, places = MemoryJournal(), MessagePlaces()
+    journal, places = MemoryJournal(), MessageReferences()
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel([say("Good day."), say("And again.")])))
         await session.ask("hello")

@@ -21,7 +21,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCNotification
 
 from agentrail.adapters import html_to_markdown, web
-from agentrail.adapters.journals.message_index import PlacesBySession
+from agentrail.adapters.journals.message_index import ReferencesBySession
 from agentrail.adapters.journals.sql import writer as sql_writer
 from agentrail.adapters.journals.writer_thread import ThreadJob
 from agentrail.adapters.mcp.pipes import Pipes
@@ -578,7 +578,7 @@ async def calls_that_one_transaction_carries_out(number: int) -> bool:
 
 @scene("adapters.journals.message_index.MAX_SESSIONS")
 def sessions_whose_messages_are_remembered(number: int) -> bool:
-    known = PlacesBySession()
+    known = ReferencesBySession()
     first = known["s0"]
     for place in range(1, number):
         known[f"s{place}"]

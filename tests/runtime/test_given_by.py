@@ -7,7 +7,7 @@ import pytest
 from msgspec import UNSET
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor, tool
-from agentrail.adapters.journals.message_index import MessagePlaces
+from agentrail.adapters.journals.message_index import MessageReferences
 from agentrail.adapters.journals.stored_form import stored_record
 from agentrail.api.command_checks import LONGEST_NAME
 from agentrail.errors import WrongType
@@ -87,7 +87,7 @@ async def test_the_record_and_the_events_of_each_command_say_who_gave_it(kind: s
     for record in records:
         assert record.arrival.by == (WHO if record is given[-1] else "")
         assert {envelope.by for envelope in record.events} <= {record.arrival.by}
-        assert all(each.by is UNSET for each in stored_record(record, MessagePlaces()).moved)  # it is stored once
+        assert all(each.by is UNSET for each in stored_record(record, MessageReferences()).moved)  # it is stored once
     assert given[-1].events or kind in ("AbortSent", "SteerSent")
 
 

@@ -26,7 +26,7 @@ from agentrail.adapters.journals.packing import (
     NO_CHECK,
     PackedRecord,
     UnpackError,
-    check_of,
+    checksum_of,
     unpack,
     unpack_messages,
 )
@@ -271,7 +271,7 @@ class _Scan:
         if session.problem is not None:
             return
         for check, form, body in _readings(text):
-            own_check = check_of(self._check, outside(form, session.session_id), body)
+            own_check = checksum_of(self._check, outside(form, session.session_id), body)
             if own_check.hex() == check and isinstance(form, int):
                 self._check = own_check
                 session.sound += 1
@@ -369,7 +369,7 @@ def outside(form: Json, session_id: str) -> bytes:
 
 def check_of_end(last: bytes, session_id: str, count: int) -> bytes:
     """Return the checksum of the end of a session of *count* records, of which *last* is that of the last one."""
-    return check_of(last, f"end {count} {session_id}".encode(), b"")
+    return checksum_of(last, f"end {count} {session_id}".encode(), b"")
 
 
 def _parsed(text: bytes) -> Mapping[str, Json]:

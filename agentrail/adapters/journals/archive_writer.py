@@ -26,9 +26,9 @@ from agentrail.adapters.journals.archive_reader import (
     outside,
     scanned,
 )
-from agentrail.adapters.journals.message_index import MessagePlaces
+from agentrail.adapters.journals.message_index import MessageReferences
 from agentrail.adapters.journals.missing_folders import missing_folder
-from agentrail.adapters.journals.packing import NO_CHECK, check_of
+from agentrail.adapters.journals.packing import NO_CHECK, checksum_of
 from agentrail.adapters.journals.stored_form import stored_record
 from agentrail.adapters.journals.text_dedup import share_texts
 from agentrail.codec.json_text import to_text
@@ -64,7 +64,7 @@ class ArchiveWriter(ArchiveReader):
         super().__init__(path, file, archived)
         self._is_finished = is_finished
         self._check = NO_CHECK
-        self._places = MessagePlaces()
+        self._references = MessageReferences()
 
     async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE) -> Claim:
         """Begin a session; raise `CannotAddError` if the file is finished, or has the session already.
@@ -76,7 +76,7 @@ class ArchiveWriter(ArchiveReader):
             raise CannotAddError(IS_FINISHED if self._is_finished else HAS_ENDED)
         if not follows_grammar(session_id):
             raise BadId(session_id)
-        self._check, self._places = NO_CHECK, MessagePlaces()
+        self._check, self._references = NO_CHECK, MessageReferences()
         self._sessions[session_id] = ArchivedSession(session_id, 0)
         await self._write_line({"kind": KIND, "version": VERSION, "session": session_id})
         return Claim(session_id, 0, 0)
@@ -99,8 +99,8 @@ class ArchiveWriter(ArchiveReader):
 
     def _append(self, session: ArchivedSession, records: Sequence[Record]) -> None:
         for record in records:
-            body = share_texts(write(stored_record(record, self._places)))
-            self._check = check_of(self._check, outside(FORMAT, session.session_id), body)
+            body = share_texts(write(stored_record(record, self._references)))
+            self._check = checksum_of(self._check, outside(FORMAT, session.session_id), body)
             line = f'{{"check":"{self._check.hex()}","format":{FORMAT},"record":{body.decode()}}}\n'
             session.offsets.append(self._write(line.encode()))
             session.sound += 1

@@ -7,7 +7,7 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from agentrail.adapters.journals.packing import NO_CHECK, check_of
+from agentrail.adapters.journals.packing import NO_CHECK, checksum_of
 from agentrail.errors import BadRecord
 
 LOST: Final = "it is lost"
@@ -26,8 +26,8 @@ def is_next(before: bytes, outside: bytes, body: bytes, check: bytes, sealed: by
     if type(body) is not bytes or type(before) is not bytes:
         return False
     if sealed is not None:
-        return check_of(before + check, outside, body) == sealed
-    return check_of(before, outside, body) == check
+        return checksum_of(before + check, outside, body) == sealed
+    return checksum_of(before, outside, body) == check
 
 
 class ChainedRow(Protocol):
@@ -87,6 +87,6 @@ def checked_chain(end: ChainEnd, rows: list[RowT], first: int, last: int) -> lis
     return rows
 
 
-def check_of_snapshot(behind: bytes, beside: tuple[str, int, int, str], body: bytes) -> bytes:
-    """Return the checksum of a snapshot: over its record's checksum *behind*, the columns *beside*, and *body*."""
-    return check_of(behind, as_bytes(beside), body)
+def checksum_of_snapshot(record_check: bytes, columns: tuple[str, int, int, str], body: bytes) -> bytes:
+    """Return the checksum of a snapshot: over the checksum of its record, its other *columns*, and its *body*."""
+    return checksum_of(record_check, as_bytes(columns), body)

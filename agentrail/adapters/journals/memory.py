@@ -46,7 +46,7 @@ from agentrail.reprs import in_brackets, some
 from agentrail.values.argument_checks import checked
 
 if TYPE_CHECKING:
-    from agentrail.adapters.journals.message_index import MessagePlaces
+    from agentrail.adapters.journals.message_index import MessageReferences
     from agentrail.adapters.journals.packing import PackedRecord
     from agentrail.core.vocabulary.state import State
     from agentrail.values.messages import Message
@@ -73,7 +73,7 @@ class _SessionRecords:
         "is_held",
         "last",
         "parent",
-        "places",
+        "references",
         "seqs",
         "session_id",
         "snapshot",
@@ -101,7 +101,7 @@ class _SessionRecords:
         self.last: StoredSession | None = None  # the summary, if no record is kept of which it is made
         self.answers: dict[str, tuple[int, StoredAnswer]] | None = None  # by command id, with the record's number
         self.snapshot: Snapshot | PackedRecord | None = None
-        self.places: MessagePlaces | None = None
+        self.references: MessageReferences | None = None
 
     @property
     def first(self) -> int:
@@ -129,7 +129,7 @@ class _SessionRecords:
     def clear(self) -> None:
         """Free what is stored of a session that was deleted; the journal may still count its records."""
         self.stored.clear()
-        self.base = self.state = self.last = self.snapshot = self.answers = self.places = None
+        self.base = self.state = self.last = self.snapshot = self.answers = self.references = None
 
     def drop_first(self) -> None:
         """Drop the oldest record: the state after it stands for it. No-op if none is kept."""
@@ -484,12 +484,12 @@ def _opened(record: Record, after: State) -> Record:
 
 
 def _pack(value: Record | Snapshot, session: _SessionRecords | None = None) -> PackedRecord:
-    from agentrail.adapters.journals.message_index import MessagePlaces  # noqa: PLC0415 - see the next line
+    from agentrail.adapters.journals.message_index import MessageReferences  # noqa: PLC0415 - see the next line
     from agentrail.adapters.journals.packing import pack  # noqa: PLC0415 - costs 20 ms that most sessions need not pay
 
-    if session is not None and session.places is None:
-        session.places = MessagePlaces()
-    return pack(value, None if session is None else session.places)
+    if session is not None and session.references is None:
+        session.references = MessageReferences()
+    return pack(value, None if session is None else session.references)
 
 
 def _load_snapshot(stored: Snapshot | PackedRecord) -> Snapshot:

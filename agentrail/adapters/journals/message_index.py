@@ -17,7 +17,7 @@ from agentrail.values.content import Text
 from agentrail.values.messages import AssistantMessage, Message, Origin, Rearranged, ToolMessage, UserMessage
 from agentrail.values.newest import Newest
 
-MessageAt: TypeAlias = tuple[int, int]
+MessageReference: TypeAlias = tuple[int, int]
 """A reference to a message: the number of the record whose change holds it, and its index in `messages_in` there."""
 
 LOST: Final = "[lost: record {} cannot be read]"
@@ -47,59 +47,59 @@ def messages_in(change: Change) -> list[Message]:
     return messages
 
 
-class MessagePlaces:
-    """Where the messages of a session's open turn are stored; they are found by identity."""
+class MessageReferences:
+    """References to the messages of a session's open turn; the messages are found by identity."""
 
-    __slots__ = ("_last", "_places")
+    __slots__ = ("_last", "_references")
 
     def __init__(self) -> None:
         self._last = 0
         # the messages are stored too, so that no other object gets the same `id`
-        self._places: dict[int, tuple[Message, MessageAt]] = {}
+        self._references: dict[int, tuple[Message, MessageReference]] = {}
 
     def add(self, number: int, messages: Sequence[Message]) -> None:
-        """Note where the *messages* in the change of record *number* are; those stored before keep their places.
+        """Note where the *messages* in the change of record *number* are; those stored before keep their references.
 
         If *number* is not the next one, either an earlier record was not written after all and this one replaces it, or
-        other records were not packed here. Then only the places in the records before it, or none, are kept.
+        other records were not packed here. Then only the references to the records before it, or none, are kept.
         """
         if number != self._last + 1:
             self._keep(range(1, number if number <= self._last else 1))
         self._last = number
         for index, message in enumerate(messages):
-            self._places.setdefault(id(message), (message, (number, index)))
+            self._references.setdefault(id(message), (message, (number, index)))
 
     def end_turn(self) -> None:
         """Forget the messages in records before the last one: no later event repeats them."""
         self._keep(range(self._last, self._last + 1))
 
     def _keep(self, numbers: range) -> None:
-        self._places = {key: place for key, place in self._places.items() if place[1][0] in numbers}
+        self._references = {key: stored for key, stored in self._references.items() if stored[1][0] in numbers}
 
-    def place_of(self, message: Message) -> MessageAt | None:
-        """Return where *message* is stored; `None` if that is not known."""
-        place = self._places.get(id(message))
-        return None if place is None else place[1]
+    def reference_to(self, message: Message) -> MessageReference | None:
+        """Return the reference to *message*; `None` if it is not known where that is stored."""
+        stored = self._references.get(id(message))
+        return None if stored is None else stored[1]
 
 
-class PlacesBySession:
-    """The message places of the sessions written last; for other sessions, messages are stored again."""
+class ReferencesBySession:
+    """The message references of the sessions written last; for other sessions, messages are stored again."""
 
     __slots__ = ("_by_session",)
 
     def __init__(self) -> None:
-        self._by_session = Newest[str, MessagePlaces](MAX_SESSIONS)
+        self._by_session = Newest[str, MessageReferences](MAX_SESSIONS)
 
-    def __getitem__(self, session_id: str) -> MessagePlaces:
-        places = self._by_session[session_id] = self._by_session.get(session_id) or MessagePlaces()
-        return places
+    def __getitem__(self, session_id: str) -> MessageReferences:
+        references = self._by_session[session_id] = self._by_session.get(session_id) or MessageReferences()
+        return references
 
     def drop(self, session_id: str) -> None:
-        """Forget the places of a session, because another process may have written it since."""
+        """Forget the references of a session, because another process may have written it since."""
         self._by_session.pop(session_id, None)
 
     def clear(self) -> None:
-        """Forget all places, because records were not written after all, or another process may write the sessions."""
+        """Forget all references: records were not written after all, or another process may write the sessions."""
         self._by_session.clear()
 
 
@@ -108,11 +108,11 @@ def nothing_earlier(_: int) -> Sequence[Message]:
     return ()
 
 
-def message_at(reference: MessageAt, home: Sequence[Message] | None, at: str) -> Message:
+def message_at(reference: MessageReference, home: Sequence[Message] | None, path: str) -> Message:
     """Return the message that *reference* means, of those in its *home*; `None` if its record cannot be read."""
     number, index = reference
     if home is None:
         return UserMessage((Text(LOST.format(number)),), Origin.NOTICE)
     if not 0 <= index < len(home):
-        raise MisfitError(at, f"refers to message {index} of record {number}, which has {len(home)}")
+        raise MisfitError(path, f"refers to message {index} of record {number}, which has {len(home)}")
     return home[index]

@@ -7,8 +7,8 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from agentrail.adapters.journals.message_index import MessagePlaces, MessagesOf, messages_in, nothing_earlier
-from agentrail.adapters.journals.stored_form import StoredRecord, stored_record, whole
+from agentrail.adapters.journals.message_index import MessageReferences, MessagesOf, messages_in, nothing_earlier
+from agentrail.adapters.journals.stored_form import StoredRecord, full_record, stored_record
 from agentrail.adapters.journals.text_dedup import check_whole, expand_texts, most_whole, share_texts
 from agentrail.codec.decode_error import MisfitError
 from agentrail.codec.json_text import from_own_text, to_text
@@ -49,13 +49,15 @@ class PackedRecord(Value, gc=True):
     """The version of the JSON's format."""
 
 
-def pack(value: Record | Snapshot, places: MessagePlaces | None = None) -> PackedRecord:
+def pack(value: Record | Snapshot, references: MessageReferences | None = None) -> PackedRecord:
     """Serialise *value*; raise `BadValue` if a part of it cannot be written as JSON.
 
-    A record refers to the messages in *places*, which are those of the records before it, and its own are added there.
+    A record refers to the messages of *references*, those of the records before it, and its own are added there.
     """
     body = write(
-        stored_record(value, MessagePlaces() if places is None else places) if isinstance(value, Record) else value
+        stored_record(value, MessageReferences() if references is None else references)
+        if isinstance(value, Record)
+        else value
     )
     if len(body) < BLOB_FROM or not _may_be_long(body.decode()):
         return PackedRecord(share_texts(body), NO_BLOBS)
@@ -72,7 +74,7 @@ def unpack(packed: PackedRecord, session_id: str, number: int, earlier: Messages
     *earlier* returns the messages of earlier records: it is called if the record refers to them.
     """
     try:
-        return whole(_unpack(StoredRecord, packed), session_id, number, earlier)
+        return full_record(_unpack(StoredRecord, packed), session_id, number, earlier)
     except MisfitError as misfit:
         problem = f"{misfit.subject} {misfit.problem}"
         raise UnpackError(problem) from misfit
@@ -108,9 +110,9 @@ class UnpackError(Exception):
     """Stored bytes cannot be read; the caller adds where they were stored."""
 
 
-def check_of(before: bytes, outside: bytes, body: bytes) -> bytes:
-    """Return the checksum of a record: over the previous record's, its other columns (*outside*), and *body*."""
-    return digest(before + outside + body)
+def checksum_of(previous: bytes, columns: bytes, body: bytes) -> bytes:
+    """Return the checksum of a record: over the *previous* record's, its other *columns*, and its *body*."""
+    return digest(previous + columns + body)
 
 
 def digest(content: bytes) -> bytes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, Union
 
 from msgspec import UNSET, Struct, UnsetType
 
-from agentrail.adapters.journals.message_index import MessageAt, MessagePlaces, MessagesOf, message_at
+from agentrail.adapters.journals.message_index import MessageReference, MessageReferences, MessagesOf, message_at
 from agentrail.codec.decode_error import MisfitError
 from agentrail.core.vocabulary.inputs import Arrival, ToolReturned
 from agentrail.values.content import Part, ToolCall
@@ -29,7 +29,7 @@ class StoredAgentEnd(Value, tag_field=TAG, tag=AgentEnd.__name__):
 
     ref: str
     reason: str
-    messages: tuple[Message | MessageAt, ...] = ()
+    messages: tuple[Message | MessageReference, ...] = ()
     usage: Usage = NOTHING_USED
     fits: bool = False
 
@@ -84,7 +84,7 @@ _ABRIDGED: Final[Mapping[type[object], Callable[..., _Abridged]]] = MappingProxy
 )
 """The stored form of each event that leaves out what its surroundings say."""
 
-_WHOLE: Final[Mapping[type[object], Callable[..., Event]]] = MappingProxyType(
+_FULL: Final[Mapping[type[object], Callable[..., Event]]] = MappingProxyType(
     {
         StoredToolExecutionStart: ToolExecutionStart,
         StoredToolExecutionEnd: ToolExecutionEnd,
@@ -121,13 +121,13 @@ class RecordContext(Struct):
         return self._calls.get(call_id)
 
 
-def _of_start(event: ToolExecutionStart | StoredToolExecutionStart, around: RecordContext) -> dict[str, object]:
-    call = around.call(event.call_id)
+def _of_start(event: ToolExecutionStart | StoredToolExecutionStart, context: RecordContext) -> dict[str, object]:
+    call = context.call(event.call_id)
     return {} if call is None else {"name": call.name, "args": call.args}
 
 
-def _of_end(_: ToolExecutionEnd | StoredToolExecutionEnd, around: RecordContext) -> dict[str, object]:
-    input_ = around.arrival.input
+def _of_end(_: ToolExecutionEnd | StoredToolExecutionEnd, context: RecordContext) -> dict[str, object]:
+    input_ = context.arrival.input
     if not isinstance(input_, ToolReturned) or not isinstance(input_.result, Ok | Err):
         return {}
     result = input_.result
@@ -135,49 +135,53 @@ def _of_end(_: ToolExecutionEnd | StoredToolExecutionEnd, around: RecordContext)
     return {"call_id": input_.call_id, "content": result.content, "is_error": is_error, "details": result.details}
 
 
-def _of_metrics(event: ToolExecutionMetrics | StoredToolExecutionMetrics, around: RecordContext) -> dict[str, object]:
-    now, before = around.arrival.at, around.before
+def _of_metrics(event: ToolExecutionMetrics | StoredToolExecutionMetrics, context: RecordContext) -> dict[str, object]:
+    now, before = context.arrival.at, context.before
     times: dict[str, object] = {"started_at_ms": now - event.duration_ms, "ended_at_ms": now}
     return {"call_id": before.call_id, "name": before.name, **times} if isinstance(before, ToolExecutionEnd) else times
 
 
-def _derived_fields(event: _Abridged | _Unabridged, around: RecordContext) -> dict[str, object]:
+def _derived_fields(event: _Abridged | _Unabridged, context: RecordContext) -> dict[str, object]:
     """Return the fields of *event* whose values follow from the record, with these values."""
     match event:
         case ToolExecutionStart() | StoredToolExecutionStart():
-            return _of_start(event, around)
+            return _of_start(event, context)
         case ToolExecutionEnd() | StoredToolExecutionEnd():
-            return _of_end(event, around)
+            return _of_end(event, context)
         case ToolExecutionMetrics() | StoredToolExecutionMetrics():
-            return _of_metrics(event, around)
+            return _of_metrics(event, context)
 
 
-def _stored_end(event: AgentEnd, around: RecordContext, places: MessagePlaces) -> StoredAgentEnd:
-    around.ends_turn = True
-    messages: list[Message | MessageAt] = []
-    referred = set[MessageAt]()
+def _stored_end(event: AgentEnd, context: RecordContext, references: MessageReferences) -> StoredAgentEnd:
+    context.ends_turn = True
+    messages: list[Message | MessageReference] = []
+    referred = set[MessageReference]()
     for message in event.messages:
-        place = places.place_of(message)
-        if place is None or place in referred:  # the texts of a repeated one are shared by `text_dedup`, and counted
+        reference = references.reference_to(message)
+        if (
+            reference is None or reference in referred
+        ):  # the texts of a repeated one are shared by `text_dedup`, and counted
             messages.append(message)
         else:
-            messages.append(place)
-            referred.add(place)
+            messages.append(reference)
+            referred.add(reference)
     return StoredAgentEnd(event.ref, event.reason, tuple(messages), event.usage, event.fits)
 
 
-def _stored_abort(event: AgentAbort, around: RecordContext, _: MessagePlaces) -> AgentAbort:
-    around.ends_turn = True
+def _stored_abort(event: AgentAbort, context: RecordContext, _: MessageReferences) -> AgentAbort:
+    context.ends_turn = True
     return event
 
 
-def _stored_response(event: ResponseComplete, around: RecordContext, places: MessagePlaces) -> StoredResponseComplete:
-    home, index = places.place_of(event.message) or (0, 0)
-    return StoredResponseComplete(index if home == around.number else event.message, event.replaced_by)
+def _stored_response(
+    event: ResponseComplete, context: RecordContext, references: MessageReferences
+) -> StoredResponseComplete:
+    home, index = references.reference_to(event.message) or (0, 0)
+    return StoredResponseComplete(index if home == context.number else event.message, event.replaced_by)
 
 
-def _abridge(event: _Unabridged, around: RecordContext, _: MessagePlaces) -> _Abridged:
-    derived = _derived_fields(event, around)
+def _abridge(event: _Unabridged, context: RecordContext, _: MessageReferences) -> _Abridged:
+    derived = _derived_fields(event, context)
     fields = {name: getattr(event, name) for name in event.__struct_fields__}
     different = {
         name: value for name, value in fields.items() if not (name in derived and _is_same(derived[name], value))
@@ -202,29 +206,29 @@ def _is_same(value: object, other: object) -> bool:
     return value is other or (type(value) is type(other) and isinstance(value, str | int) and value == other)
 
 
-def whole_event(form: AnyStoredEvent, around: RecordContext, earlier: MessagesOf, place: int) -> Event:
-    """Return the event of a stored *form*, the one at *place* in its record.
+def full_event(form: AnyStoredEvent, context: RecordContext, earlier: MessagesOf, index: int) -> Event:
+    """Return the event of a stored *form*, the one with that *index* in its record.
 
     Raise `MisfitError` if *form* leaves out a field that does not follow from the record.
     """
     if isinstance(form, Event):
         return form
-    at = f".events[{place}]"
+    path = f".events[{index}]"
     match form:
         case StoredAgentEnd(ref, stop, messages, usage, fits):
-            return AgentEnd(ref, stop, _whole_messages(messages, around, earlier, f"{at}.messages"), usage, fits)
+            return AgentEnd(ref, stop, _full_messages(messages, context, earlier, f"{path}.messages"), usage, fits)
         case StoredResponseComplete(message, replaced_by):
-            return ResponseComplete(_whole_response(message, around, f"{at}.message"), replaced_by)
+            return ResponseComplete(_full_response(message, context, f"{path}.message"), replaced_by)
         case StoredToolExecutionStart() | StoredToolExecutionEnd() | StoredToolExecutionMetrics():
-            return _WHOLE[type(form)](**_all_fields(form, around, at))
+            return _FULL[type(form)](**_all_fields(form, context, path))
 
 
-def _whole_response(message: AssistantMessage | int, around: RecordContext, at: str) -> AssistantMessage:
+def _full_response(message: AssistantMessage | int, context: RecordContext, path: str) -> AssistantMessage:
     if not isinstance(message, int):
         return message
-    response = message_at((around.number, message), around.own, at)
+    response = message_at((context.number, message), context.own, path)
     if not isinstance(response, AssistantMessage):
-        raise MisfitError(at, "refers to a message that is no response")
+        raise MisfitError(path, "refers to a message that is no response")
     return response
 
 
@@ -232,45 +236,47 @@ MAX_REPEATED: Final = 1024 * 1024
 """The most bytes of messages that an event may repeat by references; see `_stored_end`, which repeats none."""
 
 
-def _whole_messages(
-    messages: Sequence[Message | MessageAt], around: RecordContext, earlier: MessagesOf, at: str
+def _full_messages(
+    messages: Sequence[Message | MessageReference], context: RecordContext, earlier: MessagesOf, path: str
 ) -> tuple[Message, ...]:
-    whole: list[Message] = []
-    for place, item in enumerate(messages):
+    full_messages: list[Message] = []
+    for index, item in enumerate(messages):
         if isinstance(item, tuple):
-            home, number = item[0], around.number
-            home_messages = around.own if home == number else earlier(home) if 0 < home < number else ()
-            whole.append(message_at(item, home_messages, f"{at}[{place}]"))
+            home, number = item[0], context.number
+            home_messages = context.own if home == number else earlier(home) if 0 < home < number else ()
+            full_messages.append(message_at(item, home_messages, f"{path}[{index}]"))
         else:
-            whole.append(item)
+            full_messages.append(item)
     references = [item for item in messages if isinstance(item, tuple)]
     if len(references) > len(set(references)):
-        _check_repeated(messages, whole, at)
-    return tuple(whole)
+        _check_repeated(messages, full_messages, path)
+    return tuple(full_messages)
 
 
-def _check_repeated(messages: Sequence[Message | MessageAt], whole: Sequence[Message], at: str) -> None:
-    """Raise `MisfitError` if the references in *messages* repeat too much of the *whole* messages."""
+def _check_repeated(
+    messages: Sequence[Message | MessageReference], full_messages: Sequence[Message], path: str
+) -> None:
+    """Raise `MisfitError` if the references in *messages* repeat too much of *full_messages*."""
     from agentrail.codec.values import write  # noqa: PLC0415 - costs 20 ms, and hardly any record needs it
 
-    sizes: dict[MessageAt, int] = {}
+    sizes: dict[MessageReference, int] = {}
     repeated = 0
-    for item, message in zip(messages, whole, strict=True):
+    for item, message in zip(messages, full_messages, strict=True):
         if isinstance(item, tuple):
             repeated += sizes.get(item, 0)
             if item not in sizes:
                 sizes[item] = len(write(message))
     if repeated > MAX_REPEATED:
-        raise MisfitError(at, f"repeats {repeated:,} bytes of messages, and may repeat {MAX_REPEATED:,}")
+        raise MisfitError(path, f"repeats {repeated:,} bytes of messages, and may repeat {MAX_REPEATED:,}")
 
 
-def _all_fields(form: _Abridged, around: RecordContext, at: str) -> dict[str, object]:
+def _all_fields(form: _Abridged, context: RecordContext, path: str) -> dict[str, object]:
     """Return all fields of a stored event; fields that it leaves out are derived from the record."""
-    derived = _derived_fields(form, around)
+    derived = _derived_fields(form, context)
     fields = {name: getattr(form, name) for name in form.__struct_fields__}
     for name, value in fields.items():
         if value is UNSET:
             if name not in derived:
-                raise MisfitError(at, f"lacks `{name}`, which nothing in its record says")
+                raise MisfitError(path, f"lacks `{name}`, which nothing in its record says")
             fields[name] = derived[name]
     return fields

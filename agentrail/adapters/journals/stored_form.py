@@ -2,7 +2,7 @@
 
 Of the envelope of an event, only what differs from the event before it is written. `stored_events` has the forms of
 events, and `message_index` the references to messages. A ruling that decides nothing is written as the name of its
-hook. `whole` makes the record again.
+hook. `full_record` makes the record again.
 
 The pause of a run is left out of its ruling, because the change of the same record has it: it holds what a plugin asked
 for, which is most of such a record. An audit needs it in the ruling, so it is put back when the record is read.
@@ -17,8 +17,8 @@ from typing import Final, TypeAlias, cast
 
 from msgspec import UNSET, UnsetType
 
-from agentrail.adapters.journals.message_index import MessagePlaces, MessagesOf, messages_in
-from agentrail.adapters.journals.stored_events import STORING, AnyStoredEvent, RecordContext, whole_event
+from agentrail.adapters.journals.message_index import MessageReferences, MessagesOf, messages_in
+from agentrail.adapters.journals.stored_events import STORING, AnyStoredEvent, RecordContext, full_event
 from agentrail.core.vocabulary.changes import NO_CHANGE, Change
 from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.inputs import Arrival
@@ -42,12 +42,12 @@ def without_pauses(rulings: tuple[Ruling, ...], change: Change) -> tuple[Ruling,
 
 def with_pauses(rulings: tuple[Ruling, ...], change: Change) -> tuple[Ruling, ...]:
     """Undo `without_pauses`: return *rulings* with the pauses from *change*."""
-    asks = [place for place, ruling in enumerate(rulings) if ruling.verdict is ASK and ruling.pause is None]
+    asks = [index for index, ruling in enumerate(rulings) if ruling.verdict is ASK and ruling.pause is None]
     if not asks:
         return rulings
     pauses = dict(zip(asks, _last_pauses(change, len(asks)), strict=True))
     return tuple(
-        [ruling.but(pause=pauses[place]) if place in pauses else ruling for place, ruling in enumerate(rulings)]
+        [ruling.but(pause=pauses[index]) if index in pauses else ruling for index, ruling in enumerate(rulings)]
     )
 
 
@@ -57,7 +57,7 @@ def _last_pauses(change: Change, count: int) -> Sequence[Pause | None]:
     return (*repeat(None, count - len(added)), *[run.run.pause for run in added])
 
 
-class Moved(Value):
+class EnvelopeChanges(Value):
     """The fields of an event's envelope that differ from those of the event before it; all others are `UNSET`.
 
     The first event is compared with an envelope that has the record's session, time and `Arrival.by`, no path, and 0 in
@@ -84,7 +84,7 @@ class StoredRecord(Value):
     rulings: tuple[Ruling | str, ...] = ()
     """The rulings; of one that decides nothing, the name of its hook."""
     events: tuple[AnyStoredEvent, ...] = ()
-    moved: tuple[Moved, ...] = ()
+    moved: tuple[EnvelopeChanges, ...] = ()
     """Those of the events whose envelope differs by more than the next `seq`: as a rule the first alone."""
     effects: tuple[str, ...] = ()
     change: Change = NO_CHANGE
@@ -97,19 +97,19 @@ class StoredRecord(Value):
     redacted: Redaction | None = None
 
 
-Where: TypeAlias = tuple[int, int, int, int, tuple[str, ...], str, str]
+EnvelopeFields: TypeAlias = tuple[int, int, int, int, tuple[str, ...], str, str]
 """The fields of an envelope, beside its event and number, that are seldom others than those of the one before it."""
 
-_FIELDS: Final = Moved.__struct_fields__[2:]
-_where_said: Callable[[Moved], tuple[object, ...]] = attrgetter(*_FIELDS)
+_FIELDS: Final = EnvelopeChanges.__struct_fields__[2:]
+_changed_fields: Callable[[EnvelopeChanges], tuple[object, ...]] = attrgetter(*_FIELDS)
 _envelope, _record = quick(Envelope), quick(Record)
 
 
-def stored_record(record: Record, places: MessagePlaces) -> StoredRecord:
-    """Return *record* in its stored form, with references to the messages in *places*; add its own messages there."""
+def stored_record(record: Record, references: MessageReferences) -> StoredRecord:
+    """Return *record* in its stored form, which refers to messages of *references*; add its own messages to them."""
     own = messages_in(record.change)
-    places.add(record.number, own)
-    events, moved = _stored_events(record, own, places)
+    references.add(record.number, own)
+    events, moved = _stored_events(record, own, references)
     return StoredRecord(
         record.arrival,
         tuple([_stored_ruling(ruling) for ruling in without_pauses(record.rulings, record.change)]),
@@ -132,12 +132,12 @@ def _stored_ruling(ruling: Ruling) -> Ruling | str:
 
 
 def _stored_events(
-    record: Record, own: Sequence[Message], places: MessagePlaces
-) -> tuple[tuple[AnyStoredEvent, ...], tuple[Moved, ...]]:
+    record: Record, own: Sequence[Message], references: MessageReferences
+) -> tuple[tuple[AnyStoredEvent, ...], tuple[EnvelopeChanges, ...]]:
     events: list[AnyStoredEvent] = []
-    moved: list[Moved] = []
+    moved: list[EnvelopeChanges] = []
     turn, round, n, at, path, by, session_id = _before_first(record.session_id, record.arrival)  # noqa: A001 - as the field
-    around: RecordContext | None = None  # few events need it
+    context: RecordContext | None = None  # few events need it
     before, seq = None, 1
     for envelope in record.events:
         event = envelope.event
@@ -158,24 +158,24 @@ def _stored_events(
         if storing is None:
             events.append(event)
         else:
-            around = around or RecordContext(record.number, record.arrival, own)
-            around.before = before
-            events.append(storing(event, around, places))
+            context = context or RecordContext(record.number, record.arrival, own)
+            context.before = before
+            events.append(storing(event, context, references))
         seq, before = envelope.seq + 1, event
-    if around is not None and around.ends_turn:
-        places.end_turn()
+    if context is not None and context.ends_turn:
+        references.end_turn()
     return tuple(events), tuple(moved)
 
 
-def _envelope_changes(of: int, envelope: Envelope, following: int, where: Where) -> Moved:
-    """Return the fields of *envelope*, of the event with the index *of*, that differ from *where*.
+def _envelope_changes(of: int, envelope: Envelope, following: int, fields: EnvelopeFields) -> EnvelopeChanges:
+    """Return the fields of *envelope*, of the event with the index *of*, that differ from *fields*.
 
-    *where* has the fields of the event before it.
+    *fields* has the fields of the event before it.
 
     *following* is the sequence number after that of the event before it.
     """
-    turn, round, n, at, path, by, session_id = where  # noqa: A001 - as the field
-    return Moved(
+    turn, round, n, at, path, by, session_id = fields  # noqa: A001 - as the field
+    return EnvelopeChanges(
         of,
         UNSET if envelope.seq == following else envelope.seq,
         UNSET if envelope.turn == turn else envelope.turn,
@@ -188,11 +188,11 @@ def _envelope_changes(of: int, envelope: Envelope, following: int, where: Where)
     )
 
 
-def _before_first(session_id: str, arrival: Arrival) -> Where:
+def _before_first(session_id: str, arrival: Arrival) -> EnvelopeFields:
     return 0, 0, 0, arrival.at, (), arrival.by, session_id
 
 
-def whole(form: StoredRecord, session_id: str, number: int, earlier: MessagesOf) -> Record:
+def full_record(form: StoredRecord, session_id: str, number: int, earlier: MessagesOf) -> Record:
     """Rebuild the record from its stored *form*, with all fields that the form leaves out.
 
     *earlier* returns the messages of earlier records; a message of a damaged record is replaced by a notice. Raise
@@ -205,7 +205,7 @@ def whole(form: StoredRecord, session_id: str, number: int, earlier: MessagesOf)
         with_pauses(
             tuple([Ruling(ruling) if isinstance(ruling, str) else ruling for ruling in form.rulings]), form.change
         ),
-        _whole_events(form, RecordContext(number, form.arrival, messages_in(form.change)), session_id, earlier),
+        _full_events(form, RecordContext(number, form.arrival, messages_in(form.change)), session_id, earlier),
         form.effects,
         form.change,
         form.began,
@@ -218,20 +218,20 @@ def whole(form: StoredRecord, session_id: str, number: int, earlier: MessagesOf)
     )
 
 
-def _whole_events(
-    form: StoredRecord, around: RecordContext, session_id: str, earlier: MessagesOf
+def _full_events(
+    form: StoredRecord, context: RecordContext, session_id: str, earlier: MessagesOf
 ) -> tuple[Envelope, ...]:
     events: list[Envelope] = []
-    where, seq = _before_first(session_id, form.arrival), 0
+    fields, seq = _before_first(session_id, form.arrival), 0
     moved = {item.of: item for item in form.moved}
-    for place, item in enumerate(form.events):
-        event, now = whole_event(item, around, earlier, place), moved.get(place)
+    for index, item in enumerate(form.events):
+        event, changed = full_event(item, context, earlier, index), moved.get(index)
         seq += 1
-        if now is not None:
-            seq = seq if now.seq is UNSET else now.seq
-            fields_ = zip(_where_said(now), where, strict=True)
-            where = cast("Where", tuple([old if new is UNSET else new for new, old in fields_]))
-        turn, round, n, at, path, by, session = where  # noqa: A001 - as the field
+        if changed is not None:
+            seq = seq if changed.seq is UNSET else changed.seq
+            pairs = zip(_changed_fields(changed), fields, strict=True)
+            fields = cast("EnvelopeFields", tuple([old if new is UNSET else new for new, old in pairs]))
+        turn, round, n, at, path, by, session = fields  # noqa: A001 - as the field
         events.append(_envelope(session, seq, n, at, turn, round, event, path, by))
-        around.before = event
+        context.before = event
     return tuple(events)

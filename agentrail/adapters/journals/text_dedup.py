@@ -64,24 +64,24 @@ def share_texts(body: bytes) -> bytes:
     # searched for first: one byte is found in a fifth of the time
     if body.find(_LAST_OF_MARK) >= 0 and body.find(_MARKED) >= 0:
         pieces = masked.split(b'"')
-        places = [at for at in range(1, len(pieces), 2) if len(pieces[at]) >= LEAST or pieces[at].startswith(MARK)]
+        indices = [i for i in range(1, len(pieces), 2) if len(pieces[i]) >= LEAST or pieces[i].startswith(MARK)]
     elif masked.translate(_SHAPE).find(_RUN) >= 0:
         pieces = masked.split(b'"')
-        places = [at for at, text in enumerate(pieces) if len(text) >= LEAST and at % 2]
-        if len({pieces[at] for at in places}) == len(places):
+        indices = [index for index, text in enumerate(pieces) if len(text) >= LEAST and index % 2]
+        if len({pieces[index] for index in indices}) == len(indices):
             return body
     else:
         return body
     marks: dict[bytes, bytes] = {}
-    for at in places:
-        text = pieces[at]
+    for index in indices:
+        text = pieces[index]
         if text in marks:
-            pieces[at] = marks[text]
+            pieces[index] = marks[text]
             continue
         if len(text) >= LEAST:
             marks[text] = MARK + b"%d" % len(marks)
         if text.startswith(MARK):
-            pieces[at] = b"%b=%b" % (MARK, text[len(MARK) :])
+            pieces[index] = b"%b=%b" % (MARK, text[len(MARK) :])
     shared = _unmask(b'"'.join(pieces))
     return shared if len(body) <= most_whole(len(shared)) else _unmask(masked.replace(_MARKED, _MARKED + b"="))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from agentrail.adapters.journals.archive_reader import check_of_end, outside
-from agentrail.adapters.journals.packing import NO_CHECK, PackedRecord, check_of, pack
+from agentrail.adapters.journals.packing import NO_CHECK, PackedRecord, checksum_of, pack
 from agentrail.adapters.journals.sql.stored_rows import ChainedColumns
 from agentrail.codec.versions import FORMAT
 from agentrail.journals import SqliteJournal
@@ -28,7 +28,7 @@ def write_archive(path: Path, bodies: Sequence[bytes], session_id: str = "s") ->
     """Write an export file of a session whose records have these *bodies*."""
     check, lines = NO_CHECK, [b'{"kind":"agentrail export","version":1,"session":"%b"}' % session_id.encode()]
     for body in bodies:
-        check = check_of(check, outside(FORMAT, session_id), body)
+        check = checksum_of(check, outside(FORMAT, session_id), body)
         lines.append(b'{"check":"%b","format":%d,"record":%b}' % (check.hex().encode(), FORMAT, body))
     end = check_of_end(check, session_id, len(bodies)).hex().encode()
     path.write_bytes(b"\n".join([*lines, b'{"check":"%b","end":%d}' % (end, len(bodies)), b""]))
@@ -46,7 +46,7 @@ async def write_database(path: Path, bodies: Sequence[PackedRecord]) -> None:
             epoch, seq, form = db.execute(query, (number,)).fetchone()
             names = " ".join(packed.blobs)
             row = ChainedColumns("s", number, epoch, seq, None, form, names, b"", packed.body, None)
-            check = check_of(check, row.outside, row.body)
+            check = checksum_of(check, row.outside, row.body)
             query = "UPDATE record SET body = ?, blobs = ?, checksum = ? WHERE number = ?"
             db.execute(query, (row.body, row.blobs, check, number))
             db.executemany("INSERT OR IGNORE INTO blob SELECT key, ?, ? FROM session", packed.blobs.items())

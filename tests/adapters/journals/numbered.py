@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
-from agentrail.adapters.journals.checksums import check_of_snapshot
-from agentrail.adapters.journals.packing import check_of, pack
+from agentrail.adapters.journals.checksums import checksum_of_snapshot
+from agentrail.adapters.journals.packing import checksum_of, pack
 from agentrail.adapters.journals.sql.sql_tables import VERSION
 from agentrail.adapters.journals.sql.sqlite_tables import PAGE_SIZE, TABLES
 from agentrail.adapters.journals.sql.stored_rows import ChainedColumns
@@ -38,8 +38,8 @@ def tables() -> dict[str, object]:
     return {
         "tables": [" ".join(statement.split()) for statement in TABLES],
         "page size": PAGE_SIZE,
-        "record": check_of(b"before", record.outside, record.body).hex(),
-        "snapshot": check_of_snapshot(b"behind", ("s", 2, 5, "name"), b"{}").hex(),
+        "record": checksum_of(b"before", record.outside, record.body).hex(),
+        "snapshot": checksum_of_snapshot(b"behind", ("s", 2, 5, "name"), b"{}").hex(),
     }
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from agentrail import State
 from agentrail.adapters.journals import archive_writer, packing
-from agentrail.adapters.journals.message_index import MessagePlaces
+from agentrail.adapters.journals.message_index import MessageReferences
 from agentrail.adapters.journals.packing import PackedRecord
 from agentrail.adapters.journals.sql import sqlite_tables, writer
 from agentrail.adapters.journals.sql.sql_tables import DEFINITIONS
@@ -73,7 +73,7 @@ def _written_before(value: StoredRecord | Snapshot) -> bytes:
     return json.dumps(_swapped(data, "history", "talk"), separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def _packed_before(value: Record | Snapshot, places: MessagePlaces | None = None) -> PackedRecord:
+def _packed_before(value: Record | Snapshot, places: MessageReferences | None = None) -> PackedRecord:
     return packing.pack(value, places).but(format=OLDER)
 
 

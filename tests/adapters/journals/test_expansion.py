@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.adapters.journals.message_index import MessagePlaces
+from agentrail.adapters.journals.message_index import MessageReferences
 from agentrail.adapters.journals.packing import BLOB_FROM, PackedRecord, digest_of, pack
 from agentrail.core.vocabulary.changes import Appended, Change
 from agentrail.errors import BadArchive, BadRecord
@@ -76,7 +76,7 @@ async def read_refused(path: Path) -> None:
 
 def ends(count: int) -> tuple[bytes, bytes]:
     """Return the bodies of a record with a message of 200 kB, and of an end of a turn with it *count* times."""
-    message, places = UserMessage(tuple([Text(TEXT[:1000])] * 200)), MessagePlaces()
+    message, places = UserMessage(tuple([Text(TEXT[:1000])] * 200)), MessageReferences()
     first = prompted("s", 1).but(change=Change(history=Appended((message,))))
     told = pack(first, places)
     last = pack(with_event(prompted("s", 2), AgentEnd("p1", "end_turn", (message,), Usage())), places)

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
-from agentrail.adapters.journals.message_index import MessagePlaces
+from agentrail.adapters.journals.message_index import MessageReferences
 from agentrail.adapters.journals.packing import PackedRecord, pack
 from agentrail.codec.versions import FORMAT
 from agentrail.errors import BadRecord, SessionAsleep
@@ -30,7 +30,7 @@ REFUSED: Final = {
 """By session: its first record of another format, that format, and what is said about it."""
 
 
-def packed_by_others(value: Record | Snapshot, places: MessagePlaces | None = None) -> PackedRecord:
+def packed_by_others(value: Record | Snapshot, places: MessageReferences | None = None) -> PackedRecord:
     """Write records of the refused sessions as other versions would: in their format, with fields of their own."""
     number, form, _ = REFUSED.get(value.session_id, (0, 0, ""))
     packed = pack(value, places)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail import Ask, Context, Continue, Plugin, SessionSpec, open_supervisor, tool
-from agentrail.adapters.journals.message_index import LOST, MessagePlaces, PlacesBySession, messages_in
+from agentrail.adapters.journals.message_index import LOST, MessageReferences, ReferencesBySession, messages_in
 from agentrail.adapters.journals.packing import PackedRecord, UnpackError, pack, unpack
 from agentrail.adapters.journals.redacting import MARK
 from agentrail.adapters.journals.stored_events import STORING
@@ -296,7 +296,7 @@ def ended(number: int, *messages: Message) -> Record:
 )
 def test_a_reference_that_leads_nowhere_is_damage(reference: bytes, problem: str) -> None:
     message = UserMessage((Text("hi"),))
-    places = MessagePlaces()
+    places = MessageReferences()
     pack(appended(1, message), places)
     packed = pack(ended(2, message), places)
     assert b'"messages":[[1,0]]' in packed.body
@@ -410,12 +410,12 @@ def test_a_ruling_that_decides_nothing_is_the_name_of_its_hook() -> None:
 def test_an_event_refers_only_to_messages_that_are_stored(steps: list[tuple[int, str]]) -> None:
     """Nothing refers to a record that was not written after all, or that somebody else has written."""
     messages = [UserMessage((Text(f"message {number}"),)) for number in range(3)]
-    places = MessagePlaces()
+    places = MessageReferences()
     written: dict[int, Record] = {}
     head = 0
     for number, outcome in steps:
         if outcome == "elsewhere":
-            places = MessagePlaces()  # a journal that another process has written begins anew
+            places = MessageReferences()  # a journal that another process has written begins anew
         again = messages[number % 3] in _held(written)
         new = () if again else (messages[number % 3],)
         record = ended(head + 1, *messages) if number > 3 else appended(head + 1, *new)
@@ -437,16 +437,16 @@ def _held(written: dict[int, Record]) -> list[Message]:
 
 
 def test_the_places_of_a_turn_are_forgotten_at_its_end() -> None:
-    places = MessagePlaces()
+    places = MessageReferences()
     old, new = UserMessage((Text("of the turn"),)), UserMessage((Text("of the next turn"),))
     pack(appended(1, old), places)
     pack(ended(2, old).but(change=Change(history=Appended((new,)))), places)
-    assert (places.place_of(old), places.place_of(new)) == (None, (2, 0))
+    assert (places.reference_to(old), places.reference_to(new)) == (None, (2, 0))
 
 
 def test_places_are_kept_of_the_sessions_that_were_written_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentrail.adapters.journals.message_index.MAX_SESSIONS", 2)
-    known = PlacesBySession()
+    known = ReferencesBySession()
     first, second = known["a"], known["b"]
     assert known["a"] is first
     known["c"]

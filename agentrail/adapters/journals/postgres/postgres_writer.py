@@ -143,7 +143,7 @@ class PostgresWriter(SqlWriter):
                 self._known[name] = after
             else:
                 del self._known[name]
-                self._places.drop(name)
+                self._references.drop(name)
         for collected in (self._listings, self._records, self._blobs):
             collected.clear()
         self._appended = None

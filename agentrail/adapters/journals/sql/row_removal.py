@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import cast
 
-from agentrail.adapters.journals.packing import NO_CHECK, check_of, pack
+from agentrail.adapters.journals.packing import NO_CHECK, checksum_of, pack
 from agentrail.adapters.journals.redacting import about_redacted, redacted
 from agentrail.adapters.journals.sql import sql_tables
 from agentrail.adapters.journals.sql.session_listing import read_about
@@ -63,7 +63,7 @@ def redact_rows(
             # long texts that are not personal, such as a system prompt
             blobs += [(session.key, name, content) for name, content in packed.blobs.items()]
             changed = row._replace(format=packed.format, blobs=blob_names, body=packed.body)
-            sealed = check_of(before + row.check, changed.outside, packed.body)
+            sealed = checksum_of(before + row.check, changed.outside, packed.body)
             updates.append((packed.format, blob_names, packed.body, sealed, session.key, row.number))
         before = row.check
     about = read_about(db, session.stored_id)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple, cast
 
-from agentrail.adapters.journals.checksums import as_bytes, check_of_snapshot, checked_chain, is_next
+from agentrail.adapters.journals.checksums import as_bytes, checked_chain, checksum_of_snapshot, is_next
 from agentrail.adapters.journals.packing import PackedRecord, UnpackError, unpack_snapshot
 from agentrail.adapters.journals.record_loader import load_rows
 from agentrail.adapters.journals.sql.sql_dialect import SqlConnection
@@ -202,7 +202,7 @@ def _read_snapshot(db: SqlConnection, end: SessionColumns, last: int) -> Snapsho
         # the types are checked too: one changed bit can turn a blob into text
         if type(body) is not bytes or type(behind) is not bytes:
             return None
-        if check_of_snapshot(behind, (end.id, number, form, blobs), body) != check:
+        if checksum_of_snapshot(behind, (end.id, number, form, blobs), body) != check:
             return None
         if checked_records(db, end, number, number)[0].check != behind:
             return None

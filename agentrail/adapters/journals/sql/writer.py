@@ -10,9 +10,9 @@ from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import Final, cast
 
-from agentrail.adapters.journals.checksums import as_bytes, check_of_snapshot
-from agentrail.adapters.journals.message_index import PlacesBySession
-from agentrail.adapters.journals.packing import NO_CHECK, PackedRecord, check_of, pack
+from agentrail.adapters.journals.checksums import as_bytes, checksum_of_snapshot
+from agentrail.adapters.journals.message_index import ReferencesBySession
+from agentrail.adapters.journals.packing import NO_CHECK, PackedRecord, checksum_of, pack
 from agentrail.adapters.journals.sql import sql_tables
 from agentrail.adapters.journals.sql.row_removal import delete_rows, drop_unnamed_blobs, find_tree, redact_rows
 from agentrail.adapters.journals.sql.session_listing import about_row, read_about, stored_time
@@ -91,7 +91,7 @@ class SqlWriter:
     def __init__(self, dialect: SqlDialect) -> None:
         self._dialect = dialect
         self._connection: SqlConnection | None = None
-        self._places = PlacesBySession()
+        self._references = ReferencesBySession()
         self._rows: dict[str, SessionColumns] = {}
         """Rows of sessions, as they are after the calls of the transaction."""
         self._hidden: set[str] = set()
@@ -309,7 +309,7 @@ class SqlWriter:
         self._blobs.clear()
         self._epochs.clear()
         self._extended.clear()
-        self._places.clear()
+        self._references.clear()
         self._appended, self._removes = None, False
 
     # The jobs
@@ -328,7 +328,7 @@ class SqlWriter:
         if lease.lasts:
             self._db.show_lease(key)
             self._extended[key] = max(self._extended.get(key, 0), at + lease.lasts)
-        self._places.drop(session_id)
+        self._references.drop(session_id)
         epoch = self._draw_epoch(row.epoch)
         self._change(session_id, row, row._replace(epoch=epoch, lease=key, is_held=int(lease.lasts > 0)))
         reach("EPOCH_RAISED")
@@ -397,12 +397,12 @@ class SqlWriter:
         if not records:
             return expected
         session_id, key, epoch, seq, check = claim.session_id, row.key, row.epoch, row.seq, row.check
-        places, has_told, size = self._places[session_id], False, 0
-        for record, packed in [(record_, pack(record_, places)) for record_ in records]:
+        references, has_told, size = self._references[session_id], False, 0
+        for record, packed in [(record_, pack(record_, references)) for record_ in records]:
             number, command, body, form = record.number, record.command, packed.body, packed.format
             names = self._collect_blobs(key, packed) if packed.blobs else ""
             seq, has_told = last_seq(record, seq), has_told or tells_about(record)
-            check = check_of(check, as_bytes((session_id, number, epoch, seq, command, form, names)), body)
+            check = checksum_of(check, as_bytes((session_id, number, epoch, seq, command, form, names)), body)
             stored_command = None if command is None else as_stored(command)
             self._records.append((key, number, epoch, seq, stored_command, form, names, check, body))
             size += len(body)
@@ -439,7 +439,7 @@ class SqlWriter:
             self._flush()
         behind = row.check if number == row.head else checked_records(self._db, row, number, number)[0].check
         names = self._collect_blobs(row.key, packed)
-        check = check_of_snapshot(behind, (row.id, number, packed.format, names), packed.body)
+        check = checksum_of_snapshot(behind, (row.id, number, packed.format, names), packed.body)
         self._snapshots[row.key] = (row.key, number, behind, packed.format, names, check, packed.body)
         self._db.was_written(len(packed.body))
         reach("SNAPSHOT_WRITTEN")
@@ -459,7 +459,7 @@ class SqlWriter:
             delete_rows(self._db, rows)
         for row in rows:
             del self._rows[row.id]
-            self._places.drop(row.id)
+            self._references.drop(row.id)
         mark = self._db.mark_removal()  # also if an earlier call was cancelled before the file was clean
         reach("DELETION_MARKED")
         return sum(row.head != 0 for row in rows), mark
@@ -480,7 +480,7 @@ class SqlWriter:
         if about is not None:
             self._abouts[session_id] = (None, about)
         self._change(session_id, row, row._replace(epoch=self._draw_epoch(row.epoch)))
-        self._places.drop(session_id)
+        self._references.drop(session_id)
         return count
 
     def drop_unnamed_blobs(self, session_id: str) -> int:
