@@ -1,10 +1,8 @@
-"""The page of errors: grouped by who must act, with the wording of each."""
+"""The page of errors: grouped by who must act, each with what happened."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from inspect import signature
+from collections.abc import Iterator
 from typing import Final
 
 from agentrail.errors import (
@@ -20,17 +18,15 @@ from docs.printing.markdown import code, joined, section
 
 BRANCHES: Final = (UsageError, RefusedError, OutsideError, InfrastructureError, BrokenContractError)
 
-_FACT: Final = re.compile(r"\{(\w+)(?:![rsa])?\}")
-
 
 def by_branch() -> list[str]:
-    """Return all errors by branch, each with its message; names in braces stand for the error's fields."""
+    """Return all errors by branch, each with what happened; the error itself says what to do."""
     return joined(_branch(branch) for branch in BRANCHES)
 
 
 def _branch(branch: type[AgentrailError]) -> list[str]:
-    own = [_line(_placed(error, branch), summary(error.__doc__), wording(error)) for error in leaves(branch)]
-    coded = [_line(code(name), f"{texts.about}.", shown(texts.says)) for name, texts in sorted(branch.coded.items())]
+    own = [_line(_placed(error, branch), error.__doc__) for error in leaves(branch)]
+    coded = [_line(code(name), f"{texts.about}.") for name, texts in sorted(branch.coded.items())]
     return section(
         code(branch.__name__),
         [summary(branch.__doc__)],
@@ -41,8 +37,8 @@ def _branch(branch: type[AgentrailError]) -> list[str]:
     )
 
 
-def _line(name: str, about: str, says: str) -> str:
-    return f"- {name}: {about} *{says}*"
+def _line(name: str, about: str | None) -> str:
+    return f"- {name}: {summary(about)}"
 
 
 def _placed(error: type[AgentrailError], branch: type[AgentrailError]) -> str:
@@ -57,17 +53,3 @@ def leaves(branch: type[AgentrailError]) -> Iterator[type[AgentrailError]]:
         if error.__module__.startswith("agentrail.errors."):
             yield error
             yield from leaves(error)
-
-
-def wording(error: type[AgentrailError]) -> str:
-    """Return the message of *error*, with the names of its fields in braces in place of their values."""
-    return shown(error.wording, tuple(signature(error).parameters))
-
-
-def shown(template: str, names: Sequence[str] = ()) -> str:
-    """Return *template* with the *names* of facts in braces; numbers in it are places of them."""
-
-    def named(found: re.Match[str]) -> str:
-        return f"{{{names[int(found[1])] if found[1].isdigit() else found[1]}}}"
-
-    return _FACT.sub(named, template)

@@ -89,8 +89,6 @@ class HttpPage:
     """The printed parts of the page, each from the document."""
 
     def __init__(self, source: Source) -> None:
-        self._source: Final = source
-        """The texts of the modules."""
         self._document: Final = described_document(source)
         """The document, with a sentence for each field."""
         components = cast("Mapping[str, object]", self._document["components"])
@@ -111,15 +109,9 @@ class HttpPage:
         return joined(self._section(name) for name in READ_FIRST)
 
     def views(self) -> list[str]:
-        """Return a line about each other object that comes back: what it says, and the names of its fields.
-
-        One that only a WebSocket sends is not in the document.
-        """
-        return [
-            f"- {code(cls.__name__)}: {summary(cls.__doc__)} {codes(_sentences(self._source, cls))}."
-            for cls in classes_below(View)
-            if cls.__name__ not in READ_FIRST
-        ]
+        """Return a line about each other object that comes back; the document has its fields."""
+        others = [cls for cls in classes_below(View) if cls.__name__ not in READ_FIRST]
+        return [f"- {code(cls.__name__)}: {summary(cls.__doc__)}" for cls in others]
 
     def _section(self, name: str) -> list[str]:
         schema = self._schemas[name]

@@ -96,12 +96,13 @@ def _record(source: Source, hook: type[Hook]) -> list[str]:
 
 
 def matrix() -> list[str]:
-    """Return which action each hook accepts."""
-    header = ("hook", *(code(action.kind) for action in ACTIONS))
-    rows = [
-        (code(hook.moment), *("●" if action in MATRIX[hook.moment] else "·" for action in ACTIONS)) for hook in HOOKS
+    """Return which actions each hook accepts; those that all accept come first."""
+    everywhere = [action for action in ACTIONS if all(action in MATRIX[hook.moment] for hook in HOOKS)]
+    own = [
+        f"- {code(hook.moment)}: {codes(a.__name__ for a in ACTIONS if a in MATRIX[hook.moment] - {*everywhere})}."
+        for hook in HOOKS
     ]
-    return table(header, rows)
+    return [f"All hooks accept {codes(action.__name__ for action in everywhere)}. Beside these:", "", *own]
 
 
 def actions(source: Source) -> list[str]:
