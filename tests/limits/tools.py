@@ -13,7 +13,6 @@ import trio
 
 from agentrail import Ask, Context, Continue, Options
 from agentrail.adapters.journals.sql.file_type import _problem
-from agentrail.adapters.journals.sql.sql_tables import VERSION
 from agentrail.adapters.models.demo import _quote, _report
 from agentrail.adapters.models.providers import unsupported_media
 from agentrail.app import spec
@@ -428,7 +427,7 @@ def characters_of_a_text_that_is_logged(count: int) -> bool:
 
 @scene("adapters.journals.sql.file_type.SHOWN")
 def bytes_of_what_is_no_database(count: int) -> bool:
-    return "Z" in str(_problem(Path("nowhere"), b"x" * (count - 1) + b"Z", count, VERSION))
+    return "Z" in str(_problem(Path("nowhere"), b"x" * (count - 1) + b"Z", count))
 
 
 @scene("adapters.models.demo.MAX_RESULT")
