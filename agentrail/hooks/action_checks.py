@@ -248,9 +248,9 @@ def answer_of(plugin: str, action: Action[object], hook: Hook, shown_hook: Hook)
         case ReplaceToolResult(result=result):
             return PluginAnswer(plugin, kind, result=cast("Ok | Err", fit_result(result)))  # the kind that it was
         case ReplaceMessages(messages=messages):
-            there = {id(message) for message in _messages_of(shown_hook)}
-            fit = [message if id(message) in there else fit_message(message) for message in messages]
-            return PluginAnswer(plugin, kind, messages=rearrange(_messages_of(hook), fit))
+            shown_ids = {id(message) for message in _messages_of(shown_hook)}
+            fitted = [message if id(message) in shown_ids else fit_message(message) for message in messages]
+            return PluginAnswer(plugin, kind, messages=rearrange(_messages_of(hook), fitted))
         case HoldTool(hint=text, timeout=timeout, family=name):
             return PluginAnswer(plugin, kind, text, name, seconds=as_seconds(timeout))
         case _:

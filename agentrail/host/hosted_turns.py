@@ -197,10 +197,10 @@ def number_of(ref: str) -> int:
     return int(ref.lstrip("abcdefghijklmnopqrstuvwxyz"))
 
 
-HEARD: Final = frozenset({AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn, StreamError})
+TURN_EVENTS: Final = frozenset({AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn, StreamError})
 """Classes of the events after which a prompt has no turn any more, and of that which tells that a model has failed."""
 
-TOLD: Final = frozenset({KeyMissing.__name__, BadModelOptions.__name__})
+LOGGED_ERRORS: Final = frozenset({KeyMissing.__name__, BadModelOptions.__name__})
 """Errors of models whose words the log gets: they tell how the model is set up, and never quote the conversation."""
 
 
@@ -210,7 +210,7 @@ class Turns(SessionListener):
     def __init__(self, rows: HostPluginRow, nursery: trio.Nursery) -> None:
         self.rows = rows
         """The host plugins, which hear when a turn ends."""
-        self._is_heard = bool(rows.having("on_turn_persisted"))
+        self._has_listeners = bool(rows.having("on_turn_persisted"))
         self._nursery = nursery
         self._sessions: dict[str, SessionTurns] = {}
         self._telling = 0
@@ -273,7 +273,7 @@ class Turns(SessionListener):
             turns.is_running = True
         for envelope in outcome.events:
             event = envelope.event
-            if type(event) not in HEARD:
+            if type(event) not in TURN_EVENTS:
                 continue
             if isinstance(event, StreamError):
                 self._warn_of_failure(before.session_id, event)
@@ -297,12 +297,12 @@ class Turns(SessionListener):
         name = read_internal(session_id)
         turns = None if name is None else self._sessions.get(name.root.internal)
         if turns is not None:
-            about = failure.message if failure.error in TOLD else "the session's events say more"
+            about = failure.message if failure.error in LOGGED_ERRORS else "the session's events say more"
             log.warning("a model of `%s` (%s) failed: %s: %s", session_id, turns.agent, failure.error, about)
 
     def _end(self, turns: SessionTurns, ref: str, end: Envelope, state: State) -> None:
         """Note that the turn of the prompt *ref* has ended with a step to *state*, once plugins have heard of it."""
-        if not self._is_heard:
+        if not self._has_listeners:
             turns.ended(ref, end.turn)
             return
         messages = end.event.messages if isinstance(end.event, AgentEnd) else _aborted_messages(state)

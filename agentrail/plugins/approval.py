@@ -240,14 +240,14 @@ class HumanApproval(Plugin[None]):
         """Hold the call if a person must decide about it; first ask what a repository of git could make it run."""
         if hook.approved or not self.asks_about(hook.name):
             return Continue()
-        judged = self._judge(hook.name, hook.args)
-        if judged.safe and not judged.has_git:
+        judgement = self._judge(hook.name, hook.args)
+        if judgement.safe and not judgement.has_git:
             return Continue()
-        approved = approved_family(hook.name, judged.family, self.always_seconds, ctx)
+        approved = approved_family(hook.name, judgement.family, self.always_seconds, ctx)
         if approved is not None:
             return Continue(family=approved)
-        what = judged.what
-        if judged.safe:
+        what = judgement.what
+        if judgement.safe:
             answer = hook.answer if hook.asked == FindGitPrograms() else None
             if answer is None and not hook.final:
                 return Ask(FindGitPrograms())
@@ -255,9 +255,9 @@ class HumanApproval(Plugin[None]):
             if problem is None:
                 return Continue()
             what = f"{what}; {problem}"
-        if self.reach and judged.runs_commands:
+        if self.reach and judgement.runs_commands:
             what = f"{what}; {self.reach}"
-        return HoldTool(what, timeout=self.timeout, family=offered(judged.family, self.always_seconds, ctx))
+        return HoldTool(what, timeout=self.timeout, family=offered(judgement.family, self.always_seconds, ctx))
 
     def _judge(self, tool: str, args: JsonObject) -> Judgement:
         command_args = COMMAND_ARGS | self.command_args

@@ -59,19 +59,19 @@ NO_HEAD: Final = ConnectionHead("-", "-", "", (), 0, "-", expects=False, is_last
 def read_head(raw: bytes) -> ConnectionHead:
     """Return the head in *raw*, which ends with an empty line; raise `HttpRefusal` if it is not valid."""
     refuse_control(raw)
-    first, *lines = raw[:-4].decode("latin-1").split("\r\n")
-    method, target, version = _request_line(first)
+    request_line, *lines = raw[:-4].decode("latin-1").split("\r\n")
+    method, target, version = _request_line(request_line)
     headers = tuple(map(_header, lines))
-    once = check_headers(headers)
+    single_headers = check_headers(headers)
     path, query = split_target(target)
-    _refuse_other_expectation(once)
-    length = _length(once, method, version)
-    is_new = version == "HTTP/1.1"
-    expects = is_new and "expect" in once and length != 0
+    _refuse_other_expectation(single_headers)
+    length = _length(single_headers, method, version)
+    is_http_1_1 = version == "HTTP/1.1"
+    expects = is_http_1_1 and "expect" in single_headers and length != 0
     options = words_of(headers, "connection")
-    is_last = not is_new or "close" in options
-    upgrades = (method, is_new, length) == ("GET", True, 0) and "upgrade" in options and _names_upgrade(headers)
-    return ConnectionHead(method, path, query, headers, length, target, expects, is_last, is_new, upgrades)
+    is_last = not is_http_1_1 or "close" in options
+    upgrades = (method, is_http_1_1, length) == ("GET", True, 0) and "upgrade" in options and _names_upgrade(headers)
+    return ConnectionHead(method, path, query, headers, length, target, expects, is_last, is_http_1_1, upgrades)
 
 
 def _names_upgrade(headers: Headers) -> bool:
@@ -104,9 +104,9 @@ def _header(line: str) -> tuple[str, str]:
     return name.lower(), value.strip(" \t")
 
 
-def _length(once: dict[str, str], method: str, version: str) -> int | None:
+def _length(single_headers: dict[str, str], method: str, version: str) -> int | None:
     """Return the length of the body; `None` if it comes in chunks."""
-    coding, length = once.get("transfer-encoding"), once.get("content-length")
+    coding, length = single_headers.get("transfer-encoding"), single_headers.get("content-length")
     if coding is not None:
         if version == "HTTP/1.0":
             raise HttpRefusal(BAD_HEAD)
@@ -116,7 +116,7 @@ def _length(once: dict[str, str], method: str, version: str) -> int | None:
     if length is None:
         # In HTTP/1.0, a body without a length ends with the connection; and a client that expects `100 Continue` has a
         # body.
-        if (version == "HTTP/1.0" and method in {"PATCH", "POST", "PUT"}) or "expect" in once:
+        if (version == "HTTP/1.0" and method in {"PATCH", "POST", "PUT"}) or "expect" in single_headers:
             raise HttpRefusal(UNKNOWN_LENGTH)
         return 0
     if not _LENGTH.fullmatch(length):
@@ -124,8 +124,8 @@ def _length(once: dict[str, str], method: str, version: str) -> int | None:
     return int(length)
 
 
-def _refuse_other_expectation(once: dict[str, str]) -> None:
-    if once.get("expect", "100-continue").lower() != "100-continue":
+def _refuse_other_expectation(single_headers: dict[str, str]) -> None:
+    if single_headers.get("expect", "100-continue").lower() != "100-continue":
         raise HttpRefusal(OTHER_EXPECTATION)
 
 

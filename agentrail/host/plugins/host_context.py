@@ -21,7 +21,7 @@ from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.hooks.plugin_checks import MAX_SAID
 from agentrail.host.plugins.host_plugin import DEADLINE, name_of
 from agentrail.host.plugins.host_tools import BROKEN, ON_THE_WAY, TOOL_SERVICE, HostTools, ToolService, host_tools
-from agentrail.host.plugins.plugin_runner import Given, HostPluginRow
+from agentrail.host.plugins.plugin_runner import HookValue, HostPluginRow
 from agentrail.host.plugins.plugin_values import ContextProvider, RequestContext, UnfitAnswerError, additions_to
 from agentrail.runtime.shared.code_loops import place_function
 from agentrail.values.content import Text
@@ -212,7 +212,7 @@ class ContextService:
             reader = partial(_fitting, messages, room)
             call = partial(provider.call, context, messages)
             answer = await self._row.ask_for(provider.origin, provider.seconds, HOOK, call, reader)
-            if isinstance(answer, Given):
+            if isinstance(answer, HookValue):
                 room -= sum(map(_size, answer.value))
                 texts += [freeze_object({"by": provider.origin, **_text_json(addition)}) for addition in answer.value]
         return freeze(texts)

@@ -63,7 +63,7 @@ class HookFault(Value, gc=True):
     """The exception that it raised, or what else was wrong."""
 
 
-class Given(Value, Generic[T], gc=True):
+class HookValue(Value, Generic[T], gc=True):
     """Result of a hook that has returned a valid value."""
 
     value: T
@@ -85,10 +85,10 @@ def log_plugin_error(plugin: str, hook: str, error: BaseException) -> None:
 class Tasks:
     """The `PluginHost` of one plugin: runs its tasks until the plugin is stopped, and carries out its calls."""
 
-    __slots__ = ("_nursery", "_of", "_plugin", "_row", "_scope", "over")
+    __slots__ = ("_host_plugin", "_nursery", "_plugin", "_row", "_scope", "over")
 
     def __init__(self, plugin: HostPlugin, row: HostPluginRow) -> None:
-        self._of = plugin
+        self._host_plugin = plugin
         self._plugin = name_of(plugin)
         self._row = row
         self._nursery: trio.Nursery | None = None
@@ -120,7 +120,7 @@ class Tasks:
         with Contained(errors.append):
             await function()
         for error in errors:
-            self._row.lost_task(self._of)
+            self._row.lost_task(self._host_plugin)
             await self._row.report(self._plugin, TASK, error)
 
     async def call(self, name: str, request: Request, body: JsonObject = EMPTY) -> HandledResponse:
@@ -239,7 +239,7 @@ class HostPluginRow:
 
     async def ask(
         self, plugin: HostPlugin, hook: str, call: Callable[[], object], reader: Callable[[object], T]
-    ) -> Given[T] | HookFault:
+    ) -> HookValue[T] | HookFault:
         """Call a hook of *plugin*; return its value, checked by *reader*, or a `HookFault`.
 
         A hook fails by an exception, by a value that *reader* refuses, or by missing its deadline; the fault is
@@ -265,32 +265,32 @@ class HostPluginRow:
         self._lost = self._lost or plugin.critical
 
     async def ask_for(
-        self, whose: str, seconds: float, hook: str, call: Callable[[], object], reader: Callable[[object], T]
-    ) -> Given[T] | HookFault:
-        """Do what `ask` does, for a function that belongs to *whose* and may take *seconds*."""
+        self, owner: str, seconds: float, hook: str, call: Callable[[], object], reader: Callable[[object], T]
+    ) -> HookValue[T] | HookFault:
+        """Do what `ask` does, for a function that belongs to *owner* and may take *seconds*."""
         errors = list[BaseException]()
-        answer: Given[T] | None = None
+        answer: HookValue[T] | None = None
         ends = trio.current_time() + seconds
         with trio.CancelScope(deadline=ends) as scope, Contained(errors.append):
             value = call()
             # the usual class first: the check for `Awaitable` is slower
             if isinstance(value, (CoroutineType, Awaitable)):
                 value = await cast("Awaitable[object]", value)
-            answer = Given(reader(value))
+            answer = HookValue(reader(value))
         # The time is compared too: a plain function cannot be cancelled, and an async one may have shielded itself.
         late = scope.cancel_called or trio.current_time() > ends
         if answer is not None and not late:
             return answer
         error: BaseException = errors[0] if errors else TimeoutError()
         if late:
-            late_error = BrokenPlugin(whose, hook, f"it was not done after {seconds:g} s, its deadline")
+            late_error = BrokenPlugin(owner, hook, f"it was not done after {seconds:g} s, its deadline")
             late_error.__cause__ = error if errors else None
             error = late_error
         elif isinstance(error, UnfitAnswerError):
-            unfit = BrokenPlugin(whose, hook, str(error))
+            unfit = BrokenPlugin(owner, hook, str(error))
             unfit.__cause__ = error
             error = unfit
-        await self.report(whose, hook, error)
+        await self.report(owner, hook, error)
         await trio.lowlevel.checkpoint_if_cancelled()
         return HookFault(error)
 
@@ -353,7 +353,7 @@ class HostPluginRow:
         """
         for plugin in self.having("intercept"):
             answer = await self.ask(plugin, "intercept", partial(plugin.intercept, request), answer_of)
-            if isinstance(answer, Given):
+            if isinstance(answer, HookValue):
                 if answer.value is not None:
                     return answer.value
             elif plugin.critical:
@@ -366,7 +366,7 @@ class HostPluginRow:
         for plugin in self.having("attachment_handler") if files else ():
             call = partial(plugin.attachment_handler, tuple(files))
             answer = await self.ask(plugin, "attachment_handler", call, text_or_nothing)
-            if isinstance(answer, Given) and answer.value:
+            if isinstance(answer, HookValue) and answer.value:
                 texts.append(answer.value)
         return "\n\n".join(texts)
 
@@ -411,7 +411,7 @@ async def commands_for(row: HostPluginRow, who: Identity) -> tuple[HostCommand, 
     for plugin in row.plugins:
         if isinstance(plugin, CommandPlugin):
             answer = await row.ask(plugin, COMMANDS, partial(plugin.commands, who), _read)
-            for command in answer.value if isinstance(answer, Given) else ():
+            for command in answer.value if isinstance(answer, HookValue) else ():
                 commands.setdefault(command.name, command)
     return tuple(sorted(commands.values(), key=lambda command: command.name))
 

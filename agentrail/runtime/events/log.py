@@ -80,10 +80,10 @@ class Stretch:
     when somebody reads them. Each stretch refers to the next one, so those before the place of every reader are freed.
     """
 
-    __slots__ = ("_like", "_n", "at", "events", "following", "is_ephemeral", "seq", "start")
+    __slots__ = ("_last_durable", "_n", "at", "events", "following", "is_ephemeral", "seq", "start")
 
     def __init__(
-        self, start: int, seq: int, events: Sequence[Envelope] = (), like: Envelope = _UNHELD, n: int = 0
+        self, start: int, seq: int, events: Sequence[Envelope] = (), last_durable: Envelope = _UNHELD, n: int = 0
     ) -> None:
         self.start = start
         """Index of the first event."""
@@ -97,11 +97,11 @@ class Stretch:
         self.at: array[int] = array("q") if n else _NO_TIMES
         self.seq = seq
         """Number of the durable event before the first event."""
-        self._like = like  # the last durable event; `_UNHELD` if it is not held
+        self._last_durable = last_durable  # `_UNHELD` if it is not held
         self._n = n  # number of the first ephemeral event, since that one
 
     @property
-    def said(self) -> int:
+    def ephemeral_count(self) -> int:
         """Number of ephemeral events."""
         return len(self.events) if self.is_ephemeral else 0
 
@@ -112,20 +112,20 @@ class Stretch:
     def ephemeral(self, start: int, session_id: str) -> Stretch:
         """Return a stretch for the ephemeral events from index *start* on, which come after those of this one."""
         if self.is_ephemeral:
-            return Stretch(start, self.seq, (), self._like, self._n + len(self.events))
-        seq = self.seq + len(self.events)
-        return Stretch(start, seq, (), _nothing(session_id, seq) if self._like is _UNHELD else self._like.but(by=""), 1)
+            return Stretch(start, self.seq, (), self._last_durable, self._n + len(self.events))
+        seq, last = self.seq + len(self.events), self._last_durable
+        return Stretch(start, seq, (), _nothing(session_id, seq) if last is _UNHELD else last.but(by=""), 1)
 
     def envelopes(self, first: int, stop: int) -> list[Envelope]:
         """Return the events from index *first* up to *stop*, which it has."""
-        place, end = first - self.start, stop - self.start
-        events = self.events[place:end]
+        begin, end = first - self.start, stop - self.start
+        events = self.events[begin:end]
         if not self.is_ephemeral:
             return cast("list[Envelope]", events)
-        copy, ephemeral = self._like.but, cast("list[Event | str]", events)
+        envelope_of, ephemeral = self._last_durable.but, cast("list[Event | str]", events)
         return [
-            copy(n=n, at=at, event=_delta(event) if isinstance(event, str) else event)
-            for n, at, event in zip(count(self._n + place), self.at[place:end], ephemeral, strict=False)
+            envelope_of(n=n, at=at, event=_delta(event) if isinstance(event, str) else event)
+            for n, at, event in zip(count(self._n + begin), self.at[begin:end], ephemeral, strict=False)
         ]
 
 
@@ -135,9 +135,9 @@ class EventLog:
     __slots__ = (
         "_buffer_size",
         "_dropped",
+        "_ephemeral_count",
         "_hear_deltas",
         "_listeners",
-        "_said",
         "closed",
         "end",
         "hearing",
@@ -167,7 +167,7 @@ class EventLog:
         """Index after the newest event."""
         self.newest = self.oldest = Stretch(0, before)
         """The last stretch; and the first that is held for those who come later."""
-        self._said = 0  # ephemeral events from the oldest stretch on
+        self._ephemeral_count = 0  # ephemeral events from the oldest stretch on
         self._buffer_size = buffer_size
         # Ephemeral events of an earlier process are gone, also those after the last durable one if a turn was open:
         # tests/runtime/test_cursors.py::test_deltas_of_an_earlier_process_are_a_gap
@@ -196,7 +196,7 @@ class EventLog:
         self.end += len(envelopes)
         for listener in self._listeners:
             listener.offer(stretch, len(envelopes))
-        if self._said:
+        if self._ephemeral_count:
             ends = not _TURN_ENDS.isdisjoint([type(envelope.event) for envelope in envelopes])
             self._forget(0 if ends else self._buffer_size)
         else:
@@ -208,11 +208,11 @@ class EventLog:
         stretch = self.newest
         if not stretch.is_ephemeral or len(stretch.events) >= LENGTH:
             stretch = self._append(stretch.ephemeral(self.end, self.session_id))
-            if self._said > self._buffer_size:
+            if self._ephemeral_count > self._buffer_size:
                 self._forget(self._buffer_size)
         stretch.events.append(event)
         stretch.at.append(at)
-        self._said += 1
+        self._ephemeral_count += 1
         self.end += 1
         for listener in self._hear_deltas:
             listener.offer(stretch, 1)
@@ -227,11 +227,11 @@ class EventLog:
         """Hold *most* ephemeral events for those who come later, or a few more, as stretches are dropped as a whole."""
         stretch = self.oldest
         while (following := stretch.following) is not None:
-            count = stretch.said
-            if count > max(0, self._said - most) and self.end - stretch.start <= REACH:
+            count = stretch.ephemeral_count
+            if count > max(0, self._ephemeral_count - most) and self.end - stretch.start <= REACH:
                 break
             if count:
-                self._said -= count
+                self._ephemeral_count -= count
                 self._dropped = stretch.cursor(count)
             stretch = following
         self.oldest = stretch
@@ -240,14 +240,14 @@ class EventLog:
     def dropped(self) -> Cursor | None:
         """Position of the newest ephemeral event that is not kept for those who come later; `None` if all are."""
         self._forget(self._buffer_size)
-        surplus = self._said - self._buffer_size
+        surplus = self._ephemeral_count - self._buffer_size
         return self.oldest.cursor(surplus) if surplus > 0 else self._dropped
 
     def after(self, since: Cursor) -> list[Envelope]:
         """Return the events after *since* that are held, the ephemeral ones as far as they are kept."""
         self._forget(self._buffer_size)
         stretch: Stretch | None = self.oldest
-        events, index = list[Envelope](), self.oldest.start + max(0, self._said - self._buffer_size)
+        events, index = list[Envelope](), self.oldest.start + max(0, self._ephemeral_count - self._buffer_size)
         while stretch is not None:
             end = stretch.start + len(stretch.events)
             if stretch.cursor(len(stretch.events)) > since:
@@ -257,13 +257,13 @@ class EventLog:
 
     def join(self, listener: LogListener) -> None:
         """Offer *listener* all events from now on."""
-        self._become((*self._listeners, listener))
+        self._set_listeners((*self._listeners, listener))
 
     def leave(self, listener: LogListener) -> None:
         """Offer *listener* no more events."""
-        self._become(tuple(other for other in self._listeners if other is not listener))
+        self._set_listeners(tuple(other for other in self._listeners if other is not listener))
 
-    def _become(self, listeners: tuple[LogListener, ...]) -> None:
+    def _set_listeners(self, listeners: tuple[LogListener, ...]) -> None:
         """Set the subscriptions, and those among them that want ephemeral events."""
         self._listeners = listeners
         self._hear_deltas = tuple(listener for listener in listeners if listener.hears_deltas)

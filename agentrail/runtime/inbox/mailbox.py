@@ -128,10 +128,10 @@ class Mailbox:
         actor, are refused with `MailboxFull` when `MAX_MESSAGES` letters wait.
         """
         if self.closed is None:
-            serving = self._find_equivalent(letter) if self._control else None
-            if serving is not None:
-                serving.serve(letter)
-                return serving
+            equivalent = self._find_equivalent(letter) if self._control else None
+            if equivalent is not None:
+                equivalent.serve(letter)
+                return equivalent
             bounded = letter.command is not None or isinstance(letter.input, ActorCommand)
             if bounded and len(self._control) >= MAX_MESSAGES:
                 raise MailboxFull(self._session, len(self._control), sum(waiting.size for waiting in self._control))
@@ -158,11 +158,11 @@ class Mailbox:
             other_abort = waiting.input
             if not isinstance(other_abort, AbortSent):
                 continue
-            same = letter.command is not None and waiting.command == letter.command and other_abort == abort
-            own = letter.command is None and waiting.command is None and other_abort.turn == abort.turn
-            if own:
+            is_repeat = letter.command is not None and waiting.command == letter.command and other_abort == abort
+            can_join = letter.command is None and waiting.command is None and other_abort.turn == abort.turn
+            if can_join:
                 waiting.input = other_abort.joined(abort)
-            if same or own or (letter.command is None and other_abort.covers(abort)):
+            if is_repeat or can_join or (letter.command is None and other_abort.covers(abort)):
                 if abort.clear_queue:  # so that prompts sent between the two aborts are dropped too
                     self.number += 1
                     waiting.number = self.number
@@ -271,7 +271,7 @@ class Mailbox:
     def _next(self) -> Letter | None:
         """Remove and return the next letter, by the priority of the lanes; `None` if none may come now."""
         control, user = self._control, self._user
-        if control and (cleared := self._cleared(control[0])) is not None:
+        if control and (cleared := self._take_cleared(control[0])) is not None:
             return cleared
         urgent = control if control or self.suspended else self._results
         # Results go first, but must not starve prompts: after `PATIENCE` of them, one prompt is taken.
@@ -300,16 +300,16 @@ class Mailbox:
         del results[: len(letter.parts) or 1]
         return letter
 
-    def _take_user(self, place: int) -> Letter:
-        """Remove the user letter at index *place*, and let waiting senders post."""
-        letter = self._user.pop(place)
+    def _take_user(self, index: int) -> Letter:
+        """Remove the user letter at *index*, and let waiting senders post."""
+        letter = self._user.pop(index)
         self._lane = self._user
         self._bytes -= letter.size
         if self._senders:
             self._make_room()
         return letter
 
-    def _cleared(self, abort: Letter) -> Letter | None:
+    def _take_cleared(self, abort: Letter) -> Letter | None:
         """Take out a prompt that was sent before *abort*, if the abort clears the queue; mark the prompt as cleared.
 
         Return `None` if there is no such prompt, or the abort does not clear the queue. A cleared prompt is handled
@@ -318,11 +318,11 @@ class Mailbox:
         """
         if not isinstance(abort.input, AbortSent) or not abort.input.clear_queue:
             return None
-        for place, letter in enumerate(self._user):
+        for index, letter in enumerate(self._user):
             input_ = letter.input
             if isinstance(input_, PromptSent) and letter.number < abort.number:
                 letter.input = input_.but(cleared=True)
-                return self._take_user(place)
+                return self._take_user(index)
         return None
 
     def let_others_run(self) -> None:
@@ -372,9 +372,9 @@ class Mailbox:
         if task is not None:
             trio.lowlevel.reschedule(task)
         elif wake is not None:
-            self._go_on(wake, needs_task=False)
+            self._continue(wake, needs_task=False)
 
-    def _go_on(self, wake: Callable[[], None], *, needs_task: bool) -> None:
+    def _continue(self, wake: Callable[[], None], *, needs_task: bool) -> None:
         """Have an actor without a task handle the letters; start its task by *wake* if it needs one."""
         if not needs_task and self.actor is not None and self._handle_here(self.actor):
             self.wake_callback = wake
@@ -386,7 +386,7 @@ class Mailbox:
         wake, self.wake_callback = self.wake_callback, None
         self._letters_this_pass = 0
         if wake is not None:
-            self._go_on(wake, needs_task=needs_task)
+            self._continue(wake, needs_task=needs_task)
 
     def _handle_here(self, actor: Actor) -> bool:
         """Have *actor* handle the letters, as it has no task; return whether it needs none.

@@ -112,14 +112,17 @@ class Waiters:
         waiting = (self._replies or {}).get(prompt, ())
         return tuple(dict.fromkeys(reply.read for reply in waiting if reply.read is not None))
 
-    def notice(self, outcome: Step, below: Callable[[], tuple[HeldCall, ...]]) -> None:
-        """Answer callers whose turn ended, never started, or waits for a person; *below*: what waits in sub-agents."""
+    def notice(self, outcome: Step, held_below: Callable[[], tuple[HeldCall, ...]]) -> None:
+        """Answer callers whose turn ended, never started, or waits for a person.
+
+        *held_below* returns the held calls of sub-agents.
+        """
         for envelope in outcome.events:
             if type(envelope.event) in ENDS and (end := turn_end(envelope.event)) is not None:
                 self._settle(*end)
         turn = outcome.state.turn
         if turn is not None and self._replies and turn.ref in self._replies:
-            reply = resting(outcome.state, turn.ref, below)
+            reply = resting(outcome.state, turn.ref, held_below)
             if reply is not None:
                 self._settle(reply.ref, reply, rests=True)
 
@@ -145,12 +148,12 @@ class Waiters:
             self._replies = None
 
 
-def resting(state: State, ref: str, below: Callable[[], tuple[HeldCall, ...]]) -> Reply | None:
-    """Return the reply for a prompt whose turn waits for a person, here or in sub-agents (*below*), else `None`."""
+def resting(state: State, ref: str, held_below: Callable[[], tuple[HeldCall, ...]]) -> Reply | None:
+    """Return the reply for a prompt whose turn waits for a person, also in a sub-agent (*held_below*); else `None`."""
     turn = state.turn
     if turn is None or turn.ref != ref or not state.waits:
         return None
-    waiting_calls = (*held_calls(state), *below())
+    waiting_calls = (*held_calls(state), *held_below())
     return Reply(ref, HELD, state.history[turn.mark :], state.usage.minus(turn.used), waiting_calls)
 
 
@@ -159,7 +162,7 @@ async def outcome_of(
     ref: str,
     read: ReadRecords,
     last: int,
-    below: Callable[[], tuple[HeldCall, ...]],
+    held_below: Callable[[], tuple[HeldCall, ...]],
     until: Until = "rest",
 ) -> ReplyOutcome | None:
     """Return how a prompt's turn ended, or that it waits for a person; `None` if it is queued or still runs.
@@ -167,7 +170,7 @@ async def outcome_of(
     With *until* `end`, a turn that waits for a person still runs. Records are read only if the turn is over: from the
     *last* one back, because most who ask have just sent the prompt.
     """
-    outcome: ReplyOutcome | None = resting(state, ref, below) if until == "rest" else None
+    outcome: ReplyOutcome | None = resting(state, ref, held_below) if until == "rest" else None
     if outcome is None and is_open(state, ref):
         return None
     size = FIRST_PAGE
