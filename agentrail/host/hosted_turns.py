@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import sys
 from contextlib import suppress
-from typing import Final, NamedTuple, get_args
+from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 
 import trio
 
 from agentrail.api.public_ids import read_internal
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor
-from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.state import ENDED, NOBODY_ASKED, AskedBy, State
 from agentrail.errors import AgentrailError, BadModelOptions, KeyMissing
 from agentrail.host.plugins.plugin_runner import HostPluginRow
@@ -23,6 +22,9 @@ from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn
 from agentrail.values.events.response import StreamError
 from agentrail.values.messages import Message, is_prompt
+
+if TYPE_CHECKING:  # commands that only read a journal import no machine
+    from agentrail.core.machine.step import Step
 
 log = logging.getLogger("agentrail.host")
 

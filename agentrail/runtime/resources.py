@@ -6,7 +6,7 @@ import random
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import trio
 
@@ -19,32 +19,34 @@ from agentrail.hooks.declarations import BroughtCompactor
 from agentrail.hooks.live_hook_runner import Live, Validator
 from agentrail.hooks.plugin import AnyPlugin, find_declaration
 from agentrail.hooks.ruling import Section
-from agentrail.ports.instrumentation import RecordListener
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Model, PriceBook
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Agents, Service, Task, Tool, ToolSource, Web
 from agentrail.ports.tool import ToolResources as ToolSurroundings
-from agentrail.runtime.diagnosis.metrics import Figures
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
 from agentrail.runtime.diagnosis.watchdog import watchdog_of_run
 from agentrail.runtime.inbox.letter import Letter, NewCode
-from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import HEARING, Gate
 from agentrail.runtime.shared.clock import Clock, Timers
 from agentrail.runtime.shared.code_loops import place_function
 from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.leases import Leases
 from agentrail.runtime.shared.provider_limits import ProviderLimits
-from agentrail.runtime.shared.slots import OwnSlots, Slots
 from agentrail.runtime.shared.task_pool import TaskPool
 from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.shared.turn_waits import TurnWaits
-from agentrail.runtime.work.reservations import FamilyUsage
 from agentrail.runtime.work.session_deps import SessionDeps, refuse_without_deps
 from agentrail.runtime.work.tool_call import Calls
 from agentrail.values.messages import Compactor
 from agentrail.values.usage import Limit
+
+if TYPE_CHECKING:  # commands that only read a journal or settings import no machine
+    from agentrail.ports.instrumentation import RecordListener
+    from agentrail.runtime.diagnosis.metrics import Figures
+    from agentrail.runtime.inbox.mailbox import Mailbox
+    from agentrail.runtime.shared.slots import OwnSlots, Slots
+    from agentrail.runtime.work.reservations import FamilyUsage
 
 
 class SharedServices:

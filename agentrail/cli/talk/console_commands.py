@@ -26,7 +26,6 @@ from agentrail.cli.talk.named_files import AT, like_file, missing_in, parts_of, 
 from agentrail.cli.talk.rendering import SHORT, described
 from agentrail.cli.talk.shell_lines import ShellLines
 from agentrail.cli.talk.skill_list import skill_rows
-from agentrail.cli.talk.terminal import Terminal
 from agentrail.cli.trust.own_commands import OwnCommand, command_rows
 from agentrail.core.vocabulary.commands import When
 from agentrail.errors import SteeringQueueFull
@@ -40,7 +39,8 @@ from agentrail.values.events import Event, PromptReceived, SessionForked, Sessio
 from agentrail.values.messages import AssistantMessage, Message, UserMessage
 from agentrail.values.usage import cost_text
 
-if TYPE_CHECKING:  # it brings the client of a host, which is imported when keys are read already
+if TYPE_CHECKING:  # the client of a host is imported when keys are read already; an editor has no terminal
+    from agentrail.cli.talk.terminal import Terminal
     from agentrail.remote.remote_supervisor import RemoteSupervisor
 
 STEER: Final = "/steer"

@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from operator import itemgetter
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 import trio
 
-from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.changes import NO_CHANGE, change, fold
 from agentrail.core.vocabulary.history_prefix import NO_STEM, Results, Stem, stem_after
 from agentrail.core.vocabulary.inputs import Arrival
@@ -42,11 +41,14 @@ from agentrail.ports.journal import (
     snapshot_of,
     stem_of,
 )
-from agentrail.runtime.resources import SharedServices
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.untrusted_calls import traced
 from agentrail.values.json import Json, canonical
 from agentrail.values.value import quick
+
+if TYPE_CHECKING:  # commands that only read a journal import no machine
+    from agentrail.core.machine.step import Step
+    from agentrail.runtime.resources import SharedServices
 
 _record = quick(Record)
 _at: Callable[[tuple[str, int]], int] = itemgetter(1)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.state import State
 from agentrail.values.usage import Usage
+
+if TYPE_CHECKING:  # commands that only read a journal import no machine
+    from agentrail.core.machine.step import Step
 
 Duration: TypeAlias = Literal["first_word", "turn", "abort"]
 """What is measured: from the start of a turn to its first word, or to its end; from an abort to its record."""
