@@ -26,6 +26,22 @@ _GRAPH: Final = "there is no graph: the model chooses each step, and plugins bou
 _MCP: Final = 'write `McpServer(["npx", "…"])` or `McpServer(url="https://…")`, from `agentrail.mcp`'
 _ASK: Final = "use `session.ask(text)`"
 _STREAM: Final = "write `async with session.stream(text) as turn:`, then `async for event in turn:`"
+_FIXED: Final = "it is the same for all sessions; leave it out (`guide/limits` says how much it is)"
+_MORE_CALLS: Final = (
+    "it is the same for all sessions; leave it out: the model makes further calls in its next response "
+    "(`max_parallel_tools` says how many run at once)"
+)
+_LONGEST_WAIT: Final = (
+    "it is the same for all sessions; leave it out, and write `retry_base=…` or `max_retries=…` to wait less "
+    "(`max_turn_seconds=…` bounds a whole turn)"
+)
+_GONE: Final = {
+    **dict.fromkeys(("max_argument_chars", "max_argument_items", "tool_grace", "compact_timeout"), _FIXED),
+    **dict.fromkeys(("retry_cap", "retry_after_cap"), _LONGEST_WAIT),
+    "max_calls_per_response": _MORE_CALLS,
+}
+"""Options of sessions that are constants now."""
+
 _TEXT: Final = "the answer is `reply.text`; with `ask(…, returns=…)`, the object is what `ask` returns"
 _TIME: Final = (
     "bound the wait by `with trio.fail_after(seconds):` or `async with asyncio.timeout(seconds):`, after which the "
@@ -132,6 +148,7 @@ OTHER_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "interrupt": "a tool asks a person by `Effect(AskPerson(…))`, from `agentrail.tools`",
         },
         "SessionSpec": {
+            **_GONE,
             **dict.fromkeys(
                 ("instructions", "prompt", "system_message", "system_prompt", "system_instructions"), _SYSTEM
             ),
@@ -149,6 +166,7 @@ OTHER_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             **dict.fromkeys(("session_id", "id", "thread_id"), 'the id is given to `supervisor.spawn(spec, "…")`'),
             "llm": "did you mean `model`?",
         },
+        "Options": _GONE,
         "BudgetGuard": {
             **dict.fromkeys(
                 ("max_dollars", "dollars", "usd", "max_price", "max_spend", "max_cost", "max_cost_usd", "budget"), _USD

@@ -146,7 +146,6 @@ async def listened_session(
     chunks: int = 20,
     plugins: Sequence[Attachable] = (),
     used: Tool = Note(),  # noqa: B008 - it has no state
-    most_calls: int = 64,
     window: int | None = None,
 ) -> AsyncGenerator[SessionHandle, None]:
     """Open a session with one subscriber."""
@@ -156,7 +155,6 @@ async def listened_session(
             tools=[used],
             plugins=plugins,
             repeat_pattern=1_000_000,
-            max_calls_per_response=most_calls,
             context_window=window,
         )
         session = await supervisor.spawn(spec, "listened")  # ids made up at random hash differently

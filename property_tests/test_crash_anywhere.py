@@ -148,7 +148,6 @@ def spec(sayings: Sequence[Saying], ran: list[str]) -> SessionSpec:
         plugins=[Results(), HumanApproval(tools=frozenset({"risky"}))],
         stall_timeout=1.0,
         retry_base=0.1,
-        tool_grace=0.2,
     )
 
 

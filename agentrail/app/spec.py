@@ -26,7 +26,7 @@ from agentrail.ports.tool import Service, ToolSource, Web
 from agentrail.runtime.work.session_deps import is_maker, takes_session
 from agentrail.tools.skills.folder_scan import why_no_path
 from agentrail.values.argument_checks import refuse_unknown
-from agentrail.values.json import EMPTY, MAX_ITEMS, FrozenObject, Json, JsonObject, freeze_object
+from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze_object
 from agentrail.values.messages import AskModel, Compactor, Leaving
 from agentrail.values.old_names import with_new_names
 from agentrail.values.untrusted_values import TEN_YEARS, brief, mended, number, type_name
@@ -471,9 +471,8 @@ def _check_figure(name: str, value: object) -> None:
         raise BadSpec(name, f"is {brief(value)}; it must be a {'whole' if whole else 'finite'} number")
     if plain < least:
         raise BadSpec(name, f"is {brief(plain)}; it must be at least {least}")
-    most = AT_MOST.get(name, MOST)
-    if name not in TIMES and plain > most:
-        raise BadSpec(name, f"is {brief(plain)}; it must be at most {most}")
+    if name not in TIMES and plain > MOST:
+        raise BadSpec(name, f"is {brief(plain)}; it must be at most {MOST}")
 
 
 def _normalize(name: str, value: object) -> object:
@@ -531,23 +530,16 @@ AT_LEAST: Mapping[str, float] = {
     "stall_limit": 1,
     "max_retries": 0,
     "retry_base": 0,
-    "retry_cap": 0,
-    "retry_after_cap": 0,
     "fallback_after": 1,
     "tool_max_retries": 0,
     "answer_max_retries": 0,
-    "max_calls_per_response": 1,
     "max_parallel_tools": 1,
-    "max_argument_chars": 1,
-    "max_argument_items": 1,
-    "tool_grace": 0,
     "repeat_pattern": 2,
     "file_loop_warn": 1,
     "file_loop_abort": 1,
     "context_window": 1,
     "compact_at": 0,
     "compact_to": 0,
-    "compact_timeout": 0,
     "max_agents": 0,
     "max_agent_depth": 0,
     "max_agent_seconds": 0.001,
@@ -558,16 +550,7 @@ AT_LEAST: Mapping[str, float] = {
 """The smallest allowed value of each number in `Options`."""
 
 MOST: Final = 2**53
-"""The largest allowed value of a number in `Options` that is neither a time nor in `AT_MOST`."""
-
-MAX_CALLS_PER_RESPONSE: Final = 512
-"""The largest `max_calls_per_response`: one step decides on all calls of a response, and must not take long."""
-
-AT_MOST: Mapping[str, float] = {
-    "max_argument_items": MAX_ITEMS,
-    "max_calls_per_response": MAX_CALLS_PER_RESPONSE,
-}
-"""The largest allowed value of each number in `Options` whose limit is not `MOST`."""
+"""The largest allowed value of a number in `Options` that is no time."""
 
 FIELDS: Final = cast("Callable[[SessionSpec], tuple[object, ...]]", attrgetter(*SessionSpec.__struct_fields__))
 """Function that returns the fields of a specification as a tuple, in their order."""

@@ -187,8 +187,8 @@ class Judge(Protocol):
         """Call `upgrade` of a plugin whose stored state is of an earlier version; the ruling has its new state."""
         ...
 
-    def check(self, tool: str, revision: int, args: JsonObject, meter: Meter, chars: int, items: int) -> Ruling:
-        """Check whether *args* fit the schema of *tool*, and have at most *chars* characters and *items* items."""
+    def check(self, tool: str, revision: int, args: JsonObject, meter: Meter) -> Ruling:
+        """Check whether *args* fit the schema of *tool*, and are not too large."""
         ...
 
     def answer(self, schema: JsonObject, answer: JsonObject, prompt: str | None) -> Ruling:
@@ -259,7 +259,7 @@ class Recorded:
         """Return the next recorded ruling, which must be of `upgrade`."""
         return self._next("upgrade")
 
-    def check(self, tool: str, revision: int, args: JsonObject, meter: Meter, chars: int, items: int) -> Ruling:  # noqa: ARG002 - the ruling is recorded
+    def check(self, tool: str, revision: int, args: JsonObject, meter: Meter) -> Ruling:  # noqa: ARG002 - the ruling is recorded
         """Return the next recorded ruling, which must be of a check of arguments."""
         return self._next("check")
 

@@ -66,6 +66,9 @@ UNHEARD: Final[frozenset[type[Event]]] = frozenset({PluginSlow})
 `PluginError` needs no such exception, because `MAX_FAILURES` limits it.
 """
 
+MAX_ARGUMENT_CHARS: Final = 1_000_000
+"""How many characters of text the arguments of one call may have: more than any model writes, and quick to check."""
+
 _UNREAD: Final = ""
 """The only key of arguments that were no valid JSON; a model adapter puts the invalid text under it."""
 
@@ -333,9 +336,9 @@ class Live:
             return Ruling(hook, Verdict.ABORT, seat.key, problem, critical=True)
         return Ruling(hook, states=((0, state),))
 
-    def check(self, tool: str, revision: int, args: JsonObject, meter: Meter, chars: int, items: int) -> Ruling:
-        """Check whether *args* fit the schema of *tool*, and have at most *chars* characters and *items* items."""
-        more = excess(args, chars, items)
+    def check(self, tool: str, revision: int, args: JsonObject, meter: Meter) -> Ruling:
+        """Check whether *args* fit the schema of *tool*, and are not too large."""
+        more = excess(args, MAX_ARGUMENT_CHARS, MAX_ITEMS)
         if len(args) == 1 and _UNREAD in args:
             limits = f"{MAX_DEPTH} levels or {MAX_ITEMS} keys and items"
             problem: str | None = f"they are no JSON object, or one of more than {limits}"

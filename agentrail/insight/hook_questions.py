@@ -75,9 +75,9 @@ class _Listening(Recorded):
         self.questions.append(HookQuestion(ruling, hook, plugins, row.seats, place, gathered, consent))
         return ruling
 
-    def check(self, tool: str, revision: int, args: JsonObject, meter: Meter, chars: int, items: int) -> Ruling:
+    def check(self, tool: str, revision: int, args: JsonObject, meter: Meter) -> Ruling:
         """Return the next recorded ruling, and note the check."""
-        ruling = super().check(tool, revision, args, meter, chars, items)
+        ruling = super().check(tool, revision, args, meter)
         self.questions.append(HookQuestion(ruling, tool=tool, args=args))
         return ruling
 

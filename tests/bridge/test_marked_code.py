@@ -42,7 +42,7 @@ def calling(*names: str) -> ScriptedModel:
 @asynccontextmanager
 async def session_with(tools: list[object], *calls: str) -> AsyncIterator[aio.SessionHandle]:
     async with aio.open_supervisor(stop_within=2.0) as supervisor:
-        yield await supervisor.spawn(SessionSpec(model=calling(*calls), tools=tools, tool_grace=0.05))
+        yield await supervisor.spawn(SessionSpec(model=calling(*calls), tools=tools))
 
 
 async def result_of(session: aio.SessionHandle) -> ToolExecutionEnd:
@@ -324,7 +324,7 @@ def test_deaf_code_is_left_behind_and_named(caplog: pytest.LogCaptureFixture) ->
             is_over.set()
             return "late"
 
-        spec = SessionSpec(model=calling("deaf"), tools=[deaf], tool_grace=0.01)
+        spec = SessionSpec(model=calling("deaf"), tools=[deaf])
         try:
             async with aio.open_supervisor(stop_within=2.0) as supervisor:
                 await (await supervisor.spawn(spec)).prompt("go")

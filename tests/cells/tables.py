@@ -229,7 +229,7 @@ FIGURES: Final = (
     "repeat_pattern 3",
     "file_loop_warn 5",
     "file_loop_abort 8",
-    "max_calls_per_response 64",
+    "calls of one response 64",
     "max_parallel_tools 8",
     "max_rounds 100",
     "max_turn_seconds off",

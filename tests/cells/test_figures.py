@@ -48,7 +48,7 @@ def test_interventions_elsewhere_do_not_count() -> None:
     assert bench.got[1].step.rulings[0] == ruled("before_prompt")[0]
 
 
-@figure("max_calls_per_response 64")
+@figure("calls of one response 64")
 def test_the_65th_call_of_a_response_gets_an_error_result_and_does_not_run() -> None:
     bench = executing(*(call("store", key=str(number)) for number in range(66)))
     last, over, cut = (bench.call(f"c{number}") for number in (66, 67, 68))

@@ -144,6 +144,7 @@ def test_options_count_before_the_environment_and_that_before_the_file(
     ("text", "why"),
     [
         ("max_round = 3", "there is no key `max_round`; did you mean `max_rounds`?"),
+        ("retry_cap = 3", "there is no key `retry_cap`; it is the same for all sessions; leave it out, and write"),
         ('max_rounds = "7"', "`max_rounds`: Expected `int`, got `str`"),
         ("max_rounds = 1.5", "`max_rounds`: Expected `int`, got `float`"),
         ("memory = [1]", "`memory`: Expected `str`, got `int`"),

@@ -152,7 +152,7 @@ def calls_at_once(count: int) -> bool:
     return sum(isinstance(effect, StartCall) for effect in many(count).got[-1].step.effects) == count
 
 
-@scene(f"{OPTIONS}.max_calls_per_response", 64)
+@scene("core.vocabulary.tool_calls.MAX_CALLS_PER_RESPONSE")
 def calls_of_a_response(count: int) -> bool:
     return all(many(count).call(f"c{number + 3}").result is None for number in range(count))
 
@@ -165,12 +165,12 @@ def taken(**args: object) -> bool:
     return has(bench, ToolExecutionStart)
 
 
-@scene(f"{OPTIONS}.max_argument_chars", 1_000_000)
+@scene("hooks.live_hook_runner.MAX_ARGUMENT_CHARS")
 def characters_of_arguments(size: int) -> bool:
     return taken(path="x" * (size - len("path")))
 
 
-@scene(f"{OPTIONS}.max_argument_items", 10_000)
+@scene("values.json.MAX_ITEMS")
 def items_of_arguments(count: int) -> bool:
     return taken(path=[0] * (count - 1))
 
@@ -625,24 +625,6 @@ def restarts_that_count(count: int) -> bool:
 def figure_of_a_specification(figure: int) -> bool:
     try:
         SessionSpec(model="demo", max_rounds=figure).check()
-    except BadSpec:
-        return False
-    return True
-
-
-@scene("app.spec.MAX_CALLS_PER_RESPONSE")
-def calls_of_a_response_that_can_be_let_through(figure: int) -> bool:
-    try:
-        SessionSpec(model="demo", max_calls_per_response=figure).check()
-    except BadSpec:
-        return False
-    return True
-
-
-@scene("app.spec.AT_MOST[]", 10_000)
-def items_of_arguments_that_can_be_let_through(figure: int) -> bool:
-    try:
-        SessionSpec(model="demo", max_argument_items=figure).check()
     except BadSpec:
         return False
     return True

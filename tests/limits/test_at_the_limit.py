@@ -23,7 +23,7 @@ SLOW = frozenset(
         "adapters.mcp.server_tools.PATTERN_STEPS",
         "adapters.sandboxes.searching.LINE_STEPS",
         "core.machine.deferred_tools.MAX_FOUND",
-        "core.vocabulary.options.Options.max_calls_per_response",
+        "core.vocabulary.tool_calls.MAX_CALLS_PER_RESPONSE",
         "core.vocabulary.tool_calls.MAX_ENDED_TASKS",
         "runtime.actor.journal_log.PAGE",
         "runtime.actor.journal_log.SNAPSHOT_EVERY",

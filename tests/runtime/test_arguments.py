@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.adapters.models.wire_format import arguments
-from agentrail.errors import BadSpec, TurnAborted
+from agentrail.errors import TurnAborted
 from agentrail.models import FrozenObject, Json, JsonObject, ToolCall, ToolMessage
 from agentrail.testing import call, say
 from agentrail.values.json import excess
@@ -19,13 +19,11 @@ from tests.runtime.tools import Fake, quick
 from tests.runtime.world import World
 
 
-async def told(world: World, args: JsonObject, chars: int = 1_000_000, items: int = 10_000) -> ToolMessage:
+async def told(world: World, args: JsonObject) -> ToolMessage:
     """Return the result that the model gets for a call with *args*."""
     session = await world.spawn(
         [say(calls=[ToolCall("", "take", args if isinstance(args, FrozenObject) else freeze_object(args))]), "next"],
         tools=[quick("take")],
-        max_argument_chars=chars,
-        max_argument_items=items,
     )
     reply = await session.ask("go")
     return next(message for message in reply.messages if isinstance(message, ToolMessage))
@@ -47,32 +45,9 @@ async def test_too_much_is_an_error_result_that_says_so(world: World, args: Json
 
 
 @pytest.mark.long
-async def test_the_defaults_are_the_limits(world: World) -> None:
-    session = await world.spawn(
-        [say(calls=[ToolCall("", "take", freeze_object(REFUSED[0][0], [200_000]))]), "next"], tools=[quick("take")]
-    )
-    reply = await session.ask("go")
-    assert [message.text for message in reply.messages if isinstance(message, ToolMessage)] == [
-        f"the arguments do not fit `take`: {REFUSED[0][1]}"
-    ]
-
-
-@pytest.mark.long
 async def test_as_much_as_may_be_is_taken(world: World) -> None:
     args = {"x": tuple(range(9_998)), "y": "a" * 999_998}
     assert not (await told(world, freeze_object(args))).is_error
-
-
-async def test_the_limits_are_options(world: World) -> None:
-    more = await told(world, freeze_object({"a": 1, "b": 2}), items=1)
-    assert more.text.endswith("they have more than 1 keys and items; send less in one call")
-    longer = await told(world, freeze_object({"a": "bcd"}), chars=3)
-    assert longer.text.endswith("they have more than 3 characters; send less in one call")
-
-
-async def test_more_items_than_json_may_have_cannot_be_allowed(world: World) -> None:
-    with pytest.raises(BadSpec, match="it must be at most 10000"):
-        await world.spawn([], max_argument_items=10_001)
 
 
 WRITTEN = [

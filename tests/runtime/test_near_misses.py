@@ -75,6 +75,32 @@ def test_a_field_that_is_misspelt_is_named_with_the_nearest_one(given: str, mean
     assert str(caught.value) == said
 
 
+GONE: dict[str, str] = {
+    **dict.fromkeys(
+        ("max_argument_chars", "max_argument_items", "tool_grace", "compact_timeout"),
+        "it is the same for all sessions; leave it out (`guide/limits` says how much it is)",
+    ),
+    **dict.fromkeys(
+        ("retry_cap", "retry_after_cap"),
+        "it is the same for all sessions; leave it out, and write `retry_base=…` or `max_retries=…` to wait less",
+    ),
+    "max_calls_per_response": "it is the same for all sessions; leave it out: the model makes further calls",
+}
+"""Options that there were, each with what is said instead."""
+
+
+@pytest.mark.parametrize(("given", "said"), GONE.items())
+def test_an_option_that_is_gone_is_answered_with_what_to_do(given: str, said: str) -> None:
+    with pytest.raises(UnknownField) as caught:
+        SessionSpec(model="demo", **{given: 1})  # type: ignore[arg-type]  # on purpose
+    assert str(caught.value).startswith(f"`SessionSpec` has no field `{given}`; {said}")
+    with pytest.raises(UnknownField, match=given):
+        SessionSpec(model="demo").but(**{given: 1})
+    with pytest.raises(UnknownField) as caught:
+        Options(**{given: 1})  # type: ignore[arg-type]  # on purpose
+    assert str(caught.value).startswith(f"`Options` has no field `{given}`; {said}")
+
+
 def test_a_field_that_is_like_none_is_answered_with_all() -> None:
     with pytest.raises(UnknownField, match="its fields are `agents`, `answer_max_retries`, `base`, `compact_at`"):
         SessionSpec(model="demo", qqqq=1)  # type: ignore[call-arg]  # on purpose

@@ -87,9 +87,9 @@ async def test_it_is_tried_as_often_as_other_requests_and_then_the_messages_are_
 async def test_no_attempt_is_waited_for_that_would_come_after_the_time_for_the_summary(
     autojump_clock: trio.testing.MockClock,  # noqa: ARG001
 ) -> None:
-    model = Stubborn(fail(RateLimited("slow down", retry_after=30.0)))
+    model = Stubborn(fail(RateLimited("slow down", retry_after=61.0)))
     async with open_supervisor() as supervisor:
-        session = await supervisor.spawn(spec(model, compact_timeout=20))
+        session = await supervisor.spawn(spec(model))
         began = trio.current_time()
         end = await first_compaction(session)
         assert end.note.startswith("the summary failed: RateLimited: the provider's limit is reached: slow down")

@@ -54,9 +54,6 @@ ASKED_IF_MORE: Final = frozenset(
         "max_agent_depth",
         "max_agent_seconds",
         "max_agents",
-        "max_argument_chars",
-        "max_argument_items",
-        "max_calls_per_response",
         "max_interventions",
         "max_parallel_tools",
         "max_prompt_queue",
@@ -72,7 +69,6 @@ ASKED_IF_MORE: Final = frozenset(
 
 UNASKED: Final[Mapping[str, str]] = {
     "compact_at": "the context stays within the window of the model",
-    "compact_timeout": "the context stays within the window of the model",
     "compact_to": "the context stays within the window of the model",
     "context_window": "the provider refuses more than its model takes",
     "environment": "it can only leave out the folder, the platform and the date",
@@ -83,12 +79,9 @@ UNASKED: Final[Mapping[str, str]] = {
     "model": "only a provider of which you have a key answers, and `chat` shows which",
     "on_prompt_while_held": "held calls wait for you in both cases",
     "page": "it can only leave out the port",
-    "retry_after_cap": "how often it is tried again is bounded",
     "retry_base": "how often it is tried again is bounded",
-    "retry_cap": "how often it is tried again is bounded",
     "shutdown": "the program ends in its own time",
     "stall_timeout": "you can stop a turn at any time",
-    "tool_grace": "it says when a call that does not end is reported",
     "user_data": "plugins alone read it, and they are allowed one by one",
 }
 """Settings that are not asked about, with the reason."""

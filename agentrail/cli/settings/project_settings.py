@@ -34,6 +34,7 @@ from agentrail.cli.settings.named_plugins import USE, check_plugin
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import NotJson, WrongType
 from agentrail.errors.agentrail_error import advice
+from agentrail.other_names import hint_for
 from agentrail.tools.skills.folder_scan import is_outside
 from agentrail.values.json import EMPTY, Json, canonical, freeze
 from agentrail.values.old_names import with_new_names
@@ -263,7 +264,8 @@ def _checked(path: Path, values: Mapping[str, object]) -> Mapping[str, Json]:
     values = with_new_names(str(path), values, keys())
     for key in values:
         if key not in keys():
-            raise BadInputError(f"{path}: there is no key `{key}`; {advice(key, keys(), 'there are')}")
+            to_do = hint_for("Options", key) or advice(key, keys(), "there are")
+            raise BadInputError(f"{path}: there is no key `{key}`; {to_do}")
     return {key: _value_of(f"{path}: `{key}`", key, value) for key, value in values.items()}
 
 

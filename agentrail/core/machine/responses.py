@@ -57,6 +57,16 @@ STOPS = {
 MAX_DOUBLED = 64
 """The most doublings of a back-off, so that the float does not overflow however many retries are allowed."""
 
+RETRY_CAP: Final = 60.0
+"""Longest wait before a retry, in seconds, unless the provider asks for a longer one.
+
+Rate limits of providers count by the minute, so a longer wait does not help. If the provider asks for a longer one, the
+next fallback model, if any, is asked.
+"""
+
+RETRY_AFTER_CAP: Final = 600.0
+"""Longest wait a provider may ask for, in seconds: its answer is not trusted to hold a turn for a day."""
+
 UNREACHED_MS: Final = 5_000
 """For how many milliseconds a turn tries again while no attempt of it could connect, probably without a network."""
 
@@ -109,7 +119,7 @@ def on_ended(draft: StepDraft, ended: StreamEnded) -> None:
     if stop != state.turn.stop:
         state.turn = state.turn.but(stop=stop)
     if message.calls:
-        state.batch = Batch(first_calls(message.calls, state.setup.options.max_calls_per_response))
+        state.batch = Batch(first_calls(message.calls))
         if response.stop is LENGTH:
             _refuse_the_cut_call(draft, message.calls[-1])
     draft.due.appendleft(("after_response", ""))
@@ -392,7 +402,7 @@ def _try_again(draft: StepDraft, turn: Turn, partial: Partial, failure: Failure)
     options = draft.state.setup.options
     tried = turn.attempt - turn.failed_over
     asked_to_wait = failure.retry_after or 0.0
-    too_long = asked_to_wait > min(options.retry_cap, options.retry_after_cap)
+    too_long = asked_to_wait > RETRY_CAP
     delay = back_off(options, tried, asked_to_wait, draft.random)
     gives_up = False
     if turn.unreached_since is not None:
@@ -420,8 +430,8 @@ def is_too_late(after_ms: int, failure: Failure) -> bool:
 
 def back_off(options: Options, tried: int, asked_to_wait: float, random: float) -> int:
     """Return the milliseconds to wait after *tried* failed attempts; *random*, from 0 to 1, shortens them."""
-    pause = min(options.retry_base * 2.0 ** min(tried - 1, MAX_DOUBLED), options.retry_cap)
-    return int(1000 * max(pause * (0.5 + random / 2), min(asked_to_wait, options.retry_after_cap)))
+    pause = min(options.retry_base * 2.0 ** min(tried - 1, MAX_DOUBLED), RETRY_CAP)
+    return int(1000 * max(pause * (0.5 + random / 2), min(asked_to_wait, RETRY_AFTER_CAP)))
 
 
 def _fall_back(draft: StepDraft, turn: Turn, partial: Partial, failure: Failure) -> None:

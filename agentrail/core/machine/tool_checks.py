@@ -100,11 +100,10 @@ def unfit(draft: StepDraft, call: Call, args: JsonObject) -> str | None:
 
 def check(draft: StepDraft, tool: str, revision: int, args: JsonObject) -> Ruling:
     """Ask the judge whether *args* fit the schema of *tool*, and record its ruling."""
-    options = draft.state.setup.options
     meter = draft.meter
     if meter is None:
         meter = draft.meter = Meter(RESPONSE_STEPS)
-    ruling = draft.judge.check(tool, revision, args, meter, options.max_argument_chars, options.max_argument_items)
+    ruling = draft.judge.check(tool, revision, args, meter)
     draft.rulings.append(ruling)
     return ruling
 

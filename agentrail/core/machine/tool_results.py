@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.in_doubt_calls import doubt_about, remember
 from agentrail.core.vocabulary.commands import Accepted
@@ -30,6 +32,13 @@ from agentrail.values.value import quick
 _message = quick(ToolMessage)
 
 GRACE_TIMER = "grace"
+
+GRACE_MS: Final = 250
+"""Milliseconds that a cancelled call may take to end before it is reported as abandoned.
+
+Code that hears its cancellation ends in far less; and a later call that touches files waits for it so long.
+"""
+
 NOTICE_CHARS = 200
 
 DOUBT = {
@@ -115,7 +124,7 @@ def results_of(batch: Batch) -> tuple[ToolMessage, ...]:
 
 
 def quarantine(draft: StepDraft, strays: tuple[Stray, ...]) -> None:
-    """Cancel calls that have left their turn; those still running after `tool_grace` are reported later."""
+    """Cancel calls that have left their turn; those still running after `GRACE_MS` are reported later."""
     if not strays:
         return
     draft.state.quarantined_calls = (*draft.state.quarantined_calls, *(stray.but(since=draft.at) for stray in strays))
@@ -127,8 +136,7 @@ def quarantine(draft: StepDraft, strays: tuple[Stray, ...]) -> None:
 
 def next_report(draft: StepDraft) -> int:
     """Return when the next cancelled call is to be reported as abandoned, in milliseconds since 1970."""
-    grace = int(draft.state.setup.options.tool_grace * 1000)
-    return min(stray.since for stray in draft.state.quarantined_calls if not stray.reported) + grace
+    return min(stray.since for stray in draft.state.quarantined_calls if not stray.reported) + GRACE_MS
 
 
 def call_timer(call_id: str) -> str:

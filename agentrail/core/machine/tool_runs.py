@@ -11,6 +11,7 @@ from agentrail.core.machine.in_doubt_calls import clear_up, doubt_about, remembe
 from agentrail.core.machine.requests import abort_by, next_round
 from agentrail.core.machine.resting import rest, start_clock, stop_clock
 from agentrail.core.machine.tool_results import (
+    GRACE_MS,
     GRACE_TIMER,
     call_timer,
     doubt,
@@ -392,10 +393,11 @@ def closed_late(draft: StepDraft, call_id: str, result: ToolResult, *, answered:
 
 
 def on_grace(draft: StepDraft) -> None:
-    """Report cancelled calls that still run after `tool_grace` as abandoned."""
+    """Report cancelled calls that still run after `GRACE_MS` as abandoned."""
     state = draft.state
-    grace = int(state.setup.options.tool_grace * 1000)
-    late = tuple(stray for stray in state.quarantined_calls if not stray.reported and draft.at >= stray.since + grace)
+    late = tuple(
+        stray for stray in state.quarantined_calls if not stray.reported and draft.at >= stray.since + GRACE_MS
+    )
     draft.emit(*(ToolAbandoned(stray.call_id, stray.name) for stray in late))
     state.quarantined_calls = tuple(
         stray.but(reported=True) if stray in late else stray for stray in state.quarantined_calls

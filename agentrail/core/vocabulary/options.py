@@ -35,10 +35,6 @@ class Options(Authored, kw_only=True):
     """How often a request is tried again with one model after transient errors; then the turn is aborted."""
     retry_base: float = 2.0
     """Seconds before the first retry; doubled for each further one; each wait is shortened by up to half, at random."""
-    retry_cap: float = 60.0
-    """Longest wait before a retry, in seconds, unless the provider asks for a longer one."""
-    retry_after_cap: float = 600.0
-    """Longest wait a provider may ask for, in seconds; beyond `retry_cap` the next fallback model, if any, is asked."""
     fallback_after: int = 2
     """After how many failed attempts with one model the next fallback model is asked; the last gets all retries."""
     inline_tags: bool = False
@@ -47,16 +43,8 @@ class Options(Authored, kw_only=True):
     """How often a call of a `pure` or `idempotent` tool that raised is run again, unless a plugin skips that."""
     answer_max_retries: int = 2
     """How often a turn's answer that does not fit `returns` goes back to the model; then the turn is aborted."""
-    max_calls_per_response: int = 64
-    """How many calls one response may make, 512 at most; each further call gets an error result."""
     max_parallel_tools: int = 8
     """How many calls of a response may run at once; the others wait."""
-    max_argument_chars: int = 1_000_000
-    """How many characters of text the arguments of one call may have; a call with more gets an error result."""
-    max_argument_items: int = 10_000
-    """How many keys and list items the arguments of one call may have; a call with more gets an error result."""
-    tool_grace: float = 0.25
-    """Seconds that a cancelled call may take to end before it is reported as abandoned."""
     repeat_pattern: int = 3
     """From how many equal calls in a row each gets a warning for the model."""
     file_loop_warn: int = 5
@@ -69,8 +57,6 @@ class Options(Authored, kw_only=True):
     """How full the context may be before it is compacted: a share of the window, or more than 1: tokens."""
     compact_to: float = 0.5
     """How full a compaction leaves the context, if it can: a share of the window, or more than 1: tokens."""
-    compact_timeout: float = 60.0
-    """Seconds that the summary of a compaction may take; then the messages are dropped without one."""
     max_agents: int = 8
     """How many sub-agents may run at once, their own sub-agents included; a further one is refused."""
     max_agent_depth: int = 3
@@ -102,16 +88,12 @@ CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 
 TIMES: Final = frozenset(
     {
-        "compact_timeout",
         "hibernate_after",
         "max_agent_seconds",
         "max_turn_seconds",
-        "retry_after_cap",
         "retry_base",
-        "retry_cap",
         "shutdown",
         "stall_timeout",
-        "tool_grace",
     }
 )
 """The fields of `Options` that are times in seconds; a time longer than ten years is cut to ten years."""

@@ -312,7 +312,7 @@ class Stray(Value):
     writes: bool = False
     """Whether the call's tool requires `files` or `shell`, so that the call may change files."""
     reported: bool = False
-    """Whether the call was reported as abandoned (cancelled, but still running after `tool_grace`)."""
+    """Whether the call was reported as abandoned (cancelled, but still running after a quarter of a second)."""
     doubt: Doubt | None = None
     """For a call that was left running: the doubt to remember if the call is stopped later."""
     parallel: bool = True
@@ -385,12 +385,19 @@ def can_be_probed(spec: ToolSpec | None) -> bool:
     return spec is not None and (spec.effect is EffectClass.CHECKABLE or "agents" in spec.requires)
 
 
+MAX_CALLS_PER_RESPONSE: Final = 64
+"""How many calls one response may make. One step decides on all of them, with each plugin, and must not take long.
+
+The model gets an error result for each further call, and can make it in its next response.
+"""
+
 TOO_MANY = "it did not run: a response may make at most {limit} calls, and this one makes {found}; make fewer at once"
-"""Error result of a call beyond `max_calls_per_response`."""
+"""Error result of a call beyond `MAX_CALLS_PER_RESPONSE`."""
 
 
-def first_calls(calls: Sequence[ToolCall], limit: int) -> CallList:
-    """Return the initial `CallList` of a response; the calls beyond *limit* get an error result at once."""
+def first_calls(calls: Sequence[ToolCall]) -> CallList:
+    """Return the initial `CallList` of a response; the calls beyond the limit get an error result at once."""
+    limit = MAX_CALLS_PER_RESPONSE
     if len(calls) <= limit:
         return CallList(map(first_call, calls))
     refused = (Text(TOO_MANY.format(limit=limit, found=len(calls))),)

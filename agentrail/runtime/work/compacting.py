@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from functools import lru_cache, partial
 from itertools import count
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import trio
 
@@ -32,6 +32,12 @@ from agentrail.values.usage import NOTHING_USED, Usage
 T = TypeVar("T")
 
 log = logging.getLogger("agentrail.session")
+
+SUMMARY_SECONDS: Final = 60.0
+"""Seconds that the summary of a compaction may take; then the messages are dropped without one.
+
+The turn waits meanwhile, and a summary is at most a few thousand tokens long.
+"""
 
 NO_ROOM = "no message was dropped: there is no room for a summary of those that would go"
 NOTHING_DROPPED = "no message was dropped, because a caller asked for this; ask again later, or with another model"
@@ -150,7 +156,6 @@ class RunningCompaction:
     async def _summary(self, plan: Plan) -> tuple[str, str]:
         """Return the summary of the messages that go; if there is none, an empty text and why."""
         start, problem = self._start, ""
-        seconds = start.session_options.compact_timeout
         summary_: object = None
 
         def failed(error: BaseException) -> None:
@@ -161,11 +166,11 @@ class RunningCompaction:
 
         compactor: Compactor = summarise
         leaving = Leaving(plan.leaving(start.messages), plan.room, start.model_chars)
-        with Contained(failed), trio.move_on_after(seconds) as scope:
+        with Contained(failed), trio.move_on_after(SUMMARY_SECONDS) as scope:
             compactor = self._find() or summarise
             summary_ = await compactor(leaving, self._ask_model)
         if scope.cancelled_caught:
-            problem = f"it took longer than compact_timeout={seconds:g}"
+            problem = f"it took longer than {SUMMARY_SECONDS:g} s"
         if not problem and not isinstance(summary_, str):
             problem = f"it is a `{type_name(summary_)}`, and no text"
         text = fit_text(summary_).strip() if isinstance(summary_, str) else ""

@@ -56,7 +56,6 @@ def draw_figures(choose: Choose) -> Options:
     return draw_options(choose).but(
         stall_timeout=choose.pick((1.5, 3.0)),
         retry_base=0.4,
-        retry_cap=2.0,
         shutdown=choose.pick((5.0, 1.0)),
         max_agent_seconds=choose.pick(MAX_TASK),
         event_buffer_size=choose.pick((256, 8, 0)),

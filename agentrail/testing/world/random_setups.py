@@ -127,7 +127,7 @@ def draw_options(choose: Choose) -> Options:
         on_repeat_unknown=choose.pick(("hold", "allow")),
         stall_limit=choose.pick((2, 1)),
         max_retries=choose.pick((2, 1, 0)),
-        retry_cap=choose.pick((60.0, 0.1)),
+        retry_base=choose.pick((2.0, 90.0)),
         tool_max_retries=choose.pick((1, 2, 0)),
         max_parallel_tools=choose.pick((3, 2, 1)),
         repeat_pattern=2,

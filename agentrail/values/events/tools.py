@@ -104,7 +104,7 @@ class ToolKilled(Event):
 
 
 class ToolAbandoned(Event):
-    """A cancelled call still runs after `tool_grace` seconds."""
+    """A cancelled call still runs after a quarter of a second."""
 
     call_id: Kept[str]
     """Id of the call."""

@@ -15,6 +15,7 @@ from typing import Final
 from agentrail import Accepted, State
 from agentrail.core.machine.endings import RETRY_TIMER, TURN_TIMER
 from agentrail.core.machine.in_doubt_calls import MOST, TURNS_KEPT
+from agentrail.core.machine.responses import RETRY_CAP
 from agentrail.core.machine.tool_results import call_timer, hold_timer
 from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN
 from agentrail.core.tools_on_demand import CALLER, FINDER, ROOM, definition, free
@@ -543,7 +544,7 @@ def _pauses(transition: Transition, failure: Failure, tried: int) -> None:
     for event in transition.events:
         if isinstance(event, Retry):
             demand(event.delay_ms >= int(wait * 1000), "{}, where the provider wants {} s", event, wait)
-            demand(event.delay_ms <= max(wait, options.retry_cap) * 1000, "{} is longer than any pause may be", event)
+            demand(event.delay_ms <= max(wait, RETRY_CAP) * 1000, "{} is longer than any pause may be", event)
 
 
 def _counts(transition: Transition) -> None:
