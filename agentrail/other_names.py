@@ -39,8 +39,10 @@ _GONE: Final = {
     **dict.fromkeys(("max_argument_chars", "max_argument_items", "tool_grace", "compact_timeout"), _FIXED),
     **dict.fromkeys(("retry_cap", "retry_after_cap"), _LONGEST_WAIT),
     "max_calls_per_response": _MORE_CALLS,
+    "base": "write it in `system`, before the text of this agent; a sub-agent has a `system` of its own",
+    "identity": "write it in `system`, after what the agent is for",
 }
-"""Options of sessions that are constants now."""
+"""Options of sessions that are gone: most are constants now."""
 
 _TEXT: Final = "the answer is `reply.text`; with `ask(…, returns=…)`, the object is what `ask` returns"
 _TIME: Final = (

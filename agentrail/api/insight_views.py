@@ -273,7 +273,7 @@ class SeenPartView(View):
     """A part of a request, with its origin."""
 
     layer: str
-    """Where it belongs: a layer of the system prompt (`base`, `user`, `identity`, `environment`, `skills`, `memory`,
+    """Where it belongs: a layer of the system prompt (`tool_names`, `user`, `environment`, `skills`, `memory`,
     `dynamic`), `tools`, `returns`, or, of messages, `history`, `added` or `replaced`.
     """
     name: str

@@ -19,16 +19,16 @@ P = ParamSpec("P")
 def blueprint(name: str, *, purpose: str) -> Callable[[Callable[P, SessionSpec]], Callable[P, SessionSpec]]:
     """Return a decorator for a function that builds a `SessionSpec`: a kind of agent with *name* and *purpose*.
 
-    What the function leaves out is filled in: `name`, `identity` (the model reads name and purpose there) and
-    `description` (by which another agent chooses this one). Give your own options by `but`: they come before all that
-    the blueprint says, such as `reviewer().but(model="demo")`.
+    Name and purpose follow the `system` of the function, so that the model reads them. What the function leaves out is
+    filled in: `name`, and `description` (by which another agent chooses this one). Give your own options by `but`: they
+    come before all that the blueprint says, such as `reviewer().but(model="demo")`.
     """
     for argument, text in (("name", name), ("purpose", purpose)):
         if not text.strip():
             raise WrongType(argument, brief(text), "a text that is not empty")
 
     def decorated(build: Callable[P, SessionSpec]) -> Callable[P, SessionSpec]:
-        """Return the builder *build*, with gaps in its specifications filled in."""
+        """Return the builder *build*, with name and purpose in its specifications."""
         if not callable(cast("object", build)) or indirect(build):
             raise WrongType("build", brief(build), "a plain function that returns a `SessionSpec`")
 
@@ -42,11 +42,12 @@ def blueprint(name: str, *, purpose: str) -> Callable[[Callable[P, SessionSpec]]
 
 
 def _fill(spec: SessionSpec, name: str, purpose: str) -> SessionSpec:
-    """Return *spec* with name, identity and description where it has none."""
+    """Return *spec* with name and purpose in its `system`, and with a name and a description if it has none."""
     if not isinstance(cast("object", spec), SessionSpec):
         raise WrongType.of("build", spec, SPEC_WANTED)
+    identity = f"Your name: {name}\nYour purpose: {purpose}"
     return spec.but(
         name=spec.name or name,
-        identity=spec.identity or f"Your name: {name}\nYour purpose: {purpose}",
+        system=f"{spec.system}\n\n{identity}" if spec.system.strip() else identity,
         description=spec.description or purpose,
     )

@@ -386,8 +386,6 @@ def _setup(spec: SessionSpec, path: tuple[str, ...], agents: tuple[str, ...]) ->
         agents=agents,
         spec=stored_name(spec),
         returns=schema_of(spec),
-        base=spec.base,
-        identity=spec.identity,
         agent="" if spec.name == stored_name(spec) else spec.name,
     )
 

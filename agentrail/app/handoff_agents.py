@@ -67,7 +67,7 @@ def tools_by_agent(spec: SessionSpec, revision: int, tools_of: ToolsOf, choose: 
             with_transfers[transfer.name] = HandoffTool(
                 transfer,
                 HandOver(
-                    _acting(agents[target], spec),
+                    _acting(agents[target]),
                     specs[target],
                     tuple([tool.name for tool in specs[name]]),
                     revisions[target],
@@ -86,9 +86,9 @@ def transfer_specs(agent: SessionSpec, agents: Mapping[str, SessionSpec]) -> dic
     return {name: handoff_spec(name, agents[name].description) for name in names}
 
 
-def _acting(agent: SessionSpec, spec: SessionSpec) -> ActingAgent:
-    """Return what holds for the texts and the answers of a session of *spec* once *agent* works in it."""
-    return ActingAgent(agent.name, agent.system, agent.base or spec.base, agent.identity, schema_of(agent))
+def _acting(agent: SessionSpec) -> ActingAgent:
+    """Return what holds for the texts and the answers of a session once *agent* works in it."""
+    return ActingAgent(agent.name, agent.system, schema_of(agent))
 
 
 def _links(chosen: SwitchModelSent) -> tuple[tuple[str, JsonObject], ...]:

@@ -57,11 +57,7 @@ class SessionSpec(Options, kw_only=True, gc=True):
     plugins: Sequence[Attachable] = ()
     """Plugins; one of each class, unless given a key."""
     system: str = ""
-    """The system prompt of this agent: the layer `user` of what the model gets."""
-    base: str = ""
-    """Rules that all agents of a program share, sent before `system`; a sub-agent inherits them."""
-    identity: str = ""
-    """Name and purpose of the agent, sent after `system`."""
+    """The system prompt of this agent: the layer `user` of what the model gets. A sub-agent has its own."""
     working_dir: str = "."
     """Folder in which the tools work."""
     sandbox: Sandbox | None = None
@@ -491,9 +487,7 @@ HANDOFF_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,52}")
 
 HISTORIES: Final = ("all", "turn", "summary")
 
-OWN: Final = frozenset(
-    {"base", "description", "handoffs", "identity", "model", "model_options", "name", "returns", "system", "tools"}
-)
+OWN: Final = frozenset({"description", "handoffs", "model", "model_options", "name", "returns", "system", "tools"})
 """Fields of a specification that a handoff brings with it. All others are the session's own, and stay."""
 
 
@@ -568,7 +562,7 @@ CHECKS: Final[Mapping[str, Callable[[str, object], None]]] = {
     **dict.fromkeys(PORTS, _check_port),
     "prices": _check_prices,
     **dict.fromkeys(("inline_tags", "environment"), _check_flag),
-    **dict.fromkeys(("name", "system", "base", "identity", "description"), _check_text),
+    **dict.fromkeys(("name", "system", "description"), _check_text),
     "working_dir": _check_folder,
     **dict.fromkeys(AT_LEAST, _check_figure),
     **dict.fromkeys(("prompt_mode", *CHOICES), _check_choice),

@@ -113,7 +113,6 @@ class AgentRecipe:
             services={**base.services, **agent.services},
             deps=base.deps if agent.deps is None else agent.deps,
             user_data=agent.user_data or parent.setup.user_data,
-            base=agent.base or parent.setup.base,
             environment=agent.environment and base.environment,
             plugins=(*plugins, *agent.plugins),
         )

@@ -11,11 +11,13 @@ from agentrail.core.vocabulary.state import AttachedTool, Setup
 from agentrail.hooks.ruling import DYNAMIC, ENVIRONMENT, MEMORY, SKILLS, Section
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
 
+TOOL_NAMES: Final = "tool_names"
+"""Layer with the names of the tools, which `minimal` sends."""
+
 LAYERS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "base": "`SessionSpec.base`: rules that all agents of a program share",
+        TOOL_NAMES: "the names of the tools in one line",
         "user": "`SessionSpec.system`: what this agent is for",
-        "identity": "`SessionSpec.identity`: name and purpose of the agent",
         ENVIRONMENT: "working folder, platform, date of the beginning; `environment=False` leaves it out",
         SKILLS: "the list of `SessionSpec.skills`, and what plugins say that the agent can look up",
         MEMORY: "the texts of `SessionSpec.memory`, and of memory files that plugins have read",
@@ -27,21 +29,15 @@ LAYERS: Final[Mapping[str, str]] = MappingProxyType(
 The dynamic sections follow the messages, because they may change with each request.
 """
 
-MODES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+MODES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
-        "full": dict.fromkeys(LAYERS, "whole"),
-        "task": {
-            "base": "first paragraph",
-            "user": "whole",
-            "identity": "whole",
-            ENVIRONMENT: "whole",
-            DYNAMIC: "whole",
-        },
-        "minimal": {"base": "names of the tools", "user": "whole", "identity": "whole"},
-        "none": {"user": "whole"},
+        "full": ("user", ENVIRONMENT, SKILLS, MEMORY, DYNAMIC),
+        "task": ("user", ENVIRONMENT, DYNAMIC),
+        "minimal": (TOOL_NAMES, "user"),
+        "none": ("user",),
     }
 )
-"""For each `prompt_mode`, the layers that are sent, and what is sent of each."""
+"""For each `prompt_mode`, the layers that are sent."""
 
 LASTING: Final = (ENVIRONMENT, SKILLS, MEMORY)
 """Layers of sections that are sent before the messages, in this order."""
@@ -56,25 +52,18 @@ NO_PAIRS: Final[Pairs] = ()
 
 
 def fixed_text(setup: Setup, tools: Mapping[str, AttachedTool]) -> str:
-    """Return the text of the layers that never change in a session: base, user and identity."""
-    if not setup.base and not setup.identity and setup.prompt_mode == "full":
+    """Return the text of the layers that never change in a session: the names of the tools, and the user layer."""
+    if setup.prompt_mode == "full":
         return setup.system
     return "\n\n".join([text for _, text in fixed_layers(setup, tools)])
 
 
 def fixed_layers(setup: Setup, tools: Mapping[str, AttachedTool]) -> Pairs:
     """Return the layers that never change in a session, each with its name; one without a text is left out."""
-    layers = MODES[setup.prompt_mode]
     names = [name for name, attached in tools.items() if not attached.spec.deferred]
-    base = {
-        "whole": setup.base,
-        "first paragraph": setup.base.strip().partition("\n\n")[0],
-        "names of the tools": f"Your tools: {', '.join(names)}." if names else "",
-        "": "",
-    }[layers.get("base", "")]
-    identity = setup.identity if "identity" in layers else ""
-    texts = (("base", base), ("user", setup.system), ("identity", identity))
-    return tuple([(layer, text) for layer, text in texts if text.strip()])
+    has_names = names and TOOL_NAMES in MODES[setup.prompt_mode]
+    tool_names = f"Your tools: {', '.join(names)}." if has_names else ""
+    return tuple([(layer, text) for layer, text in ((TOOL_NAMES, tool_names), ("user", setup.system)) if text.strip()])
 
 
 def split(sections: Sequence[Section], mode: str) -> tuple[Pairs, Pairs]:

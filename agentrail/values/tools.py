@@ -140,10 +140,6 @@ class ActingAgent(Authored):
     """Name of the agent's specification."""
     system: Kept[str] = ""
     """The user layer of the system prompt."""
-    base: Kept[str] = ""
-    """The base layer of the system prompt."""
-    identity: Kept[str] = ""
-    """The identity layer of the system prompt."""
     returns: Kept[JsonObject] = EMPTY
     """The JSON Schema of an object that each answer must fit, if its prompt has no other; empty: answers are text."""
 

@@ -1,4 +1,4 @@
-"""The layers of the system prompt as a document: what each holds, and what each `prompt_mode` sends of it."""
+"""The layers of the system prompt as a document: what each holds, and which `prompt_mode` sends it."""
 
 from __future__ import annotations
 
@@ -10,5 +10,9 @@ def layers() -> list[str]:
     """Return the table of the layers, in the order in which they are sent, with a column for each `prompt_mode`."""
     header = ("layer", "what it holds", *map(code, MODES))
     return table(
-        header, [(name, about, *(sent.get(name, "no") for sent in MODES.values())) for name, about in LAYERS.items()]
+        header,
+        [
+            (name, about, *("yes" if name in sent else "no" for sent in MODES.values()))
+            for name, about in LAYERS.items()
+        ],
     )

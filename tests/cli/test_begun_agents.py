@@ -350,7 +350,7 @@ TOLD: Final = frozenset(
             "plugins",
         ),
         *("removed_plugins", "sections", "setup", "title", "turn"),
-        *("base", "identity", "options", "prompt_mode", "system", "user_data", "working_dir"),
+        *("options", "prompt_mode", "system", "user_data", "working_dir"),
     }
 )
 """Fields of a state and of its setup that are told one by one, where they are not as in a new session."""

@@ -17,7 +17,7 @@ from tests.machinery.worlds.checked_world import CheckedWorld
 
 REFUND = ToolSpec("refund", "Pay back.")
 BILLING = HandOver(
-    ActingAgent("billing", "You pay back.", base="Be short."),
+    ActingAgent("billing", "You pay back."),
     (REFUND,),
     leaves=("read",),
     revision=7,
@@ -40,7 +40,7 @@ def test_the_next_request_is_that_of_the_other_agent() -> None:
     world = handing()
     step = world.apply(ToolReturned("c3", 1, Effect(BILLING)))
     (request,) = requests(step.effects)
-    assert (request.system, request.model, request.options) == ("Be short.\n\nYou pay back.", "model1", {"effort": 1})
+    assert (request.system, request.model, request.options) == ("You pay back.", "model1", {"effort": 1})
     names = [spec.name for spec in request.tools]
     assert ("refund" in names, "read" in names) == (True, False)
     assert world.state.tools["refund"].revision == 7

@@ -157,7 +157,7 @@ def demand_whole(one: Seen) -> None:
     shown = [part.message for part in one.parts if part.message is not None]
     assert shown == list(one.request.messages)
     assert sum(part.is_passing for part in one.parts) == one.request.passing
-    fixed = "\n\n".join(part.text for part in one.parts if part.layer in ("base", "user", "identity"))
+    fixed = "\n\n".join(part.text for part in one.parts if part.layer in ("tool_names", "user"))
     assert fixed == one.request.system
     sections = [(part.name, part.text) for part in one.parts if part.layer in ("environment", "skills", "memory")]
     assert tuple(sections) == one.request.background

@@ -26,8 +26,7 @@ def test_what_a_blueprint_leaves_out_is_filled_from_its_name_and_purpose() -> No
         model="demo",
         name="reviewer",
         description="Reviews patches.",
-        identity=IDENTITY,
-        system="Be strict.",
+        system=f"Be strict.\n\n{IDENTITY}",
         max_rounds=5,
         plugins=[SecurityGuard()],
     )
@@ -35,26 +34,23 @@ def test_what_a_blueprint_leaves_out_is_filled_from_its_name_and_purpose() -> No
 
 def test_explicit_options_come_before_all_that_a_blueprint_says() -> None:
     plugins = [BudgetGuard(max_rounds=2)]
-    spec = reviewer(rounds=5).but(
-        model="other", system="Be kind.", max_rounds=2, plugins=plugins, identity="You are I."
-    )
+    spec = reviewer(rounds=5).but(model="other", system="Be kind.", max_rounds=2, plugins=plugins)
     assert spec == SessionSpec(
         model="other",
         name="reviewer",
         description="Reviews patches.",
-        identity="You are I.",
         system="Be kind.",
         max_rounds=2,
         plugins=plugins,
     )
 
 
-def test_what_the_function_itself_says_of_its_identity_stays() -> None:
+def test_what_the_function_itself_says_stays() -> None:
     @blueprint("reviewer", purpose="Reviews patches.")
     def own() -> SessionSpec:
-        return SessionSpec(model="demo", name="mine", identity="You are I.", description="Looks.")
+        return SessionSpec(model="demo", name="mine", description="Looks.")
 
-    assert own() == SessionSpec(model="demo", name="mine", identity="You are I.", description="Looks.")
+    assert own() == SessionSpec(model="demo", name="mine", system=IDENTITY, description="Looks.")
 
 
 def test_a_blueprint_is_the_function_that_it_was() -> None:

@@ -85,6 +85,8 @@ GONE: dict[str, str] = {
         "it is the same for all sessions; leave it out, and write `retry_base=…` or `max_retries=…` to wait less",
     ),
     "max_calls_per_response": "it is the same for all sessions; leave it out: the model makes further calls",
+    "base": "write it in `system`, before the text of this agent; a sub-agent has a `system` of its own",
+    "identity": "write it in `system`, after what the agent is for",
 }
 """Options that there were, each with what is said instead."""
 
@@ -102,7 +104,7 @@ def test_an_option_that_is_gone_is_answered_with_what_to_do(given: str, said: st
 
 
 def test_a_field_that_is_like_none_is_answered_with_all() -> None:
-    with pytest.raises(UnknownField, match="its fields are `agents`, `answer_max_retries`, `base`, `compact_at`"):
+    with pytest.raises(UnknownField, match="its fields are `agents`, `answer_max_retries`, `compact_at`"):
         SessionSpec(model="demo", qqqq=1)  # type: ignore[call-arg]  # on purpose
 
 

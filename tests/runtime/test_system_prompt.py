@@ -42,8 +42,8 @@ KNOWING = (
 
 async def first_request(world: World, **spec: object) -> ModelRequest:
     model = ScriptedModel(["hello"])
-    layers = {"base": "Be kind.\n\nBe brief.", "system": "You sew.", "identity": "Your name is Ada.", **spec}
-    session = await world.spawn(model, None, plugins=KNOWING, tools=[quick("cut"), quick("stitch")], **layers)
+    tools = [quick("cut"), quick("stitch")]
+    session = await world.spawn(model, None, plugins=KNOWING, tools=tools, system="You sew.", **spec)
     await session.ask("hi")
     return model.requests[0]
 
@@ -52,11 +52,10 @@ def shown(request: ModelRequest) -> tuple[str, list[str], list[str]]:
     return request.system, [name for name, _ in request.background], [name for name, _ in request.sections]
 
 
-WHOLE = "Be kind.\n\nBe brief.\n\nYou sew.\n\nYour name is Ada."
 EXPECTED = {
-    "full": (WHOLE, ["sewing", "AGENTS.md"], ["plan"]),
-    "task": ("Be kind.\n\nYou sew.\n\nYour name is Ada.", [], ["plan"]),
-    "minimal": ("Your tools: cut, stitch.\n\nYou sew.\n\nYour name is Ada.", [], []),
+    "full": ("You sew.", ["sewing", "AGENTS.md"], ["plan"]),
+    "task": ("You sew.", [], ["plan"]),
+    "minimal": ("Your tools: cut, stitch.\n\nYou sew.", [], []),
     "none": ("You sew.", [], []),
 }
 
@@ -73,16 +72,16 @@ async def test_a_session_gets_all_layers_and_a_subagent_those_of_a_task(world: W
         "plain": agent(models[0], plugins=KNOWING, system="You help."),
         "whole": agent(models[1], plugins=KNOWING, system="You help.", prompt_mode="full"),
     }
-    session = await world.spawn([tasks("plain", "whole"), "done"], agents=agents, base="Be kind.\n\nBe brief.")
+    session = await world.spawn([tasks("plain", "whole"), "done"], agents=agents, system="You lead.")
     await session.ask("let them sew")
     plain, whole = (shown(model.requests[0]) for model in models)
-    assert plain == ("Be kind.\n\nYou help.", [], ["plan"])
-    assert whole == ("Be kind.\n\nBe brief.\n\nYou help.", ["sewing", "AGENTS.md"], ["plan"])
+    assert plain == ("You help.", [], ["plan"])
+    assert whole == ("You help.", ["sewing", "AGENTS.md"], ["plan"])
 
 
 async def test_empty_layers_leave_no_gap(world: World) -> None:
     model = ScriptedModel(["hello"])
-    session = await world.spawn(model, base=" ", identity="You are Ada.", prompt_mode="minimal")
+    session = await world.spawn(model, system="You are Ada.", prompt_mode="minimal")
     await session.ask("hi")
     assert model.requests[0].system == "You are Ada."
 
@@ -139,13 +138,12 @@ async def test_a_layer_of_another_name_is_refused(world: World) -> None:
     assert "its `set_section` has 'moods' for `layer`" in str(heard.events)
 
 
-@pytest.mark.parametrize("name", ["base", "identity"])
-async def test_a_layer_of_the_specification_is_text(world: World, name: str) -> None:
-    with pytest.raises(BadSpec, match=f"`{name}`|{name}"):
-        await world.spawn(["hi"], None, **{name: 5})
+async def test_the_system_prompt_is_text(world: World) -> None:
+    with pytest.raises(BadSpec, match="its `system` is a `int`; it must be text"):
+        await world.spawn(["hi"], None, system=5)
 
 
 def test_the_modes_name_layers_that_there_are() -> None:
     assert all(set(sent) <= set(LAYERS) for sent in MODES.values())
     assert set(SECTION_LAYERS) < set(LAYERS)
-    assert list(MODES["full"]) == list(LAYERS)
+    assert [*MODES["minimal"][:1], *MODES["full"]] == list(LAYERS)

@@ -13,8 +13,6 @@ from agentrail.cli.settings.default_agent import OPTIONS
 from agentrail.values.json import Json
 
 ASKED: Final[Mapping[str, str]] = {
-    "base": "the model takes it for words of the user",
-    "identity": "the model takes it for words of the user",
     "journal": "where sessions are written",
     "mode": "what runs without asking",
     "model_options": "they may send prompts and keys elsewhere",
@@ -27,8 +25,6 @@ ASKED: Final[Mapping[str, str]] = {
 """Settings that are asked about, with the reason."""
 
 ASKED_UNLESS: Final[Mapping[str, tuple[str, ...]]] = {
-    "base": ("",),
-    "identity": ("",),
     "mode": ("ask", "plan"),
     "network": ("none", "outward"),
     "on_repeat_unknown": ("hold",),

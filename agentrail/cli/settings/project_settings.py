@@ -47,8 +47,6 @@ MAX_DOTS: Final = 500
 OF_SPEC: Final[Mapping[str, object]] = {
     "model": str,
     "system": str,
-    "base": str,
-    "identity": str,
     "prompt_mode": Literal["full", "task", "minimal", "none"],
     "skills": tuple[str, ...],
     "environment": bool,

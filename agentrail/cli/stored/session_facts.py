@@ -90,10 +90,6 @@ def _words_for_the_model(state: State) -> Iterator[tuple[str, str]]:
             yield "handed over to", words.name
         if words.system not in SYSTEMS:
             yield "system", words.system
-        for name in ("base", "identity"):
-            text: str = getattr(words, name)
-            if text:
-                yield name, text
     if setup.prompt_mode != Setup().prompt_mode:
         yield "prompt_mode", setup.prompt_mode
     for section in state.sections:

@@ -111,10 +111,6 @@ class Setup(Value):
     """Owner of the session, as the caller of `spawn` names it; that of its parent for a sub-agent."""
     returns: Kept[JsonObject] = EMPTY
     """The JSON Schema of an object that each answer must fit, if its prompt has no other; empty: answers are text."""
-    base: Kept[str] = ""
-    """The base layer of the system prompt."""
-    identity: Kept[str] = ""
-    """The identity layer of the system prompt."""
     agent: Kept[str] = ""
     """Name of the first agent of a session with handoffs, if it is not that of the specification."""
 
@@ -432,7 +428,7 @@ class State(Draftable):
         agent = self.agent
         if agent is None:
             return self.setup
-        return self.setup.but(system=agent.system, base=agent.base, identity=agent.identity, returns=agent.returns)
+        return self.setup.but(system=agent.system, returns=agent.returns)
 
     @property
     def agent_name(self) -> str:

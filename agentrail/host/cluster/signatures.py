@@ -320,7 +320,7 @@ def _parts(profile: Profile) -> tuple[object, ...]:
     if not isinstance(spec, SessionSpec):
         return (str(getattr(spec, "__qualname__", type(spec).__qualname__)),)
     able = offered(profile, spec)
-    return (spec.base, spec.system, spec.identity, sorted(able.tools), sorted(able.plugins), able.models)
+    return (spec.system, sorted(able.tools), sorted(able.plugins), able.models)
 
 
 class ProgramCheck:

@@ -85,7 +85,7 @@ async def test_what_is_seen_is_what_a_server_got(provider: str, tmp_path: Path) 
     journal = SqliteJournal(tmp_path / "journal.db")
     secrets = {"KEY": KEYS[provider]}.get
     async with serving(talking(provider)) as server, open_supervisor(journal=journal, secrets=secrets) as supervisor:
-        spec = spec_of(provider, server.url, system="Be short.", base="Rules.", identity="Lamp", tools=[lamp])
+        spec = spec_of(provider, server.url, system="Be short.", tools=[lamp])
         session = await supervisor.spawn(spec, "s")
         await session.ask("is it on?")
         await session.ask("and now?")
@@ -100,9 +100,7 @@ async def test_what_is_seen_is_what_a_server_got(provider: str, tmp_path: Path) 
     ]
     assert [(part.layer, part.name) for part in first.parts] == [
         ("tools", "lamp"),
-        ("base", "base"),
         ("user", "user"),
-        ("identity", "identity"),
         ("history", "user"),
     ]
     assert first.difference is None

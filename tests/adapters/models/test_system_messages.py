@@ -72,9 +72,9 @@ def text_of(system: object) -> str:
 
 BARE: Final[tuple[Mapping[str, object], ...]] = (
     {},
-    {"system": " \n", "base": "", "identity": "\t"},
+    {"system": " \n\t"},
     {"prompt_mode": "none"},
-    {"prompt_mode": "none", "base": "Be kind.", "identity": "You are Ada.", "plugins": [Tells()]},
+    {"prompt_mode": "none", "plugins": [Tells()]},
     {"prompt_mode": "none", "system": " "},
 )
 
