@@ -198,16 +198,21 @@ def test_a_tool_that_blocks_the_loop_is_named(said: Said, *, rested: bool) -> No
             await session.ask("go")
 
     trio.run(main)
-    for text in said.about(BLOCKS).values():
-        assert text.startswith("the task `tool block (mine/")
-        assert "in blocks\n    said.wait(BLOCKS)  # the line that blocks\n" in text
+    texts = said.about(BLOCKS)
+    assert all(text.startswith("the task `tool block (mine/") for text in texts.values())
+    assert "in blocks\n    said.wait(BLOCKS)  # the line that blocks\n" in texts[logging.ERROR]
+    # on a busy machine, the first look may find that it blocks already
+    assert (
+        re.search(rf" for \d+ ms, at {re.escape(__file__)}:\d+ in wait$", texts.get(logging.WARNING, ""))
+        or len(texts) == 1
+    )
 
 
 @pytest.mark.usefixtures("alarm_kind")
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "usleep"), reason="no call in C that keeps the interpreter")
 def test_a_tool_that_keeps_the_interpreter_is_named_with_the_line(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     """A regular expression may keep the interpreter so; the watchdog can report it only afterwards."""
-    monkeypatch.setattr(watchdog, "BLOCKED", 0.0)
+    monkeypatch.setattr(watchdog, "BLOCKED", 0.0)  # so the stack is logged
     monkeypatch.setattr(watchdog, "LATE", 0.3)  # a paced alarm comes late by 0.25
     keep = ctypes.PyDLL(None).usleep
     name = "tool keep (mine/c3)"
@@ -420,7 +425,7 @@ def test_a_task_is_not_named_for_the_time_before_a_step(
     async def main() -> None:
         loop.task = trio.lowlevel.current_task()
         with Scratch() as scratch:
-            for step in (None, ("s", "PromptSent", math.inf, 0.0), None):
+            for step in (None, ("s", "PromptSent", math.inf, 0.0, 0), None):
                 dog.step = step
                 dog._look(scratch)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # what its thread does
                 await trio.lowlevel.checkpoint()

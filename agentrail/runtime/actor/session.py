@@ -434,8 +434,9 @@ class Session:
         ended = time.perf_counter()
         if ended - began > SLOW_HOOKS:
             self.mailbox.let_others_run()  # a slow hook held up all other tasks, so they run before the next letter
-            elapsed = ended - began - shared.watchdog.collecting(crumb, ended)
-            report_slow_hooks(self.mailbox, elapsed, self.state, arrival.input, outcome)
+            report_slow_hooks(
+                self.mailbox, shared.watchdog.worked_seconds(crumb, ended), self.state, arrival.input, outcome
+            )
         self.performer.stop_early(outcome.effects)
         # Refusals too: an id keeps its first answer.
         must_store_result = letter.command is not None and outcome.answer is not None

@@ -38,6 +38,14 @@ TRIO: Final = os.path.join(os.path.dirname(trio.__file__), "")  # noqa: PTH118, 
 PACKAGE: Final = os.path.join(str(Path(__file__).parents[2]), "")  # noqa: PTH118 - as above
 """The folder of agentrail's own modules."""
 
+STANDARD_LIBRARY: Final = os.path.join(os.path.dirname(os.__file__), "")  # noqa: PTH118, PTH120 - as above
+
+INSTALLED: Final = "-packages"
+"""Part of the names of the folders in the standard library's where other packages are installed."""
+
+LOOP: Final = "unrolled_run"
+"""The function in which Trio's loop runs tasks: what called it is the program that started the loop."""
+
 _THREAD: Final = re.compile(r"(?:Current thread|Thread) 0x([0-9a-f]+)")
 _FRAME: Final = re.compile(r'  File "(.*)", line (\d+) in (.*)')
 
@@ -155,6 +163,38 @@ def _by_thread(lines: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
             frames = ()
         elif _FRAME.match(line):
             frames = (*frames, line)
+
+
+def in_the_loop(frames: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield file, line number and function of each frame below Trio's loop, the innermost first as in *frames*."""
+    for frame in frames:
+        match = _FRAME.match(frame)
+        if match is None:
+            continue
+        file, line, function = match.groups()
+        if function == LOOP and file.startswith(TRIO):
+            return
+        yield file, line, function
+
+
+def line_of_user(frames: Sequence[str]) -> str:
+    """Return where in the code of the program a task is: file, line and function of the innermost such frame.
+
+    *frames* are those of the loop's thread, the innermost first. If none is of the program, it is one of a package that
+    is installed, and else of agentrail.
+    """
+    places = [*in_the_loop(frames)]
+    theirs = [place for place in places if not _is_library(place[0])]
+    own = [place for place in theirs if INSTALLED not in place[0]]
+    for file, line, function in (own or theirs or places)[:1]:
+        return f"{file}:{line} in {function}"
+    return UNKNOWN
+
+
+def _is_library(file: str) -> bool:
+    """Whether *file* is of Trio or agentrail, or comes with Python."""
+    is_of_python = file.startswith((STANDARD_LIBRARY, "<")) and INSTALLED not in file
+    return is_of_python or file.startswith((TRIO, PACKAGE))
 
 
 def with_source(frames: Sequence[str]) -> str:

@@ -21,25 +21,27 @@ import threading
 import time
 from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
+from agentrail.runtime.diagnosis.crumb import NOTHING, Crumb
+from agentrail.runtime.diagnosis.own_imports import OwnImports
 from agentrail.runtime.diagnosis.pulse import Pulse, in_real_time
-from agentrail.runtime.diagnosis.stacks import Scratch, called, threads_among, with_source
+from agentrail.runtime.diagnosis.stacks import Scratch, called, line_of_user, threads_among, with_source
 from agentrail.runtime.shared.collector import OLDEST
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 log = logging.getLogger("agentrail.watchdog")
 
 SLOW: Final = 0.05
-"""Seconds after which a running step, or another task that holds up the loop, is logged with its stack."""
+"""Seconds after which a running step, or another task that holds up the loop, is logged in one line."""
 
 BLOCKED: Final = 1.0
-"""Seconds after which a running step is logged as an error; a step without plugins is reported as slow from then on."""
+"""Seconds after which a running step is logged as an error with its stack; without plugins, it is slow from then on."""
 
 PUT_OFF: Final = 0.01
 """The loop puts off the alarm at most once in this many seconds: if it goes off too early, it is set again."""
@@ -56,9 +58,11 @@ CLOSING: Final = 5.0
 NO_THREADS: Final[Mapping[int, str]] = MappingProxyType({})
 """Threads of tools, by their ids, of whoever has none."""
 
-HELD_UP: Final = "%s has held up the loop for %d ms\n%s"
+HELD_UP: Final = "%s has held up the loop for %d ms%s"
 
-KEPT: Final = "%s has kept the interpreter, and held up the loop, for %d ms or more\n%s"
+KEPT: Final = "%s has kept the interpreter, and held up the loop, for %d ms or more%s"
+
+IMPORTED: Final = "agentrail has held up the loop for %d ms to import modules at their first use, while %s"
 
 NO_TIME: Final = "an unknown thread, or the system, which gave the process no time,"
 
@@ -66,15 +70,6 @@ COLLECTED: Final = (
     "the garbage collector, or what it finalized, has held up the loop for %d ms, while %s; "
     "have it come less often, by `gc.set_threshold`, and look at fewer objects, by `gc.freeze`"
 )
-
-Crumb: TypeAlias = tuple[str, str, float, float]
-"""A running step: session id, kind of message, time of its start, and seconds of garbage collection before that.
-
-For a task that runs no step: its name instead of the session, and an empty text as the kind.
-"""
-
-NOTHING: Final[Crumb] = ("", "", 0.0, 0.0)
-"""A step that began before any collection."""
 
 
 class Named:
@@ -114,6 +109,13 @@ def _log(seconds: float, text: str, *about: object) -> None:
     log.log(logging.WARNING if seconds < BLOCKED else logging.ERROR, text, *about)
 
 
+def _where(seconds: float, frames: Sequence[str]) -> str:
+    """Return where the loop is, to end a line about so many *seconds*: the whole stack only if that blocks."""
+    if not frames:
+        return ""
+    return f", at {line_of_user(frames)}" if seconds < BLOCKED else f"\n{with_source(frames)}"
+
+
 class Watchdog:
     """Logs the step of a session, or the task, that blocks all other tasks. All supervisors of a run share it.
 
@@ -126,9 +128,11 @@ class Watchdog:
         "_collected",
         "_collections",
         "_due",
+        "_imports",
         "_loop",
         "_named",
         "_named_collections",
+        "_named_imports",
         "_pulse",
         "_put_off",
         "_suspect",
@@ -143,7 +147,8 @@ class Watchdog:
         self._due = math.inf
         self._collected = 0.0
         self._collections = (0.0, math.inf)
-        self._named, self._named_collections = Named(), Named()
+        self._imports = OwnImports()
+        self._named, self._named_collections, self._named_imports = Named(), Named(), Named()
         self._loop = threading.get_ident()
         self._alarm: Alarm | None = None
         self._put_off = 0.0
@@ -208,7 +213,7 @@ class Watchdog:
 
     def begin(self, session_id: str, kind: str, now: float) -> Crumb:
         """Register a step that begins, and put off the alarm; return the step, to pass to `collecting`."""
-        step = self.step = (session_id, kind, now, self._collections[0])
+        step = self.step = (session_id, kind, now, self._collections[0], len(sys.modules))
         if now - self._put_off > PUT_OFF and self._alarm is not None:
             self._put_off, self._collected = now, step[3]
             self._alarm.put_off()
@@ -225,6 +230,10 @@ class Watchdog:
         """Return how many seconds of *step*, from its start to *until*, were spent in full garbage collections."""
         lasted, since = self._collections
         return lasted + max(0.0, until - since) - step[3]
+
+    def worked_seconds(self, step: Crumb, until: float) -> float:
+        """Return how many seconds *step* has worked *until* its end, without collections and imports of agentrail."""
+        return until - step[2] - self.collecting(step, until) - self._imports.seconds(step, until)
 
     def _watch(self, alarm: Alarm) -> None:
         """Body of the thread: wait for the alarm, look, and set the alarm again, until the watchdog is closed.
@@ -259,7 +268,9 @@ class Watchdog:
             return self._name(suspect.crumb, now, scratch)
         task, beats = pulse.running(), pulse.beats
         before = self.collecting(NOTHING, now)  # includes the time of a collection that still runs
-        self._suspect = None if task is None else Suspect(task, beats, (called(task), "", now, before))
+        self._suspect = (
+            None if task is None else Suspect(task, beats, (called(task), "", now, before, len(sys.modules)))
+        )
         return SLOW
 
     def _running_suspect(self, pulse: Pulse) -> Suspect | None:
@@ -288,22 +299,26 @@ class Watchdog:
         if collecting >= LATE:
             _log(collecting, COLLECTED, collecting * 1000, f"{by} ran")
         if late - collecting >= LATE:
-            stack = "" if task is None else with_source(stacks.get(self._loop, ()))
-            _log(late - collecting, KEPT, by, (late - collecting) * 1000, stack)
+            kept = late - collecting
+            _log(kept, KEPT, by, kept * 1000, "" if task is None else _where(kept, stacks.get(self._loop, ())))
 
     def _name(self, step: Crumb, now: float, scratch: Scratch) -> float:
         """Log *step* if it is slow, and garbage collection during it if that is slow; return when to look again."""
         collecting = self.collecting(step, now)
         elapsed = now - step[2] - collecting
+        frames = scratch.stacks().get(self._loop, ()) if elapsed >= SLOW else ()
+        frames = frames if self._still(step) else ()
+        importing = self._imports.seconds(step, now, frames)
+        elapsed -= importing
         session, kind, *_ = step
+        ran = f"session {session} handled `{kind}`" if kind else f"`{session}` ran"
         if self._named_collections.is_due(step, collecting):
-            ran = f"session {session} handled `{kind}`" if kind else f"`{session}` ran"
             _log(collecting, COLLECTED, collecting * 1000, ran)
+        if self._named_imports.is_due(step, importing):
+            log.log(logging.INFO if importing < BLOCKED else logging.WARNING, IMPORTED, importing * 1000, ran)
         if self._named.is_due(step, elapsed):
-            frames = scratch.stacks().get(self._loop, ())
-            source = with_source(frames) if self._still(step) else ""
             name = f"session {session}: `{kind}`" if kind else f"the task `{session}`"
-            _log(elapsed, HELD_UP, name, elapsed * 1000, source)
+            _log(elapsed, HELD_UP, name, elapsed * 1000, _where(elapsed, frames))
         return min(self._named.limit(step) - elapsed, SLOW)
 
     def _still(self, step: Crumb) -> bool:
