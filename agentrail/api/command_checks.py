@@ -203,7 +203,7 @@ def command_of(value: object) -> AnyCommand:
         command = read(cast("type[Command | ActorCommand]", kind), write(plain))
     match command:
         case AbortSent(kill_tools=kill_tools):
-            return command.but(kill_tools=choice_of("kill_tools", kill_tools, KILLS), dropped=(), partial=NOTHING_YET)
+            return command.but(kill_tools=choice_of("kill_tools", kill_tools, KILLS), partial=NOTHING_YET)
         case StopSent():
             return command.but(partial=NOTHING_YET)
         case LabelSent(add=add, remove=remove, title=title):

@@ -38,7 +38,7 @@ class HeldCall(Value):
     path: tuple[str, ...] = ()
     """For a call of a sub-agent: the ids of parent session and call, outermost first; else empty."""
     since: int = 0
-    """Since when it waits, in milliseconds since 1970; 0 for a question in records of earlier versions."""
+    """Since when it waits, in milliseconds since 1970."""
     asked_by: tuple[str, ...] = ()
     """Who asked for the turn of the call, as the callers said (`SessionHandle.by`); empty if nobody said so."""
     digest: str = ""

@@ -17,7 +17,6 @@ from agentrail.errors import ReplayDiffers
 from agentrail.hooks.hook_runner import Recorded
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope, Ephemeral
-from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.messages import EMPTY_HISTORY, Message
 from agentrail.values.untrusted_values import error_text
 from agentrail.values.value import Value
@@ -138,7 +137,7 @@ def _differing(
     if len(events) < len(record.events):
         again_after = again_after.but(last_seq=again_after.last_seq + len(record.events) - len(events))
     pairs: list[tuple[str, object, object]] = [
-        ("events", events, _as_stored(again.events, events)),
+        ("events", events, again.events),
         ("effects", tuple(record.effects), tuple([type(effect).__name__ for effect in again.effects])),
         ("answer", record.answer, again.answer),
     ]
@@ -154,20 +153,6 @@ def _still_stored(events: Sequence[Envelope]) -> tuple[Envelope, ...]:
     if len(kept) == len(events):
         return tuple(events)
     return tuple([envelope.but(seq=seq) for seq, envelope in enumerate(kept, events[0].seq)])
-
-
-def _as_stored(now: tuple[Envelope, ...], stored: tuple[Envelope, ...]) -> tuple[Envelope, ...]:
-    """Return the events *now* without digests of held calls where *stored* has none: an older version made none."""
-    if len(now) != len(stored):
-        return now
-    return tuple([_without_digest(*pair) for pair in zip(now, stored, strict=True)])
-
-
-def _without_digest(now: Envelope, stored: Envelope) -> Envelope:
-    event, before = now.event, stored.event
-    if isinstance(event, ApprovalRequired) and isinstance(before, ApprovalRequired) and not before.digest:
-        return now.but(event=event.but(digest=""))
-    return now
 
 
 def _around(then: str, now: str) -> tuple[str, str]:

@@ -11,7 +11,6 @@ from agentrail.events import (
     BeforeCompact,
     ModelEffective,
     ModelSwitched,
-    PromptDropped,
     RequestStart,
     SessionEnded,
 )
@@ -99,16 +98,6 @@ def test_steering_is_a_prompt_for_which_before_steering_does_not_run() -> None:
 def test_an_abort_stops_nothing_and_is_reported() -> None:
     idle().send(AbortSent()).expect_only(answer=DONE, events=[AgentAbort(None, "user")])
     idle().send(AbortSent("enough")).expect_only(answer=DONE, events=[AgentAbort(None, "user", "enough")])
-
-
-@cell("abort", "idle")
-def test_an_abort_reports_the_prompts_that_it_took_out_of_the_mailbox() -> None:
-    got = idle().send(AbortSent(clear_queue=True, dropped=("one", "two")))
-    got.expect_only(
-        answer=DONE,
-        ids=2,
-        events=[PromptDropped("p1", "one"), PromptDropped("p2", "two"), AgentAbort(None, "user")],
-    )
 
 
 @cell("approve", "idle")

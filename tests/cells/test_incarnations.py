@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-import pytest
-
 from agentrail.cli.stored.steps_without_code import branched
 from agentrail.core.machine.forking import branch
 from agentrail.core.machine.in_doubt_calls import hint_about
@@ -80,11 +78,10 @@ def test_what_was_shown_before_a_restart_decides_after_it_and_later_ids_are_othe
     assert required.approval_id.endswith("-two")
 
 
-@pytest.mark.parametrize("origin", ["one", ""], ids=["of now", "of an older version"])
-def test_a_fork_asks_by_ids_of_its_own(origin: str) -> None:
+def test_a_fork_asks_by_ids_of_its_own() -> None:
     """Also a fork of the same name, made anew of the same record."""
     bench = held()
-    bench.state = bench.state.but(in_doubt_calls=(unknown("c0", "edit").but(incarnation=origin),))
+    bench.state = bench.state.but(in_doubt_calls=(unknown("c0", "edit").but(incarnation="one"),))
     ids = set[str]()
     for incarnation in ("first", "second"):
         fork = Bench(HOLDS, opened=False)

@@ -10,7 +10,7 @@ from agentrail.core.machine.in_doubt_calls import HOLDER, MOST, TURNS_KEPT
 from agentrail.core.vocabulary.commands import Command, RespondSent
 from agentrail.core.vocabulary.effects import ClearTimer, StartCall
 from agentrail.core.vocabulary.inputs import ToolRaised, ToolStopped
-from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Doubt
+from agentrail.core.vocabulary.tool_calls import Doubt
 from agentrail.errors import AgentrailError, RefusedError, UnknownApproval, WrongDecision
 from agentrail.events import ApprovalRequired, ApprovalResolved, Envelope, Event, PluginEvent, ToolExecutionStart
 from agentrail.models import FrozenObject, ToolCall
@@ -301,32 +301,26 @@ def test_a_doubt_ends_so_many_turns_after_its_call() -> None:
 
 
 OLD = "may have taken effect; find out before you let it run"
-MERGED = {
-    "edit": f"calls of `edit` were stopped before (`c0`, maybe others), maybe this one too; they {OLD}",
-    ANY_TOOL: f"calls were stopped before (`c0`, maybe others), maybe this one too; they {OLD}",
-}
+REDACTED_HINT = f"calls of `edit` were stopped before (`c0`, maybe others), maybe this one too; they {OLD}"
+REDACTED = Doubt("c0", "edit", None, 1)
 
 
-@pytest.mark.parametrize("name", MERGED)
-def test_the_hint_of_a_merged_doubt_does_not_say_that_it_was_the_same_call(name: str) -> None:
+def test_the_hint_of_a_redacted_doubt_does_not_say_that_it_was_the_same_call() -> None:
     bench = stopped()
-    merged = Doubt("c0", name, None, 1)
-    bench.state = bench.state.but(in_doubt_calls=(merged, DOUBT))
+    bench.state = bench.state.but(in_doubt_calls=(REDACTED, DOUBT))
     (other,) = asked_of(again(bench, call("edit", path="b")))
-    assert other.hint == MERGED[name]
+    assert other.hint == REDACTED_HINT
     (same,) = asked_of(again(bench))
     assert same.hint == HINT
 
 
-@pytest.mark.parametrize("name", MERGED)
-def test_a_merged_doubt_stays_when_one_of_its_calls_is_stopped(name: str) -> None:
+def test_a_redacted_doubt_stays_when_a_call_of_its_tool_is_stopped() -> None:
     bench = executing(EDITING)
-    merged = Doubt("c0", name, None, 1)
-    bench.state = bench.state.but(in_doubt_calls=(merged,))
+    bench.state = bench.state.but(in_doubt_calls=(REDACTED,))
     aborted(bench)
-    assert bench.state.in_doubt_calls == (merged, DOUBT)
+    assert bench.state.in_doubt_calls == (REDACTED, DOUBT)
     (other,) = asked_of(again(bench, call("edit", path="b")))
-    assert other.hint == MERGED[name]
+    assert other.hint == REDACTED_HINT
 
 
 # A call of the handle ends a doubt
@@ -350,12 +344,11 @@ def test_an_approval_of_the_stopped_call_ends_the_doubt_and_runs_nothing() -> No
     assert asked_of(again(bench)) == []
 
 
-@pytest.mark.parametrize("name", MERGED)
-def test_it_ends_a_merged_doubt_by_the_call_that_the_hint_names(name: str) -> None:
+def test_it_ends_a_redacted_doubt_by_the_call_that_the_hint_names() -> None:
     bench = stopped()
-    bench.state = bench.state.but(in_doubt_calls=(Doubt("c0", name, None),))
+    bench.state = bench.state.but(in_doubt_calls=(REDACTED,))
     bench.send(ApproveSent("s:c0"))
-    assert bench.got[-1].events == [ApprovalResolved("s:c0", "c0", name, "cleared")]
+    assert bench.got[-1].events == [ApprovalResolved("s:c0", "c0", "edit", "cleared")]
     assert asked_of(again(bench)) == []
 
 
@@ -419,17 +412,15 @@ def test_where_four_eyes_are_wanted_nobody_ends_a_doubt_alone() -> None:
     assert bench.state.in_doubt_calls == (DOUBT,)
 
 
-@pytest.mark.parametrize("name", ["edit", ANY_TOOL])
-def test_a_merged_doubt_of_an_older_version_ends_when_a_person_lets_a_call_run(name: str) -> None:
+def test_a_redacted_doubt_ends_when_a_person_lets_a_call_run() -> None:
     bench = stopped()
-    bench.state = bench.state.but(in_doubt_calls=(Doubt("c0", name, None),))
+    bench.state = bench.state.but(in_doubt_calls=(REDACTED,))
     (asked,) = asked_of(again(bench))
-    assert bench.state.in_doubt_calls == (Doubt("c0", name, None, 2),)  # it grows old from now on
     bench.send(ApproveSent(asked.approval_id))
     assert not bench.state.in_doubt_calls
 
 
-def test_a_merged_doubt_of_an_older_version_holds_no_harmless_call() -> None:
+def test_a_redacted_doubt_holds_no_harmless_call() -> None:
     bench = stopped()
-    bench.state = bench.state.but(in_doubt_calls=(Doubt("c0", ANY_TOOL, None),))
+    bench.state = bench.state.but(in_doubt_calls=(REDACTED.but(name="look"),))
     assert asked_of(again(bench, call("look", path="a"))) == []

@@ -385,7 +385,6 @@ NO_COMMANDS: list[object] = [
     PromptSent((Text("hello"),)),
     ChangeToolsSent(5),  # type: ignore[arg-type]  # on purpose, as those below
     SwitchModelSent("demo", options=5),  # type: ignore[arg-type]
-    AbortSent(dropped=5),  # type: ignore[arg-type]
     AbortSent(kill_tools="some"),
     LabelSent(add=5),  # type: ignore[arg-type]
     ApproveSent("a1", args={"x": object()}),  # type: ignore[dict-item]

@@ -26,7 +26,7 @@ def test_a_resend_has_the_digest_of_the_first() -> None:
         (PromptSent((Text("hi"),)), PromptSent((Text("hi"),))),
         (picture("A" * LONG_DATA), picture("A" * LONG_DATA)),
         (picture("A" * (LONG_DATA + 4)), picture("A" * (LONG_DATA + 4))),
-        (AbortSent("why"), AbortSent("why", partial=partial, dropped=("a prompt",))),
+        (AbortSent("why"), AbortSent("why", partial=partial)),
         (ApproveSent("a1"), ApproveSent("a1", four_eyes=True)),
         (RejectSent("a1", "no"), RejectSent("a1", "no", four_eyes=True)),
         (SteerSent("this"), SteerSent("this", partial=partial)),

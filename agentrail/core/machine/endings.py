@@ -206,8 +206,6 @@ def on_abort(draft: StepDraft, command: commands.AbortSent) -> None:
     draft.answer = commands.DONE
     if command.turn and not state.works_on(command.turn):
         return
-    for text in command.dropped:
-        draft.emit(PromptDropped(draft.make_id("p"), text))
     if command.clear_queue:
         drop_queue(draft)
     if command.kill_tools == "all":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core.machine.draft import StepDraft
-from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Call, Doubt
+from agentrail.core.vocabulary.tool_calls import Call, Doubt
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import EffectClass
 
@@ -51,23 +51,17 @@ def bounded(doubts: tuple[Doubt, ...]) -> tuple[Doubt, ...]:
 
 
 def grow_old(draft: StepDraft) -> None:
-    """Drop the doubts that are more than `TURNS_KEPT` turns old, as a turn begins.
-
-    A doubt that an older version stored has no turn. It is of this turn from now on.
-    """
-    if not draft.state.in_doubt_calls:
-        return
-    now = draft.state.turn_count
-    dated = (doubt if doubt.turn is not None else doubt.but(turn=now) for doubt in draft.state.in_doubt_calls)
-    draft.state.in_doubt_calls = tuple(doubt for doubt in dated if doubt.turn is None or now - doubt.turn <= TURNS_KEPT)
+    """Drop the doubts that are more than `TURNS_KEPT` turns old, as a turn begins."""
+    now, doubts = draft.state.turn_count, draft.state.in_doubt_calls
+    if doubts:
+        draft.state.in_doubt_calls = tuple(doubt for doubt in doubts if now - doubt.turn <= TURNS_KEPT)
 
 
 def find_doubt(draft: StepDraft, name: str, args: JsonObject) -> Doubt | None:
     """Return the doubt that holds this call: it may repeat one that was stopped. `None` if it may run.
 
-    A doubt about just this call is found before one that covers it among others. A merged doubt, which older versions
-    stored, covers a tool with any arguments, or even all tools, and a redacted one its tool. So it counts only for
-    tools of the class `unsafe`, or harmless calls would be held too.
+    A doubt about just this call is found before one that covers it among others. A redacted doubt covers its tool with
+    any arguments. So it counts only for tools of the class `unsafe`, or harmless calls would be held too.
     """
     doubts = draft.state.in_doubt_calls
     if not doubts:
@@ -81,15 +75,12 @@ def find_doubt(draft: StepDraft, name: str, args: JsonObject) -> Doubt | None:
 def hint_about(doubt: Doubt) -> str:
     """Return the hint for the person who decides about a call that *doubt* holds; it names the stopped call.
 
-    A merged doubt has only the first of its calls, and a redacted one has no arguments. For neither may the hint say
-    that the same call was stopped.
+    A redacted doubt has no arguments, so the hint may not say that the same call was stopped.
     """
     if doubt.args is not None:
         return f"the same call (`{doubt.name_of_call}`) was stopped before, and {FIND_OUT} again"
-    whose = "" if doubt.name == ANY_TOOL else f" of `{doubt.name}`"
-    return (
-        f"calls{whose} were stopped before (`{doubt.name_of_call}`, maybe others), maybe this one too; they {FIND_OUT}"
-    )
+    called = f"`{doubt.name}` were stopped before (`{doubt.name_of_call}`, maybe others)"
+    return f"calls of {called}, maybe this one too; they {FIND_OUT}"
 
 
 def clear_up(draft: StepDraft, name: str, args: JsonObject) -> None:

@@ -116,8 +116,6 @@ class AbortSent(Value, tag_field=TAG):
     """Which running calls are cancelled: none, those whose tool may be killed, or all."""
     clear_queue: bool = False
     """Whether queued prompts are dropped too."""
-    dropped: Kept[tuple[str, ...]] = ()
-    """Texts of prompts dropped from the mailbox; only in records of earlier versions (now `PromptSent.cleared`)."""
     partial: Partial = NOTHING_YET
     """Text and usage of the running response, as received so far."""
     turn: Kept[str] = ""

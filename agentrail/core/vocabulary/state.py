@@ -237,7 +237,7 @@ class Suspension(Value):
     run: Kept[str] = ""
     """Id of the plugin's request for a tool that this hook rules on; empty if the hook is about no such request."""
     incarnation: Kept[str] = ""
-    """`State.incarnation` when the tool started; empty if none has, or if an older version started it."""
+    """`State.incarnation` when the tool started; empty if none has."""
 
 
 class PluginChange(Value):
@@ -402,7 +402,6 @@ class State(Draftable):
     """Random part of idempotency keys and of ids for decisions, drawn anew at each spawn, fork and return.
 
     So a decision about a call of an earlier session with the same id, or of another copy of this one, finds no call.
-    Empty if an older version began the session, and it has not come back since.
     """
     turn_count: int = 0
     """How many turns have begun."""

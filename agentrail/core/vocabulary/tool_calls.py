@@ -88,7 +88,7 @@ class Question(Value):
     options: Personal[tuple[str, ...]]
     """Answers to choose from; empty if the answer is free text."""
     asked_at: int = 0
-    """When it was asked, in milliseconds since 1970; 0 in records of earlier versions."""
+    """When it was asked, in milliseconds since 1970."""
 
 
 class Call(Value):
@@ -135,7 +135,7 @@ class Call(Value):
     handoff: HandOver | None = None
     """What the call hands the session over to when all calls have results; `None` if it is no handoff."""
     incarnation: Kept[str] = ""
-    """`State.incarnation` when the first attempt started; empty if none has, or if an older version started it."""
+    """`State.incarnation` when the first attempt started; empty if none has."""
 
     @property
     def done(self) -> bool:
@@ -268,23 +268,19 @@ class Batch(Value, tag_field=TAG):
     """Texts of plugins to append when all results are there: pairs of hook and text."""
 
 
-ANY_TOOL: Final = ""
-"""Tool name of a `Doubt` that covers calls of every tool."""
-
-
 class Doubt(Value):
     """An interrupted call that may or may not have taken effect."""
 
     call_id: Kept[str]
     """Id of the call."""
     name: ToolName
-    """Name of the tool; `ANY_TOOL` if an older version merged doubts about several tools."""
+    """Name of the tool."""
     args: Personal[JsonObject | None]
-    """Arguments of the call; `None` for any: an older version merged doubts about the tool, or they were redacted."""
-    turn: int | None = None
-    """Number of the turn in which it arose; `None` if an older version stored it, and no turn has begun since."""
+    """Arguments of the call; `None`, which stands for any, if they were redacted."""
+    turn: int = 0
+    """Number of the turn in which it arose."""
     incarnation: Kept[str] = ""
-    """`State.incarnation` when it arose; empty if an older version stored it."""
+    """`State.incarnation` when it arose."""
 
     @property
     def name_of_call(self) -> str:
@@ -293,9 +289,7 @@ class Doubt(Value):
 
     def covers(self, name: str, args: JsonObject) -> bool:
         """Whether a call of tool *name* with *args* would repeat the doubtful one."""
-        if self.args is None:
-            return self.name in (name, ANY_TOOL)
-        return self.name == name and is_same(self.args, args)
+        return self.name == name and (self.args is None or is_same(self.args, args))
 
 
 class Stray(Value):
@@ -351,7 +345,7 @@ class Subagent(Value):
     works: bool = True
     """Whether the sub-agent, or one of its own, goes on without a person."""
     began_ms: int | None = None
-    """How long the session and others had worked when the sub-agent began; `None` if an older version began it."""
+    """How long the session and others had worked when the sub-agent began."""
 
 
 MAX_ENDED_TASKS: Final = 32

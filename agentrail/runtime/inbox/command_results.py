@@ -44,7 +44,7 @@ def _bare(input_: AnyInput) -> AnyInput:
     if isinstance(input_, PromptSent):
         return input_.but(cleared=False, parts=tuple(map(_short, input_.parts)))
     if isinstance(input_, AbortSent):
-        return input_.but(partial=NOTHING_YET, dropped=())
+        return input_.but(partial=NOTHING_YET)
     if isinstance(input_, ApproveSent | RejectSent):
         return input_.but(four_eyes=False)
     if isinstance(input_, SessionOpened | SessionBranched):

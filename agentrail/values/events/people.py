@@ -33,10 +33,7 @@ class ApprovalRequired(Event):
     path: Kept[tuple[str, ...]] = ()
     """For a call of a sub-agent: the ids of parent session and call, outermost first; else empty."""
     digest: Personal[str] = ""
-    """Digest of id, tool, family and arguments; a decision that carries it is refused if the call is another by then.
-
-    Empty in records of earlier versions.
-    """
+    """Digest of id, tool, family, arguments; a decision that carries it is refused if the call is another by then."""
 
 
 class ApprovalResolved(Event):

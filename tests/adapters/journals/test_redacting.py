@@ -15,7 +15,7 @@ from agentrail.codec.plugin_states import Stored
 from agentrail.codec.values import PluginState
 from agentrail.core.vocabulary.changes import Change, ChangedStates, ChangedTools, ChangedTurn
 from agentrail.core.vocabulary.state import AttachedTool
-from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Batch, Call, CallList, Doubt, Hold, first_call
+from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, Doubt, Hold, first_call
 from agentrail.errors import UsageError
 from agentrail.events import (
     ApprovalRequired,
@@ -277,7 +277,7 @@ def test_a_name_that_no_tool_has_had_is_replaced_and_others_stay() -> None:
             "demo",
             history=History((AssistantMessage((), called), ToolMessage("c2", PRIVATE, ()))),
             batch=Batch(CallList([CALL, made_up])),
-            in_doubt_calls=(Doubt("c0", ANY_TOOL, None),),
+            in_doubt_calls=(Doubt("c0", "tool", None),),
         ),
         events=(in_envelope(ToolCallUnknown("c2", PRIVATE)), in_envelope(ToolUnknown("c1", "tool"))),
     )
@@ -290,7 +290,7 @@ def test_a_name_that_no_tool_has_had_is_replaced_and_others_stay() -> None:
         ToolCall("c2", MARK, via="call_tool_"),
         ToolCall("c3", "find_tools"),
     )
-    assert after.opening.in_doubt_calls == (Doubt("c0", ANY_TOOL, None),)
+    assert after.opening.in_doubt_calls == (Doubt("c0", "tool", None),)
 
 
 def test_the_names_of_tools_are_those_that_a_session_has_ever_had() -> None:

@@ -41,9 +41,7 @@ from agentrail.values.tools import Err, Ok, err
 from agentrail.values.untrusted_values import as_seconds as plain_seconds
 from agentrail.values.untrusted_values import brief
 
-NO_PROMPT: Final = (
-    "the process ended before the sub-agent had its prompt, and an older version has kept none; start the task again"
-)
+NO_PROMPT: Final = "the process ended before the sub-agent had its prompt, and none is kept; start the task again"
 
 NO_ANSWER: Final = "it has no answer"
 """Why there is no answer of a sub-agent that has ended before its turn."""
