@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from copy import copy
+from typing import TYPE_CHECKING, Final, Self, cast
 
 import click
 
@@ -48,6 +49,12 @@ class CliCommand(click.Command):
         """Whether it runs for long, so that it is worth to keep what it imports out of the sight of collections."""
         self.reports = reports
         """Whether its errors are reported as JSON too, if that is asked for."""
+
+    def hidden_alias(self) -> Self:
+        """Return the same command for another place, where it works and is in no help."""
+        alias = copy(self)
+        alias.hidden = True
+        return alias
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the usage as one line."""
@@ -150,8 +157,8 @@ class CommandGroup(click.Group):
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands, in their order."""
-        return [name for name in self.commands if " " not in name]
+        """Return the names of the commands, in their order, without the hidden ones."""
+        return [name for name, command in self.commands.items() if " " not in name and not command.hidden]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -225,7 +232,8 @@ def problem_of(error: click.UsageError) -> str:
 def _problem_and_advice(error: click.UsageError, path: str) -> tuple[str, str]:
     match error:
         case click.NoSuchCommand():
-            near = next(iter(error.possibilities or ()), "")
+            hidden = _hidden_names(error.ctx)
+            near = next((name for name in error.possibilities or () if name not in hidden), "")
             return f"there is no subcommand `{error.command_name}`", _instead(near, path)
         case click.NoSuchOption():
             return f"there is no option `{error.option_name}`", _instead(_near_option(error), path)
@@ -242,6 +250,16 @@ def _problem_and_advice(error: click.UsageError, path: str) -> tuple[str, str]:
 
 def _instead(near: str, path: str) -> str:
     return f"did you mean `{near}`?" if near else f"`{path} --help` lists those there are"
+
+
+def _hidden_names(ctx: click.Context | None) -> set[str]:
+    """Return the names of the commands that no help shows."""
+    group = None if ctx is None else ctx.command
+    return (
+        {name for name, command in group.commands.items() if command.hidden}
+        if isinstance(group, click.Group)
+        else set()
+    )
 
 
 def _near_option(error: click.NoSuchOption) -> str:

@@ -140,10 +140,96 @@ example: agentrail acp --edits
 
 _SURE: Final = flag_option("--yes", "is_sure", "do not ask whether to delete, or to overwrite FILE")
 
+_VIEWS: Final = (
+    CliCommand(
+        "why",
+        "tell why it did what it did",
+        f"{_CLI}.stored.why:main",
+        SESSION,
+        argument("subject", "[CALL|TURN|end]"),
+        journal_option(),
+        json_option("one for each thing that decided"),
+        about="""\
+Tell why a stored session did what it did: each plugin that was asked, in order,
+what it answered, what that changed, and which rule decided. No plugin is run.
+
+  SESSION  its id, or the name that chat shows
+  CALL     the id of a tool call
+  TURN     the number of a turn
+  end      how the last turn, or the session, came to its end (the default)""",
+        example="""\
+example: agentrail sessions why trip
+         agentrail sessions why trip call_7 --journal ./sessions.db""",
+    ),
+    CliCommand(
+        "seen",
+        "show what its model saw",
+        f"{_CLI}.stored.seen:main",
+        SESSION,
+        argument("which", "[ROUND]"),
+        flag_option("--body", "as_body", "print the request as its provider got it, byte for byte"),
+        flag_option("--test", "as_test", "print a test with the conversation so far and the answer"),
+        journal_option(),
+        json_option("one for the request, as a host shows it"),
+        about="""\
+Show what the model of a stored session saw in a round: each part of the
+request, where it comes from, how large it is, whether the provider had it in
+its cache, and what differs from the request before. Nothing is sent.
+
+  SESSION  its id, or the name that chat shows
+  ROUND    the number of a round, counted over all turns from 1, or the id of
+           a request such as r7 (the default is the last request)""",
+        example="""\
+example: agentrail sessions seen trip
+         agentrail sessions seen trip 3 --body > request.json
+         agentrail sessions seen trip 3 --test > test_trip.py""",
+    ),
+    CliCommand(
+        "replay",
+        "walk through its records",
+        f"{_CLI}.stored.record_rows:main",
+        SESSION,
+        argument("record", "[RECORD]", WholeNumber(1, what="number of a record")),
+        journal_option(),
+        json_option("one for each record"),
+        about="""\
+Walk through the records of a stored session: what came in, the phase before
+and after, what plugins ruled, which effects and events came of it. Of one
+record also what it changed, and the state behind it. Nothing is run.
+
+  SESSION  its id, or the name that chat shows
+  RECORD   the number of a record (the default are all of them)""",
+        example="""\
+example: agentrail sessions replay trip
+         agentrail sessions replay trip 12""",
+    ),
+    CliCommand(
+        "top",
+        "watch those that run at a host",
+        f"{_CLI}.reports.top:main",
+        argument("url", "[URL]"),
+        text_option("--key", "NAME", "the variable with the host's key (default: KEY)", default="KEY"),
+        path_option("--journal", "FILE", "without URL: the journal (default: the one of the user)", journal_file),
+        lasts=True,
+        about="""\
+Show the sessions that run at a host, with their sub-agents: what each does,
+which tokens and dollars it has used, what waits for a person, and at which host
+it runs, if there are several. At a terminal it is drawn anew each second, and
+Ctrl-C leaves; else it is printed once.
+
+  URL   of the host, such as `agentrail serve` prints it, or unix:/PATH; without
+        one, it is the journal that `agentrail chat` serves in another terminal""",
+        example="""\
+example: agentrail sessions top
+         KEY=V2h5 agentrail sessions top https://agents.example.com""",
+    ),
+)
+"""The ways to look at a session, as commands of `sessions`."""
+
 _STORED: Final = (
     CommandGroup(
         "sessions",
-        "list, show, move, fork and delete stored sessions",
+        "look at sessions; move, fork and delete stored ones",
         CliCommand(
             "list",
             "all sessions, the last used one first",
@@ -162,6 +248,7 @@ _STORED: Final = (
             text_option("--messages", "N", "the last N messages (default: 10)", WholeNumber(0), default=10),
             json_option(),
         ),
+        *_VIEWS,
         CliCommand(
             "export",
             "write it to a file that `import` reads",
@@ -188,7 +275,7 @@ _STORED: Final = (
         ),
         CliCommand(
             "fork",
-            "begin a session with its past, for `chat --resume`",
+            "begin one with its past, for `chat --resume`",
             f"{_CLI}.stored.sessions_command:fork_stored",
             SESSION,
             journal_option(),
@@ -204,10 +291,12 @@ _STORED: Final = (
         ),
         default="list",
         about="""\
-Look at the sessions of a journal; move or delete them. None of them is run.
+Look at sessions: what they said, why, what the model saw, what runs now; move
+or delete those of a journal. None of them is run.
 Each command has `--journal FILE` (default: the journal of the user).""",
         example="""\
 example: agentrail sessions show trip --journal ./sessions.db
+         agentrail sessions why trip
 `agentrail sessions COMMAND --help` lists the options of a command.""",
     ),
     CommandGroup(
@@ -243,68 +332,6 @@ uses the journal; while `vacuum` runs, whoever uses it waits.""",
         example="""\
 exit status: 0 all well, 1 not all is copied or undamaged, 2 usage
 example: agentrail journal copy ./sessions.db postgresql://host/agentrail""",
-    ),
-    CliCommand(
-        "why",
-        "tell why a stored session did what it did",
-        f"{_CLI}.stored.why:main",
-        SESSION,
-        argument("subject", "[CALL|TURN|end]"),
-        journal_option(),
-        json_option("one for each thing that decided"),
-        about="""\
-Tell why a stored session did what it did: each plugin that was asked, in order,
-what it answered, what that changed, and which rule decided. No plugin is run.
-
-  SESSION  its id, or the name that chat shows
-  CALL     the id of a tool call
-  TURN     the number of a turn
-  end      how the last turn, or the session, came to its end (the default)""",
-        example="""\
-example: agentrail why trip
-         agentrail why trip call_7 --journal ./sessions.db""",
-    ),
-    CliCommand(
-        "seen",
-        "show what the model of a stored session saw",
-        f"{_CLI}.stored.seen:main",
-        SESSION,
-        argument("which", "[ROUND]"),
-        flag_option("--body", "as_body", "print the request as its provider got it, byte for byte"),
-        flag_option("--test", "as_test", "print a test with the conversation so far and the answer"),
-        journal_option(),
-        json_option("one for the request, as a host shows it"),
-        about="""\
-Show what the model of a stored session saw in a round: each part of the
-request, where it comes from, how large it is, whether the provider had it in
-its cache, and what differs from the request before. Nothing is sent.
-
-  SESSION  its id, or the name that chat shows
-  ROUND    the number of a round, counted over all turns from 1, or the id of
-           a request such as r7 (the default is the last request)""",
-        example="""\
-example: agentrail seen trip
-         agentrail seen trip 3 --body > request.json
-         agentrail seen trip 3 --test > test_trip.py""",
-    ),
-    CliCommand(
-        "replay",
-        "walk through the records of a stored session",
-        f"{_CLI}.stored.record_rows:main",
-        SESSION,
-        argument("record", "[RECORD]", WholeNumber(1, what="number of a record")),
-        journal_option(),
-        json_option("one for each record"),
-        about="""\
-Walk through the records of a stored session: what came in, the phase before
-and after, what plugins ruled, which effects and events came of it. Of one
-record also what it changed, and the state behind it. Nothing is run.
-
-  SESSION  its id, or the name that chat shows
-  RECORD   the number of a record (the default are all of them)""",
-        example="""\
-example: agentrail replay trip
-         agentrail replay trip 12""",
     ),
     CliCommand(
         "console",
@@ -551,26 +578,6 @@ Make a key, and print it: it is nowhere else.
         f"{_CLI}.host.serve_end:main",
         Option(["--ray"], metavar="ADDRESS", required=True, type=filled_text, help="where Ray is; or `auto`"),
     ),
-    CliCommand(
-        "top",
-        "watch the sessions that run at a host",
-        f"{_CLI}.reports.top:main",
-        argument("url", "[URL]"),
-        text_option("--key", "NAME", "the variable with the host's key (default: KEY)", default="KEY"),
-        path_option("--journal", "FILE", "without URL: the journal (default: the one of the user)", journal_file),
-        lasts=True,
-        about="""\
-Show the sessions that run at a host, with their sub-agents: what each does,
-which tokens and dollars it has used, what waits for a person, and at which host
-it runs, if there are several. At a terminal it is drawn anew each second, and
-Ctrl-C leaves; else it is printed once.
-
-  URL   of the host, such as `agentrail serve` prints it, or unix:/PATH; without
-        one, it is the journal that `agentrail chat` serves in another terminal""",
-        example="""\
-example: agentrail top
-         KEY=V2h5 agentrail top https://agents.example.com""",
-    ),
 )
 
 _COMPLETION: Final = CliCommand(
@@ -592,6 +599,7 @@ PROGRAM: Final = CommandGroup(
     "agentrail",
     "agents that are supervised",
     *(*_TALKING, *_STORED, *_LOOKING, *_SERVING, _COMPLETION),
+    *(view.hidden_alias() for view in _VIEWS),  # their names before they were views of `sessions`; gone after 0.1
     default="chat",
     params=(
         flag_option("--version", "version", "print the version"),
@@ -607,6 +615,6 @@ With --debug before it, an error is printed with its traceback.""",
 SUBCOMMANDS: Final = tuple(
     command
     for name, command in PROGRAM.commands.items()
-    if " " not in name and isinstance(command, CliCommand | CommandGroup)
+    if " " not in name and not command.hidden and isinstance(command, CliCommand | CommandGroup)
 )
-"""The subcommands, in their order."""
+"""The subcommands, in their order, without the hidden ones."""

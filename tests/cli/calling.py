@@ -8,8 +8,8 @@ from agentrail.cli.subcommands import PROGRAM
 
 
 def subcommand(name: str) -> Callable[[Sequence[str]], int]:
-    """Return the function that calls a subcommand with its arguments."""
-    return lambda argv: main([name, *argv])
+    """Return the function that calls a subcommand, also one of a group, with its arguments."""
+    return lambda argv: main([*name.split(), *argv])
 
 
 def serve_options(argv: Sequence[str]) -> ServeOptions:

@@ -264,7 +264,7 @@ def test_an_option_with_several_values_takes_no_option_for_one(
         (["serve", "--name", "\udcff"], "--name: '\\udcff' is no UTF-8"),
         (["run", "--journal", "\udcff", "hello"], "--journal: '\\udcff' is no UTF-8"),
         (["console", "\udcff"], "'\\udcff' is no UTF-8"),
-        (["why", "\udcff"], "'\\udcff' is no UTF-8"),
+        (["sessions", "why", "\udcff"], "'\\udcff' is no UTF-8"),
         (["new", "agent", "\udcff"], "'\\udcff' is no UTF-8"),
     ],
 )

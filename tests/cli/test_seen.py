@@ -1,4 +1,4 @@
-"""`agentrail seen` and `agentrail replay`: what a person is shown of a stored session."""
+"""`agentrail sessions seen` and `agentrail sessions replay`: what a person is shown of a stored session."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """Return a function that runs a subcommand: exit status, lines on standard output, and standard error."""
 
     def run_(name: str, journal: Path, words: str) -> tuple[int, list[str], str]:
-        status = main([name, *words.split(), "--journal", str(journal)])
+        status = main(["sessions", name, *words.split(), "--journal", str(journal)])
         captured = capsys.readouterr()
         return status, captured.out.splitlines(), captured.err
 

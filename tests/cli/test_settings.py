@@ -679,7 +679,7 @@ def test_a_clone_reads_no_file_of_the_user_unasked(folder: Path, name: str) -> N
     done = run(folder, "run", "--model", "demo", "--keep", "--verbose", *journal, "hello")
     assert done.returncode == 0, done.stderr
     session = done.stderr.partition("session ")[2].partition(":")[0]
-    seen = run(folder, "seen", session, "--json", *journal)
+    seen = run(folder, "sessions", "seen", session, "--json", *journal)
     assert seen.returncode == 0, seen.stderr
     assert "You help in a terminal" in seen.stdout
     assert "TOP SECRET" not in seen.stdout

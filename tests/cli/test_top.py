@@ -1,4 +1,4 @@
-"""`agentrail top`: what runs at a host, what it has used, and what waits for a person."""
+"""`agentrail sessions top`: what runs at a host, what it has used, and what waits for a person."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.host.hosted import KEYS
 from tests.kit import NOTHING_USED
 from tests.patience import PATIENCE
 
-main = subcommand("top")
+main = subcommand("sessions top")
 
 
 @tool
@@ -90,7 +90,7 @@ async def host() -> AsyncGenerator[tuple[str, RemoteSupervisor]]:
 async def top(*argv: str, **environment: str) -> CompletedProcess[bytes]:
     with trio.fail_after(PATIENCE):
         return await trio.run_process(
-            [sys.executable, "-m", "agentrail", "top", *argv],
+            [sys.executable, "-m", "agentrail", "sessions", "top", *argv],
             capture_stdout=True,
             capture_stderr=True,
             check=False,
@@ -140,7 +140,7 @@ def test_at_a_terminal_it_is_drawn_anew_until_the_person_leaves(tmp_path: Path) 
     journal = str(tmp_path / "j.db")
     with through_pipes("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", journal) as talk:
         talk.wait_for("goes on with it.\n\n")
-        with at_a_terminal("top", "--journal", journal) as (watching, _):
+        with at_a_terminal("sessions", "top", "--journal", journal) as (watching, _):
             watching.wait_for(ANEW)
             watching.wait_for("1 session, 0 waiting, 0 tokens, $0")
             talk.say("write hello to a.txt\n")
@@ -207,7 +207,7 @@ def test_a_socket_of_a_served_program_takes_the_key_that_a_port_would(
     [
         (("http://127.0.0.1:1",), "no key of the host is in the variable KEY; `--key NAME` names another variable"),
         (("http://127.0.0.1:1", "--journal", "x"), "--journal: a host with a URL knows its journal itself"),
-        (("--every",), "there is no option `--every`; `agentrail top --help` lists those there are"),
+        (("--every",), "there is no option `--every`; `agentrail sessions top --help` lists those there are"),
     ],
     ids=["key", "journal", "option"],
 )

@@ -1,4 +1,4 @@
-"""`agentrail why`: what a person is told about the decisions in a stored session."""
+"""`agentrail sessions why`: what a person is told about the decisions in a stored session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentrail.plugins import BeforeTool, BlockTool, Context, Continue, Plugin
 from agentrail.testing import ScriptedModel, call, say
 from tests.cli.calling import subcommand
 
-main = subcommand("why")
+main = subcommand("sessions why")
 
 
 class Guard(Plugin[None]):

@@ -1,4 +1,4 @@
-"""`agentrail top`: the sessions of a host as a tree, drawn anew each second; it only asks, and changes nothing."""
+"""`agentrail sessions top`: the sessions of a host as a tree, drawn anew each second; it only asks."""
 
 from __future__ import annotations
 

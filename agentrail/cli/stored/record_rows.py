@@ -1,4 +1,4 @@
-"""`agentrail replay`: walks through the records of a stored session; nothing of it is run."""
+"""`agentrail sessions replay`: walks through the records of a stored session; nothing of it is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`agentrail seen`: what the model of a stored session saw in a round; nothing is sent."""
+"""`agentrail sessions seen`: what the model of a stored session saw in a round; nothing is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`agentrail why`: who decided about a call, a turn or an end of a stored session; nothing of it is run."""
+"""`agentrail sessions why`: who decided about a call, a turn or an end of a stored session; nothing of it is run."""
 
 from __future__ import annotations
 

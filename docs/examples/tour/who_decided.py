@@ -1,6 +1,6 @@
 """Who decided: the records of a session tell which plugin or person let a call run, held it or blocked it.
 
-No plugin runs again for it, and no model is asked. `agentrail why` tells the same in the terminal.
+No plugin runs again for it, and no model is asked. `agentrail sessions why` tells the same in the terminal.
 
     deploy was blocked by Guard: production is closed
     `Guard` blocked the call: production is closed
