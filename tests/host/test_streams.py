@@ -17,7 +17,7 @@ from agentrail.host import ApiKeys, HostLimits, Identity
 from agentrail.host.authentication.api_keys import ApiKey, KeyFile, render_keys
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.operations.call import Streamed
-from agentrail.host.operations.talk_calls import LivedAnswer
+from agentrail.host.operations.talk_calls import PendingAnswer
 from agentrail.host.requests.access_log import RequestNote
 from agentrail.host.requests.exchange import AnswerWriter, StreamedAnswer
 from agentrail.host.requests.http_messages import EndableSend, Send
@@ -223,7 +223,7 @@ async def never_written(_: Send) -> None:  # noqa: ASYNC124 - async as `Streamin
 
 async def test_an_answer_for_which_nobody_waits_any_more_is_abandoned(autojump_clock: MockClock) -> None:
     assert autojump_clock.autojump_threshold == 0
-    answer, abandoned = LivedAnswer(), list[bool]()
+    answer, abandoned = PendingAnswer(), list[bool]()
     response = Streamed(never_written, lambda: abandoned.append(True))
     with trio.move_on_after(1):
         await answer.wait()
@@ -231,7 +231,7 @@ async def test_an_answer_for_which_nobody_waits_any_more_is_abandoned(autojump_c
         await answer.wait()
     answer.settle(response)
     assert abandoned == [True]
-    kept = LivedAnswer()
+    kept = PendingAnswer()
     kept.settle(response)
     assert await kept.wait() is response
     assert abandoned == [True]

@@ -27,7 +27,7 @@ from agentrail.host.hosted_sessions import HostedSessions, check_scope
 from agentrail.host.hosted_turns import number_of
 from agentrail.host.operations.call import Answer, CallFunction, OperationCall, Streamed, handled_answer
 from agentrail.host.operations.event_frames import ClientStreams, EventFrames
-from agentrail.host.operations.talk_calls import Talk, TalkCalls
+from agentrail.host.operations.talk_calls import TalkCalls, TalkRequest
 from agentrail.host.plugins.plugin_values import HandledResponse
 from agentrail.host.requests.http_messages import Send
 from agentrail.runtime.handle import SessionHandle
@@ -206,7 +206,7 @@ class AgUiCalls:
             await self._decide_all(call, body)
         chat = ChatBody(parts, session=body.thread_id, agent=agent)
         step, handled = partial(self._prompt, body, message), partial(self._handled, call, body)
-        return await self._talks.lived(call, "stream", chat, step, _command_of(call, message), handled).wait()
+        return await self._talks.begin_request(call, "stream", chat, step, _command_of(call, message), handled).wait()
 
     async def ag_ui_follow(self, call: OperationCall) -> Answer:
         """Stream the run of a session from a frame on, or from where it is now."""
@@ -255,18 +255,18 @@ class AgUiCalls:
         row = CALLS[answer.call]
         return OperationCall(row, call.who, session, call.limits, body_of(row, answer.body), key=key)
 
-    async def _prompt(self, body: RunBody, message: RunMessage, talk: Talk) -> None:
+    async def _prompt(self, body: RunBody, message: RunMessage, request: TalkRequest) -> None:
         """Prompt the session, answer with the stream, and wait for the end of the turn."""
-        session = await self._talks.session_of(talk)
+        session = await self._talks.session_of(request)
         state = session.inspect()
-        prompt = await self._talks.send_prompt(session, talk)
+        prompt = await self._talks.send_prompt(session, request)
         ref = prompt.sent.accepted.ref
         # a message that was sent before is part of the conversation already
         own = message.content if number_of(ref) > state.last_id else None
         run = _run(session, body.thread_id, body.run_id, ref)
         stream = RunStream(self._frames, session, run, start_at(state, own))
-        talk.reply(self._streamed(talk.call, stream))
-        await self._talks.turn_end(prompt, talk)
+        request.reply(self._streamed(request.call, stream))
+        await self._talks.turn_end(prompt, request)
 
     def _streamed(self, call: OperationCall, stream: RunStream) -> Answer:
         return self._streams.turn(call, stream.write, stream.problem)

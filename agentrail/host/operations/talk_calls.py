@@ -1,4 +1,4 @@
-"""Carries out the calls that send something to an agent: the life of such a request, with the hooks of host plugins.
+"""Carries out the calls that send something to an agent: how such a request runs, with the hooks of host plugins.
 
 The order is fixed: `on_request_start`, `intercept`, attachments, the session, `on_turn_persisted`, `on_request_end`.
 The request runs in a task of the host, so it goes on, and its turn, when its client goes away.
@@ -40,7 +40,7 @@ from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import SessionTurns, Turns
 from agentrail.host.operations.call import Answer, OperationCall, Streamed, Upload, handled_answer
 from agentrail.host.operations.event_frames import ClientStreams, EventFrames, problem_frame, ready
-from agentrail.host.plugins.plugin_runner import HostPluginRow, RequestLife
+from agentrail.host.plugins.plugin_runner import HostPluginRow, RequestHooks
 from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestContext, RequestKind
 from agentrail.host.requests.http_messages import Send, while_here
 from agentrail.host.uploads.prompt_files import NO_FILES, PromptFiles, checked_words
@@ -67,8 +67,8 @@ HELD: Final = 202
 
 
 @define
-class Talk:
-    """A request to talk, on its way to a session."""
+class TalkRequest:
+    """A request that sends something to an agent, on its way to a session."""
 
     call: OperationCall
     body: ChatBody
@@ -76,7 +76,8 @@ class Talk:
     """The content of the prompt: the parts of its files that the model gets, then the message."""
     name: SessionName
     context: RequestContext
-    life: RequestLife
+    hooks: RequestHooks
+    """Calls the hooks of host plugins at the begin and the end of the request, with the facts that are set here."""
     reply: Callable[[Answer], None]
     """Sends the answer; it may be called once."""
     command: str | None
@@ -100,7 +101,7 @@ class PromptAsked:
     sent: AskedPrompt
 
 
-class LivedAnswer:
+class PendingAnswer:
     """The answer to a request that a task of the host carries out; another task waits for it."""
 
     __slots__ = ("_is_left", "_slot")
@@ -131,7 +132,7 @@ class LivedAnswer:
             raise
 
 
-TalkStep: TypeAlias = Callable[[Talk], Awaitable[None]]
+TalkStep: TypeAlias = Callable[[TalkRequest], Awaitable[None]]
 
 
 class TalkCalls:
@@ -168,7 +169,7 @@ class TalkCalls:
     async def _prompt_and_reply(
         self, call: OperationCall, body: ChatBody, view_class: type[ReplyView], until: Until = "rest"
     ) -> Answer:
-        answer = self.lived(call, "chat", body, partial(self._chat, view_class, until))
+        answer = self.begin_request(call, "chat", body, partial(self._chat, view_class, until))
         # only the wait is cancelled when the client goes away: the turn and the request go on
         return await while_here(call.gone, answer.wait)
 
@@ -176,22 +177,22 @@ class TalkCalls:
         """Prompt a session, and answer with its events up to the end of its turn."""
         body = call.body(ChatBody)
         self._streams.check(call.who)
-        return await self.lived(call, "stream", body, self._stream).wait()
+        return await self.begin_request(call, "stream", body, self._stream).wait()
 
     async def prompt(self, call: OperationCall) -> Answer:
         """Prompt a session, and answer when the prompt is in its journal."""
         body = call.body(PromptBody)
-        return await self.lived(call, "chat", _as_chat(call, body), self._prompt).wait()
+        return await self.begin_request(call, "chat", _as_chat(call, body), self._prompt).wait()
 
     async def steer(self, call: OperationCall) -> Answer:
         """Add a text to the open turn; as it begins a turn if none is open, it is a request to talk as others are."""
         body = call.body(SteerBody)
         chat = ChatBody(body.text, session=call.session)
-        return await self.lived(call, "chat", chat, partial(self._steer, body.when)).wait()
+        return await self.begin_request(call, "chat", chat, partial(self._steer, body.when)).wait()
 
-    # The life of a request
+    # How a request runs
 
-    def lived(
+    def begin_request(
         self,
         call: OperationCall,
         kind: RequestKind,
@@ -199,17 +200,17 @@ class TalkCalls:
         step: TalkStep,
         command: str | None = None,
         handled: Callable[[HandledResponse], Answer] | None = None,
-    ) -> LivedAnswer:
-        """Begin the life of a request, in a task of the host; return its answer, for which one task waits.
+    ) -> PendingAnswer:
+        """Begin a request, in a task of the host; return its answer, for which one task waits.
 
         The command id of the prompt is *command*, or else that of the request. *handled* makes the answer if a plugin
         handles the request.
         """
         name = self._name(call, body)
         context = call.context(kind, name.visible, body.agent)
-        answer = LivedAnswer()
-        to_talk = partial(Talk, command=command or call.command, handled=handled or handled_answer)
-        self._nursery.start_soon(self._live, call, body, name, context, step, answer, to_talk)
+        answer = PendingAnswer()
+        make_request = partial(TalkRequest, command=command or call.command, handled=handled or handled_answer)
+        self._nursery.start_soon(self._run_request, call, body, name, context, step, answer, make_request)
         return answer
 
     def _name(self, call: OperationCall, body: ChatBody) -> SessionName:
@@ -221,175 +222,178 @@ class TalkCalls:
             return self._sessions.name(call.row, call.who, body.session)
         return new_name(call.who.tenant, call.who.user, call.made_name)
 
-    async def _live(
+    async def _run_request(
         self,
         call: OperationCall,
         body: ChatBody,
         name: SessionName,
         context: RequestContext,
         step: TalkStep,
-        answer: LivedAnswer,
-        to_talk: partial[Talk],
+        answer: PendingAnswer,
+        make_request: partial[TalkRequest],
     ) -> None:
-        """Body of the task: carry a request through its life, and send its answer."""
+        """Body of the task: run a request between its hooks, and send its answer."""
         failed: list[BaseException] = []
         with Contained(failed.append):
             is_named = body.session or call.command  # else it has an id that was made just now
             agent = await self._sessions.agent(name) if is_named else None
             context = context.but(agent_id=agent or context.agent_id or self._sessions.first_agent)
-            async with self._rows.request(context) as life:
-                talk = to_talk(call, body, _words(body), name, context, life, answer.settle, is_new=agent is None)
+            async with self._rows.request(context) as request_hooks:
+                request = make_request(
+                    call, body, _words(body), name, context, request_hooks, answer.settle, is_new=agent is None
+                )
                 try:
-                    await self._carry_out(talk, step)
+                    await self._carry_out(request, step)
                 except AgentrailError as error:
-                    life.outcome, life.error = _outcome_of(error), kind_of(error)
+                    request_hooks.outcome, request_hooks.error = _outcome_of(error), kind_of(error)
                     answer.settle(call.problem(error))
         for error_ in failed:
             self._tell_failure(name, call, error_)
         if not answer.settled:
             answer.settle(INTERNAL.but(attempted=call.row.attempt))
 
-    async def _carry_out(self, talk: Talk, step: TalkStep) -> None:
-        talk.words = checked_words(talk.call.row.name, talk.words, talk.call.limits)
-        files = await self._files.named(talk.call, talk.name, talk.body.files)
+    async def _carry_out(self, request: TalkRequest, step: TalkStep) -> None:
+        request.words = checked_words(request.call.row.name, request.words, request.call.limits)
+        files = await self._files.named(request.call, request.name, request.body.files)
         plugin_request = Request(
-            text_of(talk.words),
+            text_of(request.words),
             files.attachments,
-            talk.call.headers,
-            talk.context.kind,
-            talk.call.who,
-            talk.context,
+            request.call.headers,
+            request.context.kind,
+            request.call.who,
+            request.context,
         )
         answer = await self._rows.intercept(plugin_request)
         if answer is not None:
-            talk.life.outcome = "intercepted"
-            talk.reply(talk.handled(answer))
+            request.hooks.outcome = "intercepted"
+            request.reply(request.handled(answer))
             return
-        talk.words = await files.message(talk.words, self._rows)
-        await step(talk)
+        request.words = await files.message(request.words, self._rows)
+        await step(request)
 
     # One step per call
 
-    async def _chat(self, view_class: type[ReplyView], until: Until, talk: Talk) -> None:
-        prompt = await self.send_prompt(await self.session_of(talk), talk, until)
-        reply_ = await self._replied(prompt, talk)
-        talk.reply(talk.call.view_answer(view(view_class, reply_, prompt.session.id), HELD if reply_.held else None))
+    async def _chat(self, view_class: type[ReplyView], until: Until, request: TalkRequest) -> None:
+        prompt = await self.send_prompt(await self.session_of(request), request, until)
+        reply_ = await self._replied(prompt, request)
+        status = HELD if reply_.held else None
+        request.reply(request.call.view_answer(view(view_class, reply_, prompt.session.id), status))
 
-    async def _prompt(self, talk: Talk) -> None:
-        session = await self.session_of(talk)
-        turns, form = self._turns.of(session), await self._form_of(talk)
-        with turns.sending(talk.context):
-            speaking = talk.speaking(session)
-            prompt = await ask_at_once(speaking, talk.words, returns=form, until="end", command=talk.command)
+    async def _prompt(self, request: TalkRequest) -> None:
+        session = await self.session_of(request)
+        turns, form = self._turns.of(session), await self._form_of(request)
+        with turns.sending(request.context):
+            speaking = request.speaking(session)
+            prompt = await ask_at_once(speaking, request.words, returns=form, until="end", command=request.command)
             prompt.leave()
             accepted = prompt.accepted
             if prompt.may_begin:
-                turns.began(accepted.ref, talk.context)
-        talk.life.outcome = accepted.status
-        talk.reply(talk.call.view_answer(view(AcceptedView, accepted, session.id)))
+                turns.began(accepted.ref, request.context)
+        request.hooks.outcome = accepted.status
+        request.reply(request.call.view_answer(view(AcceptedView, accepted, session.id)))
 
-    async def _steer(self, when: When, talk: Talk) -> None:
-        session = await self.session_of(talk)
+    async def _steer(self, when: When, request: TalkRequest) -> None:
+        session = await self.session_of(request)
         turns = self._turns.of(session)
-        with turns.sending(talk.context):
-            words = text_of(talk.words)
-            accepted = await talk.speaking(session).steer(words, when=when, command=talk.command)
+        with turns.sending(request.context):
+            words = text_of(request.words)
+            accepted = await request.speaking(session).steer(words, when=when, command=request.command)
             if accepted.status == "started":
-                turns.began(accepted.ref, talk.context)
-        talk.life.outcome = accepted.status
-        talk.reply(talk.call.view_answer(view(AcceptedView, accepted, session.id)))
+                turns.began(accepted.ref, request.context)
+        request.hooks.outcome = accepted.status
+        request.reply(request.call.view_answer(view(AcceptedView, accepted, session.id)))
 
-    async def _stream(self, talk: Talk) -> None:
-        session = await self.session_of(talk)
+    async def _stream(self, request: TalkRequest) -> None:
+        session = await self.session_of(request)
         events = await session.subscribe().__aenter__()
         try:
-            prompt = await self.send_prompt(session, talk)
+            prompt = await self.send_prompt(session, request)
         except BaseException:
             await events.__aexit__(None, None, None)  # noqa: ASYNC102, ASYNC120 - it waits for nothing
             raise
-        stream = StreamedTurn(self, self._frames, events, prompt, talk)
-        talk.life.goes_on = True
-        talk.reply(self._streams.turn(talk.call, stream.write, abandon=stream.abandon))
+        stream = StreamedTurn(self, self._frames, events, prompt, request)
+        request.hooks.goes_on = True
+        request.reply(self._streams.turn(request.call, stream.write, abandon=stream.abandon))
 
-    def end_life(self, life: RequestLife) -> None:
+    def end_request(self, request_hooks: RequestHooks) -> None:
         """Tell plugins that a streamed request is over, beside its last frame."""
-        if life.is_watched:
-            self._nursery.start_soon(life.end)
+        if request_hooks.is_watched:
+            self._nursery.start_soon(request_hooks.end)
 
-    def outlive(self, events: Subscription, prompt: PromptAsked, talk: Talk) -> None:
+    def outlive(self, events: Subscription, prompt: PromptAsked, request: TalkRequest) -> None:
         """Go on with a streamed request whose client has gone, in a task of the host."""
-        self._nursery.start_soon(self._outlive, events, prompt, talk)
+        self._nursery.start_soon(self._outlive, events, prompt, request)
 
-    async def _outlive(self, events: Subscription, prompt: PromptAsked, talk: Talk) -> None:
+    async def _outlive(self, events: Subscription, prompt: PromptAsked, request: TalkRequest) -> None:
         await events.__aexit__(None, None, None)
         error: BaseException | None = None
-        with Contained(partial(self._tell_failure, talk.name, talk.call)):
+        with Contained(partial(self._tell_failure, request.name, request.call)):
             try:
-                await self.turn_end(prompt, talk)
+                await self.turn_end(prompt, request)
             except BaseException as raised:
                 error = raised
                 raise
             finally:
-                await talk.life.end(error)  # noqa: ASYNC102 - it is shielded
+                await request.hooks.end(error)  # noqa: ASYNC102 - it is shielded
 
     @staticmethod
     def _tell_failure(name: SessionName, call: OperationCall, error: BaseException) -> None:
         tell(log, error, "a request to `%s` failed (request %s)", name.internal, call.note.id)
 
-    async def last_frame(self, prompt: PromptAsked, talk: Talk) -> bytes:
+    async def last_frame(self, prompt: PromptAsked, request: TalkRequest) -> bytes:
         """Return the last frame of a stream, which tells how the turn has ended."""
-        reply = await self.turn_end(prompt, talk)
+        reply = await self.turn_end(prompt, request)
         if isinstance(reply, AgentrailError):
-            return problem_frame(talk.call.problem(reply))
+            return problem_frame(request.call.problem(reply))
         return frame(REPLY, to_json(view(ReplyView, reply, prompt.session.id)))
 
-    async def turn_end(self, prompt: PromptAsked, talk: Talk) -> Reply | AgentrailError:
-        """Return how the turn has ended, and tell it to the life of the request."""
+    async def turn_end(self, prompt: PromptAsked, request: TalkRequest) -> Reply | AgentrailError:
+        """Return how the turn has ended, and tell it to the hooks of the request."""
         try:
-            return await self._replied(prompt, talk)
+            return await self._replied(prompt, request)
         except AgentrailError as error:
-            talk.life.outcome, talk.life.error = _outcome_of(error), kind_of(error)
+            request.hooks.outcome, request.hooks.error = _outcome_of(error), kind_of(error)
             return error
 
-    async def session_of(self, talk: Talk) -> SessionHandle:
+    async def session_of(self, request: TalkRequest) -> SessionHandle:
         """Return the session of the request, which may be a new one."""
-        session = await self._find_session(talk)
-        talk.life.agent = self._turns.of(session).agent
+        session = await self._find_session(request)
+        request.hooks.agent = self._turns.of(session).agent
         return session
 
-    async def _find_session(self, talk: Talk) -> SessionHandle:
-        may_open = talk.name.user == talk.call.who.user and not talk.call.session
+    async def _find_session(self, request: TalkRequest) -> SessionHandle:
+        may_open = request.name.user == request.call.who.user and not request.call.session
         # a plugin may have opened it meanwhile
-        if not (talk.is_new and may_open) or self._sessions.here(talk.name) is not None:
+        if not (request.is_new and may_open) or self._sessions.here(request.name) is not None:
             try:
-                return await self._sessions.running(talk.name, talk.call.watch)
+                return await self._sessions.running(request.name, request.call.watch)
             except UnknownSession:
                 if not may_open:
                     raise
-        name = new_name(*talk.name)  # checked here, as `named` accepts the names of sub-agents too
+        name = new_name(*request.name)  # checked here, as `named` accepts the names of sub-agents too
         try:
-            session = await self._sessions.opened(talk.call.who, talk.context, name)
+            session = await self._sessions.opened(request.call.who, request.context, name)
         except (SessionExists, SessionStored):  # another request has opened the session meanwhile
-            return await self._sessions.running(name, talk.call.watch)
-        talk.call.watch.follow(session)
+            return await self._sessions.running(name, request.call.watch)
+        request.call.watch.follow(session)
         return session
 
-    async def send_prompt(self, session: SessionHandle, talk: Talk, until: Until = "rest") -> PromptAsked:
+    async def send_prompt(self, session: SessionHandle, request: TalkRequest, until: Until = "rest") -> PromptAsked:
         """Prompt the session, so that its reply can be waited for, *until* the turn rests or ends."""
-        turns, form = self._turns.of(session), await self._form_of(talk)
-        with turns.sending(talk.context):
-            speaking = talk.speaking(session)
-            asked_prompt = await ask_at_once(speaking, talk.words, returns=form, until=until, command=talk.command)
+        turns, form = self._turns.of(session), await self._form_of(request)
+        with turns.sending(request.context):
+            speaking, command = request.speaking(session), request.command
+            asked_prompt = await ask_at_once(speaking, request.words, returns=form, until=until, command=command)
             if asked_prompt.may_begin:
-                turns.began(asked_prompt.accepted.ref, talk.context)
+                turns.began(asked_prompt.accepted.ref, request.context)
         return PromptAsked(session, turns, asked_prompt)
 
-    async def _form_of(self, talk: Talk) -> JsonObject | None:
+    async def _form_of(self, request: TalkRequest) -> JsonObject | None:
         """Return the schema that the answer must fit, `None` if there is none; raise `BadReturns` for a bad one.
 
         It is made ready in a thread, where it may take as long as a client likes, and found ready by the prompt.
         """
-        schema = talk.body.returns
+        schema = request.body.returns
         if not schema:
             return None
         from agentrail.tools.answer_forms import form_of  # noqa: PLC0415 - only needed if answers have a form
@@ -397,16 +401,16 @@ class TalkCalls:
         form = await trio.to_thread.run_sync(form_of, schema, limiter=self._schemas)
         return form.schema
 
-    async def _replied(self, prompt: PromptAsked, talk: Talk) -> Reply:
+    async def _replied(self, prompt: PromptAsked, request: TalkRequest) -> Reply:
         """Return the reply of the turn once plugins have heard of its end, or the calls that wait for a person."""
         try:
             reply = await prompt.sent.reply()
         except AgentrailError:
             await prompt.turns.wait_ended(prompt.sent.accepted.ref)  # noqa: ASYNC120 - who cancels it wants no error
             raise
-        talk.life.usage = reply.usage
+        request.hooks.usage = reply.usage
         if reply.held:
-            talk.life.outcome = "held"
+            request.hooks.outcome = "held"
         else:
             await prompt.turns.wait_ended(prompt.sent.accepted.ref)
         return reply
@@ -419,14 +423,14 @@ class StreamedTurn:
     """
 
     def __init__(
-        self, calls: TalkCalls, frames: EventFrames, events: Subscription, prompt: PromptAsked, talk: Talk
+        self, calls: TalkCalls, frames: EventFrames, events: Subscription, prompt: PromptAsked, request: TalkRequest
     ) -> None:
         self._calls = calls
         self._frames = frames
         self._events = events
         """A subscription that has been entered."""
         self._prompt = prompt
-        self._talk = talk
+        self._request = request
         self._turn = TurnEvents(prompt.sent.accepted.ref)
         """Tells which events are of the turn."""
         self._seen = 0
@@ -449,19 +453,19 @@ class StreamedTurn:
                 if scope.cancelled_caught:
                     await send(pending)
                     pending = b""
-            pending += await self._calls.last_frame(self._prompt, self._talk)
+            pending += await self._calls.last_frame(self._prompt, self._request)
         except BaseException:
-            self._calls.outlive(self._events, self._prompt, self._talk)
+            self._calls.outlive(self._events, self._prompt, self._request)
             raise
         await self._events.__aexit__(None, None, None)
-        self._calls.end_life(self._talk.life)
+        self._calls.end_request(self._request.hooks)
         return pending
 
     def abandon(self) -> None:
         """Have the host end the request if nobody has called `write`, or will."""
         if not self._is_taken:
             self._is_taken = True
-            self._calls.outlive(self._events, self._prompt, self._talk)
+            self._calls.outlive(self._events, self._prompt, self._request)
 
     async def _send_events(self, send: Send) -> bytes:
         """Send the frames of the turn; return those that come with its end."""

@@ -138,8 +138,8 @@ class Tasks:
         await self.over.wait()
 
 
-class RequestLife:
-    """The life of a request, an `async with`; the host sets the facts that `on_request_end` is told."""
+class RequestHooks:
+    """Calls the hooks around a request, an `async with`; the host sets the facts that `on_request_end` is told."""
 
     __slots__ = ("_begun", "_context", "_row", "_started", "agent", "error", "goes_on", "outcome", "usage")
 
@@ -153,7 +153,7 @@ class RequestLife:
         self.usage: Usage = NOTHING_USED
         self.error: str | None = None
         self.goes_on = False
-        """Whether somebody else ends the life, after the `async with`."""
+        """Whether the end is told by `end`, after the `async with`: a stream outlasts it."""
 
     @property
     def is_watched(self) -> bool:
@@ -340,11 +340,11 @@ class HostPluginRow:
             problem = f"the host does not start: {described(answer.error)}"
             raise BrokenPlugin(name_of(plugin), "start", problem) from answer.error
 
-    # The life of a request
+    # Around a request
 
-    def request(self, context: RequestContext) -> RequestLife:
+    def request(self, context: RequestContext) -> RequestHooks:
         """Call `on_request_start`, and at the end `on_request_end` of the same plugins, whatever happens."""
-        return RequestLife(self, context)
+        return RequestHooks(self, context)
 
     async def intercept(self, request: Request) -> HandledResponse | None:
         """Return the first answer of a plugin to *request*; `None` if none has one.
