@@ -253,6 +253,7 @@ class TalkCalls:
             answer.settle(INTERNAL.but(attempted=call.row.attempt))
 
     async def _carry_out(self, request: TalkRequest, step: TalkStep) -> None:
+        """Ask the host plugins for an answer; if none has one, take the files of the prompt and do *step*."""
         request.words = checked_words(request.call.row.name, request.words, request.call.limits)
         files = await self._files.named(request.call, request.name, request.body.files)
         plugin_request = Request(
@@ -274,12 +275,14 @@ class TalkCalls:
     # One step per call
 
     async def _chat(self, view_class: type[ReplyView], until: Until, request: TalkRequest) -> None:
+        """Prompt the session, and answer when its turn rests or ends."""
         prompt = await self.send_prompt(await self.session_of(request), request, until)
         reply_ = await self._replied(prompt, request)
         status = HELD if reply_.held else None
         request.reply(request.call.view_answer(view(view_class, reply_, prompt.session.id), status))
 
     async def _prompt(self, request: TalkRequest) -> None:
+        """Prompt the session, and answer as soon as the prompt is in its journal."""
         session = await self.session_of(request)
         turns, form = self._turns.of(session), await self._form_of(request)
         with turns.sending(request.context):
@@ -293,6 +296,7 @@ class TalkCalls:
         request.reply(request.call.view_answer(view(AcceptedView, accepted, session.id)))
 
     async def _steer(self, when: When, request: TalkRequest) -> None:
+        """Steer the session, and answer when the text is in its journal."""
         session = await self.session_of(request)
         turns = self._turns.of(session)
         with turns.sending(request.context):
@@ -304,6 +308,7 @@ class TalkCalls:
         request.reply(request.call.view_answer(view(AcceptedView, accepted, session.id)))
 
     async def _stream(self, request: TalkRequest) -> None:
+        """Prompt the session, and answer with a stream, which the task of the connection writes."""
         session = await self.session_of(request)
         events = await session.subscribe().__aenter__()
         try:
@@ -362,6 +367,7 @@ class TalkCalls:
         return session
 
     async def _find_session(self, request: TalkRequest) -> SessionHandle:
+        """Return the session that runs or is stored, or open it if the caller may; two requests open it once."""
         may_open = request.name.user == request.call.who.user and not request.call.session
         # a plugin may have opened it meanwhile
         if not (request.is_new and may_open) or self._sessions.here(request.name) is not None:
