@@ -65,6 +65,6 @@ class ChatOptions(Value, gc=True):
         return self.has_config and self.agent is None and not self.has_samples
 
     @property
-    def place(self) -> Path:
+    def working_folder(self) -> Path:
         """The whole path of the folder in which the tools work."""
         return (self.folder or Path()).resolve()

@@ -147,8 +147,8 @@ class CommandGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the name of the default command before words that name none."""
-        own = {name for param in self.get_params(ctx) for name in param.opts}
-        is_for_default = args[0].startswith("-") and args[0] not in own if args else not ctx.resilient_parsing
+        option_names = {name for param in self.get_params(ctx) for name in param.opts}
+        is_for_default = args[0].startswith("-") and args[0] not in option_names if args else not ctx.resilient_parsing
         if self._default is not None and is_for_default:
             ctx.obj = next((word for word in args if word in self.list_commands(ctx)), None)
             args = [self._default, *args]

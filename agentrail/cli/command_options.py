@@ -241,10 +241,10 @@ def text_option(
     about: str,
     kind: Callable[[str], object] | click.ParamType[object] = utf8_text,
     default: object = None,
+    dest: str = "",
 ) -> Option:
     """Return an option whose value is a text, or a number or word of a *kind*."""
-    dest = name[2:].replace("-", "_")
-    return Option([name, dest], metavar=metavar, help=about, type=kind, default=default)
+    return Option([name, dest or name[2:].replace("-", "_")], metavar=metavar, help=about, type=kind, default=default)
 
 
 def one_of(dest: str, abouts: Mapping[str, str]) -> tuple[Option, ...]:

@@ -27,17 +27,17 @@ def file_named(text: str) -> Path:
 
     Commands that run agents of the user share a journal through a socket of this machine.
     """
-    place = place_named(text)
-    if isinstance(place, str):
+    address = place_named(text)
+    if isinstance(address, str):
         message = "the journal must be a file here, and is a server; `agentrail serve --journal` keeps sessions in one"
         raise BadInputError(message)
-    return place
+    return address
 
 
 @asynccontextmanager
-async def open_journal(place: JournalPlace | None) -> AsyncGenerator[PlacedJournal, None]:
-    """Open the journal at *place*, by default the user's file; close it when the block ends."""
-    journal = journal_at(place)
+async def open_journal(address: JournalPlace | None) -> AsyncGenerator[PlacedJournal, None]:
+    """Open the journal at *address*, by default the user's file; close it when the block ends."""
+    journal = journal_at(address)
     try:
         yield journal
     finally:
@@ -47,26 +47,26 @@ async def open_journal(place: JournalPlace | None) -> AsyncGenerator[PlacedJourn
 @asynccontextmanager
 async def open_source(name: str) -> AsyncGenerator[PlacedJournal | ArchiveReader, None]:
     """Open the journal or export file *name* for reading; raise `BadInputError` if there is none."""
-    place = place_named(name)
-    if isinstance(place, Path) and not await trio.Path(place).exists():
+    address = place_named(name)
+    if isinstance(address, Path) and not await trio.Path(address).exists():
         raise BadInputError(f"there is no journal at {name}")
-    if isinstance(place, Path) and is_export_file(place):
-        async with open_archive(place) as reader:
+    if isinstance(address, Path) and is_export_file(address):
+        async with open_archive(address) as reader:
             yield reader
     else:
-        async with open_journal(place) as journal:
+        async with open_journal(address) as journal:
             yield journal
 
 
 @asynccontextmanager
 async def open_target(name: str) -> AsyncGenerator[PlacedJournal | ArchiveWriter, None]:
     """Open the journal or export file *name* for writing; it is made if it is not there."""
-    place = place_named(name)
-    if isinstance(place, Path) and is_export_file(place):
-        async with open_archive_writer(place) as writer:
+    address = place_named(name)
+    if isinstance(address, Path) and is_export_file(address):
+        async with open_archive_writer(address) as writer:
             yield writer
     else:
-        async with open_journal(place) as journal:
+        async with open_journal(address) as journal:
             yield journal
 
 

@@ -279,7 +279,7 @@ _STORED: Final = (
             f"{_CLI}.stored.sessions_command:fork_stored",
             SESSION,
             journal_option(),
-            text_option("--at", "N", "the past up to its record N (default: all)", WholeNumber(1)),
+            text_option("--at", "N", "the past up to its record N (default: all)", WholeNumber(1), dest="head"),
         ),
         CliCommand(
             "delete",

@@ -58,7 +58,7 @@ async def serve(options: ChatOptions, reader: LineReader, output: StandardOutput
                 await connection.run(reader)
                 writer.close()
                 with trio.move_on_after(LAST_WORDS):
-                    await writer.gone.wait()
+                    await writer.reader_left.wait()
                 nursery.cancel_scope.cancel()
     except AgentrailError as error:
         tell(f"agentrail: {in_own_words(str(error))}")
@@ -76,5 +76,5 @@ def _begun_in(seal: AgentSeal, options: ChatOptions, folder: Path) -> AgentSourc
 
 async def _end_with(writer: LineWriter, scope: trio.CancelScope) -> None:
     """End the program (cancel its tasks) when the editor no longer reads standard output."""
-    await writer.gone.wait()
+    await writer.reader_left.wait()
     scope.cancel()

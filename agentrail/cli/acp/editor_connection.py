@@ -217,13 +217,13 @@ class EditorConnection:
         """Open the stored session that the request names, and follow it."""
         name, folder = _name_of(text_in(request.params, "sessionId")), _folder_of(request.params)
         since, named = _since(request), servers_in(request.params)
-        before = self._sessions.get(name)
-        if before is not None and before.has_prompts:
+        open_session = self._sessions.get(name)
+        if open_session is not None and open_session.has_prompts:
             raise invalid(f"the session {name!r} is open here, and a prompt waits for its answer; cancel it first")
 
         async def prepare() -> SessionBeginning:
-            if before is not None:
-                await before.leave()
+            if open_session is not None:
+                await open_session.leave()
             source, stored = await self._find(name, folder)
             config = config_of(source, source.model, stored.labels)
             return SessionBeginning(config, has_title=bool(stored.title), named=usable(named, source))

@@ -14,7 +14,7 @@ import trio
 from agentrail.api.session_values import Status
 from agentrail.cli.acp.params import objects_in, text_in, text_or_none
 from agentrail.cli.acp.peer import Peer
-from agentrail.cli.acp.permissions import HeldCallRequests
+from agentrail.cli.acp.permissions import PermissionRequests
 from agentrail.cli.acp.prompt_content import parts_of
 from agentrail.cli.acp.protocol import ClientAbilities, Update, chunk
 from agentrail.cli.acp.rpc_failures import FAILURES, error_of
@@ -128,7 +128,9 @@ class EditorSession:
         self._session = session
         self._updates = updates
         self._peer = peer
-        self._requests = HeldCallRequests(session, session_id, peer, updates, abilities, self._update, updates.changes)
+        self._requests = PermissionRequests(
+            session, session_id, peer, updates, abilities, self._update, updates.changes
+        )
         self._servers = servers
         self._config = SessionConfig(None, "", ())
         self._has_title = True
@@ -320,10 +322,10 @@ class EditorSession:
     async def _update(self, update: Update | None) -> None:
         if update is None:
             return
-        place: dict[str, Json] = {"seq": self._seq}
+        meta: dict[str, Json] = {"seq": self._seq}
         if self._is_replaying:
-            place["replay"] = True
-        params: JsonObject = {"sessionId": self.id, "update": update, "_meta": {"agentrail": place}}
+            meta["replay"] = True
+        params: JsonObject = {"sessionId": self.id, "update": update, "_meta": {"agentrail": meta}}
         await self._peer.tell("session/update", params)
 
     async def _hear(self, envelope: e.Envelope, nursery: trio.Nursery) -> None:

@@ -118,7 +118,7 @@ class LineWriter:
         self._output = output
         # Bounded: a caller that writes faster than the editor reads must wait, and no message is dropped.
         self._to_write, self._lines = trio.open_memory_channel[bytes](WAITING)  # noqa: TID251 - to one task of its own
-        self.gone = trio.Event()
+        self.reader_left = trio.Event()
         """Set when nobody reads any more."""
 
     async def write(self, message: Json) -> None:
@@ -139,4 +139,4 @@ class LineWriter:
             async for line in self._lines:
                 if not await self._output.write(line):
                     break
-        self.gone.set()
+        self.reader_left.set()

@@ -1,4 +1,4 @@
-"""`HeldCallRequests`: asks the person at the editor about calls that wait, and takes requests back if others decide."""
+"""`PermissionRequests`: asks the person at the editor about calls that wait, and takes back what others decide."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Show: TypeAlias = Callable[[Update], Awaitable[None]]
 """Sends the editor an update."""
 
 
-class HeldCallRequests:
+class PermissionRequests:
     """Asks the person at the editor about a session's held calls; withdraws requests that others have settled."""
 
     def __init__(

@@ -40,7 +40,7 @@ def spec_of(options: ChatOptions) -> SessionSpec:
     It has the plugins that its file or the settings give it, without the `AllowedCode` that each agent of the command
     line gets. Raise `BadInputError` if there is none.
     """
-    spec = source_of(options, options.place).profile().spec
+    spec = source_of(options, options.working_folder).profile().spec
     if not isinstance(spec, SessionSpec):
         raise BadInputError(f"{None if options.agent is None else options.agent.file.resolve()}: {BUILT_FOR_REQUESTS}")
     check_spec(spec)

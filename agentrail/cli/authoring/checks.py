@@ -57,7 +57,7 @@ class CheckResult(Value):
     """The full text about a finding."""
 
 
-class Found(Value, gc=True):
+class FileContents(Value, gc=True):
     """The plugins and invariants that were found in files."""
 
     plugins: tuple[Attachable, ...]
@@ -70,14 +70,14 @@ class Found(Value, gc=True):
 
 def run(options: CheckOptions, progress: ProgressBar) -> int:
     """Check the files of *options*, print the findings, and return the exit code: 0 clean, 1 if something was found."""
-    checks = Checks(options, merged([contents(loaded(path)) for path in options.files]), progress)
+    checks = Checks(options, merged([contents_of(loaded(path)) for path in options.files]), progress)
     results = checks.run()
     for result in results:
         if result.detail:
             print(f"{'' if result.good else '✗ '}{result.detail}\n")
     print(table(results))
     print(checks.speed)
-    for note in checks.found.notes:
+    for note in checks.contents.notes:
         print(f"note: {note}")
     return 0 if all(result.good for result in results) else 1
 
@@ -90,19 +90,19 @@ def loaded(path: Path) -> ModuleType:
         raise NothingToCheckError(path, str(error)) from error
 
 
-def contents(module: ModuleType) -> Found:
+def contents_of(module: ModuleType) -> FileContents:
     """Return the plugins that *module* makes, those of its classes that need no options, and its invariants."""
     plugins: dict[str, Attachable] = {}
     notes: list[str] = []
     for member in vars(module).values():
         group = cast("Sequence[object]", member) if isinstance(member, list | tuple) else (cast("object", member),)
-        for one in group:
-            if isinstance(one, AnyPlugin | Keyed):
-                plugins.setdefault(unkeyed(one)[0], one)
+        for value in group:
+            if isinstance(value, AnyPlugin | Keyed):
+                plugins.setdefault(unkeyed(value)[0], value)
     plugin_classes = {type(unkeyed(plugin)[1]) for plugin in plugins.values()}
     for name, cls in vars(module).items():
-        own = isinstance(cls, type) and issubclass(cls, AnyPlugin) and cls.__module__ == module.__name__
-        if not own or cls in plugin_classes or name.startswith("_"):
+        is_own_class = isinstance(cls, type) and issubclass(cls, AnyPlugin) and cls.__module__ == module.__name__
+        if not is_own_class or cls in plugin_classes or name.startswith("_"):
             continue
         try:
             plugins[name] = cls()
@@ -114,15 +114,15 @@ def contents(module: ModuleType) -> Found:
     invariants = tuple(
         function for function in own_functions if function.__module__ == module.__name__ and _takes_trace(function)
     )
-    return Found(tuple(plugins.values()), invariants, tuple(notes))
+    return FileContents(tuple(plugins.values()), invariants, tuple(notes))
 
 
-def merged(parts: Sequence[Found]) -> Found:
+def merged(parts: Sequence[FileContents]) -> FileContents:
     """Return the contents of several files as one, of plugins with one key the last; `BadPlugin` if one is unfit."""
     plugins = {unkeyed(plugin)[0]: plugin for part in parts for plugin in part.plugins}
     for key, plugin in plugins.items():
         seat_for(key, unkeyed(plugin)[1])
-    return Found(
+    return FileContents(
         tuple(plugins.values()),
         tuple(invariant for part in parts for invariant in part.invariants),
         tuple(note for part in parts for note in part.notes),
@@ -138,26 +138,26 @@ def _takes_trace(function: FunctionType) -> bool:
 class Checks:
     """Runs all checks, one after another, and collects their results."""
 
-    def __init__(self, options: CheckOptions, found: Found, progress: ProgressBar) -> None:
+    def __init__(self, options: CheckOptions, contents: FileContents, progress: ProgressBar) -> None:
         self.options = options
-        self.found = found
+        self.contents = contents
         self.progress = progress
         self.done = 0
         self.tried = 0
         self.speed = ""
         self.invariants: dict[str, Invariant] = {
             **INVARIANTS,
-            **{invariant.__name__: cast("Invariant", invariant) for invariant in found.invariants},
+            **{invariant.__name__: cast("Invariant", invariant) for invariant in contents.invariants},
         }
-        self.pairs = list(combinations(found.plugins, 2))
-        self.all = len(found.plugins) + len(self.invariants) + 1
+        self.pairs = list(combinations(contents.plugins, 2))
+        self.all = len(contents.plugins) + len(self.invariants) + 1
         self._ends = 0.0
 
     def run(self) -> list[CheckResult]:
         """Run all checks and return their results."""
         self._ends = self.progress.clock() + self.options.seconds
         self.progress.begin(self._plan())
-        results = [self._laws(plugin) for plugin in self.found.plugins]
+        results = [self._laws(plugin) for plugin in self.contents.plugins]
         with collecting() as impure_calls:
             results.extend(self._together())
             results.append(self._order())
@@ -167,7 +167,7 @@ class Checks:
 
     def _plan(self) -> str:
         """Return the text that says what is checked, and for how long."""
-        several, orders = len(self.found.plugins), len(self.pairs)
+        several, orders = len(self.contents.plugins), len(self.pairs)
         return (
             f"Checking {several} plugin{'s' * (several != 1)}: the laws of each, {self.options.examples:,} examples of "
             f"them together, {orders} pair{'s' * (orders != 1)} in either order; "
@@ -175,17 +175,17 @@ class Checks:
         )
 
     @property
-    def _left(self) -> float:
+    def _remaining_seconds(self) -> float:
         """Seconds until the time limit of the checks (`--time`); negative if it has passed."""
         return self._ends - self.progress.clock()
 
     def _begins(self, what: str, checks: int = 1) -> Callable[[int, int], None]:
         """Show that *checks* checks begin; return a callback that shows progress, given the tried and all examples."""
-        before, self.done = self.done, self.done + checks
-        self.progress.show(before / self.all, what)
+        done_before, self.done = self.done, self.done + checks
+        self.progress.show(done_before / self.all, what)
 
         def show(tried: int, of: int) -> None:
-            share = (before + checks * tried / max(1, of)) / self.all
+            share = (done_before + checks * tried / max(1, of)) / self.all
             self.progress.show(share, what, f": {tried:,} of {of:,}")
 
         return show
@@ -209,10 +209,10 @@ class Checks:
 
         began = self.progress.clock()
         conflicts = find_conflicts(
-            self.found.plugins,
+            self.contents.plugins,
             self.invariants,
             examples=self.options.examples,
-            seconds=self._left,
+            seconds=self._remaining_seconds,
             seed=self.options.seed,
             progress=tell,
         )
@@ -232,9 +232,9 @@ class Checks:
         show = self._begins("order")
         report: list[OrderMatters] = []
         tried = 0
-        search = OrderSearch(self.found.plugins, (), self.options.seed)
+        search = OrderSearch(self.contents.plugins, (), self.options.seed)
         for pair in self.pairs:
-            if self._left <= 0:
+            if self._remaining_seconds <= 0:
                 break
             show(tried, len(self.pairs))
             report.extend(search.report(pair, share(self.options.examples, len(self.pairs))))

@@ -108,8 +108,8 @@ def _links_on(path: Path) -> Iterator[tuple[Path, Path]]:
         path = Path(os.path.normpath(link.parent / link.readlink() / path.relative_to(link)))
 
 
-def _shown_path(place: Path, folder: Path) -> str:
-    return str(place.relative_to(folder) if place.is_relative_to(folder) else place)
+def _shown_path(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
 
 
 # What a file of Python imports
@@ -156,13 +156,13 @@ def add_module(start: Path, parts: Sequence[str], files: FolderFiles, paths: dic
 
     Return its folder; `None` if there is none.
     """
-    place = start
+    path = start
     for part in parts:
-        if files.is_file(file := place / f"{part}.py"):
+        if files.is_file(file := path / f"{part}.py"):
             paths[file] = None
-        place = place / part
-        if not files.is_folder(place):
+        path = path / part
+        if not files.is_folder(path):
             return None
-        if files.is_file(file := place / "__init__.py"):
+        if files.is_file(file := path / "__init__.py"):
             paths[file] = None
-    return place
+    return path

@@ -175,13 +175,13 @@ class FolderFiles:
 
     def _digest_of_link(self, path: Path, tree: Path, folder: Path) -> str:
         target = str(path.readlink())
-        whole = Path(os.path.realpath(path.parent / target))
-        if whole.is_relative_to(folder) and not whole.is_relative_to(tree):
-            raise BadInputError(f"{path} leads to {whole}, {_NOT_DIGESTED}")
-        if not whole.is_relative_to(tree):
-            target = str(whole)
+        real_path = Path(os.path.realpath(path.parent / target))
+        if real_path.is_relative_to(folder) and not real_path.is_relative_to(tree):
+            raise BadInputError(f"{path} leads to {real_path}, {_NOT_DIGESTED}")
+        if not real_path.is_relative_to(tree):
+            target = str(real_path)
         elif Path(target).is_absolute():
-            target = os.path.relpath(whole, path.parent)
+            target = os.path.relpath(real_path, path.parent)
         if self.copy is not None:
             self.copy.add_link(path, target)
         return f"link to {target}"

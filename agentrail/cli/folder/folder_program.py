@@ -379,12 +379,12 @@ class _ProgramReading:
     def _with_copies(self, command: Sequence[str]) -> tuple[str, ...]:
         """Return *command* with the copies of the files that it names."""
         words = (*self._interpreter, *command)
-        before = ("", *words)
+        previous_words = ("", *words)
         return tuple(
             str(self._moved(self._base / word))
             if self._is_including and previous == INCLUDED
             else self._rewritten(word)
-            for previous, word in zip(before, words, strict=False)
+            for previous, word in zip(previous_words, words, strict=False)
         )
 
     def _rewritten(self, word: str) -> str:
@@ -484,14 +484,14 @@ def _is_for(path: Path, kind: str) -> bool:
 def _script(words: Sequence[str]) -> str | None:
     """Return the script among the *words* of an interpreter's command line; `None` if it is given code or a module."""
     valued = VALUED.get(_kind(words[0]), frozenset[str]())
-    before = ""
+    previous = ""
     for word in words[1:]:
-        if before not in valued:
+        if previous not in valued:
             if not word.startswith("-"):
                 return word
             if not word.startswith("--") and word[-1:] in {"c", "m"}:
                 return None
-        before = word
+        previous = word
     return None
 
 

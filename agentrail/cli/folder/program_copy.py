@@ -50,9 +50,9 @@ class ProgramCopy:
 
     def path_of(self, path: Path) -> Path | None:
         """Return where the copy of *path* is, or would be; `None` if *path* is not in the folder."""
-        for whole in (Path(os.path.normpath(path)), Path(os.path.realpath(path))):
-            if whole.is_relative_to(self.folder):
-                return self.root / whole.relative_to(self.folder)
+        for full_path in (Path(os.path.normpath(path)), Path(os.path.realpath(path))):
+            if full_path.is_relative_to(self.folder):
+                return self.root / full_path.relative_to(self.folder)
         return None
 
     def add(self, path: Path, content: bytes, mode: int) -> None:

@@ -111,15 +111,17 @@ def _check_package(where: str, name: str, words: Sequence[str], folder: Path) ->
     """
     if name == "uv" and not any(tuple(words[1 : 1 + len(command)]) == command for command in UV_COMMANDS):
         raise BadInputError(f"{where}: of `uv`, only `uv run FILE` and `uv tool run PACKAGE` can be started; {INSTEAD}")
-    before = ""
+    previous = ""
     for word in words[1:]:
         is_script = name == "uv" and word.endswith(".py")
         if not is_script and any(_is_code_in(part, folder) for part in word.split("=")):
             problem = f"`{name}` would run code of the folder that `{word}` names"
             raise BadInputError(f"{where}: {problem}; {INSTEAD}")
-        if is_script or not (word.startswith("-") or word in FLAGS or (before.startswith("-") and before not in FLAGS)):
+        if is_script or not (
+            word.startswith("-") or word in FLAGS or (previous.startswith("-") and previous not in FLAGS)
+        ):
             return
-        before = word
+        previous = word
 
 
 def _is_code_in(text: str, folder: Path) -> bool:

@@ -29,7 +29,7 @@ class HolderFile(msgspec.Struct, frozen=True):
     """The token of the process that serves there."""
 
     @classmethod
-    def at(cls, url: str, token: str) -> HolderFile:
+    def of_url(cls, url: str, token: str) -> HolderFile:
         """Return the content for a host at *url*, such as `http://127.0.0.1:8765`, with this *token*."""
         return cls(int(url.rpartition(":")[2]), token)
 

@@ -111,7 +111,7 @@ class LoopbackEndpoint:
         del has_page  # the port is there anyway
         token = secrets.token_urlsafe(TOKEN_BYTES)
         async with host_for(TokenOwner(token)).serving(host=LOOPBACK) as serving:
-            with holding(self.file, HolderFile.at(serving.url, token)):
+            with holding(self.file, HolderFile.of_url(serving.url, token)):
                 yield
 
 

@@ -52,7 +52,7 @@ class UnixEndpoint:
     @property
     def file(self) -> Path:
         """The path of the file with the port of the page and its token (mode 0600)."""
-        files = [_file_of(place) for place in self._places()]
+        files = [_file_of(path) for path in self._socket_paths()]
         return next((file for file in files if file.exists()), files[0])
 
     async def reach(self) -> trio.abc.Stream:
@@ -60,9 +60,9 @@ class UnixEndpoint:
 
         The process is looked at, not the path: another socket may lie there by the time of the connection.
         """
-        for place in self._places()[1:]:
+        for path in self._socket_paths()[1:]:
             with suppress(OSError):
-                return await _connect(place)
+                return await _connect(path)
         return await _connect(self.socket)
 
     @asynccontextmanager
@@ -73,24 +73,24 @@ class UnixEndpoint:
         """
         owner = SocketOwner()
         async with host_for(owner).serving(0 if has_page else None, unix=self.socket) as serving:
-            for place in self._places():  # this process has the journal, so nobody else serves it
-                _file_of(place).unlink(missing_ok=True)
-            with holding(_file_of(self.socket), HolderFile.at(serving.url, owner.token) if has_page else None):
+            for path in self._socket_paths():  # this process has the journal, so nobody else serves it
+                _file_of(path).unlink(missing_ok=True)
+            with holding(_file_of(self.socket), HolderFile.of_url(serving.url, owner.token) if has_page else None):
                 yield
 
-    def _places(self) -> list[Path]:
+    def _socket_paths(self) -> list[Path]:
         """Return the paths at which the socket may be, that of this process first."""
         folders = [folder for folder in socket_folders() if folder != self.socket.parent and _is_private(folder)]
         return [self.socket, *[folder / self.socket.name for folder in folders]]
 
 
-async def _connect(place: Path) -> trio.SocketStream:
-    stream = await trio.open_unix_socket(place)
+async def _connect(path: Path) -> trio.SocketStream:
+    stream = await trio.open_unix_socket(path)
     try:
         check_peer(stream.socket)
     except StrangePeerError as error:
         await trio.aclose_forcefully(stream)
-        raise CannotListen(f"unix:{place}", str(error), START_BOTH) from error
+        raise CannotListen(f"unix:{path}", str(error), START_BOTH) from error
     except BaseException:
         await trio.aclose_forcefully(stream)
         raise
@@ -127,5 +127,5 @@ def _is_private(folder: Path) -> bool:
         return False
 
 
-def _file_of(place: Path) -> Path:
-    return place.with_name(f"{place.name}.json")
+def _file_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.json")

@@ -21,7 +21,7 @@ class ProgressBar:
         self._out = out
         self._bar = out.isatty()
         self._phase = ""
-        self._told = 0.0
+        self._last_line_at = 0.0
 
     def begin(self, text: str) -> None:
         """Print one line that says what will be done."""
@@ -32,8 +32,8 @@ class ProgressBar:
         if self._bar:
             full = round(BAR * min(1.0, share))
             self._write(f"\r\x1b[K[{'#' * full}{' ' * (BAR - full)}] {share:4.0%}  {f'{phase}{detail}':.40}")
-        elif phase != self._phase or self.clock() - self._told >= TELL_EVERY:
-            self._phase, self._told = phase, self.clock()
+        elif phase != self._phase or self.clock() - self._last_line_at >= TELL_EVERY:
+            self._phase, self._last_line_at = phase, self.clock()
             self._write(f"{share:4.0%}  {phase}{detail}\n")
 
     def wipe(self) -> None:

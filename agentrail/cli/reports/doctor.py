@@ -34,7 +34,7 @@ from agentrail.cli.output.exit_status import DONE, FAILED
 from agentrail.cli.output.screen import clean, one_line
 from agentrail.cli.reports.config_report import config_report
 from agentrail.cli.reports.doctor_diagnosis import BAD, GOOD, NOTE, Diagnosis
-from agentrail.cli.reports.host_check import KEY, check_members, member_places
+from agentrail.cli.reports.host_check import KEY, check_members, member_addresses
 from agentrail.cli.settings.default_agent import REACH
 from agentrail.codec.json_text import to_text
 from agentrail.codec.versions import UNRELEASED
@@ -181,7 +181,7 @@ async def _server(url: str, key: str) -> list[Diagnosis]:
             Diagnosis("journal", level, f"{address}: {state}", to_do)
             for level, state, to_do in server_findings(facts, servers.KNOWN)
         ),
-        *await check_members(member_places([holder.address for holder in facts.holders]), key),
+        *await check_members(member_addresses([holder.address for holder in facts.holders]), key),
     ]
 
 
@@ -302,9 +302,9 @@ def _terminal() -> list[Diagnosis]:
 
 
 def _keys() -> Diagnosis:
-    there = [key for key in _key_names() if (os.environ.get(key) or "").strip()]
-    if there:
-        return Diagnosis("keys", GOOD, ", ".join(there))
+    found_keys = [key for key in _key_names() if (os.environ.get(key) or "").strip()]
+    if found_keys:
+        return Diagnosis("keys", GOOD, ", ".join(found_keys))
     to_do = "set one, such as ANTHROPIC_API_KEY; until then the built-in demo model answers"
     return Diagnosis("keys", NOTE, "no API key of a provider is in the environment", to_do)
 
@@ -327,7 +327,7 @@ def _disk(journal: JournalPlace | None, folder: Path) -> list[Diagnosis]:
     folders = [folder.resolve()]
     if not isinstance(journal, str):
         folders.append(_existing(SqliteJournal(journal).path))
-    return [_room(place) for place in dict.fromkeys(folders)]
+    return [_room(folder) for folder in dict.fromkeys(folders)]
 
 
 def _room(folder: Path) -> Diagnosis:

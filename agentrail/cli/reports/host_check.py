@@ -32,20 +32,20 @@ ON_ITS_MACHINE: Final = (
 REPLACE: Final = "it depends on the host what an agent can do; replace the older ones"
 
 
-def member_places(addresses: Sequence[str]) -> Mapping[str, HostAddress]:
+def member_addresses(addresses: Sequence[str]) -> Mapping[str, HostAddress]:
     """Return where the hosts among the holders of leases at *addresses* listen: other programs have any text."""
-    places: dict[str, HostAddress] = {}
+    members: dict[str, HostAddress] = {}
     for address in addresses:
         try:
-            places[address] = read_address(address)
+            members[address] = read_address(address)
         except BadConnection:
             continue
-    return places
+    return members
 
 
-async def check_members(places: Mapping[str, HostAddress], variable: str) -> list[Diagnosis]:
-    """Ask the hosts at *places*, by their address; *variable*: of the environment, with the key of their cluster."""
-    if not places:
+async def check_members(members: Mapping[str, HostAddress], variable: str) -> list[Diagnosis]:
+    """Ask the hosts at *members*, by their address; *variable*: of the environment, with the key of their cluster."""
+    if not members:
         return []
     cluster = _asker(variable)
     reports: dict[str, MemberReport | AgentrailError | None] = {}
@@ -56,12 +56,12 @@ async def check_members(places: Mapping[str, HostAddress], variable: str) -> lis
             call = SignedCall(*REPORT)
             key = signed_key(cluster, NOBODY, address, Clock().now_ms(), call, is_first=True)
         try:
-            reports[address] = await ask_report(places[address], address, key)
+            reports[address] = await ask_report(members[address], address, key)
         except HostNotReached as error:
             reports[address] = error
 
     async with trio.open_nursery() as nursery:  # noqa: TID251 - each task ends with its time
-        for address in places:
+        for address in members:
             nursery.start_soon(ask, address)
     programs = {
         address: f"`{report.program}` at"
@@ -69,7 +69,7 @@ async def check_members(places: Mapping[str, HostAddress], variable: str) -> lis
         if isinstance(report, MemberReport)
     }
     return [
-        *(_finding(address, places[address], reports[address], has_key=cluster is not None) for address in places),
+        *(_finding(address, members[address], reports[address], has_key=cluster is not None) for address in members),
         *differences(ABOUT, "hosts run different programs", programs, REPLACE),
         *([] if cluster is not None else [_keyless(variable)]),
     ]
@@ -86,13 +86,13 @@ def _keyless(variable: str) -> Diagnosis:
 
 
 def _finding(
-    address: str, place: HostAddress, report: MemberReport | AgentrailError | None, *, has_key: bool
+    address: str, host_address: HostAddress, report: MemberReport | AgentrailError | None, *, has_key: bool
 ) -> Diagnosis:
     match report:
         case MemberReport(program=program):
             return Diagnosis(ABOUT, GOOD, f"{address} answers, and runs {program}")
         case HostNotReached(problem=problem, advice=advice):
-            to_do = ON_ITS_MACHINE if place.host in LOOPBACK else advice
+            to_do = ON_ITS_MACHINE if host_address.host in LOOPBACK else advice
             return Diagnosis(ABOUT, BAD, f"{address} does not answer: {problem}", to_do)
         case _ if has_key:
             return Diagnosis(ABOUT, NOTE, f"{address} answers, but {SILENT}: {OTHER_KEY}, or its agentrail is older")

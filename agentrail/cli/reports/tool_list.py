@@ -91,15 +91,15 @@ def listed_tools(spec: SessionSpec) -> list[ListedTool]:
     Those of agents to which a session can be handed over follow those of the first agent.
     """
     agents = agents_of(spec)
-    own = {name: tools_of(agent) for name, agent in agents.items()}
+    tools_by_agent = {name: tools_of(agent) for name, agent in agents.items()}
     approvals = [plugin for _, plugin in attachments(spec) if isinstance(plugin, HumanApproval)]
     listed: list[ListedTool] = []
     for name, agent in agents.items():
-        specs = (*[tool.spec for tool in own[name].values()], *transfer_specs(agent, agents).values())
+        specs = (*[tool.spec for tool in tools_by_agent[name].values()], *transfer_specs(agent, agents).values())
         shown_name = name if len(agents) > 1 else ""
         listed += [ListedTool(tool, _asks(tool, approvals), agent=shown_name) for tool in specs]
     for key, plugin in attachments(spec):
-        brought = brought_by([plugin], own[spec.name])
+        brought = brought_by([plugin], tools_by_agent[spec.name])
         listed += [ListedTool(tool.spec, _asks(tool.spec, approvals), key) for tool in brought.values()]
     return listed
 

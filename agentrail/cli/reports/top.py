@@ -181,11 +181,11 @@ async def _rows(
     rows: list[TopRow] = []
     for child in parent.children:
         is_session = child.kind == "session"
-        place = child.host or host
+        child_host = child.host or host
         if is_session:
             status = await _status(supervisor, child)
-            rows.append(TopRow(depth, child, status, waiting.get(child.name, ()), place))
-        rows += await _rows(supervisor, child, waiting, depth + is_session, place)
+            rows.append(TopRow(depth, child, status, waiting.get(child.name, ()), child_host))
+        rows += await _rows(supervisor, child, waiting, depth + is_session, child_host)
     return rows
 
 

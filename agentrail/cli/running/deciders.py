@@ -13,7 +13,7 @@ import trio
 from agentrail.api.protocols import AnySession
 from agentrail.api.session_values import HeldCall
 from agentrail.cli.output.screen import Tone, line
-from agentrail.cli.talk.approval_prompts import NO_CHANGES, NOBODY, PendingDecisions
+from agentrail.cli.talk.approval_prompts import NO_CHANGES, NOBODY, ApprovalPrompts
 from agentrail.cli.talk.file_changes import FileChanges
 from agentrail.cli.talk.terminal import Terminal
 from agentrail.errors import AgentrailError, UnknownApproval
@@ -64,16 +64,16 @@ class LineDecider:
     async def __call__(self, session: AnySession, calls: tuple[HeldCall, ...]) -> str | None:
         """Ask about each of *calls*."""
         async with self._terminal.opened():
-            return await self._ask_all(PendingDecisions(session, self._terminal, changes=self._changes), calls)
+            return await self._ask_all(ApprovalPrompts(session, self._terminal, changes=self._changes), calls)
 
-    async def _ask_all(self, pending: PendingDecisions, calls: tuple[HeldCall, ...]) -> str | None:
+    async def _ask_all(self, pending: ApprovalPrompts, calls: tuple[HeldCall, ...]) -> str | None:
         for call in calls:
             problem = await self._ask(pending, call)
             if problem is not None:
                 return problem
         return None
 
-    async def _ask(self, pending: PendingDecisions, call: HeldCall) -> str | None:
+    async def _ask(self, pending: ApprovalPrompts, call: HeldCall) -> str | None:
         if self._terminal.by_hand:  # lines typed before the question appeared are not answers to it
             self._lines.clear()
             self._terminal.drop_typed_ahead()

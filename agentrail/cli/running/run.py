@@ -247,10 +247,10 @@ class ScriptedRun:
                 if not is_new and (calls := (await awaited(session.status())).held):
                     return await self._report(held_ending(calls, NOT_SENT, FIRST), RunTally(), session.id)
                 run = PromptRun(session, self._decider(session), self._show)
-                before = NOTHING_USED if is_new else await run.usage()
+                earlier_usage = NOTHING_USED if is_new else await run.usage()
                 self._tell_name(session)
                 ending = await run.run(prompt, self._schema, BEGINNING if is_new else None)
-                usage = (await run.usage()).minus(before)
+                usage = (await run.usage()).minus(earlier_usage)
                 return await self._report(ending, run.tally, session.id, usage)
         except BadInputError as error:
             return await self._report(RunEnding(Outcome.USAGE, str(error)), RunTally())

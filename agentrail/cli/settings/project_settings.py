@@ -185,14 +185,16 @@ def _settings_of_table(path: Path) -> ProjectSettings | None:
 
 def _settings(path: Path, parsed: Mapping[str, object]) -> ProjectSettings:
     values = _checked(path, parsed)
-    paths = {key: _places(path, key, values[key]) for key in PATHS if key in values}
+    paths = {key: _session_paths(path, key, values[key]) for key in PATHS if key in values}
     settings = ProjectSettings(path, values, paths)
     files = [file_of(plugin) for plugin in settings.plugins]
-    places = {file: settings.folder / file for file in files if file}
+    plugin_files = {file: settings.folder / file for file in files if file}
     folder_files = FolderFiles(WITHOUT)
-    sources = {file: sources_of(place, [place.parent], folder_files) for file, place in places.items()}
+    sources = {
+        file: sources_of(plugin_file, [plugin_file.parent], folder_files) for file, plugin_file in plugin_files.items()
+    }
     for file, plugin in zip(files, settings.plugins, strict=True):
-        check_plugin(path, plugin, folder_files.to_parse(places[file]) if file else b"")
+        check_plugin(path, plugin, folder_files.to_parse(plugin_files[file]) if file else b"")
     return settings.but(sources=sources)
 
 
@@ -201,27 +203,27 @@ def file_of(plugin: Mapping[str, Json]) -> str:
     return str(plugin[USE]).rpartition(":")[0]
 
 
-def _places(file: Path, key: str, paths: Json) -> tuple[str, ...]:
+def _session_paths(file: Path, key: str, paths: Json) -> tuple[str, ...]:
     """Return the *paths* under *key* of *file* as a session takes them; raise `BadInputError` if one cannot be any."""
     folder = file.parent.resolve()
     for path in cast("Sequence[str]", paths):
         if "\0" in path:
             raise BadInputError(f"{file}: `{key}`: {brief(path)} has a NUL character, and no path has one")
-    return tuple([_place(folder, path) for path in cast("Sequence[str]", paths)])
+    return tuple([_session_path(folder, path) for path in cast("Sequence[str]", paths)])
 
 
-def _place(folder: Path, path: str) -> str:
+def _session_path(folder: Path, path: str) -> str:
     """Return *path* as it is if the session's sandbox, whose root is *folder*, is to read it; else its whole path.
 
     What this returns is what a person is asked about, and what is read: a link in it could be another one by then. The
     sandbox follows no link out of its root, and a whole path has its links resolved.
     """
-    whole = Path(os.path.realpath(folder / (with_home(path) if is_outside(path) else path)))
-    if not whole.is_relative_to(folder):
-        if mended(str(whole)) != str(whole):
-            raise BadInputError(f"{brief(path)} leads to {whole}, whose name is no UTF-8; rename it")
-        return str(whole)
-    return str(whole.relative_to(folder)) if is_outside(path) or ".." in Path(path).parts else path
+    full_path = Path(os.path.realpath(folder / (with_home(path) if is_outside(path) else path)))
+    if not full_path.is_relative_to(folder):
+        if mended(str(full_path)) != str(full_path):
+            raise BadInputError(f"{brief(path)} leads to {full_path}, whose name is no UTF-8; rename it")
+        return str(full_path)
+    return str(full_path.relative_to(folder)) if is_outside(path) or ".." in Path(path).parts else path
 
 
 def table(value: Json) -> Mapping[str, Json]:

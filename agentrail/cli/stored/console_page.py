@@ -38,8 +38,8 @@ def main(journal: JournalPlace | None, port: int) -> int:
     return process.run(partial(_show, journal, port), stop_within=STOP_WITHIN) or DONE
 
 
-async def _show(place: JournalPlace | None, port: int) -> int:
-    async with open_journal(place) as journal:
+async def _show(address: JournalPlace | None, port: int) -> int:
+    async with open_journal(address) as journal:
         if isinstance(journal, SqliteJournal) and not journal.path.exists():
             tell(f"agentrail: there is no journal at {journal.path}; `agentrail console FILE` names another")
             return WRONG_USAGE

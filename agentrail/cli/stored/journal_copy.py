@@ -31,20 +31,20 @@ async def _copy(source_name: str, target_name: str) -> int:
     check_differ(source_name, target_name)
     async with open_source(source_name) as source:
         holders = await source.holders()
-        before = await totals_of(source)
-        report = _PrintedReport(before)
+        totals = await totals_of(source)
+        report = _PrintedReport(totals)
         async with open_target(target_name) as target:
             copier = SessionCopier(UnsealedRecords(source), UnsealedTarget(target), Clock().now_ms, report)
             await copier.copy_all(1 if isinstance(target, ArchiveWriter) else AT_ONCE)
-        after = await totals_of(source)
+        new_totals = await totals_of(source)
         holders = tuple(dict.fromkeys((*holders, *await source.holders())))
     report.end(without_password(target_name))
     for holder in holders:
         who = one_line(clean(holder))
         tell(f"{without_password(source_name)} is in use ({who}): what is written there from now on is not copied")
-    if after != before:
+    if new_totals != totals:
         tell(f"{without_password(source_name)} has changed meanwhile")
-    if report.whole == before.sessions and after == before and not holders:
+    if report.whole == totals.sessions and new_totals == totals and not holders:
         return DONE
     tell("agentrail: not all is copied, see above; mend that, and repeat the command, which goes on with the rest")
     return FAILED
@@ -79,8 +79,8 @@ class _PrintedReport(CopyReport):
     def end(self, target: str) -> None:
         """Say how much is at *target* now."""
         self._bar.wipe()
-        whole = f"{self.whole:,} of {counted(self._totals.sessions, 'session')}"
-        tell(f"{whole} with {counted(self.records, 'record')} are in {target}: {self.new:,} were written and read back")
+        count = f"{self.whole:,} of {counted(self._totals.sessions, 'session')}"
+        tell(f"{count} with {counted(self.records, 'record')} are in {target}: {self.new:,} were written and read back")
 
 
 def counted(number: int, noun: str) -> str:

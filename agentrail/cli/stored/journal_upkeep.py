@@ -87,8 +87,8 @@ async def _vacuum(name: str) -> int:
     journal, bar, freed = _server(name), ProgressBar(sys.stderr), 0
     for number, table in enumerate(TABLES):
         bar.show(number / len(TABLES), f"write `{table}` anew")
-        before, after = await trio.to_thread.run_sync(server_upkeep.rewrite_table, name, table)
-        freed += before - after
+        old_bytes, new_bytes = await trio.to_thread.run_sync(server_upkeep.rewrite_table, name, table)
+        freed += old_bytes - new_bytes
     bar.wipe()
     if not await trio.to_thread.run_sync(server_upkeep.flush_pages, name):
         tell(NOT_FLUSHED)

@@ -37,48 +37,49 @@ def main(
     if records is None:
         return FAILED
     try:
-        whole = seen(records, None if which is None else number_or_id(which))
+        seen_round = seen(records, None if which is None else number_or_id(which))
     except UnknownRequest as missing:
         tell(f"agentrail: {missing}{_what_there_is(list(requests(records)))}")
         return FAILED
     if as_body:
-        return _print_body(whole)
+        return _print_body(seen_round)
     if as_test:
-        return _print_test(whole)
+        return _print_test(seen_round)
     if as_json:
-        return _print_view(whole, records)
-    for line in _lines(whole):
+        return _print_view(seen_round, records)
+    for line in _lines(seen_round):
         print(line)
     return DONE
 
 
-def _print_body(whole: Seen) -> int:
+def _print_body(seen_round: Seen) -> int:
     from agentrail.adapters.models.provider_requests import render  # noqa: PLC0415 - it brings the wire formats
 
     try:
-        rendered = render(whole.request, by_tool=whole.by_tool)
+        rendered = render(seen_round.request, by_tool=seen_round.by_tool)
     except UnknownModel:
-        tell(f"agentrail: `{whole.sent.model}` is a model of a program: what it sends is not in the records")
+        tell(f"agentrail: `{seen_round.sent.model}` is a model of a program: what it sends is not in the records")
         return FAILED
     is_read_by_a_program = not sys.stdout.isatty()  # a terminal would obey what the body has besides text
     print(rendered.body if is_read_by_a_program else escaped(rendered.body))
     return DONE
 
 
-def _print_view(whole: Seen, records: Sequence[Record]) -> int:
+def _print_view(seen_round: Seen, records: Sequence[Record]) -> int:
     """Print what `GET /v1/sessions/{id}/seen?whole=true` answers."""
     from agentrail.host.operations.record_views import rounds_in, seen_view  # noqa: PLC0415 - the interface of the host
 
-    print(view_line(seen_view(whole, rounds_in(requests(records)), WHOLE_JOURNAL, whole=True)))
+    print(view_line(seen_view(seen_round, rounds_in(requests(records)), WHOLE_JOURNAL, whole=True)))
     return DONE
 
 
-def _print_test(whole: Seen) -> int:
+def _print_test(seen_round: Seen) -> int:
     from agentrail.testing.written_tests import as_test  # noqa: PLC0415 - few ask for it
 
-    text = as_test(whole)
+    text = as_test(seen_round)
     if text is None:
-        tell(f"agentrail: no whole response has come to request `{whole.sent.request_id}`, so there is nothing to test")
+        request_id = seen_round.sent.request_id
+        tell(f"agentrail: no whole response has come to request `{request_id}`, so there is nothing to test")
         return FAILED
     print(text)
     return DONE
@@ -93,28 +94,28 @@ def _what_there_is(all_sent: Sequence[SentRequest]) -> str:
 # For a person
 
 
-def _lines(whole: Seen) -> Iterator[str]:
+def _lines(seen_round: Seen) -> Iterator[str]:
     """Yield the lines that are printed for a person."""
-    row = whole.sent
+    row = seen_round.sent
     attempt = f", attempt {row.attempt}" if row.attempt > 1 else ""
     yield clean(
         f"{date_and_time(row.at_ms)}  record {row.record}: round {row.number} (turn {row.turn}, round {row.round}"
         f"{attempt}), request {row.request_id} to {row.model}"
     )
     yield ""
-    rows = [("part", "name", "by", "tokens", "", ""), *map(_cells, whole.parts)]
+    rows = [("part", "name", "by", "tokens", "", ""), *map(_cells, seen_round.parts)]
     yield from aligned(rows, WIDTH, right=(3,))
     yield ""
-    yield _tokens(whole)
-    if whole.difference is not None:
-        yield from _differences(whole.difference)
-    yield from (f"not known: {one_line(clean(what))}" for what in whole.unknown)
+    yield _tokens(seen_round)
+    if seen_round.difference is not None:
+        yield from _differences(seen_round.difference)
+    yield from (f"not known: {one_line(clean(what))}" for what in seen_round.unknown)
 
 
 def _cells(part: SeenPart) -> tuple[str, ...]:
-    place = "" if part.place is None else f" {part.place}"
+    position = "" if part.place is None else f" {part.place}"
     return (
-        f"{part.layer}{place}",
+        f"{part.layer}{position}",
         part.name if part.name != part.layer else "",
         ", ".join(part.by),
         f"{part.tokens:,}",
@@ -133,21 +134,21 @@ def _text_of(part: SeenPart) -> str:
     return " ".join(filter(None, (part.message.text, f"→ {', '.join(calls)}" if calls else "")))
 
 
-def _tokens(whole: Seen) -> str:
+def _tokens(seen_round: Seen) -> str:
     """Return what is known of the size of the request."""
-    about = f"about {whole.tokens:,} tokens"
-    if whole.usage is None:
+    about = f"about {seen_round.tokens:,} tokens"
+    if seen_round.usage is None:
         return f"{about}; no response has come"
-    how = "estimated" if whole.usage.estimated else "counted"
-    input_tokens, cached = whole.usage.input_tokens, whole.usage.cached_tokens
+    how = "estimated" if seen_round.usage.estimated else "counted"
+    input_tokens, cached = seen_round.usage.input_tokens, seen_round.usage.cached_tokens
     return f"{about}; {how} with the response: {input_tokens:,}, of which {cached:,} from the cache"
 
 
 def _differences(difference: RequestDifference) -> Iterator[str]:
     """Yield what differs from the request before."""
-    before = difference.before
+    earlier = difference.before
     yield (
-        f"since request {before.request_id} (round {before.number}): the first {difference.same} parts are the same "
+        f"since request {earlier.request_id} (round {earlier.number}): the first {difference.same} parts are the same "
         f"(about {difference.same_tokens:,} tokens), {len(difference.gone)} gone, {len(difference.new)} new"
     )
     for change in difference.settings:

@@ -22,16 +22,16 @@ from agentrail.runtime.supervision.restore import left_behind
 ELSEWHERE: Final = "`supervisor.fork` forks it there, and `copy` takes it elsewhere"
 
 
-async def fork_session(journal: PlacedJournal, records: Sequence[Record], at: int | None) -> str:
-    """Fork the session of *records* at record *at* (`None`: its end), and return the name of the fork.
+async def fork_session(journal: PlacedJournal, records: Sequence[Record], head: int | None) -> str:
+    """Fork the session of *records* at record *head* (`None`: its end), and return the name of the fork.
 
     If a process serves the journal, it makes the fork. Otherwise no code of its agent is imported or run.
     """
     name, origin = new_name(), records[0].session_id
     if isinstance(journal, SqliteJournal) and await is_served(journal.path):
         async with open_served(journal.path) as host:
-            return (await host.fork(name_in_chat(origin), at=at, id=name)).id.removeprefix(OWN)
-    number = len(records) if at is None else at
+            return (await host.fork(name_in_chat(origin), at=head, id=name)).id.removeprefix(OWN)
+    number = len(records) if head is None else head
     if number > len(records):
         raise UnknownRecord(origin, number)
     state = state_after(records[:number])

@@ -29,11 +29,11 @@ LEFT_OUT: Final = "the file is left out, and the agent of the command line stand
 
 
 async def import_file(
-    journal: PlacedJournal, path: str | os.PathLike[str], place: JournalPlace | None
+    journal: PlacedJournal, path: str | os.PathLike[str], address: JournalPlace | None
 ) -> Sequence[str]:
     """Import the session in the file *path*, paused; return the lines that a person is told about it.
 
-    *place* names *journal* in the command line that they tell.
+    *address* names *journal* in the command line that they tell.
     """
     session_id, records = await read_archive(path)
     setup = opening_of(records[0]).setup
@@ -46,7 +46,7 @@ async def import_file(
     if source is None:
         return [result]
     left_out = f"; {LEFT_OUT}" if source.file else ""
-    to_do = f"{resume_command(session_id, place)} shows it, and asks"
+    to_do = f"{resume_command(session_id, address)} shows it, and asks"
     return [result, f"its agent was: {source.description}{left_out}", to_do]
 
 

@@ -89,10 +89,10 @@ def list_sessions(journal: JournalPlace | None, label: str | None, limit: int | 
 
 
 async def _listed(
-    place: JournalPlace | None, label: str | None, limit: int | None
+    address: JournalPlace | None, label: str | None, limit: int | None
 ) -> tuple[Sequence[StoredSession], frozenset[str]]:
     """Return the sessions, the last used first, and the ids of those that wait for a person."""
-    async with existing_journal(place) as journal:
+    async with existing_journal(address) as journal:
         if limit is None:
             sessions = await stored_sessions(journal, SessionFilter(label=label))
             sessions.sort(key=lambda stored: (-stored.active, stored.session_id))
@@ -230,12 +230,12 @@ def copy_session(session: str, target: str, journal: JournalPlace | None) -> int
     return _status(journal, session, copy)
 
 
-def fork_stored(session: str, journal: JournalPlace | None, at: int | None) -> int:
-    """Begin a session with the past of *session* up to its record *at*, and return the exit status."""
+def fork_stored(session: str, journal: JournalPlace | None, head: int | None) -> int:
+    """Begin a session with the past of *session* up to its record *head*, and return the exit status."""
     from agentrail.cli.stored.session_fork import fork_session  # noqa: PLC0415 - imports everything that runs sessions
 
     async def fork(opened: PlacedJournal, session_id: str) -> int:
-        name = await fork_session(opened, await stored_records(opened, session_id), at)
+        name = await fork_session(opened, await stored_records(opened, session_id), head)
         print(name)
         tell(f"{resume_command(name, journal)} goes on with it")
         return DONE

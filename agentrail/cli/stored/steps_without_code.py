@@ -51,39 +51,39 @@ def paused(records: Sequence[Record], at_ms: int) -> tuple[Record, ...]:
     return (*records[:-1], records[-1].but(due=None, at_work=False))
 
 
-def branched(origin: State, at: int, left_behind: Sequence[str], session_id: str, at_ms: int) -> Record:
-    """Return the first record of a fork of the session *origin* after record *at*: its code is found when it is run."""
-    before = branch(origin, session_id)
+def branched(origin: State, head: int, left_behind: Sequence[str], session_id: str, at_ms: int) -> Record:
+    """Return the first record of a fork of the session *origin* after record *head*; its code is found at its start."""
+    state = branch(origin, session_id)
     first = SessionBranched(
         origin.session_id,
-        at,
+        head,
         tuple(left_behind),
-        before.plugins,
+        state.plugins,
         incarnation=secrets.token_hex(INCARNATION_BYTES),
     )
-    _, record = _make_step(before, first, 1, at_ms)
-    return record.but(opening=before)
+    _, record = _make_step(state, first, 1, at_ms)
+    return record.but(opening=state)
 
 
-def _make_step(before: State, input_: AnyInput, number: int, at_ms: int) -> tuple[State, Record]:
+def _make_step(state: State, input_: AnyInput, number: int, at_ms: int) -> tuple[State, Record]:
     """Make a step without plugins; return the state after it, and its record. Nobody carries out its effects."""
     arrival = Arrival(input_, at_ms)
     try:
-        outcome = step(before, arrival, PluginsAway())
+        outcome = step(state, arrival, PluginsAway())
     except (IllegalInput, LeftItsRow, ReplayDiffers, LookupError, ValueError) as error:
-        raise BadInputError(f"{before.session_id}: {GOES_ON}") from error
-    after = outcome.state
-    return after, Record(
-        before.session_id,
+        raise BadInputError(f"{state.session_id}: {GOES_ON}") from error
+    new_state = outcome.state
+    return new_state, Record(
+        state.session_id,
         number,
         arrival,
         outcome.rulings,
         outcome.events,
         tuple([type(effect).__name__ for effect in outcome.effects]),
-        change(before, after),
+        change(state, new_state),
         answer=outcome.answer,
-        due=min([at for _, at in after.timers], default=None),
-        at_work=after.has_running_work,
+        due=min([due_ms for _, due_ms in new_state.timers], default=None),
+        at_work=new_state.has_running_work,
     )
 
 

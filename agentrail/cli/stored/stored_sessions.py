@@ -28,9 +28,9 @@ MOST_COMPARED: Final = 1_000
 
 
 @asynccontextmanager
-async def existing_journal(place: JournalPlace | None) -> AsyncGenerator[PlacedJournal, None]:
-    """Open the journal at *place*, by default the user's file; raise `BadInputError` if there is no such file."""
-    async with open_journal(place) as journal:
+async def existing_journal(address: JournalPlace | None) -> AsyncGenerator[PlacedJournal, None]:
+    """Open the journal at *address*, by default the user's file; raise `BadInputError` if there is no such file."""
+    async with open_journal(address) as journal:
         if isinstance(journal, SqliteJournal) and not journal.path.exists():
             message = f"there is no journal at {journal.path}; `--journal FILE` names another"
             raise BadInputError(message)
@@ -97,12 +97,12 @@ def state_after(records: Sequence[Record]) -> State:
     return state
 
 
-async def read_session(place: JournalPlace | None, name: str) -> list[Record] | None:
-    """Return all records of the session *name* of the journal at *place*, by default the user's.
+async def read_session(address: JournalPlace | None, name: str) -> list[Record] | None:
+    """Return all records of the session *name* of the journal at *address*, by default the user's.
 
     If there is no such session, say so on standard error, and return `None`.
     """
-    async with existing_journal(place) as journal:
+    async with existing_journal(address) as journal:
         try:
             return await stored_records(journal, await stored_id(journal, name))
         except SessionNotStored as missing:

@@ -1,4 +1,4 @@
-"""Asks the person about held calls, one at a time: the next typed line is the decision."""
+"""`ApprovalPrompts`: asks the person about held calls, one at a time: the next typed line is the decision."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Step: TypeAlias = Literal["decision", "edit", "reason", "instead"]
 """What the next line is read as: a decision, arguments, a reason, or whether a prompt takes the place of the call."""
 
 
-class PendingDecisions:
+class ApprovalPrompts:
     """Asks the person about the held call that has waited longest; the next typed line is taken as the decision."""
 
     def __init__(
@@ -50,7 +50,7 @@ class PendingDecisions:
         self._session = session
         self._terminal = terminal
         self._advice = advice
-        self._held: HeldCall | None = None
+        self._held_call: HeldCall | None = None
         self._step: Step = "decision"
         self._changes = changes
         self._change: FileChange | Unseen | None = None  # what was shown of the file that the call would change
@@ -59,7 +59,7 @@ class PendingDecisions:
     @property
     def is_open(self) -> bool:
         """Whether a question is open, so that the next line belongs to it."""
-        return self._held is not None
+        return self._held_call is not None
 
     @property
     def expects_text(self) -> bool:
@@ -73,15 +73,15 @@ class PendingDecisions:
 
     async def look(self, waiting: Sequence[HeldCall]) -> None:
         """Ask about the first of the held calls; no-op if a question is open already or no call is held."""
-        if self._held not in waiting:
+        if self._held_call not in waiting:
             self.forget()
-        if self._held is None and waiting:
+        if self._held_call is None and waiting:
             await self.ask(waiting[0])
 
     async def ask(self, call: HeldCall) -> None:
         """Ask about *call*: the next line is the answer."""
         change = await self._changes.of(call)
-        self._held, self._step, self._change = call, "decision", change
+        self._held_call, self._step, self._change = call, "decision", change
         is_question = call.kind == "question"
         always = "" if call.family is None else about_always(call.family)
         rows = question_about(call, change, by_key=self._terminal.keys)
@@ -89,20 +89,20 @@ class PendingDecisions:
 
     def ask_instead(self, send: Callable[[], Awaitable[None]]) -> None:
         """Ask whether to *send* a prompt, which takes the place of the held call: the next line is the answer."""
-        if self._held is not None:
+        if self._held_call is not None:
             self._instead, self._step = send, "instead"
-            text = f"  {self._held.tool} waits for you, and is not carried out if you send this. Send it? {YES_NO}"
+            text = f"  {self._held_call.tool} waits for you, and is not carried out if you send this. Send it? {YES_NO}"
             self._terminal.ask(ScreenQuestion((line(text, Tone.ASKING),), "yn", can_leave=True))
 
     def forget(self, call: HeldCall | None = None) -> None:
         """Withdraw the open question; if *call* is given, only if the question is still about that call."""
-        if call is None or call == self._held:
+        if call is None or call == self._held_call:
             self._terminal.answered()
-            self._held, self._step, self._instead = None, "decision", None
+            self._held_call, self._step, self._instead = None, "decision", None
 
     async def answer(self, text: str) -> None:
         """Take *text* as the decision; ask again if it is no valid answer."""
-        call = self._held
+        call = self._held_call
         if call is None:
             return
         if self._instead is not None:
@@ -118,7 +118,7 @@ class PendingDecisions:
 
     async def answer_for_nobody(self) -> None:
         """Reject the pending call, or answer the pending question with `NOBODY`, because no more lines will come."""
-        call = self._held
+        call = self._held_call
         if call is None:
             return
         with suppress(UnknownApproval):  # another client has decided about the call meanwhile

@@ -81,8 +81,8 @@ def main(**words: object) -> int:
     logging.getLogger("agentrail").addHandler(logging.NullHandler())
     try:
         options = options_of(ChatOptions, words)
-        settings = settings_of(options.place, ask_about) if options.obeys_folder else None
-        own = _commands_for(options)
+        settings = settings_of(options.working_folder, ask_about) if options.obeys_folder else None
+        own_commands = _commands_for(options)
         screen = own_output(sys.stdout)
         terminal = Terminal(sys.stdin, screen)
         if options.session == CHOSEN:
@@ -97,35 +97,35 @@ def main(**words: object) -> int:
         return WRONG_USAGE
     except AgentrailError as error:  # such as a damaged record of the session
         return status_of_error(error)
-    code = process.run(partial(conversation, options, settings, own, terminal), stop_within=KEPT_STOP_WITHIN)
-    if terminal.gone:
+    code = process.run(partial(conversation, options, settings, own_commands, terminal), stop_within=KEPT_STOP_WITHIN)
+    if terminal.is_gone:
         leave_unread(screen)
-    return INTERRUPTED if code is None else max(code, int(terminal.gone))
+    return INTERRUPTED if code is None else max(code, int(terminal.is_gone))
 
 
 def _commands_for(options: ChatOptions) -> OwnCommands:
     """Return the commands that the folder has of its own; ask about those that nobody has allowed yet."""
-    if options.has_samples or not options.has_config or not may_have_commands(options.place):
+    if options.has_samples or not options.has_config or not may_have_commands(options.working_folder):
         return OwnCommands()
     from agentrail.cli.talk.console_commands import NAMES  # noqa: PLC0415 - most folders have no commands
 
-    return allowed_commands(options.place, NAMES, ask_about)
+    return allowed_commands(options.working_folder, NAMES, ask_about)
 
 
 async def conversation(
-    options: ChatOptions, settings: ProjectSettings | None, own: OwnCommands, terminal: Terminal
+    options: ChatOptions, settings: ProjectSettings | None, own_commands: OwnCommands, terminal: Terminal
 ) -> int:
     """Run the conversation in its folder, and return the exit code; print an `AgentrailError` that ends it.
 
     Keys are read from the beginning on: what is typed while the sessions are opened is taken when they are.
     """
     try:
-        with _place(options) as folder, PrintedLines(terminal.show).caught():
+        with _working_folder(options) as folder, PrintedLines(terminal.show).caught():
             terminal.title = f"agentrail: {folder.name}"
             async with terminal.opened():
                 # In a thread that is left behind, as it takes long: a signal that ends the program is obeyed at once
                 await trio.to_thread.run_sync(partial(imported, SESSIONS, freeze=True), abandon_on_cancel=True)
-                well = await chat_sessions.converse(options, settings, own, terminal, folder)
+                well = await chat_sessions.converse(options, settings, own_commands, terminal, folder)
     except BadInputError as error:
         tell(f"agentrail: {error}")
         tell_more(error)
@@ -141,10 +141,10 @@ async def conversation(
 
 
 @contextmanager
-def _place(options: ChatOptions) -> Generator[Path, None, None]:
+def _working_folder(options: ChatOptions) -> Generator[Path, None, None]:
     """Yield the folder of the conversation; with samples, a temporary one, deleted afterwards."""
     if not options.has_samples:
-        yield options.place
+        yield options.working_folder
         return
     with tempfile.TemporaryDirectory(prefix="agentrail-", ignore_cleanup_errors=True) as fresh:
         folder = Path(fresh).resolve() / "samples"

@@ -46,7 +46,7 @@ LIST_THEM: Final = "`agentrail sessions` lists those that are kept, and so does 
 
 
 async def converse(
-    options: ChatOptions, settings: ProjectSettings | None, own: OwnCommands, terminal: Terminal, folder: Path
+    options: ChatOptions, settings: ProjectSettings | None, own_commands: OwnCommands, terminal: Terminal, folder: Path
 ) -> bool:
     """Converse in *folder* until the person leaves; return false if input from a pipe was refused or stopped."""
     source = source_with(options, folder, settings)
@@ -54,7 +54,7 @@ async def converse(
     journal = folder.with_name("sessions.db") if options.has_samples else chosen_journal(options.journal, settings)
     has_page = chosen_page(settings, option=options.has_page)
     network = None if settings is None else settings.network
-    chat = Chat(source, terminal, options, own)
+    chat = Chat(source, terminal, options, own_commands)
     try:
         return await chat.run(journal, supervisor_options(settings), network, has_page=has_page)
     finally:
@@ -74,14 +74,16 @@ def ask_first(options: ChatOptions, settings: ProjectSettings | None) -> None:
 
 def _label(options: ChatOptions, settings: ProjectSettings | None) -> str:
     """Return the label of the sessions of the folder."""
-    return source_with(options, options.place, settings).label
+    return source_with(options, options.working_folder, settings).label
 
 
 class Chat:
     """One run of the program: a conversation with one session after another."""
 
-    def __init__(self, source: AgentSource, terminal: Terminal, options: ChatOptions, own: OwnCommands) -> None:
-        self._own = own
+    def __init__(
+        self, source: AgentSource, terminal: Terminal, options: ChatOptions, own_commands: OwnCommands
+    ) -> None:
+        self._own_commands = own_commands
         self._source = source
         self._terminal = terminal
         self._options = options
@@ -105,7 +107,7 @@ class Chat:
                     agentrail.__version__, source, page, network or usual, has_samples=has_samples, is_shared=is_shared
                 )
             )
-            self._terminal.show([line(f"  {problem}", Tone.BAD) for problem in self._own.problems])
+            self._terminal.show([line(f"  {problem}", Tone.BAD) for problem in self._own_commands.problems])
             is_well, offered = True, ""
             while True:
                 is_new = session is None
@@ -118,7 +120,7 @@ class Chat:
                     self._source.label,
                     Path(self._source.folder),
                     partial(shared_host.find_page, journal),
-                    self._own.commands,
+                    self._own_commands.commands,
                 )
                 past = None if is_new else await _end_of(session)
                 changes = await self._changes_of(session, is_new=is_new)

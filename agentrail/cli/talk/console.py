@@ -20,7 +20,7 @@ from agentrail.api.session_values import Status
 from agentrail.api.transcript import CallChanged, CallEnded, Change, OfSubagent, ResponseEnded, Transcript, thoughts_in
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.screen import Flow, ScreenText, Tone, clipped, line, one_line
-from agentrail.cli.talk.approval_prompts import NO_CHANGES, PendingDecisions
+from agentrail.cli.talk.approval_prompts import NO_CHANGES, ApprovalPrompts
 from agentrail.cli.talk.console_commands import STEER, ConsoleCommands
 from agentrail.cli.talk.file_changes import FileChanges
 from agentrail.cli.talk.input_history import InputHistory
@@ -99,7 +99,7 @@ class Console:
         self._session = session
         self._terminal = terminal
         self._commands = commands or ConsoleCommands(session, terminal)
-        self._answering = PendingDecisions(
+        self._answering = ApprovalPrompts(
             session, terminal, advice=" /steer TEXT says something else instead.", changes=changes
         )
         self._leaving = trio.CancelScope()
@@ -162,21 +162,21 @@ class Console:
         They and all that follow are one stream, so nothing is shown twice, or missed.
         """
         past = PastEvents(is_cut=end.seq > MOST_READ)
-        place = BEGINNING
-        while place < end:
+        cursor = BEGINNING
+        while cursor < end:
             envelope: Envelope | None = None
             # The deltas before `end` are lost if their process has just ended, and are not waited for
-            with trio.move_on_after(math.inf if place.seq < end.seq else LAST_EVENTS):
+            with trio.move_on_after(math.inf if cursor.seq < end.seq else LAST_EVENTS):
                 envelope = await anext(events, None)
             if envelope is None:
                 break
             for change in self._changes(envelope):
                 past.take(change, self._pieces_of(change))
-            place = place if isinstance(envelope.event, Gap) else envelope.cursor
+            cursor = cursor if isinstance(envelope.event, Gap) else envelope.cursor
         messages = await awaited(self._session.messages()) if past.is_copy else ()
-        before = before_copy(messages, len(past.prompts))
-        self._terminal.show((*past_of(before), *past.pieces()))
-        return (*prompts_in(before), *past.prompts)
+        old_messages = before_copy(messages, len(past.prompts))
+        self._terminal.show((*past_of(old_messages), *past.pieces()))
+        return (*prompts_in(old_messages), *past.prompts)
 
     async def _listen(self, events: AsyncIterator[Envelope]) -> None:
         """Show the session's events, until it has ended."""
@@ -185,7 +185,7 @@ class Console:
                 for change in self._changes(envelope):
                     self._terminal.show(self._pieces_of(change))
                     self._note(change)
-                if self._terminal.gone:
+                if self._terminal.is_gone:
                     break
         except AgentrailError as error:
             self._commands.refuse(str(error))

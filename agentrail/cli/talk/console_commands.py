@@ -143,11 +143,11 @@ class ConsoleCommands:
         label: str | None = None,
         folder: Path = Path(),
         find_page: Callable[[], HolderFile | None] = lambda: None,
-        own: Sequence[OwnCommand] = (),
+        own_commands: Sequence[OwnCommand] = (),
     ) -> None:
         """Create it; list only sessions with *label* if it is given, and find files named in prompts in *folder*.
 
-        *find_page* returns where the page of the supervisor is, and *own* are the commands of the project.
+        *find_page* returns where the page of the supervisor is, and *own_commands* are the commands of the project.
         """
         self.has_refused = False
         """Whether something that the person wanted was not done."""
@@ -163,7 +163,7 @@ class ConsoleCommands:
         self._label = label
         self._folder = folder
         self._find_page = find_page
-        self._own = own
+        self._own_commands = own_commands
         self._decisions: deque[str] = deque(maxlen=MOST_FOLDED)
         self.shell = ShellLines(folder, self._show_output)
         """The command lines that the person runs."""
@@ -195,7 +195,7 @@ class ConsoleCommands:
     def own_prompt(self, text: str) -> str | None:
         """Return the prompt that the command *text* of the project sends; `None` if it is none of those."""
         name, _, rest = text.partition(" ")
-        return next((own.prompt(rest.strip()) for own in self._own if own.name == name), None)
+        return next((command.prompt(rest.strip()) for command in self._own_commands if command.name == name), None)
 
     async def carry_out(self, text: str) -> None:
         """Carry out the command *text*."""
@@ -216,7 +216,7 @@ class ConsoleCommands:
     @property
     def _table(self) -> Sequence[tuple[str, str, str]]:
         """The name of each command, what may follow it, and what it is for; those of the project are the last ones."""
-        return [*((row.name, row.argument, row.purpose) for row in self._rows), *command_rows(self._own)]
+        return [*((row.name, row.argument, row.purpose) for row in self._rows), *command_rows(self._own_commands)]
 
     def refuse(self, why: str) -> None:
         """Show the error *why*, and note that something was not done."""
@@ -343,7 +343,9 @@ class ConsoleCommands:
         elif number:
             self.refuse(f"no prompt waits at place {number}")
         else:
-            rows = [f"  {place}. {clipped(one_line(prompt.text), SHORT)}" for place, prompt in enumerate(prompts, 1)]
+            rows = [
+                f"  {position}. {clipped(one_line(prompt.text), SHORT)}" for position, prompt in enumerate(prompts, 1)
+            ]
             self._say("\n".join(rows) or "  no prompt waits")
 
     async def tasks(self, _: str) -> None:
@@ -481,7 +483,7 @@ class ConsoleCommands:
         """List the prompts, or go to a copy of the session that ends before one, with that prompt to be changed."""
         prompts = await self._prompts_before()
         if not number:
-            rows = [f"  {place}. {clipped(one_line(row.text), SHORT)}" for place, row in enumerate(prompts, 1)]
+            rows = [f"  {position}. {clipped(one_line(row.text), SHORT)}" for position, row in enumerate(prompts, 1)]
             self._say("\n".join([*rows, "  /rewind NUMBER goes on before that prompt, in a copy of this session"]))
         elif number.isdecimal() and 0 < int(number) <= len(prompts):
             prompt = prompts[int(number) - 1]

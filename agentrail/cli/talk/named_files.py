@@ -100,9 +100,9 @@ def paths_behind(typed: str, folder: Path) -> Sequence[str]:
     Of a folder with more than `MOST_ENTRIES` files, only some are completed.
     """
     head, _, beginning = _ESCAPED.sub(r"\1", typed).rpartition("/")
-    place = folder / with_home(f"{head}/" if typed.startswith("/") else head)
+    parent = folder / with_home(f"{head}/" if typed.startswith("/") else head)
     try:
-        with os.scandir(place) as entries:
+        with os.scandir(parent) as entries:
             fitting = [entry for entry in islice(entries, MOST_ENTRIES) if _fits(entry.name, beginning)]
             names = sorted(f"{entry.name}{'/' if entry.is_dir() else ' '}" for entry in fitting)
     except (OSError, ValueError):  # there is no such folder, or no path can have one of the characters
@@ -144,7 +144,7 @@ def _content(folder: Path, path: Path, hidden_paths: HiddenPaths) -> bytes | Non
     """
     if not path.is_file():
         return None
-    root = next((place for place in path.parents if os.path.realpath(place) == str(folder)), None)
+    root = next((parent for parent in path.parents if os.path.realpath(parent) == str(folder)), None)
     if root is not None and HAS_FOLDERS:
         parts = path.relative_to(root).parts
         with Root(str(folder), hidden_paths) as inside:

@@ -78,23 +78,23 @@ def _changed_file(args: JsonObject, change: FileChange) -> Iterator[ScreenText]:
 
 def numbered_changes(old: str, new: str) -> Iterator[ScreenText]:
     """Yield what differs between two texts, with the numbers of old and new lines, and some lines around."""
-    before, after = _lines(old), _lines(new)
-    width = len(str(max(len(before), len(after))))
-    changes = _changes(before, after)
+    old_lines, new_lines = _lines(old), _lines(new)
+    width = len(str(max(len(old_lines), len(new_lines))))
+    changes = _changes(old_lines, new_lines)
     if all(kind == "equal" for kind, *_ in changes):
         yield line("    nothing in the file changes", Tone.DIM)
     for index, (kind, start, end, new_start, new_end) in enumerate(changes):
         if kind == "equal":
             rows = [
                 line(f"    {start + row + 1:>{width}} {new_start + row + 1:>{width}}   {text}", Tone.DIM)
-                for row, text in enumerate(before[start:end])
+                for row, text in enumerate(old_lines[start:end])
             ]
             yield from _folded(rows, AROUND * (index > 0), AROUND * (index < len(changes) - 1))
             continue
         for row in range(start, end):
-            yield line(f"    {row + 1:>{width}} {'':>{width}} - {before[row]}", Tone.BAD)
+            yield line(f"    {row + 1:>{width}} {'':>{width}} - {old_lines[row]}", Tone.BAD)
         for row in range(new_start, new_end):
-            yield line(f"    {'':>{width}} {row + 1:>{width}} + {after[row]}", Tone.GOOD)
+            yield line(f"    {'':>{width}} {row + 1:>{width}} + {new_lines[row]}", Tone.GOOD)
 
 
 def _folded(rows: Sequence[ScreenText], above: int, below: int) -> Iterator[ScreenText]:
@@ -145,28 +145,30 @@ def _is_replaced(args: JsonObject, name: str) -> bool:
 
 def replaced_lines(old: str, new: str) -> Iterator[ScreenText]:
     """Yield the lines of *old* and *new* as a diff: removed and added lines have a mark."""
-    before, after = _lines(old), _lines(new)
-    for kind, start, end, new_start, new_end in _changes(before, after):
+    old_lines, new_lines = _lines(old), _lines(new)
+    for kind, start, end, new_start, new_end in _changes(old_lines, new_lines):
         if kind == "equal":
-            yield from (line(f"      {row}", Tone.DIM) for row in before[start:end])
+            yield from (line(f"      {row}", Tone.DIM) for row in old_lines[start:end])
             continue
-        yield from (_changed_line("-", row) for row in before[start:end])
-        yield from (_changed_line("+", row) for row in after[new_start:new_end])
+        yield from (_changed_line("-", row) for row in old_lines[start:end])
+        yield from (_changed_line("+", row) for row in new_lines[new_start:new_end])
 
 
-def _changes(before: Sequence[str], after: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
+def _changes(old_lines: Sequence[str], new_lines: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
     """Return what changes, as `difflib` tells it; of large texts what differs between their beginnings and ends."""
-    if len(before) * len(after) <= MOST_COMPARED:
-        return SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-    least = min(len(before), len(after))
-    head = next((at for at in range(least) if before[at] != after[at]), least)
-    tail = next((at for at in range(least - head) if before[-1 - at] != after[-1 - at]), least - head)
-    end, new_end = len(before) - tail, len(after) - tail
+    if len(old_lines) * len(new_lines) <= MOST_COMPARED:
+        return SequenceMatcher(None, old_lines, new_lines, autojunk=False).get_opcodes()
+    least = min(len(old_lines), len(new_lines))
+    head = next((index for index in range(least) if old_lines[index] != new_lines[index]), least)
+    tail = next(
+        (index for index in range(least - head) if old_lines[-1 - index] != new_lines[-1 - index]), least - head
+    )
+    end, new_end = len(old_lines) - tail, len(new_lines) - tail
     inner: list[tuple[str, int, int, int, int]] = [("replace", head, end, head, new_end)]
     if (end - head) * (new_end - head) <= MOST_COMPARED:
-        codes = SequenceMatcher(None, before[head:end], after[head:new_end], autojunk=False).get_opcodes()
+        codes = SequenceMatcher(None, old_lines[head:end], new_lines[head:new_end], autojunk=False).get_opcodes()
         inner = [(kind, head + a, head + b, head + c, head + d) for kind, a, b, c, d in codes]
-    ends = [("equal", 0, head, 0, head), *inner, ("equal", end, len(before), new_end, len(after))]
+    ends = [("equal", 0, head, 0, head), *inner, ("equal", end, len(old_lines), new_end, len(new_lines))]
     return [change for change in ends if change[1] < change[2] or change[3] < change[4]]
 
 

@@ -86,17 +86,17 @@ class Terminal:
         self.look = look_of(source, target)
         self.keys = has_keys(source, target)
         self.by_hand = source.isatty()
-        self.gone = False
+        self.is_gone = False
         self.title = "agentrail"
         """Title of the terminal's window, while single keys are read."""
         self._source = source
         self._number = source.fileno()
-        self._shown = target
+        self._output = target
         self._screen = Screen()
         self._box: PromptBox | None = None  # `None` unless single keys are read
         # What was typed in the box and not read yet, `None` at its end, and the number of the question seen then
         self._typed = deque[tuple[str | None, int]]()
-        self._asked = 0  # number of the last question
+        self._question_number = 0  # number of the last question
         self._answers_to = 0  # number of the question that was seen when the lines that were read last were sent
         self._ahead = 0  # bytes that are not read yet, of lines that were sent before the last question
         # When lines answer the last question, in seconds of Trio's clock; later after each that has come
@@ -130,7 +130,7 @@ class Terminal:
             finally:
                 self._box = None
                 box.stop()
-        self.gone = self.gone or box.is_gone
+        self.is_gone = self.is_gone or box.is_gone
 
     def _new_box(self) -> PromptBox:
         """Return a box; run in a thread, because the import takes a tenth of a second."""
@@ -142,7 +142,7 @@ class Terminal:
         def take(text: str | None, question: int) -> None:
             token.run_sync_soon(self._take, text, question)
 
-        return PromptBox(self._source, self._shown, self.look, self.title, take)
+        return PromptBox(self._source, self._output, self.look, self.title, take)
 
     async def _obey(self, box: PromptBox) -> None:
         """Redraw after a stop by job control (SIGCONT), and after the terminal has changed its size."""
@@ -152,7 +152,7 @@ class Terminal:
                     if number == signal.SIGCONT:
                         box.resume()
                     else:
-                        self.look = look_of(self._source, self._shown)
+                        self.look = look_of(self._source, self._output)
                         box.resize(self.look)
 
     def _take(self, text: str | None, question: int) -> None:
@@ -186,10 +186,10 @@ class Terminal:
     def ask(self, question: ScreenQuestion) -> None:
         """Show *question*; if single keys are read, at the bottom until `answered`."""
         if not question.goes_on:
-            self._asked += 1
+            self._question_number += 1
             self._answers_from = trio.current_time() + SEEN
         if self._box is not None:
-            self._box.ask(question, self._asked)
+            self._box.ask(question, self._question_number)
             return
         if self._has_modes:
             from agentrail.cli.output import terminal_modes  # noqa: PLC0415 - not there on every system
@@ -253,13 +253,13 @@ class Terminal:
 
     def _write(self, text: str) -> None:
         """Write *text*; if the output is closed, set `gone`, and write nothing from then on."""
-        if not self.gone:
-            encoding = self._shown.encoding or "utf-8"
+        if not self.is_gone:
+            encoding = self._output.encoding or "utf-8"
             try:
-                self._shown.write(text.encode(encoding, "replace").decode(encoding))
-                self._shown.flush()
+                self._output.write(text.encode(encoding, "replace").decode(encoding))
+                self._output.flush()
             except OSError:
-                self.gone = True
+                self.is_gone = True
 
     # In
 
@@ -287,7 +287,7 @@ class Terminal:
         """
         now = trio.current_time()
         is_early = self._ahead > 0 or now < self._answers_from
-        self._answers_to = 0 if is_early else self._asked
+        self._answers_to = 0 if is_early else self._question_number
         self._answers_from = now + SEEN
         self._ahead -= count
 
@@ -297,7 +297,7 @@ class Terminal:
 
         All lines of a pipe may.
         """
-        return not self.by_hand or self._answers_to == self._asked
+        return not self.by_hand or self._answers_to == self._question_number
 
     async def _next_typed(self) -> tuple[str, ...] | None:
         """Wait for a text from the box."""

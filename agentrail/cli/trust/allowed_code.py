@@ -64,12 +64,12 @@ class AllowedCode(Plugin[None]):
         files = fence(self.files)
         bases = [working]
         for _, value, _ in named(args, DIRECTORY_ARGS):
-            bases += (place for text in texts(value) for place in resolve(text, (working,)))
+            bases += (path for text in texts(value) for path in resolve(text, (working,)))
         for _, value, _ in named(args, PATH_ARGS) if tool in WRITERS else ():
-            for place in (place for text in texts(value) for place in resolve(text, bases)):
-                file = files.find(place)
-                if file is not None or _holds_one(files, place, working):
-                    yield file or "/".join(place.parts)
+            for path in (path for text in texts(value) for path in resolve(text, bases)):
+                file = files.find(path)
+                if file is not None or _holds_one(files, path, working):
+                    yield file or "/".join(path.parts)
         for _, line in command_lines(args, COMMAND_ARGS):
             if isinstance(line, Commands):
                 scene = CommandScene(line, tuple(bases), working, NOTHING, files, NOTHING, assigned(line))
@@ -78,34 +78,36 @@ class AllowedCode(Plugin[None]):
 
 def _written_by(scene: CommandScene) -> Iterator[str]:
     for command in scene.commands:
-        there = scene.within(command)
+        command_scene = scene.within(command)
         for word in written_words(command):
-            certainty, file = there.fenced(word, scene.protected)
-            places = (place for aimed in there.pieces(word) for place in aimed.paths)
-            if certainty or any(_holds_one(scene.protected, place, scene.working) for place in places):
+            certainty, file = command_scene.fenced(word, scene.protected)
+            paths = (path for aimed in command_scene.pieces(word) for path in aimed.paths)
+            if certainty or any(_holds_one(scene.protected, path, scene.working) for path in paths):
                 yield file or word.text
         scene = scene.after(command)
 
 
-def _holds_one(files: Fence, place: ResolvedPath, working: ResolvedPath) -> bool:
-    """Whether *place* is a folder with one of the *files* that may be moved away whole, or copied over: not *working*.
+def _holds_one(files: Fence, path: ResolvedPath, working: ResolvedPath) -> bool:
+    """Whether *path* is a folder with one of the *files* that may be moved away whole, or copied over: not *working*.
 
     An agent writes to the folder in which it works all the time, and it cannot move that, nor the ones around it.
     """
-    return files.is_beneath(place) and not working.is_under(place)
+    return files.is_beneath(path) and not working.is_under(path)
 
 
 def guarded(spec: SessionSpec, folder: Path, code: Iterable[CodeFile]) -> SessionSpec:
     """Return *spec* with an `AllowedCode` for *code* of *folder*, beside the files that its own one has."""
-    own = [file for plugin in spec.plugins if isinstance(plugin, AllowedCode) for file in plugin.files]
+    guarded_files = [file for plugin in spec.plugins if isinstance(plugin, AllowedCode) for file in plugin.files]
     # The folder may be named by a link: paths of tools are below that name
     paths = [path for file in code for path in (file.path, *file.links)]
-    places = [place / path for path in paths for place in (folder, folder.resolve())]
+    full_paths = [root / path for path in paths for root in (folder, folder.resolve())]
     working = Path(spec.working_dir)
     if not working.is_absolute():  # paths of tools are below a folder of which nothing but this is known
-        there = working.resolve()
-        places += [working / place.relative_to(there) for place in places if place.is_relative_to(there)]
-    files = tuple(dict.fromkeys([*own, *map(str, places)]))
+        real_folder = working.resolve()
+        full_paths += [
+            working / path.relative_to(real_folder) for path in full_paths if path.is_relative_to(real_folder)
+        ]
+    files = tuple(dict.fromkeys([*guarded_files, *map(str, full_paths)]))
     if not files:
         return spec
     return spec.but(plugins=(*unguarded(spec).plugins, AllowedCode(files)))

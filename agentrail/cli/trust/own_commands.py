@@ -93,14 +93,14 @@ def allowed_commands(folder: Path, others: Collection[str], ask: Ask = nobody_to
 
     *others* are the names of commands that there are already.
     """
-    own = read_commands(folder, others)
-    surfaces = unallowed(folder, own.surfaces)
+    own_commands = read_commands(folder, others)
+    surfaces = unallowed(folder, own_commands.surfaces)
     if not surfaces or ask(folder, PLACE_NAME, surfaces):
-        return own
-    names = [command.name for command in own.commands if command.surface in surfaces]
+        return own_commands
+    names = [command.name for command in own_commands.commands if command.surface in surfaces]
     problem = f"{', '.join(names)} of {PLACE_NAME}: nobody has allowed this yet; {TO_ALLOW}"
-    allowed = [command for command in own.commands if command.surface not in surfaces]
-    return OwnCommands(tuple(allowed), (*own.problems, problem))
+    allowed = [command for command in own_commands.commands if command.surface not in surfaces]
+    return OwnCommands(tuple(allowed), (*own_commands.problems, problem))
 
 
 def may_have_commands(folder: Path) -> bool:

@@ -30,7 +30,7 @@ def with_settings(spec: SessionSpec, settings: ProjectSettings) -> SessionSpec:
     A plugin takes the place of one of the same class.
     """
     plugins = [_plugin(settings, table) for table in settings.plugins]
-    others = [plugin for plugin in spec.plugins if type(plugin) not in {type(own) for own in plugins}]
+    others = [plugin for plugin in spec.plugins if type(plugin) not in {type(named) for named in plugins}]
     servers = [_server(settings, name, table) for name, table in settings.servers.items()]
     spec = spec.but(**settings.spec_fields, plugins=(*others, *plugins), tools=(*spec.tools, *servers))
     spec = confined(spec, settings.network)
@@ -68,7 +68,7 @@ def _class_of(settings: ProjectSettings, use: str) -> Callable[..., object]:
     if not colon:
         return built_in(settings.path, use)
     try:
-        place = settings.folder / file
-        return cast("Callable[..., object]", find_member(place, name, (type,), settings.sources[file]).value)
+        path = settings.folder / file
+        return cast("Callable[..., object]", find_member(path, name, (type,), settings.sources[file]).value)
     except NothingUsableError as error:
         raise BadInputError(f"{settings.path}: the plugin `{use}`: {error}") from error

@@ -32,12 +32,12 @@ def main(folder: str | None, answer: str | None) -> int:
     return DONE if is_allowed else FAILED
 
 
-def _is_allowed(folder: Path, place: Path, surfaces: Sequence[Surface], *, yes: bool) -> bool:
+def _is_allowed(folder: Path, path: Path, surfaces: Sequence[Surface], *, yes: bool) -> bool:
     surfaces = unallowed(folder, surfaces)
     if not surfaces:
-        print(f"nothing in {escaped(str(place))} has to be allowed, or all is")
+        print(f"nothing in {escaped(str(path))} has to be allowed, or all is")
         return True
-    print(f"{escaped(str(place))} wants:\n{described(surfaces)}")
+    print(f"{escaped(str(path))} wants:\n{described(surfaces)}")
     if yes or says_yes(surfaces):
         allow(folder, surfaces)
         print("allowed")

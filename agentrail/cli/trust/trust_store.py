@@ -85,8 +85,8 @@ def unallowed(folder: Path, surfaces: Sequence[Surface]) -> tuple[Surface, ...]:
 def allow(folder: Path, surfaces: Iterable[Surface]) -> None:
     """Store that *surfaces* are allowed for *folder*."""
     folder = _resolved(folder)
-    place = escaped(str(folder))
-    rows = "".join(f"{_digest(folder, surface)} {escaped(surface.name)} {place}\n" for surface in surfaces)
+    folder_text = escaped(str(folder))
+    rows = "".join(f"{_digest(folder, surface)} {escaped(surface.name)} {folder_text}\n" for surface in surfaces)
     with _changing():
         append_to_own(_file(), rows)
 

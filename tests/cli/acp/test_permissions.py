@@ -11,7 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.cli.acp.json_lines import LineWriter
 from agentrail.cli.acp.peer import Peer
-from agentrail.cli.acp.permissions import MOST_REFUSED, WAITS_ON, HeldCallRequests
+from agentrail.cli.acp.permissions import MOST_REFUSED, WAITS_ON, PermissionRequests
 from agentrail.cli.acp.protocol import ClientAbilities, Update
 from agentrail.cli.acp.rpc_messages import RpcAnswer
 from agentrail.cli.acp.updates import SessionUpdates
@@ -51,7 +51,7 @@ async def test_an_approved_call_whose_tool_was_replaced_meanwhile_is_told_and_re
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel(script), tools=[deploy], plugins=plugins))
         await session.ask("go")
         peer, updates = Peer(LineWriter(StandardOutput(None))), SessionUpdates(tmp_path, abilities)
-        requests = HeldCallRequests(session, session.id, peer, updates, abilities, show, updates.changes)
+        requests = PermissionRequests(session, session.id, peer, updates, abilities, show, updates.changes)
         async with trio.open_nursery() as nursery:
             await requests.look(session.status().held, nursery)
             await session.replace_tools(deploy_all)
@@ -78,7 +78,7 @@ async def test_an_editor_that_allows_all_by_itself_is_not_asked_for_ever(tmp_pat
         ann = session.by("ann", four_eyes=True)
         await ann.ask("go")
         peer, updates = Peer(LineWriter(StandardOutput(None))), SessionUpdates(tmp_path, abilities)
-        requests = HeldCallRequests(ann, session.id, peer, updates, abilities, show, updates.changes)
+        requests = PermissionRequests(ann, session.id, peer, updates, abilities, show, updates.changes)
         async with trio.open_nursery() as nursery:
             for number in range(1, 10):
                 await requests.look(session.status().held, nursery)

@@ -10,7 +10,7 @@ import trio
 
 from agentrail import SessionSpec
 from agentrail.cli.reports.host_check import KEY as VARIABLE
-from agentrail.cli.reports.host_check import check_members, member_places
+from agentrail.cli.reports.host_check import check_members, member_addresses
 from agentrail.journals import MemoryJournal, PostgresJournal
 from agentrail.testing import ScriptedModel
 from tests.adapters.journals.postgres.server import needs_postgres
@@ -29,7 +29,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def told(*addresses: str) -> list[tuple[str, str, str]]:
     """Return level, state and advice of what is said of the hosts at *addresses*."""
-    findings = await check_members(member_places(addresses), VARIABLE)
+    findings = await check_members(member_addresses(addresses), VARIABLE)
     assert all(finding.about == "host" for finding in findings)
     return [(finding.level, finding.state, finding.to_do) for finding in findings]
 

@@ -50,7 +50,7 @@ class LiveScreen:
         self._blocks = TextBlocks()
         self._status = ""
         self._question: Sequence[ScreenText] = ()
-        self._taken = 0  # rows that were finished and taken, so far
+        self._taken_rows = 0  # rows that were finished and taken, so far
         # How many rows were finished before those of the question; `None` if it is among the rows that change
         self._question_from: int | None = None
 
@@ -99,12 +99,12 @@ class LiveScreen:
 
     def is_question_in_sight(self, below: int) -> bool:
         """Whether the terminal has room for the question, for what came after its beginning, and *below* more rows."""
-        since = 0 if self._question_from is None else self._taken + len(self._finished) - self._question_from
+        since = 0 if self._question_from is None else self._taken_rows + len(self._finished) - self._question_from
         return since + len(self._question_rows()) + below <= self._look.height
 
     def _make_room(self) -> None:
         if len(self._question) > 1 and len(self._question_rows()) > self._look.height // 2:
-            self._question_from = self._taken + len(self._finished)
+            self._question_from = self._taken_rows + len(self._finished)
             for piece in self._question[:-1]:
                 self.put(piece)
             self._question = self._question[-1:]
@@ -122,7 +122,7 @@ class LiveScreen:
     def take_finished(self) -> list[str]:
         """Return the rows that were finished since the last time."""
         rows, self._finished = self._finished, []
-        self._taken += len(rows)
+        self._taken_rows += len(rows)
         return rows
 
     def changing_rows(self, most: int) -> list[str]:

@@ -125,8 +125,8 @@ class PromptBox:
         self._changing: Sequence[str] = ()
         self._about = ""
         self._works_since: float | None = None
-        self._asked = NO_QUESTION
-        self._question = 0  # its number
+        self._question = NO_QUESTION
+        self._question_number = 0  # its number
         # The end of the pause after a key that answers if nothing follows; `None` without such a key
         self._alone: asyncio.TimerHandle | None = None
         # The end of the time in which an approval for always is taken back by a key; `None` without one
@@ -312,7 +312,7 @@ class PromptBox:
             self._app.invalidate()
 
     def _set_question(self, question: ScreenQuestion, number: int) -> None:
-        self._asked, self._question = question, number
+        self._question, self._question_number = question, number
         if not question.goes_on:
             self._is_laid_out, self._asked_at = False, math.inf
             self._take_back()
@@ -480,11 +480,11 @@ class PromptBox:
     def _waits_after(self, key: str) -> bool:
         """Whether *key* is an answer if nothing follows it, or would be one if it did not come too early."""
         if not self._may_decide():
-            return key in self._asked.keys or (key == ALWAYS and bool(self._asked.always))
-        return key in self._asked.keys and key in ALONE_ANSWERS
+            return key in self._question.keys or (key == ALWAYS and bool(self._question.always))
+        return key in self._question.keys and key in ALONE_ANSWERS
 
     def _answers_now(self, key: str) -> bool:
-        return key in self._asked.keys and self._may_decide()
+        return key in self._question.keys and self._may_decide()
 
     def _may_decide(self) -> bool:
         """Whether the key that is handled now may begin a decision: the question was seen, and no key came just now."""
@@ -492,7 +492,7 @@ class PromptBox:
 
     def _seen_question(self) -> int:
         """Return the number of the question, if it was there long enough to be seen; 0 otherwise."""
-        return self._question if asyncio.get_running_loop().time() - self._asked_at > SEEN else 0
+        return self._question_number if asyncio.get_running_loop().time() - self._asked_at > SEEN else 0
 
     def _note_text(self, _buffer: Buffer | None = None) -> None:
         """Remember which question was seen when the typed text was begun; a letter that waited alone is so no more."""
@@ -502,7 +502,7 @@ class PromptBox:
         if not self._buffer.text:
             self._begun_at = None
         elif self._begun_at is None:
-            is_of_sentence = bool(self._asked.keys) and not self._is_after_pause
+            is_of_sentence = bool(self._question.keys) and not self._is_after_pause
             self._begun_at = 0 if is_of_sentence else self._seen_question() or self._seen_before
 
     def _end_pause(self) -> None:
@@ -512,7 +512,7 @@ class PromptBox:
 
     def _pressed_letter(self, event: KeyPressEvent) -> None:
         """Take the letter as text; if nothing follows, it is the answer, or is dropped if it came too early."""
-        question = self._question if self._may_decide() else 0
+        question = self._question_number if self._may_decide() else 0
         self._buffer.insert_text(event.data)
         self._alone = asyncio.get_running_loop().call_later(SEEN, self._stayed_alone, event.data, question)
 
@@ -545,8 +545,8 @@ class PromptBox:
 
     def _answer(self, key: str) -> None:
         self._take_back()
-        self._asked = self._asked.but(keys="", always="")
-        self._take(key, self._question)
+        self._question = self._question.but(keys="", always="")
+        self._take(key, self._question_number)
 
     def _is_in_sight(self) -> bool:
         """Whether all rows of the question are on the screen, above what is typed and the last row."""
@@ -555,13 +555,13 @@ class PromptBox:
     def _note(self) -> str:
         """Return what the typed text would do as an answer that only Enter sends; empty if it is none."""
         if self._standing is not None:
-            return f"  {self._asked.always}\n  {AFTER_ENTER}"
-        if not self._question or self._begun_at != self._question:
+            return f"  {self._question.always}\n  {AFTER_ENTER}"
+        if not self._question_number or self._begun_at != self._question_number:
             return ""
         text = self._buffer.text
-        if text in {ALWAYS, "always"} and self._asked.always:
-            return f"  {self._asked.always}\n  {BEFORE_ENTER}"
-        is_far = text == YES and YES in self._asked.keys and self._alone is None and not self._is_in_sight()
+        if text in {ALWAYS, "always"} and self._question.always:
+            return f"  {self._question.always}\n  {BEFORE_ENTER}"
+        is_far = text == YES and YES in self._question.keys and self._alone is None and not self._is_in_sight()
         return OUT_OF_SIGHT if is_far else ""
 
     def _note_rows(self) -> ANSI:
@@ -595,12 +595,12 @@ class PromptBox:
             self._buffer.cancel_completion()
         elif self._standing is not None:
             self._take_back()
-        elif self._asked.can_leave:
+        elif self._question.can_leave:
             self._set_text("")
-            self._take("", self._question)
+            self._take("", self._question_number)
         elif self._alone is not None or self._note():
             self._set_text("")
-        elif self._works_since is not None or self._asked.keys:
+        elif self._works_since is not None or self._question.keys:
             self._take(STOP, 0)
 
     def _pressed_enter(self, _event: KeyPressEvent) -> None:
@@ -611,7 +611,7 @@ class PromptBox:
             self._buffer.start_completion()
         elif self._buffer.text.endswith(CONTINUES):
             self._set_text(f"{self._buffer.text.removesuffix(CONTINUES)}\n")
-        elif self._standing is not None or (self._asked.always and self._note() and self._buffer.text[0] == ALWAYS):
+        elif self._standing is not None or (self._question.always and self._note() and self._buffer.text[0] == ALWAYS):
             self._approve_always()
         elif not self._offered or self._is_after_pause:  # what is offered is sent by no Enter that was meant before
             self._send()
