@@ -17,7 +17,7 @@ from agentrail.tools.builtin.subagent_tools import message_send
 
 
 class Build(Protocol):
-    """Makes states and code of sessions from specifications; `app.wiring.Builder` is the one implementation."""
+    """Makes states and code of sessions from specifications; `app.build.Builder` is the one implementation."""
 
     def new(
         self, child: str, spec: SessionSpec, path: tuple[str, ...], shared: SharedSurroundings | None

@@ -222,7 +222,7 @@ class PluginAnswer(Value):
     seconds: float | None = None
     """Deadline of `Ask`, timeout of `HoldTool`."""
     emits: int = 0
-    """How many events it emitted. Those of all answers, in order, are the last ones of `Gathered.emits`."""
+    """How many events it emitted. Those of all answers, in order, are the last ones of `Decisions.emits`."""
     final: bool = False
     """Whether a critical plugin was asked again, because a later plugin had replaced the arguments."""
 

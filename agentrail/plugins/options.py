@@ -36,7 +36,7 @@ def plain_argument(name: str) -> str:
 def as_tuple(value: Iterable[str]) -> tuple[str, ...]:
     """Return *value*, an option that lists texts, as a tuple; a lone text is a list of one.
 
-    Any other value is returned unchanged: the validator `are_texts` then refuses it with the name of the option.
+    Any other value is returned unchanged: the validator `check_texts` then refuses it with the name of the option.
     """
     items = cast("object", value)
     if isinstance(items, str):
@@ -133,7 +133,7 @@ def check_seconds(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> Non
 
 
 def as_model(value: GivenModel) -> NamedModel | None:
-    """Return *value*, an option that names a model, with its options frozen; `is_model` refuses any other value."""
+    """Return *value*, an option that names a model, with its options frozen; `check_model` refuses any other value."""
     pair = cast("object", value)
     if type(pair) not in (tuple, list) or len(cast("Sequence[object]", pair)) != PAIR:
         return value

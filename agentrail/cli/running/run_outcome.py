@@ -1,6 +1,6 @@
 """How a run of `agentrail run` ended: its outcome and exit status, and what the caller of `--json` gets.
 
-Without I/O: `RunTally` takes the events of the turn, and `outcome_of_reply` and `outcome_of_error` say what came of it.
+Without I/O: `RunTally` takes the events of the turn, and `ending_of_reply` and `ending_of_error` say what came of it.
 """
 
 from __future__ import annotations
