@@ -17,17 +17,17 @@ as_bytes: Final = msgspec.msgpack.Encoder().encode
 """Returns columns as bytes for a checksum: what differs in value or type has other bytes, and it takes least time."""
 
 
-def is_next(before: bytes, outside: bytes, body: bytes, check: bytes, sealed: bytes | None) -> bool:
-    """Whether a record is unchanged, and follows the record with the checksum *before*.
+def is_next(previous: bytes, columns: bytes, body: bytes, check: bytes, sealed: bytes | None) -> bool:
+    """Whether a record is unchanged, and follows the record with the checksum *previous*.
 
-    *outside* are its other columns, *check* is its checksum, and *sealed* that of a redacted one as it is now.
+    *columns* are its other ones, *check* is its checksum, and *sealed* that of a redacted one as it is now.
     """
     # the type is checked too: one changed bit can turn a blob into text
-    if type(body) is not bytes or type(before) is not bytes:
+    if type(body) is not bytes or type(previous) is not bytes:
         return False
     if sealed is not None:
-        return checksum_of(before + check, outside, body) == sealed
-    return checksum_of(before, outside, body) == check
+        return checksum_of(previous + check, columns, body) == sealed
+    return checksum_of(previous, columns, body) == check
 
 
 class ChainedRow(Protocol):
@@ -43,8 +43,8 @@ class ChainedRow(Protocol):
         """Checksum of the record."""
         ...
 
-    def follows(self, before: bytes) -> bool:
-        """Whether the record is unchanged, and follows the record with the checksum *before*."""
+    def follows(self, previous: bytes) -> bool:
+        """Whether the record is unchanged, and follows the record with the checksum *previous*."""
         ...
 
 
@@ -70,19 +70,19 @@ class ChainEnd(Protocol):
 RowT = TypeVar("RowT", bound=ChainedRow)
 
 
-def checked_chain(end: ChainEnd, rows: list[RowT], first: int, last: int) -> list[RowT]:
+def check_chain(end: ChainEnd, rows: list[RowT], first: int, last: int) -> list[RowT]:
     """Return the records from number *first* to *last*; raise `BadRecord` if one is damaged or lost.
 
     *rows* are those that were found, from the one before *first* on.
     """
-    before = rows.pop(0).check if first > 1 and rows and rows[0].number == first - 1 else NO_CHECK
+    previous = rows.pop(0).check if first > 1 and rows and rows[0].number == first - 1 else NO_CHECK
     for number, row in zip_longest(range(first, last + 1), rows):
         if row is None or row.number != number:
             raise BadRecord(end.id, number, LOST)
-        if not row.follows(before):
+        if not row.follows(previous):
             raise BadRecord(end.id, number, CHANGED)
-        before = row.check
-    if last == end.head and before != end.check:
+        previous = row.check
+    if last == end.head and previous != end.check:
         raise BadRecord(end.id, end.head, CHANGED)
     return rows
 

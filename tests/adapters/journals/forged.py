@@ -46,7 +46,7 @@ async def write_database(path: Path, bodies: Sequence[PackedRecord]) -> None:
             epoch, seq, form = db.execute(query, (number,)).fetchone()
             names = " ".join(packed.blobs)
             row = ChainedColumns("s", number, epoch, seq, None, form, names, b"", packed.body, None)
-            check = checksum_of(check, row.outside, row.body)
+            check = checksum_of(check, row.covered_columns, row.body)
             query = "UPDATE record SET body = ?, blobs = ?, checksum = ? WHERE number = ?"
             db.execute(query, (row.body, row.blobs, check, number))
             db.executemany("INSERT OR IGNORE INTO blob SELECT key, ?, ? FROM session", packed.blobs.items())

@@ -219,15 +219,15 @@ class PostgresWriter(SqlWriter):
         self._known.clear()
         self._raised.clear()
 
-    def _lease_key(self, holder: str, at: int) -> int:
+    def _lease_key(self, holder: str, now_ms: int) -> int:
         """Return the key of the lease of *holder* that this process has made: not of one before it at its address."""
         key, made_at = self._lease_keys.get(holder, (0, 0))
         # others may have deleted one that is older; sessions that refer to it keep it
-        if not key or at - made_at > KEPT_MS // 2:
+        if not key or now_ms - made_at > KEPT_MS // 2:
             self._write_leases()  # else one that an earlier call has made would count as ended
-            self._db.run(LAPSED, (at - KEPT_MS,))
+            self._db.run(LAPSED, (now_ms - KEPT_MS,))
             inserted = "insert into ~lease (holder, until) values (?, 0) returning key"
             ((new_key,),) = self._db.run(inserted, (as_stored(holder),))
             key = cast("int", new_key)
-            self._lease_keys[holder] = key, at
+            self._lease_keys[holder] = key, now_ms
         return key

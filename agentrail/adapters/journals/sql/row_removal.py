@@ -63,7 +63,7 @@ def redact_rows(
             # long texts that are not personal, such as a system prompt
             blobs += [(session.key, name, content) for name, content in packed.blobs.items()]
             changed = row._replace(format=packed.format, blobs=blob_names, body=packed.body)
-            sealed = checksum_of(before + row.check, changed.outside, packed.body)
+            sealed = checksum_of(before + row.check, changed.covered_columns, packed.body)
             updates.append((packed.format, blob_names, packed.body, sealed, session.key, row.number))
         before = row.check
     about = read_about(db, session.stored_id)

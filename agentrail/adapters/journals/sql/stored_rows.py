@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple, cast
 
-from agentrail.adapters.journals.checksums import as_bytes, checked_chain, checksum_of_snapshot, is_next
+from agentrail.adapters.journals.checksums import as_bytes, check_chain, checksum_of_snapshot, is_next
 from agentrail.adapters.journals.packing import PackedRecord, UnpackError, unpack_snapshot
 from agentrail.adapters.journals.record_loader import load_rows
 from agentrail.adapters.journals.sql.sql_dialect import SqlConnection
@@ -68,13 +68,13 @@ class ChainedColumns(NamedTuple):
     """Checksum of what is stored now, if the record was redacted; `check` is that of the record as it was."""
 
     @property
-    def outside(self) -> bytes:
+    def covered_columns(self) -> bytes:
         """The columns from `session` to `blobs`; the checksum covers them together with the body."""
         return as_bytes(self[:7])
 
-    def follows(self, before: bytes) -> bool:
-        """Whether the record is unchanged, and follows the record with the checksum *before*."""
-        return is_next(before, self.outside, self.body, self.check, self.sealed)
+    def follows(self, previous: bytes) -> bool:
+        """Whether the record is unchanged, and follows the record with the checksum *previous*."""
+        return is_next(previous, self.covered_columns, self.body, self.check, self.sealed)
 
 
 SESSION_COLUMNS: Final = ", ".join(SESSION.columns)
@@ -143,7 +143,7 @@ def checked_records(db: SqlConnection, end: SessionColumns, first: int, last: in
     for number, epoch, seq, command, *others in db.run(_BETWEEN, (end.key, max(first - 1, 1), last)):
         text = None if command is None else as_text(command)
         records.append(ChainedColumns._make((session_id, number, epoch, seq, text, *others)))
-    return checked_chain(end, records, first, last)
+    return check_chain(end, records, first, last)
 
 
 def load_records(db: SqlConnection, end: SessionColumns, rows: Sequence[ChainedColumns]) -> tuple[Record, ...]:

@@ -69,7 +69,7 @@ NO_LEASE_KEY: Final = 0
 NEW_LEASE: Final = "insert into ~lease (holder, until) values (?, 0)"
 LEASE_OF: Final = "select key from ~lease where holder = ?"
 
-UNSAID: Final = About()
+NOTHING_TO_LIST: Final = About()
 """What a session without a record can be found by."""
 
 
@@ -318,19 +318,19 @@ class SqlWriter:
         """Make the caller the only writer of a session."""
         self._check_hidden(session_id)
         row = self._rows.get(session_id)
-        at = self._db.now(lease.at)
+        now_ms = self._db.now(lease.at)
         if row is None:
             problem = "the session was deleted while it was claimed"
             raise NothingWritten(problem)
         check_numbers(session_id, row.numbers)
-        check_free(session_id, self._holding(row), holder, at, take_over)
-        key = self._lease_key(holder, at) if lease.lasts else NO_LEASE_KEY
+        check_free(session_id, self._holding(row), holder, now_ms, take_over)
+        lease_key = self._lease_key(holder, now_ms) if lease.lasts else NO_LEASE_KEY
         if lease.lasts:
-            self._db.show_lease(key)
-            self._extended[key] = max(self._extended.get(key, 0), at + lease.lasts)
+            self._db.show_lease(lease_key)
+            self._extended[lease_key] = max(self._extended.get(lease_key, 0), now_ms + lease.lasts)
         self._references.drop(session_id)
         epoch = self._draw_epoch(row.epoch)
-        self._change(session_id, row, row._replace(epoch=epoch, lease=key, is_held=int(lease.lasts > 0)))
+        self._change(session_id, row, row._replace(epoch=epoch, lease=lease_key, is_held=int(lease.lasts > 0)))
         reach("EPOCH_RAISED")
         return Claim(session_id, epoch, row.head)
 
@@ -352,8 +352,8 @@ class SqlWriter:
                 released.append(claim)
         lost += self._hold(released, is_held=True)
         if keys:
-            there = {key for (key,) in self._db.run_among("select key from ~lease where key {}", sorted(keys))}
-            lost += [claim for key in keys.keys() - there for claim in keys[key] if claim not in lost]
+            stored_keys = {key for (key,) in self._db.run_among("select key from ~lease where key {}", sorted(keys))}
+            lost += [claim for key in keys.keys() - stored_keys for claim in keys[key] if claim not in lost]
             for key in keys:
                 self._db.show_lease(key)
             self._write_leases()
@@ -397,17 +397,17 @@ class SqlWriter:
         if not records:
             return expected
         session_id, key, epoch, seq, check = claim.session_id, row.key, row.epoch, row.seq, row.check
-        references, has_told, size = self._references[session_id], False, 0
+        references, changes_listing, size = self._references[session_id], False, 0
         for record, packed in [(record_, pack(record_, references)) for record_ in records]:
             number, command, body, form = record.number, record.command, packed.body, packed.format
             names = self._collect_blobs(key, packed) if packed.blobs else ""
-            seq, has_told = last_seq(record, seq), has_told or tells_about(record)
+            seq, changes_listing = last_seq(record, seq), changes_listing or tells_about(record)
             check = checksum_of(check, as_bytes((session_id, number, epoch, seq, command, form, names)), body)
             stored_command = None if command is None else as_stored(command)
             self._records.append((key, number, epoch, seq, stored_command, form, names, check, body))
             size += len(body)
-        if has_told:
-            self._tell(row, records)
+        if changes_listing:
+            self._collect_listing(row, records)
         last = records[-1]
         due = None if last.due is None else stored_time(last.due)
         listing = (due, int(last.at_work), int(has_ended(last)))
@@ -416,7 +416,7 @@ class SqlWriter:
         self._db.was_written(size)
         return last.number
 
-    def _tell(self, row: SessionColumns, records: Sequence[Record]) -> None:
+    def _collect_listing(self, row: SessionColumns, records: Sequence[Record]) -> None:
         """Collect what a session can be found by after *records*."""
         parent, about = self._abouts.get(row.id, (None, None))
         if about is None and row.head:
@@ -424,7 +424,7 @@ class SqlWriter:
         elif about is None:
             parent = parent_of(records[0])
             self._unlabelled.add(row.id)
-        about = about or UNSAID
+        about = about or NOTHING_TO_LIST
         for record in records:
             if tells_about(record):
                 about = about_after(record, about)
@@ -529,13 +529,13 @@ class SqlWriter:
             return Holding(as_text(holder), max(cast("int", until), self._extended.get(row.lease, 0)))
         return NO_HOLDING
 
-    def _lease_key(self, holder: str, at: int) -> int:
+    def _lease_key(self, holder: str, now_ms: int) -> int:
         """Return the key of the lease of *holder*, which is made if it is missing: others delete old ones."""
         stored = as_stored(holder)
         keys = self._db.run(LEASE_OF, (stored,))
         if not keys:
             self._write_leases()  # else one that an earlier call has extended would count as ended
-            self._db.run(ENDED_LEASES, (at - KEPT_MS,))
+            self._db.run(ENDED_LEASES, (now_ms - KEPT_MS,))
             self._db.run(NEW_LEASE, (stored,))
             keys = self._db.run(LEASE_OF, (stored,))
         ((key,),) = keys
