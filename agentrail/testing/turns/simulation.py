@@ -268,7 +268,7 @@ class Simulation:
             case Steered(text=text, when=when):
                 return SteerSent(text, when, self._partial() if when == "now" else NOTHING_YET)
             case Aborted(reason=reason, kill_tools=kill_tools, clear_queue=clear_queue):
-                return AbortSent(reason, kill_tools, clear_queue, (), self._partial())
+                return AbortSent(reason, kill_tools, clear_queue, self._partial())
             case Switched(model=model):
                 return SwitchModelSent(model)
             case Compacted():

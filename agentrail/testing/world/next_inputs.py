@@ -347,7 +347,7 @@ def _abort(state: State, out: Outstanding, choose: Choose) -> AnyInput:
     kill = choose.weighted(((3, "killable"), (4 if out.calls else 1, "all"), (3, "none")))
     open_turn = "" if state.turn is None else state.turn.ref
     turn = choose.weighted(((8, ""), (1, open_turn), (1, "p0")))
-    return AbortSent(reason, kill, choose.percent(30), choose.pick(((), ("late",))), _partial(out, choose), turn)
+    return AbortSent(reason, kill, choose.percent(30), _partial(out, choose), turn)
 
 
 def _one_of(names: list[str], choose: Choose) -> str:
