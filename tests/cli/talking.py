@@ -39,11 +39,11 @@ TMUX = shutil.which("tmux")
 class Talk:
     """One conversation: what is expected is waited for, never slept for."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", given: int, shown: int) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", input_descriptor: int, output_descriptor: int) -> None:
         self.process = process
         self.output = ""
-        self._given = given
-        self._shown = shown
+        self._given = input_descriptor
+        self._shown = output_descriptor
         self._read_to = 0
         self.screen = pyte.HistoryScreen(80, 24, history=100_000, ratio=0.001)
         self._stream = pyte.Stream(self.screen)
@@ -60,9 +60,9 @@ class Talk:
     def wait_for(self, text: str) -> str:
         """Return what was shown from the last time on, up to and with *text*."""
         deadline = time.monotonic() + PATIENCE
-        while (found := self.output.find(text, self._read_to)) < 0:
+        while (index := self.output.find(text, self._read_to)) < 0:
             assert self._receive(deadline), f"waited for {text!r} behind {self.output[self._read_to :]!r}"
-        start, self._read_to = self._read_to, found + len(text)
+        start, self._read_to = self._read_to, index + len(text)
         return self.output[start : self._read_to]
 
     def rest(self) -> str:
@@ -87,9 +87,9 @@ class Talk:
 
     def resize(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self._shown, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        gone = max(self.screen.lines - rows, 0)  # rows that pyte takes away above; it leaves the cursor where it was
+        rows_above = max(self.screen.lines - rows, 0)  # pyte takes them away and leaves the cursor where it was
         self.screen.resize(rows, columns)
-        self.screen.cursor.y = max(self.screen.cursor.y - gone, 0)
+        self.screen.cursor.y = max(self.screen.cursor.y - rows_above, 0)
         self.process.send_signal(signal.SIGWINCH)
 
     def code(self) -> int:
@@ -112,12 +112,12 @@ class Talk:
 
 
 def _in_order(texts: tuple[str, ...], seen: str) -> bool:
-    at = 0
+    position = 0
     for text in texts:
-        at = seen.find(text, at)
-        if at < 0:
+        position = seen.find(text, position)
+        if position < 0:
             return False
-        at += len(text)
+        position += len(text)
     return True
 
 

@@ -97,8 +97,8 @@ def agentrail(*argv: object) -> tuple[int, str]:
     with through_pipes(*map(str, argv)) as talk:
         assert talk.process.stdin
         talk.process.stdin.close()
-        shown = talk.rest()
-        return talk.code(), shown
+        screen = talk.rest()
+        return talk.code(), screen
 
 
 def chat_options(stranger: Stranger, journal: Path) -> tuple[str, ...]:
@@ -113,17 +113,17 @@ REFUSED: Final = "is a session whose agent you have not begun in this journal"
 def test_after_an_import_no_code_of_a_stranger_runs(
     stranger: Stranger, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
-    own = tmp_path / "own.db"
+    own_db = tmp_path / "own.db"
     stranger.begin(stranger.source())
-    status, said = agentrail("sessions", "import", stranger.export(), "--journal", own)
+    status, output = agentrail("sessions", "import", stranger.export(), "--journal", own_db)
     assert status == 0
-    assert str(stranger.file) in said
-    assert "the file is left out" in said
-    assert f"`agentrail chat --resume {NAME} --journal {own}` shows it, and asks" in said
-    assert agentrail(*command, *chat_options(stranger, own))[0] == 0
-    status, said = agentrail("chat", "--resume", NAME, "--journal", own)
+    assert str(stranger.file) in output
+    assert "the file is left out" in output
+    assert f"`agentrail chat --resume {NAME} --journal {own_db}` shows it, and asks" in output
+    assert agentrail(*command, *chat_options(stranger, own_db))[0] == 0
+    status, output = agentrail("chat", "--resume", NAME, "--journal", own_db)
     assert (status, stranger.mark.exists()) == (1, False)
-    assert REFUSED in said
+    assert REFUSED in output
 
 
 @pytest.mark.long
@@ -139,22 +139,22 @@ def test_after_an_import_no_code_of_a_stranger_runs(
 )
 def test_a_journal_of_a_stranger_runs_none_of_its_code(stranger: Stranger, command: tuple[str, ...]) -> None:
     journal = stranger.begin(stranger.source())
-    place = ("--dir", stranger.folder) if command[0] == "chat" else ()
-    status, said = agentrail(*command, *place, "--journal", journal)
-    assert not stranger.mark.exists(), said
-    assert (REFUSED in said) == ("--resume" in command)
-    assert (f"`agentrail chat --resume {NAME} --journal {journal}`" in " ".join(said.split())) == (REFUSED in said)
-    assert bool(status) == (REFUSED in said)
+    folder_option = ("--dir", stranger.folder) if command[0] == "chat" else ()
+    status, output = agentrail(*command, *folder_option, "--journal", journal)
+    assert not stranger.mark.exists(), output
+    assert (REFUSED in output) == ("--resume" in command)
+    assert (f"`agentrail chat --resume {NAME} --journal {journal}`" in " ".join(output.split())) == (REFUSED in output)
+    assert bool(status) == (REFUSED in output)
 
 
 @pytest.mark.long
 def test_an_agent_that_somebody_can_guess_is_not_begun_by_that(stranger: Stranger, tmp_path: Path) -> None:
     """The user has begun the very same agent, in the same folder and with the same model."""
-    own, source = tmp_path / "own.db", stranger.source(file=False)
-    assert agentrail("chat", "--no-config", "--ask", *chat_options(stranger, own))[0] == 0
-    assert agentrail("sessions", "copy", f"h.local.you.{NAME}", own, "--journal", stranger.begin(source))[0] == 0
-    status, said = agentrail("chat", "--resume", NAME, "--no-config", *chat_options(stranger, own)[2:])
-    assert (status, REFUSED in said) == (1, True)
+    own_db, source = tmp_path / "own.db", stranger.source(file=False)
+    assert agentrail("chat", "--no-config", "--ask", *chat_options(stranger, own_db))[0] == 0
+    assert agentrail("sessions", "copy", f"h.local.you.{NAME}", own_db, "--journal", stranger.begin(source))[0] == 0
+    status, output = agentrail("chat", "--resume", NAME, "--no-config", *chat_options(stranger, own_db)[2:])
+    assert (status, REFUSED in output) == (1, True)
 
 
 async def test_who_reaches_the_host_of_a_terminal_begins_no_agent_without_the_seal_of_its_user(
@@ -216,18 +216,18 @@ def test_a_session_of_somebody_else_is_never_the_last_one(stranger: Stranger) ->
     source = stranger.source(file=False)
     journal = stranger.begin(source)
     resume = ("chat", "--continue", "--dir", stranger.folder, "--journal", journal)
-    status, said = agentrail(*resume)
+    status, output = agentrail(*resume)
     assert status != 0
-    assert "you have begun none of the sessions of this folder" in " ".join(said.split())
+    assert "you have begun none of the sessions of this folder" in " ".join(output.split())
     allow_session(AgentSeal(journal), source, NAME)
     assert agentrail(*resume)[0] == 0
 
 
 def test_the_last_session_is_the_last_one_that_the_user_has_begun(tmp_path: Path) -> None:
     seal, theirs = AgentSeal(tmp_path / "j.db"), AgentSource(str(tmp_path), model="demo")
-    own = seal.begun(theirs)
+    own_source = seal.begun(theirs)
     newest = StoredSession("you.0", 1, about=About(spec=theirs.id))
-    older = StoredSession("you.1", 1, about=About(spec=own.id))
+    older = StoredSession("you.1", 1, about=About(spec=own_source.id))
     assert first_known(seal, [newest, older]) == older
     assert first_known(seal, [newest, StoredSession("you.x", 1)]) is None
     allow_session(seal, theirs, "0")
@@ -239,10 +239,10 @@ def test_a_person_at_a_terminal_sees_what_a_session_is_made_of_and_says_yes_once
     stranger: Stranger, tmp_path: Path
 ) -> None:
     journal = stranger.begin(stranger.source(file=False, mode="yes").but(max_rounds="9000"))
-    place = {"AGENTRAIL_HOME": str(tmp_path / "home"), "NO_COLOR": "1"}
+    environment = {"AGENTRAIL_HOME": str(tmp_path / "home"), "NO_COLOR": "1"}
     resume = ("chat", "--resume", NAME, "--journal", str(journal))
-    with at_a_terminal(*resume, **place) as (talk, _):
-        shown = talk.wait_for("Allow this? [y]es / [n]o ")
+    with at_a_terminal(*resume, **environment) as (talk, _):
+        screen = talk.wait_for("Allow this? [y]es / [n]o ")
         for fact in (
             str(stranger.folder),
             "that of the command line",
@@ -251,30 +251,30 @@ def test_a_person_at_a_terminal_sees_what_a_session_is_made_of_and_says_yes_once
             "9000",
             "goes on at once",
         ):
-            assert fact in shown
+            assert fact in screen
         talk.say("n\n")
         talk.wait_for("is not brought back")
         assert talk.code() == 2
-    with at_a_terminal(*resume, **place) as (talk, _):
+    with at_a_terminal(*resume, **environment) as (talk, _):
         talk.wait_for("Allow this? [y]es / [n]o ")
         talk.press("y\n")
         talk.wait_for("Go on")
         talk.say("\x04")
-    with at_a_terminal(*resume, **place) as (talk, _):
+    with at_a_terminal(*resume, **environment) as (talk, _):
         assert "Allow this?" not in talk.wait_for("Go on")
         talk.say("\x04")
 
 
 @pytest.mark.long
 def test_an_import_rests_and_a_terminal_shows_what_its_records_say(stranger: Stranger, tmp_path: Path) -> None:
-    own = tmp_path / "own.db"
+    own_db = tmp_path / "own.db"
     stranger.begin(stranger.source())
-    agentrail("sessions", "import", stranger.export(), "--journal", own)
-    place = {"AGENTRAIL_HOME": str(tmp_path / "home"), "NO_COLOR": "1"}
-    with at_a_terminal("chat", "--resume", NAME, "--journal", str(own), **place) as (talk, _):
-        shown = talk.wait_for("Allow this? [y]es / [n]o ")
-        assert "that of the command line" in shown
-        assert "under way" not in shown
+    agentrail("sessions", "import", stranger.export(), "--journal", own_db)
+    environment = {"AGENTRAIL_HOME": str(tmp_path / "home"), "NO_COLOR": "1"}
+    with at_a_terminal("chat", "--resume", NAME, "--journal", str(own_db), **environment) as (talk, _):
+        screen = talk.wait_for("Allow this? [y]es / [n]o ")
+        assert "that of the command line" in screen
+        assert "under way" not in screen
         talk.press("y\n")
         talk.wait_for("the session was imported")
         talk.say("Who are you?\n")
@@ -295,10 +295,10 @@ async def _stored(path: Path) -> tuple[State, tuple[Difference, ...]]:
 def test_an_import_aborts_what_is_under_way_by_steps_that_an_audit_finds_again(
     stranger: Stranger, tmp_path: Path
 ) -> None:
-    own = tmp_path / "own.db"
+    own_db = tmp_path / "own.db"
     assert trio.run(_stored, stranger.begin(stranger.source()))[0].turn is not None
-    agentrail("sessions", "import", stranger.export(), "--journal", own)
-    state, differences = trio.run(_stored, own)
+    agentrail("sessions", "import", stranger.export(), "--journal", own_db)
+    state, differences = trio.run(_stored, own_db)
     assert (state.phase, state.turn, state.queue, differences) == (Phase.IDLE, None, (), ())
     assert AgentSource.read(state.setup.spec) == stranger.source(file=False)
 
@@ -331,9 +331,9 @@ FORGED: Final[Mapping[str, tuple[State, str]]] = {
 
 @pytest.mark.parametrize("name", FORGED)
 def test_a_person_is_told_what_the_records_of_a_session_say_beside_its_agent(name: str) -> None:
-    state, told = FORGED[name]
-    assert not any(told in text for fact in facts_of(STATE, SOURCE) for text in fact)
-    assert any(told in text for fact in facts_of(state, SOURCE) for text in fact)
+    state, fact_text = FORGED[name]
+    assert not any(fact_text in text for fact in facts_of(STATE, SOURCE) for text in fact)
+    assert any(fact_text in text for fact in facts_of(state, SOURCE) for text in fact)
 
 
 TOLD: Final = frozenset(
@@ -401,20 +401,20 @@ def test_each_field_of_a_state_is_told_to_a_person_or_decided_not_to_be() -> Non
 def test_what_was_allowed_does_not_hold_for_another_session_that_comes_under_its_name(
     stranger: Stranger, tmp_path: Path, command: str, seal: str
 ) -> None:
-    own, source = tmp_path / "own.db", stranger.source(file=False)
+    own_db, source = tmp_path / "own.db", stranger.source(file=False)
     stranger.begin(source.but(seal=seal))
-    come: tuple[object, ...] = ("sessions", "import", stranger.export(), "--journal", own)
+    come: tuple[object, ...] = ("sessions", "import", stranger.export(), "--journal", own_db)
     if command == "copy":
-        come = ("sessions", "copy", f"h.local.you.{NAME}", own, "--journal", stranger.journal)
+        come = ("sessions", "copy", f"h.local.you.{NAME}", own_db, "--journal", stranger.journal)
     elif command == "journal copy":
-        come = ("journal", "copy", stranger.journal, own)
+        come = ("journal", "copy", stranger.journal, own_db)
     assert agentrail(*come)[0] == 0
-    allow_session(AgentSeal(own), source, NAME)
-    assert agentrail("run", "--resume", NAME, "--journal", own, "Who are you?")[0] == 0
-    assert agentrail("sessions", "delete", f"h.local.you.{NAME}", "--yes", "--journal", own)[0] == 0
+    allow_session(AgentSeal(own_db), source, NAME)
+    assert agentrail("run", "--resume", NAME, "--journal", own_db, "Who are you?")[0] == 0
+    assert agentrail("sessions", "delete", f"h.local.you.{NAME}", "--yes", "--journal", own_db)[0] == 0
     assert agentrail(*come)[0] == 0
-    status, said = agentrail("run", "--resume", NAME, "--journal", own, "Who are you?")
-    assert (bool(status), REFUSED in said) == (True, True)
+    status, output = agentrail("run", "--resume", NAME, "--journal", own_db, "Who are you?")
+    assert (bool(status), REFUSED in output) == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -440,12 +440,12 @@ async def _spawn(journal: Path, source: AgentSource) -> None:
 def test_the_seal_of_a_user_does_not_leave_the_journal_with_a_session(
     stranger: Stranger, tmp_path: Path, command: str, target: str
 ) -> None:
-    own, target = tmp_path / "own.db", str(tmp_path / target)
+    own_db, target = tmp_path / "own.db", str(tmp_path / target)
     source = stranger.source(file=False)
-    trio.run(_spawn, own, source)
-    named = (own, target) if command == "journal copy" else (f"h.local.you.{NAME}", target, "--journal", own)
+    trio.run(_spawn, own_db, source)
+    named = (own_db, target) if command == "journal copy" else (f"h.local.you.{NAME}", target, "--journal", own_db)
     assert agentrail(*command.split(), *named)[0] == 0
-    assert AgentSeal(own).begun(source).seal not in Path(target).read_bytes().decode(errors="replace")
+    assert AgentSeal(own_db).begun(source).seal not in Path(target).read_bytes().decode(errors="replace")
 
 
 @pytest.mark.campaign
@@ -454,12 +454,12 @@ def test_the_seal_of_a_user_does_not_leave_the_journal_with_a_session(
 def test_a_copy_has_no_seal_that_a_stranger_took_from_elsewhere(
     stranger: Stranger, tmp_path: Path, command: str
 ) -> None:
-    own, theirs = tmp_path / "own.db", stranger.journal
-    trio.run(_begin, theirs, AgentSeal(own).begun(stranger.source(file=False)), stranger.folder)
-    named = (theirs, own) if command == "journal copy" else (f"h.local.you.{NAME}", own, "--journal", theirs)
+    own_db, theirs = tmp_path / "own.db", stranger.journal
+    trio.run(_begin, theirs, AgentSeal(own_db).begun(stranger.source(file=False)), stranger.folder)
+    named = (theirs, own_db) if command == "journal copy" else (f"h.local.you.{NAME}", own_db, "--journal", theirs)
     assert agentrail(*command.split(), *named)[0] == 0
-    status, said = agentrail("run", "--resume", NAME, "--journal", own, "Who are you?")
-    assert (bool(status), REFUSED in said) == (True, True)
+    status, output = agentrail("run", "--resume", NAME, "--journal", own_db, "Who are you?")
+    assert (bool(status), REFUSED in output) == (True, True)
 
 
 @pytest.mark.long
@@ -467,15 +467,15 @@ def test_a_copy_has_no_seal_that_a_stranger_took_from_elsewhere(
 def test_nothing_is_added_to_a_session_that_its_user_has_begun(
     stranger: Stranger, tmp_path: Path, command: str
 ) -> None:
-    own, theirs = tmp_path / "own.db", stranger.journal
-    trio.run(_begin, own, AgentSeal(own).begun(stranger.source(file=False)), stranger.folder)
-    assert agentrail("sessions", "copy", f"h.local.you.{NAME}", theirs, "--journal", own)[0] == 0
+    own_db, theirs = tmp_path / "own.db", stranger.journal
+    trio.run(_begin, own_db, AgentSeal(own_db).begun(stranger.source(file=False)), stranger.folder)
+    assert agentrail("sessions", "copy", f"h.local.you.{NAME}", theirs, "--journal", own_db)[0] == 0
     trio.run(_label, theirs)
-    named = (theirs, own) if command == "journal copy" else (f"h.local.you.{NAME}", own, "--journal", theirs)
-    before = trio.run(_head, own)
-    status, said = agentrail(*command.split(), *named)
-    assert (status, "you have begun, with other records; nothing is added" in said) == (1, True)
-    assert trio.run(_head, own) == before < trio.run(_head, theirs)
+    named = (theirs, own_db) if command == "journal copy" else (f"h.local.you.{NAME}", own_db, "--journal", theirs)
+    old_head = trio.run(_head, own_db)
+    status, output = agentrail(*command.split(), *named)
+    assert (status, "you have begun, with other records; nothing is added" in output) == (1, True)
+    assert trio.run(_head, own_db) == old_head < trio.run(_head, theirs)
 
 
 async def _label(journal: Path) -> None:
@@ -545,9 +545,9 @@ async def test_of_a_session_that_somebody_else_began_no_snapshot_is_read(strange
 
 
 async def test_a_snapshot_of_a_session_that_the_user_has_begun_is_used(stranger: Stranger, tmp_path: Path) -> None:
-    own = tmp_path / "own.db"
-    await _begin(own, AgentSeal(own).begun(stranger.source(file=False)), stranger.folder)
-    journal = ServedJournal(own)
+    own_db = tmp_path / "own.db"
+    await _begin(own_db, AgentSeal(own_db).begun(stranger.source(file=False)), stranger.folder)
+    journal = ServedJournal(own_db)
     records = await journal.read(NAMED)
     claim = await journal.claim(NAMED, "me")
     await journal.keep(claim, Snapshot(NAMED, len(records), state_after(records)))
@@ -577,12 +577,12 @@ def test_a_person_sees_the_sub_agents_that_come_back_with_a_session(stranger: St
     journal, source = stranger.journal, stranger.source(file=False)
     paths = (child, (NAMED, "c1")), (grandchild, (NAMED, "c1", child, "c2")), (f"{NAMED}.other", ("elsewhere", "c1"))
     trio.run(_with_subagents, journal, source, *paths)
-    place = {"AGENTRAIL_HOME": str(tmp_path / "home"), "NO_COLOR": "1"}
-    with at_a_terminal("chat", "--resume", NAME, "--journal", str(journal), **place) as (talk, _):
-        shown = "".join(talk.wait_for("Allow this? [y]es / [n]o ").split())
-        assert f"sub-agent{child}:alwaysallowed=shellrm-of-{child}" in shown
-        assert f"sub-agent{grandchild}:alwaysallowed" in shown
-        assert f"{NAMED}.other" not in shown
+    environment = {"AGENTRAIL_HOME": str(tmp_path / "home"), "NO_COLOR": "1"}
+    with at_a_terminal("chat", "--resume", NAME, "--journal", str(journal), **environment) as (talk, _):
+        screen = "".join(talk.wait_for("Allow this? [y]es / [n]o ").split())
+        assert f"sub-agent{child}:alwaysallowed=shellrm-of-{child}" in screen
+        assert f"sub-agent{grandchild}:alwaysallowed" in screen
+        assert f"{NAMED}.other" not in screen
         talk.say("n\n")
         assert talk.code() == 2
 
@@ -592,18 +592,18 @@ def test_a_person_sees_the_sub_agents_that_come_back_with_a_session(stranger: St
 def test_no_sub_agent_of_a_stranger_is_put_under_a_session_that_its_user_has_begun(
     stranger: Stranger, tmp_path: Path, command: str
 ) -> None:
-    own, theirs, child = tmp_path / "own.db", stranger.journal, f"{NAMED}.c1"
+    own_db, theirs, child = tmp_path / "own.db", stranger.journal, f"{NAMED}.c1"
     source = stranger.source(file=False)
-    trio.run(_begin, own, AgentSeal(own).begun(source), stranger.folder)
+    trio.run(_begin, own_db, AgentSeal(own_db).begun(source), stranger.folder)
     trio.run(_with_subagents, theirs, source, (child, (NAMED, "c1")))
     file = tmp_path / "child.jsonl"
     assert agentrail("sessions", "export", child, file, "--journal", theirs)[0] == 0
     named: Mapping[str, tuple[object, ...]] = {
-        "journal copy": (theirs, own),
-        "sessions copy": (child, own, "--journal", theirs),
-        "sessions import": (file, "--journal", own),
+        "journal copy": (theirs, own_db),
+        "sessions copy": (child, own_db, "--journal", theirs),
+        "sessions import": (file, "--journal", own_db),
     }
-    status, said = agentrail(*command.split(), *named[command])
+    status, output = agentrail(*command.split(), *named[command])
     assert status
-    assert "it is a sub-agent of a session that you have begun there, and is not put under it" in said
-    assert agentrail("sessions", "show", child, "--journal", own)[0] == 1
+    assert "it is a sub-agent of a session that you have begun there, and is not put under it" in output
+    assert agentrail("sessions", "show", child, "--journal", own_db)[0] == 1

@@ -54,8 +54,8 @@ async def test_who_has_the_token_sees_and_acts_and_nobody_else(tmp_path: Path) -
         for agent, status in ((source, 403), (AgentSeal(tmp_path / "j.db").begun(source), 201)):
             body = {"session": "talk", "agent": agent.id}
             assert (await client.post("/v1/sessions", headers=key, json=body)).status_code == status
-        said = await client.post("/v1/sessions/you.talk/ask", headers=key, json={"message": "Who are you?"})
-        assert said.json()["text"].startswith("I am the built-in demo model")
+        reply = await client.post("/v1/sessions/you.talk/ask", headers=key, json={"message": "Who are you?"})
+        assert reply.json()["text"].startswith("I am the built-in demo model")
 
 
 async def test_who_reaches_the_socket_needs_no_token_whatever_key_comes(tmp_path: Path) -> None:
@@ -126,9 +126,9 @@ def chat(folder: Path, *words: str) -> Generator[Talk]:
 
 
 def address_in(text: str) -> str:
-    found = ADDRESS.findall(text)
-    assert found, text
-    return str(found[-1])
+    addresses = ADDRESS.findall(text)
+    assert addresses, text
+    return str(addresses[-1])
 
 
 def told_address(talk: Talk) -> str:
@@ -144,10 +144,10 @@ def told_address(talk: Talk) -> str:
 
 def no_token_in_arguments(token: str) -> bool:
     """Whether no process of this machine has *token* among its arguments or in its environment."""
-    places = [place for name in ("cmdline", "environ") for place in Path("/proc").glob(f"[0-9]*/{name}")]
-    for place in places:
+    places = [path for name in ("cmdline", "environ") for path in Path("/proc").glob(f"[0-9]*/{name}")]
+    for path in places:
         try:
-            content = place.read_bytes()
+            content = path.read_bytes()
         except OSError:  # the process has ended
             continue
         if token.encode() in content:
@@ -232,7 +232,7 @@ def test_the_terminal_and_the_browser_are_in_one_session(tmp_path: Path) -> None
         with static_site(tmp_path / "site") as site:
             stranger = browser.new_context().new_page()
             stranger.goto(site)
-            told = stranger.evaluate(TRY, [url, token])
-            assert set(told.values()) == {"refused"}, told
+            answers = stranger.evaluate(TRY, [url, token])
+            assert set(answers.values()) == {"refused"}, answers
         browser.close()
     assert (tmp_path / "work" / "a.txt").read_text() == "hello"

@@ -110,8 +110,8 @@ def test_a_conflict_is_printed_and_the_exit_code_says_so(tmp_path: Path, capsys:
 def test_a_clean_file_is_clean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(tmp_path, "clean_plugins", CLEAN, "--examples", "20", "--time", "60") == 0
     captured = capsys.readouterr()
-    told = r"nothing was found\n20 examples of plugins together, [\d,]+ a second\nnote: `Needy` was not checked: "
-    assert re.search(told, captured.out)
+    message = r"nothing was found\n20 examples of plugins together, [\d,]+ a second\nnote: `Needy` was not checked: "
+    assert re.search(message, captured.out)
     assert "holds in 20 examples" in captured.out
     assert "\x1b" not in captured.err, "no progress bar where nobody sees it"
 
@@ -234,7 +234,7 @@ def test_a_file_that_is_not_there_is_wrong_usage(capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize(
-    ("base", "body", "told"),
+    ("base", "body", "problem"),
     [
         ("Plugin", METHOD, "its `tools_named` is a method"),
         ("Plugin", LETTERS, "its `tools_named` is 'rm', which is not valid"),
@@ -242,7 +242,7 @@ def test_a_file_that_is_not_there_is_wrong_usage(capsys: pytest.CaptureFixture[s
     ],
 )
 def test_a_plugin_that_no_session_would_take_is_told_of(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], base: str, body: str, told: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], base: str, body: str, problem: str
 ) -> None:
     assert check(tmp_path, "refused", f"from agentrail import Plugin\nclass Refused({base}):\n    {body}\n") == 2
-    assert told in capsys.readouterr().err
+    assert problem in capsys.readouterr().err

@@ -65,10 +65,10 @@ async def internet(server: Server, host: str, certificates: Path) -> AsyncIterat
 
 
 async def tunnel(server: Server, host: str, context: ssl.SSLContext, stream: trio.SocketStream) -> None:
-    wanted = b""
-    while b"\r\n\r\n" not in wanted:
-        wanted += await stream.receive_some()
-    assert wanted.startswith(f"CONNECT {host}:443 ".encode())
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += await stream.receive_some()
+    assert data.startswith(f"CONNECT {host}:443 ".encode())
     await stream.send_all(b"HTTP/1.1 200 OK\r\n\r\n")
     outside = trio.SSLStream(stream, context, server_side=True, https_compatible=True)
     inside = await trio.open_tcp_stream("127.0.0.1", server.port)
@@ -120,6 +120,6 @@ async def test_a_key_is_enough(
             )
     assert (done.returncode, done.stderr.decode()) == (0, "")
     assert done.stdout.decode() == "I am the provider.\n"
-    (asked,) = server.asked
-    assert (asked.target, asked.headers["host"]) == (target, host)
-    assert asked.headers[header].removeprefix("Bearer ") == KEY
+    (request,) = server.asked
+    assert (request.target, request.headers["host"]) == (target, host)
+    assert request.headers[header].removeprefix("Bearer ") == KEY

@@ -108,9 +108,9 @@ def test_chat_reads_keys_before_it_imports_what_serves_its_sessions(tmp_path: Pa
 
 def test_the_help_is_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
-    shown = capsys.readouterr().out
+    help_text = capsys.readouterr().out
     for row in SUBCOMMANDS:
-        assert re.search(rf"^  {row.name} +{re.escape(row.purpose)}$", shown, re.MULTILINE)
+        assert re.search(rf"^  {row.name} +{re.escape(row.purpose)}$", help_text, re.MULTILINE)
 
 
 def commands(group: click.Group) -> Iterator[CliCommand]:

@@ -54,7 +54,7 @@ ENVIRONMENT: Final = {
 """That of the shells, which find the command in it."""
 
 
-def found(shell: str) -> str:
+def path_of_shell(shell: str) -> str:
     path = shutil.which(shell)
     if path is None:
         pytest.skip(f"{shell} is not installed: `make shell-tools` installs it")
@@ -96,7 +96,7 @@ def at_a_terminal(shell: str, folder: Path) -> Generator[Typing, None, None]:
     argv, first = BEGIN[shell]
     ours, theirs = pty.openpty()
     with subprocess.Popen(  # noqa: S603 - our own script
-        [found(shell), *argv],
+        [path_of_shell(shell), *argv],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -131,7 +131,7 @@ def test_the_key_tab_completes_at_a_terminal(shell: str, folder: Path) -> None:
 def test_fish_offers_what_can_follow(typed: str, completed_line: str, folder: Path) -> None:
     code = f"source script.fish; complete -C '{typed}'"
     ran = subprocess.run(  # noqa: S603 - our own script
-        [found("fish"), "--no-config", "-c", code],
+        [path_of_shell("fish"), "--no-config", "-c", code],
         cwd=folder,
         env={**ENVIRONMENT, "HOME": str(folder)},
         check=False,
@@ -148,7 +148,7 @@ def test_each_shell_reads_its_script(folder: Path) -> None:
     for shell in SHELLS:
         if shutil.which(shell) is not None:
             ran = subprocess.run(  # noqa: S603 - our own script
-                [found(shell), "-n", f"script.{shell}"], cwd=folder, check=False, capture_output=True, text=True
+                [path_of_shell(shell), "-n", f"script.{shell}"], cwd=folder, check=False, capture_output=True, text=True
             )
             assert (shell, ran.returncode, ran.stderr) == (shell, 0, "")
 

@@ -35,22 +35,22 @@ class Shown(io.StringIO):
 
     async def wait_for(self, text: str) -> str:
         """Return what was shown from the last time on, up to and with *text*."""
-        found = -1
+        index = -1
         with trio.move_on_after(PATIENCE):
-            while (found := self.getvalue().find(text, self._read_to)) < 0:
+            while (index := self.getvalue().find(text, self._read_to)) < 0:
                 self._more = trio.Event()
                 await self._more.wait()
-        assert found >= 0, f"waited for {text!r} behind {self.getvalue()[self._read_to :]!r}"
-        start, self._read_to = self._read_to, found + len(text)
+        assert index >= 0, f"waited for {text!r} behind {self.getvalue()[self._read_to :]!r}"
+        start, self._read_to = self._read_to, index + len(text)
         return self.getvalue()[start : self._read_to]
 
 
 class Person:
     """Somebody at one end of two pipes, and the session at the other."""
 
-    def __init__(self, given: int, shown: Shown, session: SessionHandle) -> None:
-        self._given = given
-        self.shown = shown
+    def __init__(self, input_descriptor: int, screen: Shown, session: SessionHandle) -> None:
+        self._given = input_descriptor
+        self.shown = screen
         self.session = session
         self.gone = trio.Event()
 
@@ -68,8 +68,8 @@ class Person:
 @contextmanager
 def a_pipe() -> Generator[tuple[TextIO, int], None, None]:
     ours, theirs = os.pipe()
-    with os.fdopen(ours) as given, os.fdopen(theirs, "wb"):
-        yield given, theirs
+    with os.fdopen(ours) as source, os.fdopen(theirs, "wb"):
+        yield source, theirs
 
 
 @asynccontextmanager
@@ -81,18 +81,18 @@ async def talking(script: Iterable[Element], helper: SessionSpec | None = None) 
         agents={} if helper is None else {"helper": helper},
         retry_base=0,
     )
-    with a_pipe() as (given, theirs):
+    with a_pipe() as (source, theirs):
         async with open_supervisor(seed=1) as supervisor, trio.open_nursery() as nursery:
             session = await supervisor.spawn(spec)
             person = Person(theirs, Shown(), session)
 
-            nursery.start_soon(converse, person, given, None)
+            nursery.start_soon(converse, person, source, None)
             yield person
             await person.leaves()
 
 
-async def converse(person: Person, given: TextIO, past: Cursor | None) -> None:
-    await Console(person.session, Terminal(given, person.shown), past=past).run()
+async def converse(person: Person, source: TextIO, past: Cursor | None) -> None:
+    await Console(person.session, Terminal(source, person.shown), past=past).run()
     person.gone.set()
 
 
@@ -101,10 +101,10 @@ async def joining(session: SessionHandle) -> AsyncGenerator[Person, None]:
     """Somebody else, who comes to a session that has a past."""
     async with session.subscribe() as events:
         past = events.position
-    with a_pipe() as (given, theirs):
+    with a_pipe() as (source, theirs):
         async with trio.open_nursery() as nursery:
             person = Person(theirs, Shown(), session)
-            nursery.start_soon(converse, person, given, past)
+            nursery.start_soon(converse, person, source, past)
             yield person
             await person.leaves()
 
@@ -123,15 +123,15 @@ async def burn(what: str) -> str:
     return f"burnt {what}"
 
 
-@pytest.mark.parametrize(("said", "answer"), [("2", "coffee"), ("3", "3"), ("water", "water")])
-async def test_a_question_of_the_agent_is_answered(said: str, answer: str) -> None:
+@pytest.mark.parametrize(("text", "answer"), [("2", "coffee"), ("3", "3"), ("water", "water")])
+async def test_a_question_of_the_agent_is_answered(text: str, answer: str) -> None:
     script: list[Element] = [say("Hm.", calls=[call("ask_user", {"question": "What will it be?"})]), "Fine."]
     async with talking(script) as person:
         assert await person.says("drink", "2. coffee\n") == (
             "> drink\nHm.\n  → ask_user question=What will it be?\n? What will it be?\n    1. tea\n    2. coffee\n"
         )
         assert await person.says("", "\n") == "  Type an answer, please.\n"
-        assert await person.says(said, "Fine.\n\n") == (f"  ✓ ask_user: {answer}\n  goes on (user respond)\nFine.\n\n")
+        assert await person.says(text, "Fine.\n\n") == (f"  ✓ ask_user: {answer}\n  goes on (user respond)\nFine.\n\n")
 
 
 async def test_calls_that_wait_are_asked_about_one_at_a_time() -> None:
@@ -154,13 +154,13 @@ async def test_a_line_that_was_typed_before_the_question_is_no_answer_to_it() ->
     )
     lines = ["thanks for that"] * 9 + ["yes, do go on"]
     person_end, our_end = os.openpty()
-    with os.fdopen(our_end) as given, os.fdopen(person_end, "wb"):
+    with os.fdopen(our_end) as source, os.fdopen(person_end, "wb"):
         async with open_supervisor(seed=1) as supervisor, trio.open_nursery() as nursery:
             session = await supervisor.spawn(spec)
             await session.ask("burn")
             person = Person(person_end, Shown(), session)
             os.write(person_end, "".join(f"{text}\n" for text in lines).encode())
-            nursery.start_soon(converse, person, given, None)
+            nursery.start_soon(converse, person, source, None)
             for text in lines:
                 await person.shown.wait_for(f"✗ not sent, for there is a question first: {text}\n")
             if "[e]dit\n" not in person.shown.getvalue():
@@ -339,12 +339,12 @@ async def test_a_question_whose_events_come_late_is_answered_when_the_input_has_
     ours, theirs = os.pipe()
     os.write(theirs, b"burn\n")
     os.close(theirs)
-    with os.fdopen(ours) as given:
+    with os.fdopen(ours) as source:
         async with open_supervisor(seed=1) as supervisor:
-            late, shown = LateEvents(await supervisor.spawn(spec)), Shown()
+            late, terminal = LateEvents(await supervisor.spawn(spec)), Shown()
             with trio.fail_after(PATIENCE):
-                await Console(cast("SessionHandle", late), Terminal(given, shown)).run()
-    assert shown.getvalue().endswith("  rejected: burn: nobody is here to ask\n  goes on (tool rejected)\nWell.\n\n")
+                await Console(cast("SessionHandle", late), Terminal(source, terminal)).run()
+    assert terminal.getvalue().endswith("  rejected: burn: nobody is here to ask\n  goes on (tool rejected)\nWell.\n\n")
 
 
 @pytest.mark.parametrize(

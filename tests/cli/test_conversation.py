@@ -147,10 +147,10 @@ I will write `bye` to `a.txt`.
 def test_a_conversation_through_pipes(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("tea\n")
     with through_pipes("chat", "--dir", str(tmp_path), "--journal", str(tmp_path.with_suffix(".db"))) as talk:
-        shown = talk.wait_for("goes on with it.\n\n").replace(str(tmp_path), "FOLDER")
-        assert re.sub(r"http://127\.0\.0\.1:\d+/", "ADDRESS", shown) == GREETING
-        for said, answer in TALK:
-            talk.say(f"{said}\n")
+        screen = talk.wait_for("goes on with it.\n\n").replace(str(tmp_path), "FOLDER")
+        assert re.sub(r"http://127\.0\.0\.1:\d+/", "ADDRESS", screen) == GREETING
+        for text, answer in TALK:
+            talk.say(f"{text}\n")
             if answer is not None:
                 assert talk.wait_for(answer) == answer
         assert talk.wait_for("“a.txt 5 bytes b.txt 2 bytes notes.txt 4 bytes”.\n\n").startswith("> list the files\n")
@@ -219,16 +219,16 @@ def test_a_question_can_be_left_for_something_else() -> None:
 
 
 def test_a_later_prompt_takes_the_place_of_a_held_call_only_if_the_person_says_so() -> None:
-    asked = "  write_file waits for you, and is not carried out if you send this. Send it? [y]es / [n]o\n"
+    question = "  write_file waits for you, and is not carried out if you send this. Send it? [y]es / [n]o\n"
     with through_pipes("chat", "--samples") as talk:
         talk.say("write hello to a.txt\n")
         talk.wait_for("[e]dit\n")
         talk.say("/later list the files\n")
-        assert talk.wait_for("Send it? [y]es / [n]o\n").endswith(asked)
+        assert talk.wait_for("Send it? [y]es / [n]o\n").endswith(question)
         talk.say("maybe\nn\n")
         talk.wait_for("  Please answer y or n.\n? write_file waits")
         talk.say("/later list the files\n")
-        assert talk.wait_for("Send it? [y]es / [n]o\n").endswith(asked)
+        assert talk.wait_for("Send it? [y]es / [n]o\n").endswith(question)
         talk.say("y\n")
         assert "superseded: write_file\n" in talk.wait_for("> list the files\n")
         assert "a.txt" not in talk.wait_for("\n\n")
@@ -237,22 +237,22 @@ def test_a_later_prompt_takes_the_place_of_a_held_call_only_if_the_person_says_s
 @pytest.mark.campaign
 def test_the_fresh_folder_is_gone_at_the_end() -> None:
     with through_pipes("chat", "--samples") as talk:
-        found = re.search(
+        match = re.search(
             r"Its tools work in (\S+), a fresh folder, deleted at the end", talk.wait_for("with Ctrl-C\n\n")
         )
-        assert found
-        folder = Path(found[1])
-        there = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
+        assert match
+        folder = Path(match[1])
+        names = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
         talk.say("/quit\n")
         assert talk.code() == 0
-    assert there == set(SAMPLES)
+    assert names == set(SAMPLES)
     assert not folder.exists()
 
 
-def run(*args: str, given: str = "") -> "subprocess.CompletedProcess[str]":
+def run(*args: str, text: str = "") -> "subprocess.CompletedProcess[str]":
     return subprocess.run(  # noqa: S603 - our own
         [*COMMAND, *(args or ("chat", "--samples"))],
-        input=given,
+        input=text,
         capture_output=True,
         text=True,
         timeout=60,
@@ -263,13 +263,13 @@ def run(*args: str, given: str = "") -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.campaign
 def test_the_end_of_the_input_lets_the_turn_end_first() -> None:
-    done = run(given="read notes.txt")
+    done = run(text="read notes.txt")
     assert done.returncode == 0
     assert done.stdout.endswith("is back by itself.”.\n\nBye.\n")
 
 
 def test_the_end_of_the_input_rejects_what_nobody_can_answer_any_more() -> None:
-    done = run(given="run date\n")
+    done = run(text="run date\n")
     assert done.returncode == 0
     assert done.stdout.endswith(
         "  rejected: shell: nobody is here to ask\n  goes on (tool rejected)\n"
@@ -279,18 +279,18 @@ def test_the_end_of_the_input_rejects_what_nobody_can_answer_any_more() -> None:
 
 @pytest.mark.campaign
 def test_each_line_of_a_pipe_is_a_prompt_of_its_own() -> None:
-    done = run(given="read notes.txt\n\nlist the files\nread README.md\n/status\n")
+    done = run(text="read notes.txt\n\nlist the files\nread README.md\n/status\n")
     assert (done.returncode, done.stderr) == (0, "")
     assert "↳ steering" not in done.stdout
-    said = [part.partition("\n")[0] for part in done.stdout.split("\n> ")[1:]]
-    assert said == ["read notes.txt", "list the files", "read README.md"]
+    prompts = [part.partition("\n")[0] for part in done.stdout.split("\n> ")[1:]]
+    assert prompts == ["read notes.txt", "list the files", "read README.md"]
     assert "  state     idle, 3 turns so far\n" in done.stdout
     assert done.stdout.count("”.\n\n") == 3
 
 
 @pytest.mark.campaign
 def test_a_line_of_a_pipe_answers_a_question_that_comes_before_its_turn() -> None:
-    done = run(given="write hello to a.txt\ny\nread a.txt\n/quit\nread notes.txt\n")
+    done = run(text="write hello to a.txt\ny\nread a.txt\n/quit\nread notes.txt\n")
     assert done.returncode == 0
     assert "  approved: write_file\n" in done.stdout
     assert "  ✓ read_file: 1 hello\n" in done.stdout
@@ -300,14 +300,14 @@ def test_a_line_of_a_pipe_answers_a_question_that_comes_before_its_turn() -> Non
 
 @pytest.mark.campaign
 @pytest.mark.parametrize(
-    ("given", "code"), [("hello\n", 0), ("/fly\nhello\n", 1), ("/model big\n", 1), ("hello\n/quit\n/fly\n", 0)]
+    ("text", "code"), [("hello\n", 0), ("/fly\nhello\n", 1), ("/model big\n", 1), ("hello\n/quit\n/fly\n", 0)]
 )
-def test_the_code_of_a_pipe_tells_whether_a_line_was_refused(given: str, code: int) -> None:
-    assert run(given=given).returncode == code
+def test_the_code_of_a_pipe_tells_whether_a_line_was_refused(text: str, code: int) -> None:
+    assert run(text=text).returncode == code
 
 
 def test_a_key_that_is_missing_is_told_once() -> None:
-    done = run("--samples", "--model", "anthropic:claude-sonnet-5", given="hi\n")
+    done = run("--samples", "--model", "anthropic:claude-sonnet-5", text="hi\n")
     assert done.returncode == 1
     assert (done.stdout + done.stderr).count("`ANTHROPIC_API_KEY` is not set") == 1
     assert "■ stopped (provider_error)\n" in done.stdout
@@ -316,10 +316,10 @@ def test_a_key_that_is_missing_is_told_once() -> None:
 def test_lines_of_a_file_are_read(tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("list the files\r\n")
-    with script.open() as given:
+    with script.open() as source:
         done = subprocess.run(  # noqa: S603 - our own
             [*COMMAND, "chat", "--samples"],
-            stdin=given,
+            stdin=source,
             capture_output=True,
             text=True,
             timeout=60,
@@ -331,7 +331,7 @@ def test_lines_of_a_file_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "code", "said"),
+    ("args", "code", "output"),
     [
         (("--version",), 0, "agentrail 0.1.0\n"),
         (("--model", "big"), 2, f"agentrail: there is no model `big`; known here: {KNOWN};"),
@@ -341,8 +341,8 @@ def test_lines_of_a_file_are_read(tmp_path: Path) -> None:
         (("--fly",), 2, "agentrail: there is no option `--fly`; "),
     ],
 )
-def test_the_command_line(args: tuple[str, ...], code: int, said: str) -> None:
+def test_the_command_line(args: tuple[str, ...], code: int, output: str) -> None:
     done = run(*args)
     assert done.returncode == code
-    assert said in done.stdout + done.stderr
+    assert output in done.stdout + done.stderr
     assert "Traceback" not in done.stderr

@@ -62,16 +62,16 @@ async def _fill(path: Path) -> None:
 
 
 def test_a_machine_on_which_agents_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, found = findings(capsys, "--dir", tmp_path)
+    status, diagnoses = findings(capsys, "--dir", tmp_path)
     assert status == 0
-    assert list(found) == ["python", "sqlite", "journal", "sandbox", "keys", "extra", "disk", "clock"]
-    assert [level for level, _, _ in found.values()] == [
+    assert list(diagnoses) == ["python", "sqlite", "journal", "sandbox", "keys", "extra", "disk", "clock"]
+    assert [level for level, _, _ in diagnoses.values()] == [
         "ok",
         "ok",
         "note",
         "ok",
         "note",
-        found["extra"][0],
+        diagnoses["extra"][0],
         "ok",
         "ok",
     ]
@@ -85,8 +85,8 @@ def test_the_distribution_of_others_with_our_import_name_is_told(
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: agentrail\nVersion: 0.1.0\n", "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    status, found = findings(capsys, "--dir", tmp_path)
-    level, state, to_do = found["stranger"]
+    status, diagnoses = findings(capsys, "--dir", tmp_path)
+    level, state, to_do = diagnoses["stranger"]
     assert (status, level) == (0, "note")
     assert state.startswith("`agentrail` 0.1.0 is installed too")
     assert "-m pip uninstall agentrail`, and install agentrail-otp again" in to_do
@@ -124,8 +124,8 @@ def test_a_journal_is_read_and_left_as_it_is(tmp_path: Path, capsys: pytest.Capt
     path = tmp_path / "j.db"
     trio.run(_fill, path)
     content = path.read_bytes()
-    _, found = findings(capsys, "--journal", path)
-    assert found["journal"] == ("ok", f"{path}: 1 sessions, {len(content) / 1e6:,.1f} MB", "")
+    _, diagnoses = findings(capsys, "--journal", path)
+    assert diagnoses["journal"] == ("ok", f"{path}: 1 sessions, {len(content) / 1e6:,.1f} MB", "")
     assert path.read_bytes() == content
 
 
@@ -141,9 +141,9 @@ def test_a_damaged_index_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[s
         file.execute("PRAGMA writable_schema = ON")
         values = ("record_by_command", root, COMMANDS)
         file.execute("INSERT INTO sqlite_master VALUES ('index', ?, 'record', ?, ?)", values)
-    status, found = findings(capsys, "--journal", path)
+    status, diagnoses = findings(capsys, "--journal", path)
     assert status == 1
-    level, state, _ = found["journal"]
+    level, state, _ = diagnoses["journal"]
     assert (level, "record_by_command" in state) == ("bad", True)
 
 
@@ -181,8 +181,8 @@ def test_an_export_file_is_looked_at_and_one_whose_end_was_cut_is_told(
         *lines, end = file.read_text().splitlines()
         count = len(lines) - 2
         file.write_text("\n".join([*lines[:-1], end.replace(f'"end":{count + 1}', f'"end":{count}')]))
-    status, found = findings(capsys, "--journal", file)
-    level, state, to_do = found["journal"]
+    status, diagnoses = findings(capsys, "--journal", file)
+    level, state, to_do = diagnoses["journal"]
     assert (status, level) == ((1, "bad") if is_cut else (0, "ok"))
     if is_cut:
         assert "session `trip`: line " in state
@@ -195,9 +195,9 @@ def test_an_export_file_is_looked_at_and_one_whose_end_was_cut_is_told(
 def test_what_is_no_journal_has_to_be_mended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "j.db"
     path.write_text("not a database at all, but a text that is long enough to be looked at" * 100)
-    status, found = findings(capsys, "--journal", path)
-    assert (status, found["journal"][:2]) == (1, ("bad", f"{path} cannot be read"))
-    assert str(path) in found["journal"][2]
+    status, diagnoses = findings(capsys, "--journal", path)
+    assert (status, diagnoses["journal"][:2]) == (1, ("bad", f"{path} cannot be read"))
+    assert str(path) in diagnoses["journal"][2]
 
 
 def test_a_machine_without_a_sandbox(
@@ -205,8 +205,8 @@ def test_a_machine_without_a_sandbox(
 ) -> None:
     monkeypatch.setattr("agentrail.cli.reports.doctor.find_bwrap", bubblewrap.find_bwrap)
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
-    status, found = findings(capsys, "--dir", tmp_path)
-    level, what, to_do = found["sandbox"]
+    status, diagnoses = findings(capsys, "--dir", tmp_path)
+    level, what, to_do = diagnoses["sandbox"]
     assert (status, level, what) == (0, "note", "no sandbox: commands of agents are not confined")
     missing = f"not found in {SAFE_PATH}; install bubblewrap"
     assert to_do == f"commands of agents run unconfined, and each is asked about: {missing}"
@@ -216,27 +216,27 @@ def test_a_disk_that_is_nearly_full(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**12, 10**12, 5_000_000))
-    status, found = findings(capsys, "--dir", tmp_path)
-    assert (status, found["disk"][0], found["disk"][1].split(" at ")[0]) == (1, "bad", "5.0 MB are left")
+    status, diagnoses = findings(capsys, "--dir", tmp_path)
+    assert (status, diagnoses["disk"][0], diagnoses["disk"][1].split(" at ")[0]) == (1, "bad", "5.0 MB are left")
 
 
 def test_a_folder_that_is_not_for_this_user(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)
-    status, found = findings(capsys, "--dir", tmp_path)
-    assert (status, found["disk"][2]) == (1, "use another folder")
+    status, diagnoses = findings(capsys, "--dir", tmp_path)
+    assert (status, diagnoses["disk"][2]) == (1, "use another folder")
 
 
 def test_a_clock_before_this_was_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agentrail.cli.reports.doctor.Clock.now_ms", lambda _: 0)
-    status, found = findings(capsys, "--dir", tmp_path)
-    assert (status, found["clock"][:2]) == (1, ("bad", "it shows 1970-01-01 00:00 UTC"))
+    status, diagnoses = findings(capsys, "--dir", tmp_path)
+    assert (status, diagnoses["clock"][:2]) == (1, ("bad", "it shows 1970-01-01 00:00 UTC"))
 
 
 def test_a_folder_that_is_not_there_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--dir", "/nowhere"]) == 2
-    told = "agentrail: --dir: there is no folder '/nowhere'\n"
-    assert capsys.readouterr().err == told
+    message = "agentrail: --dir: there is no folder '/nowhere'\n"
+    assert capsys.readouterr().err == message

@@ -55,6 +55,6 @@ def test_an_error_of_the_model_is_shown_so_in_a_conversation() -> None:
 
 def test_a_long_error_says_how_much_of_it_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     tell(f"agentrail: {BadInputError('x' * 100_000)}")
-    shown = capsys.readouterr().err
-    (left_out,) = re.findall(r"(\d+) characters left out", shown)
-    assert int(left_out) + shown.count("x") == 100_000
+    errors = capsys.readouterr().err
+    (left_out,) = re.findall(r"(\d+) characters left out", errors)
+    assert int(left_out) + errors.count("x") == 100_000

@@ -54,7 +54,7 @@ async def test_what_is_not_shown_is_told(tmp_path: Path) -> None:
         ("folder", "cannot be shown"),
         ("pipe", "cannot be shown"),
     ):
-        told = await changes.of(call("write_file", path=name, content="x"))
-        assert isinstance(told, str)
-        assert name in told
-        assert why in told
+        change = await changes.of(call("write_file", path=name, content="x"))
+        assert isinstance(change, str)
+        assert name in change
+        assert why in change

@@ -57,10 +57,10 @@ def allow_all(folder: Path) -> str:
     """Allow what the settings of *folder* want, and return what a person is shown."""
     settings = read_settings(folder)
     assert settings is not None
-    shown = described(open_surfaces(settings))
+    text = described(open_surfaces(settings))
     allow(folder, settings.surfaces)
     settings_of(folder)
-    return shown
+    return text
 
 
 def asks_again(folder: Path) -> bool:
@@ -149,8 +149,8 @@ def test_the_question_names_the_files_whose_code_runs(folder: Path) -> None:
         FILES | {"agentrail.toml": '[mcp.a]\ncommand = ["sh", "./server.sh"]\n[[plugins]]\nuse = "mine.py:Loud"'},
     )
     put(folder, {"mine.py": "import hidden" + LOUD.format(said="it"), "hidden.py": ""})
-    shown = allow_all(folder).splitlines()
-    assert [line.partition("  # ")[2] for line in shown] == [
+    question = allow_all(folder).splitlines()
+    assert [line.partition("  # ")[2] for line in question] == [
         "runs code of this folder: server.sh",
         "runs code of this folder: hidden.py, mine.py",
     ]
@@ -313,7 +313,7 @@ def loud(folder: Path) -> str:
     settings = settings_of(folder)
     assert settings is not None
     spec = with_settings(spec_for("demo", folder), settings)
-    return next(said for plugin in spec.plugins if (said := getattr(plugin, "said", "")))
+    return next(text for plugin in spec.plugins if (text := getattr(plugin, "said", "")))
 
 
 def test_a_file_that_changes_after_it_was_read_does_not_run(folder: Path) -> None:
@@ -433,11 +433,11 @@ def test_a_file_that_comes_to_a_package_stands_in_for_no_module_of_it(folder: Pa
 
 def test_neighbours_of_one_name_in_two_folders_are_not_mixed_up(folder: Path) -> None:
     other = folder.parent / "other"
-    for place, word in ((folder, "one"), (other, "two")):
-        put(place, {"agentrail.toml": '[[plugins]]\nuse = "mine.py:Loud"', "twin.py": f"word = {word!r}"})
-        put(place, {"mine.py": "import twin\n" + LOUD.format(said="") + "    said = twin.word"})
-        allow_all(place)
-        assert loud(place) == word
+    for parent, word in ((folder, "one"), (other, "two")):
+        put(parent, {"agentrail.toml": '[[plugins]]\nuse = "mine.py:Loud"', "twin.py": f"word = {word!r}"})
+        put(parent, {"mine.py": "import twin\n" + LOUD.format(said="") + "    said = twin.word"})
+        allow_all(parent)
+        assert loud(parent) == word
     put(folder, {"twin.py": "word = 'three'"})
     allow_all(folder)
     assert loud(folder) == "three"
@@ -463,11 +463,11 @@ WRITES = {
 }
 
 
-async def held(folder: Path, spec: SessionSpec, tool: str, args: Mapping[str, str]) -> Sequence[str]:
+async def hold_reasons(folder: Path, spec: SessionSpec, tool: str, args: Mapping[str, str]) -> Sequence[str]:
     """Return what a person is told about the call in a session of *spec*; empty if nobody is asked."""
     filled = {key: text.replace("{folder}", str(folder)) for key, text in args.items()}
     model = ScriptedModel([say(calls=[call(tool, filled)]), "Done."])
-    tools = [one for one in spec.tools if not isinstance(one, McpServer)]
+    tools = [candidate for candidate in spec.tools if not isinstance(candidate, McpServer)]
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(spec.but(model=model, tools=tools))
         return [waiting.hint for waiting in (await session.ask("Go.")).held]
@@ -494,14 +494,14 @@ CHANGES = "runs outside of the sandbox"
 async def test_a_write_to_code_that_was_allowed_is_held_in_each_mode(folder: Path, mode: Mode, name: str) -> None:
     tool, args = WRITES[name]
     args = {key: text.replace("{file}", "server.sh") for key, text in args.items()}
-    assert any(CHANGES in told for told in await held(folder, agent(folder, mode), tool, args))
+    assert any(CHANGES in reason for reason in await hold_reasons(folder, agent(folder, mode), tool, args))
     assert (folder / "server.sh").read_text() == FILES["server.sh"]
 
 
 @pytest.mark.parametrize("file", ["mine.py", "near.py", "editor.sh"])
 async def test_so_is_one_to_a_plugin_its_neighbour_and_a_program_of_an_editor(folder: Path, file: str) -> None:
-    told = await held(folder, agent(folder, "yes"), "write_file", {"path": file, "content": "evil"})
-    assert any(CHANGES in one for one in told)
+    reasons = await hold_reasons(folder, agent(folder, "yes"), "write_file", {"path": file, "content": "evil"})
+    assert any(CHANGES in reason for reason in reasons)
     assert "evil" not in (folder / file).read_text()
 
 
@@ -524,7 +524,7 @@ async def test_a_command_that_replaces_the_folder_of_code_that_was_allowed_is_he
     allow_all(folder)
     spec = AgentSource(str(folder), model="demo", mode="yes").profile().spec
     assert isinstance(spec, SessionSpec)
-    assert any(CHANGES in told for told in await held(folder, spec, "shell", {"command": line}))
+    assert any(CHANGES in reason for reason in await hold_reasons(folder, spec, "shell", {"command": line}))
     assert (folder / "srv/run.sh").read_text() == "true"
 
 
@@ -547,8 +547,8 @@ async def test_a_write_to_code_that_was_allowed_is_held_behind_a_link_too(folder
     spec = AgentSource(str(folder), model="demo", mode="yes").profile().spec
     assert isinstance(spec, SessionSpec)
     tool, args = LINKED[name]
-    assert any(CHANGES in told for told in await held(folder, spec, tool, args))
-    assert not await held(folder, spec, "write_file", {"path": "lib/other.sh", "content": "x"})
+    assert any(CHANGES in reason for reason in await hold_reasons(folder, spec, tool, args))
+    assert not await hold_reasons(folder, spec, "write_file", {"path": "lib/other.sh", "content": "x"})
 
 
 @pytest.mark.parametrize("path", ["srv/run.py", "srv/near.py", "lib/near.py", "srv"])
@@ -567,7 +567,10 @@ async def test_so_is_one_to_python_and_what_it_imports(folder: Path, settings: s
     allow_all(folder)
     spec = AgentSource(str(folder), model="demo", mode="yes").profile().spec
     assert isinstance(spec, SessionSpec)
-    assert any(CHANGES in told for told in await held(folder, spec, "write_file", {"path": path, "content": "evil"}))
+    assert any(
+        CHANGES in reason
+        for reason in await hold_reasons(folder, spec, "write_file", {"path": path, "content": "evil"})
+    )
 
 
 @pytest.mark.parametrize("path", ["server.sh", "{folder}/server.sh", "{folder}/../named/server.sh"])
@@ -578,7 +581,10 @@ async def test_so_is_one_in_a_folder_that_is_named_by_a_link(folder: Path, path:
     allow_all(link)
     spec = AgentSource(str(link), model="demo", mode="yes").profile().spec
     assert isinstance(spec, SessionSpec)
-    assert any(CHANGES in told for told in await held(folder, spec, "write_file", {"path": path, "content": "evil"}))
+    assert any(
+        CHANGES in reason
+        for reason in await hold_reasons(folder, spec, "write_file", {"path": path, "content": "evil"})
+    )
 
 
 @pytest.mark.parametrize("path", ["agent.py", "src/agent.py", "near.py", "src/near.py"])
@@ -589,7 +595,10 @@ async def test_so_is_one_to_the_file_of_an_agent_behind_a_link(folder: Path, pat
         (folder / name).symlink_to(f"src/{name}")
     spec = AgentSource(str(folder), str(folder / "agent.py")).profile().spec
     assert isinstance(spec, SessionSpec)
-    assert any(CHANGES in told for told in await held(folder, spec, "write_file", {"path": path, "content": "evil"}))
+    assert any(
+        CHANGES in reason
+        for reason in await hold_reasons(folder, spec, "write_file", {"path": path, "content": "evil"})
+    )
 
 
 @pytest.mark.long
@@ -603,30 +612,30 @@ async def test_so_is_one_to_the_file_of_an_agent_behind_a_link(folder: Path, pat
     ],
 )
 async def test_all_else_is_as_the_mode_says(folder: Path, tool: str, args: Mapping[str, str]) -> None:
-    assert not await held(folder, agent(folder, "yes"), tool, args)
+    assert not await hold_reasons(folder, agent(folder, "yes"), tool, args)
 
 
-@pytest.mark.parametrize("place", ["project", "."])
-async def test_an_agent_that_writes_to_its_own_file_is_held(folder: Path, place: str) -> None:
+@pytest.mark.parametrize("path", ["project", "."])
+async def test_an_agent_that_writes_to_its_own_file_is_held(folder: Path, path: str) -> None:
     text = (
         "import attrs\nimport near\nfrom agentrail import SessionSpec\nfrom agentrail.tools.builtin import write_file\n"
     )
     put(folder, NEAR | {"agent.py": f"{text}spec = SessionSpec(model='demo', tools=[write_file])"})
-    spec = AgentSource(str(folder.parent / place), str(folder / "agent.py")).profile().spec
+    spec = AgentSource(str(folder.parent / path), str(folder / "agent.py")).profile().spec
     assert isinstance(spec, SessionSpec)
-    inside = "" if place == "project" else "project/"
+    inside = "" if path == "project" else "project/"
     for file in ("agent.py", "near.py"):
-        told = await held(folder, spec, "write_file", {"path": f"{inside}{file}", "content": "evil"})
-        assert any(CHANGES in one for one in told)
+        reasons = await hold_reasons(folder, spec, "write_file", {"path": f"{inside}{file}", "content": "evil"})
+        assert any(CHANGES in reason for reason in reasons)
     for file in ("attrs.py", "attrs/__init__.py"):  # it would stand in for the one that is installed
-        told = await held(folder, spec, "write_file", {"path": f"{inside}{file}", "content": "evil"})
-        assert any(CHANGES in one for one in told)
-    assert not await held(folder, spec, "write_file", {"path": f"{inside}other.py", "content": "x"})
+        reasons = await hold_reasons(folder, spec, "write_file", {"path": f"{inside}{file}", "content": "evil"})
+        assert any(CHANGES in reason for reason in reasons)
+    assert not await hold_reasons(folder, spec, "write_file", {"path": f"{inside}other.py", "content": "x"})
 
 
 async def test_so_is_one_whose_folder_is_where_the_program_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(folder, {"agent.py": ""})
     monkeypatch.chdir(folder)
     spec = guarded_agent(SessionSpec(tools=[write_file]), folder / "agent.py")
-    assert await held(folder, spec, "write_file", {"path": "agent.py", "content": "evil"})
-    assert not await held(folder, spec, "write_file", {"path": "other.py", "content": "x"})
+    assert await hold_reasons(folder, spec, "write_file", {"path": "agent.py", "content": "evil"})
+    assert not await hold_reasons(folder, spec, "write_file", {"path": "other.py", "content": "x"})

@@ -86,8 +86,8 @@ async def test_a_new_file_stands_in_for_no_module(folder: Path, command: str, sh
     assert "OfferedError" in await started(folder)
     put(folder, {SHADOWS[shadow]: evil(folder)})
     for _ in range(STARTS if command == "a script" else 1):
-        said = await started(folder)
-        assert "OfferedError" in said or "nobody has allowed" in said, said
+        output = await started(folder)
+        assert "OfferedError" in output or "nobody has allowed" in output, output
     assert not (folder / "ran").exists()
 
 
@@ -168,9 +168,9 @@ async def test_what_was_not_digested_is_named_if_the_program_needs_it(folder: Pa
     put(folder, FILES | settings(COMMANDS["a script"]))
     put(folder, {"server.py": "import importlib\nimportlib.import_module('plug' + 'in')\n", "plugin.py": ""})
     allow_all(folder)
-    said = await started(folder)
-    assert "No module named 'plugin'" in said
-    assert "it ran from a copy of the files that were allowed (server.py)" in said
+    output = await started(folder)
+    assert "No module named 'plugin'" in output
+    assert "it ran from a copy of the files that were allowed (server.py)" in output
 
 
 REFUSED = {
@@ -300,8 +300,8 @@ LEFT = [
 def test_what_is_for_the_program_stays_as_it_is(folder: Path, command: list[str]) -> None:
     put(folder, {"srv/main.py": ""})
     started_program, root = program(folder, command)
-    told = {"npx": ["--prefix", str(root)], "uvx": ["--no-config"]}.get(command[0], [])
-    assert list(started_program.command) == [command[0], *told, *command[1:]]
+    options = {"npx": ["--prefix", str(root)], "uvx": ["--no-config"]}.get(command[0], [])
+    assert list(started_program.command) == [command[0], *options, *command[1:]]
 
 
 def test_variables_with_folders_lead_to_copies_alone(folder: Path) -> None:
@@ -399,8 +399,8 @@ async def test_a_server_of_node_runs_with_the_modules_that_were_allowed(folder: 
     put(folder, {"server.js": NODE_SERVER, "lib/part.js": "require('./more.cjs')", "lib/more.cjs": ""})
     put(folder, {"package.json": '{"main": "server.js"}', "node_modules/dep/index.js": "require('far')"})
     put(folder, {"node_modules/far/index.js": "", **settings([node, word])})
-    shown = allow_all(folder)
-    assert "lib/more.cjs, lib/part.js, node_modules, package.json, server.js" in shown
+    question = allow_all(folder)
+    assert "lib/more.cjs, lib/part.js, node_modules, package.json, server.js" in question
     assert "OfferedError" in await started(folder)
     put(folder, {"lib/part.json": "", "lib/more.cjs.js": f"require('fs').writeFileSync({str(folder / 'ran')!r}, '')"})
     assert "OfferedError" in await started(folder)
@@ -424,9 +424,9 @@ async def test_a_package_that_comes_to_the_folder_is_not_run_by_npx(folder: Path
 
 def test_copies_that_a_crashed_process_has_left_are_deleted_by_the_next_one(folder: Path) -> None:
     first, second = ProgramCopy(folder), ProgramCopy(folder)
-    left = home() / NAME / "left"
-    (left / "deep").mkdir(parents=True)
-    (left / "deep").chmod(0o500)
+    leftover = home() / NAME / "left"
+    (leftover / "deep").mkdir(parents=True)
+    (leftover / "deep").chmod(0o500)
     third = ProgramCopy(folder)
     assert sorted((home() / NAME).iterdir()) == sorted(copy.root for copy in (first, second, third))
     for copy in (first, second, third):

@@ -69,15 +69,15 @@ def test_whatever_is_in_the_file_is_no_error(file: Path, line: bytes) -> None:
 
 
 def test_a_link_of_the_user_is_followed_and_stays(tmp_path: Path, file: Path) -> None:
-    kept = tmp_path / "dotfiles-history"
+    target = tmp_path / "dotfiles-history"
     file.parent.mkdir(exist_ok=True)
-    file.symlink_to(kept)
+    file.symlink_to(target)
     InputHistory("/a").add("hello")
-    with kept.open("a") as history:
+    with target.open("a") as history:
         history.write('["/a", "more"]\n' * 3_000)
     assert InputHistory("/a").texts()[-1] == "more"
     assert file.is_symlink()
-    assert len(kept.read_text().splitlines()) == 1_000
+    assert len(target.read_text().splitlines()) == 1_000
 
 
 @pytest.mark.long

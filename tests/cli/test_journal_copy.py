@@ -63,8 +63,8 @@ def test_a_journal_is_copied_and_again(journal: Path, tmp_path: Path, capsys: py
     for source, target in ((journal, file), (file, new)):
         for written in (8, 0):
             status, out, err = copy(capsys, source, target)
-            whole = f"2 of 2 sessions with 8 records are in {target}: {written} were written and read back\n"
-            assert (status, out, err) == (0, "", whole)
+            summary = f"2 of 2 sessions with 8 records are in {target}: {written} were written and read back\n"
+            assert (status, out, err) == (0, "", summary)
     assert listed(capsys, new) == listed(capsys, journal)
     assert file.stat().st_mode & 0o777 == 0o600
 

@@ -30,74 +30,74 @@ class Shown:
         return self.text()
 
 
-def said(text: str) -> ScreenText:
+def text_piece(text: str) -> ScreenText:
     return ScreenText(Flow.TEXT, text)
 
 
 def test_what_is_finished_stays_above_what_changes() -> None:
-    shown = Shown()
-    shown.live.put(line("hello"))
-    shown.live.put(said("One.\n\nTwo\nTh"))
-    assert shown.text() == "hello\nOne.\n\nTwo Th"
-    assert shown.rows == ["hello", "One."]
-    shown.live.put(aside("an aside"))
-    shown.live.put(said("ree."))
-    assert shown.text() == "hello\nOne.\nan aside\n\nTwo Three."
-    shown.live.put(ScreenText(Flow.STATUS, "… 1 of 2"))
-    assert shown.text().endswith("Two Three.\n… 1 of 2")
-    shown.live.put(line("done"))
-    shown.live.send("typed")
-    assert shown.text() == "hello\nOne.\nan aside\n\nTwo Three.\ndone\n> typed"
+    terminal = Shown()
+    terminal.live.put(line("hello"))
+    terminal.live.put(text_piece("One.\n\nTwo\nTh"))
+    assert terminal.text() == "hello\nOne.\n\nTwo Th"
+    assert terminal.rows == ["hello", "One."]
+    terminal.live.put(aside("an aside"))
+    terminal.live.put(text_piece("ree."))
+    assert terminal.text() == "hello\nOne.\nan aside\n\nTwo Three."
+    terminal.live.put(ScreenText(Flow.STATUS, "… 1 of 2"))
+    assert terminal.text().endswith("Two Three.\n… 1 of 2")
+    terminal.live.put(line("done"))
+    terminal.live.send("typed")
+    assert terminal.text() == "hello\nOne.\nan aside\n\nTwo Three.\ndone\n> typed"
 
 
 def test_thoughts_are_folded_when_they_are_over() -> None:
-    shown = Shown()
-    shown.live.put(ScreenText(Flow.THOUGHT, "I think " * 30))
-    thoughts = shown.text().split("\n")
+    terminal = Shown()
+    terminal.live.put(ScreenText(Flow.THOUGHT, "I think " * 30))
+    thoughts = terminal.text().split("\n")
     assert len(thoughts) == 3
     assert "I think I think" in thoughts[0]
-    shown.live.put(said("So."))
-    assert shown.text().split("\n")[-1] == "So."
-    assert "(60 words;" in shown.text()
+    terminal.live.put(text_piece("So."))
+    assert terminal.text().split("\n")[-1] == "So."
+    assert "(60 words;" in terminal.text()
 
 
 def test_a_question_stays_below_all_else_until_it_is_answered() -> None:
-    shown = Shown()
-    shown.live.ask((line("? write_file"), line("  [y]es")))
-    shown.live.put(line("meanwhile"))
-    shown.live.put(said("text"))
-    assert shown.text() == "meanwhile\ntext\n? write_file\n  [y]es"
-    shown.live.ask(())
-    assert shown.end() == "meanwhile\ntext"
+    terminal = Shown()
+    terminal.live.ask((line("? write_file"), line("  [y]es")))
+    terminal.live.put(line("meanwhile"))
+    terminal.live.put(text_piece("text"))
+    assert terminal.text() == "meanwhile\ntext\n? write_file\n  [y]es"
+    terminal.live.ask(())
+    assert terminal.end() == "meanwhile\ntext"
 
 
 def test_of_a_question_that_is_too_long_only_the_answers_stay_below() -> None:
-    shown = Shown()
-    shown.live.ask((*(line(f"{number}") for number in range(20)), line("  [y]es")))
-    assert shown.text().endswith("18\n19\n  [y]es")
-    shown.live.ask(())
-    assert shown.text().endswith("18\n19")
+    terminal = Shown()
+    terminal.live.ask((*(line(f"{number}") for number in range(20)), line("  [y]es")))
+    assert terminal.text().endswith("18\n19\n  [y]es")
+    terminal.live.ask(())
+    assert terminal.text().endswith("18\n19")
 
 
 def test_of_a_text_that_fills_the_screen_the_last_rows_are_seen() -> None:
     live = LiveScreen(LOOK)
-    live.put(said("```\n" + "\n".join(map(str, range(50)))))
+    live.put(text_piece("```\n" + "\n".join(map(str, range(50)))))
     live.put(ScreenText(Flow.STATUS, "… 1 of 2"))
     assert [row.strip() for row in live.changing_rows(4)[-2:]] == ["49", "… 1 of 2"]
     assert len(live.changing_rows(4)) == 4
 
 
 def test_of_a_long_text_that_was_sent_the_beginning_is_shown() -> None:
-    shown = Shown()
-    shown.live.send("\n".join(f"\t{number}\x1b[2J" for number in range(10_000)))
-    *rows, count = shown.text().split("\n")
+    terminal = Shown()
+    terminal.live.send("\n".join(f"\t{number}\x1b[2J" for number in range(10_000)))
+    *rows, count = terminal.text().split("\n")
     assert rows[:2] == [">     0\ufffd[2J", "      1\ufffd[2J"]
     assert count == "  … 10000 lines"
 
 
 PIECES = st.lists(
     st.one_of(
-        st.text("ab \n`日\x1b", max_size=60).map(said),
+        st.text("ab \n`日\x1b", max_size=60).map(text_piece),
         st.builds(ScreenText, st.just(Flow.THOUGHT), st.text("think \n", max_size=40)),
         st.builds(ScreenText, st.just(Flow.STATUS), st.text("0123456789", max_size=50)),
         st.text("xy 日", min_size=1, max_size=70).map(line),
@@ -121,14 +121,14 @@ def test_how_often_it_is_drawn_changes_nothing_that_stays(pieces: list[ScreenTex
 @pytest.mark.long
 @given(st.text(st.sampled_from(MARKDOWN), max_size=80), st.lists(st.integers(0, 80)))
 def test_it_does_not_matter_how_a_text_arrives(text: str, cuts: list[int]) -> None:
-    whole, parts = TextBlocks(), TextBlocks()
-    whole.add(text)
-    expected = [*whole.take(), whole.rest()]
+    at_once, parts = TextBlocks(), TextBlocks()
+    at_once.add(text)
+    expected = [*at_once.take(), at_once.rest()]
     blocks: list[str] = []
-    at = 0
+    position = 0
     for cut in sorted({*cuts, len(text)}):
-        parts.add(text[at:cut])
-        at = max(at, cut)
+        parts.add(text[position:cut])
+        position = max(position, cut)
         blocks.extend(parts.take())
     assert [*blocks, parts.rest()] == expected
     assert re.sub(r"\s+", "", "".join(expected)) == re.sub(r"\s+", "", text)
@@ -167,17 +167,17 @@ def test_markdown_hides_nothing(colours: bool) -> None:
 @given(st.text(max_size=60), st.integers(10, 40))
 def test_any_text_can_be_laid_out(text: str, width: int) -> None:
     look = TerminalStyle(width=width)
-    shown = Shown()
-    shown.live.put(said(text))
-    shown.end()
+    terminal = Shown()
+    terminal.live.put(text_piece(text))
+    terminal.end()
     for row in markdown_rows(text, look):
         assert "\n" not in row
 
 
 def test_colours_of_a_row_do_not_count_as_columns() -> None:
-    shown = Shown(LOOK.but(colours=True))
-    shown.live.put(ScreenText(Flow.STATUS, "x" * 50, Tone.DIM))
-    assert shown.text().count("x") == WIDTH - 2
+    terminal = Shown(LOOK.but(colours=True))
+    terminal.live.put(ScreenText(Flow.STATUS, "x" * 50, Tone.DIM))
+    assert terminal.text().count("x") == WIDTH - 2
 
 
 @pytest.mark.parametrize(
@@ -200,9 +200,9 @@ def test_what_markdown_decodes_commands_no_terminal(text: str) -> None:
 
 
 def test_a_question_that_has_no_room_any_more_stays_whole_above() -> None:
-    shown = Shown(TerminalStyle(width=WIDTH, height=50))
-    shown.live.ask([line("? shell"), *[line(f"    {number}") for number in range(20)], line("  [y]es / [n]o")])
-    before = shown.text()
-    shown.live.resize(LOOK)
-    assert shown.text() == before
-    assert len(shown.live.changing_rows(HEIGHT)) == 1
+    terminal = Shown(TerminalStyle(width=WIDTH, height=50))
+    terminal.live.ask([line("? shell"), *[line(f"    {number}") for number in range(20)], line("  [y]es / [n]o")])
+    old_text = terminal.text()
+    terminal.live.resize(LOOK)
+    assert terminal.text() == old_text
+    assert len(terminal.live.changing_rows(HEIGHT)) == 1

@@ -77,14 +77,14 @@ async def test_when_the_one_that_serves_leaves_another_goes_on_under_a_new_token
 
             nursery.start_soon(serve)
             await served.wait()
-            before = holder_of(journal)
+            old_holder = holder_of(journal)
             async with open_shared(journal, profile_of) as second, second.session("talk").subscribe() as events:
                 leave.set()
                 await second.session("talk").ask("Who are you?")
                 async for envelope in events:
                     if isinstance(envelope.event, AgentEnd):
                         break
-                assert holder_of(journal)[1] != before[1]
+                assert holder_of(journal)[1] != old_holder[1]
 
 
 @pytest.mark.long
@@ -295,10 +295,10 @@ async def test_a_file_that_others_can_write_or_read_is_not_believed(wrong: str, 
 async def test_the_key_of_a_line_is_that_of_the_process_that_was_reached(tmp_path: Path) -> None:
     journal = tmp_path / "j.db"
     endpoint = LoopbackEndpoint(journal)
-    before = endpoint.key.header
+    old_header = endpoint.key.header
     async with open_shared(journal, profile_of):
         await trio.aclose_forcefully(await endpoint.reach())
-        assert endpoint.key.header == (b"authorization", f"Bearer {holder_of(journal)[1]}".encode()) != before
+        assert endpoint.key.header == (b"authorization", f"Bearer {holder_of(journal)[1]}".encode()) != old_header
 
 
 def test_a_proof_is_a_code_of_the_challenge_and_not_the_token() -> None:
@@ -309,10 +309,10 @@ def test_a_proof_is_a_code_of_the_challenge_and_not_the_token() -> None:
 
 async def test_the_file_is_private_whatever_the_umask_is(tmp_path: Path) -> None:
     journal = tmp_path / "j.db"
-    before = os.umask(0)
+    old_umask = os.umask(0)
     try:
         async with open_shared(journal, profile_of):
             assert stat.S_IMODE(file_of(journal).stat().st_mode) == 0o600
             assert stat.S_IMODE(file_of(journal).parent.stat().st_mode) == 0o700
     finally:
-        os.umask(before)
+        os.umask(old_umask)

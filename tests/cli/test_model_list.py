@@ -30,11 +30,11 @@ def rows(capsys: pytest.CaptureFixture[str], *argv: str) -> list[dict[str, objec
 
 
 def test_all_providers_are_listed_and_without_a_key_the_demo_is_chosen(capsys: pytest.CaptureFixture[str]) -> None:
-    found = rows(capsys)
-    assert [row["provider"] for row in found] == [*PROVIDERS, "demo"]
-    assert {row["key_found"] for row in found} == {None}
-    assert {row["model"] for row in found} - {None} == {*USUAL, "demo"}
-    assert [row["provider"] for row in found if row["chosen"]] == ["demo"]
+    listed = rows(capsys)
+    assert [row["provider"] for row in listed] == [*PROVIDERS, "demo"]
+    assert {row["key_found"] for row in listed} == {None}
+    assert {row["model"] for row in listed} - {None} == {*USUAL, "demo"}
+    assert [row["provider"] for row in listed if row["chosen"]] == ["demo"]
     assert main([]) == 0
     assert "`chat` and `run` choose demo, which is offline: no key of" in capsys.readouterr().out
 
@@ -98,9 +98,9 @@ def test_a_model_of_which_nothing_is_known_says_what_is_assumed(capsys: pytest.C
 
 @pytest.mark.long
 def test_a_provider_stands_for_all_its_models(capsys: pytest.CaptureFixture[str]) -> None:
-    found = rows(capsys, "openai-chat")
-    assert {"openai-chat:gpt-4.1", "openai-chat:o3"} <= {str(row["model"]) for row in found}
-    assert all(row["window"] for row in found)
+    listed = rows(capsys, "openai-chat")
+    assert {"openai-chat:gpt-4.1", "openai-chat:o3"} <= {str(row["model"]) for row in listed}
+    assert all(row["window"] for row in listed)
 
 
 @pytest.mark.parametrize(

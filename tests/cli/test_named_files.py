@@ -26,9 +26,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 async def test_a_text_is_added_and_pictures_go_with_it(folder: Path) -> None:
-    said = await parts_of(r"see @docs/my\ plan.md @pic.png and @paper.pdf, @pic.png; ask @ann or a@pic.png", folder)
+    parts = await parts_of(r"see @docs/my\ plan.md @pic.png and @paper.pdf, @pic.png; ask @ann or a@pic.png", folder)
     text = "see @docs/my\\ plan.md @pic.png and @paper.pdf, @pic.png; ask @ann or a@pic.png"
-    assert said == (
+    assert parts == (
         Text(f"{text}\n\ndocs/my plan.md:\n\n````\n1. Tea.\n```\n````"),
         Image("image/png", b64encode(PNG).decode()),
     )

@@ -146,8 +146,8 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     dangling.symlink_to(tmp_path / "nowhere")
     for path in (file.parent, file, dangling):
         assert main(["agent", str(path)]) == 2
-        told = f"agentrail: {str(path)!r} is there already, and not empty; name a folder that is not there yet\n"
-        assert capsys.readouterr() == ("", told)
+        message = f"agentrail: {str(path)!r} is there already, and not empty; name a folder that is not there yet\n"
+        assert capsys.readouterr() == ("", message)
     assert (file.read_text("utf-8"), [*file.parent.iterdir()]) == ("mine", [file])
     empty = tmp_path / "empty"
     empty.mkdir()

@@ -77,8 +77,8 @@ def test_the_page_opens_in_a_browser_and_its_key_stays_off_the_screen(tmp_path: 
     script = tmp_path / "browser"
     script.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/args\ncp "{home}"/page-*.html {tmp_path}/copy\n')
     script.chmod(0o700)
-    place = {"AGENTRAIL_HOME": str(home), "BROWSER": f"{script} %s &", "NO_COLOR": "1"}
-    with at_a_terminal("chat", "--samples", **place) as (talk, _):
+    environment = {"AGENTRAIL_HOME": str(home), "BROWSER": f"{script} %s &", "NO_COLOR": "1"}
+    with at_a_terminal("chat", "--samples", **environment) as (talk, _):
         talk.sees(">\n  idle")
         talk.say("/page\r")
         talk.sees("> /page\n  a browser opens the page; /page show shows its address\n>")

@@ -87,5 +87,5 @@ def test_an_agent_without_plugins_and_an_order_that_is_not_tried(capsys: pytest.
 
 def test_what_is_no_number_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--examples", "many"]) == 2
-    told = "agentrail: --examples: 'many' is no whole number from 0 on\n"
-    assert capsys.readouterr().err == told
+    message = "agentrail: --examples: 'many' is no whole number from 0 on\n"
+    assert capsys.readouterr().err == message

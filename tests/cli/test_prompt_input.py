@@ -81,19 +81,19 @@ def test_any_bytes_are_either_read_as_they_are_or_refused_in_one_sentence(piped:
         assert text.encode() == piped.removeprefix(b"\xef\xbb\xbf")
         return
     assert "\n" not in str(text)
-    place = int(str(text).partition("position ")[2].partition(",")[0])
-    assert f"byte 0x{piped[place]:02x} at" in str(text)
-    piped[:place].decode()
+    position = int(str(text).partition("position ")[2].partition(",")[0])
+    assert f"byte 0x{piped[position]:02x} at" in str(text)
+    piped[:position].decode()
     with pytest.raises(UnicodeDecodeError):
-        piped[place:].decode()
+        piped[position:].decode()
 
 
 @pytest.mark.long
 @given(context=HOSTILE.map(lambda piped: piped.decode("utf-8", "ignore")))
 def test_no_context_can_leave_its_fence(context: str) -> None:
     text = with_context("Sum it up.", context)
-    before, fence, rest = re.split(r"^(`+)stdin\n", text, maxsplit=1, flags=re.MULTILINE)
-    assert before == "Sum it up.\n\nStandard input:\n\n"
+    prompt, fence, rest = re.split(r"^(`+)stdin\n", text, maxsplit=1, flags=re.MULTILINE)
+    assert prompt == "Sum it up.\n\nStandard input:\n\n"
     inside, end = rest[: -len(fence) - 1], rest[-len(fence) - 1 :]
     assert end == f"{fence}\n"
     assert fence not in inside

@@ -71,7 +71,7 @@ class NoRequests(Plugin[int]):
         return Abort("not this")
 
 
-def spec(*script: Element, plugins: Sequence[Plugin[int]] = ()) -> SessionSpec:
+def spec_of(*script: Element, plugins: Sequence[Plugin[int]] = ()) -> SessionSpec:
     approval = HumanApproval(tools=["pay"], timeout=None)
     return SessionSpec(model=ScriptedModel(list(script)), tools=[pay, look, ask_user], plugins=[approval, *plugins])
 
@@ -115,18 +115,18 @@ async def follow(
 
 @EACH_PLACE
 async def test_an_answer_is_there(opened: Open) -> None:
-    async with opened(spec(LOOKING, say("Seen.", usage=Usage(5, 7)))) as place:
-        followed = await follow(place.session)
+    async with opened(spec_of(LOOKING, say("Seen.", usage=Usage(5, 7)))) as opened_run:
+        followed = await follow(opened_run.session)
         assert followed.ending == RunEnding(Outcome.DONE, stop_reason="end", text="Seen.")
         assert isinstance(followed.events[-1].event, AgentEnd)
-        shown = run_view(followed.ending, followed.run.tally, place.session.id, await followed.run.usage())
-        assert (shown.answer, shown.turns, shown.rounds, shown.usage.output_tokens) == ("Seen.", 1, 2, 7)
+        view = run_view(followed.ending, followed.run.tally, opened_run.session.id, await followed.run.usage())
+        assert (view.answer, view.turns, view.rounds, view.usage.output_tokens) == ("Seen.", 1, 2, 7)
 
 
 @EACH_PLACE
 async def test_an_answer_fits_the_schema(opened: Open) -> None:
-    async with opened(spec("no object", '```json\n{"n": 3}\n```')) as place:
-        followed = await follow(place.session, schema=SCHEMA)
+    async with opened(spec_of("no object", '```json\n{"n": 3}\n```')) as opened_run:
+        followed = await follow(opened_run.session, schema=SCHEMA)
         assert followed.ending == RunEnding(Outcome.DONE, stop_reason="end", answer=freeze_object({"n": 3}))
 
 
@@ -135,56 +135,58 @@ async def test_an_answer_fits_the_schema(opened: Open) -> None:
 async def test_what_waits_for_a_person_ends_the_run_and_every_event_of_it_was_shown(
     opened: Open, schema: JsonObject | None
 ) -> None:
-    async with opened(spec(say(calls=[call("look"), call("pay", {"to": "ann"})]), "Paid.")) as place:
-        followed = await follow(place.session, schema=schema)
+    async with opened(spec_of(say(calls=[call("look"), call("pay", {"to": "ann"})]), "Paid.")) as opened_run:
+        followed = await follow(opened_run.session, schema=schema)
         assert (followed.outcome, followed.ending.stop_reason) == (Outcome.HELD, "held")
         (waiting,) = followed.ending.held_calls
         assert waiting.args == {"to": "ann"}
-        asked = [envelope.event for envelope in followed.events if isinstance(envelope.event, ApprovalRequired)]
-        assert [event.approval_id for event in asked] == [waiting.id]
+        approvals = [envelope.event for envelope in followed.events if isinstance(envelope.event, ApprovalRequired)]
+        assert [event.approval_id for event in approvals] == [waiting.id]
         assert followed.ending.problem.startswith('`pay` waits for approval with {"to":"ann"}; nobody is here to ask: ')
 
 
 @EACH_PLACE
 @pytest.mark.parametrize("schema", [None, SCHEMA], ids=["text", "schema"])
 async def test_all_is_approved_one_round_after_the_other(opened: Open, schema: JsonObject | None) -> None:
-    async with opened(spec(PAYING, PAYING, '{"n": 2}')) as place:
-        followed = await follow(place.session, approve_all, schema)
+    async with opened(spec_of(PAYING, PAYING, '{"n": 2}')) as opened_run:
+        followed = await follow(opened_run.session, approve_all, schema)
         assert followed.outcome is Outcome.DONE
-        messages = await awaited(place.session.messages())
+        messages = await awaited(opened_run.session.messages())
         assert [message.text for message in messages if isinstance(message, ToolMessage)] == ["paid ann"] * 2
 
 
 @EACH_PLACE
 async def test_all_is_refused_and_nothing_ran(opened: Open) -> None:
-    async with opened(spec(PAYING, "Not paid.")) as place:
-        followed = await follow(place.session, refuse_all)
+    async with opened(spec_of(PAYING, "Not paid.")) as opened_run:
+        followed = await follow(opened_run.session, refuse_all)
         problem = "nothing ran of what was wanted: `pay` was not approved (nobody is here to ask)"
         assert followed.ending == RunEnding(Outcome.REFUSED, problem, "end", "Not paid.")
 
 
 @EACH_PLACE
 async def test_what_was_refused_beside_other_work_is_no_refusal_of_all(opened: Open) -> None:
-    async with opened(spec(LOOKING, PAYING, "Looked.")) as place:
-        assert (await follow(place.session, refuse_all)).ending == RunEnding(
+    async with opened(spec_of(LOOKING, PAYING, "Looked.")) as opened_run:
+        assert (await follow(opened_run.session, refuse_all)).ending == RunEnding(
             Outcome.DONE, stop_reason="end", text="Looked."
         )
 
 
 @EACH_PLACE
 async def test_a_question_is_not_approved_but_may_be_refused(opened: Open) -> None:
-    async with opened(spec(ASKING, "Tea then.")) as place:
-        followed = await follow(place.session, approve_all)
+    async with opened(spec_of(ASKING, "Tea then.")) as opened_run:
+        followed = await follow(opened_run.session, approve_all)
         assert followed.outcome is Outcome.HELD
         assert followed.ending.problem.startswith(f"`ask_user` asks: Which? (tea / milk); {NO_ANSWER}: ")
-    async with opened(spec(ASKING, "Tea then.")) as place:
-        assert (await follow(place.session, refuse_all)).ending.text == "Tea then."
+    async with opened(spec_of(ASKING, "Tea then.")) as opened_run:
+        assert (await follow(opened_run.session, refuse_all)).ending.text == "Tea then."
 
 
 @EACH_PLACE
 async def test_a_reader_who_leaves_ends_the_run(opened: Open) -> None:
-    async with opened(spec(PAYING, "Paid.")) as place:
-        followed = await follow(place.session, heard=lambda envelope: not isinstance(envelope.event, ApprovalRequired))
+    async with opened(spec_of(PAYING, "Paid.")) as opened_run:
+        followed = await follow(
+            opened_run.session, heard=lambda envelope: not isinstance(envelope.event, ApprovalRequired)
+        )
         assert followed.ending == RunEnding(Outcome.FAILED)
 
 
@@ -194,8 +196,8 @@ async def test_a_signal_aborts_the_turn_also_while_somebody_is_asked(number: sig
         os.kill(os.getpid(), number)
         await trio.sleep_forever()
 
-    async with local(spec(PAYING, "Paid.")) as place:
-        followed = await follow(place.session, never)
+    async with local(spec_of(PAYING, "Paid.")) as opened_run:
+        followed = await follow(opened_run.session, never)
         assert followed.outcome is Outcome.INTERRUPTED
         assert isinstance(followed.events[-1].event, AgentAbort)
 
@@ -211,24 +213,24 @@ async def test_a_second_signal_leaves_although_a_reader_of_events_is_stuck() -> 
         os.kill(os.getpid(), signal.SIGINT)
         await trio.sleep_forever()
 
-    async with local(spec(PAYING, "Paid.")) as place:
+    async with local(spec_of(PAYING, "Paid.")) as opened_run:
         with trio.fail_after(PATIENCE):
-            run = PromptRun(place.session, never, show)
+            run = PromptRun(opened_run.session, never, show)
             assert (await run.run("Go on.")).outcome is Outcome.INTERRUPTED
 
 
 async def test_a_signal_that_is_ignored_stays_ignored() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    old_handler = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        async with local(spec(LOOKING, "Seen.")) as place:
+        async with local(spec_of(LOOKING, "Seen.")) as opened_run:
 
             def hang_up(_: Envelope) -> bool:
                 os.kill(os.getpid(), signal.SIGHUP)
                 return True
 
-            assert (await follow(place.session, heard=hang_up)).outcome is Outcome.DONE
+            assert (await follow(opened_run.session, heard=hang_up)).outcome is Outcome.DONE
     finally:
-        signal.signal(signal.SIGHUP, before)
+        signal.signal(signal.SIGHUP, old_handler)
 
 
 @EACH_PLACE
@@ -237,9 +239,9 @@ async def test_nobody_is_asked_any_more_when_a_hold_has_expired(opened: Open, se
     async def never(_session: AnySession, _calls: tuple[HeldCall, ...]) -> None:
         await trio.sleep_forever()
 
-    expiring = spec(PAYING, "Not paid.").but(plugins=[HumanApproval(tools=["pay"], timeout=seconds)])
-    async with opened(expiring) as place:
-        followed = await follow(place.session, never)
+    expiring = spec_of(PAYING, "Not paid.").but(plugins=[HumanApproval(tools=["pay"], timeout=seconds)])
+    async with opened(expiring) as opened_run:
+        followed = await follow(opened_run.session, never)
         assert (followed.outcome, followed.ending.text) == (Outcome.REFUSED, "Not paid.")
         assert followed.ending.problem.startswith("nothing ran of what was wanted: `pay` was not approved (")
 
@@ -251,10 +253,10 @@ async def test_what_waits_in_a_sub_agent_is_decided_too(
 ) -> None:
     monkeypatch.setattr(prompt_run, "LAST_EVENTS", math.inf)  # its event comes by itself
     task = call("task", {"agent": "buyer", "description": "buy", "prompt": "Buy tea."})
-    buyer = spec(PAYING, "Paid.").but(description="Buys.")
+    buyer = spec_of(PAYING, "Paid.").but(description="Buys.")
     parent = SessionSpec(model=ScriptedModel([say(calls=[task]), "Bought."]), agents={"buyer": buyer})
-    async with opened(parent) as place:
-        followed = await follow(place.session, decide)
+    async with opened(parent) as opened_run:
+        followed = await follow(opened_run.session, decide)
         if decide is approve_all:
             assert followed.ending == RunEnding(Outcome.DONE, stop_reason="end", text="Bought.")
         else:
@@ -270,43 +272,43 @@ SPENT = Usage(1_000_000, 1_000_000)
 
 OUTCOMES: dict[str, tuple[SessionSpec, Outcome, str]] = {
     "a prompt that a plugin refuses": (
-        spec("hi", plugins=[NoPrompts()]),
+        spec_of("hi", plugins=[NoPrompts()]),
         Outcome.REFUSED,
         "the prompt was refused: no prompts today",
     ),
     "a turn that a plugin aborts": (
-        spec("hi", plugins=[NoRequests()]),
+        spec_of("hi", plugins=[NoRequests()]),
         Outcome.REFUSED,
         "the turn was stopped: NoRequests: not this",
     ),
     "a model that refuses": (
-        spec(say("No.", stop=StopReason.REFUSED)),
+        spec_of(say("No.", stop=StopReason.REFUSED)),
         Outcome.REFUSED,
         "the model refuses to answer this; ask otherwise",
     ),
     "a key that is refused": (
-        spec(fail(KeyRefused("sk-…"))),
+        spec_of(fail(KeyRefused("sk-…"))),
         Outcome.PROVIDER,
         "the model failed: the provider refuses the key: sk-…; check the variable that it is read from",
     ),
     "a prompt that is too long": (
-        spec(overflow()),
+        spec_of(overflow()),
         Outcome.PROVIDER,
         "the model cannot read so much: ",
     ),
-    "an answer that was cut": (spec(CUT), Outcome.BUDGET, "the answer was cut off, as it is longer than "),
+    "an answer that was cut": (spec_of(CUT), Outcome.BUDGET, "the answer was cut off, as it is longer than "),
     "too many rounds": (
-        spec(LOOKING, "May I not?").but(max_rounds=1),
+        spec_of(LOOKING, "May I not?").but(max_rounds=1),
         Outcome.BUDGET,
         "the most rounds of a turn were reached; allow more by `--max-rounds`",
     ),
     "a turn that takes too long": (
-        spec(say("slow", delay=60)).but(max_turn_seconds=0.05),
+        spec_of(say("slow", delay=60)).but(max_turn_seconds=0.05),
         Outcome.BUDGET,
         "the turn took longer than 0.05 s; allow more by `--max-seconds`",
     ),
     "a critical plugin that breaks": (
-        spec("hi", plugins=[CriticalRaiser("before_request")]),
+        spec_of("hi", plugins=[CriticalRaiser("before_request")]),
         Outcome.FAILED,
         "the turn was stopped: CriticalRaiser: critical plugin `CriticalRaiser` broke: ",
     ),
@@ -316,8 +318,8 @@ OUTCOMES: dict[str, tuple[SessionSpec, Outcome, str]] = {
 @pytest.mark.parametrize("name", OUTCOMES)
 async def test_each_way_to_end_has_an_outcome(name: str) -> None:
     ends, outcome, problem = OUTCOMES[name]
-    async with local(ends) as place:
-        followed = await follow(place.session)
+    async with local(ends) as opened_run:
+        followed = await follow(opened_run.session)
         assert (followed.outcome, followed.ending.problem[: len(problem)]) == (outcome, problem)
         assert "\n" not in followed.ending.problem
 
@@ -339,16 +341,16 @@ async def test_each_way_to_end_has_an_outcome(name: str) -> None:
 )
 async def test_each_limit_of_the_guard_is_one(limits: dict[str, float]) -> None:
     looking = say(calls=[call("look")], usage=SPENT)
-    guarded = spec(looking, "Seen.", plugins=[BudgetGuard(**limits)])  # type: ignore[arg-type, list-item]
-    async with local(guarded.but(prices={"scripted": Price(1, 1)})) as place:
-        followed = await follow(place.session)
+    guarded = spec_of(looking, "Seen.", plugins=[BudgetGuard(**limits)])  # type: ignore[arg-type, list-item]
+    async with local(guarded.but(prices={"scripted": Price(1, 1)})) as opened_run:
+        followed = await follow(opened_run.session)
         assert followed.outcome is Outcome.BUDGET, followed.ending
         assert f"{next(iter(limits))}=" in followed.ending.problem
 
 
 async def test_an_answer_that_never_fits_is_a_failure() -> None:
-    async with local(spec("no", "no", "no", "no")) as place:
-        followed = await follow(place.session, schema=SCHEMA)
+    async with local(spec_of("no", "no", "no", "no")) as opened_run:
+        followed = await follow(opened_run.session, schema=SCHEMA)
         assert followed.outcome is Outcome.FAILED
         assert followed.ending.problem.startswith("the answer does not fit the schema: ")
         assert isinstance(followed.events[-1].event, AgentAbort)

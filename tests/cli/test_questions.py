@@ -8,16 +8,16 @@ from agentrail.tools.builtin.file_changes import FileChange
 from tests.cli.test_rendering import args
 
 
-def asked(call: HeldCall) -> list[str]:
+def rows_of(call: HeldCall) -> list[str]:
     return [piece.text for piece in question_about(call)]
 
 
-def held(hint: str = "", **given: object) -> HeldCall:
+def held_call(hint: str = "", **given: object) -> HeldCall:
     return HeldCall("a1", "approval", "c1", "write_file", args(**given), hint)
 
 
 def test_a_text_of_several_lines_has_a_row_for_each() -> None:
-    assert asked(held(path="a.py", content="x = 1\n\ty\u202e\n")) == [
+    assert rows_of(held_call(path="a.py", content="x = 1\n\ty\u202e\n")) == [
         "? write_file waits for your approval",
         "    path: a.py",
         "    content:",
@@ -25,11 +25,11 @@ def test_a_text_of_several_lines_has_a_row_for_each() -> None:
         "    │ \\u0009y\\u202e",
         "  [y]es / [n]o / [e]dit",
     ]
-    assert asked(held(content="a\nb"))[-2] == "    │ b (no end of line)"
+    assert rows_of(held_call(content="a\nb"))[-2] == "    │ b (no end of line)"
 
 
 def test_an_edit_is_shown_as_the_lines_that_go_and_come() -> None:
-    call = held(path="a.py", old_text="one\ntwo\nthree\n", new_text="one\n2\nthree\nfour\n")
+    call = held_call(path="a.py", old_text="one\ntwo\nthree\n", new_text="one\n2\nthree\nfour\n")
     pieces = question_about(call)[2:-1]
     assert [piece.text for piece in pieces] == ["      one", "    - two", "    + 2", "      three", "    + four"]
     assert [piece.tone for piece in pieces] == [Tone.DIM, Tone.BAD, Tone.GOOD, Tone.DIM, Tone.GOOD]
@@ -38,7 +38,7 @@ def test_an_edit_is_shown_as_the_lines_that_go_and_come() -> None:
 def test_a_file_that_is_replaced_is_shown_with_what_goes_and_comes_and_where() -> None:
     old = "".join(f"line {number}\n" for number in range(1, 13))
     new = old.replace("line 6\n", "six\n").replace("line 12\n", "line 12\nthirteen\n")
-    call = held(path="a.txt", content=new)
+    call = held_call(path="a.txt", content=new)
     assert [piece.text for piece in question_about(call, FileChange("/a.txt", old, new))] == [
         "? write_file waits for your approval",
         "    path: a.txt",
@@ -67,12 +67,12 @@ def test_a_file_that_is_replaced_is_shown_with_what_goes_and_comes_and_where() -
 @settings(max_examples=50)
 @given(st.lists(st.sampled_from("abc"), max_size=30), st.lists(st.sampled_from("abc"), max_size=30))
 def test_what_goes_and_comes_makes_the_new_text_of_the_old_one(old: list[str], new: list[str]) -> None:
-    before, after = "".join(f"{row}\n" for row in old), "".join(f"{row}\n" for row in new)
-    rows = [piece.text for piece in numbered_changes(before, after)]
+    old_text, after = "".join(f"{row}\n" for row in old), "".join(f"{row}\n" for row in new)
+    rows = [piece.text for piece in numbered_changes(old_text, after)]
     lines: list[str] = list(old)
-    gone = [int(row[4:].split()[0]) for row in rows if " - " in row]
+    removed_rows = [int(row[4:].split()[0]) for row in rows if " - " in row]
     come = [(int(row[4:].split()[0]), row[-1]) for row in rows if " + " in row]
-    for number in reversed(gone):
+    for number in reversed(removed_rows):
         del lines[number - 1]
     for number, text in come:
         lines.insert(number - 1, text)
@@ -80,7 +80,7 @@ def test_what_goes_and_comes_makes_the_new_text_of_the_old_one(old: list[str], n
 
 
 def test_values_are_not_taken_for_one_another() -> None:
-    assert asked(held(a="true", b=True, c="", d=" x", e="5", f=None, g="a\n"))[1:-1] == [
+    assert rows_of(held_call(a="true", b=True, c="", d=" x", e="5", f=None, g="a\n"))[1:-1] == [
         '    a: "true"',
         "    b: true",
         '    c: ""',
@@ -92,19 +92,19 @@ def test_values_are_not_taken_for_one_another() -> None:
 
 
 def test_arguments_are_said_once_and_the_rule_that_asks_is_said() -> None:
-    assert asked(held('`write_file` wants to run with {"path": "a"}', path="a"))[1:-1] == ["    path: a"]
+    assert rows_of(held_call('`write_file` wants to run with {"path": "a"}', path="a"))[1:-1] == ["    path: a"]
     hint = '`write_file` wants to run with {"path": "a"}; the rule `write *` asks'
-    assert asked(held(hint, path="a"))[1:-1] == ["    path: a", "    the rule `write *` asks"]
+    assert rows_of(held_call(hint, path="a"))[1:-1] == ["    path: a", "    the rule `write *` asks"]
 
 
 @settings(max_examples=25)
 @given(st.text(min_size=1, max_size=12), st.text(max_size=12))
 def test_nothing_of_an_edit_is_lost(old: str, new: str) -> None:
-    rows = asked(held(old_text=old, new_text=new))[1:-1]
+    rows = rows_of(held_call(old_text=old, new_text=new))[1:-1]
     for mark, text in (("-", old), ("+", new)):
         lines = [row[6:] for row in rows if row[4] in {mark, " "}]
-        *whole, last = [escaped(line) for line in text.split("\n")]
-        assert lines == whole + ([f"{last} (no end of line)"] if last else [])
+        *first_rows, last = [escaped(line) for line in text.split("\n")]
+        assert lines == first_rows + ([f"{last} (no end of line)"] if last else [])
 
 
 def test_an_edit_of_many_lines_is_shown_at_once_and_whole() -> None:

@@ -36,7 +36,7 @@ def run(
 
 
 @contextmanager
-def begun(*args: str, has_input: bool = False) -> Generator[subprocess.Popen[bytes], None, None]:
+def started_run(*args: str, has_input: bool = False) -> Generator[subprocess.Popen[bytes], None, None]:
     """Start it, with pipes; without *has_input*, its standard input is empty."""
     stdin = subprocess.PIPE if has_input else subprocess.DEVNULL
     with subprocess.Popen(  # noqa: S603 - our own
@@ -48,7 +48,7 @@ def begun(*args: str, has_input: bool = False) -> Generator[subprocess.Popen[byt
             process.kill()
 
 
-def told(errors: bytes) -> str:
+def own_errors(errors: bytes) -> str:
     """Return what standard error has, without the note that the demo model answers."""
     text = errors.decode()
     lines = [line for line in text.splitlines(keepends=True) if "so the built-in demo model answers" not in line]
@@ -58,7 +58,7 @@ def told(errors: bytes) -> str:
 def test_the_answer_alone_is_printed(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("tea at four")
     done = run("search for tea in notes.txt", folder=tmp_path)
-    assert (done.returncode, told(done.stderr)) == (0, "")
+    assert (done.returncode, own_errors(done.stderr)) == (0, "")
     assert done.stdout.decode() == "`grep` answered: “notes.txt:1:tea at four”.\n"
 
 
@@ -93,7 +93,7 @@ def test_wrong_usage_is_told_in_one_sentence(args: tuple[str, ...], piped: bytes
     for form in ("", "--json"):
         done = run(*((form,) if form else ()), *args, piped=piped)
         assert done.returncode == 2
-        line, end = told(done.stderr)[:-1], told(done.stderr)[-1:]
+        line, end = own_errors(done.stderr)[:-1], own_errors(done.stderr)[-1:]
         assert line.startswith(f"agentrail: {problem}".rstrip("\n"))
         assert end == "\n"
         assert "\n" not in line
@@ -106,8 +106,8 @@ def test_wrong_usage_is_told_in_one_sentence(args: tuple[str, ...], piped: bytes
 
 
 def test_a_run_is_kept_and_gone_on_with(tmp_path: Path) -> None:
-    kept = ("--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
-    first = json.loads(run(*kept, "--json", "Who are you?").stdout)
+    options = ("--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
+    first = json.loads(run(*options, "--json", "Who are you?").stdout)
     assert (first["outcome"], first["rounds"]) == ("done", 1)
     again = ("--resume", first["session"], "--journal", str(tmp_path / "j.db"))
     second = json.loads(run(*again, "--json", "write hello to a.txt").stdout)
@@ -116,7 +116,7 @@ def test_a_run_is_kept_and_gone_on_with(tmp_path: Path) -> None:
     assert waiting["args"] == {"content": "hello", "path": "a.txt"}
     refused = run(*again, "list the files")
     assert refused.returncode == 3
-    assert told(refused.stderr) == (
+    assert own_errors(refused.stderr) == (
         'agentrail: `write_file` waits for approval with {"content":"hello","path":"a.txt"}; the prompt was not '
         "sent, as it would end the turn of that call: decide about it first, by `agentrail chat --resume`\n"
     )
@@ -125,7 +125,7 @@ def test_a_run_is_kept_and_gone_on_with(tmp_path: Path) -> None:
         talk.wait_for("[e]dit\n")
         talk.say("y\n")
         talk.wait_for("created `a.txt`")
-        with begun(*again, "--events", "list the files") as watched:
+        with started_run(*again, "--events", "list the files") as watched:
             assert watched.stdout is not None
             lines = [json.loads(line) for line in watched.stdout]
         talk.wait_for(f"{lines[-1]['answer']}\n")
@@ -135,7 +135,7 @@ def test_a_run_is_kept_and_gone_on_with(tmp_path: Path) -> None:
 @pytest.mark.campaign
 def test_who_watches_a_run_goes_on_when_it_has_ended(tmp_path: Path) -> None:
     journal = ("--journal", str(tmp_path / "j.db"))
-    with begun("--model", "demo", "--dir", str(tmp_path), *journal, "--verbose", "count to 2") as process:
+    with started_run("--model", "demo", "--dir", str(tmp_path), *journal, "--verbose", "count to 2") as process:
         assert process.stderr is not None
         name = process.stderr.readline().split()[1].decode().rstrip(":")
         with through_pipes("chat", "--resume", name, *journal) as talk:
@@ -153,13 +153,13 @@ def test_who_watches_a_run_goes_on_when_it_has_ended(tmp_path: Path) -> None:
 def test_a_session_keeps_what_it_began_with(option: str, value: str) -> None:
     done = run("--resume", "trip", option, *([value] if value else []), "x")
     assert done.returncode == 2
-    assert told(done.stderr).startswith(f"agentrail: {option}: a session keeps what it began with")
+    assert own_errors(done.stderr).startswith(f"agentrail: {option}: a session keeps what it began with")
 
 
 def test_what_waits_for_a_person_is_named_with_its_exact_arguments(tmp_path: Path) -> None:
     done = run("write tea\u202egnp.exe to a.txt", folder=tmp_path)
     assert (done.returncode, done.stdout) == (3, b"")
-    assert told(done.stderr) == (
+    assert own_errors(done.stderr) == (
         'agentrail: `write_file` waits for approval with {"content":"tea\\u202egnp.exe","path":"a.txt"}; '
         "nobody is here to ask: `--yes` allows such calls, `--deny` refuses them, "
         "`--answers` reads answers from a pipe, and at a terminal you are asked\n"
@@ -219,12 +219,12 @@ async def deaf() -> str:
     return "never"
 
 
-def said(request):
+def last_text(request):
     return request.messages[-1].text
 
 
 chatterbox = SessionSpec(model=ScriptedModel([say(calls=[call("chatter")]), "Done."]), tools=[chatter])
-echo = SessionSpec(model=ScriptedModel([said]))
+echo = SessionSpec(model=ScriptedModel([last_text]))
 figures = SessionSpec(model=ScriptedModel(["no", '{"n": 3}']))
 hidden = SessionSpec(model=ScriptedModel(["\\x1b]0;title\\x07tea\\u202e"]))
 stubborn = SessionSpec(model=ScriptedModel([say(calls=[call("deaf")]), "Done."]), tools=[deaf])
@@ -272,8 +272,8 @@ def test_an_agent_that_is_not_in_the_file_is_told(agent: str, name: str, problem
 def test_an_answer_that_fits_a_schema_is_json(agent: str, tmp_path: Path) -> None:
     schema = '{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}'
     (tmp_path / "schema.json").write_text(schema)
-    for given in (schema, str(tmp_path / "schema.json")):
-        done = run("--agent", f"{agent}:figures", "--schema", given, "How many?")
+    for schema_argument in (schema, str(tmp_path / "schema.json")):
+        done = run("--agent", f"{agent}:figures", "--schema", schema_argument, "How many?")
         assert (done.returncode, done.stdout, done.stderr) == (0, b'{"n":3}\n', b"")
     done = run("--agent", f"{agent}:figures", "--schema", schema, "--json", "How many?")
     outcome = cast("dict[str, object]", json.loads(done.stdout))
@@ -321,7 +321,7 @@ def test_standard_input_reaches_the_model_as_it_is_or_not_at_all(agent: str, pip
 
 def test_a_program_answers_what_it_reads_of_in_the_events(tmp_path: Path) -> None:
     args = ("--events", "--answers", "--model", "demo", "--dir", str(tmp_path), "write hello to a.txt")
-    with begun(*args, has_input=True) as process:
+    with started_run(*args, has_input=True) as process:
         assert process.stdout is not None
         assert process.stdin is not None
         outcomes = list[object]()
@@ -341,7 +341,7 @@ def test_a_program_answers_what_it_reads_of_in_the_events(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_aborts_the_turn_cleanly(number: signal.Signals) -> None:
-    with begun("--json", "--verbose", "--model", "demo", "count to 600") as process:
+    with started_run("--json", "--verbose", "--model", "demo", "count to 600") as process:
         assert process.stderr is not None
         assert any(b"1 of 600" in line for line in process.stderr)
         process.send_signal(number)
@@ -354,7 +354,7 @@ def test_a_signal_aborts_the_turn_cleanly(number: signal.Signals) -> None:
 
 @pytest.mark.campaign
 def test_a_signal_before_there_is_a_prompt_ends_the_run() -> None:
-    with begun("--model", "demo", "-", has_input=True) as process:
+    with started_run("--model", "demo", "-", has_input=True) as process:
         assert process.stderr is not None
         assert b"waiting for standard input" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
@@ -364,7 +364,7 @@ def test_a_signal_before_there_is_a_prompt_ends_the_run() -> None:
 
 @pytest.mark.campaign
 def test_a_deaf_tool_does_not_keep_it(agent: str) -> None:
-    with begun("--agent", f"{agent}:stubborn", "Go.") as process:
+    with started_run("--agent", f"{agent}:stubborn", "Go.") as process:
         assert process.stderr is not None
         assert any(line == b"deaf\n" for line in process.stderr)
         process.send_signal(signal.SIGINT)
@@ -375,7 +375,7 @@ def test_a_deaf_tool_does_not_keep_it(agent: str) -> None:
 
 
 def test_who_reads_the_events_may_leave() -> None:
-    with begun("--events", "--model", "demo", "count to 600") as process:
+    with started_run("--events", "--model", "demo", "count to 600") as process:
         assert process.stdout is not None
         assert b"SessionStarted" in process.stdout.readline()
         process.stdout.close()
@@ -421,9 +421,9 @@ async def test_what_a_provider_refuses_is_told(tmp_path: Path) -> None:
     assert done.returncode == 6
     assert done.stdout == b""
     assert done.stderr.decode().startswith("agentrail: the model failed: the provider refuses the key: ")
-    gone = await run_beside(*of_provider(tmp_path, url), "--json")
-    assert gone.returncode == 6
-    outcome = cast("dict[str, object]", json.loads(gone.stdout))
+    refused = await run_beside(*of_provider(tmp_path, url), "--json")
+    assert refused.returncode == 6
+    outcome = cast("dict[str, object]", json.loads(refused.stdout))
     assert (outcome["outcome"], outcome["stop_reason"]) == ("provider", "provider_error")
     (failure,) = cast("list[dict[str, object]]", outcome["errors"])
     assert failure["kind"] == "ServerMissing"
@@ -458,8 +458,8 @@ async def run_beside(*args: str) -> subprocess.CompletedProcess[bytes]:
 
 def test_a_person_at_a_terminal_is_asked(tmp_path: Path) -> None:
     with at_a_terminal("run", "--model", "demo", "--dir", str(tmp_path), "write tea\u202e to a.txt") as (talk, _):
-        shown = talk.sees("    content: tea\\u202e\n    path: a.txt\n", "[e]dit")
-        assert "? write_file waits for your approval" in shown
+        screen = talk.sees("    content: tea\\u202e\n    path: a.txt\n", "[e]dit")
+        assert "? write_file waits for your approval" in screen
         assert "\u202e" not in talk.output
         talk.press("perhaps\n")
         talk.wait_for("Please answer y, n, a or e; a reason may follow n.\x1b[0m\r\n")
@@ -487,12 +487,12 @@ def test_what_was_typed_before_the_question_is_no_answer(tmp_path: Path) -> None
 
 def test_a_question_can_be_interrupted(tmp_path: Path) -> None:
     with at_a_terminal("run", "--model", "demo", "--dir", str(tmp_path), "write hello to a.txt") as (talk, theirs):
-        before = modes(theirs)
+        old_modes = modes(theirs)
         talk.wait_for("[e]dit")
         talk.say("\x03")
         talk.wait_for("agentrail: interrupted\x1b[0m\r\n")
         assert talk.code() == 130
-        assert modes(theirs) == before
+        assert modes(theirs) == old_modes
 
 
 def test_an_answer_cannot_command_the_terminal(agent: str) -> None:

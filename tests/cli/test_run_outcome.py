@@ -47,20 +47,20 @@ def tally_of(*events: Event) -> RunTally:
 @given(args=st.dictionaries(TEXTS, TEXTS | st.integers(-9, 9) | st.lists(TEXTS, max_size=2), max_size=3))
 @example(args={"a\u202eb": "\x00\x1b]0;x\x07\u2028"})
 def test_arguments_are_shown_exactly_and_nothing_in_them_is_hidden(args: dict[str, object]) -> None:
-    shown = described(call_with(args))
-    head, _, text = shown.partition(" with ")
+    question = described(call_with(args))
+    head, _, text = question.partition(" with ")
     assert head == "`pay` waits for approval"
     assert json.loads(text) == json.loads(canonical(freeze_object(args)))
-    assert shown.isprintable()
-    assert visible(shown) == shown
+    assert question.isprintable()
+    assert visible(question) == question
 
 
 @pytest.mark.long
 @given(text=TEXTS)
 def test_a_question_cannot_look_like_another(text: str) -> None:
-    shown = described(call_with({}, kind="question", hint=text, tool="ask\u202e"))
-    assert shown.startswith("`ask\\u202e` asks: ")
-    assert shown.isprintable()
+    question = described(call_with({}, kind="question", hint=text, tool="ask\u202e"))
+    assert question.startswith("`ask\\u202e` asks: ")
+    assert question.isprintable()
 
 
 def test_what_can_be_seen_stays_as_it_is() -> None:

@@ -185,9 +185,9 @@ def test_of_one_record_the_change_and_the_state_are_shown(journal: Path, run: Ru
     assert "    history: 2 messages" in lines[state:]
     assert "    tools: look" in lines[state:]
     _, (line,), _ = run("replay", journal, "trip 3 --json")
-    shown = json.loads(line)
-    assert (shown["record"], shown["head"], shown["state"]["phase"]) == (3, 5, "executing_tools")
-    assert {"field": "last_seq", "before": 4, "after": 8} in shown["changes"]
+    view = json.loads(line)
+    assert (view["record"], view["head"], view["state"]["phase"]) == (3, 5, "executing_tools")
+    assert {"field": "last_seq", "before": 4, "after": 8} in view["changes"]
     _, lines, _ = run("replay", journal, "trip --json")
     row = json.loads(lines[2])
     assert (row["record"], row["before"], row["after"]) == (3, "running", "executing_tools")

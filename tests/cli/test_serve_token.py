@@ -28,7 +28,7 @@ def served(tmp_path: Path) -> Path:
     return folder
 
 
-def kept(home: Path) -> Path:
+def token_file(home: Path) -> Path:
     """The only file with a token."""
     (file,) = (home / "tokens").iterdir()
     return file
@@ -40,7 +40,7 @@ def test_each_start_in_a_folder_has_the_same_token(home: Path, served: Path, tmp
     assert token == kept_token(served) == kept_token(tmp_path / "link")
     assert token is not None
     assert len(token) >= 32
-    file = kept(home)
+    file = token_file(home)
     assert (stat.S_IMODE(file.stat().st_mode), stat.S_IMODE(file.parent.stat().st_mode)) == (0o600, 0o700)
     assert token not in file.name
     assert not list(served.iterdir())
@@ -52,12 +52,12 @@ def test_two_that_start_at_once_have_the_same_token(served: Path, home: Path, mo
     first = kept_token(served)
     monkeypatch.setattr(Path, "exists", lambda _path: False)  # as if the other had made it after the look
     assert kept_token(served) == first
-    assert kept(home).read_text() == first
+    assert token_file(home).read_text() == first
 
 
 def test_a_token_that_others_could_read_is_not_used(home: Path, served: Path) -> None:
     kept_token(served)
-    kept(home).chmod(0o644)
+    token_file(home).chmod(0o644)
     with pytest.raises(FileFailed, match="not of this user alone; delete it, and the next start makes a new one"):
         kept_token(served)
 
@@ -65,7 +65,7 @@ def test_a_token_that_others_could_read_is_not_used(home: Path, served: Path) ->
 @pytest.mark.parametrize("text", ["", "short", "a b" * 10, "ä" * 20, "x" * 129])
 def test_a_file_without_a_token_is_told(text: str, home: Path, served: Path) -> None:
     kept_token(served)
-    kept(home).write_text(text, encoding="utf-8")
+    token_file(home).write_text(text, encoding="utf-8")
     with pytest.raises(FileFailed, match="it has no token; delete it"):
         kept_token(served)
 
@@ -89,6 +89,6 @@ def test_a_token_may_be_given(capsys: pytest.CaptureFixture[str]) -> None:
         (["--token", "x" * 16, "--keys", "keys"], "--token is for this machine alone"),
     ):
         assert main(["serve", *arguments]) == WRONG_USAGE
-        told = capsys.readouterr().err
-        assert problem in told
-        assert "secret word" not in told
+        errors = capsys.readouterr().err
+        assert problem in errors
+        assert "secret word" not in errors

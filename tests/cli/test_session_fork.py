@@ -59,11 +59,11 @@ def run(capsys: pytest.CaptureFixture[str], *argv: object) -> tuple[int, str, st
     return status, captured.out, captured.err
 
 
-def shown(capsys: pytest.CaptureFixture[str], name: str, journal: Path) -> Mapping[str, object]:
+def session_shown(capsys: pytest.CaptureFixture[str], name: str, journal: Path) -> Mapping[str, object]:
     status, out, _ = run(capsys, "show", name, "--json", "--journal", journal)
     assert status == 0
-    found: Mapping[str, object] = json.loads(out)
-    return found
+    values: Mapping[str, object] = json.loads(out)
+    return values
 
 
 def test_a_fork_has_the_past_and_the_agent_of_its_origin_and_is_not_run(
@@ -71,13 +71,13 @@ def test_a_fork_has_the_past_and_the_agent_of_its_origin_and_is_not_run(
 ) -> None:
     status, name, err = run(capsys, "fork", "talk", "--journal", journal)
     assert (status, err) == (0, f"`agentrail chat --resume {name.strip()} --journal {journal}` goes on with it\n")
-    origin, fork = (shown(capsys, name, journal) for name in ("talk", name.strip()))
+    origin, fork = (session_shown(capsys, name, journal) for name in ("talk", name.strip()))
     assert (fork["messages"], fork["phase"], fork["labels"]) == (origin["messages"], "idle", origin["labels"])
     assert trio.run(_differences, journal, f"h.local.you.{name.strip()}") == ()
     trio.run(_go_on, journal, name.strip())
     assert trio.run(_differences, journal, f"h.local.you.{name.strip()}") == ()
     _, first, _ = run(capsys, "fork", "talk", "--at", 1, "--journal", journal)
-    assert shown(capsys, first.strip(), journal)["messages"] == []
+    assert session_shown(capsys, first.strip(), journal)["messages"] == []
     status, out, err = run(capsys, "fork", "talk", "--at", 999, "--journal", journal)
     assert (status > 0, out, err.count("\n")) == (True, "", 1)
     assert "999" in err

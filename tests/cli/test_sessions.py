@@ -156,13 +156,13 @@ def test_a_session_is_moved_by_a_file_and_copied(
     journal: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, new, copy = tmp_path / "trip.jsonl", tmp_path / "new.db", tmp_path / "copy.db"
-    before = sessions(capsys, "show", "trip", "--json", "--journal", journal)
+    original = sessions(capsys, "show", "trip", "--json", "--journal", journal)
     assert sessions(capsys, "export", "trip", file, "--journal", journal)[0] == 0
     assert sessions(capsys, "import", file, "--journal", new)[0] == 0
     assert sessions(capsys, "copy", "trip", copy, "--journal", journal)[0] == 0
     for journal_ in (new, copy):
         assert listed(capsys, journal_) == ["trip"]
-        assert sessions(capsys, "show", "trip", "--json", "--journal", journal_) == before
+        assert sessions(capsys, "show", "trip", "--json", "--journal", journal_) == original
     for again in (("import", file, "--journal", new), ("copy", "trip", copy, "--journal", journal)):
         status, _, err = sessions(capsys, *again)
         assert (status, err.startswith("agentrail: the journal has a session `trip` already;")) == (1, True)
@@ -258,8 +258,8 @@ def test_wrong_usage_is_one_sentence(argv: list[str], problem: str, capsys: pyte
 
 def test_a_journal_that_is_not_there_is_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "none.db"
-    told = f"agentrail: there is no journal at {path}; `--journal FILE` names another\n"
-    assert sessions(capsys, "--journal", path) == (2, "", told)
+    message = f"agentrail: there is no journal at {path}; `--journal FILE` names another\n"
+    assert sessions(capsys, "--journal", path) == (2, "", message)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -339,11 +339,11 @@ def test_what_a_session_has_stored_commands_no_terminal(
 ) -> None:
     path = tmp_path / "j.db"
     trio.run(_fill_nastily, path)
-    place = () if "--journal" in words else ("--journal", str(path))
+    journal_option = () if "--journal" in words else ("--journal", str(path))
     if words[1] == "import":
         command_main(["sessions", "export", FORGED, f"{tmp_path}/a.jsonl", "--journal", str(path)])
         capsys.readouterr()
-    command_main([*(word.replace("{folder}", str(tmp_path)) for word in words), *place])
+    command_main([*(word.replace("{folder}", str(tmp_path)) for word in words), *journal_option])
     captured = capsys.readouterr()
     assert captured.out + captured.err
     assert not HARMFUL.findall(captured.out + captured.err)

@@ -199,7 +199,7 @@ def test_a_path_above_the_folder_that_is_allowed_is_read(folder: Path) -> None:
 
 @pytest.mark.parametrize("key", ["memory", "skills"])
 @pytest.mark.parametrize(
-    ("path", "place"),
+    ("path", "shown_path"),
     [
         ("b/../../../.ssh/id_rsa", None),  # `b` is a link to `deep/er/folder`
         ("c/../keys.md", "{home}/keys.md"),  # `c` is a link to a folder outside
@@ -214,7 +214,7 @@ def test_a_path_above_the_folder_that_is_allowed_is_read(folder: Path) -> None:
     ],
 )
 def test_what_is_judged_is_what_is_read(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, key: str, path: str, place: str | None
+    folder: Path, monkeypatch: pytest.MonkeyPatch, key: str, path: str, shown_path: str | None
 ) -> None:
     home = folder.parent.resolve()
     monkeypatch.setenv("HOME", str(home))
@@ -227,14 +227,14 @@ def test_what_is_judged_is_what_is_read(
     settings = read_settings(folder)
     assert settings is not None
     taken = cast("tuple[str, ...]", settings.spec_fields[key])
-    if place is None:
+    if shown_path is None:
         assert settings.surfaces == ()
         assert not taken[0].startswith(("/", "~/"))
         assert ".." not in taken[0].split("/")
     else:
-        whole = place.format(home=home)
-        assert taken == (whole,)
-        assert settings.surfaces == (Surface(key, canonical([whole])),)
+        full_path = shown_path.format(home=home)
+        assert taken == (full_path,)
+        assert settings.surfaces == (Surface(key, canonical([full_path])),)
 
 
 def test_a_link_that_becomes_another_one_is_asked_for_again(folder: Path) -> None:
@@ -345,11 +345,11 @@ def test_what_is_allowed_is_kept_for_one_folder_on_the_side_of_the_user(folder: 
     say(other, 'mode = "yes"')
     with pytest.raises(BadInputError):
         settings_of(other)
-    kept = folder.parent / "home" / "allowed"
-    assert kept.stat().st_mode & 0o777 == 0o600
+    file = folder.parent / "home" / "allowed"
+    assert file.stat().st_mode & 0o777 == 0o600
     assert forget(other) == 0
     assert forget(folder) == 1
-    assert kept.stat().st_mode & 0o777 == 0o600
+    assert file.stat().st_mode & 0o777 == 0o600
     with pytest.raises(BadInputError):
         settings_of(folder)
 
@@ -523,12 +523,12 @@ PLACES = (
 @pytest.mark.long
 @pytest.mark.parametrize("name", WRONG)
 def test_no_value_at_any_key_is_a_traceback(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for place in PLACES:
-        say(folder, f"{place}{WRONG[name]}\n")
+    for key in PLACES:
+        say(folder, f"{key}{WRONG[name]}\n")
         status = main(["trust", "--yes", str(folder)]) or main(["tools", "--dir", str(folder)])
-        assert status in {0, 1, 2}, place
-        told = capsys.readouterr()
-        assert all(row.startswith("agentrail: ") for row in told.err.splitlines()), place
+        assert status in {0, 1, 2}, key
+        output = capsys.readouterr()
+        assert all(row.startswith("agentrail: ") for row in output.err.splitlines()), key
 
 
 def no_utf_8(folder: Path) -> Path:
@@ -606,12 +606,12 @@ def test_what_an_error_quotes_commands_no_terminal(
 ) -> None:
     say(folder, QUOTING[name].replace("'", '"').replace("KEY\n", "KEY\\n").replace("KEY", key))
     assert (main(["trust", "--yes", str(folder)]) or main(["tools", "--dir", str(folder)])) in {0, 1, 2}
-    told = capsys.readouterr()
-    assert told.err.startswith("agentrail: ") or not told.err
-    assert told.err.count("\n") <= 1
-    assert told.err.removesuffix("\n").isprintable()
-    assert len(told.err) < 5_000
-    assert told.out.replace("\n", "").isprintable()
+    output = capsys.readouterr()
+    assert output.err.startswith("agentrail: ") or not output.err
+    assert output.err.count("\n") <= 1
+    assert output.err.removesuffix("\n").isprintable()
+    assert len(output.err) < 5_000
+    assert output.out.replace("\n", "").isprintable()
 
 
 @pytest.mark.campaign
@@ -689,18 +689,18 @@ def test_a_clone_reads_no_file_of_the_user_unasked(folder: Path, name: str) -> N
 @pytest.mark.long
 def test_a_person_is_asked_once(folder: Path) -> None:
     say(folder, 'mode = "edits"\n')
-    place = {"AGENTRAIL_HOME": str(folder.parent / "home"), "NO_COLOR": "1"}
+    environment = {"AGENTRAIL_HOME": str(folder.parent / "home"), "NO_COLOR": "1"}
     args = ("chat", "--dir", str(folder), "--journal", str(folder.parent / "j.db"))
-    with at_a_terminal(*args, **place) as (talk, _):
+    with at_a_terminal(*args, **environment) as (talk, _):
         talk.sees('  mode = "edits"\nAllow this? [y]es / [n]o')
         talk.say("n\r")
         talk.sees("`mode`: nobody has allowed this yet")
         assert talk.code() == 2
-    with at_a_terminal(*args, **place) as (talk, _):
+    with at_a_terminal(*args, **environment) as (talk, _):
         talk.sees("Allow this?")
         talk.press("y\r")
         talk.sees("it writes there without asking", ">\n  idle")
-    with at_a_terminal(*args, **place) as (talk, _):
+    with at_a_terminal(*args, **environment) as (talk, _):
         assert "Allow" not in talk.sees("it writes there without", ">\n  idle")
 
 
@@ -721,10 +721,10 @@ def test_a_question_is_bounded_and_says_what_it_leaves_out(folder: Path, name: s
     say(folder, HUGE[name])
     settings = read_settings(folder)
     assert settings is not None
-    shown = described(settings.surfaces)
-    assert len(shown) < 16_000
-    assert re.search(r"\[… (\d{6} characters|1960 more settings) left out …\]", shown)
-    assert '"sh"' in shown or "https://evil.example" in shown
+    text = described(settings.surfaces)
+    assert len(text) < 16_000
+    assert re.search(r"\[… (\d{6} characters|1960 more settings) left out …\]", text)
+    assert '"sh"' in text or "https://evil.example" in text
     assert not is_shown_whole(settings.surfaces)
     assert run(folder, "trust").returncode == 1
     assert len(run(folder, "run", "hello").stderr) < 5_000
@@ -751,8 +751,11 @@ def test_more_settings_than_the_screen_has_rows_for_are_not_shown_whole(folder: 
 @pytest.mark.long
 def test_what_is_too_much_to_be_shown_is_not_asked_about(folder: Path) -> None:
     say(folder, HUGE["a word"])
-    place = {"AGENTRAIL_HOME": str(folder.parent / "home"), "NO_COLOR": "1"}
-    with at_a_terminal("chat", "--dir", str(folder), "--journal", str(folder.parent / "j.db"), **place) as (talk, _):
+    environment = {"AGENTRAIL_HOME": str(folder.parent / "home"), "NO_COLOR": "1"}
+    with at_a_terminal("chat", "--dir", str(folder), "--journal", str(folder.parent / "j.db"), **environment) as (
+        talk,
+        _,
+    ):
         seen = talk.sees(
             "characters left out", "It is too much to be shown, so you are not asked", "nobody has allowed"
         )

@@ -77,9 +77,9 @@ async def test_when_the_one_that_serves_leaves_another_goes_on(tmp_path: Path) -
             await served.wait()
             async with open_shared(journal, profile_of) as second, second.session("talk").subscribe() as events:
                 leave.set()
-                before = trio.current_time()
+                started_at = trio.current_time()
                 await second.session("talk").ask("Who are you?")
-                assert trio.current_time() - before < within(5)
+                assert trio.current_time() - started_at < within(5)
                 async for envelope in events:
                     if isinstance(envelope.event, AgentEnd):
                         break
@@ -143,12 +143,12 @@ def folders(monkeypatch: pytest.MonkeyPatch) -> Generator[dict[str, Path], None,
 
 async def test_socket_and_token_are_never_beside_the_journal(tmp_path: Path, folders: dict[str, Path]) -> None:
     async with open_shared(tmp_path / "j.db", profile_of):
-        beside = sorted(place.name for place in tmp_path.iterdir())  # noqa: ASYNC240
+        beside = sorted(path.name for path in tmp_path.iterdir())  # noqa: ASYNC240
         assert beside == ["j.db", "j.db-shm", "j.db-wal", "j.db.lock"]
-        own = folders["XDG_RUNTIME_DIR"]
-        assert own.stat().st_mode & 0o777 == 0o700
-        assert sorted(place.suffix for place in own.iterdir()) == [".json", ".sock"]
-    assert list(own.iterdir()) == []
+        own_folder = folders["XDG_RUNTIME_DIR"]
+        assert own_folder.stat().st_mode & 0o777 == 0o700
+        assert sorted(path.suffix for path in own_folder.iterdir()) == [".json", ".sock"]
+    assert list(own_folder.iterdir()) == []
 
 
 def wrong_owner(folder: Path) -> None:
@@ -188,9 +188,9 @@ def test_a_path_that_is_too_long_for_a_socket_is_left_out(
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("a" * 100)))
     (tmp_path / ("a" * 100)).mkdir(mode=0o700)
-    one = socket_of(tmp_path / "j.db")
-    assert one.parent == folders["AGENTRAIL_HOME"]
-    assert one == socket_of(tmp_path / "j.db") != socket_of(tmp_path / "k.db")
+    path = socket_of(tmp_path / "j.db")
+    assert path.parent == folders["AGENTRAIL_HOME"]
+    assert path == socket_of(tmp_path / "j.db") != socket_of(tmp_path / "k.db")
 
 
 @pytest.mark.parametrize("serves_with_variable", [True, False])
@@ -305,8 +305,8 @@ def test_sessions_are_listed_and_changed_to(tmp_path: Path) -> None:
         talk.say("Who are you?\n")
         talk.wait_for("docs”.\n\n")
         talk.say("/new\n/sessions\n")
-        shown = talk.wait_for("Who are you?\n")
-        assert "(nothing was said)" in shown
+        screen = talk.wait_for("Who are you?\n")
+        assert "(nothing was said)" in screen
         talk.say("/resume 2\n")
         talk.wait_for("> Who are you?\n")
         talk.say("/fork\n")
@@ -345,10 +345,10 @@ def test_a_session_is_gone_on_with_by_any_of_its_names(tmp_path: Path) -> None:
     journal = str(tmp_path.with_suffix(".db"))
     with through_pipes("sessions", "list", "--journal", journal) as listing:
         (name,) = re.findall(r"(\w{8})  idle .*  Who are you\?", listing.rest())
-    with through_pipes("sessions", "show", name, "--journal", journal) as shown:
-        assert f"h.local.you.{name}: Who are you?" in shown.rest()
-    for each in (name, f"you.{name}", f"h.local.you.{name}"):
-        with chat(tmp_path, "--resume", each) as talk:
+    with through_pipes("sessions", "show", name, "--journal", journal) as session_view:
+        assert f"h.local.you.{name}: Who are you?" in session_view.rest()
+    for session_name in (name, f"you.{name}", f"h.local.you.{name}"):
+        with chat(tmp_path, "--resume", session_name) as talk:
             talk.wait_for("> Who are you?\n")
 
 
@@ -394,9 +394,9 @@ def test_what_a_project_has_for_agents_is_read(tmp_path: Path) -> None:
     journal = str(tmp_path.with_suffix(".db"))
     with through_pipes("sessions", "list", "--journal", journal, "--json") as listing:
         (name,) = re.findall(r'"session":\s*"([^"]+)"', listing.rest())
-    found = trio.run(_last_request, Path(journal), name)
-    assert "Speak of tea." in found
-    assert "How tea is made." in found
+    request = trio.run(_last_request, Path(journal), name)
+    assert "Speak of tea." in request
+    assert "How tea is made." in request
 
 
 async def _last_request(journal: Path, name: str) -> str:
@@ -447,8 +447,8 @@ def test_an_agent_that_works_in_the_home_reaches_neither_socket_nor_token_nor_jo
             talk.wait_for("✓ shell")
             talk.say(f"read {file.relative_to(home)}\n/quit\n")
             talk.rest()
-        shown = [text for text in (".sock\n", token, "SQLite format", "moved\n", "planted\n") if text in talk.output]
-        assert not shown, talk.output
+        screen = [text for text in (".sock\n", token, "SQLite format", "moved\n", "planted\n") if text in talk.output]
+        assert not screen, talk.output
         assert "looked" in talk.output
         assert not (home / "moved").exists()
         assert not (home / ".local/share/agentrail/allowed").exists()

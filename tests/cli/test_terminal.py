@@ -41,13 +41,13 @@ def begin(talk: Talk, text: str) -> None:
 
 def test_ctrl_c_stops_a_slow_tool_and_twice_it_leaves() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, theirs):
-        before = modes(theirs)
+        old_modes = modes(theirs)
         begin(talk, "count to 600")
         talk.sees("… 2 of 600")
-        assert modes(theirs) != before
+        assert modes(theirs) != old_modes
         talk.say("\x03")
-        shown = talk.sees("  stopping; Ctrl-C again leaves\n  ✗ count was stopped\n■ stopped (user)\n\n>\n  idle")
-        assert "of 600" not in shown
+        screen = talk.sees("  stopping; Ctrl-C again leaves\n  ✗ count was stopped\n■ stopped (user)\n\n>\n  idle")
+        assert "of 600" not in screen
         talk.say("count to 600\r")
         talk.sees("■ stopped", "… 1 of 600")
         talk.say("\x03")
@@ -55,7 +55,7 @@ def test_ctrl_c_stops_a_slow_tool_and_twice_it_leaves() -> None:
         talk.say("\x03")
         assert talk.sees("Bye.").endswith("\nBye.")
         assert talk.code() == 0
-        assert modes(theirs) == before
+        assert modes(theirs) == old_modes
 
 
 def test_escape_stops_what_runs_and_takes_no_key() -> None:
@@ -91,25 +91,25 @@ def test_ctrl_c_leaves_while_the_sessions_are_imported(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(NEVER_IMPORTED)
     path = os.pathsep.join([str(tmp_path), str(HERE)])
     with at_a_terminal("chat", "--samples", PYTHONPATH=path) as (talk, theirs):
-        before = modes(theirs)
+        old_modes = modes(theirs)
         talk.wait_for("\x1b[?2004h")
         talk.say("\x03")
         assert talk.code() == 130
         assert talk.wait_for("\x1b[?2004l\x1b[?2026l")
         assert talk.output.endswith("\x1b[?2026l"), "nothing is told"
-        assert modes(theirs) == before
+        assert modes(theirs) == old_modes
 
 
 def test_ctrl_c_leaves_where_nothing_runs() -> None:
     with at_a_terminal("chat", "--samples") as (talk, theirs):
-        before = modes(theirs)
+        old_modes = modes(theirs)
         talk.sees(">\n  idle")
         talk.say("\x03")
         assert talk.sees("Bye.").endswith("leaves. /help tells more.\n\n" + TRY + "\nBye.")
         assert "\x1b[?2004l" in talk.output
         assert talk.output.endswith("\x1b[?2026lBye.\r\n")
         assert talk.code() == 0
-        assert modes(theirs) == before
+        assert modes(theirs) == old_modes
 
 
 TRY = """\
@@ -135,34 +135,34 @@ def test_ctrl_c_first_forgets_what_was_typed() -> None:
 
 def test_ctrl_d_leaves() -> None:
     with at_a_terminal("chat", "--samples") as (talk, theirs):
-        before = modes(theirs)
+        old_modes = modes(theirs)
         talk.sees(">\n  idle")
         talk.say("\x04")
         talk.sees("Bye.")
         assert talk.code() == 0
-        assert modes(theirs) == before
+        assert modes(theirs) == old_modes
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_leave_leaves_the_terminal_in_order(number: int) -> None:
     with at_a_terminal("chat", "--samples") as (talk, theirs):
-        before = modes(theirs)
+        old_modes = modes(theirs)
         begin(talk, "count to 600")
         talk.sees("1 of 600")
         talk.stop(number)
         talk.sees("Bye.")
         assert talk.code() == 0
-        assert modes(theirs) == before
+        assert modes(theirs) == old_modes
 
 
 def test_a_stop_by_job_control_gives_the_keys_back() -> None:
     with at_a_terminal("chat", "--samples") as (talk, theirs):
-        before = modes(theirs)
+        old_modes = modes(theirs)
         talk.wait_for("\x1b[?2004h")
         talk.wait_for("idle")
         while_reading = modes(theirs)
         talk.stop(signal.SIGSTOP)
-        termios.tcsetattr(theirs, termios.TCSANOW, before)
+        termios.tcsetattr(theirs, termios.TCSANOW, old_modes)
         talk.stop(signal.SIGCONT)
         talk.wait_for("\x1b[?2004h")
         assert modes(theirs) == while_reading
@@ -175,10 +175,10 @@ def test_what_is_typed_while_a_tool_runs_is_neither_garbled_nor_lost() -> None:
         talk.say("list the")
         talk.sees("of 600\n> list the\n", "s, Esc stops · executing tools")
         talk.say("m\x7f files\r")
-        said = talk.sees("list_dir answered")
-        assert "> list the files\n  ↳ steering: list the files\n" in said
-        assert "of 600" not in said
-        assert "  ✗ count was stopped for what you said\n  ↳ the model reads it now\n" in said
+        screen = talk.sees("list_dir answered")
+        assert "> list the files\n  ↳ steering: list the files\n" in screen
+        assert "of 600" not in screen
+        assert "  ✗ count was stopped for what you said\n  ↳ the model reads it now\n" in screen
 
 
 def test_a_picture_that_is_dragged_onto_the_terminal_becomes_a_file_of_the_prompt(tmp_path: Path) -> None:
@@ -212,16 +212,16 @@ def test_an_approval_with_edited_arguments() -> None:
 
 @pytest.mark.campaign
 def test_colours_are_seen_unless_they_are_not_wanted() -> None:
-    shown: dict[str, str] = {}
+    screens: dict[str, str] = {}
     for no_colour in ("", "1"):
         with at_a_terminal("chat", "--samples", NO_COLOR=no_colour) as (talk, _):
             begin(talk, "hello")
             talk.sees("I am the built-in", ">\n  idle")
             talk.say("\x04")
             talk.sees("Bye.")
-            shown[no_colour] = talk.output
-    assert "\x1b[1m" in shown[""]
-    assert not re.search(r"\x1b\[[0-9;]*[1-9][0-9;]*m", shown["1"])
+            screens[no_colour] = talk.output
+    assert "\x1b[1m" in screens[""]
+    assert not re.search(r"\x1b\[[0-9;]*[1-9][0-9;]*m", screens["1"])
 
 
 def test_a_terminal_that_can_do_nothing_is_read_line_by_line() -> None:
@@ -268,10 +268,10 @@ def test_what_is_pasted_is_what_the_model_gets(tmp_path: Path) -> None:
         talk.sees("> all: a.txt\n      cp a.txt b.txt\n", ">\n  idle")
         talk.say("/quit\r")
         talk.sees("Bye.")
-    kept = tmp_path / "kept.jsonl"
+    file = tmp_path / "kept.jsonl"
     listed = agentrail("sessions", "list", "--json", "--journal", journal)
-    agentrail("sessions", "export", json.loads(listed)["session"], str(kept), "--journal", journal)
-    assert json.dumps(makefile.rstrip()) in kept.read_text(encoding="utf-8")
+    agentrail("sessions", "export", json.loads(listed)["session"], str(file), "--journal", journal)
+    assert json.dumps(makefile.rstrip()) in file.read_text(encoding="utf-8")
 
 
 @pytest.mark.campaign
@@ -440,15 +440,15 @@ def test_the_conversation_is_exported_and_never_over_another_file(tmp_path: Path
         talk.sees(f"{KEYS}\n>")
         assert "\a" in re.sub(r"\x1b\][^\a]*\a", "", talk.output), "it rings"
         talk.press("y")
-        shown = talk.sees("→ write_file", "created a.txt: 1 line, 5 bytes”.", ">\n  idle")
-        assert "  → write_file content=hello path=a.txt\n  ✓ write_file: created" in shown
-        assert "goes on (" not in shown
+        screen = talk.sees("→ write_file", "created a.txt: 1 line, 5 bytes”.", ">\n  idle")
+        assert "  → write_file content=hello path=a.txt\n  ✓ write_file: created" in screen
+        assert "goes on (" not in screen
         talk.say("/export said.md\r")
         talk.sees("  3 messages are in")
         talk.say("/export said.md\r")
         talk.sees("✗ /export said.md: File exists")
-    said = (tmp_path / "said.md").read_text()
-    assert said.startswith("## You\n\nwrite hello to a.txt\n\n## The agent\n\n")
+    text = (tmp_path / "said.md").read_text()
+    assert text.startswith("## You\n\nwrite hello to a.txt\n\n## The agent\n\n")
 
 
 def test_a_command_of_the_person_is_run_and_goes_with_the_next_text(tmp_path: Path) -> None:
@@ -464,10 +464,10 @@ def test_a_command_of_the_person_is_run_and_goes_with_the_next_text(tmp_path: Pa
         talk.sees("> hello\n", "I am the built-in demo model", ">\n  idle")
         talk.say("/export said.md\r")
         talk.sees("  2 messages are in")
-    said = (tmp_path / "said.md").read_text()
-    assert "hello\n\nI ran `printf" in said
-    assert "exit status 3" in said
-    assert "sleep" not in said
+    text = (tmp_path / "said.md").read_text()
+    assert "hello\n\nI ran `printf" in text
+    assert "exit status 3" in text
+    assert "sleep" not in text
 
 
 @pytest.mark.campaign
@@ -542,11 +542,11 @@ def test_a_session_is_chosen_from_a_list(tmp_path: Path) -> None:
             talk.say(f"{text}\n/quit\n")
             talk.wait_for("Bye.")
     with at_a_terminal(*args, "--resume", NO_COLOR="1") as (talk, _):
-        shown = talk.sees(
+        screen = talk.sees(
             "Which session? ", "\n▸ 1. ", "idle  now  Who are you?\n  2. ", "now  hello \ufffd]0;x\ufffd there\n>"
         )
         assert "\x1b]0;" not in talk.output
-        assert "agentrail 0" not in shown, "nothing has begun"
+        assert "agentrail 0" not in screen, "nothing has begun"
         talk.say("\x1b[B")
         talk.sees("\n▸ 2. ")
         talk.press("\r")
@@ -578,10 +578,10 @@ def test_where_no_key_is_read_the_sessions_are_listed(tmp_path: Path) -> None:
 
 
 def test_a_command_of_the_project_is_asked_about_and_then_typed(tmp_path: Path) -> None:
-    place = tmp_path / ".agentrail" / "commands"
-    place.mkdir(parents=True)
-    (place / "greet.md").write_text("# Say hello\n\nhello to $ARGUMENTS, not @a.txt\n")
-    (place / "clear.md").write_text("clash")
+    folder = tmp_path / ".agentrail" / "commands"
+    folder.mkdir(parents=True)
+    (folder / "greet.md").write_text("# Say hello\n\nhello to $ARGUMENTS, not @a.txt\n")
+    (folder / "clear.md").write_text("clash")
     (tmp_path / "a.txt").write_text("tea")
     journal = str(tmp_path.with_suffix(".db"))
     args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", journal)
@@ -602,8 +602,8 @@ def test_a_command_of_the_project_is_asked_about_and_then_typed(tmp_path: Path) 
         talk.sees("  /greet TEXT      Say hello\n")
         talk.say("/export said.md\r")
         talk.sees("  2 messages are in")
-    said = (tmp_path / "said.md").read_text()
-    assert "# Say hello\n\nhello to @a.txt, not @a.txt\n\n\na.txt:\n\n```\ntea" in said
+    text = (tmp_path / "said.md").read_text()
+    assert "# Say hello\n\nhello to @a.txt, not @a.txt\n\n\na.txt:\n\n```\ntea" in text
     assert b"greet @a.txt" in agentrail("sessions", "list", "--journal", journal), "the title is what was typed"
 
 

@@ -51,8 +51,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def rows(capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, dict[str, object]]:
     assert main([*argv, "--json"]) == 0
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    return {row["name"]: row for row in found}
+    values = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return {row["name"]: row for row in values}
 
 
 @pytest.mark.parametrize(

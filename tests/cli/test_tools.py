@@ -39,11 +39,11 @@ async def test_facts_are_remembered_by_each_tool_of_its_own() -> None:
 
 
 async def test_counting_takes_a_second_for_each_number(autojump_clock: trio.testing.MockClock) -> None:
-    told: list[tuple[float, str]] = []
+    lines: list[tuple[float, str]] = []
     start = autojump_clock.current_time()
-    ctx = ToolContext(report=lambda said: told.append((autojump_clock.current_time() - start, said)))
+    ctx = ToolContext(report=lambda said: lines.append((autojump_clock.current_time() - start, said)))
     assert await TOOLS["count"].execute(freeze_object({"to": 3}), ctx) == ok("counted to 3")
-    assert told == [(0, "1 of 3"), (1, "2 of 3"), (2, "3 of 3")]
+    assert lines == [(0, "1 of 3"), (1, "2 of 3"), (2, "3 of 3")]
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_whatever_may_change_something_or_reaches_further_asks_first(
     inward = {"shell_kill", "write_todos", "ask_user", "remember", "compact_conversation"}
     changing = {name for name, tool in tools.items() if tool.effect is not EffectClass.PURE} - inward
     outward = {name for name, tool in tools.items() if "network" in tool.requires}
-    asked = set(approval.tools)
-    assert (changing | outward) - asked == (changing | outward if unasked is None else unasked)
+    tool_names = set(approval.tools)
+    assert (changing | outward) - tool_names == (changing | outward if unasked is None else unasked)
     assert approval.timeout is None
     if mode == "plan":
         assert changing <= {"web_fetch"}
@@ -127,13 +127,13 @@ def test_a_setting_says_what_commands_reach_and_each_question_tells_it(
     assert settings is not None
     assert [surface.name for surface in settings.surfaces] == (["network"] if network == "host" else [])
     spec = with_settings(spec_for("demo", tmp_path), settings)
-    reached, told = NETWORKS[network]
+    reached, reach = NETWORKS[network]
     assert network_of(spec) == reached
     (approval,) = [plugin for plugin in spec.plugins if isinstance(plugin, HumanApproval)]
     for tool, args, is_told in (("shell", {"command": "curl x"}, True), ("write_file", {"path": "x"}, False)):
         ruling = approval.before_tool(BeforeTool(tool, args, "c1"), None, Context(working_dir=str(tmp_path)))
         assert isinstance(ruling, HoldTool)
-        assert (told in ruling.hint) == is_told
+        assert (reach in ruling.hint) == is_told
 
 
 @pytest.mark.parametrize("works", [True, False])

@@ -123,9 +123,9 @@ async def test_sessions_are_shown_with_their_sub_agents_and_what_waits() -> None
 @pytest.mark.long
 async def test_without_a_url_it_is_the_journal_that_chat_serves(tmp_path: Path) -> None:
     journal = tmp_path / "j.db"
-    told = f"agentrail: nobody serves {journal} now; `agentrail chat` does while it runs, or give a host's URL\n"
+    message = f"agentrail: nobody serves {journal} now; `agentrail chat` does while it runs, or give a host's URL\n"
     ran = await top("--journal", str(journal))
-    assert (ran.returncode, ran.stderr.decode()) == (1, told)
+    assert (ran.returncode, ran.stderr.decode()) == (1, message)
     source = AgentSource(str(tmp_path), model="demo")
     async with open_shared(journal, profile_of) as supervisor:
         assert await is_served(journal)
@@ -166,25 +166,25 @@ def test_a_session_that_sleeps_is_shown_and_not_asked() -> None:
 
 @pytest.mark.long
 async def test_of_several_hosts_each_session_has_its_own_and_one_that_is_silent_is_named() -> None:
-    journal, gone = MemoryJournal(), f"http://127.0.0.1:{free_port()}"
+    journal, silent_url = MemoryJournal(), f"http://127.0.0.1:{free_port()}"
     for slot in range(SLOTS):
-        await journal.claim(slot_claim(slot), gone, Lease(Clock().now_ms(), 60_000))
+        await journal.claim(slot_claim(slot), silent_url, Lease(Clock().now_ms(), 60_000))
     async with (
-        open_place(journal, parent_spec()) as place,
-        agentrail.connect(place.serving.url, KEYS["boss"]) as supervisor,
+        open_place(journal, parent_spec()) as opened_run,
+        agentrail.connect(opened_run.serving.url, KEYS["boss"]) as supervisor,
     ):
         await (await supervisor.open("two", "desk")).prompt("Go.")
         with trio.fail_after(PATIENCE):
             await sub_agent_runs(supervisor)
         head, silent, _, titles, *rows = (await screen_text(supervisor, "here")).splitlines()
-    assert (head.split()[:2], silent) == (["1", "session,"], f"{gone} does not answer")
+    assert (head.split()[:2], silent) == (["1", "session,"], f"{silent_url} does not answer")
     assert titles.split()[5] == "HOST"
-    assert [row.split()[-1] for row in rows] == [place.serving.url] * 2
+    assert [row.split()[-1] for row in rows] == [opened_run.serving.url] * 2
 
 
 def test_a_cost_that_is_not_known_is_never_nothing() -> None:
-    told = [cost_text(usage) for usage in (NOTHING_USED, Usage(1), Usage(1, cost_usd=0.0), Usage(1, cost_usd=0.25))]
-    assert told == ["$0.0000", "cost unknown", "$0.0000", "$0.2500"]
+    costs = [cost_text(usage) for usage in (NOTHING_USED, Usage(1), Usage(1, cost_usd=0.0), Usage(1, cost_usd=0.25))]
+    assert costs == ["$0.0000", "cost unknown", "$0.0000", "$0.2500"]
 
 
 def test_a_socket_of_the_user_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,9 +142,9 @@ def test_a_home_whose_files_cannot_be_locked_is_told(
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    said = f"cannot lock `{file}.lock`: its file system has no locks (No locks available); let AGENTRAIL_HOME name"
+    message = f"cannot lock `{file}.lock`: its file system has no locks (No locks available); let AGENTRAIL_HOME name"
     for change in (lambda: allow(tmp_path, [OTHER]), lambda: withdraw(tmp_path, [ONE]), lambda: forget(tmp_path)):
-        with pytest.raises(FileFailed, match=re.escape(said)):
+        with pytest.raises(FileFailed, match=re.escape(message)):
             change()
     assert unallowed(tmp_path, [ONE, OTHER]) == (OTHER,)
 

@@ -67,18 +67,18 @@ def test_a_paste_whose_end_is_lost_ends_in_a_while(monkeypatch: pytest.MonkeyPat
         assert keys.end_lost_paste() == []
 
 
-def drawn(text: str, at: int = 0) -> tuple[str, Transformation]:
-    document = Document(text, at)
+def drawn(text: str, cursor: int = 0) -> tuple[str, Transformation]:
+    document = Document(text, cursor)
     line = TransformationInput(BufferControl(Buffer()), document, 0, lambda index: index, [("", text)], 80, 24)
     transformation = DrawnText().apply_transformation(line)
     return fragment_list_to_text(transformation.fragments), transformation
 
 
 @given(st.text(max_size=30), st.integers(0, 30))
-def test_typed_text_is_drawn_so_that_it_harms_no_terminal(text: str, at: int) -> None:
+def test_typed_text_is_drawn_so_that_it_harms_no_terminal(text: str, cursor: int) -> None:
     text = text.replace("\n", "").replace("\r", "")
-    shown, transformation = drawn(text, min(at, len(text)))
-    assert not set(shown) & set("\x1b\x07\x9b\t\u202e")
+    text_drawn, transformation = drawn(text, min(cursor, len(text)))
+    assert not set(text_drawn) & set("\x1b\x07\x9b\t\u202e")
     for index in range(len(text) + 1):
         column = transformation.source_to_display(index)
         assert column == len(clean(text[:index]))
@@ -89,8 +89,8 @@ def test_what_could_mislead_is_replaced_and_tabs_are_spaces() -> None:
     assert drawn("a\t\x1b[2J\u202e")[0] == "a    \ufffd[2J\ufffd"
 
 
-@pytest.mark.parametrize("at", [0, 500_000, 1_000_000])
-def test_of_a_long_line_only_what_is_around_the_cursor_is_drawn(at: int) -> None:
-    shown, transformation = drawn("x" * at + "y" * (1_000_000 - at), at)
-    assert len(shown) <= 2 * MOST
-    assert shown[: transformation.source_to_display(at)] == "x" * min(at, MOST)
+@pytest.mark.parametrize("cursor", [0, 500_000, 1_000_000])
+def test_of_a_long_line_only_what_is_around_the_cursor_is_drawn(cursor: int) -> None:
+    text_drawn, transformation = drawn("x" * cursor + "y" * (1_000_000 - cursor), cursor)
+    assert len(text_drawn) <= 2 * MOST
+    assert text_drawn[: transformation.source_to_display(cursor)] == "x" * min(cursor, MOST)

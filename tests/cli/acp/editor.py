@@ -154,7 +154,7 @@ class Editor:
         """All updates that have come."""
         return [_update(message) for message in self.messages if message.get("method") == "session/update"]
 
-    def said(self) -> str:
+    def agent_text(self) -> str:
         """The text of the agent, of all messages."""
         chunks = [update for update in self.updates if update["sessionUpdate"] == "agent_message_chunk"]
         return "".join(chunk["content"]["text"] for chunk in chunks)  # type: ignore[index]

@@ -26,7 +26,7 @@ async def test_a_prompt_is_answered(tmp_path: Path) -> None:
         await connected.begin()
         session = await connected.open(tmp_path)
         assert await ended(connected, connected.prompt(session, "Who are you?")) == "end_turn"
-        assert connected.said().startswith("I am the built-in demo model")
+        assert connected.agent_text().startswith("I am the built-in demo model")
         echoes = [update for update in connected.updates if str(update["sessionUpdate"]).startswith("user_message")]
         assert echoes == []  # the editor shows it itself
         connected.check()
@@ -42,8 +42,8 @@ async def test_a_held_call_is_asked_about(tmp_path: Path, option: str, is_there:
         session = await connected.open(tmp_path)
         prompt = connected.prompt(session, "write hello to a.txt")
         request = await connected.request()
-        asked = json.dumps(request["params"])
-        assert "`write_file` wants to run with" in asked  # the rule that asks, in words
+        params_text = json.dumps(request["params"])
+        assert "`write_file` wants to run with" in params_text  # the rule that asks, in words
         options = request["params"]["options"]  # type: ignore[index]
         assert [option["kind"] for option in options] == ["allow_once", "allow_always", "reject_once"]
         connected.choose(request, option)
@@ -93,7 +93,7 @@ async def test_a_file_that_is_there_is_shown_whole_and_changed_only_as_it_was_sh
         connected.choose(request, "allow_once")
         await connected.answer(prompt)
         assert file.read_text() == "hello"
-        assert "The file has changed since it was shown" in connected.said()
+        assert "The file has changed since it was shown" in connected.agent_text()
 
 
 @pytest.mark.long
@@ -122,7 +122,7 @@ async def test_a_call_whose_question_is_dismissed_is_rejected(tmp_path: Path) ->
         request = await connected.request()
         connected.send(id=request["id"], result={"outcome": {"outcome": "cancelled"}})
         assert await ended(connected, prompt) == "end_turn"
-        assert "the person has not decided" in connected.said()
+        assert "the person has not decided" in connected.agent_text()
 
 
 # Cancellation
@@ -167,7 +167,9 @@ async def test_a_cancellation_names_the_turn_so_that_it_never_hits_one_that_anot
     records = await journal.read(stored.session_id)
     await journal.close()
     aborts = [record.arrival.input for record in records if isinstance(record.arrival.input, AbortSent)]
-    turns = [each.event.ref for record in records for each in record.events if isinstance(each.event, AgentStart)]
+    turns = [
+        envelope.event.ref for record in records for envelope in record.events if isinstance(envelope.event, AgentStart)
+    ]
     assert [abort.turn for abort in aborts] == turns
 
 
@@ -226,7 +228,7 @@ async def test_a_prompt_during_a_turn_waits_for_its_end(tmp_path: Path) -> None:
         first, second = connected.prompt(session, "count to 1"), connected.prompt(session, "Who are you?")
         assert await ended(connected, first) == "end_turn"
         assert await ended(connected, second) == "end_turn"
-        assert "I am the built-in demo model" in connected.said()
+        assert "I am the built-in demo model" in connected.agent_text()
 
 
 @pytest.mark.campaign
@@ -279,7 +281,7 @@ async def test_a_session_is_loaded_with_its_past(tmp_path: Path) -> None:
             *("usage_update", "available_commands_update"),
         ]
         replayed = [message["params"]["_meta"]["agentrail"] for message in connected.messages[:-2]]  # type: ignore[index]
-        assert all(place["replay"] for place in replayed)
+        assert all(facts["replay"] for facts in replayed)
         assert await ended(connected, connected.prompt(session, "Who are you?")) == "end_turn"
 
 
@@ -401,12 +403,12 @@ async def test_each_request_is_answered_once_in_whatever_order_they_come(tmp_pat
     async with editor(tmp_path / "j.db") as connected:
         await connected.begin()
         session = await connected.open(tmp_path)
-        before = len(connected.messages)
+        old_count = len(connected.messages)
         requests = [do_something(connected, chance, session, tmp_path) for _ in range(chance.randint(5, 20))]
         ids = {request for request in requests if request is not None}
 
         def is_over(_: Message) -> bool:
-            answers = {message["id"] for message in connected.messages[before:] if "method" not in message}
+            answers = {message["id"] for message in connected.messages[old_count:] if "method" not in message}
             return ids <= answers
 
         while not is_over({}):
@@ -414,7 +416,7 @@ async def test_each_request_is_answered_once_in_whatever_order_they_come(tmp_pat
             if message.get("method") == "session/request_permission":
                 connected.choose(message, "reject_once")
             connected.tell("session/cancel", sessionId=session)
-        answers = [message["id"] for message in connected.messages[before:] if "method" not in message]
+        answers = [message["id"] for message in connected.messages[old_count:] if "method" not in message]
         assert sorted(answers, key=str) == sorted(ids, key=str)
 
 
@@ -586,7 +588,7 @@ async def test_a_question_with_options_is_asked_as_a_choice(tmp_path: Path) -> N
         assert [option["name"] for option in request["params"]["options"]] == ["green", "black", "None of these"]  # type: ignore[index]
         connected.choose(request, "1")
         assert await ended(connected, prompt) == "end_turn"
-        assert "black" in connected.said()
+        assert "black" in connected.agent_text()
 
 
 @pytest.mark.long
@@ -600,7 +602,7 @@ async def test_a_question_is_asked_by_a_form_if_the_editor_has_forms(tmp_path: P
         assert request["params"]["message"] == "Which tea?"  # type: ignore[index]
         connected.send(id=request["id"], result={"action": "accept", "content": {"answer": "black"}})
         assert await ended(connected, prompt) == "end_turn"
-        assert "black" in connected.said()
+        assert "black" in connected.agent_text()
 
 
 async def test_a_question_without_options_is_answered_by_the_next_prompt(tmp_path: Path) -> None:
@@ -608,9 +610,9 @@ async def test_a_question_without_options_is_answered_by_the_next_prompt(tmp_pat
         await connected.begin()
         session = await connected.open(tmp_path)
         assert await ended(connected, connected.prompt(session, "hello")) == "end_turn"
-        assert connected.said() == "Which tea?"
+        assert connected.agent_text() == "Which tea?"
         assert await ended(connected, connected.prompt(session, "black")) == "end_turn"
-        assert connected.said().startswith("Which tea?black")
+        assert connected.agent_text().startswith("Which tea?black")
 
 
 async def test_a_turn_that_fails_is_told_with_its_reason(tmp_path: Path) -> None:

@@ -157,11 +157,11 @@ def test_the_client_of_npm_works(tmp_path: Path) -> None:
     library = (PACKAGE / "dist" / "v1" / "acp.js").as_uri()
     agent = [*COMMAND, "acp", "--model", "demo", "--journal", str(tmp_path / "j.db")]
     output = output_of(node(18), str(CLIENT), library, str(tmp_path), *agent, folder=tmp_path)
-    *facts, loaded, left = output.splitlines()
+    *facts, loaded, remaining = output.splitlines()
     assert facts == ["version 1", "asked write_file content=hello path=a.txt", "ended end_turn", "ended cancelled"]
     assert loaded.startswith("loaded user_message_chunk session_info_update agent_thought_chunk agent_message_chunk")
     assert loaded.count("user_message_chunk") == 2
-    assert left == "left 0"
+    assert remaining == "left 0"
 
 
 @pytest.mark.campaign

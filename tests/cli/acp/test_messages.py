@@ -67,10 +67,10 @@ async def test_what_needs_no_answer_gets_none(tmp_path: Path) -> None:
         assert len(connected.messages) == 1
 
 
-@pytest.mark.parametrize("wanted", [1, 2, 65535])
-async def test_a_version_is_agreed_on(tmp_path: Path, wanted: int) -> None:
+@pytest.mark.parametrize("version", [1, 2, 65535])
+async def test_a_version_is_agreed_on(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        assert (await connected.call("initialize", protocolVersion=wanted))["protocolVersion"] == 1
+        assert (await connected.call("initialize", protocolVersion=version))["protocolVersion"] == 1
 
 
 def pipe(content: bytes) -> int:

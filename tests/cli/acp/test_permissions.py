@@ -39,11 +39,11 @@ async def test_an_approved_call_whose_tool_was_replaced_meanwhile_is_told_and_re
     tmp_path: Path, notices: bool, kind: str
 ) -> None:
     abilities = ClientAbilities(notices=notices)
-    shown: list[Update] = []
+    sent_updates: list[Update] = []
 
     async def show(update: Update) -> None:
         await trio.lowlevel.checkpoint()
-        shown.append(update)
+        sent_updates.append(update)
 
     script: list[Element] = [say(calls=[call("deploy", {"path": "x"})]), "done", "here"]
     plugins = [HumanApproval(tools=["deploy"], timeout=None)]
@@ -60,15 +60,15 @@ async def test_an_approved_call_whose_tool_was_replaced_meanwhile_is_told_and_re
         assert (await session.ask("are you there?")).text == "here"
         (result,) = [message.text for message in session.messages() if isinstance(message, ToolMessage)]
         assert "was detached or redefined since" in result
-        assert [update["sessionUpdate"] for update in shown] == [kind]
+        assert [update["sessionUpdate"] for update in sent_updates] == [kind]
 
 
 async def test_an_editor_that_allows_all_by_itself_is_not_asked_for_ever(tmp_path: Path) -> None:
-    shown: list[str] = []
+    titles: list[str] = []
 
     async def show(update: Update) -> None:
         await trio.lowlevel.checkpoint()
-        shown.append(str(update["description"]))
+        titles.append(str(update["description"]))
 
     abilities = ClientAbilities(notices=True)
     script: list[Element] = [say(calls=[call("deploy", {"path": "x"})]), "done"]
@@ -86,9 +86,9 @@ async def test_an_editor_that_allows_all_by_itself_is_not_asked_for_ever(tmp_pat
                 peer.take(RpcAnswer(number, {"outcome": {"outcome": "selected", "optionId": "allow_once"}}, None))
                 await wait_all_tasks_blocked()
         assert not requests.is_waiting
-        assert len(shown) == MOST_REFUSED
-        assert WAITS_ON not in shown[0]
-        assert shown[-1].endswith(WAITS_ON)
+        assert len(titles) == MOST_REFUSED
+        assert WAITS_ON not in titles[0]
+        assert titles[-1].endswith(WAITS_ON)
         (held,) = session.status().held
         await session.by("bob").approve(held)  # it waits for somebody else
         assert not session.status().held

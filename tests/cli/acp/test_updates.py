@@ -139,17 +139,17 @@ ENDS: list[tuple[e.Event, str, str | None]] = [
 
 @each_case(ENDS)
 def test_a_call_is_ended_in_every_way_in_which_it_ends(event: e.Event, status: str, content: str | None) -> None:
-    wanted = {"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": status}
+    expected = {"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": status}
     if content is not None:
-        wanted["content"] = [text_of(content)]  # type: ignore[assignment]
+        expected["content"] = [text_of(content)]  # type: ignore[assignment]
     session_updates = updates(response("", WRITES), event)
-    assert wanted in session_updates[1:2]
+    assert expected in session_updates[1:2]
 
 
 def test_a_call_that_ended_without_an_event_gets_its_text_at_the_end_of_the_turn() -> None:
     result = ToolMessage("c1", "write_file", (Text("the arguments do not fit"),), is_error=True)
-    told = updates(response("", WRITES), STARTED, e.AgentEnd("p1", "end", (result,), NOTHING_USED))
-    assert told[1:] == [
+    sent_updates = updates(response("", WRITES), STARTED, e.AgentEnd("p1", "end", (result,), NOTHING_USED))
+    assert sent_updates[1:] == [
         {"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": "failed"},
         {
             "sessionUpdate": "tool_call_update",
@@ -164,13 +164,13 @@ def test_of_a_sub_agent_its_steps_are_shown_in_its_call_and_its_held_calls_for_t
     def inner(event: e.Event) -> e.SubAgentEvent:
         return e.SubAgentEvent("c1", "child", event)
 
-    told = updates(
+    sent_updates = updates(
         response("", ToolCall("c1", "task", freeze_object({}))),
         e.ApprovalRequired("a", "c7", "shell", freeze_object({"command": "ls"}), "", "p", 1, None, path=("s", "c1")),
         inner(e.ToolExecutionStart("c7", "shell", freeze_object({"command": "ls"}))),
         e.SubagentEnd("c1", "child", "done", is_error=False),
     )
-    assert [(update["toolCallId"], update.get("status")) for update in told if isinstance(update, dict)] == [
+    assert [(update["toolCallId"], update.get("status")) for update in sent_updates if isinstance(update, dict)] == [
         ("c1", "pending"),
         ("c1.c7", "pending"),
         ("c1", None),
@@ -239,21 +239,21 @@ def test_an_editor_is_told_only_what_it_can_show() -> None:
 def test_a_text_that_this_editor_has_sent_is_not_told_to_it() -> None:
     session = SessionUpdates(FOLDER, ALL)
     session.expect("mine")
-    told = [
+    sent_updates = [
         len(session.of(e.Envelope("s", 1, 0, 0, 1, 0, event)))
         for event in (e.PromptReceived("p1", "mine"), e.PromptReceived("p2", "mine"))
     ]
-    assert told == [0, 1]
+    assert sent_updates == [0, 1]
 
 
 def test_a_decision_about_a_call_of_a_sub_agent_ends_that_call_and_none_of_the_same_id() -> None:
-    told = updates(
+    sent_updates = updates(
         response("", ToolCall("c2", "task", freeze_object({}))),
         e.SubagentStart("c2", "s.c2", "pays"),
         e.ApprovalRequired("s.c2:a", "c2", "pay", freeze_object({}), "", "p", 1, None, path=("s", "c2")),
         e.ApprovalResolved("s.c2:a", "c2", "pay", "rejected", "not now"),
     )
-    assert [(update["toolCallId"], update["status"]) for update in told if isinstance(update, dict)] == [
+    assert [(update["toolCallId"], update["status"]) for update in sent_updates if isinstance(update, dict)] == [
         ("c2", "pending"),
         ("c2.c2", "pending"),
         ("c2.c2", "failed"),
