@@ -37,8 +37,8 @@ def list_keys(file: str) -> int:
     with _as_bad_input():
         rows = KeyFile(Path(file)).keys().values()
     for row in rows:
-        who = row.identity
-        print(f"{row.id}  {row.made}  {who.tenant}  {who.user}  {','.join(sorted(who.scopes))}")
+        identity = row.identity
+        print(f"{row.id}  {row.made}  {identity.tenant}  {identity.user}  {','.join(sorted(identity.scopes))}")
     return DONE
 
 

@@ -62,8 +62,8 @@ class KeptRun:
     async def _opened(self, supervisor: RemoteSupervisor, title: str) -> RemoteSession:
         name = self._options.resume
         if name is None:
-            begun = await trio.to_thread.run_sync(AgentSeal(self._journal).begun, self.source)
-            return await supervisor.spawn(begun.id, new_name(), title=title, labels=[begun.label])
+            sealed_source = await trio.to_thread.run_sync(AgentSeal(self._journal).begun, self.source)
+            return await supervisor.spawn(sealed_source.id, new_name(), title=title, labels=[sealed_source.label])
         session = supervisor.session(name_in_chat(name))
         try:
             async with session.subscribe():  # brings it back, with the calls that wait: a look at it would not

@@ -40,8 +40,8 @@ async def _copy(source_name: str, target_name: str) -> int:
         holders = tuple(dict.fromkeys((*holders, *await source.holders())))
     report.end(without_password(target_name))
     for holder in holders:
-        who = one_line(clean(holder))
-        tell(f"{without_password(source_name)} is in use ({who}): what is written there from now on is not copied")
+        name = one_line(clean(holder))
+        tell(f"{without_password(source_name)} is in use ({name}): what is written there from now on is not copied")
     if new_totals != totals:
         tell(f"{without_password(source_name)} has changed meanwhile")
     if report.whole == totals.sessions and new_totals == totals and not holders:

@@ -73,12 +73,12 @@ def _models_of(state: State, source: AgentSource) -> Iterator[tuple[str, str]]:
             yield from _model_facts("model of the next agent", model, options, ())
 
 
-def _model_facts(name: str, model: str, options: JsonObject, spares: tuple[Spare, ...]) -> Iterator[tuple[str, str]]:
+def _model_facts(name: str, model: str, options: JsonObject, fallbacks: tuple[Spare, ...]) -> Iterator[tuple[str, str]]:
     text = f"{model} {canonical(options) if options else ''}".strip()
     if text:
         yield name, text
-    for spare in spares:
-        yield "falls back to", f"{spare.model} {canonical(spare.options)}"
+    for fallback in fallbacks:
+        yield "falls back to", f"{fallback.model} {canonical(fallback.options)}"
 
 
 def _words_for_the_model(state: State) -> Iterator[tuple[str, str]]:

@@ -96,7 +96,7 @@ class Chat:
         await trio.to_thread.run_sync(self._source.check)
         usual = await trio.to_thread.run_sync(usual_network)
         is_shared = await shared_host.is_served(SqliteJournal(journal).path)
-        begun = await trio.to_thread.run_sync(AgentSeal(journal).begun, self._source)
+        sealed_source = await trio.to_thread.run_sync(AgentSeal(journal).begun, self._source)
         async with shared_host.open_shared(journal, profile_of, supervisor_options, has_page=has_page) as supervisor:
             session = await self._first(supervisor, AgentSeal(journal))
             source = self._source if session is None else await self._as_stored(session)
@@ -112,7 +112,7 @@ class Chat:
             while True:
                 is_new = session is None
                 if session is None:
-                    session = await supervisor.spawn(begun.id, new_name(), labels=[begun.label])
+                    session = await supervisor.spawn(sealed_source.id, new_name(), labels=[sealed_source.label])
                 commands = ConsoleCommands(
                     session,
                     self._terminal,

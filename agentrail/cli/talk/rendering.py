@@ -94,8 +94,8 @@ def described(status: Status) -> tuple[ScreenText, ...]:
     turn = f"turn {status.turn}, round {status.round}" if status.turn_open else f"{status.turn} turns so far"
     waiting = [
         *(f"waits for you: {call.tool} {shown_args(call.args)}" for call in status.held),
-        *(f"in the background: {stray.name}" for stray in status.lingering),
-        *(f"stopped, but has not ended: {stray.name}" for stray in status.quarantined),
+        *(f"in the background: {call.name}" for call in status.lingering),
+        *(f"stopped, but has not ended: {call.name}" for call in status.quarantined),
     ]
     return (
         line(f"  session   {status.session_id}"),
