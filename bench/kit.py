@@ -7,11 +7,11 @@ import time
 from functools import partial
 
 from agentrail.plugins import AnyPlugin, BudgetGuard, HumanApproval, SecurityGuard
-from agentrail.testing import Cue, call, check_plugin, find_conflict, prompt, returns, say, simulate
+from agentrail.testing import ScriptStep, call, check_plugin, find_conflict, prompt, returns, say, simulate
 from tests.testing.candidates import CANDIDATES, Turns, what_was_approved_is_safe, what_was_counted_was_paid
 
 PLUGINS: tuple[AnyPlugin, ...] = (SecurityGuard(), HumanApproval(tools=("write",)), BudgetGuard(max_calls=10**9))
-TURN: tuple[Cue, ...] = (prompt("hello"), say(calls=[call("read", {"path": "a"})]), returns("x"), say("fine"))
+TURN: tuple[ScriptStep, ...] = (prompt("hello"), say(calls=[call("read", {"path": "a"})]), returns("x"), say("fine"))
 REPEATS = 9
 SEEDS = 5
 

@@ -207,8 +207,8 @@ def _a_branch_of_what_rests(tally: Tally) -> None:
 
 def _a_branch_whose_plugin_is_another(tally: Tally) -> None:
     origin = session()
-    seats = tuple(seat.but(version=seat.version + 1) for seat in origin.state.plugins)
-    fork(origin, tally, given=branched(origin).but(seats=seats))
+    attached_plugins = tuple(attached.but(version=attached.version + 1) for attached in origin.state.plugins)
+    fork(origin, tally, given=branched(origin).but(attached_plugins=attached_plugins))
 
 
 def _nobody_decides_in_time_about_what_has_paused(tally: Tally) -> None:

@@ -34,14 +34,14 @@ def test_each_hook_has_its_strategy() -> None:
     assert set(HOOK_FIELDS) == set(HOOKS)
 
 
-@pytest.mark.parametrize("moment", sorted(HOOK_NAMES))
+@pytest.mark.parametrize("hook_name", sorted(HOOK_NAMES))
 @settings(max_examples=20)
 @given(st.data())
-def test_an_action_for_a_hook_is_one_that_it_accepts(moment: str, data: st.DataObject) -> None:
-    action = data.draw(actions(moment))
-    assert type(action) in MATRIX[moment]
+def test_an_action_for_a_hook_is_one_that_it_accepts(hook_name: str, data: st.DataObject) -> None:
+    action = data.draw(actions(hook_name))
+    assert type(action) in MATRIX[hook_name]
     assert why_malformed(action) is None
-    assert data.draw(hooks(moment)).moment == moment
+    assert data.draw(hooks(hook_name)).hook_name == hook_name
 
 
 @given(hooks(), actions(), contexts(), tool_calls())
@@ -65,7 +65,7 @@ def test_a_plugin_set_is_a_part_of_the_candidates(drawn: tuple[Attachable, ...])
 @settings(max_examples=20)
 @given(sessions(plugins=(Holder(),)))
 def test_a_drawn_session_can_be_rebuilt(world: World) -> None:
-    assert "Holder" in {seat.key for seat in world.first.plugins}
+    assert "Holder" in {attached.key for attached in world.first.plugins}
     world.check_replay()
 
 

@@ -100,14 +100,14 @@ def test_each_folder_gets_its_quick_tests_that_reach_the_edit_and_more_of_those_
         "tests/host/ag_ui/test_b.py::test_b": 0.1,
     }
 
-    class Recorded(CoverageData):
+    class RecordedRunner(CoverageData):
         """All tests reach line 1."""
 
         def contexts_by_lineno(self, filename: str) -> dict[int, list[str]]:
             """Return that."""
             return {1: list(seconds)}
 
-    jobs = jobs_of(edit, Reach(seconds, (Recorded(no_disk=True),)))
+    jobs = jobs_of(edit, Reach(seconds, (RecordedRunner(no_disk=True),)))
     assert sorted(jobs, key=lambda job: job.tests) == [
         Job(
             edit,

@@ -188,7 +188,7 @@ def test_skip_after_any_other_action_changes_nothing_before_it(
     skipped = _ruling(hook, [*guard, *given_first, skips, late])
     assert plain.verdict is Verdict.PASS
     assert skipped.verdict in (Verdict.SKIP, Verdict.PASS)
-    assert skipped.gathered == plain.gathered
+    assert skipped.decisions == plain.decisions
     mine = len(guard) + len(given_first)
     assert skipped.states == (*plain.states, (mine, 1))
 
@@ -196,7 +196,7 @@ def test_skip_after_any_other_action_changes_nothing_before_it(
 def _ruling(hook: str, plugins: list[AnyPlugin]) -> Ruling:
     bench = Bench(*plugins, opened=False)
     row = PluginRow(bench.state.plugins, tuple(0 for _ in plugins))
-    return bench.judge.rule(HOOK_EXAMPLES[hook], row, Context)
+    return bench.hook_runner.run(HOOK_EXAMPLES[hook], row, Context)
 
 
 # Order
@@ -210,7 +210,7 @@ def crowds(draw: st.DrawFn) -> list[tuple[int, dict[str, str]]]:
 
 
 def _lines() -> st.SearchStrategy[dict[str, str]]:
-    kinds = {hook.moment: sorted(action.kind for action in MATRIX[hook.moment]) for hook in HOOKS}
+    kinds = {hook.hook_name: sorted(action.kind for action in MATRIX[hook.hook_name]) for hook in HOOKS}
     return st.dictionaries(st.sampled_from(sorted(kinds)), st.integers(0, 99), max_size=4).map(
         lambda drawn: {hook: kinds[hook][number % len(kinds[hook])] for hook, number in drawn.items()}
     )

@@ -45,7 +45,7 @@ def closes(bench: Bench) -> tuple[list[str], list[str], object]:
     events = [event for got in bench.got for event in got.events]
     started = [event.ref for event in events if isinstance(event, AgentStart)]
     ended = [event.ref for event in events if isinstance(event, AgentEnd | AgentAbort) and event.ref is not None]
-    remembered = dict(zip((seat.key for seat in bench.state.plugins), bench.state.plugin_states, strict=False))
+    remembered = dict(zip((attached.key for attached in bench.state.plugins), bench.state.plugin_states, strict=False))
     return started, ended, remembered.get("Recorder", ())
 
 
@@ -83,7 +83,7 @@ def _join(bench: Bench, plugin: AnyPlugin) -> None:
     """Add a plugin at the end of the row at once; `attach_plugin` would wait until no turn is open."""
     known = bench.state.phase is not Phase.NEW
     bench.state = bench.state.but(
-        plugins=(*bench.state.plugins, bench.seat(plugin)),
+        plugins=(*bench.state.plugins, bench.attach(plugin)),
         plugin_states=(*bench.state.plugin_states, 0) if known else (),
     )
 
@@ -113,7 +113,9 @@ def test_the_result_of_a_lingering_call_is_told_once_in_each_later_state(
     notices = [m.text for m in bench.state.history if isinstance(m, UserMessage) and "in the background" in m.text]
     ended = bench.state.request is None and "background" not in "".join(bench.state.notices)
     assert len(notices) == 1 or not ended
-    assert bench.state.lingering_calls == () or any(stray.call_id != "c3" for stray in bench.state.lingering_calls)
+    assert bench.state.lingering_calls == () or any(
+        detached.call_id != "c3" for detached in bench.state.lingering_calls
+    )
 
 
 def _is_told(late: Got, text: str) -> None:
@@ -161,7 +163,7 @@ def test_the_same_inputs_give_the_same_state(seed: int) -> None:
     state = world.first
     for record in world.records:
         start = state if record.began is None else begun(state, record.began)
-        once, twice = (step(start, record.arrival, world.judge) for _ in range(2))
+        once, twice = (step(start, record.arrival, world.hook_runner) for _ in range(2))
         assert once == twice
         assert repr(once.state) == repr(twice.state)
         assert (once.rulings, once.events) == (record.rulings, record.events)

@@ -7,7 +7,7 @@ from collections.abc import Generator
 import pytest
 
 from agentrail.testing.simulator.fault_kinds import FAULTS
-from agentrail.testing.simulator.run import MODES
+from agentrail.testing.simulator.simulator import MODES
 from property_tests.volume import profile
 from tests import hook_time
 from tests.machinery.simulator.checked_simulator import CheckedSimulator

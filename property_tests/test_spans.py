@@ -50,7 +50,7 @@ def check(state: State, spans: OpenSpans) -> None:
     running = {call.call_id for call in calls if call.status in {CallStatus.RUNNING, CallStatus.HELD}}
     assert running <= set(spans.calls)
     unfinished = {call.call_id for call in calls if not call.done and call.status is not CallStatus.RETURNED}
-    beside = {stray.call_id for stray in state.lingering_calls} | {run.ask_id for run in state.suspended_runs}
+    beside = {detached.call_id for detached in state.lingering_calls} | {run.ask_id for run in state.suspended_runs}
     assert set(spans.calls) <= unfinished | beside
     waiting = {call.call_id for call in calls if call.status in WAITS_FOR_PERSON}
     assert {call_id for call_id, call in spans.calls.items() if call.held_since is not None} == waiting

@@ -9,7 +9,7 @@ from agentrail.core.machine.table import TABLE
 from agentrail.core.vocabulary.effects import EFFECTS, WriteLog
 from agentrail.core.vocabulary.inputs import INPUTS, SessionBranched
 from agentrail.errors import IllegalInput
-from agentrail.hooks.hook_runner import Recorded
+from agentrail.hooks.hook_runner import RecordedRunner
 from property_tests.volume import STEPS, profile, volume
 from tests.kit import Arrival, Phase, Setup
 
@@ -42,7 +42,7 @@ def test_an_input_has_a_handler_just_if_it_is_legal_somewhere() -> None:
 def test_an_illegal_input_is_refused_with_the_reason_of_its_row(phase: Phase) -> None:
     state = State("s", Setup(), "model", phase=phase)
     with pytest.raises(IllegalInput) as refused:
-        step(state, Arrival(SessionBranched("other", 1), 0), Recorded(()))
+        step(state, Arrival(SessionBranched("other", 1), 0), RecordedRunner(()))
     assert refused.value == IllegalInput(phase.value, "SessionBranched", "the session is open already")
 
 

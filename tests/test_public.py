@@ -215,7 +215,7 @@ WRITTEN: Final = (
     ("agentrail.sandboxes", "Sandbox"),
     ("agentrail.testing", "ModelConformance"),
     ("agentrail.testing", "Scene"),
-    ("agentrail.testing", "Staged"),
+    ("agentrail.testing", "ModelSetup"),
     ("agentrail.tools", "Tool"),
 )
 """What users call, inherit or implement: they write the types of its members in annotations of their own."""

@@ -32,7 +32,7 @@ from agentrail.app.session_code import (
     deps_here,
     environment_told,
     files_of,
-    judge_for,
+    hook_runner_for,
     prices_of,
     refuse_misnamed,
     refuse_missing_folder,
@@ -44,12 +44,12 @@ from agentrail.app.session_code import (
     tools_of_all,
 )
 from agentrail.app.spec import SessionSpec, Specs, schema_of, stored_name
-from agentrail.app.subagent_code import recipes
+from agentrail.app.subagent_code import subagent_codes
 from agentrail.core.supervision_rules import STRATEGIES, ChildFacts, Policy
 from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.state import NO_TOOLS, AttachedTool, Setup, State
 from agentrail.errors import BadChoice, UsageError, WrongType
-from agentrail.hooks.attachments import in_order, refuse_unknown_models, seat_for
+from agentrail.hooks.attachments import attached_plugin, in_order, refuse_unknown_models
 from agentrail.hooks.plugin_checks import ASYNC, indirect
 from agentrail.ports.instrumentation import Telemetry
 from agentrail.ports.journal import Journal, Retention
@@ -335,19 +335,21 @@ def new_session(
     """Return the first state and the code of a new session; *shared* are sandbox and web of a sub-agent's parent."""
     own: dict[str, Model] = {}
     prices = prices_of(spec)
-    judge = judge_for(spec, own, model_of, prices)
+    hook_runner = hook_runner_for(spec, own, model_of, prices)
     keyed = attachments(spec)
     if not path:  # the specifications of sub-agents were checked with that of their top-level parent
         refuse_misnamed(spec)
         refuse_missing_folder(spec)
-    seats = tuple(seat_for(key, plugin) for key, plugin in keyed)
-    order = in_order(seats)
-    for seat, (key, plugin) in zip(seats, keyed, strict=True):
-        judge.seat(key, seat.revision, plugin)
+    attached_plugins = tuple(attached_plugin(key, plugin) for key, plugin in keyed)
+    order = in_order(attached_plugins)
+    for attached, (key, plugin) in zip(attached_plugins, keyed, strict=True):
+        hook_runner.attach(key, attached.revision, plugin)
     around = surroundings(spec, spec.working_dir) if shared is None else shared
-    agents = recipes(spec, Builder(model_of))
+    agents = subagent_codes(spec, Builder(model_of))
     services = place_functions(spec.services)
-    code = SessionCode(judge, NO_TOOL_CODE, own, services, around, LateValidator, prices, sources_of(spec), agents)
+    code = SessionCode(
+        hook_runner, NO_TOOL_CODE, own, services, around, LateValidator, prices, sources_of(spec), agents
+    )
     code.compactor = compactor_here(spec)
     code.section_files = files_of(spec, around)
     first = chosen(code, model_of, spec.model, freeze_object(spec.model_options))
@@ -360,14 +362,14 @@ def new_session(
     take_tools(code, {(name, 0): tool for name, tool in brought.items()})
     take_agents(code, desks)
     for key, plugin in keyed:
-        refuse_unknown_models(key, plugin, judge.why_no_model)
+        refuse_unknown_models(key, plugin, hook_runner.why_no_model)
     state = State(
         session_id,
         _setup(spec, path, tuple(agents)),
         first.model,
         first.options,
         tools={name: AttachedTool(tool.spec, 0) for name, tool in tools.items()} or NO_TOOLS,
-        plugins=tuple(seats[place] for place in order),
+        plugins=tuple(attached_plugins[place] for place in order),
         fallbacks=first.spares,
         priced_models=first.priced,
     )

@@ -24,7 +24,7 @@ from agentrail.app.spec import (
     handoffs_of,
     name_of,
 )
-from agentrail.app.subagent_code import HERE, Build, recipes, talks
+from agentrail.app.subagent_code import HERE, Build, subagent_codes, talks
 from agentrail.codec.plugin_types import decode_state, hints_of, readable
 from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.inputs import SessionReturned
@@ -33,15 +33,15 @@ from agentrail.core.vocabulary.state import AttachedTool, State
 from agentrail.errors import AgentrailError, BadSpec, PluginMismatch, ToolExists, UsageError, WrongType
 from agentrail.hooks.attachments import (
     AttachedPlugin,
+    attached_plugin,
     brought_tools,
     options_of,
     refuse_twins,
     refuse_unknown_tools,
-    seat_for,
     unkeyed,
 )
 from agentrail.hooks.declarations import BlockedPaths
-from agentrail.hooks.live_hook_runner import Live, Validator
+from agentrail.hooks.live_runner import LiveRunner, Validator
 from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, Remainder, find_declaration, state_type
 from agentrail.hooks.plugin_checks import ASYNC, indirect
 from agentrail.lazy import LazyModule
@@ -77,11 +77,13 @@ _HAS_PRICE: Final = _PUBLISHED.knows
 """The prices of all sessions that give none of their own, and the method that all of them hold."""
 
 
-def judge_for(spec: SessionSpec, own: Mapping[str, Model], model_of: Callable[[str], Model], prices: PriceList) -> Live:
+def hook_runner_for(
+    spec: SessionSpec, own: Mapping[str, Model], model_of: Callable[[str], Model], prices: PriceList
+) -> LiveRunner:
     """Return the hook runner of a session of *spec*; *own* are its own models by name, *model_of* returns others."""
     has_price = _HAS_PRICE if prices is _PUBLISHED else prices.knows
     forms = tuple([form for agent in agents_of(spec).values() if (form := answer_form(agent)) is not None])
-    return Live(_storable, _WhyNot(own, model_of), has_price, _data, _misfit, forms, _why_lost)
+    return LiveRunner(_storable, _WhyNot(own, model_of), has_price, _data, _misfit, forms, _why_lost)
 
 
 def prices_of(spec: SessionSpec) -> PriceList:
@@ -404,7 +406,7 @@ def take_tools(code: SessionCode, tools: Mapping[tuple[str, int], Tool]) -> None
     """Add *tools*, by name and revision, to *code*."""
     code.tools = {**code.tools, **tools} or NO_TOOL_CODE
     for (name, revision), tool in tools.items():
-        code.judge.tool(name, revision, LateValidator(tool))
+        code.hook_runner.tool(name, revision, LateValidator(tool))
 
 
 def take_agents(code: SessionCode, desks: Mapping[str, AgentTools]) -> None:
@@ -526,28 +528,34 @@ def match_code(
     """
     own: dict[str, Model] = {}
     prices = prices_of(spec)
-    judge = judge_for(spec, own, model_of, prices)
+    hook_runner = hook_runner_for(spec, own, model_of, prices)
     revision = 1 + _last_revision(stored)
     plugins = dict(attachments(spec))
     if not stored.setup.path:
         refuse_misnamed(spec, (*stored.tools, *stored.removed_tools))
     held_keys = frozenset(plugin_.key for plugin_ in spec.plugins if isinstance(plugin_, Remainder))
     others: Others = {}
-    row = [_attached_now(stored, seat, plugins, held_keys, others, judge) for seat in stored.plugins]
-    row += _joining(stored, plugins, judge, revision)
-    seats = tuple(sorted((seat for seat, _ in row), key=lambda seat: seat.priority))
-    parts = (judge, NO_TOOL_CODE, own, place_functions(spec.services), surroundings(spec, stored.setup.working_dir))
-    code = SessionCode(*parts, LateValidator, prices, (), recipes(spec, build), compactor_here(spec))
+    row = [_attached_now(stored, attached, plugins, held_keys, others, hook_runner) for attached in stored.plugins]
+    row += _joining(stored, plugins, hook_runner, revision)
+    attached_plugins = tuple(sorted((attached for attached, _ in row), key=lambda attached: attached.priority))
+    parts = (
+        hook_runner,
+        NO_TOOL_CODE,
+        own,
+        place_functions(spec.services),
+        surroundings(spec, stored.setup.working_dir),
+    )
+    code = SessionCode(*parts, LateValidator, prices, (), subagent_codes(spec, build), compactor_here(spec))
     desks = agent_tools(code, spec, model_of, revision + 1)
     tools = dict(desks[current_spec(stored, spec).name].tools)
     brought_by(plugins.values(), tools_of_all(desks))
-    waiting, without = _waiting(stored, plugins, held_keys, others, judge)
-    brought = _brought_tools((*waiting, *seats), judge)
-    tools |= {name: tool for seat, name, tool in brought if _brings(seat, stored.tools.get(name))}
+    waiting, without = _waiting(stored, plugins, held_keys, others, hook_runner)
+    brought = _brought_tools((*waiting, *attached_plugins), hook_runner)
+    tools |= {name: tool for attached, name, tool in brought if _brings(attached, stored.tools.get(name))}
     code.sources = tuple(source for source in sources_of(spec) if source.name not in stored.removed_tools)
     changed, gone = _compare_tools(stored, tools, [source.name for source in code.sources])
     tool_code = _tool_code(stored, tools, changed, revision)
-    tool_code |= {(name, seat.revision): tool for seat, name, tool in brought}
+    tool_code |= {(name, attached.revision): tool for attached, name, tool in brought}
     tool_code |= _handed_over(stored, spec, desks)
     code.deps = deps_here(spec, (*tool_code.values(), *tools_of_all(desks).values()))
     code.section_files = files_of(spec, code.surroundings)
@@ -559,7 +567,9 @@ def match_code(
     lost = tuple(f"the source of tools `{source.name}`, which is started again" for source in code.sources)
     announced = lost if stored.turn_count else ()
     reset = tuple(others.items())
-    returned = SessionReturned(records, seats, changed, gone, revision, without, announced, pause, reset, waiting)
+    returned = SessionReturned(
+        records, attached_plugins, changed, gone, revision, without, announced, pause, reset, waiting
+    )
     plugin_states = tuple(state for _, state in row[: len(stored.plugins)])
     return stored.but(plugin_states=plugin_states), code, returned
 
@@ -576,10 +586,10 @@ def _last_revision(stored: State) -> int:
     """Return the highest revision in *stored*: each change of plugins or tools of a session has a number."""
     calls = () if stored.batch is None else stored.batch.calls
     handoffs = (call.handoff.revision for call in calls if call.handoff is not None)
-    joining = (change.seat.revision for change in stored.plugin_changes if change.seat is not None)
+    joining = (change.attached.revision for change in stored.plugin_changes if change.attached is not None)
     numbers = (
-        *(seat.revision for seat in stored.plugins),
-        *(attached.revision for attached in stored.tools.values()),
+        *(attached.revision for attached in stored.plugins),
+        *(tool.revision for tool in stored.tools.values()),
         *(call.revision for call in calls),
         *handoffs,
         *joining,
@@ -592,35 +602,35 @@ def _last_revision(stored: State) -> int:
 
 def _attached_now(
     stored: State,
-    seat: AttachedPlugin,
+    attached: AttachedPlugin,
     plugins: Mapping[str, AnyPlugin],
     held_keys: Container[str],
     others: Others,
-    judge: Live,
+    hook_runner: LiveRunner,
 ) -> tuple[AttachedPlugin, object]:
     """Return the plugin's description with the options that hold now, and its state.
 
     Add it to *others* if its options differ from the stored ones. Raise `PluginMismatch` if there is no code for it.
     """
-    place = stored.plugins.index(seat)
+    place = stored.plugins.index(attached)
     state = stored.plugin_states[place]
-    plugin = plugins.get(seat.key)
+    plugin = plugins.get(attached.key)
     if plugin is None:
-        raise PluginMismatch(stored.session_id, seat.key, "it is not in the specification")
-    if plugin.version < seat.version:
-        problem = f"its state was written by version {seat.version}, and the code is version {plugin.version}"
-        raise PluginMismatch(stored.session_id, seat.key, problem)
-    plugin, now, dropped = _resolve_options(stored.session_id, plugin, seat, keeps_all=seat.key in held_keys)
-    if plugin.version == seat.version:
-        state = revived(stored.session_id, seat.key, plugin, state)
-    judge.seat(seat.key, seat.revision, plugin)
-    if dropped or any(now.options[name] != option for name, option in seat.options.items() if name in now.options):
-        others[seat.key] = dropped
+        raise PluginMismatch(stored.session_id, attached.key, "it is not in the specification")
+    if plugin.version < attached.version:
+        problem = f"its state was written by version {attached.version}, and the code is version {plugin.version}"
+        raise PluginMismatch(stored.session_id, attached.key, problem)
+    plugin, now, dropped = _resolve_options(stored.session_id, plugin, attached, keeps_all=attached.key in held_keys)
+    if plugin.version == attached.version:
+        state = revived(stored.session_id, attached.key, plugin, state)
+    hook_runner.attach(attached.key, attached.revision, plugin)
+    if dropped or any(now.options[name] != option for name, option in attached.options.items() if name in now.options):
+        others[attached.key] = dropped
     return now, state
 
 
 def _resolve_options(
-    session_id: str, plugin: AnyPlugin, seat: AttachedPlugin, *, keeps_all: bool
+    session_id: str, plugin: AnyPlugin, attached: AttachedPlugin, *, keeps_all: bool
 ) -> tuple[AnyPlugin, AttachedPlugin, tuple[str, ...]]:
     """Return *plugin* with its current options, its description, and the names of stored options that were reset.
 
@@ -629,23 +639,25 @@ def _resolve_options(
     reset.
     """
     now = options_of(plugin)
-    stored = seat.options
-    keep = [name for name in (stored if keeps_all else seat.changed) if name in now and name in stored]
+    stored = attached.options
+    keep = [name for name in (stored if keeps_all else attached.changed) if name in now and name in stored]
     if keep and not keeps_all:
         hints = hints_of(type(plugin))
         keep = [name for name in keep if name in hints and readable(hints[name]) is None]
-    began = {**stored, **seat.changed}
+    began = {**stored, **attached.changed}
     if plugin.critical and not keeps_all and any(now[name] != began[name] for name in began if name in now):
-        keep = [name for name in keep if name in seat.pinned]
+        keep = [name for name in keep if name in attached.pinned]
     plugin = _with_options(
-        session_id, seat.key, plugin, {name: stored[name] for name in keep if now[name] != stored[name]}
+        session_id, attached.key, plugin, {name: stored[name] for name in keep if now[name] != stored[name]}
     )
     dropped = tuple(
-        name for name in seat.changed if name not in keep and (name not in stored or stored.get(name) != now.get(name))
+        name
+        for name in attached.changed
+        if name not in keep and (name not in stored or stored.get(name) != now.get(name))
     )
-    changed = seat.changed if keeps_all else freeze_object({name: now[name] for name in keep})
-    pinned = tuple(name for name in seat.pinned if name in keep)
-    return plugin, seat_for(seat.key, plugin, seat.revision).but(changed=changed, pinned=pinned), dropped
+    changed = attached.changed if keeps_all else freeze_object({name: now[name] for name in keep})
+    pinned = tuple(name for name in attached.pinned if name in keep)
+    return plugin, attached_plugin(attached.key, plugin, attached.revision).but(changed=changed, pinned=pinned), dropped
 
 
 def _with_options(session_id: str, key: str, plugin: AnyPlugin, changed: Mapping[str, Json]) -> AnyPlugin:
@@ -661,57 +673,63 @@ def _with_options(session_id: str, key: str, plugin: AnyPlugin, changed: Mapping
 
 
 def _joining(
-    stored: State, plugins: Mapping[str, AnyPlugin], judge: Live, revision: int
+    stored: State, plugins: Mapping[str, AnyPlugin], hook_runner: LiveRunner, revision: int
 ) -> list[tuple[AttachedPlugin, object]]:
     """Return the descriptions of plugins that are new in the code; their state is `None` until `init`."""
     had = (
-        {seat.key for seat in stored.plugins}
+        {attached.key for attached in stored.plugins}
         | {change.key for change in stored.plugin_changes}
         | {*stored.removed_plugins}
     )
     joining: list[tuple[AttachedPlugin, object]] = []
     for key, plugin in plugins.items():
         if key not in had:
-            judge.seat(key, revision, plugin)
-            joining.append((seat_for(key, plugin, revision), None))
+            hook_runner.attach(key, revision, plugin)
+            joining.append((attached_plugin(key, plugin, revision), None))
     return joining
 
 
 def _waiting(
-    stored: State, plugins: Mapping[str, AnyPlugin], held_keys: Container[str], others: Others, judge: Live
+    stored: State, plugins: Mapping[str, AnyPlugin], held_keys: Container[str], others: Others, hook_runner: LiveRunner
 ) -> tuple[tuple[AttachedPlugin, ...], tuple[str, ...]]:
     """Return the descriptions of plugins queued to be attached, and the keys of queued plugins without code now."""
     missing: list[str] = []
-    seats: list[AttachedPlugin] = []
+    attached_plugins: list[AttachedPlugin] = []
     for change in stored.plugin_changes:
-        if change.seat is None:
+        if change.attached is None:
             continue
         plugin = plugins.get(change.key)
         if plugin is None:
             missing.append(change.key)
         else:
-            new, seat, dropped = _resolve_options(
-                stored.session_id, plugin, change.seat, keeps_all=change.key in held_keys
+            new, attached, dropped = _resolve_options(
+                stored.session_id, plugin, change.attached, keeps_all=change.key in held_keys
             )
-            judge.seat(change.key, change.seat.revision, new)
-            if dropped or any(name not in seat.changed for name in change.options):
+            hook_runner.attach(change.key, change.attached.revision, new)
+            if dropped or any(name not in attached.changed for name in change.options):
                 others[change.key] = tuple(dict.fromkeys((*others.get(change.key, ()), *dropped)))
-            seats.append(seat)
-    return tuple(seats), tuple(missing)
+            attached_plugins.append(attached)
+    return tuple(attached_plugins), tuple(missing)
 
 
 # Tools
 
 
-def _brought_tools(seats: Iterable[AttachedPlugin], judge: Live) -> list[tuple[AttachedPlugin, str, Tool]]:
-    """Return the tools that the plugins of *seats* bring: plugin, name and tool."""
-    tools = [(seat, tool_here(tool)) for seat in seats for tool in brought_tools(judge.plugin(seat))]
-    return [(seat, tool.spec.name, tool) for seat, tool in tools]
+def _brought_tools(
+    attached_plugins: Iterable[AttachedPlugin], hook_runner: LiveRunner
+) -> list[tuple[AttachedPlugin, str, Tool]]:
+    """Return the tools that the plugins of *attached_plugins* bring: plugin, name and tool."""
+    tools = [
+        (attached, tool_here(tool))
+        for attached in attached_plugins
+        for tool in brought_tools(hook_runner.plugin(attached))
+    ]
+    return [(attached, tool.spec.name, tool) for attached, tool in tools]
 
 
-def _brings(seat: AttachedPlugin, attached: AttachedTool | None) -> bool:
-    """Whether the plugin of *seat* has attached the tool *attached* to the session."""
-    return attached is not None and attached.plugin == seat.key
+def _brings(attached: AttachedPlugin, tool: AttachedTool | None) -> bool:
+    """Whether the plugin *attached* has attached *tool* to the session."""
+    return tool is not None and tool.plugin == attached.key
 
 
 def _compare_tools(

@@ -14,7 +14,7 @@ from agentrail.errors import SupervisorStuck, WrongType
 from agentrail.values.untrusted_values import as_seconds, brief
 
 if TYPE_CHECKING:
-    from agentrail.runtime.supervision.root_nursery import Roof
+    from agentrail.runtime.supervision.root_nursery import RootNursery
     from agentrail.runtime.supervision.sessions import Sessions
 
 LAST: Final = 1.0
@@ -77,17 +77,17 @@ def last_of(within: float | None) -> float:
     return LAST if within is None else min(LAST, within * SHARE)
 
 
-async def leave(roof: Roof, sessions: Sessions | None, within: float | None) -> SupervisorStuck | None:
+async def leave(root: RootNursery, sessions: Sessions | None, within: float | None) -> SupervisorStuck | None:
     """Stop all children and wait for them; return an error that names the stuck ones if *within* is exceeded."""
     began = trio.current_time()
     end, cut = (None, None) if sessions is None else (sessions.close, sessions.cut_short)
     with ending().patience(within) as patience:
-        ended = await roof.leave(patience, partial(ending().last, within), end, cut)
+        ended = await root.leave(patience, partial(ending().last, within), end, cut)
     if sessions is not None:
         sessions.abandon()
     if ended:
         return None
-    stuck = roof.unfinished({} if sessions is None else sessions.shared.threads.working)
+    stuck = root.unfinished({} if sessions is None else sessions.shared.threads.working)
     # The last of them may have ended at the last moment, when it was no more waited for.
     return SupervisorStuck(trio.current_time() - began, stuck) if stuck else None
 

@@ -12,7 +12,7 @@ from agentrail.core.vocabulary.state import State, drafted
 from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable, Keyed, Plugin, Remainder
 from agentrail.ports.tool import Task
-from agentrail.runtime.resources import NO_AGENTS, FindCode, FoundCode, Recipe, SessionCode, SharedSurroundings
+from agentrail.runtime.resources import NO_AGENTS, AgentCode, FindCode, FoundCode, SessionCode, SharedSurroundings
 from agentrail.tools.builtin.subagent_tools import message_send
 
 
@@ -36,9 +36,9 @@ Inherited = tuple[list[Attachable], bool]
 HERE: Final = "."
 
 
-def recipes(spec: SessionSpec, build: Build) -> Mapping[str, Recipe]:
+def subagent_codes(spec: SessionSpec, build: Build) -> Mapping[str, AgentCode]:
     """Return a recipe for each sub-agent of *spec*, by name."""
-    return {name: AgentRecipe(agent, spec, build) for name, agent in spec.agents.items()} or NO_AGENTS
+    return {name: SubagentCode(agent, spec, build) for name, agent in spec.agents.items()} or NO_AGENTS
 
 
 def talks(agent: SessionSpec) -> bool:
@@ -46,7 +46,7 @@ def talks(agent: SessionSpec) -> bool:
     return any(tool is message_send for tool in agent.tools)
 
 
-class AgentRecipe:
+class SubagentCode:
     """Makes the state and code of sub-agents of one name, new or stored."""
 
     __slots__ = ("_agent", "_base", "_build", "has_form", "talks")
@@ -126,15 +126,15 @@ def _chain(parent: State, code: SessionCode) -> list[object]:
 
 def _inherited_plugins(parent: State, code: SessionCode, now: int, own: Sequence[Attachable]) -> Inherited:
     """Return the plugins of *parent* that must hold for its sub-agents too, under keys that *own* does not use."""
-    keys = {unkeyed(attached)[0] for attached in own}
-    ctx = StepDraft(drafted(parent), code.judge, now, 0.5).context()
+    keys = {unkeyed(plugin)[0] for plugin in own}
+    ctx = StepDraft(drafted(parent), code.hook_runner, now, 0.5).context()
     inherited: list[Attachable] = []
     shared = False
-    for seat, state in zip(parent.plugins, parent.plugin_states, strict=True):
-        plugin = cast("Plugin[object]", code.judge.plugin(seat))
+    for attached, state in zip(parent.plugins, parent.plugin_states, strict=True):
+        plugin = cast("Plugin[object]", code.hook_runner.plugin(attached))
         bound = plugin.inherited(state, ctx)
         if bound is not None:
-            key = seat.key
+            key = attached.key
             while key in keys:
                 key = f"{key}@{parent.session_id}"
             inherited.append(Keyed(key, bound) if bound is plugin else Remainder(key, bound))

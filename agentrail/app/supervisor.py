@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from agentrail.ports.journal import Journal, Retention, SessionFilter, StoredAnswer, StoredSession
     from agentrail.runtime.diagnosis import metric_families
     from agentrail.runtime.diagnosis.crash_reports import CrashReport
-    from agentrail.runtime.diagnosis.metrics import Figures
+    from agentrail.runtime.diagnosis.figures import Figures
     from agentrail.runtime.supervision import parking, root_nursery, session_deletion, session_rows
     from agentrail.runtime.supervision.children import ServiceFunction
     from agentrail.runtime.supervision.session_rows import SessionRows
@@ -519,8 +519,8 @@ async def _open(
 ) -> AsyncGenerator[Supervisor, None]:
     """Run a supervisor and yield it; *wire* connects its parts. See `open_supervisor`."""
     body = trio.CancelScope()
-    roof = root_nursery.Roof(body)
-    nursery = await roof.open()
+    root = root_nursery.RootNursery(body)
+    nursery = await root.open()
     sessions: Sessions | None = None
     stuck: BaseException | None = None
     problems: list[BaseException] = []
@@ -534,10 +534,10 @@ async def _open(
                     nursery.start_soon(session_deletion.retain, sessions, retain)
                 yield Supervisor(sessions, sessions.root, specs)
             finally:
-                stuck = await leave(roof, sessions, stop_within)  # noqa: ASYNC102 - it bounds its own time
+                stuck = await leave(root, sessions, stop_within)  # noqa: ASYNC102 - it bounds its own time
     except BaseException as error:  # noqa: BLE001, ASYNC103 - raised below, together with errors from closing
         problems.append(error)
-    problems += [error for error in (roof.error, stuck) if error is not None]
+    problems += [error for error in (root.error, stuck) if error is not None]
     if len(problems) > 1 and isinstance(problems[0], trio.Cancelled):
         del problems[0]  # an error from closing is raised instead of the cancellation
     if len(problems) > 1:

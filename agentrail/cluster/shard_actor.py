@@ -356,7 +356,7 @@ class ServedShard:
         self._told = threading.Event()
         self._over = threading.Event()
         self._token: trio.lowlevel.TrioToken | None = None
-        self._bell: trio.Event | None = None
+        self._wakeup: trio.Event | None = None
 
     @property
     def is_ending(self) -> bool:
@@ -381,9 +381,9 @@ class ServedShard:
         self._told.set()
         self._place = None
         self.fail(ENDS)
-        if self._token is not None and self._bell is not None:
+        if self._token is not None and self._wakeup is not None:
             try:
-                self._token.run_sync_soon(self._bell.set)
+                self._token.run_sync_soon(self._wakeup.set)
             except trio.RunFinishedError:
                 return
 
@@ -397,7 +397,7 @@ class ServedShard:
     async def serve(self, when_ready: Callable[[], Awaitable[None]]) -> None:
         """Take the name of the shard, as soon as *when_ready* has returned, and serve until it is told to end."""
         try:
-            self._bell, self._token = trio.Event(), trio.lowlevel.current_trio_token()
+            self._wakeup, self._token = trio.Event(), trio.lowlevel.current_trio_token()
             if not self.is_ending:
                 await self._serve(when_ready)
         finally:
@@ -426,7 +426,7 @@ class ServedShard:
                 self._place = ShardPlace(address, port, self._plan.version(), self._plan.count, node, os.getpid())
                 self.has_served = True
                 self._known.set()
-            await cast("trio.Event", self._bell).wait()
+            await cast("trio.Event", self._wakeup).wait()
             self._place = None
 
     async def _watch(self, tenure: Tenure, scope: trio.CancelScope) -> None:

@@ -360,8 +360,8 @@ def _states_as_json(states_: tuple[object, ...], encoded: Known, *, alone: bool)
             if alone:
                 new_states.append(_cached_state_json(item, encoded))
             else:
-                seat, state = cast("tuple[int, object]", item)
-                new_states.append((seat, _cached_state_json(state, encoded)))
+                attached, state = cast("tuple[int, object]", item)
+                new_states.append((attached, _cached_state_json(state, encoded)))
     except MisfitError as misfit:
         misfit.under(f"[{len(new_states)}]" if alone else f"[{len(new_states)}][1]")
         raise

@@ -14,7 +14,7 @@ from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import ReplayDiffers
-from agentrail.hooks.hook_runner import Recorded
+from agentrail.hooks.hook_runner import RecordedRunner
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope, Ephemeral
 from agentrail.values.messages import EMPTY_HISTORY, Message
@@ -102,7 +102,9 @@ class Audit:
         start = before.but(history=self._history) if before is self._last else before
         self._last = None
         try:
-            again = redo(start, record.arrival, Recorded(record.rulings, start.session_id, record.number), record.began)
+            again = redo(
+                start, record.arrival, RecordedRunner(record.rulings, start.session_id, record.number), record.began
+            )
         except ReplayDiffers as differs:
             _, _, what = differs.args
             return (Difference(record.number, "rulings", _listed(record.rulings), str(what)),)
@@ -157,7 +159,7 @@ def _still_stored(events: Sequence[Envelope]) -> tuple[Envelope, ...]:
 
 def _around(then: str, now: str) -> tuple[str, str]:
     """Return both texts, cut to the part around the first place where they differ."""
-    same = (place for place, (old, right) in enumerate(zip(then, now, strict=False)) if old != right)
+    same = (index for index, (old, right) in enumerate(zip(then, now, strict=False)) if old != right)
     start = max(0, next(same, min(len(then), len(now))) - BEFORE)
     return then[start : start + LONGEST], now[start : start + LONGEST]
 

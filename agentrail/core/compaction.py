@@ -59,7 +59,7 @@ class Plan(NamedTuple):
 
     def leaving(self, originals: Sequence[Message]) -> tuple[Message, ...]:
         """Return the messages that the plan removes, unshortened, as they are in *originals*."""
-        return tuple([originals[place] for place in self.gone])
+        return tuple([originals[index] for index in self.gone])
 
     def with_notice(self, text: str) -> tuple[Message, ...]:
         """Return the messages that stay, with a notice *text* in place of the first one removed."""
@@ -68,7 +68,7 @@ class Plan(NamedTuple):
         messages = list(self.messages)
         messages[self.gone[0]] = UserMessage((Text(text),), Origin.NOTICE)
         others = set(self.gone[1:])
-        return tuple([message for place, message in enumerate(messages) if place not in others])
+        return tuple([message for index, message in enumerate(messages) if index not in others])
 
 
 def planning(
@@ -114,10 +114,10 @@ def planning(
         room = _room_for_summary(lost_weight, rest_weight, keep, most if needs_summary else 0)
         if rest_weight > most:
             yield from _last_resort(short, [groups[number] for number in sorted(stays)], rest_weight, keep)
-    gone = [place for number in lost for place in groups[number]]
+    gone = [index for number in lost for index in groups[number]]
     yield
     went = set(gone)
-    changed = sum([place not in went for place in compress(count(), map(is_not, short, messages))])
+    changed = sum([index not in went for index in compress(count(), map(is_not, short, messages))])
     return Plan(short, gone, room, changed)
 
 
@@ -179,8 +179,8 @@ def _stray_directives(last: int, prompts: Sequence[int], directives: Sequence[in
     if prompt in stays:
         return []
     end = min([number for number in prompts if number > last], default=0)
-    strays = [number for number in directives if last < number < end]
-    return [number for number in range(last + 1, strays[-1] + 1) if number not in stays] if strays else []
+    left_out = [number for number in directives if last < number < end]
+    return [number for number in range(last + 1, left_out[-1] + 1) if number not in stays] if left_out else []
 
 
 def _last_resort(short: list[Message], stays: Sequence[range], weight: int, keep: int) -> Slices[None]:
@@ -199,7 +199,7 @@ def _last_resort(short: list[Message], stays: Sequence[range], weight: int, keep
 
 def _groups(messages: Sequence[Message]) -> list[range]:
     """Return *messages* as ranges of indices: a message with the tool results that follow it, or a single message."""
-    starts = [place for place, message in enumerate(messages) if not place or not isinstance(message, ToolMessage)]
+    starts = [index for index, message in enumerate(messages) if not index or not isinstance(message, ToolMessage)]
     return [range(start, stop) for start, stop in zip(starts, [*starts[1:], len(messages)], strict=True)]
 
 

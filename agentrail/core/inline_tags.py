@@ -66,15 +66,15 @@ class TagFilter:
         return [piece for piece in certain if piece]
 
 
-def _tag_at(text: str, place: int) -> Tagged | bool:
-    """Return the tag at *place*; `True` if it may become one when more text has come, `False` if it is none."""
+def _tag_at(text: str, index: int) -> Tagged | bool:
+    """Return the tag at *index*; `True` if it may become one when more text has come, `False` if it is none."""
     for tag in TAGS:
         opening, closing = f"<{tag}>", f"</{tag}>"
-        inside = place + len(opening)
+        inside = index + len(opening)
         if inside > len(text):
-            if opening.startswith(text[place:]):
+            if opening.startswith(text[index:]):
                 return True
-        elif text.startswith(opening, place):
+        elif text.startswith(opening, index):
             end = text.find(closing, inside, inside + LONGEST + len(closing))
             if end >= 0:
                 return Tagged(tag, text[inside:end])
@@ -87,12 +87,12 @@ def without_tags(parts: tuple[Said, ...]) -> tuple[tuple[Said, ...], tuple[Tagge
     cutter = TagFilter()
     untagged: list[Said] = []
     tags: list[Tagged] = []
-    ends = max((place for place, part in enumerate(parts) if isinstance(part, Text)), default=-1)
-    for place, part in enumerate(parts):
+    ends = max((index for index, part in enumerate(parts) if isinstance(part, Text)), default=-1)
+    for index, part in enumerate(parts):
         if not isinstance(part, Text):
             untagged.append(part)
             continue
-        pieces = [*cutter.feed(part.text), *(cutter.end() if place == ends else ())]
+        pieces = [*cutter.feed(part.text), *(cutter.end() if index == ends else ())]
         text = "".join(piece for piece in pieces if isinstance(piece, str))
         tags += (piece for piece in pieces if isinstance(piece, Tagged))
         if text:

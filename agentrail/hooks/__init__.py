@@ -1,4 +1,4 @@
-"""The plugin contract: hooks, actions, which hook accepts which action, and the pipeline that runs plugins."""
+"""The plugin contract: hooks, actions, which hook accepts which action, and the hook runner that runs plugins."""
 
 from agentrail.lazy import lazily
 

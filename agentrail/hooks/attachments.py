@@ -109,7 +109,7 @@ def brought_tools(plugin: AnyPlugin) -> Sequence[HasSpec]:
     return () if brought is None else brought.tools
 
 
-def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:
+def attached_plugin(key: str, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:
     """Return the description of *plugin*; raise `BadPlugin` if it is mutable or declares something invalid."""
     check_plugin(plugin)
     limits = find_declaration(plugin, UsageLimits)
@@ -135,7 +135,7 @@ def class_name(plugin: AnyPlugin) -> str:
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
-def updated_seat(old: AttachedPlugin, new: AttachedPlugin, names: Iterable[str], *, pin: bool) -> AttachedPlugin:
+def updated_plugin(old: AttachedPlugin, new: AttachedPlugin, names: Iterable[str], *, pin: bool) -> AttachedPlugin:
     """Return *new*, which records that the options *names* were changed at run time; *old* is the description before.
 
     With *pin*, these options are kept even if the code changes.
@@ -172,9 +172,9 @@ def _plain(value: object) -> tuple[object] | None:
         return None
 
 
-def in_order(seats: tuple[AttachedPlugin, ...]) -> tuple[int, ...]:
-    """Return the indices of *seats* in the order in which the plugins are asked: by priority, then as given."""
-    return tuple(sorted(range(len(seats)), key=lambda place: seats[place].priority))
+def in_order(attached_plugins: tuple[AttachedPlugin, ...]) -> tuple[int, ...]:
+    """Return the indices of *attached_plugins* in the order in which they are asked: by priority, then as given."""
+    return tuple(sorted(range(len(attached_plugins)), key=lambda index: attached_plugins[index].priority))
 
 
 def refuse_unknown_tools(key: str, plugin: AnyPlugin, tools: Collection[str], *, more: bool) -> None:
@@ -208,6 +208,6 @@ def refuse_unknown_models(
 
 def refuse_twins(keys: list[str]) -> None:
     """Raise an error if two of the plugins have the same key."""
-    for place, key in enumerate(keys):
-        if key in keys[:place]:
+    for index, key in enumerate(keys):
+        if key in keys[:index]:
             raise UsageError("plugin-exists", key)

@@ -1,7 +1,7 @@
-"""`Judge`: runs plugins for the machine, which is pure and does not run foreign code itself.
+"""`HookRunner`: runs plugins for the machine, which is pure and does not run foreign code itself.
 
-In a live session the judge runs the session's plugins (`Live`). At recovery it returns recorded rulings (`Recorded`).
-In a back-test it runs other plugins. The machine cannot tell them apart.
+In a live session it runs the session's plugins (`LiveRunner`). At recovery it returns recorded rulings
+(`RecordedRunner`). In a back-test it runs other plugins. The machine cannot tell them apart.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import Hook
 from agentrail.hooks.plugin import ON_EVENT, AnyPlugin
-from agentrail.hooks.ruling import NOTHING_GATHERED, START, Decisions, Place, Ruling
+from agentrail.hooks.ruling import NO_DECISIONS, START, Decisions, Position, Ruling
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import JsonObject
 from agentrail.values.step_budget import Meter
@@ -37,9 +37,9 @@ NO_CONSENT = Consent()
 
 
 class PluginRow(Value, gc=True):
-    """The plugins of a session with their states, as passed to the judge."""
+    """The plugins of a session with their states, as passed to the hook runner."""
 
-    seats: tuple[AttachedPlugin, ...]
+    attached_plugins: tuple[AttachedPlugin, ...]
     """Descriptions of the plugins, in the order in which they are asked."""
     states: tuple[object, ...]
     """State of each plugin, in the same order."""
@@ -53,9 +53,9 @@ Method = Callable[[Hook, object, Context], object]
 class PluginEntry(Value, gc=True):
     """One plugin with its method for one hook."""
 
-    place: int
+    index: int
     """Index of the plugin among all plugins of the session."""
-    seat: AttachedPlugin
+    attached: AttachedPlugin
     """Description of the plugin."""
     method: Method
     """The plugin's method for the hook."""
@@ -79,7 +79,7 @@ def first_spoken(
 ) -> FirstAction | None:
     """Call the plugins in order; return the first action that is not a plain `Continue`, or `None`."""
     for entry in entries:
-        before = states[entry.place]
+        before = states[entry.index]
         try:
             answer: object = entry.method(hook, before, ctx)
             if type(answer) is Continue:
@@ -93,9 +93,9 @@ def first_spoken(
     return None
 
 
-def have_on_event(seats: Iterable[AttachedPlugin]) -> bool:
+def have_on_event(attached_plugins: Iterable[AttachedPlugin]) -> bool:
     """Whether any of the plugins has `on_event`."""
-    return any(ON_EVENT in seat.hooks for seat in seats)
+    return any(ON_EVENT in attached.hooks for attached in attached_plugins)
 
 
 ReadAnswer = Callable[[JsonObject], object]
@@ -146,26 +146,26 @@ class Askers(Protocol):
         ...
 
 
-class Judge(Protocol):
+class HookRunner(Protocol):
     """Runs hooks of plugins and checks arguments of calls; each answer is a `Ruling`."""
 
-    def unheard(self, hook: str, seats: tuple[AttachedPlugin, ...]) -> Ruling | None:
+    def unheard(self, hook: str, attached_plugins: tuple[AttachedPlugin, ...]) -> Ruling | None:
         """Return the ruling if no plugin has the hook of this name; `None` if `rule` must be called."""
         ...
 
-    def rule(
+    def run(
         self,
         hook: Hook,
         row: PluginRow,
         context: Callable[[], Context],
-        place: Place = START,
-        gathered: Decisions = NOTHING_GATHERED,
+        position: Position = START,
+        decisions: Decisions = NO_DECISIONS,
         consent: Consent = NO_CONSENT,
     ) -> Ruling:
-        """Run *hook* of the plugins of *row*, from *place* on, and return their combined ruling."""
+        """Run *hook* of the plugins of *row*, from *position* on, and return their combined ruling."""
         ...
 
-    def learns(self, seats: tuple[AttachedPlugin, ...]) -> bool:
+    def learns(self, attached_plugins: tuple[AttachedPlugin, ...]) -> bool:
         """Whether any of the plugins has `on_event`, so that `learn` must be asked."""
         ...
 
@@ -175,15 +175,15 @@ class Judge(Protocol):
         """Pass *events* to plugins with `on_event`; *failures* counts, by key, their failures in this turn."""
         ...
 
-    def init(self, seat: AttachedPlugin, context: Callable[[], Context]) -> Ruling:
+    def init(self, attached: AttachedPlugin, context: Callable[[], Context]) -> Ruling:
         """Call `init` of a new plugin; the ruling has its first state."""
         ...
 
-    def options(self, seat: AttachedPlugin, state: object, new: JsonObject) -> Ruling:
+    def options(self, attached: AttachedPlugin, state: object, new: JsonObject) -> Ruling:
         """Call `on_options` of a plugin with its *new* options; the ruling has its new state."""
         ...
 
-    def upgrade(self, seat: AttachedPlugin, state: object) -> Ruling:
+    def upgrade(self, attached: AttachedPlugin, state: object) -> Ruling:
         """Call `upgrade` of a plugin whose stored state is of an earlier version; the ruling has its new state."""
         ...
 
@@ -199,8 +199,8 @@ class Judge(Protocol):
         ...
 
 
-class Recorded:
-    """Judge for replay: returns recorded rulings one by one, without running any plugin."""
+class RecordedRunner:
+    """Hook runner for replay: returns recorded rulings one by one, without running any plugin."""
 
     __slots__ = ("_number", "_rest", "_session")
 
@@ -217,25 +217,25 @@ class Recorded:
             raise ReplayDiffers(self._session, self._number, f"its rulings: `{hook}` is asked, {recorded} is recorded")
         return ruling
 
-    def unheard(self, hook: str, seats: tuple[AttachedPlugin, ...]) -> Ruling | None:  # noqa: ARG002
+    def unheard(self, hook: str, attached_plugins: tuple[AttachedPlugin, ...]) -> Ruling | None:  # noqa: ARG002
         """Return `None`: all rulings are recorded, also those on hooks that no plugin has."""
         return None
 
-    def rule(
+    def run(
         self,
         hook: Hook,
         row: PluginRow,  # noqa: ARG002 - the ruling is recorded, so its question is not needed
         context: Callable[[], Context],  # noqa: ARG002
-        place: Place = START,  # noqa: ARG002
-        gathered: Decisions = NOTHING_GATHERED,  # noqa: ARG002
+        position: Position = START,  # noqa: ARG002
+        decisions: Decisions = NO_DECISIONS,  # noqa: ARG002
         consent: Consent = NO_CONSENT,  # noqa: ARG002
     ) -> Ruling:
         """Return the next recorded ruling; raise `ReplayDiffers` if it is not about *hook*."""
-        return self._next(hook.moment)
+        return self._next(hook.hook_name)
 
-    def learns(self, seats: tuple[AttachedPlugin, ...]) -> bool:
+    def learns(self, attached_plugins: tuple[AttachedPlugin, ...]) -> bool:
         """Whether any of the plugins has `on_event`."""
-        return have_on_event(seats)
+        return have_on_event(attached_plugins)
 
     def learn(
         self,
@@ -247,15 +247,15 @@ class Recorded:
         """Return the next recorded ruling, which must be of `on_event`."""
         return self._next("on_event")
 
-    def init(self, seat: AttachedPlugin, context: Callable[[], Context]) -> Ruling:  # noqa: ARG002 - the ruling is recorded
+    def init(self, attached: AttachedPlugin, context: Callable[[], Context]) -> Ruling:  # noqa: ARG002 - the ruling is recorded
         """Return the next recorded ruling, which must be of `init`."""
         return self._next("init")
 
-    def options(self, seat: AttachedPlugin, state: object, new: JsonObject) -> Ruling:  # noqa: ARG002 - the ruling is recorded
+    def options(self, attached: AttachedPlugin, state: object, new: JsonObject) -> Ruling:  # noqa: ARG002 - the ruling is recorded
         """Return the next recorded ruling, which must be of `on_options`."""
         return self._next("on_options")
 
-    def upgrade(self, seat: AttachedPlugin, state: object) -> Ruling:  # noqa: ARG002 - the ruling is recorded
+    def upgrade(self, attached: AttachedPlugin, state: object) -> Ruling:  # noqa: ARG002 - the ruling is recorded
         """Return the next recorded ruling, which must be of `upgrade`."""
         return self._next("upgrade")
 
@@ -278,7 +278,7 @@ class Recorded:
             raise ReplayDiffers(self._session, self._number, "its rulings: some were not asked for")
 
 
-class PluginsAway(Recorded):
+class PluginsAway(RecordedRunner):
     """Hook runner for a step without the code of its session: no plugin is asked, and each hook passes."""
 
     __slots__ = ()

@@ -17,7 +17,7 @@ from agentrail.values.value import TAG, Authored
 class Hook(Authored, kw_only=True, tag_field=TAG):
     """Base class of the hooks: a moment of the session at which plugins may act."""
 
-    moment: ClassVar[str] = ""
+    hook_name: ClassVar[str] = ""
     about: ClassVar[str] = ""
 
     asked: AskRequest | None = None
@@ -29,14 +29,14 @@ class Hook(Authored, kw_only=True, tag_field=TAG):
 class SessionStart(Hook):
     """The session starts; called once, not again after a recovery."""
 
-    moment = "session_start"
+    hook_name = "session_start"
     about = "once in the life of a session: not after a recovery, a sleep or a fork"
 
 
 class SessionEnd(Hook):
     """The session was stopped and is about to end."""
 
-    moment = "session_end"
+    hook_name = "session_end"
     about = "the session was stopped and is about to end"
 
     reason: Personal[str]
@@ -46,7 +46,7 @@ class SessionEnd(Hook):
 class AfterTurn(Hook):
     """A turn has finished or was aborted; the session is idle next, or takes its next prompt."""
 
-    moment = "after_turn"
+    hook_name = "after_turn"
     about = "a turn has finished or was aborted, and no other one has begun"
 
     outcome: Kept[str]
@@ -73,7 +73,7 @@ class AfterTurn(Hook):
 class BeforePrompt(Hook):
     """A prompt is about to start a turn."""
 
-    moment = "before_prompt"
+    hook_name = "before_prompt"
     about = "before a prompt starts a turn"
 
     text: Personal[str]
@@ -85,7 +85,7 @@ class BeforePrompt(Hook):
 class BeforeRequest(Hook):
     """A request is about to go to the model, for the first time or as a retry."""
 
-    moment = "before_request"
+    hook_name = "before_request"
     about = "before every attempt of a request to the model"
 
     messages: Sequence[Message]
@@ -99,7 +99,7 @@ class BeforeRequest(Hook):
 class AfterResponse(Hook):
     """The model's response is complete."""
 
-    moment = "after_response"
+    hook_name = "after_response"
     about = "the model's response is complete"
 
     message: AssistantMessage
@@ -109,7 +109,7 @@ class AfterResponse(Hook):
 class BeforeTool(Hook):
     """A tool call is about to run."""
 
-    moment = "before_tool"
+    hook_name = "before_tool"
     about = "before one call runs"
 
     name: ToolName
@@ -127,7 +127,7 @@ class BeforeTool(Hook):
 class OnToolError(Hook):
     """A tool raised an exception, and the call would be tried again."""
 
-    moment = "on_tool_error"
+    hook_name = "on_tool_error"
     about = "a tool failed and would be retried"
 
     name: ToolName
@@ -143,7 +143,7 @@ class OnToolError(Hook):
 class AfterTool(Hook):
     """A call has its result, which the model has not seen yet."""
 
-    moment = "after_tool"
+    hook_name = "after_tool"
     about = "one call has a result, which the model has not seen yet"
 
     name: ToolName
@@ -163,7 +163,7 @@ class AfterTool(Hook):
 class AfterToolBatch(Hook):
     """All calls of a response have their results."""
 
-    moment = "after_tool_batch"
+    hook_name = "after_tool_batch"
     about = "all calls of the response have results"
 
     results: tuple[ToolMessage, ...]
@@ -173,7 +173,7 @@ class AfterToolBatch(Hook):
 class BeforeFinish(Hook):
     """The model has given its final answer, and the turn is about to end."""
 
-    moment = "before_finish"
+    hook_name = "before_finish"
     about = "a response without calls is about to end the turn"
 
     texts: Personal[tuple[str, ...]] = ()
@@ -183,7 +183,7 @@ class BeforeFinish(Hook):
 class BeforeCompaction(Hook):
     """The context is about to be compacted."""
 
-    moment = "before_compact"
+    hook_name = "before_compact"
     about = "before the context is compacted"
 
     messages: Sequence[Message]
@@ -195,7 +195,7 @@ class BeforeCompaction(Hook):
 class BeforeSteering(Hook):
     """A steering text is about to be queued."""
 
-    moment = "before_steering"
+    hook_name = "before_steering"
     about = "before a steering text is queued"
 
     text: Personal[str]
@@ -207,7 +207,7 @@ class BeforeSteering(Hook):
 class BeforePluginOptsUpdate(Hook):
     """Another plugin is about to get new options."""
 
-    moment = "before_plugin_opts_update"
+    hook_name = "before_plugin_opts_update"
     about = "before a plugin gets new options, while no turn is open"
 
     plugin: Kept[str]
@@ -233,4 +233,4 @@ HOOKS: Final[tuple[type[Hook], ...]] = (
     BeforePluginOptsUpdate,
 )
 
-HOOK_NAMES: Final = frozenset(hook.moment for hook in HOOKS)
+HOOK_NAMES: Final = frozenset(hook.hook_name for hook in HOOKS)

@@ -385,8 +385,8 @@ def accepted() -> Mapping[str, frozenset[type[Action[object]]]]:
     """Return the classes of action that each hook accepts, read from the return annotations of `Plugin`."""
     table: dict[str, frozenset[type[Action[object]]]] = {}
     for hook in HOOKS:
-        answer = get_type_hints(getattr(Plugin, hook.moment))["return"]
-        table[hook.moment] = frozenset(get_origin(action) for action in get_args(answer))
+        answer = get_type_hints(getattr(Plugin, hook.hook_name))["return"]
+        table[hook.hook_name] = frozenset(get_origin(action) for action in get_args(answer))
     return MappingProxyType(table)
 
 

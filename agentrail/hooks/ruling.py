@@ -29,7 +29,7 @@ from agentrail.values.value import Value
 
 
 class Verdict(Enum):
-    """How a pipeline ended, or why it was paused."""
+    """How a hook run ended, or why it was paused."""
 
     PASS = "pass"  # noqa: S105 - not a password
     ABORT = "abort"
@@ -120,7 +120,7 @@ class Decisions(Value):
     sections: tuple[Section, ...] = ()
     """Sections of the system prompt that were set or removed, in order."""
     emits: tuple[Event, ...] = ()
-    """Events to emit when the pipeline pauses or ends, even if it ends in an abort; none are left after a pause."""
+    """Events to emit when the hook run pauses or ends, even if it ends in an abort; none are left after a pause."""
     asks: Kept[tuple[tuple[str, int], ...]] = ()
     """How many times each plugin has returned `Ask` in this run: pairs of key and number."""
     families: Personal[tuple[str, ...]] = ()
@@ -154,31 +154,31 @@ class Decisions(Value):
                 return hook
 
 
-NOTHING_GATHERED: Final = Decisions()
+NO_DECISIONS: Final = Decisions()
 
 _AS_IT_IS: Final = (None, None, None, None, ())
 
 
-class Place(Value):
+class Position(Value):
     """The place where a run of a hook begins or continues."""
 
-    seat: int = 0
+    index: int = 0
     """Index of the plugin to ask next."""
     final: bool = False
     """Whether this is the second pass, in which critical plugins rule on replaced arguments."""
     asked: AskRequest | None = None
-    """Request that this plugin made with `Ask`, if the pipeline continues after one."""
+    """Request that this plugin made with `Ask`, if the hook run continues after one."""
     answer: AskAnswer | None = None
     """Answer to that request."""
 
 
-START: Final = Place()
+START: Final = Position()
 
 
 class Pause(Value):
     """Why a run of a hook is paused, and where it continues."""
 
-    place: Place
+    position: Position
     """Where the run continues."""
     request: AskRequest | None = None
     """Request to carry out; `None` if a person must decide."""
@@ -272,7 +272,7 @@ class Ruling(Value):
     """Reason that this plugin gave."""
     critical: bool = False
     """Whether the run ended because a critical plugin failed."""
-    gathered: Decisions = NOTHING_GATHERED
+    decisions: Decisions = NO_DECISIONS
     """Everything else that the plugins decided."""
     states: Personal[tuple[tuple[int, object], ...]] = ()
     """New states of plugins: pairs of index and state."""

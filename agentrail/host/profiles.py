@@ -103,9 +103,9 @@ def models_of(spec: SessionSpec) -> tuple[str, ...]:
 
 def with_given(profile: Profile, spec: SessionSpec, stored: State) -> SessionSpec:
     """Return *spec* with the tools, plugins and models that the session *stored* was given by name while it ran."""
-    changes = {change.key for change in stored.plugin_changes if change.seat is not None}
-    keys = {*changes, *(seat.key for seat in stored.plugins)} - {unkeyed(plugin)[0] for plugin in spec.plugins}
-    names = {*stored.tools, *(attached.source for attached in stored.tools.values())}
+    changes = {change.key for change in stored.plugin_changes if change.attached is not None}
+    keys = {*changes, *(attached.key for attached in stored.plugins)} - {unkeyed(plugin)[0] for plugin in spec.plugins}
+    names = {*stored.tools, *(tool.source for tool in stored.tools.values())}
     names -= {_tool_name(tool) for tool in spec.tools}
     return spec.but(
         tools=(*spec.tools, *(tool for tool in profile.tools if _tool_name(tool) in names)),
@@ -291,7 +291,7 @@ class HostedSpecs:
 
     def _with_bridge(self, profile: Profile, spec: SessionSpec, stored: State | None = None) -> SessionSpec:
         providers = providers_of(self._row, self._context_providers, profile.context_providers, profile.id)
-        keys = () if stored is None else [seat.key for seat in stored.plugins]
+        keys = () if stored is None else [attached.key for attached in stored.plugins]
         return reaching(spec, self._row, providers, self._context_of, self._messages_of, keys)
 
     async def returning(self, request: SpecWanted) -> SessionSpec:

@@ -126,8 +126,8 @@ def _arguments(steps: Sequence[AskedStep], call_id: str) -> Iterator[tuple[str, 
             hook = question.hook
             if isinstance(hook, BeforeTool) and hook.call_id == call_id:
                 yield hook.name, hook.args
-                if question.ruling.gathered.args is not None:
-                    yield hook.name, question.ruling.gathered.args
+                if question.ruling.decisions.args is not None:
+                    yield hook.name, question.ruling.decisions.args
         for envelope in step.record.events:
             match envelope.event:
                 case ToolExecutionStart(call_id=id_, name=name, args=args) if id_ == call_id:

@@ -209,9 +209,9 @@ class CachePrefix:
             if type(envelope.event) in _TELLING:
                 self._note_event(before, envelope.event)
         for ruling in rulings:
-            gathered = ruling.gathered
-            if gathered.sections or gathered.switch is not None:
-                self._note_decisions(gathered)
+            decisions = ruling.decisions
+            if decisions.sections or decisions.switch is not None:
+                self._note_decisions(decisions)
         if after.request is before.request or sent_id(before, after) is None:
             return None
         last, self._last = self._last, _sent_prompt(after, rulings)
@@ -223,9 +223,9 @@ class CachePrefix:
             self._by_tool = None
         return changed
 
-    def _note_decisions(self, gathered: Decisions) -> None:
-        """Note which plugins changed sections, or the model, by what they *gathered* in one run of a hook."""
-        for section in gathered.sections:
+    def _note_decisions(self, decisions: Decisions) -> None:
+        """Note which plugins changed sections, or the model, by what they *decisions* in one run of a hook."""
+        for section in decisions.sections:
             if section.text is not None:
                 self._gone.discard(section.key)
             elif section.key in self._gone:  # who removes it once more has changed nothing
@@ -233,8 +233,8 @@ class CachePrefix:
             else:
                 self._gone.add(section.key)
             self._changers["section", section.key] = section.by
-        if gathered.switch is not None:
-            self._changers[_MODEL] = gathered.switch.plugin
+        if decisions.switch is not None:
+            self._changers[_MODEL] = decisions.switch.plugin
 
     def _note_event(self, before: State, event: Event) -> None:
         """Note what *event*, one of `_TELLING`, says of who changed what in a step from the state *before*."""
@@ -389,8 +389,8 @@ def _sent_prompt(state: State, rulings: Iterable[Ruling]) -> SentPrompt:
 
 def replaced_by(rulings: Iterable[Ruling]) -> tuple[str, ...]:
     """Return the keys of the plugins that replaced the messages of the request that a step with *rulings* sent."""
-    runs = [ruling.gathered for ruling in rulings if ruling.hook == "before_request"]
-    return next((gathered.replaced_by for gathered in reversed(runs) if gathered.replaced_by), ())
+    runs = [ruling.decisions for ruling in rulings if ruling.hook == "before_request"]
+    return next((decisions.replaced_by for decisions in reversed(runs) if decisions.replaced_by), ())
 
 
 def _event(state: State, part: _Part, answered: int) -> PrefixChanged:

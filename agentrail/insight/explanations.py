@@ -115,7 +115,7 @@ class _Walk:
     def __init__(self, question: HookQuestion) -> None:
         self._question = question
         self._ruling = question.ruling
-        self._order = [seat.key for seat in question.seats]
+        self._order = [attached.key for attached in question.attached_plugins]
         self._first = {answer.plugin: answer for answer in self._ruling.answers if not answer.final}
         self._again = {answer.plugin: answer for answer in self._ruling.answers if answer.final}
         self._errors = [error for error in self._ruling.errors if isinstance(error, PluginError)]
@@ -127,12 +127,16 @@ class _Walk:
         if not question.plugins:
             yield from self._without_plugins()
             return
-        if not question.place.final:
-            yield from self._pass([seat.key for seat in question.plugins], self._first)
+        if not question.position.final:
+            yield from self._pass([attached.key for attached in question.plugins], self._first)
         if self._is_over or not self._has_second_pass:
             return
         behind = self._replaced_at
-        guards = [seat.key for seat in question.plugins if seat.critical and self._order.index(seat.key) < behind]
+        guards = [
+            attached.key
+            for attached in question.plugins
+            if attached.critical and self._order.index(attached.key) < behind
+        ]
         yield from self._pass(guards, self._again, again=True)
 
     def _without_plugins(self) -> Iterator[PluginStep]:
@@ -146,9 +150,9 @@ class _Walk:
     def _replaced_at(self) -> int:
         """Index of the last plugin that replaced arguments, also if a block has erased what it replaced; -1: none."""
         if not self._is_erased:
-            return self._ruling.gathered.replaced_at
+            return self._ruling.decisions.replaced_at
         replacing = [answer.plugin for answer in self._first.values() if answer.kind == "replace_tool_args"]
-        return max([self._question.gathered.replaced_at, *map(self._order.index, replacing)])
+        return max([self._question.decisions.replaced_at, *map(self._order.index, replacing)])
 
     @property
     def _is_erased(self) -> bool:
@@ -159,13 +163,13 @@ class _Walk:
     @property
     def _has_second_pass(self) -> bool:
         """Whether critical plugins were asked again about replaced arguments."""
-        return self._question.place.final or (self._ruling.hook == BeforeTool.moment and self._replaced_at >= 0)
+        return self._question.position.final or (self._ruling.hook == BeforeTool.hook_name and self._replaced_at >= 0)
 
     def _pass(
         self, keys: list[str], answers: Mapping[str, PluginAnswer], *, again: bool = False
     ) -> Iterator[PluginStep]:
         """Yield a step for each of the plugins *keys*, asked one after the other."""
-        start = self._question.place.seat if again is self._question.place.final else 0
+        start = self._question.position.index if again is self._question.position.final else 0
         for key in keys:
             index = self._order.index(key)
             if index < start:
@@ -220,7 +224,7 @@ class _Walk:
             if kind not in _COUNTS_AT_LAST:
                 text = f"{text}, which does not count then"
         if kind == "hold_tool" and not decided:
-            is_always = answer.name is not None and answer.name in self._ruling.gathered.families
+            is_always = answer.name is not None and answer.name in self._ruling.decisions.families
             rule = FoldingRule.APPROVED_ALWAYS if is_always else FoldingRule.APPROVED
             text = f"{text}, but {'the family was approved for always' if is_always else 'a person had approved it'}"
         elif kind in _REPLACING and not decided and not answer.final:
@@ -259,7 +263,7 @@ class _Walk:
         last = replacing[-1]
         hook = self._question.hook
         if isinstance(hook, BeforeTool) and answer.args is not None and len(replacing) == 1:
-            old_args = self._question.gathered.args or hook.args
+            old_args = self._question.decisions.args or hook.args
             return ", which they were already" if is_same(answer.args, old_args) else ""
         return "" if last is answer else f", which `{last.plugin}` replaced again"
 
@@ -356,15 +360,15 @@ def _deciding(question: HookQuestion, steps: tuple[PluginStep, ...]) -> FoldingR
 
 def _outcome(question: HookQuestion, rule: FoldingRule) -> str:
     """Return what came of the run, in one sentence."""
-    ruling, moment = question.ruling, question.ruling.hook
+    ruling, hook_name = question.ruling, question.ruling.hook
     who = f"`{ruling.by}`"
     match ruling.verdict:
         case Verdict.ABORT:
-            what = f"{_ABORTED.get(moment, 'the turn was aborted')} by {who}: {_brief(ruling.reason)}"
+            what = f"{_ABORTED.get(hook_name, 'the turn was aborted')} by {who}: {_brief(ruling.reason)}"
         case Verdict.BLOCK:
             what = f"the call was blocked by {who}: {_brief(ruling.reason)}"
         case Verdict.SKIP:
-            what = f"{_SKIPPED.get(moment, 'the plugins behind were left out')}, by {who}"
+            what = f"{_SKIPPED.get(hook_name, 'the plugins behind were left out')}, by {who}"
         case Verdict.HOLD:
             what = f"the call waits for a person, because of {who}"
         case Verdict.ASK:
@@ -377,8 +381,8 @@ def _outcome(question: HookQuestion, rule: FoldingRule) -> str:
 def _with_what(question: HookQuestion, rule: FoldingRule) -> str:
     """Return whose answers a run that passed went on with; empty if no answer changed anything."""
     ruling = question.ruling
-    if rule is FoldingRule.LAST_REPLACEMENT and ruling.gathered.replaced_by:
-        return f" with what `{ruling.gathered.replaced_by[-1]}` put in place"
+    if rule is FoldingRule.LAST_REPLACEMENT and ruling.decisions.replaced_by:
+        return f" with what `{ruling.decisions.replaced_by[-1]}` put in place"
     if rule in (FoldingRule.APPROVED, FoldingRule.APPROVED_ALWAYS):
         holders = [answer.plugin for answer in ruling.answers if answer.kind == "hold_tool"]
         return f", although {_listed(holders)} would have held it"

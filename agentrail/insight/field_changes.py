@@ -97,7 +97,10 @@ def _value(state: State, name: str) -> object:
     """Return a field of *state*; the states of plugins by the keys of these."""
     value: object = getattr(state, name)
     if name == "plugin_states" and len(state.plugin_states) == len(state.plugins):
-        return {seat.key: plugin_state for seat, plugin_state in zip(state.plugins, state.plugin_states, strict=True)}
+        return {
+            attached.key: plugin_state
+            for attached, plugin_state in zip(state.plugins, state.plugin_states, strict=True)
+        }
     return value
 
 

@@ -8,9 +8,9 @@ from agentrail.core.machine.step import redo
 from agentrail.core.vocabulary.state import State
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context
-from agentrail.hooks.hook_runner import NO_CONSENT, Consent, PluginRow, Recorded
+from agentrail.hooks.hook_runner import NO_CONSENT, Consent, PluginRow, RecordedRunner
 from agentrail.hooks.hook_types import HOOK_NAMES, Hook
-from agentrail.hooks.ruling import NOTHING_GATHERED, START, Decisions, Place, Ruling
+from agentrail.hooks.ruling import NO_DECISIONS, START, Decisions, Position, Ruling
 from agentrail.ports.journal import Record, folded, opening_of
 from agentrail.values.json import JsonObject
 from agentrail.values.step_budget import Meter
@@ -26,11 +26,11 @@ class HookQuestion(Value):
     """What the plugins were shown; `None` of a check, and if the recorded step cannot be made again."""
     plugins: tuple[AttachedPlugin, ...] = ()
     """The plugins that have the hook, in the order in which they are asked; empty if `hook` is `None`."""
-    seats: tuple[AttachedPlugin, ...] = ()
+    attached_plugins: tuple[AttachedPlugin, ...] = ()
     """All plugins of the session at that time: places count in these."""
-    place: Place = START
+    position: Position = START
     """Where the run began, or went on after a pause."""
-    gathered: Decisions = NOTHING_GATHERED
+    decisions: Decisions = NO_DECISIONS
     """What had been decided before a pause."""
     consent: Consent = NO_CONSENT
     """What people had approved."""
@@ -49,7 +49,7 @@ class AskedStep(Value):
     """The questions of the step, in order."""
 
 
-class _Listening(Recorded):
+class _Listening(RecordedRunner):
     """Returns the recorded rulings, and notes what each one was asked."""
 
     __slots__ = ("questions",)
@@ -58,21 +58,23 @@ class _Listening(Recorded):
         super().__init__(rulings, session, number)
         self.questions: list[HookQuestion] = []
 
-    def rule(
+    def run(
         self,
         hook: Hook,
         row: PluginRow,
         context: Callable[[], Context],
-        place: Place = START,
-        gathered: Decisions = NOTHING_GATHERED,
+        position: Position = START,
+        decisions: Decisions = NO_DECISIONS,
         consent: Consent = NO_CONSENT,
     ) -> Ruling:
         """Return the next recorded ruling, and note the question."""
-        ruling = super().rule(hook, row, context, place, gathered, consent)
+        ruling = super().run(hook, row, context, position, decisions, consent)
         plugins = tuple(
-            seat for seat in row.seats if hook.moment in seat.hooks and (row.among is None or seat.key in row.among)
+            attached
+            for attached in row.attached_plugins
+            if hook.hook_name in attached.hooks and (row.among is None or attached.key in row.among)
         )
-        self.questions.append(HookQuestion(ruling, hook, plugins, row.seats, place, gathered, consent))
+        self.questions.append(HookQuestion(ruling, hook, plugins, row.attached_plugins, position, decisions, consent))
         return ruling
 
     def check(self, tool: str, revision: int, args: JsonObject, meter: Meter) -> Ruling:
@@ -96,9 +98,9 @@ def questions(records: Iterable[Record]) -> Iterator[AskedStep]:
 
 def _asked_in(state: State, record: Record) -> tuple[HookQuestion, ...]:
     """Return what plugins were asked in *record*, whose step began in *state*."""
-    judge = _Listening(record.rulings, record.session_id, record.number)
+    hook_runner = _Listening(record.rulings, record.session_id, record.number)
     try:
-        redo(state, record.arrival, judge, record.began)
+        redo(state, record.arrival, hook_runner, record.began)
     except Exception:  # noqa: BLE001 - what has been redacted, or made by other code, may break a step in any way
         return tuple([HookQuestion(ruling) for ruling in record.rulings if ruling.hook in HOOK_NAMES])
-    return tuple(judge.questions)
+    return tuple(hook_runner.questions)

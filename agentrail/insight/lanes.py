@@ -187,7 +187,9 @@ def _is_told(ruling: Ruling, before: State, after: State) -> bool:
     """Whether a plugin was asked, or the ruling is more than that all is well."""
     if ruling.answers or ruling.errors or ruling.verdict is not Verdict.PASS:
         return True
-    return ruling.hook in HOOK_NAMES and any(ruling.hook in seat.hooks for seat in (*before.plugins, *after.plugins))
+    return ruling.hook in HOOK_NAMES and any(
+        ruling.hook in attached.hooks for attached in (*before.plugins, *after.plugins)
+    )
 
 
 def _hook_run(ruling: Ruling) -> HookRun:
@@ -332,8 +334,8 @@ def _under_way(state: State) -> Iterator[tuple[_Key, str]]:
         yield _Key(SpanKind.REQUEST, state.request.request_id), state.using[0]
     if state.compaction is not None and state.compaction.running:
         yield _Key(SpanKind.COMPACTION, state.compaction.compaction_id), state.compaction.by
-    for stray in (*state.quarantined_calls, *state.lingering_calls):
-        yield _Key(SpanKind.CALL, stray.call_id), stray.name
+    for detached in (*state.quarantined_calls, *state.lingering_calls):
+        yield _Key(SpanKind.CALL, detached.call_id), detached.name
     for prompt in (*state.queue, *(() if state.next_prompt is None else (state.next_prompt,))):
         yield _Key(SpanKind.PROMPT, prompt.ref), ", ".join(prompt.asked.by)
     for text in state.steering:
@@ -343,7 +345,7 @@ def _under_way(state: State) -> Iterator[tuple[_Key, str]]:
     for agent in state.subagents:
         yield _Key(SpanKind.SUBAGENT, agent.child), agent.agent
     for run in state.suspended_runs:
-        yield _Key(SpanKind.ASK, run.ask_id), f"{run.plugin}: {run.hook.moment}"
+        yield _Key(SpanKind.ASK, run.ask_id), f"{run.plugin}: {run.hook.hook_name}"
 
 
 def _under_way_of_calls(state: State) -> Iterator[tuple[_Key, str]]:

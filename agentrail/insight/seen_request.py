@@ -356,9 +356,9 @@ def _texts_in(record: Record) -> Iterator[_Written]:
         for answer in ruling.answers:
             if answer.kind == "intervene" and answer.text:
                 yield _Written(answer.text, (answer.plugin,), (Origin.INTERVENTION,))
-        result = ruling.gathered.result
+        result = ruling.decisions.result
         if ruling.hook == "after_tool" and result is not None and text_of(result.content):
-            yield _Written(text_of(result.content), ruling.gathered.replaced_by)
+            yield _Written(text_of(result.content), ruling.decisions.replaced_by)
     for envelope in record.events:
         event = envelope.event
         if isinstance(event, PromptReceived | SteeringReceived) and event.replaced_by and event.text:

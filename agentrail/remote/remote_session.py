@@ -64,7 +64,7 @@ from agentrail.errors import (
 )
 from agentrail.hints import AsyncOnly, missing_attribute
 from agentrail.hooks.hook_runner import AnswerForm
-from agentrail.hooks.live_hook_runner import why_refused
+from agentrail.hooks.live_runner import why_refused
 from agentrail.ports.journal import About, StoredSession
 from agentrail.ports.tool import Task
 from agentrail.remote.remote_turn import RemoteTurnStream

@@ -302,7 +302,7 @@ class SessionHandle(HandleHints, SessionCalls):
         await self._awake()
         plugin = cast("Attachable", attachment.plugin)
         with command_checks.looking_at("plugin", plugin):
-            attach, code = code_changes.attached(self._session, plugin, self._as_tool)
+            attach, code = code_changes.attach_input(self._session, plugin, self._as_tool)
         await self._user(attach, code, command=command)
 
     async def _update_plugin(self, change: command_checks.UpdatePlugin, command: str | None) -> None:
@@ -409,7 +409,7 @@ class SessionHandle(HandleHints, SessionCalls):
         if self._session.records.outage is not None and not isinstance(input_, sending.STOPPING):
             raise fresh(self._session.records.outage)
         if isinstance(input_, commands.PromptSent):
-            find = self._session.shared.model if self._session.is_asleep else self._session.performer.model
+            find = self._session.shared.model if self._session.is_asleep else self._session.effect_runner.model
             sending.refuse_untaken(input_.parts, self._session.state.model, find)
         return sending.letter(input_, command, self._caller, reply=reply)
 

@@ -16,7 +16,7 @@ from agentrail.core.vocabulary.inputs import SessionReturned, SubagentReported
 from agentrail.core.vocabulary.state import State
 from agentrail.hooks.attachments import AttachedPlugin, brought_tools
 from agentrail.hooks.declarations import BroughtCompactor
-from agentrail.hooks.live_hook_runner import Live, Validator
+from agentrail.hooks.live_runner import LiveRunner, Validator
 from agentrail.hooks.plugin import AnyPlugin, find_declaration
 from agentrail.hooks.ruling import Section
 from agentrail.ports.journal import Journal
@@ -28,13 +28,14 @@ from agentrail.runtime.diagnosis.plugin_complaints import Complaints
 from agentrail.runtime.diagnosis.watchdog import watchdog_of_run
 from agentrail.runtime.inbox.letter import Letter, NewCode
 from agentrail.runtime.shared.admission import HEARING, Gate
-from agentrail.runtime.shared.clock import Clock, Timers
+from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.code_loops import place_function
 from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.leases import Leases
 from agentrail.runtime.shared.provider_limits import ProviderLimits
 from agentrail.runtime.shared.task_pool import TaskPool
 from agentrail.runtime.shared.threads import WorkerThreads
+from agentrail.runtime.shared.timers import Timers
 from agentrail.runtime.shared.turn_waits import TurnWaits
 from agentrail.runtime.work.session_deps import SessionDeps, refuse_without_deps
 from agentrail.runtime.work.tool_call import Calls
@@ -188,7 +189,7 @@ class ActorSubagents(Agents, Protocol):
         """Return the answer that a sub-agent gave to a command id before it ended; `None` if none is known."""
         ...
 
-    def gathered(self, report: SubagentReported) -> SubagentReported:
+    def decisions(self, report: SubagentReported) -> SubagentReported:
         """Return *report* with all that the sub-agent has reported since."""
         ...
 
@@ -209,7 +210,7 @@ class ActorSubagents(Agents, Protocol):
         ...
 
 
-class Recipe(Protocol):
+class AgentCode(Protocol):
     """Interface: how a kind of sub-agent is made, with what it inherits from its parent."""
 
     has_form: bool
@@ -228,7 +229,7 @@ class Recipe(Protocol):
         ...
 
 
-NO_AGENTS: Mapping[str, Recipe] = MappingProxyType({})
+NO_AGENTS: Mapping[str, AgentCode] = MappingProxyType({})
 
 NOTHING_RESERVED: Final = frozenset[tuple[str, int]]()
 NO_TOOL_CODE: Mapping[tuple[str, int], Tool] = MappingProxyType({})
@@ -250,7 +251,7 @@ class SessionCode:
         "compactor",
         "deps",
         "environment",
-        "judge",
+        "hook_runner",
         "models",
         "prices",
         "reserved",
@@ -265,7 +266,7 @@ class SessionCode:
 
     def __init__(  # noqa: PLR0913, PLR0917 - each part is one of its own
         self,
-        judge: Live,
+        hook_runner: LiveRunner,
         tools: Mapping[tuple[str, int], Tool],
         models: dict[str, Model],
         services: Mapping[str, Service],
@@ -273,7 +274,7 @@ class SessionCode:
         validator: Callable[[Tool], Validator],
         prices: PriceBook,
         sources: tuple[ToolSource, ...] = (),
-        agents: Mapping[str, Recipe] = NO_AGENTS,
+        agents: Mapping[str, AgentCode] = NO_AGENTS,
         compactor: Compactor | None = None,
     ) -> None:
         self.revision = 0
@@ -282,7 +283,7 @@ class SessionCode:
         self.environment = ""  # text on folder and machine for the model, used when the session begins
         self.compactor = compactor
         self.deps: SessionDeps | None = None  # what tools want by `ToolContext[Deps]`; `None` if the spec has none
-        self.judge = judge
+        self.hook_runner = hook_runner
         self.tools: Mapping[tuple[str, int], Tool] = tools
         self.models = models
         self.services = services
@@ -299,24 +300,24 @@ class SessionCode:
 
     def keep(self, state: State) -> None:
         """Drop the code of plugins and tools that *state* no longer uses, which changes of them have left here."""
-        joining = (change.seat for change in state.plugin_changes if change.seat is not None)
-        seats = (*state.plugins, *joining)
-        plugins = {(seat.key, seat.revision) for seat in seats}
-        tools = {(name, attached.revision) for name, attached in state.tools.items()}
-        tools |= {(spec.name, seat.revision) for seat in seats for spec in seat.tools}
+        joining = (change.attached for change in state.plugin_changes if change.attached is not None)
+        attached_plugins = (*state.plugins, *joining)
+        plugins = {(attached.key, attached.revision) for attached in attached_plugins}
+        tools = {(name, tool.revision) for name, tool in state.tools.items()}
+        tools |= {(spec.name, attached.revision) for attached in attached_plugins for spec in attached.tools}
         tools |= self.reserved
         if state.batch is not None:
             tools |= {(call.name, call.revision) for call in state.batch.calls}
-        self.judge.keep(plugins, tools)
+        self.hook_runner.keep(plugins, tools)
         self.tools = {code: tool for code, tool in self.tools.items() if code in tools} or NO_TOOL_CODE
 
-    def joining(self, seat: AttachedPlugin, plugin: AnyPlugin, as_tool: Callable[[object], Tool]) -> NewCode:
-        """Return the code of *plugin*, which *seat* describes, and of the tools that it brings.
+    def joining(self, attached: AttachedPlugin, plugin: AnyPlugin, as_tool: Callable[[object], Tool]) -> NewCode:
+        """Return the code of *plugin*, which *attached* describes, and of the tools that it brings.
 
         Raise `BadTool` if one of them is none.
         """
         tools = map(as_tool, brought_tools(plugin))
-        return NewCode(seat.revision, self._validated(tools), (seat.key, plugin))
+        return NewCode(attached.revision, self._validated(tools), (attached.key, plugin))
 
     def _validated(self, tools: Iterable[Tool]) -> tuple[tuple[Tool, Validator], ...]:
         """Return each tool with the validator of its arguments; raise `UsageError` if one wants other dependencies."""
@@ -328,17 +329,17 @@ class SessionCode:
         """Store the code that a command has brought, before its step."""
         if new.plugin is not None:
             key, plugin = new.plugin
-            self.judge.seat(key, new.revision, plugin)
+            self.hook_runner.attach(key, new.revision, plugin)
         self.tools = {**self.tools, **{(tool.spec.name, new.revision): tool for tool, _ in new.tools}} or NO_TOOL_CODE
         for tool, validator in new.tools:
-            self.judge.tool(tool.spec.name, new.revision, validator)
+            self.hook_runner.tool(tool.spec.name, new.revision, validator)
 
     def compactor_for(self, state: State) -> Compactor | None:
         """Return the specification's compactor, else that of the first plugin that has one; `None` if none has."""
         if self.compactor is not None:
             return self.compactor
-        for seat in state.plugins:
-            brought = find_declaration(self.judge.plugin(seat), BroughtCompactor)
+        for attached in state.plugins:
+            brought = find_declaration(self.hook_runner.plugin(attached), BroughtCompactor)
             if brought is not None:
                 return place_function(brought.compactor)
         return None
@@ -351,7 +352,7 @@ class SessionCode:
             self.tools = {}
         self.tools[name, revision] = tool
         if not is_known:
-            self.judge.tool(name, revision, self.validator(tool))
+            self.hook_runner.tool(name, revision, self.validator(tool))
 
     def change(
         self,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from agentrail.ports.tool import Task
     from agentrail.runtime.access.turn_stream import TurnStream as TrioTurnStream
     from agentrail.runtime.diagnosis.crash_reports import CrashReport
-    from agentrail.runtime.diagnosis.metrics import Figures
+    from agentrail.runtime.diagnosis.figures import Figures
     from agentrail.runtime.handle import Form
     from agentrail.runtime.handle import SessionHandle as TrioSessionHandle
     from agentrail.runtime.supervision.children import ServiceFunction

@@ -2,8 +2,8 @@ from agentrail.testing.conformance.journal_tests import JournalConformance as Jo
 from agentrail.testing.conformance.journal_tests import StrictConformance as StrictConformance
 from agentrail.testing.conformance.model_tests import ModelConformance as ModelConformance
 from agentrail.testing.conformance.model_tests import ModelScene as ModelScene
-from agentrail.testing.conformance.model_tests import Stage as Stage
-from agentrail.testing.conformance.model_tests import Staged as Staged
+from agentrail.testing.conformance.model_tests import ModelSetup as ModelSetup
+from agentrail.testing.conformance.model_tests import SetUp as SetUp
 from agentrail.testing.conformance.sandbox_tests import CommandConformance as CommandConformance
 from agentrail.testing.conformance.sandbox_tests import SandboxConformance as SandboxConformance
 from agentrail.testing.conformance.tool_tests import ToolConformance as ToolConformance
@@ -21,8 +21,8 @@ from agentrail.testing.probe_plugins import Holder as Holder
 from agentrail.testing.probe_plugins import Recorder as Recorder
 from agentrail.testing.recorded import LeftRecordingError as LeftRecordingError
 from agentrail.testing.recorded import RecordedModel as RecordedModel
-from agentrail.testing.scripted import Cue as Cue
 from agentrail.testing.scripted import ScriptedModel as ScriptedModel
+from agentrail.testing.scripted import ScriptStep as ScriptStep
 from agentrail.testing.scripted import call as call
 from agentrail.testing.scripted import fail as fail
 from agentrail.testing.scripted import overflow as overflow
@@ -30,8 +30,8 @@ from agentrail.testing.scripted import permanent as permanent
 from agentrail.testing.scripted import say as say
 from agentrail.testing.scripted import stall as stall
 from agentrail.testing.scripted import transient as transient
-from agentrail.testing.simulator.run import SimulationFailedError as SimulationFailedError
-from agentrail.testing.simulator.run import Simulator as Simulator
+from agentrail.testing.simulator.simulator import SimulationFailedError as SimulationFailedError
+from agentrail.testing.simulator.simulator import Simulator as Simulator
 from agentrail.testing.strategies import actions as actions
 from agentrail.testing.strategies import contexts as contexts
 from agentrail.testing.strategies import event_scripts as event_scripts
@@ -63,8 +63,8 @@ from agentrail.testing.turns.simulation import Decision as Decision
 from agentrail.testing.turns.trace import Trace as Trace
 from agentrail.testing.turns.trace import simulate as simulate
 from agentrail.testing.world.choose import Choose as Choose
-from agentrail.testing.world.random_sessions import World as World
-from agentrail.testing.world.random_sessions import play as play
 from agentrail.testing.world.random_setups import Scene as Scene
 from agentrail.testing.world.session_machine import SessionMachine as SessionMachine
+from agentrail.testing.world.world import World as World
+from agentrail.testing.world.world import play as play
 from agentrail.testing.written_tests import as_test as as_test

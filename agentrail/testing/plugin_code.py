@@ -109,7 +109,7 @@ class _Argument:
         yield from (sample for kind in self.kinds for sample in _KINDS.get(kind, ()))
 
 
-class _BytecodeReader:
+class _PluginCodeReader:
     """Reads the bytecode of one plugin's functions, and collects its tool names and arguments."""
 
     def __init__(self, plugin: AnyPlugin) -> None:
@@ -297,7 +297,7 @@ class _BytecodeReader:
 
     def _tools(self, watched: WatchedCall) -> tuple[str, ...]:
         """Return the names of tools: what a call's name was compared with, and words that belong to no argument."""
-        sees_all = implemented(self.plugin).isdisjoint({*SEE_CALLS} - {BeforeTool.moment})
+        sees_all = implemented(self.plugin).isdisjoint({*SEE_CALLS} - {BeforeTool.hook_name})
         if sees_all and watched.tool.texts and not watched.tool.is_hashed:
             return tuple(watched.tool.texts)
         others = {*self.arguments, *watched.args.names(), *watched.args.compared()}
@@ -310,7 +310,7 @@ def reads(plugin: AnyPlugin, *, watch: bool = True) -> Read | None:
     With *watch*, `before_tool` is also called, to see what it reads.
     """
     members = _attributes(type(plugin))
-    reader = _BytecodeReader(plugin)
+    reader = _PluginCodeReader(plugin)
     for name in SEE_CALLS:
         function = members.get(name)
         if isinstance(function, FunctionType) and function is not getattr(Plugin, name):

@@ -191,7 +191,7 @@ class Scripted(Answering):
 
     def answer(self, hook: Hook, state: int) -> object:
         """Return the next action of the script; a hook that the script does not name passes."""
-        line = self.script.get(hook.moment)
+        line = self.script.get(hook.hook_name)
         if line is None:
             return Continue(state)
         kind = line[state % len(line)]
@@ -222,7 +222,7 @@ class Asker(Answering):
 
     def answer(self, hook: Hook, state: int) -> object:
         """Return an `Ask` at the chosen hook: once for each run, or with `again` also after each answer."""
-        if hook.moment != self.hook or (hook.answer is not None and not self.again):
+        if hook.hook_name != self.hook or (hook.answer is not None and not self.again):
             return Continue(state)
         return Ask(self.request, state + 1, self.deadline)
 
@@ -302,7 +302,7 @@ class Raiser(Answering):
 
     def answer(self, hook: Hook, state: int) -> object:
         """Raise a `ValueError` at the chosen hook."""
-        if hook.moment == self.hook:
+        if hook.hook_name == self.hook:
             raise ValueError(self.hook)
         return Continue(state)
 
@@ -329,7 +329,7 @@ LIES: Final[tuple[Answer, ...]] = (
     lambda _hook, _turn: "continue",
     lambda _hook, _turn: Continue,
     lambda _hook, _turn: Continue(Unstorable()),
-    lambda hook, turn: BlockTool("x", turn) if hook.moment != "before_tool" else Intervene("x", turn),
+    lambda hook, turn: BlockTool("x", turn) if hook.hook_name != "before_tool" else Intervene("x", turn),
     lambda _hook, _turn: HoldTool("x", timeout="soon"),  # type: ignore[arg-type]  # a lie
     lambda _hook, _turn: HoldTool("x", timeout=float("nan")),
     lambda _hook, _turn: HoldTool("x", family=["a"]),  # type: ignore[arg-type]  # a lie
@@ -370,7 +370,7 @@ class Liar(Answering):
 
     def answer(self, hook: Hook, state: int) -> object:
         """Return the invalid answer at the chosen hook."""
-        return LIES[self.lie](hook, state) if hook.moment == self.hook else Continue(state)
+        return LIES[self.lie](hook, state) if hook.hook_name == self.hook else Continue(state)
 
 
 @frozen

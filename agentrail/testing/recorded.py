@@ -14,7 +14,7 @@ from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, StreamCut, St
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import ContextTooLong, LimitReached, ModelError, PermanentModelError, TransientModelError
 from agentrail.hooks.actions import Answered, CallModel
-from agentrail.hooks.hook_runner import Recorded
+from agentrail.hooks.hook_runner import RecordedRunner
 from agentrail.ports.journal import Journal, Record, folded, opening_of
 from agentrail.ports.model import EmitChunk
 from agentrail.reprs import in_brackets
@@ -130,7 +130,9 @@ def exchanges(records: Iterable[Record]) -> tuple[list[RecordedExchange], dict[s
                 texts.setdefault(prompts[ask_id], []).append(str(answer))
             case _:
                 pass
-        step = redo(state, record.arrival, Recorded(record.rulings, state.session_id, record.number), record.began)
+        step = redo(
+            state, record.arrival, RecordedRunner(record.rulings, state.session_id, record.number), record.began
+        )
         for effect in step.effects:
             if isinstance(effect, StartRequest):
                 exchanges_[effect.request.request_id] = RecordedExchange(effect.request)

@@ -36,11 +36,11 @@ class ScriptError(PermanentModelError):
         )
 
 
-class Cue(Authored):
-    """One step of a script for `simulate`. The cues of this module are answers of a model, also for `ScriptedModel`."""
+class ScriptStep(Authored):
+    """One step of a script for `simulate`. Those of this module are answers of a model, also for `ScriptedModel`."""
 
 
-class Saying(Cue):
+class Saying(ScriptStep):
     """An answer of the model: it streams chunks, then returns a whole response."""
 
     chunks: tuple[Chunk, ...]
@@ -51,7 +51,7 @@ class Saying(Cue):
     """Seconds to wait before each chunk; with 0 other tasks run in between, with `None` not even that."""
 
 
-class Failing(Cue, gc=True):
+class Failing(ScriptStep, gc=True):
     """A failure of the model: it streams chunks, then raises an error."""
 
     chunks: tuple[Chunk, ...]
@@ -62,7 +62,7 @@ class Failing(Cue, gc=True):
     """Seconds to wait before each chunk; with 0 other tasks run in between, with `None` not even that."""
 
 
-class Stalling(Cue):
+class Stalling(ScriptStep):
     """A stall of the model: it streams chunks, then sends nothing more and never ends."""
 
     chunks: tuple[Chunk, ...]
@@ -73,7 +73,7 @@ class Stalling(Cue):
 
 ScriptedResponse: TypeAlias = Saying | Failing | Stalling
 Element: TypeAlias = "str | ScriptedResponse | Callable[[ModelRequest], Element]"
-"""The answer to one request: a text, a cue of this module, or a function from the request to an element."""
+"""The answer to one request: a text, a step of this module, or a function from the request to an element."""
 Script: TypeAlias = "Iterable[Element]"
 """The elements of a model; it has a name so that `checked` leaves it to `_elements`, whose error says what they are."""
 

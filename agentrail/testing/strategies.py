@@ -32,11 +32,11 @@ from agentrail.hooks.hook_types import (
 from agentrail.hooks.plugin import MATRIX, Attachable
 from agentrail.testing.code_words import PLAIN_WORDS, vocabulary
 from agentrail.testing.probe_plugins import ANSWERS, REQUESTS
-from agentrail.testing.scripted import Cue
-from agentrail.testing.turns.generating import draw_cues
+from agentrail.testing.scripted import ScriptStep
+from agentrail.testing.turns.generating import draw_script_steps
 from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.random_sessions import World
 from agentrail.testing.world.random_setups import draw_scene
+from agentrail.testing.world.world import World
 from agentrail.values.content import Data, File, Image, Part, Text, Thinking, ToolCall
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import Json, JsonObject, freeze, freeze_object
@@ -214,33 +214,33 @@ HOOK_FIELDS: Final[Mapping[type[Hook], Callable[[], Mapping[str, st.SearchStrate
 
 
 @cache
-def _fields(moment: str) -> Mapping[str, st.SearchStrategy[object]]:
-    (kind,) = _kinds(moment)
+def _fields(hook_name: str) -> Mapping[str, st.SearchStrategy[object]]:
+    (kind,) = _kinds(hook_name)
     return HOOK_FIELDS[kind]()
 
 
 @cache
-def _kinds(moment: str | None) -> tuple[type[Hook], ...]:
-    return tuple(kind for kind in HOOK_FIELDS if moment in (None, kind.moment))
+def _kinds(hook_name: str | None) -> tuple[type[Hook], ...]:
+    return tuple(kind for kind in HOOK_FIELDS if hook_name in (None, kind.hook_name))
 
 
 @st.composite
-def hooks(draw: st.DrawFn, moment: str | None = None) -> Hook:
-    """Hooks with any content, of one *moment* or of all; some have the answer to an `Ask`, if the hook accepts one."""
-    kinds = _kinds(moment)
+def hooks(draw: st.DrawFn, hook_name: str | None = None) -> Hook:
+    """Hooks with any content, of one *hook_name* or of all; some have the answer to an `Ask`, if the hook takes one."""
+    kinds = _kinds(hook_name)
     kind = draw(st.sampled_from(kinds))
-    fields = {name: draw(values) for name, values in _fields(kind.moment).items()}
+    fields = {name: draw(values) for name, values in _fields(kind.hook_name).items()}
     hook = cast("Callable[..., Hook]", kind)(**fields)
-    if any(action.kind == "ask" for action in MATRIX[kind.moment]) and draw(st.integers(0, 3)) == 1:
+    if any(action.kind == "ask" for action in MATRIX[kind.hook_name]) and draw(st.integers(0, 3)) == 1:
         return hook.but(asked=draw(st.sampled_from(REQUESTS)), answer=draw(answers()))
     return hook
 
 
 @st.composite
-def actions(draw: st.DrawFn, moment: str | None = None) -> Action[int]:
-    """Actions of every kind, or of the kinds that the hook *moment* accepts; the state in them is a number."""
-    kinds = sorted(action.kind for action in MATRIX[moment]) if moment is not None else sorted(ANSWERS)
-    hook = draw(hooks(moment or draw(st.sampled_from(sorted(HOOK_NAMES)))))
+def actions(draw: st.DrawFn, hook_name: str | None = None) -> Action[int]:
+    """Actions of every kind, or of the kinds that the hook *hook_name* accepts; the state in them is a number."""
+    kinds = sorted(action.kind for action in MATRIX[hook_name]) if hook_name is not None else sorted(ANSWERS)
+    hook = draw(hooks(hook_name or draw(st.sampled_from(sorted(HOOK_NAMES)))))
     action = ANSWERS[draw(st.sampled_from(kinds))](hook, draw(st.integers(0, 12)))
     return action.emitting(draw(WORDS), draw(json_values())) if draw(st.integers(0, 3)) == 1 else action
 
@@ -262,10 +262,10 @@ def plugin_sets(
 @st.composite
 def scripts(
     draw: st.DrawFn, plugins: Sequence[Attachable] = (), calls: Sequence[ToolCall] = (), most: int = 6
-) -> tuple[Cue, ...]:
-    """Scripts for `simulate` of at most *most* cues, with words from *plugins*' code; some calls are from *calls*."""
+) -> tuple[ScriptStep, ...]:
+    """Scripts for `simulate` of at most *most* steps, with words from *plugins*' code; some calls are from *calls*."""
     words = [vocabulary(plugin) for plugin in plugins] or [PLAIN_WORDS]
-    return draw_cues(draw(chooses()), words, [calls] if calls else (), most)
+    return draw_script_steps(draw(chooses()), words, [calls] if calls else (), most)
 
 
 @st.composite

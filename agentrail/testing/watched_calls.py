@@ -161,7 +161,7 @@ class WatchedCall:
 def watched_call(plugin: AnyPlugin, words: Sequence[str]) -> WatchedCall:
     """Return what `before_tool` of *plugin* reads of calls; *words* are texts of its code, to draw values from."""
     watched = WatchedCall()
-    if BeforeTool.moment in implemented(plugin):
+    if BeforeTool.hook_name in implemented(plugin):
         refusing(lambda: _Watching(plugin, words, watched).run(), [])
     return watched
 

@@ -73,10 +73,10 @@ def hooks(source: Source) -> list[str]:
     """Return the table of hooks: when each fires, its fields, and what happens if a critical plugin fails there."""
     rows = [
         (
-            code(hook.moment),
+            code(hook.hook_name),
             hook.about,
             codes(one.name for one in source.fields(hook, inherited=False)),
-            _BROKEN[WHEN_CRITICAL_BREAKS[hook.moment]],
+            _BROKEN[WHEN_CRITICAL_BREAKS[hook.hook_name]],
         )
         for hook in HOOKS
     ]
@@ -92,14 +92,14 @@ def hook_records(source: Source) -> list[str]:
 
 def _record(source: Source, hook: type[Hook]) -> list[str]:
     found = fields(source, hook, inherited=False)
-    return section(f"`{hook.moment}`: `{hook.__name__}`", [summary(hook.__doc__)], found) if found else []
+    return section(f"`{hook.hook_name}`: `{hook.__name__}`", [summary(hook.__doc__)], found) if found else []
 
 
 def matrix() -> list[str]:
     """Return which actions each hook accepts; those that all accept come first."""
-    everywhere = [action for action in ACTIONS if all(action in MATRIX[hook.moment] for hook in HOOKS)]
+    everywhere = [action for action in ACTIONS if all(action in MATRIX[hook.hook_name] for hook in HOOKS)]
     own = [
-        f"- {code(hook.moment)}: {codes(a.__name__ for a in ACTIONS if a in MATRIX[hook.moment] - {*everywhere})}."
+        f"- {code(hook.hook_name)}: {codes(a.__name__ for a in ACTIONS if a in MATRIX[hook.hook_name] - {*everywhere})}."
         for hook in HOOKS
     ]
     return [f"All hooks accept {codes(action.__name__ for action in everywhere)}. Beside these:", "", *own]
@@ -168,7 +168,7 @@ def offered(package: ModuleType) -> list[type[AnyPlugin]]:
 
 def built_in(source: Source, plugin: type[AnyPlugin]) -> list[str]:
     """Return the options of *plugin*, and at which place it is asked at which hooks."""
-    used = [name for name in (*(hook.moment for hook in HOOKS), "on_event") if name in vars(plugin)]
+    used = [name for name in (*(hook.hook_name for hook in HOOKS), "on_event") if name in vars(plugin)]
     kind = "critical" if plugin.critical else "not critical"
     place = f"Its priority is {int(plugin.priority)}, it is {kind}, and it uses {codes(used)}."
     options = [

@@ -21,7 +21,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
             "self.step is not None or self._pulse is None → (self.step is not None)"
         ),
         (
-            'runtime/access/code_changes.py attached_as: change.kind == "attach" and change.seat is not None → '
+            'runtime/access/code_changes.py attached_as: change.kind == "attach" and change.attached is not None → '
             "(change.kind == 'attach')"
         ),
     ),
@@ -85,7 +85,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "core/machine/tool_runs.py _start: families → True",
         "runtime/work/model_stream.py Stream.run: usage is response.usage → False",
         "hooks/declarations.py UsageLimits.time_reached: self.counts_work → True",
-        "hooks/live_hook_runner.py Live.audience: seats is not audience.seats → True",
+        "hooks/live_runner.py LiveRunner.audience: attached_plugins is not audience.attached_plugins → True",
         "runtime/work/stored_messages.py StoredPast.messages: lacking → True",
         "runtime/shared/turn_waits.py TurnWaits._refuse_circle: visited.update(further) → pass",
         (
@@ -95,7 +95,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         ),
     ),
     "Two threads would have to meet within one line, which no test can have them do.": (
-        "runtime/shared/collector.py _Process.withdraw: self._lock → __import__('contextlib').nullcontext()",
+        "runtime/shared/collector.py _Collector.withdraw: self._lock → __import__('contextlib').nullcontext()",
         (
             "runtime/diagnosis/watchdog.py Watchdog._still: "
             "self.step is not None or self._pulse is None → (self._pulse is None)"
@@ -124,7 +124,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "runtime/events/log.py EventLog.publish: self._said → True",
         "runtime/events/log.py EventLog.publish_ephemeral: self._said > self._buffer_size → True",
         "runtime/inbox/replies.py : 1000 → 1001",
-        "runtime/shared/clock.py Timers._sweep: 2 → 3",
+        "runtime/shared/timers.py Timers._sweep: 2 → 3",
     ),
     "It is about the words of an error alone.": (
         (
@@ -138,15 +138,15 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "runtime/diagnosis/watchdog.py Watchdog._name_keeper: late - collecting >= LATE → late - collecting > LATE",
     ),
     "A share of objects that was counted is never equal to twice another one, but by chance.": (
-        "runtime/shared/collector.py _Process._collected: self._frozen > most → self._frozen >= most",
-        "runtime/shared/collector.py _Process._collected: remaining > most → remaining >= most",
+        "runtime/shared/collector.py _Collector._collected: self._frozen > most → self._frozen >= most",
+        "runtime/shared/collector.py _Collector._collected: remaining > most → remaining >= most",
     ),
     "The supervisor is left as soon as it is said, and leaving it does the same.": (
         "runtime/supervision/tree.py Tree.doom: True → False",
     ),
-    "Of these numbers only the order counts, not the first one.": ("runtime/shared/clock.py Timers.__init__: 0 → 1",),
+    "Of these numbers only the order counts, not the first one.": ("runtime/shared/timers.py Timers.__init__: 0 → 1",),
     "Trio has another checkpoint on the same way.": (
-        "runtime/actor/journal_log.py Records.record_of_seq: await trio.lowlevel.checkpoint() → pass",
+        "runtime/actor/journal_log.py JournalLog.record_of_seq: await trio.lowlevel.checkpoint() → pass",
         "runtime/shared/threads.py CallThreads.acquire_on_behalf_of: await trio.lowlevel.checkpoint() → pass",
     ),
     "It is read once, when the source has been tried for the first time, and no failure came before that.": (
@@ -181,7 +181,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         ),
     ),
     "It costs time alone: a lock that is free is taken with a checkpoint.": (
-        "host/websocket/send_queue.py Outbox.put_all: self._turn.locked() → True",
+        "host/websocket/send_queue.py SendQueue.put_all: self._turn.locked() → True",
     ),
     "It costs a call alone: the limit is set to what it is.": (
         "host/http11/http_server.py allow_open_files: soft >= needed → soft > needed",

@@ -12,13 +12,13 @@ from typing import Final, TypeAlias, TypeVar
 
 from attrs import frozen
 
-import agentrail.testing.world.random_sessions as worlds
+import agentrail.testing.world.world as worlds
 import tests.cells.bench as benches
 from agentrail import State
 from agentrail.core.machine import step as machine
 from agentrail.core.machine.step import Step, step
 from agentrail.core.machine.table import TABLE, TableRule
-from agentrail.hooks.hook_runner import Judge
+from agentrail.hooks.hook_runner import HookRunner
 from agentrail.testing import Choose
 from agentrail.values.value import Value
 from property_tests.mutants.suite import Test, fails, steps
@@ -31,7 +31,7 @@ from tests.machinery.worlds.table_tally import Tally
 Kind: TypeAlias = type[Value]
 Promise: TypeAlias = tuple[Phase, Kind, object]
 Table: TypeAlias = Mapping[Phase, Mapping[Kind, TableRule]]
-Machine: TypeAlias = Callable[[State, Arrival, Judge], Step]
+Machine: TypeAlias = Callable[[State, Arrival, HookRunner], Step]
 T = TypeVar("T")
 
 MOST_SEEDS: Final = 10_000
@@ -59,9 +59,9 @@ class Reach:
         self.by: dict[Promise, list[Test]] = {}
         self.found: set[Promise] = set()
 
-    def step(self, state: State, arrival: Arrival, judge: Judge) -> Step:
+    def step(self, state: State, arrival: Arrival, hook_runner: HookRunner) -> Step:
         """Make the step, and note the promises that it reaches."""
-        done = step(state, arrival, judge)
+        done = step(state, arrival, hook_runner)
         self.found |= set(reached(state, arrival, done))
         return done
 
@@ -137,7 +137,7 @@ def _driven(world: CheckedWorld, steps: int) -> Callable[[], None]:
 
     def test() -> None:
         again = CheckedWorld(world.scene)
-        again.judge = world.judge
+        again.hook_runner = world.hook_runner
         again.state = again.first = world.first
         for record in world.records[:steps]:
             again.apply(record.arrival.input, Same(again, record.arrival))
@@ -167,8 +167,8 @@ def broken(phase: Phase, kind: Kind, promise: object) -> Table:
 def swallowing(phase: Phase, kind: Kind, effect: object) -> Machine:
     """Return a machine that never asks for an effect in a row that promises it."""
 
-    def swallow(state: State, arrival: Arrival, judge: Judge) -> Step:
-        done = step(state, arrival, judge)
+    def swallow(state: State, arrival: Arrival, hook_runner: HookRunner) -> Step:
+        done = step(state, arrival, hook_runner)
         if state.phase is not phase or type(arrival.input) is not kind:
             return done
         return done.but(effects=tuple(asked for asked in done.effects if type(asked) is not effect))

@@ -47,11 +47,11 @@ HOW: Final = {0: "survived", UNKNOWN: "unknown"}
 TWICE: Final = ("fails", "hangs")
 """What a test may do by chance."""
 
-Place: TypeAlias = tuple[str, int, str]
+Position: TypeAlias = tuple[str, int, str]
 """Path, first line and qualified name of a function, which tell it from all others."""
 Run: TypeAlias = Callable[[Sequence[str], int], int]
 """Function that runs tests with an edit, tells a pipe which one begins, and returns the exit code."""
-Functions: TypeAlias = Mapping[Place, list[FunctionType]]
+Functions: TypeAlias = Mapping[Position, list[FunctionType]]
 
 PATIENCE: Final = 8.0
 """Seconds of sleep after which a test hangs."""
@@ -99,14 +99,14 @@ class Editor(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(self._code, vars(module))  # noqa: S102 - it is our own module, edited
 
 
-def place_of(code: CodeType) -> Place:
+def place_of(code: CodeType) -> Position:
     """Return where *code* is written, which tells a function from all others."""
     return code.co_filename, code.co_firstlineno, code.co_qualname
 
 
-def functions() -> dict[Place, list[FunctionType]]:
+def functions() -> dict[Position, list[FunctionType]]:
     """Return the functions of the package that there are, by their place."""
-    found: dict[Place, list[FunctionType]] = {}
+    found: dict[Position, list[FunctionType]] = {}
     ours = str(ROOT / "agentrail")
     for each in gc.get_objects():
         if type(each) is FunctionType and each.__code__.co_filename.startswith(ours):
@@ -135,7 +135,7 @@ def _bare(code: CodeType) -> CodeType:
     return code.replace(co_consts=consts, co_linetable=b"")
 
 
-def put(edit: Edit, known: Mapping[Place, list[FunctionType]]) -> bool:
+def put(edit: Edit, known: Mapping[Position, list[FunctionType]]) -> bool:
     """Put *edit* into the functions that there are; return whether all of them were found."""
     before, after = codes(edit)
     for old, new in differing(before, after):

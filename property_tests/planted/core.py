@@ -7,7 +7,7 @@ from agentrail.core.machine import approvals, endings, flow, prompts, requests, 
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.tool_results import hold_timer, put, results_of
 from agentrail.core.vocabulary.commands import RespondSent
-from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus, Hold, Stray
+from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus, DetachedCall, Hold
 from agentrail.events import AgentEnd, Event, SteeringApplied
 from agentrail.hooks import attachments, hook_run
 from agentrail.hooks.declarations import Used
@@ -110,8 +110,8 @@ def one_call_too_many(p: Planting) -> None:
 def overdue_call_not_cancelled(p: Planting) -> None:
     quarantine = tool_results.quarantine
 
-    def wrong(draft: StepDraft, strays: tuple[Stray, ...]) -> None:
-        quarantine(draft, strays if len(strays) > 1 else ())
+    def wrong(draft: StepDraft, detached_calls: tuple[DetachedCall, ...]) -> None:
+        quarantine(draft, detached_calls if len(detached_calls) > 1 else ())
 
     p.everywhere(quarantine, wrong)
 
@@ -132,8 +132,8 @@ def call_ids_used_again(p: Planting) -> None:
 
 @bug("a block does not count if another plugin has replaced the arguments before", "together")
 def block_ignored_in_one_order(p: Planting) -> None:
-    def block(run: hook_run.Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling | None:
-        return None if run.gathered.args is not None else run.ruling(Verdict.BLOCK, entry, said.text or "")
+    def block(run: hook_run.LiveHookRun, entry: PluginEntry, said: PluginAnswer) -> Ruling | None:
+        return None if run.decisions.args is not None else run.ruling(Verdict.BLOCK, entry, said.text or "")
 
     p.everywhere(hook_run._block, block)  # noqa: SLF001 - this is what is broken
 
@@ -145,7 +145,7 @@ def registration_order_counts(p: Planting) -> None:
 
 @bug("guards are not asked again when the arguments were replaced behind them", "together")
 def guard_not_asked_again(p: Planting) -> None:
-    p.rewrite(hook_run.Pipeline.run, "if guards:", "if guards and self.final:")
+    p.rewrite(hook_run.LiveHookRun.run, "if guards:", "if guards and self.final:")
 
 
 @bug("a held call is ready at once")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from agentrail.errors import BrokenContractError
-from agentrail.testing.simulator.run import MODES
+from agentrail.testing.simulator.simulator import MODES
 from agentrail.testing.world.outstanding import InvariantBrokenError
 from property_tests.planted import (
     Bug,

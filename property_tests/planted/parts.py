@@ -8,7 +8,7 @@ from typing import Final
 
 import trio
 from hypothesis import HealthCheck, seed, settings
-from hypothesis import Phase as Stage
+from hypothesis import Phase as Environment
 from hypothesis.stateful import run_state_machine_as_test
 from trio.testing import MockClock
 
@@ -23,16 +23,17 @@ from agentrail.core.vocabulary.state import drafted
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import MailboxFull, TransientModelError
 from agentrail.events import AgentAbort, PromptReceived, ToolBlocked, ToolCalls
-from agentrail.hooks.live_hook_runner import Live
+from agentrail.hooks.live_runner import LiveRunner
 from agentrail.models import EmitChunk, Limit, ModelRequest, Response, Text, ToolMessage, Usage
 from agentrail.plugins import BudgetGuard
 from agentrail.runtime.inbox.letter import NO_ANSWER_WANTED, Letter
 from agentrail.runtime.inbox.mailbox import MAX_MESSAGES, PATIENCE, Mailbox
 from agentrail.runtime.shared.admission import Gate
-from agentrail.runtime.shared.clock import Clock, Timers
+from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.provider_limits import ProviderLimits
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.testing import Choose, Cue, Trace, call, prompt, say, simulate
+from agentrail.runtime.shared.timers import Timers
+from agentrail.testing import Choose, ScriptStep, Trace, call, prompt, say, simulate
 from agentrail.testing.world.random_setups import draw_scene
 from agentrail.values.messages import total_size
 from agentrail.values.stream import CHARS_PER_TOKEN
@@ -196,7 +197,7 @@ def broken_rules(number: int) -> str | None:
         stateful_step_count=40,
         database=None,
         deadline=None,
-        phases=(Stage.generate,),
+        phases=(Environment.generate,),
         suppress_health_check=(HealthCheck.too_slow,),
         print_blob=False,
         report_multiple_bugs=False,
@@ -219,7 +220,7 @@ def broken_fork(number: int) -> str | None:
     if origin.is_starting or origin.phase is Phase.ENDED:
         return None
     first = branch(origin, "fork")
-    done = step(first, Arrival(SessionBranched("s", 1, (), origin.plugins), world.now, 0.5), world.judge)
+    done = step(first, Arrival(SessionBranched("s", 1, (), origin.plugins), world.now, 0.5), world.hook_runner)
     return _wrong_with(origin, done.state, [envelope.seq for envelope in done.events])
 
 
@@ -251,13 +252,13 @@ def broken_budget(number: int) -> str | None:
         max_turn_rounds=choose.pick((None, 1, 2)),
         max_turn_calls=choose.pick((None, 1, 2)),
     )
-    cues: list[Cue] = []
+    script_steps: list[ScriptStep] = []
     for _ in range(choose.number(1, 4)):
-        cues.append(prompt("please do this"))
+        script_steps.append(prompt("please do this"))
         rounds = [choose.number(1, 2) for _ in range(choose.below(3))]
-        cues += [say(calls=[call("read")] * calls, usage=Usage(20, 5)) for calls in rounds]
-        cues.append(say("it is done", usage=Usage(20, 5)))
-    trace = simulate([guard], cues)
+        script_steps += [say(calls=[call("read")] * calls, usage=Usage(20, 5)) for calls in rounds]
+        script_steps.append(say("it is done", usage=Usage(20, 5)))
+    trace = simulate([guard], script_steps)
     return _wrong_in_turns(trace, guard) or _wrong_for_children(trace, guard)
 
 
@@ -287,7 +288,7 @@ def _wrong_in_turns(trace: Trace, guard: BudgetGuard) -> str | None:
 
 
 def _wrong_for_children(trace: Trace, guard: BudgetGuard) -> str | None:
-    ctx = StepDraft(drafted(trace.state), Live(lambda _: None), 0, 0.5).context()
+    ctx = StepDraft(drafted(trace.state), LiveRunner(lambda _: None), 0, 0.5).context()
     child = guard.inherited(trace.plugin_state("BudgetGuard"), ctx)  # type: ignore[arg-type]  # its own state
     left = None if guard.max_tokens is None else max(0, guard.max_tokens - trace.usage.total_tokens)
     return None if isinstance(child, BudgetGuard) and child.max_tokens == left else "inherited"

@@ -28,7 +28,7 @@ from agentrail.plugins import Answered, AskAnswer, Failed, Planning, Reflection,
 from agentrail.plugins.quality import planning
 from agentrail.plugins.quality.planning import AGAIN, DIRECTIVE, HOW, CurrentPlan, checklist
 from agentrail.plugins.quality.reflection import CONVERSATION, MODEL
-from agentrail.testing import Choose, Cue, Trace, abort, call, compact, prompt, say, simulate, steer, tell
+from agentrail.testing import Choose, ScriptStep, Trace, abort, call, compact, prompt, say, simulate, steer, tell
 from agentrail.tools import ToolSpec
 from property_tests.planted.change import Change
 from tests.kit import freeze
@@ -100,16 +100,18 @@ TOLD: Final[tuple[AskAnswer, ...]] = (
 )
 
 
-def draw_script(choose: Choose) -> list[Cue]:
+def draw_script(choose: Choose) -> list[ScriptStep]:
     """Draw some turns of responses, with calls and without, answers to plugins, steering, aborts and compactions."""
-    cues: list[Cue] = []
+    script_steps: list[ScriptStep] = []
     for _ in range(choose.number(1, 4)):
-        cues.append(prompt(choose.pick(TASKS)))
+        script_steps.append(prompt(choose.pick(TASKS)))
         for _ in range(choose.number(0, 8)):
             said = say(choose.pick(SAID), calls=[call("edit")] if choose.percent(30) else ())
             other = choose.pick((abort(), compact(), steer("In French.")))
-            cues.append(said if choose.percent(55) else tell(choose.pick(TOLD)) if choose.percent(80) else other)
-    return cues
+            script_steps.append(
+                said if choose.percent(55) else tell(choose.pick(TOLD)) if choose.percent(80) else other
+            )
+    return script_steps
 
 
 def turns_of(trace: Trace) -> Iterator[list[Event]]:

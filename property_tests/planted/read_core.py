@@ -26,8 +26,8 @@ CHANGES: Final = (
         "field_left_out_of_the_fold",
         "what a step does to the steering texts that wait is not added up",
         changes.fold,
-        "name, now = NAMES[place], fields[place]\n",
-        "name, now = NAMES[place], fields[place]\n        if name == 'steering':\n            continue\n",
+        "name, now = NAMES[index], fields[index]\n",
+        "name, now = NAMES[index], fields[index]\n        if name == 'steering':\n            continue\n",
         "world",
     ),
     Change(
@@ -41,7 +41,7 @@ CHANGES: Final = (
     Change(
         "block_keeps_what_was_gathered",
         "an abort does not drop what plugins before it have gathered",
-        hook_run.Pipeline.ruling,
+        hook_run.LiveHookRun.ruling,
         "if verdict is ABORT or verdict is BLOCK or",
         "if",
         "world",
@@ -65,9 +65,9 @@ CHANGES: Final = (
     Change(
         "attached_at_the_end",
         "a plugin that joins is asked last, whatever its priority",
-        configuration._seat,
-        "place = sum(other.priority <= seat.priority for other in state.plugins)",
-        "place = len(state.plugins)",
+        configuration._insert,
+        "index = sum(other.priority <= attached.priority for other in state.plugins)",
+        "index = len(state.plugins)",
         "world",
     ),
     Change(
@@ -121,9 +121,9 @@ CHANGES: Final = (
     Change(
         "lingering_calls_forgotten",
         "calls in the background are forgotten when the process ends",
-        recovery._end_strays,
-        "    for stray in lingering:\n",
-        "    for stray in ():\n",
+        recovery._end_detached,
+        "    for detached in lingering:\n",
+        "    for detached in ():\n",
         "world",
     ),
     Change(

@@ -6,9 +6,9 @@ from typing import Final
 
 from agentrail.core import supervision_rules
 from agentrail.runtime.actor import journal_log
-from agentrail.runtime.actor.journal_log import Records
+from agentrail.runtime.actor.journal_log import JournalLog
 from agentrail.runtime.actor.session import Session
-from agentrail.runtime.inbox.command_results import Answers
+from agentrail.runtime.inbox.command_results import CommandResults
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.provider_limits import ProviderLimits
 from property_tests.planted.change import Change
@@ -19,7 +19,7 @@ CHANGES: Final = (
     Change(
         "answers_at_hand_alone",
         "answers are not looked up in the journal",
-        Answers.find,
+        CommandResults.find,
         "await self._journal.answer(self._session_id, command)",
         "None",
         "safety",
@@ -28,11 +28,11 @@ CHANGES: Final = (
         "performed_too_early",
         "tools start before the record is written",
         Session._make_step,
-        "        self.performer.stop_early(outcome.effects)\n",
+        "        self.effect_runner.stop_early(outcome.effects)\n",
         "        for effect in outcome.effects:\n"
         "            if type(effect).__name__ == 'StartCall':\n"
-        "                self.performer.perform(effect)\n"
-        "        self.performer.stop_early(outcome.effects)\n",
+        "                self.effect_runner.perform(effect)\n"
+        "        self.effect_runner.stop_early(outcome.effects)\n",
         "safety",
     ),
     Change(
@@ -46,7 +46,7 @@ CHANGES: Final = (
     Change(
         "snapshot_under_the_wrong_number",
         "a snapshot is kept as of the record before",
-        Records.keep,
+        JournalLog.keep,
         "snapshot_of(state, number, stem)",
         "snapshot_of(state, number - 1, stem)",
         "safety",

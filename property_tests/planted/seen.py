@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentrail.core.machine import deferred_tools, prompts, responses
 from agentrail.runtime.actor import screened_inputs
 from agentrail.runtime.work import model_stream
-from agentrail.runtime.work.compacting import RunningCompaction
+from agentrail.runtime.work.running_compaction import RunningCompaction
 from property_tests.planted import Bed, Planting
 
 # ruff: noqa: SLF001 - private parts are what is broken here

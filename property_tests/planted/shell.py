@@ -15,20 +15,20 @@ from agentrail.core.vocabulary.effects import AnyEffect, CancelCalls, SetTimer, 
 from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.errors import JournalFull
 from agentrail.events import AgentAbort, Cursor, Envelope
-from agentrail.hooks import live_hook_runner
+from agentrail.hooks import live_runner
 from agentrail.journals import Record
 from agentrail.ports.journal import changed
 from agentrail.runtime.actor import effect_runner as performing
-from agentrail.runtime.actor.effect_runner import Performer
-from agentrail.runtime.actor.journal_log import Records
+from agentrail.runtime.actor.effect_runner import EffectRunner
+from agentrail.runtime.actor.journal_log import JournalLog
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.actor.slow_hooks import report_slow_hooks
 from agentrail.runtime.events.log import EventLog, Stretch
-from agentrail.runtime.inbox.command_results import Answers
+from agentrail.runtime.inbox.command_results import CommandResults
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.inbox.replies import Waiters
-from agentrail.runtime.shared.clock import Key, Timers
+from agentrail.runtime.shared.timers import Key, Timers
 from agentrail.runtime.supervision import children
 from agentrail.runtime.supervision.children import Child, SessionRunner
 from agentrail.runtime.supervision.supervisor import SupervisorNode
@@ -67,15 +67,15 @@ def published_before_commit(p: Planting) -> None:
 
 @bug("requests go out before the record is written")
 def performed_before_commit(p: Planting) -> None:
-    stop_early = Performer.stop_early
+    stop_early = EffectRunner.stop_early
 
-    def wrong(self: Performer, effects: Sequence[AnyEffect]) -> None:
+    def wrong(self: EffectRunner, effects: Sequence[AnyEffect]) -> None:
         stop_early(self, effects)
         for effect in effects:
             if isinstance(effect, StartRequest):
                 self.perform(effect)
 
-    p.put(Performer, "stop_early", wrong)
+    p.put(EffectRunner, "stop_early", wrong)
 
 
 @bug("a handle shows the next state before it is written")
@@ -89,15 +89,15 @@ def visible_before_commit(p: Planting) -> None:
 
 @bug("a record for which there is no space is left out")
 def full_journal_taken_for_written(p: Planting) -> None:
-    append = Records._append
+    append = JournalLog._append
 
-    async def wrong(self: Records) -> Sequence[Record]:
+    async def wrong(self: JournalLog) -> Sequence[Record]:
         try:
             return await append(self)
         except JournalFull:
             return changed(self.unwritten)
 
-    p.put(Records, "_append", wrong)
+    p.put(JournalLog, "_append", wrong)
 
 
 @bug("what was written before a crash is done again")
@@ -144,13 +144,13 @@ def events_published_again(p: Planting) -> None:
 
 @bug("an outage of the journal counts as a crash of the session that meets it")
 def outage_counted_as_crash(p: Planting) -> None:
-    async def once(_: Records, call: Callable[[], Awaitable[object]], __: int | None = None) -> object:
+    async def once(_: JournalLog, call: Callable[[], Awaitable[object]], __: int | None = None) -> object:
         return await call()
 
     def not_started(child: Child, _: BaseException | None) -> bool:
         return isinstance(child.runner, SessionRunner) and child.runner.session.state.is_starting
 
-    p.put(Records, "retry", once)
+    p.put(JournalLog, "retry", once)
     p.everywhere(children.failed_to_start, not_started)
 
 
@@ -159,21 +159,21 @@ def outage_counted_as_crash(p: Planting) -> None:
 
 @bug("a command is carried out each time that it is sent")
 def command_carried_out_twice(p: Planting) -> None:
-    async def forgets(_answers: Answers, _command: str, _digest: bytes) -> Answer | None:
+    async def forgets(_answers: CommandResults, _command: str, _digest: bytes) -> Answer | None:
         return None
 
-    p.put(Answers, "find", forgets)
+    p.put(CommandResults, "find", forgets)
 
 
 @bug("another command under a known id gets the answer to the first")
 def command_conflict_ignored(p: Planting) -> None:
-    known = Answers.find
+    known = CommandResults.find
 
-    async def wrong(self: Answers, command: str, digest: bytes) -> Answer | None:
+    async def wrong(self: CommandResults, command: str, digest: bytes) -> Answer | None:
         found = (self._kept or {}).get(command)
         return await known(self, command, digest if found is None else found[0])
 
-    p.put(Answers, "find", wrong)
+    p.put(CommandResults, "find", wrong)
 
 
 @bug("a prompt that an abort clears from the mailbox is answered, and its id is not remembered")
@@ -232,18 +232,18 @@ def resumed_mailbox_sleeps_on(p: Planting) -> None:
 
 @bug("nobody looks whether a stream has stalled", "liveness")
 def stall_not_noticed(p: Planting) -> None:
-    p.put(Performer, "_look", lambda _performer, _stream, _timeout: None)
+    p.put(EffectRunner, "_look", lambda _effect_runner, _stream, _timeout: None)
 
 
 @bug("timers of retries are forgotten by the shell", "liveness")
 def timer_dropped(p: Planting) -> None:
-    perform = Performer.perform
+    perform = EffectRunner.perform
 
-    def wrong(performer: Performer, effect: AnyEffect) -> None:
+    def wrong(effect_runner: EffectRunner, effect: AnyEffect) -> None:
         if not (isinstance(effect, SetTimer) and effect.timer == "retry"):
-            perform(performer, effect)
+            perform(effect_runner, effect)
 
-    p.put(Performer, "perform", wrong)
+    p.put(EffectRunner, "perform", wrong)
 
 
 @bug("a timer that is set earlier than the others does not wake their task", "liveness")
@@ -260,9 +260,9 @@ def earlier_timer_too_late(p: Planting) -> None:
 
 @bug("calls that a step cancels run on", "liveness")
 def calls_not_cancelled(p: Planting) -> None:
-    p.everywhere(Performer.cancel_calls, lambda _performer, _effect: None)
-    stop_now = Performer.stop_now
-    p.put(Performer, "stop_now", lambda performer, state, _: stop_now(performer, state, "none"))
+    p.everywhere(EffectRunner.cancel_calls, lambda _effect_runner, _effect: None)
+    stop_now = EffectRunner.stop_now
+    p.put(EffectRunner, "stop_now", lambda effect_runner, state, _: stop_now(effect_runner, state, "none"))
     assert CancelCalls in performing._PERFORM
 
 
@@ -354,7 +354,7 @@ def weak_abort_serves(p: Planting) -> None:
 
 @bug("a report of slow listeners is shown to them, and reported again if they are slow over it")
 def slow_listeners_fed(p: Planting) -> None:
-    p.put(live_hook_runner, "UNHEARD", frozenset())
+    p.put(live_runner, "UNHEARD", frozenset())
     p.rewrite(report_slow_hooks, "isinstance(input_, HooksWereSlow) or ", "")
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from agentrail.host.http11 import websocket_protocol
 from agentrail.host.http11.websocket_protocol import MessageReader
 from agentrail.host.operations.view_calls import ViewCalls
-from agentrail.host.websocket.send_queue import Outbox
+from agentrail.host.websocket.send_queue import SendQueue
 from agentrail.host.websocket.socket_connection import SocketConnection
 from agentrail.host.websocket.socket_listening import SocketListening
 from agentrail.host.websocket.subscription_messages import EventMessages
@@ -56,7 +56,7 @@ CHANGES: Final = (
     Change(
         "socket_slow_reader_blocks_all",
         "while one connection has no room, nothing is added to any",
-        Outbox.__init__,
+        SendQueue.__init__,
         "self._turn = trio.StrictFIFOLock()",
         'self._turn = globals().setdefault("_ONE", trio.StrictFIFOLock())',
         "sockets",
@@ -96,7 +96,7 @@ CHANGES: Final = (
     Change(
         "socket_unsent_without_bound",
         "whatever is not read waits in memory",
-        Outbox._has_room,
+        SendQueue._has_room,
         "return self._is_over or",
         "return True or",
         "sockets",

@@ -14,9 +14,9 @@ from agentrail.plugins import Attachable, BeforeTool, BudgetGuard, Keyed
 from agentrail.testing import (
     ArgsReplacer,
     Choose,
-    Cue,
     Holder,
     Recorder,
+    ScriptStep,
     Trace,
     abort,
     approve,
@@ -65,16 +65,16 @@ def draw_row(choose: Choose) -> tuple[Attachable, ...]:
     return tuple(row)
 
 
-def draw_script(choose: Choose) -> list[Cue]:
+def draw_script(choose: Choose) -> list[ScriptStep]:
     """Draw a script: a prompt, then responses with calls, results, decisions and aborts."""
-    cues: list[Cue] = [prompt("go")]
+    script_steps: list[ScriptStep] = [prompt("go")]
     for _ in range(choose.number(1, 8)):
         calls = [call(choose.pick(TOOLS), {"path": choose.pick(PATHS)}) for _ in range(choose.number(1, 2))]
         more = (returns("fine"), raises("it broke"), approve(), approve({"path": "a"}), reject(), abort(), wait(200.0))
-        cues.append(say(calls=calls, usage=Usage(10, 5)) if choose.percent(50) else choose.pick(more))
+        script_steps.append(say(calls=calls, usage=Usage(10, 5)) if choose.percent(50) else choose.pick(more))
         if choose.percent(15):
-            cues.append(prompt("once more"))
-    return cues
+            script_steps.append(prompt("once more"))
+    return script_steps
 
 
 def blocks_count(trace: Trace) -> None:

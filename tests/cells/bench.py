@@ -17,8 +17,8 @@ from agentrail.core.vocabulary.inputs import SessionOpened, StreamEnded
 from agentrail.core.vocabulary.state import AttachedTool
 from agentrail.core.vocabulary.tool_calls import Batch, Call
 from agentrail.events import Envelope, Event
-from agentrail.hooks.attachments import AttachedPlugin, brought_tools, in_order, seat_for
-from agentrail.hooks.live_hook_runner import Live
+from agentrail.hooks.attachments import AttachedPlugin, attached_plugin, brought_tools, in_order
+from agentrail.hooks.live_runner import LiveRunner
 from agentrail.hooks.ruling import UNRULED
 from agentrail.models import FrozenObject, Json, JsonObject, Partial, Response, StopReason, Text, ToolCall
 from agentrail.plugins import AnyPlugin, Hook
@@ -57,7 +57,7 @@ def plug(
     body: dict[str, object] = {
         "critical": critical,
         "priority": priority,
-        **{moment: _method(_Script(first, answers), moment) for moment in ("init", *answers)},
+        **{hook_name: _method(_Script(first, answers), hook_name) for hook_name in ("init", *answers)},
     }
     cls: type[AnyPlugin] = type(name, (Plugin,), body)
     return cls()
@@ -70,17 +70,17 @@ class _Script:
         self.first = first
         self.answers = answers
 
-    def say(self, moment: str, *shown: object) -> object:
-        if moment == "init":
+    def say(self, hook_name: str, *shown: object) -> object:
+        if hook_name == "init":
             return self.first
-        answer = self.answers[moment]
+        answer = self.answers[hook_name]
         if callable(answer) and not isinstance(answer, type | Value):
             return cast("Callable[..., object]", answer)(*shown)
         return answer
 
 
-def _method(script: _Script, moment: str) -> Callable[..., object]:
-    return lambda _self, *shown: script.say(moment, *shown)
+def _method(script: _Script, hook_name: str) -> Callable[..., object]:
+    return lambda _self, *shown: script.say(hook_name, *shown)
 
 
 def fits(args: JsonObject, _: object = None) -> str | None:
@@ -179,30 +179,30 @@ class Bench:
         opened: bool = True,
         user_data: JsonObject = EMPTY,
     ) -> None:
-        self.judge = Live(storable, usable, misfit=misfit)
+        self.hook_runner = LiveRunner(storable, usable, misfit=misfit)
         self.now = NOW
         self.revision = 0
         self.got: list[Got] = []
         self.moves: list[Arrival | None] = []  # the inputs, with `None` where a response began
         for spec in tools:
-            self.judge.tool(spec.name, 0, fits)
-        seats = tuple(self.seat(plugin) for plugin in plugins)
+            self.hook_runner.tool(spec.name, 0, fits)
+        attached_plugins = tuple(self.attach(plugin) for plugin in plugins)
         self.first = self.state = State(
             "s",
             Setup(options=options or Options(), user_data=user_data),
             "m",
             tools={spec.name: AttachedTool(spec, 0) for spec in tools},
-            plugins=tuple(seats[place] for place in in_order(seats)),
+            plugins=tuple(attached_plugins[place] for place in in_order(attached_plugins)),
         )
         if opened:
             self.send(SessionOpened())
 
-    def seat(self, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:
-        """Let the judge know a plugin's code, and return the plugin's seat."""
-        self.judge.seat(plugin.key, revision, plugin)
+    def attach(self, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:
+        """Let the hook runner know a plugin's code, and return the attached plugin."""
+        self.hook_runner.attach(plugin.key, revision, plugin)
         for tool in brought_tools(plugin):
-            self.judge.tool(tool.spec.name, revision, fits)
-        return seat_for(plugin.key, plugin, revision)
+            self.hook_runner.tool(tool.spec.name, revision, fits)
+        return attached_plugin(plugin.key, plugin, revision)
 
     def send(self, given: AnyInput, *, after: int = 0, random: float = 0.5, by: str = "") -> Got:
         """Apply the input *given*, which is sent *by* this user, *after* so many milliseconds."""
@@ -210,7 +210,7 @@ class Bench:
         arrival = Arrival(given, self.now, random, by=by)
         self.moves.append(arrival)
         before = self.state
-        got = Got(before, arrival, step(before, arrival, self.judge))
+        got = Got(before, arrival, step(before, arrival, self.hook_runner))
         self.got.append(got)
         self.state = got.step.state
         return got

@@ -16,7 +16,7 @@ from agentrail.core.machine.tool_results import doubt
 from agentrail.core.vocabulary.commands import UpdatePluginSent
 from agentrail.core.vocabulary.effects import AnyEffect, CancelCalls, ClearTimer, CloseSession, ReportStart, SetTimer
 from agentrail.core.vocabulary.inputs import SessionOpened, StreamEnded, ToolRaised
-from agentrail.core.vocabulary.tool_calls import Stray
+from agentrail.core.vocabulary.tool_calls import DetachedCall
 from agentrail.errors import PluginRefused, SessionRefused
 from agentrail.events import (
     AgentAbort,
@@ -115,7 +115,7 @@ def probe(hook: str, answer: object, *, critical: bool = False) -> AnyPlugin:
 
 
 def _other_updated(bench: Bench) -> AnyInput:
-    return UpdatePluginSent(bench.seat(plug("Other"), 1), FrozenObject(level=2))
+    return UpdatePluginSent(bench.attach(plug("Other"), 1), FrozenObject(level=2))
 
 
 def _spoken(plugin: AnyPlugin) -> Bench:
@@ -265,7 +265,7 @@ def _after_tool(before: State, no: Refusal) -> Expected:
         rulings=(no.ruling, *ruled("after_turn")),
         batch=None,
         history=before.history.and_(told, failed("c4", "store", f"stopped: {no.detail}; {doubt(STORE)}")),
-        quarantined_calls=(Stray("c4", "store", NOW, NOW),),
+        quarantined_calls=(DetachedCall("c4", "store", NOW, NOW),),
     )
 
 

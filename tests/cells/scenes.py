@@ -24,7 +24,7 @@ from agentrail.events import (
     ToolExecutionMetrics,
     ToolExecutionStart,
 )
-from agentrail.hooks.ruling import NOTHING_GATHERED, START, Pause, Place
+from agentrail.hooks.ruling import NO_DECISIONS, START, Pause, Position
 from agentrail.models import (
     AssistantMessage,
     FrozenObject,
@@ -222,7 +222,7 @@ def unknown(call_id: str, name: str, args: JsonObject = EMPTY, turn: int = 1) ->
 
 def shown(event: ApprovalRequired) -> ApprovalRequired:
     """Return *event* with the digest of what it shows."""
-    hold = Hold(event.approval_id, "", "", event.args, START, NOTHING_GATHERED, event.requested_at, None, event.family)
+    hold = Hold(event.approval_id, "", "", event.args, START, NO_DECISIONS, event.requested_at, None, event.family)
     return event.but(digest=digest_of(hold, event.tool))
 
 
@@ -232,4 +232,4 @@ def path(of: str = "a") -> JsonObject:
 
 def held(by: str = "Holds", *, deadline: float | None = None, family: str | None = None, behind: int = 1) -> Ruling:
     """Return the ruling that holds a call."""
-    return Ruling("before_tool", Verdict.HOLD, by, HINT, pause=Pause(Place(behind), None, deadline, HINT, family))
+    return Ruling("before_tool", Verdict.HOLD, by, HINT, pause=Pause(Position(behind), None, deadline, HINT, family))

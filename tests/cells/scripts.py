@@ -68,7 +68,7 @@ class Script:
         """Return the session, not yet opened; its judge knows the plugin `Other`, which may be attached."""
         bench = Bench(recorder(), *self.plugins(), options=self.options, opened=False)
         for revision in range(2):
-            bench.seat(OTHER, revision)
+            bench.attach(OTHER, revision)
         return bench
 
     def record(self) -> list[Arrival | None]:
@@ -282,8 +282,8 @@ def _crowded(b: Bench) -> None:
 
 def _changed(b: Bench) -> None:
     b.prompt()
-    b.send(AttachPluginSent(b.seat(OTHER)))
-    b.send(UpdatePluginSent(b.seat(OTHER, 1), FrozenObject(level=1)))
+    b.send(AttachPluginSent(b.attach(OTHER)))
+    b.send(UpdatePluginSent(b.attach(OTHER, 1), FrozenObject(level=1)))
     b.prompt("two")
     b.answers("first")
     b.answers("second")

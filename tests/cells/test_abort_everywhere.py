@@ -19,7 +19,7 @@ from agentrail.core.vocabulary.inputs import (
     ToolRaised,
     ToolStopped,
 )
-from agentrail.core.vocabulary.tool_calls import Stray
+from agentrail.core.vocabulary.tool_calls import DetachedCall
 from agentrail.errors import IllegalInput
 from agentrail.events import (
     AgentAbort,
@@ -32,7 +32,7 @@ from agentrail.events import (
     ToolExecutionEnd,
     ToolExecutionMetrics,
 )
-from agentrail.hooks.hook_runner import Recorded
+from agentrail.hooks.hook_runner import RecordedRunner
 from agentrail.models import AssistantMessage, Failure, FailureKind, Response, ToolMessage
 from agentrail.plugins import Answered
 from agentrail.testing.world.outstanding import Outstanding
@@ -155,8 +155,8 @@ def test_late_results_of_cancelled_work_change_nothing(name: str, kill_tools: st
             continue
         for late in _late(got):
             bench.send(late).expect_nothing()
-        for stray in (*bench.state.lingering_calls, *bench.state.quarantined_calls):
-            _closes(bench, stray)
+        for detached in (*bench.state.lingering_calls, *bench.state.quarantined_calls):
+            _closes(bench, detached)
 
 
 def _late(got: Got) -> Iterator[AnyInput]:
@@ -182,11 +182,11 @@ def _late(got: Got) -> Iterator[AnyInput]:
                 pass
 
 
-def _closes(bench: Bench, stray: Stray) -> None:
+def _closes(bench: Bench, detached: DetachedCall) -> None:
     """End a call that has left its turn: it is forgotten, its end is reported if it lingered, and no more changes."""
     before = bench.state
-    call_id = stray.call_id
-    lingers = stray in before.lingering_calls
+    call_id = detached.call_id
+    lingers = detached in before.lingering_calls
     got = bench.send(ToolReturned(call_id, 1, ok("late")))
     told = [type(event) for event in got.events]
     assert told == ([ToolExecutionEnd, ToolExecutionMetrics] if lingers else [])
@@ -212,7 +212,7 @@ def test_the_world_is_told_to_stop_exactly_what_runs(name: str, kill_tools: str,
         assert out.timers == dict(state.timers)
         assert out.live_requests == ([state.request.request_id] if state.request is not None else [])
         assert set(out.live_asks) == {waiting.ask_id for waiting in state.suspended_runs}
-        assert set(out.live_calls) == {stray.call_id for stray in state.lingering_calls}
+        assert set(out.live_calls) == {detached.call_id for detached in state.lingering_calls}
         assert len(out.live_compactions) == (state.compaction is not None and state.compaction.running)
 
 
@@ -242,10 +242,10 @@ def test_the_records_lead_to_the_same_session(name: str, kill_tools: str, clear_
             if got.before != state and state.request is not None:  # a response has begun meanwhile, which is no step
                 state = begun(state, state.request.request_id)
             assert got.before == state
-            judge = Recorded(got.step.rulings)
-            again = step(state, got.arrival, judge)
+            hook_runner = RecordedRunner(got.step.rulings)
+            again = step(state, got.arrival, hook_runner)
             assert again == got.step
             assert repr(again.state) == repr(got.step.state)
-            assert judge.left == 0
+            assert hook_runner.left == 0
             state = again.state
         assert state == bench.state

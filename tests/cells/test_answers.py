@@ -67,7 +67,7 @@ def test_what_a_block_erases_is_kept_as_an_answer() -> None:
     bench.prompt()
     bench.answers("", call("look", path="a"))
     (ruling,) = [one for one in bench.got[-1].step.rulings if one.hook == "before_tool"]
-    assert (ruling.verdict, ruling.by, ruling.gathered.args) == (Verdict.BLOCK, "C", None)
+    assert (ruling.verdict, ruling.by, ruling.decisions.args) == (Verdict.BLOCK, "C", None)
     assert ruling.answers == (
         PluginAnswer("A", "emit", emits=1),
         PluginAnswer("B", "replace_tool_args", args=path("b")),
@@ -147,9 +147,9 @@ class Watched(CheckedWorld):
         super().__init__(scene)
 
     def teach(self, key: str, plugin: AnyPlugin) -> AttachedPlugin:
-        seat = super().teach(key, plugin)
-        self.judge.seat(key, seat.revision, cast("AnyPlugin", Spy(key, plugin, self.seen)))
-        return seat
+        attached = super().teach(key, plugin)
+        self.hook_runner.attach(key, attached.revision, cast("AnyPlugin", Spy(key, plugin, self.seen)))
+        return attached
 
 
 Told: TypeAlias = tuple[object, ...]

@@ -18,7 +18,7 @@ from agentrail.events import (
     ToolApprovedAlways,
     ToolBlocked,
 )
-from agentrail.hooks.ruling import Place
+from agentrail.hooks.ruling import Position
 from agentrail.models import FrozenObject
 from agentrail.plugins import AnyPlugin, BeforeTool, Hook
 from tests.cells.bench import NOW, Bench, Now, call, plug, ruled, with_call
@@ -123,7 +123,7 @@ def test_edited_arguments_start_again_at_the_first_plugin_and_the_holder_lets_th
         args=path("b"),
         approved=path("b"),
         holders=frozenset({"Holds"}),
-        place=Place(),
+        position=Position(),
         started_at=NOW,
     )
     bench.send(ApproveSent("s:a4", path("b"))).expect_only(

@@ -35,7 +35,7 @@ from agentrail.events import (
     ToolAttached,
     ToolsUpdated,
 )
-from agentrail.hooks.ruling import Decisions, Pause, Place
+from agentrail.hooks.ruling import Decisions, Pause, Position
 from agentrail.models import Origin, Usage
 from agentrail.plugins import (
     MATRIX,
@@ -121,8 +121,8 @@ def test_the_plugins_behind_the_asker_are_asked_when_it_has_its_answer() -> None
         (LOOKUP, Answered({"found": 1}), 1),
     ]
     got = bench.got[-1]
-    gathered = Decisions(texts=("A", "B"), asks=(("Asks", 1),))
-    assert got.rulings[0] == Ruling("before_prompt", gathered=gathered, states=((1, 2),))
+    decisions = Decisions(texts=("A", "B"), asks=(("Asks", 1),))
+    assert got.rulings[0] == Ruling("before_prompt", decisions=decisions, states=((1, 2),))
     assert bench.state.usage == Usage(7, 1)
     assert bench.state.turn is not None
     assert bench.state.turn.used == Usage(7, 1)
@@ -157,7 +157,7 @@ def test_a_hook_of_another_kind_waits_until_the_suspended_one_is_done() -> None:
     order: list[str] = []
 
     def note(hook: Hook, _s: object, _c: object) -> object:
-        order.append(f"{hook.moment} {getattr(hook, 'call_id', '')}".strip())
+        order.append(f"{hook.hook_name} {getattr(hook, 'call_id', '')}".strip())
         return Continue()
 
     noting = plug("Notes", after_tool=note, after_tool_batch=note, before_request=note, before_steering=note)
@@ -199,7 +199,7 @@ def test_failures_of_several_calls_are_asked_about_side_by_side() -> None:
     bench.send(AskSettled("ask6", Answered(None))).expect_only(
         events=[AskAnswered("ask6", "Asks", "ok"), run("c4", "look", path("b"), 2)],
         effects=[ClearTimer("ask:ask6"), limit("c4"), start("c4", "look", path("b"), 2)],
-        rulings=(Ruling("on_tool_error", gathered=Decisions(asks=(("Asks", 1),)), states=((0, 3),)),),
+        rulings=(Ruling("on_tool_error", decisions=Decisions(asks=(("Asks", 1),)), states=((0, 3),)),),
         plugin_states=(3,),
         suspended_runs=before.suspended_runs[:1],
         batch=with_call(before.batch, again),
@@ -229,7 +229,7 @@ def test_a_call_starts_in_the_step_in_which_another_is_asked_about() -> None:
         elif hook == "after_tool":
             bench.returns("c3")
         (waiting,) = bench.state.suspended_runs
-        assert (waiting.hook.moment, waiting.ref) == (hook, asked)
+        assert (waiting.hook.hook_name, waiting.ref) == (hook, asked)
         assert bench.got[-1].step.effects[-2:] == (limit(other), start(other, "look", path(other)))
 
 
@@ -281,9 +281,9 @@ def test_the_asker_and_those_behind_it_see_what_was_replaced_before() -> None:
         replaced: object = getattr(new, field)
         assert [getattr(asked, field) for asked, _ in seen] == [replaced] * 3
         assert [asked.answer for asked, _ in seen] == [None, Answered(None), None]
-        kept = getattr(waiting.gathered, field)
+        kept = getattr(waiting.decisions, field)
         assert (kept.of(()) if isinstance(kept, Rearranged) else kept) == replaced
-        assert got.step.rulings[0] == Ruling(hook, gathered=waiting.gathered, states=((1, 2),))
+        assert got.step.rulings[0] == Ruling(hook, decisions=waiting.decisions, states=((1, 2),))
 
 
 @fold("ask: a late answer is ignored")
@@ -388,9 +388,9 @@ def test_a_stop_ends_a_suspended_hook_and_asks_nobody_again() -> None:
 
 def test_what_ends_a_turn_for_a_stop_may_not_ask_any_more() -> None:
     bench = running(asks("after_turn"))
-    gathered = Decisions(asks=(("Asks", 1),))
-    pause = Pause(Place(0), LOOKUP, 10.0)
-    asked = Ruling("after_turn", Verdict.ASK, "Asks", gathered=gathered, states=((0, 1),), pause=pause)
+    decisions = Decisions(asks=(("Asks", 1),))
+    pause = Pause(Position(0), LOOKUP, 10.0)
+    asked = Ruling("after_turn", Verdict.ASK, "Asks", decisions=decisions, states=((0, 1),), pause=pause)
     bench.send(StopSent()).expect_only(
         answer=DONE,
         events=[AgentAbort("p1", "stopped", "stopped"), Now(0, 0), SessionEnded("stopped")],

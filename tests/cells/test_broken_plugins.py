@@ -99,7 +99,7 @@ def test_what_was_accumulated_before_a_critical_plugin_broke_is_dropped_but_for_
     error, reason = broken_at("before_request")
     got = bench.prompt()
     decided = Ruling("before_request", Verdict.ABORT, "P", reason, critical=True, errors=(error,))
-    assert got.rulings[1] == decided.but(gathered=Decisions(emits=(early,)))
+    assert got.rulings[1] == decided.but(decisions=Decisions(emits=(early,)))
     assert got.events[2:] == [error, early, AgentAbort("p1", "critical", f"P: {reason}")]
 
 

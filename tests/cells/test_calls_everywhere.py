@@ -58,7 +58,7 @@ from agentrail.events import (
     ToolDetached,
     ToolsUpdated,
 )
-from agentrail.hooks.attachments import seat_for
+from agentrail.hooks.attachments import attached_plugin
 from agentrail.models import Failure, FailureKind, FrozenObject, Response, Text, Usage
 from agentrail.plugins import Answered, AnyPlugin
 from agentrail.tools import ToolSpec, Unknown, ok
@@ -94,7 +94,7 @@ IN: Final[dict[str, Callable[..., Bench]]] = {
 }
 BUSY: Final = tuple(state for state in STATES if state != "idle")
 DIG: Final = ToolSpec("dig", "digs")
-SEAT: Final = seat_for("P", plug(), 0)
+SEAT: Final = attached_plugin("P", plug(), 0)
 
 
 def other(*, first: object = None) -> AnyPlugin:
@@ -126,7 +126,7 @@ def test_title_and_labels_are_changed_at_once() -> None:
 def test_attached_tools_are_there_at_once() -> None:
     for make in IN.values():
         bench = make()
-        bench.judge.tool("dig", 7, lambda _args, _meter: None)
+        bench.hook_runner.tool("dig", 7, lambda _args, _meter: None)
         before = bench.state
         tools = {**before.tools, "dig": AttachedTool(DIG, 7)}
         bench.send(ChangeToolsSent(attach=(DIG,), revision=7)).expect_only(
@@ -200,7 +200,7 @@ def test_changed_tools_are_offered_from_the_next_request() -> None:
 @cell("update_plugin", "idle")
 def test_new_options_apply_at_once() -> None:
     bench = idle(other())
-    new = bench.seat(other(), 1)
+    new = bench.attach(other(), 1)
     bench.send(UpdatePluginSent(new, FrozenObject(level=2))).expect_only(
         answer=DONE,
         events=[PluginOptsUpdated("Other", success=True)],
@@ -213,7 +213,7 @@ def test_new_options_apply_at_once() -> None:
 def test_new_options_wait_until_no_turn_is_open() -> None:
     for state in BUSY:
         bench = IN[state](other())
-        new = bench.seat(other(), 1)
+        new = bench.attach(other(), 1)
         change = PluginChange("update", "Other", new, FrozenObject(level=2))
         bench.send(UpdatePluginSent(new, FrozenObject(level=2))).expect_only(answer=DONE, plugin_changes=(change,))
 
@@ -221,26 +221,26 @@ def test_new_options_wait_until_no_turn_is_open() -> None:
 @cell("attach_plugin", "idle")
 def test_a_plugin_joins_at_once() -> None:
     bench = idle()
-    seat = bench.seat(other(first=5))
-    bench.send(AttachPluginSent(seat)).expect_only(
+    attached = bench.attach(other(first=5))
+    bench.send(AttachPluginSent(attached)).expect_only(
         answer=DONE,
         events=[PluginAttached("Other")],
         rulings=(Ruling("init", states=((0, 5),)),),
-        plugins=(seat,),
+        plugins=(attached,),
         plugin_states=(5,),
     )
-    bench.send(AttachPluginSent(seat)).expect_only(answer=Refused.of(UsageError("plugin-exists", "Other")))
+    bench.send(AttachPluginSent(attached)).expect_only(answer=Refused.of(UsageError("plugin-exists", "Other")))
 
 
 @cell("attach_plugin", *BUSY)
 def test_a_plugin_joins_when_no_turn_is_open() -> None:
     for state in BUSY:
         bench = IN[state]()
-        seat = bench.seat(other())
-        bench.send(AttachPluginSent(seat)).expect_only(
-            answer=DONE, plugin_changes=(PluginChange("attach", "Other", seat),)
+        attached = bench.attach(other())
+        bench.send(AttachPluginSent(attached)).expect_only(
+            answer=DONE, plugin_changes=(PluginChange("attach", "Other", attached),)
         )
-        bench.send(AttachPluginSent(seat)).expect_only(answer=Refused.of(UsageError("plugin-exists", "Other")))
+        bench.send(AttachPluginSent(attached)).expect_only(answer=Refused.of(UsageError("plugin-exists", "Other")))
 
 
 @cell("detach_plugin", "idle")
@@ -272,7 +272,7 @@ def test_an_unknown_plugin_cannot_be_updated() -> None:
     for state, make in IN.items():
         bench = make()
         there = "`Holds`" if state == "resting" else "none"
-        bench.send(UpdatePluginSent(bench.seat(other()), FrozenObject(level=2))).expect_only(
+        bench.send(UpdatePluginSent(bench.attach(other()), FrozenObject(level=2))).expect_only(
             answer=Refused.of(UnknownPlugin("Other", there))
         )
 
@@ -388,7 +388,7 @@ def test_no_state_takes_what_has_no_meaning_there(state: str) -> None:
             lives = state != "ended" or not (name.endswith("Sent") or name in CRASHES | RETURNS)
             legal = lives and name not in OPENS
         bench = PHASES[state]()
-        bench.seat(plug())
+        bench.attach(plug())
         if legal:
             bench.send(given)
         else:

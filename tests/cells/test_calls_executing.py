@@ -4,7 +4,7 @@ from agentrail import Accepted, Prompt
 from agentrail.core.machine.tool_results import doubt
 from agentrail.core.vocabulary.commands import RespondSent, SwitchModelSent, WithdrawSent
 from agentrail.core.vocabulary.effects import CancelCalls, ClearTimer, CloseSession, SetTimer
-from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
+from agentrail.core.vocabulary.tool_calls import CallStatus, DetachedCall
 from agentrail.errors import UnknownApproval, UnknownPrompt
 from agentrail.events import (
     AgentAbort,
@@ -99,7 +99,7 @@ def test_steering_cancels_the_killable_tools_and_is_merged_before_the_next_reque
             batch=None,
             request=out("r5"),
             history=before.history.and_(gone, new),
-            quarantined_calls=(Stray("c3", "edit", NOW, NOW, writes=True),),
+            quarantined_calls=(DetachedCall("c3", "edit", NOW, NOW, writes=True),),
             in_doubt_calls=(unknown("c3", "edit", path()),),
         )
 
@@ -118,8 +118,8 @@ def test_an_abort_cancels_killable_tools_and_lets_immune_ones_linger() -> None:
         turn=None,
         batch=None,
         history=before.history.and_(stopped("c3", EDIT, "enough"), result("c4", "keep", AWAY)),
-        quarantined_calls=(Stray("c3", "edit", NOW, NOW, writes=True),),
-        lingering_calls=(Stray("c4", "keep", NOW, NOW, doubt=unknown("c4", "keep")),),
+        quarantined_calls=(DetachedCall("c3", "edit", NOW, NOW, writes=True),),
+        lingering_calls=(DetachedCall("c4", "keep", NOW, NOW, doubt=unknown("c4", "keep")),),
         in_doubt_calls=(unknown("c3", "edit", path()),),
     )
 
@@ -143,7 +143,7 @@ def test_an_abort_of_all_cancels_immune_tools_too() -> None:
         turn=None,
         batch=None,
         history=before.history.and_(stopped("c3", EDIT, "user"), stopped("c4", KEEP, "user")),
-        quarantined_calls=(Stray("c3", "edit", NOW, NOW, writes=True), Stray("c4", "keep", NOW, NOW)),
+        quarantined_calls=(DetachedCall("c3", "edit", NOW, NOW, writes=True), DetachedCall("c4", "keep", NOW, NOW)),
         in_doubt_calls=(unknown("c3", "edit", path()), unknown("c4", "keep")),
     )
 
@@ -162,8 +162,8 @@ def test_an_abort_of_none_lets_all_tools_finish_as_lingering() -> None:
         batch=None,
         history=before.history.and_(result("c3", "edit", AWAY), result("c4", "keep", AWAY)),
         lingering_calls=(
-            Stray("c3", "edit", NOW, NOW, writes=True, doubt=unknown("c3", "edit", path())),
-            Stray("c4", "keep", NOW, NOW, doubt=unknown("c4", "keep")),
+            DetachedCall("c3", "edit", NOW, NOW, writes=True, doubt=unknown("c3", "edit", path())),
+            DetachedCall("c4", "keep", NOW, NOW, doubt=unknown("c4", "keep")),
         ),
     )
 
@@ -180,7 +180,7 @@ def test_an_approved_call_goes_on_beside_the_batch() -> None:
         hold=None,
         approved=path(),
         holders=frozenset({"Holds"}),
-        place=asked.hold.place,
+        position=asked.hold.position,
         started_at=NOW,
     )
     bench.send(ApproveSent("s:a5")).expect_only(
@@ -290,6 +290,6 @@ def test_a_stop_kills_all_tools_then_ends_the_session() -> None:
         queue=(),
         stop_reason="stopped",
         history=before.history.and_(stopped("c3", EDIT, "stopped"), stopped("c4", KEEP, "stopped")),
-        quarantined_calls=(Stray("c3", "edit", NOW, NOW, writes=True), Stray("c4", "keep", NOW, NOW)),
+        quarantined_calls=(DetachedCall("c3", "edit", NOW, NOW, writes=True), DetachedCall("c4", "keep", NOW, NOW)),
         in_doubt_calls=(unknown("c3", "edit", path()), unknown("c4", "keep")),
     )

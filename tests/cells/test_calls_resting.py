@@ -160,7 +160,7 @@ def test_an_approved_call_runs() -> None:
         hold=None,
         approved=path("a"),
         holders=frozenset({"Holds"}),
-        place=asked.hold.place,
+        position=asked.hold.position,
         started_at=NOW,
     )
     assert before.batch is not None

@@ -5,7 +5,7 @@ from agentrail.core.machine.tool_results import doubt
 from agentrail.core.vocabulary.commands import ChangeToolsSent, RespondSent
 from agentrail.core.vocabulary.effects import CancelCalls, ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import StreamCut, StreamEnded, ToolRaised, ToolStopped
-from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
+from agentrail.core.vocabulary.tool_calls import CallStatus, DetachedCall
 from agentrail.errors import RefusedError
 from agentrail.events import (
     AgentAbort,
@@ -121,7 +121,7 @@ def test_on_tool_error_runs_before_each_retry_and_after_tool_once() -> None:
     seen: list[object] = []
 
     def note(hook: Hook, _state: object, _ctx: object) -> object:
-        seen.append((hook.moment, getattr(hook, "attempt", None), getattr(hook, "result", None)))
+        seen.append((hook.hook_name, getattr(hook, "attempt", None), getattr(hook, "result", None)))
         return Continue()
 
     bench = executing(plugins=(plug(on_tool_error=note, after_tool=note),))
@@ -194,7 +194,7 @@ def test_a_call_that_waits_for_its_turn_does_not_run_when_its_tool_is_gone_or_an
     ):
         bench = executing(call("solo"), call("store"))
         assert bench.call("c4").status is CallStatus.READY
-        bench.judge.tool("store", 1, lambda _args, _meter: None)
+        bench.hook_runner.tool("store", 1, lambda _args, _meter: None)
         bench.send(change)
         bench.returns("c3")
         next_request(
@@ -427,7 +427,7 @@ def test_a_turn_that_takes_too_long_is_aborted() -> None:
         turn=None,
         batch=None,
         history=before.history.and_(failed("c3", "edit", f"stopped: {why}; {doubt(EDIT)}")),
-        quarantined_calls=(Stray("c3", "edit", bench.now, NOW, writes=True),),
+        quarantined_calls=(DetachedCall("c3", "edit", bench.now, NOW, writes=True),),
         in_doubt_calls=(unknown("c3", "edit", path()),),
     )
 
@@ -467,11 +467,11 @@ def test_the_limit_of_a_turn_goes_with_the_turn() -> None:
 def test_what_lives_longer_than_its_grace_is_reported_once() -> None:
     bench = executing(call("edit", path="a"), call("store"))
     bench.send(AbortSent())
-    stray = Stray("c3", "edit", NOW, NOW, writes=True)
+    detached = DetachedCall("c3", "edit", NOW, NOW, writes=True)
     assert bench.state.timers == (("grace", NOW + 250),)
-    bench.send(ToolStopped("c4", 1)).expect_only(quarantined_calls=(stray,))
+    bench.send(ToolStopped("c4", 1)).expect_only(quarantined_calls=(detached,))
     bench.fires("grace").expect_only(
-        events=[ToolAbandoned("c3", "edit")], quarantined_calls=(stray.but(reported=True),)
+        events=[ToolAbandoned("c3", "edit")], quarantined_calls=(detached.but(reported=True),)
     )
     bench.send(ToolStopped("c3", 1)).expect_only(quarantined_calls=())
 
@@ -494,7 +494,7 @@ def test_a_call_that_runs_too_long_gets_its_result_and_is_cancelled() -> None:
         batch=None,
         history=bench.state.history,
         request=out("r4"),
-        quarantined_calls=(Stray("c3", "edit", bench.now, NOW, writes=True),),
+        quarantined_calls=(DetachedCall("c3", "edit", bench.now, NOW, writes=True),),
         in_doubt_calls=(unknown("c3", "edit", path()),),
     )
     bench.send(ToolReturned("c3", 1, ok("late"))).expect_only(effects=[ClearTimer("grace")], quarantined_calls=())

@@ -79,7 +79,9 @@ class Watching:
     def __init__(self) -> None:
         self.seen: list[tuple[str, Hook, object]] = []
 
-    def plug(self, name: str, moment: str, *answers: object, priority: int = 900, critical: bool = False) -> AnyPlugin:
+    def plug(
+        self, name: str, hook_name: str, *answers: object, priority: int = 900, critical: bool = False
+    ) -> AnyPlugin:
         """Return a plugin that gives *answers* one after the other, and then repeats the last one."""
         asked = 0
 
@@ -89,15 +91,15 @@ class Watching:
             asked += 1
             return answers[min(asked, len(answers)) - 1]
 
-        return watch(name, moment, answer, priority=priority, critical=critical)
+        return watch(name, hook_name, answer, priority=priority, critical=critical)
 
     @property
     def who(self) -> list[str]:
         return [name for name, _, _ in self.seen]
 
 
-def watch(name: str, moment: str, answer: Answering, *, priority: int = 900, critical: bool = False) -> AnyPlugin:
-    return plug(name, priority=priority, critical=critical, first=0, **{moment: answer})
+def watch(name: str, hook_name: str, answer: Answering, *, priority: int = 900, critical: bool = False) -> AnyPlugin:
+    return plug(name, priority=priority, critical=critical, first=0, **{hook_name: answer})
 
 
 def prompted(*plugins: AnyPlugin) -> Got:
@@ -161,7 +163,7 @@ def test_interventions_are_joined_by_a_blank_line_and_injected_once() -> None:
     history = got.before.history.and_(said(), note)
     started(
         got,
-        (Ruling("before_prompt", gathered=Decisions(texts=("first", "second"))), *ruled("before_request")),
+        (Ruling("before_prompt", decisions=Decisions(texts=("first", "second"))), *ruled("before_request")),
         states=(None, None, None),
         events=[*opening[:3], Intervention("first\n\nsecond", "before_prompt"), *opening[3:]],
         history=history,
@@ -202,7 +204,7 @@ def test_interventions_before_a_request_become_one_message_at_its_end() -> None:
     history = got.before.history.and_(said(), said("first\n\nsecond", Origin.INTERVENTION))
     started(
         got,
-        (*ruled("before_prompt"), Ruling("before_request", gathered=Decisions(texts=("first", "second")))),
+        (*ruled("before_prompt"), Ruling("before_request", decisions=Decisions(texts=("first", "second")))),
         states=(None, None),
         events=[
             *starts("p1", "r2")[:-1],
@@ -221,7 +223,7 @@ def test_interventions_in_steering_are_joined_behind_the_text_of_the_user() -> N
         answer=Accepted("s3", "queued", 1),
         ids=1,
         events=[Intervention("first\n\nsecond", "before_steering"), SteeringReceived("s3", whole, "queued")],
-        rulings=(Ruling("before_steering", gathered=Decisions(texts=("first", "second"))),),
+        rulings=(Ruling("before_steering", decisions=Decisions(texts=("first", "second"))),),
         steering=(Steering("s3", whole),),
     )
 
@@ -247,7 +249,7 @@ def test_an_abort_drops_what_was_accumulated_but_for_states_and_emits() -> None:
     got = prompted(*GATHERING, plug("F", before_request=Abort("no", 1).emitting("by_f"), first=0), late)
     emits = (*EMITTED, noted("F", "by_f"))
     decided = Ruling(
-        "before_request", Verdict.ABORT, "F", "no", gathered=Decisions(emits=emits), states=(*CHANGED, (5, 1))
+        "before_request", Verdict.ABORT, "F", "no", decisions=Decisions(emits=emits), states=(*CHANGED, (5, 1))
     )
     got.expect_only(
         answer=Accepted("p1", "started"),
@@ -268,7 +270,7 @@ def test_skip_keeps_what_earlier_plugins_did() -> None:
     got = prompted(*GATHERING, plug("F", before_request=Skip(1).emitting("by_f"), first=0), late)
     emits = (*EMITTED, noted("F", "by_f"))
     switch = Switch("n", EMPTY, "D")
-    gathered = Decisions(
+    decisions = Decisions(
         texts=("note",),
         messages=Rearranged((OTHER,)),
         replaced_by=("B",),
@@ -276,7 +278,7 @@ def test_skip_keeps_what_earlier_plugins_did() -> None:
         sections=(Section("mood", "calm", by="C"),),
         emits=emits,
     )
-    decided = Ruling("before_request", Verdict.SKIP, "F", gathered=gathered, states=(*CHANGED, (5, 1)))
+    decided = Ruling("before_request", Verdict.SKIP, "F", decisions=decisions, states=(*CHANGED, (5, 1)))
     note = said("note", Origin.INTERVENTION)
     started(
         got,
@@ -360,8 +362,8 @@ def test_an_abort_of_new_options_refuses_them_and_their_owner_is_not_asked() -> 
     watching = Watching()
     owner = watching.plug("B", "before_plugin_opts_update", Abort("never"))
     bench = Bench(plug("A", before_plugin_opts_update=Abort("no")), owner)
-    seat = bench.seat(owner, 1)
-    bench.send(UpdatePluginSent(seat, FrozenObject(level=2))).expect_only(
+    attached = bench.attach(owner, 1)
+    bench.send(UpdatePluginSent(attached, FrozenObject(level=2))).expect_only(
         answer=DONE,
         events=[PluginOptsUpdated("B", success=False, error="A refused: no")],
         rulings=(Ruling("before_plugin_opts_update", Verdict.ABORT, "A", "no"),),
@@ -404,11 +406,11 @@ def test_a_block_stops_one_call_and_leaves_the_others() -> None:
                 Verdict.BLOCK,
                 "B",
                 "not this",
-                gathered=Decisions(emits=emits),
+                decisions=Decisions(emits=emits),
                 states=((0, 1), (1, 1)),
             ),
             *ruled("check"),
-            Ruling("before_tool", gathered=passed),
+            Ruling("before_tool", decisions=passed),
             *ruled("check"),
         ),
         phase=Phase.EXECUTING_TOOLS,
@@ -435,8 +437,8 @@ def test_each_plugin_sees_the_arguments_that_the_one_before_it_left() -> None:
     bench.answers("", call("look", path="a"))
     assert [getattr(hook, "args", None) for _, hook, _ in watching.seen] == [path("a"), path("A"), path("B")]
     assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path("B")))
-    gathered = Decisions(args=path("B"), replaced_by=("A", "B"), replaced_at=1)
-    assert bench.got[-1].rulings[2] == Ruling("before_tool", gathered=gathered)
+    decisions = Decisions(args=path("B"), replaced_by=("A", "B"), replaced_at=1)
+    assert bench.got[-1].rulings[2] == Ruling("before_tool", decisions=decisions)
 
 
 @fold("replacements are threaded: the next plugin sees the new value, the last one counts")
@@ -449,10 +451,10 @@ def test_each_plugin_sees_the_messages_that_the_one_before_it_left() -> None:
         watching.plug("C", "before_request", Continue()),
     )
     assert [tuple(getattr(hook, "messages", ())) for _, hook, _ in watching.seen] == [(said(),), first, second]
-    gathered = Decisions(messages=Rearranged(second), replaced_by=("A", "B"))
+    decisions = Decisions(messages=Rearranged(second), replaced_by=("A", "B"))
     started(
         got,
-        (*ruled("before_prompt"), Ruling("before_request", gathered=gathered)),
+        (*ruled("before_prompt"), Ruling("before_request", decisions=decisions)),
         states=(0, 0, 0),
         shown=second,
         pieces=second,
@@ -499,7 +501,7 @@ def test_emit_takes_one_name_several_pairs_or_an_event_of_the_catalogue() -> Non
     ):
         got = prompted(plug("A", before_prompt=action))
         assert got.events[: len(wanted)] == wanted
-        assert got.rulings[0] == Ruling("before_prompt", gathered=Decisions(emits=tuple(wanted)))
+        assert got.rulings[0] == Ruling("before_prompt", decisions=Decisions(emits=tuple(wanted)))
 
 
 @fold("emit adds user_data to a mapping, unless told not to")
@@ -521,7 +523,7 @@ def test_any_action_can_also_emit() -> None:
     done = PlanStepCompleted(0, "look")
     for action in (Continue(), Intervene("x"), Skip(), SetSection("a", "b"), Abort("no"), Emit("own")):
         got = prompted(plug("A", before_prompt=action.emitting("more", {"b": 2}).reporting(done)))
-        emitted = got.step.rulings[0].gathered.emits
+        emitted = got.step.rulings[0].decisions.emits
         assert emitted[-2:] == (noted("A", "more", FrozenObject(user_data=EMPTY, b=2)), done)
         assert got.events[len(emitted) - 1] == done
 
@@ -555,7 +557,7 @@ def test_context_in_front_precedes_the_messages_in_the_order_of_the_plugins() ->
     assert sent is not None
     assert sent.messages == Rearranged((*front, OTHER, Added(noted, "B"), Added(end, "B")))
     assert got.step.state.history == got.before.history.and_(said())
-    assert got.rulings[-1].gathered.front == front
+    assert got.rulings[-1].decisions.front == front
     assert got.events[-1] == RequestStart("r2", "m", 6, 1)
 
 
@@ -569,7 +571,7 @@ def test_the_last_plugin_that_switches_the_model_wins() -> None:
         plug("B", before_request=SwitchModel("late", provider_options=warm), priority=500),
         plug("A", before_request=SwitchModel("early"), priority=100),
     )
-    decided = Ruling("before_request", gathered=Decisions(switch=Switch("late", warm, "B")))
+    decided = Ruling("before_request", decisions=Decisions(switch=Switch("late", warm, "B")))
     assert got.rulings[-1] == decided
     assert got.events[-3:] == [
         ModelSwitched("m", "late", provider_opts_changed=True, by="B"),

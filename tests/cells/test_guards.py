@@ -22,7 +22,7 @@ from agentrail.events import (
     ToolExecutionMetrics,
     ToolExecutionStart,
 )
-from agentrail.hooks.ruling import Decisions, Pause, Place
+from agentrail.hooks.ruling import Decisions, Pause, Position
 from agentrail.models import FrozenObject, JsonObject, Text
 from agentrail.plugins import Answered, AnyPlugin, BeforeTool, CallService, Failed, Hook, RunTool
 from tests.cells.bench import NOW, Bench, call, plug, ruled, with_call
@@ -59,7 +59,7 @@ def test_a_guard_is_asked_once_more_with_the_final_arguments() -> None:
     seen: list[Hook] = []
     bench = called(guard(Continue(), seen), CHANGES)
     assert seen == [BeforeTool("look", path("a"), "c3"), BeforeTool("look", path("b"), "c3", final=True)]
-    assert bench.got[-1].rulings[2] == Ruling("before_tool", gathered=REPLACED)
+    assert bench.got[-1].rulings[2] == Ruling("before_tool", decisions=REPLACED)
     assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path("b")))
 
 
@@ -101,7 +101,7 @@ def test_of_several_plugins_only_the_guards_in_front_of_the_last_replacement_are
     quiet = note("Quiet", 20, critical=False)
     bench = called(note("Guard", 10, critical=True), quiet, CHANGES, note("Behind", 900, critical=True))
     assert seen == [("Guard", path("a")), ("Quiet", path("a")), ("Behind", path("b")), ("Guard once more", path("b"))]
-    assert bench.got[-1].rulings[2] == Ruling("before_tool", gathered=REPLACED.but(replaced_at=2))
+    assert bench.got[-1].rulings[2] == Ruling("before_tool", decisions=REPLACED.but(replaced_at=2))
     assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path("b")))
 
 
@@ -117,7 +117,7 @@ def test_a_guard_that_skips_when_asked_once_more_keeps_no_other_from_ruling() ->
 def test_a_guard_asked_once_more_may_block() -> None:
     bench = called(guard(BlockTool("no").emitting("shut"), []), CHANGES)
     shut = PluginEvent("Guard", "shut", None)
-    decided = Ruling("before_tool", Verdict.BLOCK, "Guard", "no", gathered=Decisions(emits=(shut,)))
+    decided = Ruling("before_tool", Verdict.BLOCK, "Guard", "no", decisions=Decisions(emits=(shut,)))
     assert bench.got[-1].rulings[2] == decided
     assert bench.got[-1].events[2:4] == [shut, ToolBlocked("c3", "look", "no", "Guard")]
     assert bench.state.history[-1] == failed("c3", "look", "blocked by Guard: no")
@@ -134,8 +134,8 @@ def test_a_guard_asked_once_more_may_abort() -> None:
 @fold("a guard asked once more: only continue, block, hold and abort count")
 def test_a_guard_asked_once_more_may_hold_and_the_person_sees_the_final_arguments() -> None:
     bench = called(guard(HoldTool("sure?"), []), CHANGES)
-    pause = Pause(Place(1, final=True), None, 120.0, "sure?")
-    decided = Ruling("before_tool", Verdict.HOLD, "Guard", "sure?", gathered=REPLACED, pause=pause)
+    pause = Pause(Position(1, final=True), None, 120.0, "sure?")
+    decided = Ruling("before_tool", Verdict.HOLD, "Guard", "sure?", decisions=REPLACED, pause=pause)
     assert bench.got[-1].rulings[2] == decided
     required = bench.got[-1].events[-1]
     assert isinstance(required, ApprovalRequired)
@@ -150,13 +150,13 @@ def test_a_guard_that_was_answered_holds_the_call_again_if_its_arguments_are_oth
     bench = called(guard(sure, [], first=sure), CHANGES)
     before = bench.state
     assert before.batch is not None
-    pause = Pause(Place(1, final=True), None, None, "sure?")
+    pause = Pause(Position(1, final=True), None, None, "sure?")
     held = bench.call("c3").but(
         args=path("b"),
         approved=path("a"),
         holders=frozenset({"Guard"}),
-        place=Place(1),
-        hold=Hold("s:a5", "sure?", "Guard", path("b"), pause.place, REPLACED, NOW, None, None),
+        position=Position(1),
+        hold=Hold("s:a5", "sure?", "Guard", path("b"), pause.position, REPLACED, NOW, None, None),
     )
     bench.send(ApproveSent("s:a4")).expect_only(
         answer=DONE,
@@ -166,7 +166,7 @@ def test_a_guard_that_was_answered_holds_the_call_again_if_its_arguments_are_oth
             shown(ApprovalRequired("s:a5", "c3", "look", path("b"), "sure?", "Guard", NOW, None)),
         ],
         rulings=(
-            Ruling("before_tool", Verdict.HOLD, "Guard", "sure?", gathered=REPLACED, pause=pause),
+            Ruling("before_tool", Verdict.HOLD, "Guard", "sure?", decisions=REPLACED, pause=pause),
             *ruled("check"),
         ),
         batch=with_call(before.batch, held).but(decisions=(("tool_approved", True),)),
@@ -274,7 +274,7 @@ def _same(answer: object, _: object) -> object:
 
 
 def judged(answers: Callable[[object], object], *plugins: AnyPlugin) -> Bench:
-    """Return a session in which the run of a tool for `Asks` waits for what `Judge` has asked for."""
+    """Return a session in which the run of a tool for `Asks` waits for what `HookRunner` has asked for."""
     bench = Bench(asking(), judge(answers), *plugins)
     bench.prompt()
     return bench

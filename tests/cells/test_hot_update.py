@@ -33,7 +33,7 @@ def counting(*, refuses: bool = False, broken: bool = False) -> AnyPlugin:
 @cell("update_plugin", "idle")
 def test_the_plugin_in_its_new_form_says_with_which_state_it_goes_on() -> None:
     bench = idle(counting())
-    new = bench.seat(counting(), 1)
+    new = bench.attach(counting(), 1)
     bench.send(UpdatePluginSent(new, LEVEL)).expect_only(
         answer=DONE,
         events=[PluginOptsUpdated("Counts", success=True)],
@@ -50,7 +50,7 @@ def test_a_plugin_that_refuses_its_options_keeps_its_old_form() -> None:
         (counting(broken=True), "its state cannot be stored: it is a `list`, which can change; keep a tuple"),
     ):
         bench = idle(plugin)
-        new = bench.seat(plugin, 1)
+        new = bench.attach(plugin, 1)
         bench.send(UpdatePluginSent(new, LEVEL)).expect_only(
             answer=DONE,
             events=[PluginOptsUpdated("Counts", success=False, error=why)],
@@ -64,8 +64,8 @@ def test_a_plugin_that_refuses_its_options_keeps_its_old_form() -> None:
 @cell("update_plugin", "streaming")
 def test_the_last_options_of_each_plugin_win_and_apply_after_the_turn() -> None:
     bench = streaming(counting(), plug("Other"))
-    first, second = bench.seat(counting(), 1), bench.seat(counting(), 2)
-    other = bench.seat(plug("Other"), 1)
+    first, second = bench.attach(counting(), 1), bench.attach(counting(), 2)
+    other = bench.attach(plug("Other"), 1)
     bench.send(UpdatePluginSent(first, FrozenObject(level=1)))
     bench.send(UpdatePluginSent(other, LEVEL))
     bench.send(UpdatePluginSent(second, LEVEL))
@@ -90,7 +90,7 @@ def test_the_last_options_of_each_plugin_win_and_apply_after_the_turn() -> None:
 @cell("detach_plugin", "streaming")
 def test_changes_apply_in_order_after_the_turn() -> None:
     bench = streaming(plug("First"))
-    new = bench.seat(plug("New", priority=10, first=3))
+    new = bench.attach(plug("New", priority=10, first=3))
     bench.send(AttachPluginSent(new))
     bench.send(DetachPluginSent("First"))
     bench.send(DetachPluginSent("New"))
@@ -110,8 +110,8 @@ def test_changes_apply_in_order_after_the_turn() -> None:
 def test_a_plugin_joins_at_its_place_in_the_row() -> None:
     bench = idle(plug("A", priority=100, first="a"), plug("C", priority=900, first="c"))
     for name, priority in (("B", 100), ("D", 900), ("Z", 5)):
-        bench.send(AttachPluginSent(bench.seat(plug(name, priority=priority, first=name))))
-    assert [seat.key for seat in bench.state.plugins] == ["Z", "A", "B", "C", "D"]
+        bench.send(AttachPluginSent(bench.attach(plug(name, priority=priority, first=name))))
+    assert [attached.key for attached in bench.state.plugins] == ["Z", "A", "B", "C", "D"]
     assert bench.state.plugin_states == ("Z", "a", "B", "c", "D")
 
 
@@ -122,7 +122,7 @@ def test_a_plugin_that_refuses_to_join_is_not_there() -> None:
             raise ValueError(ctx is None)
 
     bench = idle()
-    bench.send(AttachPluginSent(bench.seat(Refuses()))).expect_only(
+    bench.send(AttachPluginSent(bench.attach(Refuses()))).expect_only(
         answer=DONE,
         events=[PluginAttached("Refuses", success=False, error="ValueError: False")],
         rulings=(Ruling("init", Verdict.ABORT, "Refuses", "ValueError: False", critical=True),),
@@ -136,9 +136,9 @@ def test_an_update_of_a_plugin_that_never_joined_is_reported() -> None:
             raise ValueError(ctx is None)
 
     bench = streaming()
-    seat = bench.seat(Refuses())
-    bench.send(AttachPluginSent(seat))
-    bench.send(UpdatePluginSent(seat, LEVEL))
+    attached = bench.attach(Refuses())
+    bench.send(AttachPluginSent(attached))
+    bench.send(UpdatePluginSent(attached, LEVEL))
     bench.send(DetachPluginSent("Refuses"))
     bench.answers("bye")
     assert bench.got[-1].events[2:] == [
@@ -152,7 +152,7 @@ def test_an_update_of_a_plugin_that_never_joined_is_reported() -> None:
 def test_the_plugin_itself_is_not_asked_about_its_own_options() -> None:
     shut = plug("Shut", before_plugin_opts_update=Abort("never"))
     bench = idle(shut)
-    bench.send(UpdatePluginSent(bench.seat(shut, 1), LEVEL))
+    bench.send(UpdatePluginSent(bench.attach(shut, 1), LEVEL))
     assert bench.got[-1].events == [PluginOptsUpdated("Shut", success=True)]
     watch: list[object] = []
 
@@ -161,15 +161,15 @@ def test_the_plugin_itself_is_not_asked_about_its_own_options() -> None:
         return Continue()
 
     bench = idle(plug("Watch", before_plugin_opts_update=answer), plug("Other"))
-    bench.send(UpdatePluginSent(bench.seat(plug("Other"), 1), LEVEL))
+    bench.send(UpdatePluginSent(bench.attach(plug("Other"), 1), LEVEL))
     assert [(getattr(hook, "plugin", ""), getattr(hook, "options", {})) for hook in watch] == [("Other", LEVEL)]
 
 
 @cell("stop", "streaming")
 def test_changes_that_never_apply_are_reported_at_the_end() -> None:
     bench = streaming(plug("First"))
-    bench.send(UpdatePluginSent(bench.seat(plug("First"), 1), LEVEL))
-    bench.send(AttachPluginSent(bench.seat(plug("New"))))
+    bench.send(UpdatePluginSent(bench.attach(plug("First"), 1), LEVEL))
+    bench.send(AttachPluginSent(bench.attach(plug("New"))))
     bench.send(DetachPluginSent("First"))
     bench.send(StopSent())
     over = "the session has ended"
@@ -182,4 +182,7 @@ def test_changes_that_never_apply_are_reported_at_the_end() -> None:
 
 
 def test_the_row_of_a_bench_is_in_order() -> None:
-    assert [seat.key for seat in Bench(plug("A", priority=9), plug("B", priority=1)).state.plugins] == ["B", "A"]
+    assert [attached.key for attached in Bench(plug("A", priority=9), plug("B", priority=1)).state.plugins] == [
+        "B",
+        "A",
+    ]

@@ -86,7 +86,7 @@ def test_a_fork_asks_by_ids_of_its_own() -> None:
     for incarnation in ("first", "second"):
         fork = Bench(HOLDS, opened=False)
         fork.state = branch(bench.state, "f")
-        fork.send(SessionBranched("s", 1, seats=bench.state.plugins, incarnation=incarnation))
+        fork.send(SessionBranched("s", 1, attached_plugins=bench.state.plugins, incarnation=incarnation))
         (required,) = events(fork, ApprovalRequired)
         ids.add(required.approval_id)
         fork.send(ApproveSent("s:a4-one"))

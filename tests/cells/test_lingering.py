@@ -5,7 +5,7 @@ from typing import Final
 from agentrail import Options
 from agentrail.core.vocabulary.effects import CancelCalls, ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import ToolRaised, ToolStopped
-from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
+from agentrail.core.vocabulary.tool_calls import CallStatus, DetachedCall
 from agentrail.events import AgentAbort, SessionEnded, ToolAbandoned
 from agentrail.models import Origin
 from agentrail.tools import Effect, SetTodos, Todo, ToolResult, err, ok
@@ -15,7 +15,7 @@ from tests.cells.scenes import STARTED, executing, out, ran, request, said, star
 from tests.kit import DONE, AbortSent, Phase, StopSent, ToolReturned
 
 DOUBT: Final = unknown("c3", "keep")
-LINGERS: Final = Stray("c3", "keep", NOW, NOW, doubt=DOUBT)
+LINGERS: Final = DetachedCall("c3", "keep", NOW, NOW, doubt=DOUBT)
 
 
 def lingering(options: Options | None = None) -> Bench:
@@ -146,7 +146,7 @@ def test_each_stray_is_reported_after_its_own_grace() -> None:
     bench.answers("", call("look", path="a"))
     bench.send(AbortSent(), after=100)
     assert bench.state.timers == (("grace", NOW + 250),)
-    first, second = Stray("c3", "edit", NOW, NOW, writes=True), Stray("c6", "look", NOW + 100, NOW)
+    first, second = DetachedCall("c3", "edit", NOW, NOW, writes=True), DetachedCall("c6", "look", NOW + 100, NOW)
     bench.fires("grace").expect_only(
         events=[ToolAbandoned("c3", "edit")],
         effects=[SetTimer("grace", NOW + 350)],

@@ -49,7 +49,7 @@ from agentrail.hooks.actions import ACTIONS
 from agentrail.hooks.hook_types import (
     HOOKS,
 )
-from agentrail.hooks.ruling import WHEN_CRITICAL_BREAKS, Decisions, Pause, Place, Section, Switch
+from agentrail.hooks.ruling import WHEN_CRITICAL_BREAKS, Decisions, Pause, Position, Section, Switch
 from agentrail.models import FrozenObject, Origin, ToolCall
 from agentrail.plugins import MATRIX, CallService
 from agentrail.tools import err
@@ -110,10 +110,10 @@ def fired(hook: str, action: str) -> Got:
     return MOMENTS[hook].fire(probe(hook, ANSWERS[action]))[1]
 
 
-def ruling(hook: str, verdict: Verdict = Verdict.PASS, reason: str = "", **gathered: object) -> Ruling:
+def ruling(hook: str, verdict: Verdict = Verdict.PASS, reason: str = "", **decisions: object) -> Ruling:
     """Return the ruling that `P` led to; its state is 1 now."""
     by = None if verdict is Verdict.PASS else "P"
-    return Ruling(hook, verdict, by, reason, gathered=Decisions(**gathered), states=((0, 1),))  # type: ignore[arg-type]  # the fields
+    return Ruling(hook, verdict, by, reason, decisions=Decisions(**decisions), states=((0, 1),))  # type: ignore[arg-type]  # the fields
 
 
 # The matrix itself
@@ -121,7 +121,7 @@ def ruling(hook: str, verdict: Verdict = Verdict.PASS, reason: str = "", **gathe
 
 @figure("14 hooks, 15 actions")
 def test_the_matrix_is_that_of_the_design() -> None:
-    assert tuple(hook.moment for hook in HOOKS) == MOMENTS_IN_ORDER
+    assert tuple(hook.hook_name for hook in HOOKS) == MOMENTS_IN_ORDER
     assert tuple(action.kind for action in ACTIONS) == KINDS
     assert {(hook, action.kind) for hook, kinds in MATRIX.items() for action in kinds} == ACCEPTED
     assert len(MOMENTS_IN_ORDER) == 14
@@ -463,9 +463,9 @@ def test_a_held_call_waits_for_a_person_for_two_minutes() -> None:
     hold = after.calls[0].hold
     assert hold is not None
     assert (hold.approval_id, hold.hint, hold.plugin, hold.args) == ("s:a4", "may it?", "P", path())
-    assert (hold.place, hold.gathered, hold.family) == (Place(1), Decisions(), None)
+    assert (hold.position, hold.decisions, hold.family) == (Position(1), Decisions(), None)
     assert (hold.requested_at, hold.expires_at) == (NOW, NOW + 120_000)
-    decided = ruling("before_tool", Verdict.HOLD, "may it?").but(pause=Pause(Place(1), None, 120.0, "may it?"))
+    decided = ruling("before_tool", Verdict.HOLD, "may it?").but(pause=Pause(Position(1), None, 120.0, "may it?"))
     got.expect_only(
         ids=2,
         events=[

@@ -13,7 +13,7 @@ from agentrail.core.vocabulary.inputs import AskSettled
 from agentrail.core.vocabulary.state import Compaction, Suspension
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.events import AgentEnd, AskAnswered, AskStarted, BeforeCompact, Event, ResponseComplete, ToolCalls
-from agentrail.hooks.ruling import Decisions, Pause, Place
+from agentrail.hooks.ruling import Decisions, Pause, Position
 from agentrail.models import History, Text, ToolCall
 from agentrail.plugins import (
     AfterResponse,
@@ -209,7 +209,7 @@ def test_a_hook_waits_for_what_its_plugin_asks_for(hook: str, action: str) -> No
     waiting = WAITING[hook](got.before)
     ask_id = f"ask{got.before.last_id + waiting.ids + 1}"
     asked = Decisions(asks=(("P", 1),))
-    pause = Pause(Place(0), LOOKUP, 10.0)
+    pause = Pause(Position(0), LOOKUP, 10.0)
     got.expect_only(
         answer=waiting.answer,
         ids=waiting.ids + 1,
@@ -219,7 +219,7 @@ def test_a_hook_waits_for_what_its_plugin_asks_for(hook: str, action: str) -> No
             CarryOut(ask_id, "P", LOOKUP, "m", f"s/{ask_id}"),
             SetTimer(f"ask:{ask_id}", NOW + 10_000),
         ],
-        rulings=[*waiting.rulings, Ruling(hook, Verdict.ASK, "P", gathered=asked, states=((0, 1),), pause=pause)],
+        rulings=[*waiting.rulings, Ruling(hook, Verdict.ASK, "P", decisions=asked, states=((0, 1),), pause=pause)],
         plugin_states=(1,),
         suspended_runs=(Suspension(ask_id, waiting.hook, waiting.ref, "P", pause, asked),),
         **waiting.changes,
@@ -227,7 +227,7 @@ def test_a_hook_waits_for_what_its_plugin_asks_for(hook: str, action: str) -> No
     done = bench.send(AskSettled(ask_id, Answered("yes")))
     assert done.events[0] == AskAnswered(ask_id, "P", "ok")
     assert done.step.effects[0] == ClearTimer(f"ask:{ask_id}")
-    assert done.step.rulings[0] == Ruling(hook, gathered=asked, states=((0, 2),))
+    assert done.step.rulings[0] == Ruling(hook, decisions=asked, states=((0, 2),))
     base = moment.baseline().step.state
     assert (bench.state.phase, bench.state.suspended_runs) == (base.phase, ())
     assert (bench.state.history, bench.state.plugin_states) == (base.history, (2,))

@@ -6,7 +6,7 @@ from agentrail.core.vocabulary.commands import WithdrawSent
 from agentrail.core.vocabulary.effects import CancelAsk, CancelCalls, ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import AskSettled, StreamCut, ToolRaised, ToolStopped
 from agentrail.core.vocabulary.state import AskedBy, Steering
-from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
+from agentrail.core.vocabulary.tool_calls import CallStatus, DetachedCall
 from agentrail.errors import QueueFull, SteeringQueueFull, UsageError
 from agentrail.events import (
     AgentAbort,
@@ -266,7 +266,7 @@ def test_immune_calls_finish_first_and_all_others_are_skipped() -> None:
         rulings=ruled("before_steering"),
         batch=batch,
         steering=got.step.state.steering,
-        quarantined_calls=(Stray("c4", "edit", NOW, NOW, writes=True),),
+        quarantined_calls=(DetachedCall("c4", "edit", NOW, NOW, writes=True),),
         in_doubt_calls=(unknown("c4", "edit", path()),),
     )
     before = bench.state

@@ -9,7 +9,7 @@ from agentrail.core.machine.responses import AGAIN, CUT
 from agentrail.core.machine.step import step
 from agentrail.core.vocabulary.effects import StartRequest
 from agentrail.events import AgentAbort, AgentEnd, AnswerRejected
-from agentrail.hooks.hook_runner import Recorded
+from agentrail.hooks.hook_runner import RecordedRunner
 from agentrail.models import JsonObject, Origin, StopReason, Text, UserMessage
 from agentrail.plugins import AnyPlugin
 from tests.cells.bench import Bench, Got, call, plug
@@ -204,6 +204,6 @@ def test_the_replay_takes_the_check_from_the_record() -> None:
     bench.answers("{}")
     bench.answers(GOOD)
     for got in bench.got[-2:]:
-        judge = Recorded(got.step.rulings)
-        assert step(got.before, got.arrival, judge) == got.step
-        assert judge.left == 0
+        hook_runner = RecordedRunner(got.step.rulings)
+        assert step(got.before, got.arrival, hook_runner) == got.step
+        assert hook_runner.left == 0

@@ -61,7 +61,7 @@ def sample(cls: type[object]) -> object:
     return cls(**made)
 
 
-def _gathered(container: type[object], items: list[object]) -> object:
+def _decisions(container: type[object], items: list[object]) -> object:
     if container is History:
         return History(cast("list[Message]", items))
     if container is CallList:
@@ -78,7 +78,7 @@ def _shaped(shape: Shape, name: str) -> object:
         case Chosen(options=options):
             return options[-1][1]
         case Items(container=container, item=item):
-            return _gathered(container, [_shaped(shape_of(item), name)])
+            return _decisions(container, [_shaped(shape_of(item), name)])
         case Row(items=items):
             return tuple(_shaped(shape_of(item), name) for item in items)
         case Table(item=item):

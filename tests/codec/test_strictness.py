@@ -12,7 +12,7 @@ from agentrail.codec.json_text import from_text, to_text
 from agentrail.codec.values import decode, read, write
 from agentrail.errors import BadData, BadValue
 from agentrail.events import EVENTS, Envelope, Event, ToolCalls
-from agentrail.hooks.ruling import Pause, Place
+from agentrail.hooks.ruling import Pause, Position
 from agentrail.models import AssistantMessage, Data, Json, Part, Text, ToolCall, ToolMessage, Usage, UserMessage
 from agentrail.tools import ToolSpec
 from tests.codec.plain import encode
@@ -116,7 +116,7 @@ VALUES: list[tuple[object, str]] = [
     ),
     (ToolSpec("t", "d").but(requires=["x"]), "its `requires` is a `list`, and does not come back from JSON as it was"),
     (Usage(cost_usd=float("inf")), "its `cost_usd` is inf, which JSON cannot hold"),
-    (Pause(Place(), deadline=float("nan")), "its `deadline` is nan, which JSON cannot hold"),  # msgspec: `null`
+    (Pause(Position(), deadline=float("nan")), "its `deadline` is nan, which JSON cannot hold"),  # msgspec: `null`
     (ToolCalls(cast("int", 1.0)), "its `count` is a number where a whole number is wanted"),
     (object(), "it is an `object`, which JSON cannot hold"),
 ]

@@ -79,13 +79,13 @@ def back(world: CheckedWorld, *, pause: bool = False) -> SessionReturned:
 
 def branched(origin: CheckedWorld) -> SessionBranched:
     """Return the first input of a session that is forked from *origin*, with the same code."""
-    return SessionBranched("s", len(origin.records), seats=origin.state.plugins)
+    return SessionBranched("s", len(origin.records), attached_plugins=origin.state.plugins)
 
 
 def fork(origin: CheckedWorld, tally: Tally | None = None, *, given: SessionBranched | None = None) -> CheckedWorld:
     """Return a session that is forked from *origin*."""
     world = CheckedWorld(origin.scene, session_id="fork", tally=tally)
-    world.judge = origin.judge
+    world.hook_runner = origin.hook_runner
     world.state = world.first = branch(origin.state, "fork")
     world.ledger.call_ids |= origin.ledger.call_ids
     world.ledger.effects |= origin.ledger.effects

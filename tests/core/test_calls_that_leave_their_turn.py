@@ -14,7 +14,7 @@ def test_a_call_that_goes_on_in_the_background_keeps_its_time_limit() -> None:
     world = session()
     asked(world, call("keep"))
     world.apply(AbortSent())
-    assert [stray.call_id for stray in world.state.lingering_calls] == ["c3"]
+    assert [detached.call_id for detached in world.state.lingering_calls] == ["c3"]
     assert "call:c3" in world.out.timers
     late = world.apply(TimerFired("call:c3"))
     assert [event.late for event in events(late) if isinstance(event, ToolExecutionEnd)] == [True]

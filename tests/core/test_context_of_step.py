@@ -4,7 +4,7 @@ from agentrail import Context, State
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary.options import Spare
 from agentrail.core.vocabulary.state import AttachedTool, Turn, drafted
-from agentrail.hooks.live_hook_runner import Live
+from agentrail.hooks.live_runner import LiveRunner
 from agentrail.hooks.ruling import ENVIRONMENT, MEMORY, Section
 from agentrail.models import Usage
 from agentrail.tools import Todo, ToolSpec
@@ -47,7 +47,7 @@ STATE = State("s", SETUP, "own-model").but(
 
 
 def test_each_field_of_the_context_has_its_own_value() -> None:
-    context = StepDraft(drafted(STATE), Live(lambda _: None), 13, 0.5).context()
+    context = StepDraft(drafted(STATE), LiveRunner(lambda _: None), 13, 0.5).context()
     assert context == Context(
         session_id="s",
         working_dir="work",

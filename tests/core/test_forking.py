@@ -263,10 +263,10 @@ def test_a_fork_has_the_tools_that_there_are_now() -> None:
 
 def test_a_fork_does_not_start_if_a_plugin_cannot_bring_its_state_forward() -> None:
     origin = session()
-    (seat,) = origin.state.plugins
-    world = fork(origin, given=SessionBranched("s", 1, seats=(seat.but(version=2),)))
+    (attached,) = origin.state.plugins
+    world = fork(origin, given=SessionBranched("s", 1, attached_plugins=(attached.but(version=2),)))
     why = "BadPlugin: plugin class `Recorder`: it has a new version and no `upgrade`"
-    problem = PluginMismatch("fork", seat.key, why)
+    problem = PluginMismatch("fork", attached.key, why)
     assert [envelope.event for envelope in world.records[0].events] == [SessionEnded(str(problem))]
     assert (world.out.reports, world.out.closed, world.state.phase) == (
         [ReportStart(Refused.of(problem))],

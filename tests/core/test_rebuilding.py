@@ -6,7 +6,7 @@ from agentrail.core.machine.requests import sent_request
 from agentrail.core.vocabulary.changes import Change, fold
 from agentrail.core.vocabulary.effects import StartRequest
 from agentrail.journals import Difference
-from agentrail.testing.world.random_sessions import WorldRecord
+from agentrail.testing.world.world import WorldRecord
 from tests.core.driving import back, begin, hello, session
 from tests.machinery.worlds.checked_world import CheckedWorld
 

@@ -240,7 +240,7 @@ def test_a_checkable_call_of_which_nobody_knows_is_unknown() -> None:
 def test_a_checkable_call_whose_tool_is_another_is_unknown() -> None:
     world = session()
     asked(world, call("solo"))
-    world.judge.tool("solo", 7, lambda _, __: None)
+    world.hook_runner.tool("solo", 7, lambda _, __: None)
     step = world.apply(back(world).but(tools=(world.state.tools["solo"].spec,), revision=7))
     assert ToolUnknown("c3", "solo") in events(step)
     assert "ProbeCall" not in kinds(step)
@@ -279,7 +279,7 @@ def test_a_call_that_went_on_in_the_background_has_only_an_outcome() -> None:
     world = session()
     asked(world, call("keep"))
     world.apply(AbortSent())
-    assert [stray.name for stray in world.state.lingering_calls] == ["keep"]
+    assert [detached.name for detached in world.state.lingering_calls] == ["keep"]
     step = world.apply(back(world))
     assert names(step) == ["SessionRecovered", "ToolExecutionEnd", "ToolExecutionMetrics"]
     assert (world.state.lingering_calls, world.state.timers) == ((), ())
@@ -371,11 +371,11 @@ def test_a_file_that_a_plugin_had_written_is_written_again() -> None:
 
 @pytest.mark.parametrize("tool", ["read", "write"])
 def test_a_tool_that_others_still_ruled_on_is_ruled_on_and_runs_when_the_session_is_back(tool: str) -> None:
-    judge = plug(
+    guard = plug(
         "Judge",
         before_tool=lambda hook, state, _ctx: Ask(CallService("judge"), state) if hook.answer is None else Continue(),
     )
-    world = session(Asker("before_request", RunTool(tool, FrozenObject({"path": "a"}))), judge)
+    world = session(Asker("before_request", RunTool(tool, FrozenObject({"path": "a"}))), guard)
     world.apply(hello())
     (ask_id,) = world.out.live_asks
     step = world.apply(back(world))
@@ -389,8 +389,8 @@ def test_a_tool_that_a_plugin_had_run_is_not_run_again_past_a_guard_that_is_new(
     world = session(Asker("before_request", RunTool("read", FrozenObject({"path": "secret"}))))
     world.apply(hello())
     recorder, asker = world.state.plugins
-    seats = (recorder, world.teach("Guard", Guard()), asker)
-    step = world.apply(back(world).but(seats=seats))
+    attached_plugins = (recorder, world.teach("Guard", Guard()), asker)
+    step = world.apply(back(world).but(attached_plugins=attached_plugins))
     assert "CarryOut" not in kinds(step)
     (answered,) = (event for event in events(step) if isinstance(event, AskAnswered))
     assert answered.status == "failed"
@@ -428,10 +428,12 @@ class Counting(Plugin[int]):
 
 def test_a_plugin_of_a_later_version_brings_its_state_forward() -> None:
     world = session(Counting())
-    seats = tuple(seat.but(version=2) if seat.key == "Counting" else seat for seat in world.state.plugins)
-    step = world.apply(back(world).but(seats=seats))
+    attached_plugins = tuple(
+        attached.but(version=2) if attached.key == "Counting" else attached for attached in world.state.plugins
+    )
+    step = world.apply(back(world).but(attached_plugins=attached_plugins))
     assert PluginUpgraded("Counting", 1, 2) in events(step)
-    assert (world.state.plugins, world.state.plugin_states) == (seats, ((), 70))
+    assert (world.state.plugins, world.state.plugin_states) == (attached_plugins, ((), 70))
 
 
 def test_nothing_changes_if_a_plugin_cannot_bring_its_state_forward() -> None:
@@ -439,16 +441,18 @@ def test_nothing_changes_if_a_plugin_cannot_bring_its_state_forward() -> None:
     world.state = before = world.state.but(
         plugin_states=tuple(101 if state == 7 else state for state in world.state.plugin_states)
     )
-    seats = tuple(seat.but(version=2) if seat.key == "Counting" else seat for seat in before.plugins)
-    done = make_step(before, Arrival(back(world).but(seats=seats), 2_000_000), world.judge)
+    attached_plugins = tuple(
+        attached.but(version=2) if attached.key == "Counting" else attached for attached in before.plugins
+    )
+    done = make_step(before, Arrival(back(world).but(attached_plugins=attached_plugins), 2_000_000), world.hook_runner)
     assert done.answer == Refused.of(PluginMismatch("s", "Counting", "ValueError: 101"))
     assert not done.changes(before)
 
 
 def test_a_plugin_that_is_new_joins_in_its_place() -> None:
     world = session()
-    seat = world.teach("Counting", Counting())
-    step = world.apply(back(world).but(seats=(*world.state.plugins, seat)))
+    attached = world.teach("Counting", Counting())
+    step = world.apply(back(world).but(attached_plugins=(*world.state.plugins, attached)))
     assert PluginAttached("Counting") in events(step)
     assert world.state.plugin_states[-1] == 7
 
@@ -460,7 +464,7 @@ def secret(name: str) -> ToolCall:
 def with_a_guard_first(world: CheckedWorld) -> SessionReturned:
     """Return the input with which *world* comes back, with a guard placed before all its plugins."""
     guard = world.teach("Guard", Guard()).but(priority=-10)
-    return back(world).but(seats=(guard, *world.state.plugins))
+    return back(world).but(attached_plugins=(guard, *world.state.plugins))
 
 
 def test_whoever_has_asked_gets_the_answer_wherever_it_stands_now() -> None:
@@ -476,14 +480,14 @@ def test_a_guard_that_is_new_is_not_asked_about_a_request_that_another_has_asked
     asked_about: list[str] = []
 
     def note(hook: Hook, *_: object) -> object:
-        asked_about.append(hook.moment)
+        asked_about.append(hook.hook_name)
         return Continue()
 
     world = session(Asker("before_request"))
     world.apply(hello())
     (ask_id,) = world.out.live_asks
     guard = world.teach("Notes", plug("Notes", critical=True, priority=-10, before_request=note))
-    world.apply(back(world).but(seats=(guard, *world.state.plugins)))
+    world.apply(back(world).but(attached_plugins=(guard, *world.state.plugins)))
     assert names(world.apply(AskSettled(ask_id, Failed("no")))) == ["AskAnswered", "RequestStart"]
     assert asked_about == []
 
@@ -530,9 +534,11 @@ def test_a_change_of_a_plugin_whose_code_is_gone_is_dropped() -> None:
 def test_a_plugin_whose_code_is_gone_while_it_is_to_leave_can_join_again() -> None:
     world = session(Counting())
     world.apply(hello())
-    (seat,) = (seat for seat in world.state.plugins if seat.key == "Counting")
+    (attached,) = (attached for attached in world.state.plugins if attached.key == "Counting")
     world.apply(DetachPluginSent("Counting"))
-    world.apply(back(world).but(seats=tuple(other for other in world.state.plugins if other is not seat)))
+    world.apply(
+        back(world).but(attached_plugins=tuple(other for other in world.state.plugins if other is not attached))
+    )
     step = world.apply(AttachPluginSent(world.teach("Counting", Counting())))
     assert step.answer == DONE
     assert [(change.kind, change.key) for change in world.state.plugin_changes] == [
@@ -567,8 +573,10 @@ def test_a_plugin_is_given_the_options_that_are_others_than_before() -> None:
         (Limited(first=5), "{'first': 5}", ()),
         (Limited(second=7), "{'first': 1, 'second': 7}", ()),
     ):
-        seat = world.teach("Limited", plugin)
-        step = world.apply(back(world).but(seats=(world.state.plugins[0], seat), options=(("Limited", dropped),)))
+        attached = world.teach("Limited", plugin)
+        step = world.apply(
+            back(world).but(attached_plugins=(world.state.plugins[0], attached), options=(("Limited", dropped),))
+        )
         assert world.state.plugin_states[1] == state
         assert PluginOptsUpdated("Limited", success=True, dropped=dropped) in events(step)
 
@@ -577,16 +585,16 @@ def test_a_plugin_is_given_the_options_that_its_code_did_not_have_before() -> No
     world = session(Limited())
     guard, limited = world.state.plugins
     world.state = world.state.but(plugins=(guard, limited.but(options=FrozenObject(first=1))))
-    world.apply(back(world).but(seats=(guard, limited), options=(("Limited", ()),)))
+    world.apply(back(world).but(attached_plugins=(guard, limited), options=(("Limited", ()),)))
     assert world.state.plugin_states[1] == "{'second': 2}"
 
 
 def test_a_session_does_not_come_back_if_a_plugin_does_not_take_its_options() -> None:
     world = session(Limited())
     before = world.state
-    seat = world.teach("Limited", Limited(second=0))
-    given = back(world).but(seats=(before.plugins[0], seat), options=(("Limited", ()),))
-    done = make_step(before, Arrival(given, world.now), world.judge)
+    attached = world.teach("Limited", Limited(second=0))
+    given = back(world).but(attached_plugins=(before.plugins[0], attached), options=(("Limited", ()),))
+    done = make_step(before, Arrival(given, world.now), world.hook_runner)
     refused = PluginMismatch("s", "Limited", "it does not take its options: too low")
     assert done == Step(before, answer=Refused.of(refused), rulings=done.rulings)
 
@@ -657,7 +665,7 @@ def test_a_paused_call_whose_tool_is_another_by_now_is_not_probed() -> None:
 
 def replaced(world: CheckedWorld, name: str) -> ChangeToolsSent:
     """Return the command that gives the session other code for the tool *name*."""
-    world.judge.tool(name, 7, lambda _, __: None)
+    world.hook_runner.tool(name, 7, lambda _, __: None)
     return ChangeToolsSent(attach=(world.state.tools[name].spec,), replace=True, revision=7)
 
 

@@ -71,7 +71,7 @@ def timers(world: CheckedWorld) -> dict[str, int]:
 
 def alone(world: CheckedWorld, given: AnyInput) -> Step:
     """Apply an input to the machine directly, without the checks of the world."""
-    return step(world.state, Arrival(given, world.now), world.judge)
+    return step(world.state, Arrival(given, world.now), world.hook_runner)
 
 
 # What happens in it
@@ -536,7 +536,7 @@ def test_one_whose_tool_is_gone_is_lost() -> None:
 def test_one_whose_tool_is_another_is_lost() -> None:
     world = parent()
     attached = world.state.tools["keep"]
-    world.judge.tool("keep", 7, lambda _, __: None)
+    world.hook_runner.tool("keep", 7, lambda _, __: None)
     done = world.apply(back(world).but(tools=(attached.spec,), revision=7))
     assert "SubagentEnd" in names(done)
     assert not any(isinstance(effect, StartCall) for effect in done.effects)

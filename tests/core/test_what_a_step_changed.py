@@ -28,7 +28,7 @@ from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.options import Spare
 from agentrail.core.vocabulary.state import AttachedTool, Suspension, Turn
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus
-from agentrail.hooks.ruling import NOTHING_GATHERED, START, Pause
+from agentrail.hooks.ruling import NO_DECISIONS, START, Pause
 from agentrail.models import History, Message, Origin, Text, UserMessage
 from agentrail.plugins import AfterTurn, BeforeCompaction, BeforePrompt, BeforeRequest, Hook
 from agentrail.testing.world.random_setups import TOOLS
@@ -325,7 +325,7 @@ def messages_in(run: Suspension) -> object:
 
 
 def paused(hook: Hook, ask_id: str = "k1") -> Suspension:
-    return Suspension(ask_id, hook, "", "a plugin", Pause(START), NOTHING_GATHERED)
+    return Suspension(ask_id, hook, "", "a plugin", Pause(START), NO_DECISIONS)
 
 
 def about(kind: type[BeforeRequest | BeforeCompaction], messages: History) -> Hook:

@@ -87,8 +87,8 @@ def test_the_matrix_that_is_printed_is_the_matrix() -> None:
     everywhere = set(re.findall(r"`(\w+)`", first))
     for hook, line in zip(HOOKS, lines, strict=True):
         name, *own = re.findall(r"`(\w+)`", line)
-        assert name == hook.moment
-        assert {*own} | everywhere == {action.__name__ for action in MATRIX[hook.moment]}
+        assert name == hook.hook_name
+        assert {*own} | everywhere == {action.__name__ for action in MATRIX[hook.hook_name]}
 
 
 def test_every_error_is_printed() -> None:

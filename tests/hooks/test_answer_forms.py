@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import pytest
 
-from agentrail.hooks.live_hook_runner import refused
+from agentrail.hooks.live_runner import refused
 from agentrail.models import JsonObject
 from tests.kit import EMPTY
 

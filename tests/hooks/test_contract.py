@@ -6,8 +6,8 @@ from agentrail import Abort, BlockTool, Context, Continue, Emit, HoldTool, Plugi
 from agentrail.errors import BadPlugin, ReplayDiffers, UsageError
 from agentrail.events import PlanStepCompleted
 from agentrail.hooks.actions import ACTIONS, UNCHANGED, Emission
-from agentrail.hooks.attachments import implemented, in_order, refuse_twins, seat_for, unkeyed
-from agentrail.hooks.hook_runner import PluginRow, Recorded
+from agentrail.hooks.attachments import attached_plugin, implemented, in_order, refuse_twins, unkeyed
+from agentrail.hooks.hook_runner import PluginRow, RecordedRunner
 from agentrail.hooks.hook_types import HOOK_NAMES, HOOKS
 from agentrail.hooks.plugin import ON_EVENT, accepted
 from agentrail.hooks.ruling import UNRULED
@@ -54,13 +54,13 @@ def test_a_hook_that_is_idle_with_the_options_is_not_among_them() -> None:
 
 def test_every_hook_of_the_base_class_lets_things_go_on() -> None:
     for hook in HOOKS:
-        answer = getattr(Plugin(), hook.moment)(None, 5, Context())
+        answer = getattr(Plugin(), hook.hook_name)(None, 5, Context())
         assert answer == Continue(5)
 
 
 def test_the_matrix_is_read_off_the_signatures() -> None:
     assert accepted() == MATRIX
-    assert set(MATRIX) == HOOK_NAMES == {hook.moment for hook in HOOKS} == set(UNRULED)
+    assert set(MATRIX) == HOOK_NAMES == {hook.hook_name for hook in HOOKS} == set(UNRULED)
     assert all(Continue in kinds and Emit in kinds for kinds in MATRIX.values())
 
 
@@ -103,7 +103,7 @@ def test_a_plugin_that_says_how_its_state_grew_up_must_say_how() -> None:
         Plugin[None]().upgrade(1)
 
 
-# Seats
+# Attached plugins
 
 
 def test_a_key_stands_for_one_of_two_plugins_of_a_class() -> None:
@@ -115,44 +115,51 @@ def test_a_key_stands_for_one_of_two_plugins_of_a_class() -> None:
         refuse_twins(["P", "Q", "P"])
 
 
-def test_a_seat_says_everything_of_a_plugin_but_its_code_and_state() -> None:
-    seat = seat_for("mine", plug("P", critical=True, priority=7, before_tool=Continue()), 3)
-    assert (seat.key, seat.priority, seat.critical, seat.hooks) == ("mine", 7, True, frozenset({"before_tool"}))
-    assert (seat.version, seat.revision, seat.options) == (1, 3, {})
-    assert seat.plugin.endswith(":P")
+def test_what_is_attached_says_everything_of_a_plugin_but_its_code_and_state() -> None:
+    attached = attached_plugin("mine", plug("P", critical=True, priority=7, before_tool=Continue()), 3)
+    assert (attached.key, attached.priority, attached.critical, attached.hooks) == (
+        "mine",
+        7,
+        True,
+        frozenset({"before_tool"}),
+    )
+    assert (attached.version, attached.revision, attached.options) == (1, 3, {})
+    assert attached.plugin.endswith(":P")
 
 
-def test_seats_are_asked_by_priority_then_by_registration() -> None:
-    seats = tuple(seat_for(str(place), plug(priority=priority)) for place, priority in enumerate((9, 1, 9, 1)))
-    assert in_order(seats) == (1, 3, 0, 2)
+def test_attached_plugins_are_asked_by_priority_then_by_registration() -> None:
+    attached_plugins = tuple(
+        attached_plugin(str(place), plug(priority=priority)) for place, priority in enumerate((9, 1, 9, 1))
+    )
+    assert in_order(attached_plugins) == (1, 3, 0, 2)
 
 
 # The judge of a replay
 
 
 def test_a_replay_reads_the_rulings_in_order_and_asks_nobody() -> None:
-    judge = Recorded([Ruling("before_prompt", reason="a"), Ruling("before_tool")], "s", 4)
+    hook_runner = RecordedRunner([Ruling("before_prompt", reason="a"), Ruling("before_tool")], "s", 4)
     row = PluginRow((), ())
-    assert judge.rule(BeforePrompt("hello"), row, Context).reason == "a"
+    assert hook_runner.run(BeforePrompt("hello"), row, Context).reason == "a"
     with pytest.raises(ReplayDiffers) as differs:
-        judge.rule(BeforePrompt("hello"), row, Context)
+        hook_runner.run(BeforePrompt("hello"), row, Context)
     assert differs.value == ReplayDiffers("s", 4, "its rulings: `before_prompt` is asked, `before_tool` is recorded")
     with pytest.raises(ReplayDiffers) as ended:
-        judge.rule(BeforeTool("look", {}, "c1"), row, Context)
+        hook_runner.run(BeforeTool("look", {}, "c1"), row, Context)
     assert "nothing is recorded" in str(ended.value)
 
 
 def test_a_replay_knows_what_it_was_not_asked_for() -> None:
-    judge = Recorded(
+    hook_runner = RecordedRunner(
         [Ruling("init"), Ruling("on_options"), Ruling("check"), Ruling("on_event"), Ruling("upgrade"), Ruling("init")]
     )
-    seat = seat_for("P", plug())
-    assert judge.init(seat, Context).hook == "init"
-    assert judge.options(seat, None, {}).hook == "on_options"
-    assert judge.check("look", 0, {}, Meter(1), 100, 100).hook == "check"
-    assert judge.learn((), PluginRow((), ()), Context, {}).hook == "on_event"
-    assert judge.upgrade(seat, None).hook == "upgrade"
-    assert judge.left == 1
+    attached = attached_plugin("P", plug())
+    assert hook_runner.init(attached, Context).hook == "init"
+    assert hook_runner.options(attached, None, {}).hook == "on_options"
+    assert hook_runner.check("look", 0, {}, Meter(1), 100, 100).hook == "check"
+    assert hook_runner.learn((), PluginRow((), ()), Context, {}).hook == "on_event"
+    assert hook_runner.upgrade(attached, None).hook == "upgrade"
+    assert hook_runner.left == 1
     with pytest.raises(ReplayDiffers) as differs:
-        Recorded(()).init(seat, Context)
+        RecordedRunner(()).init(attached, Context)
     assert differs.value == ReplayDiffers("", 0, "its rulings: `init` is asked, nothing is recorded")

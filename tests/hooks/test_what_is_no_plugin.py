@@ -29,10 +29,10 @@ from attrs import define, frozen
 
 from agentrail import BlockTool, Context, Continue, Plugin, Priority, Secret
 from agentrail.errors import BadOptions, BadPlugin, UnknownField
-from agentrail.hooks.attachments import refuse_unknown_tools, seat_for, unkeyed
+from agentrail.hooks.attachments import attached_plugin, refuse_unknown_tools, unkeyed
 from agentrail.hooks.declarations import MoneyLimit
 from agentrail.hooks.hook_types import HOOK_NAMES
-from agentrail.hooks.live_hook_runner import Live
+from agentrail.hooks.live_runner import LiveRunner
 from agentrail.hooks.plugin import find_declaration
 from agentrail.hooks.plugin_checks import ATTRIBUTES, CONSTANTS, OTHERS
 from agentrail.plugins import (
@@ -260,7 +260,7 @@ if sys.version_info < (3, 13):  # from then on Python warns of it, as it will be
 @pytest.mark.parametrize("member", FIT.values(), ids=FIT)
 def test_what_answers_is_a_hook(member: object) -> None:
     plugin = made(before_tool=member)()
-    assert "before_tool" in seat_for("p", plugin).hooks
+    assert "before_tool" in attached_plugin("p", plugin).hooks
     assert plugin.before_tool(HOOK, None, Context()) == NO  # type: ignore[attr-defined]
 
 
@@ -423,7 +423,7 @@ def test_an_attribute_may_be_a_constant_a_property_or_a_field() -> None:
         made(tools_named=property(lambda _: ["rm"]), priority=property(gives(7)))(),
     ):
         refuse_unknown_tools("p", plugin, ["rm"], more=False)
-        assert seat_for("p", plugin).priority == 7
+        assert attached_plugin("p", plugin).priority == 7
 
 
 @each_case(product([name for name in OTHERS if name != "upgrade"], ["text", 5, None, property(gives("text"))]))
@@ -477,7 +477,7 @@ def test_a_base_may_leave_init_to_its_subclasses() -> None:
 
     with pytest.raises(BadPlugin, match="no `init`"):
         Base()
-    seat_for("p", Counter())
+    attached_plugin("p", Counter())
 
 
 @pytest.mark.parametrize("state", [None, int | None, object, Any, int | tuple[str, ...] | None])
@@ -492,9 +492,9 @@ def test_an_init_that_forgets_to_return_is_no_first_state() -> None:
         def init(self, ctx: Context) -> int:  # type: ignore[empty-body]  # that is the mistake
             """Set it up."""
 
-    judge = Live(lambda _: None)
-    judge.seat("p", 0, Forgets())
-    ruling = judge.init(seat_for("p", Forgets()), Context)
+    hook_runner = LiveRunner(lambda _: None)
+    hook_runner.attach("p", 0, Forgets())
+    ruling = hook_runner.init(attached_plugin("p", Forgets()), Context)
     assert (ruling.verdict, ruling.critical) == (Verdict.ABORT, True)
     assert "`init` returned nothing (is a `return` missing?)" in ruling.reason
 
@@ -509,7 +509,7 @@ def test_names_of_ones_own_are_nobodys_business() -> None:
         versions: tuple[str, ...] = ()
         on_weekends: bool = False
 
-    seat_for("f", Fields())
+    attached_plugin("f", Fields())
 
 
 # What can change
@@ -555,7 +555,7 @@ def test_classes_whose_fields_can_be_set_are_refused_where_they_join() -> None:
 
     for cls in (Defined, Loose, Data, Slotted):
         with pytest.raises(BadPlugin, match=r"`limit` can(not)? be set; decorate"):
-            seat_for("p", cls())
+            attached_plugin("p", cls())
 
 
 def test_a_class_whose_setter_attrs_made_is_refused_where_it_joins() -> None:
@@ -566,7 +566,7 @@ def test_a_class_whose_setter_attrs_made_is_refused_where_it_joins() -> None:
     plugin = Validated()
     plugin.limit = 2
     with pytest.raises(BadPlugin, match=r"^plugin class `Validated`: its `limit` can be set; decorate"):
-        seat_for("p", plugin)
+        attached_plugin("p", plugin)
 
 
 @pytest.mark.parametrize("option", [[1], {"a": 1}, {1}, bytearray(b"x")])
@@ -580,9 +580,9 @@ def test_an_option_that_can_change_is_refused_where_it_joins(option: object) -> 
         option: object = ()
 
     for cls in (Holding, Slotted):
-        seat_for("p", cls((1,)))
+        attached_plugin("p", cls((1,)))
         with pytest.raises(BadPlugin, match="its option `option` is a"):
-            seat_for("p", cls(option))
+            attached_plugin("p", cls(option))
 
 
 @dataclass
@@ -604,7 +604,7 @@ def test_an_option_of_which_one_attribute_can_be_set_is_refused() -> None:
         option: object = ()
 
     with pytest.raises(BadPlugin, match="its option `option` is a `HalfFrozen`"):
-        seat_for("p", Holding(HalfFrozen()))
+        attached_plugin("p", Holding(HalfFrozen()))
 
 
 @pytest.mark.parametrize("option", [([],), ((1, {}),), MappingProxyType({"a": [1]})], ids=repr)
@@ -614,7 +614,7 @@ def test_an_option_that_holds_what_can_change_is_refused_too(option: object) -> 
         rows: object
 
     with pytest.raises(BadPlugin, match=r"its option `rows` has a `\w+`, which can change; use "):
-        seat_for("p", Table(option))
+        attached_plugin("p", Table(option))
 
 
 OPTIONS: dict[str, object] = {
@@ -640,7 +640,7 @@ OPTIONS: dict[str, object] = {
 @each_case(OPTIONS.values())
 def test_an_option_that_is_no_value_is_refused(option: object) -> None:
     with pytest.raises(BadPlugin, match=r"its option `option` .*; use "):
-        seat_for("p", Optional(option))
+        attached_plugin("p", Optional(option))
 
 
 VALUES: dict[str, object] = {
@@ -669,7 +669,7 @@ VALUES: dict[str, object] = {
 
 @each_case(VALUES.values())
 def test_a_value_is_an_option(option: object) -> None:
-    seat_for("p", Optional(option))
+    attached_plugin("p", Optional(option))
 
 
 MEMBERS: dict[str, object] = {
@@ -727,7 +727,7 @@ def test_a_class_that_holds_what_can_change_is_refused(name: str, kind: str) -> 
     ids=lambda member: getattr(member, "__qualname__", str(member)),
 )
 def test_a_class_may_hold_constants(member: object) -> None:
-    seat_for("p", made(_kept=member, before_tool=blocks)())
+    attached_plugin("p", made(_kept=member, before_tool=blocks)())
 
 
 def test_a_variable_of_its_own_may_be_set_by_a_function_in_a_hook() -> None:
@@ -741,7 +741,7 @@ def test_a_variable_of_its_own_may_be_set_by_a_function_in_a_hook() -> None:
         one()
         return NO
 
-    seat_for("p", made(before_tool=counts)())
+    attached_plugin("p", made(before_tool=counts)())
 
 
 @pytest.mark.parametrize("name", ["__setattr__", "__delattr__"])
@@ -759,7 +759,7 @@ def test_classes_of_the_package_are_tables_of_constants() -> None:
         names = ("rm",)
         words = frozenset({"rm"})
 
-    seat_for("t", Table())
+    attached_plugin("t", Table())
 
 
 def test_a_hook_that_was_set_on_the_class_later_is_looked_at_where_it_joins() -> None:
@@ -767,10 +767,10 @@ def test_a_hook_that_was_set_on_the_class_later_is_looked_at_where_it_joins() ->
         """A guard without hooks yet."""
 
     Late.before_tool = blocks  # type: ignore[method-assign, assignment]
-    seat_for("p", Late())
+    attached_plugin("p", Late())
     Late.before_tool = waits  # type: ignore[method-assign, assignment]
     with pytest.raises(BadPlugin, match="its `before_tool` is async"):
-        seat_for("p", Late())
+        attached_plugin("p", Late())
 
 
 def test_a_hook_of_a_base_that_stands_after_plugin_is_refused() -> None:
@@ -779,7 +779,7 @@ def test_a_hook_of_a_base_that_stands_after_plugin_is_refused() -> None:
 
     with pytest.raises(BadPlugin, match="the `before_tool` of its base `Mixin` is never called: name that base before"):
         type("Guard", (Plugin, Mixin), {})
-    seat_for("p", type("Guard", (Mixin, Plugin), {})())
+    attached_plugin("p", type("Guard", (Mixin, Plugin), {})())
 
 
 @pytest.mark.parametrize("name", ["before_tool", "on_event"])
@@ -787,7 +787,7 @@ def test_a_method_on_the_object_is_refused_where_it_joins(name: str) -> None:
     plugin = made()()
     vars(plugin)[name] = blocks
     with pytest.raises(BadPlugin, match=f"its `{name}` is set on the object; define it in the class"):
-        seat_for("p", plugin)
+        attached_plugin("p", plugin)
 
 
 def test_frozen_classes_of_all_kinds_join() -> None:
@@ -803,7 +803,7 @@ def test_frozen_classes_of_all_kinds_join() -> None:
         pass
 
     for plugin in (Data(), Loose(), Bare(), type("Sub", (Loose,), {})()):
-        seat_for("p", plugin)
+        attached_plugin("p", plugin)
 
 
 def test_options_of_a_dataclass_are_told_and_can_be_updated() -> None:
@@ -811,7 +811,7 @@ def test_options_of_a_dataclass_are_told_and_can_be_updated() -> None:
     class Data(Plugin):
         limit: int = 1
 
-    assert seat_for("p", Data(3)).options == {"limit": 3}
+    assert attached_plugin("p", Data(3)).options == {"limit": 3}
     assert updated(Data(3), {"limit": 4}) == Data(4)
 
 
@@ -837,7 +837,7 @@ def test_options_are_told_as_far_as_they_are_json() -> None:
         (1j, {}),
         (None, {"option": None}),
     ):
-        assert seat_for("p", Optional(option)).options == told
+        assert attached_plugin("p", Optional(option)).options == told
 
 
 def test_what_is_no_plugin_or_has_no_options_is_told_so() -> None:
@@ -901,4 +901,4 @@ def test_a_tool_that_a_plugin_names_is_looked_for(tools: tuple[str, ...], more: 
 @pytest.mark.parametrize("guard", [SecurityGuard, HumanApproval, BudgetGuard])
 def test_the_built_in_guards_are_critical(guard: type[AnyPlugin]) -> None:
     assert guard.critical
-    assert seat_for("g", guard()).critical
+    assert attached_plugin("g", guard()).critical

@@ -43,10 +43,10 @@ from agentrail.events import (
     SessionWoken,
 )
 from agentrail.hooks.actions import Emission
-from agentrail.hooks.attachments import AttachedPlugin, seat_for, updated_seat
+from agentrail.hooks.attachments import AttachedPlugin, attached_plugin, updated_plugin
 from agentrail.hooks.declarations import MoneyLimit
 from agentrail.hooks.hook_runner import Consent, PluginRow
-from agentrail.hooks.live_hook_runner import Live
+from agentrail.hooks.live_runner import LiveRunner
 from agentrail.hooks.plugin import ON_EVENT
 from agentrail.hooks.ruling import Decisions, PluginAnswer
 from agentrail.models import AssistantMessage, History, Message, Text, Thinking, Usage, UserMessage
@@ -106,18 +106,20 @@ class Unreadable(list[Message]):
         return iter([HELLO])
 
 
-def judge(plugin: AnyPlugin, *, can_store: Callable[[object], str | None] = storable) -> tuple[Live, AttachedPlugin]:
-    seat = seat_for("P", plugin)
-    live = Live(can_store)
-    live.seat("P", 0, plugin)
-    return live, seat
+def hook_runner(
+    plugin: AnyPlugin, *, can_store: Callable[[object], str | None] = storable
+) -> tuple[LiveRunner, AttachedPlugin]:
+    attached = attached_plugin("P", plugin)
+    live = LiveRunner(can_store)
+    live.attach("P", 0, plugin)
+    return live, attached
 
 
-def ruled(answer: object, moment: str = "before_prompt") -> Ruling:
+def ruled(answer: object, hook_name: str = "before_prompt") -> Ruling:
     """Return the ruling on a hook whose only plugin gives this *answer*."""
-    live, seat = judge(plug("P", **{moment: lambda *_: answer}))  # type: ignore[arg-type]  # a hook
-    (hook,) = (hook for hook in HOOKS if hook.moment == moment)
-    return live.rule(hook, PluginRow((seat,), (None,)), Context)
+    live, attached = hook_runner(plug("P", **{hook_name: lambda *_: answer}))  # type: ignore[arg-type]  # a hook
+    (hook,) = (hook for hook in HOOKS if hook.hook_name == hook_name)
+    return live.run(hook, PluginRow((attached,), (None,)), Context)
 
 
 OWN = "which is neither an emission nor an event of its own to report"
@@ -196,12 +198,12 @@ NAME = "which is neither a name nor pairs nor an event of its own to report"
         (Emit("one").but(emits=(PlanGenerated(("a", 5)),)), "before_prompt", f"it emits a `tuple`, {OWN}"),  # type: ignore[arg-type]
     ]
 )
-def test_a_wrong_answer_is_told_and_nothing_comes_of_it(answer: object, moment: str, told: str) -> None:
-    ruling = ruled(answer, moment)
+def test_a_wrong_answer_is_told_and_nothing_comes_of_it(answer: object, hook_name: str, told: str) -> None:
+    ruling = ruled(answer, hook_name)
     (error,) = ruling.errors
     assert isinstance(error, PluginError)
     assert told in error.error
-    assert ruling == Ruling(moment, errors=(PluginError("P", moment, error.error),))
+    assert ruling == Ruling(hook_name, errors=(PluginError("P", hook_name, error.error),))
 
 
 @pytest.mark.parametrize(
@@ -218,7 +220,7 @@ def test_a_wrong_answer_is_told_and_nothing_comes_of_it(answer: object, moment: 
 )
 def test_an_event_of_the_catalogue_is_emitted_as_it_is(event: Event) -> None:
     answers = (PluginAnswer("P", "emit", emits=1),)
-    assert ruled(Emit(event)) == Ruling("before_prompt", gathered=Decisions(emits=(event,)), answers=answers)
+    assert ruled(Emit(event)) == Ruling("before_prompt", decisions=Decisions(emits=(event,)), answers=answers)
 
 
 @pytest.mark.parametrize(
@@ -244,9 +246,9 @@ def test_files_that_git_ignores_are_looked_at_unless_a_plugin_says_otherwise() -
 
 
 def test_messages_that_were_there_already_are_kept_as_ranges() -> None:
-    live, seat = judge(plug("P", before_request=lambda hook, *_: ReplaceMessages(list(hook.messages)[-1:])))
-    ruling = live.rule(HOOKS[1], PluginRow((seat,), (None,)), Context)
-    assert ruling.gathered.messages == Rearranged((MessageRange(0, 1),))
+    live, attached = hook_runner(plug("P", before_request=lambda hook, *_: ReplaceMessages(list(hook.messages)[-1:])))
+    ruling = live.run(HOOKS[1], PluginRow((attached,), (None,)), Context)
+    assert ruling.decisions.messages == Rearranged((MessageRange(0, 1),))
 
 
 def test_guards_are_asked_again_when_what_they_ruled_on_was_replaced() -> None:
@@ -265,13 +267,15 @@ def test_guards_are_asked_again_when_what_they_ruled_on_was_replaced() -> None:
         plug("C", before_tool=guard("C", ReplaceToolArgs({"path": "b"}))),
         plug("D", critical=True, before_tool=guard("D", Continue())),
     )
-    live = Live(storable)
-    seats = tuple(seat_for(plugin.key, plugin) for plugin in plugins)
-    for seat, plugin in zip(seats, plugins, strict=True):
-        live.seat(seat.key, 0, plugin)
-    ruling = live.rule(BeforeTool("look", freeze_object({"path": "a"}), "c1"), PluginRow(seats, (None,) * 4), Context)
+    live = LiveRunner(storable)
+    attached_plugins = tuple(attached_plugin(plugin.key, plugin) for plugin in plugins)
+    for attached, plugin in zip(attached_plugins, plugins, strict=True):
+        live.attach(attached.key, 0, plugin)
+    ruling = live.run(
+        BeforeTool("look", freeze_object({"path": "a"}), "c1"), PluginRow(attached_plugins, (None,) * 4), Context
+    )
     assert asked == ["A a False", "B a False", "C a False", "D b False", "A b True"]
-    assert (ruling.verdict, ruling.gathered.args) == (Verdict.PASS, {"path": "b"})
+    assert (ruling.verdict, ruling.decisions.args) == (Verdict.PASS, {"path": "b"})
 
 
 # Listeners
@@ -300,9 +304,9 @@ def heard(answer: Callable[[int, object], object], *events: Event, state: object
         looked_at.append(found)
         return storable(found)
 
-    live, seat = judge(Hears(answer), can_store=can_store)
+    live, attached = hook_runner(Hears(answer), can_store=can_store)
     envelopes = [Envelope("s", seq, 0, 1, 0, 0, event) for seq, event in enumerate(events, 1)]
-    ruling = live.learn(envelopes, PluginRow((seat,), (state,)), Context, {})
+    ruling = live.learn(envelopes, PluginRow((attached,), (state,)), Context, {})
     return ruling, looked_at
 
 
@@ -346,11 +350,11 @@ def test_what_a_plugin_raises_when_it_is_made_is_complained_of_and_refuses_it() 
         def init(self, ctx: Context) -> int:
             raise OSError("no disk")
 
-    live, seat = judge(Broken())
+    live, attached = hook_runner(Broken())
     told: list[object] = []
     live.complain = lambda *given: told.append((*given[:3], type(given[3])))
-    assert live.init(seat, Context) == Ruling("init", Verdict.ABORT, "P", "OSError: no disk", critical=True)
-    assert told == [(seat, "init", "OSError: no disk", OSError)]
+    assert live.init(attached, Context) == Ruling("init", Verdict.ABORT, "P", "OSError: no disk", critical=True)
+    assert told == [(attached, "init", "OSError: no disk", OSError)]
 
 
 @pytest.mark.parametrize(
@@ -361,14 +365,14 @@ def test_a_refusal_is_told_as_text_whatever_its_reason_is(reason: str, told: str
         def init(self, ctx: Context) -> None:
             raise PluginRefused(reason)
 
-    live, seat = judge(Refuses())
-    assert live.init(seat, Context) == Ruling("init", Verdict.ABORT, "P", told)
+    live, attached = hook_runner(Refuses())
+    assert live.init(attached, Context) == Ruling("init", Verdict.ABORT, "P", told)
 
 
 def test_a_state_that_is_the_same_is_not_recorded() -> None:
-    live, seat = judge(plug("P", before_prompt=lambda _hook, state, _ctx: Intervene("look", state)))
-    ruling = live.rule(HOOKS[0], PluginRow((seat,), ("state",)), Context)
-    assert (ruling.states, ruling.gathered, ruling.errors) == ((), Decisions(texts=("look",)), ())
+    live, attached = hook_runner(plug("P", before_prompt=lambda _hook, state, _ctx: Intervene("look", state)))
+    ruling = live.run(HOOKS[0], PluginRow((attached,), ("state",)), Context)
+    assert (ruling.states, ruling.decisions, ruling.errors) == ((), Decisions(texts=("look",)), ())
 
 
 def test_a_plugin_sees_before_the_end_what_others_have_added_also_after_it_has_asked() -> None:
@@ -380,14 +384,17 @@ def test_a_plugin_sees_before_the_end_what_others_have_added_also_after_it_has_a
 
     row = [plug(f"P{at}", before_finish=Intervene(f"again {at}")) for at in range(2)]
     row.append(plug("Last", before_finish=look))
-    live = Live(storable)
+    live = LiveRunner(storable)
     for plugin in row:
-        live.seat(plugin.key, 0, plugin)
-    seats = PluginRow(tuple(seat_for(plugin.key, plugin) for plugin in row), (None,) * 3)
-    ruling = live.rule(BeforeFinish(), seats, Context)
+        live.attach(plugin.key, 0, plugin)
+    attached_plugins = PluginRow(tuple(attached_plugin(plugin.key, plugin) for plugin in row), (None,) * 3)
+    ruling = live.run(BeforeFinish(), attached_plugins, Context)
     assert ruling.pause is not None
-    place = ruling.pause.place.but(asked=ruling.pause.request, answer=Failed("no"))
-    assert live.rule(BeforeFinish(), seats, Context, place, ruling.gathered).gathered.texts == ("again 0", "again 1")
+    place = ruling.pause.position.but(asked=ruling.pause.request, answer=Failed("no"))
+    assert live.run(BeforeFinish(), attached_plugins, Context, place, ruling.decisions).decisions.texts == (
+        "again 0",
+        "again 1",
+    )
     assert seen == [("again 0", "again 1")] * 2
 
 
@@ -398,15 +405,15 @@ def test_a_plugin_sees_whether_a_person_has_approved_the_arguments() -> None:
         seen.append(hook.approved)
         return Continue()
 
-    live, seat = judge(plug("P", before_tool=note))
+    live, attached = hook_runner(plug("P", before_tool=note))
     args = freeze_object({"path": "a"})
     for approved in (None, args, freeze_object({"path": "b"})):
-        live.rule(BeforeTool("look", args, "c1"), PluginRow((seat,), (None,)), Context, consent=Consent(approved))
+        live.run(BeforeTool("look", args, "c1"), PluginRow((attached,), (None,)), Context, consent=Consent(approved))
     assert seen == [False, True, False]
 
 
 def test_arguments_that_no_adapter_could_read_are_told_so() -> None:
-    live, _ = judge(plug("P"))
+    live, _ = hook_runner(plug("P"))
     live.tool("look", 0, lambda *_: None)
     meter = Meter(1)
     unread = live.check("look", 0, freeze_object({"": "{"}), meter, 100, 100)
@@ -415,29 +422,29 @@ def test_arguments_that_no_adapter_could_read_are_told_so() -> None:
 
 
 def test_code_that_is_not_kept_is_let_go() -> None:
-    live, seat = judge(plug("P", before_prompt=Continue()))
+    live, attached = hook_runner(plug("P", before_prompt=Continue()))
     live.tool("look", 0, lambda *_: None)
     live.tool("edit", 0, lambda *_: None)
     live.keep({("P", 0)}, {("look", 0)})
-    assert live.plugin(seat) is live.plugin(seat)
+    assert live.plugin(attached) is live.plugin(attached)
     assert live.check("look", 0, EMPTY, None, 100, 100).verdict is Verdict.PASS  # type: ignore[arg-type]  # not used
     with pytest.raises(KeyError):
         live.check("edit", 0, EMPTY, None, 100, 100)  # type: ignore[arg-type]  # not used
     live.keep(set(), set())
     with pytest.raises(KeyError):
-        live.plugin(seat)
+        live.plugin(attached)
 
 
 def test_options_that_were_changed_at_run_time_are_noted_with_their_values_in_the_code() -> None:
-    old = seat_for("P", plug("P")).but(
+    old = attached_plugin("P", plug("P")).but(
         options=freeze_object({"a": 1, "b": 2}), changed=freeze_object({"a": 0}), pinned=("a", "z")
     )
     new = old.but(options=freeze_object({"a": 5, "c": 6}))
     changed = {"a": 0, "b": 2, "c": None}
-    pinned = updated_seat(old, new, ("a", "b", "c"), pin=True)
+    pinned = updated_plugin(old, new, ("a", "b", "c"), pin=True)
     assert pinned == new.but(changed=freeze_object(changed), pinned=("a", "z"))
-    assert updated_seat(old, new, ("a",), pin=False) == new.but(changed=freeze_object({"a": 0}), pinned=("z",))
-    assert updated_seat(old.but(pinned=()), new, ("a", "b", "c"), pin=True).pinned == ("a",)
+    assert updated_plugin(old, new, ("a",), pin=False) == new.but(changed=freeze_object({"a": 0}), pinned=("z",))
+    assert updated_plugin(old.but(pinned=()), new, ("a", "b", "c"), pin=True).pinned == ("a",)
 
 
 def test_the_money_left_under_a_limit_is_what_was_not_spent_and_never_negative() -> None:

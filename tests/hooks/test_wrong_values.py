@@ -12,9 +12,9 @@ from agentrail import Action, Context
 from agentrail.codec.plugin_states import storable
 from agentrail.errors import WrongType
 from agentrail.hooks.actions import ACTIONS, Emission
-from agentrail.hooks.attachments import seat_for
+from agentrail.hooks.attachments import attached_plugin
 from agentrail.hooks.hook_runner import PluginRow
-from agentrail.hooks.live_hook_runner import Live
+from agentrail.hooks.live_runner import LiveRunner
 from agentrail.models import Limit, Price, Text, UserMessage
 from agentrail.plugins import MATRIX, CallModel, Hook
 from agentrail.tools import err, ok
@@ -53,16 +53,16 @@ def test_what_a_field_of_an_action_cannot_hold_is_told_with_the_action(wrong: ob
 
 
 def _is_told(action: type[Action[object]], field: str, wrong: object) -> None:
-    moment = next(name for name, accepted in MATRIX.items() if action in accepted)
+    hook_name = next(name for name, accepted in MATRIX.items() if action in accepted)
     needed = {name: GOOD[name] for name in action.__struct_fields__ if name not in defaults_of(action)}
-    plugin = plug("P", **{moment: action(**{**needed, field: wrong})})  # type: ignore[arg-type]  # made from tables
-    seat = seat_for("P", plugin)
-    judge = Live(storable)
-    judge.seat("P", 0, plugin)
-    hook = type("Asked", (Hook,), {"moment": moment, "args": {}, "messages": (), "result": ok("")})()
+    plugin = plug("P", **{hook_name: action(**{**needed, field: wrong})})  # type: ignore[arg-type]  # made from tables
+    attached = attached_plugin("P", plugin)
+    hook_runner = LiveRunner(storable)
+    hook_runner.attach("P", 0, plugin)
+    hook = type("Asked", (Hook,), {"hook_name": hook_name, "args": {}, "messages": (), "result": ok("")})()
     if (field, wrong) == ("emits", ()):
         return  # that is what it holds
-    for error in judge.rule(hook, PluginRow((seat,), (None,)), Context).errors:
+    for error in hook_runner.run(hook, PluginRow((attached,), (None,)), Context).errors:
         told = getattr(error, "error", "")
         assert f"`{action.kind}`" in told or "it emits" in told or "it chose" in told
         assert field in ("emits", "name") or f"`{field}`" in told or "is given no JSON: " in told

@@ -120,7 +120,7 @@ async def test_nothing_of_it_is_in_a_cycle(use: Callable[[Desk], Awaitable[None]
 
 
 async def test_a_host_that_has_ended_is_not_kept_to_be_counted() -> None:
-    before = collector._PROCESS._long_lived  # noqa: SLF001
+    before = collector._COLLECTOR._long_lived  # noqa: SLF001
     async with open_desk(scripted("one")):
         pass
-    assert collector._PROCESS._long_lived == before  # noqa: SLF001
+    assert collector._COLLECTOR._long_lived == before  # noqa: SLF001

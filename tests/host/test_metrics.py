@@ -22,7 +22,7 @@ from agentrail.host.operations.call import OperationCall
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.models import Usage
 from agentrail.plugins import HumanApproval
-from agentrail.runtime.diagnosis.metrics import BOUNDS, TURN_BOUNDS
+from agentrail.runtime.diagnosis.figures import BOUNDS, TURN_BOUNDS
 from agentrail.telemetry import MetricFamily
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.values.events.policies import SubscriptionPolicy

@@ -177,8 +177,8 @@ def test_timelines_of_random_sessions_are_well_formed() -> None:
         demand_well_formed(records, line)
         state = world.state
         open_calls = {span.id for span in line.spans if span.kind is SpanKind.CALL and span.end_ms is None}
-        strays = {stray.call_id for stray in (*state.quarantined_calls, *state.lingering_calls)}
+        detached_calls = {detached.call_id for detached in (*state.quarantined_calls, *state.lingering_calls)}
         mine = () if state.batch is None else state.batch.calls
-        assert open_calls == strays | {each.call_id for each in mine if not each.done}
+        assert open_calls == detached_calls | {each.call_id for each in mine if not each.done}
         kinds |= {span.kind for span in line.spans}
     assert kinds == set(SpanKind)

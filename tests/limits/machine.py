@@ -34,7 +34,7 @@ from agentrail.events import (
 )
 from agentrail.models import Data, Failure, FailureKind, Image, JsonObject, Partial, Response, Text, ToolCall
 from agentrail.plugins import Answered, BudgetGuard, CallModel
-from agentrail.testing import Cue, ScriptedModel, call, prompt, say, simulate, stall, transient
+from agentrail.testing import ScriptedModel, ScriptStep, call, prompt, say, simulate, stall, transient
 from agentrail.tools import Ok, ToolSpec, ok
 from agentrail.values import untrusted_content, untrusted_values
 from agentrail.values.untrusted_content import UnfitError
@@ -217,7 +217,7 @@ def questions_of_one_hook(count: int) -> bool:
     return not has(bench, PluginError)
 
 
-@scene("hooks.live_hook_runner.MAX_FAILURES", last=-1)
+@scene("hooks.live_runner.MAX_FAILURES", last=-1)
 def failures_before_a_listener_is_left_alone(count: int) -> bool:
     """A plugin that has not failed too often gets one more event."""
     heard: list[object] = []
@@ -233,13 +233,15 @@ def failures_before_a_listener_is_left_alone(count: int) -> bool:
     return len(heard) == count + 1
 
 
-def guarded(guard: BudgetGuard, *cues: Cue) -> bool:
+def guarded(guard: BudgetGuard, *script_steps: ScriptStep) -> bool:
     """Return whether a guard blocks no call and aborts no turn."""
-    events = [envelope.event for happened in simulate([guard], [*cues]).steps for envelope in happened.step.events]
+    events = [
+        envelope.event for happened in simulate([guard], [*script_steps]).steps for envelope in happened.step.events
+    ]
     return not any(isinstance(event, AgentAbort | ToolBlocked) for event in events)
 
 
-def rounds(count: int) -> list[Cue]:
+def rounds(count: int) -> list[ScriptStep]:
     return [*(say(calls=[call("read", {"n": n})]) for n in range(count - 1)), say("done")]
 
 
@@ -253,7 +255,7 @@ def rounds_of_a_guarded_turn(count: int) -> bool:
     return guarded(BudgetGuard(max_turn_rounds=3), prompt("go"), *rounds(3), prompt("on"), *rounds(count))
 
 
-def calls(count: int) -> list[Cue]:
+def calls(count: int) -> list[ScriptStep]:
     return [say(calls=[call("read", {"n": n}) for n in range(count)]), say("done")]
 
 

@@ -34,7 +34,7 @@ from agentrail.events import (
     ToolExecutionEnd,
     ToolExecutionStart,
 )
-from agentrail.hooks.attachments import seat_for
+from agentrail.hooks.attachments import attached_plugin
 from agentrail.hooks.plugin_checks import MAX_SCREENED
 from agentrail.journals import (
     ALL_SESSIONS,
@@ -55,11 +55,12 @@ from agentrail.runtime.diagnosis.crash_reports import Reason, reason_of
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
 from agentrail.runtime.events.log import EventLog
 from agentrail.runtime.events.replay import Replay
-from agentrail.runtime.inbox.command_results import Answers
+from agentrail.runtime.inbox.command_results import CommandResults
 from agentrail.runtime.shared.admission import Gate
-from agentrail.runtime.shared.clock import Clock, Steady, Timers
+from agentrail.runtime.shared.clock import Clock, Steady
 from agentrail.runtime.shared.provider_limits import Lane, ProviderLimits, Ticket
 from agentrail.runtime.shared.threads import WorkerThreads
+from agentrail.runtime.shared.timers import Timers
 from agentrail.runtime.shared.untrusted_calls import traced as told
 from agentrail.runtime.supervision.restore import left_behind
 from agentrail.runtime.work import plugin_files
@@ -88,7 +89,7 @@ from tests.runtime.world import open_world, settle, spec_of, until
 @scene("runtime.inbox.command_results.MAX_KEPT")
 async def answers_at_hand(count: int) -> bool:
     journal = MemoryJournal()
-    answers = Answers("s", journal, new=True)
+    answers = CommandResults("s", journal, new=True)
     for number in range(count):
         answers.remember(f"c{number}", b"", DONE)
     assert answers.has(f"c{count - 1}")
@@ -274,12 +275,12 @@ def hooks_of_which_the_last_line_is_remembered(count: int) -> bool:
         def emit(self, record: logging.LogRecord) -> None:
             told.append(record.getMessage())
 
-    complaints, seat, noting = Complaints(lambda: 0.0), seat_for("b", BudgetGuard()), Noting()
+    complaints, attached, noting = Complaints(lambda: 0.0), attached_plugin("b", BudgetGuard()), Noting()
     log = logging.getLogger("agentrail.plugin")
     log.addHandler(noting)
     try:
         for number in (*range(count), 0):
-            complaints.tell(seat, f"hook{number}", "why", None)
+            complaints.tell(attached, f"hook{number}", "why", None)
     finally:
         log.removeHandler(noting)
     return len(told) == count

@@ -124,7 +124,7 @@ async def steps_of_checking_the_calls_of_a_response(steps: int) -> bool:
 # Searches
 
 
-class Spending(Expression):
+class RequestSpending(Expression):
     """An expression whose search takes *steps*."""
 
     def __init__(self, steps: int) -> None:
@@ -139,7 +139,7 @@ class Spending(Expression):
 @scene("adapters.sandboxes.searching.LINE_STEPS")
 async def steps_of_a_line(steps: int) -> bool:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory, "expression", lambda *_: Spending(steps))
+        patch.setattr(memory, "expression", lambda *_: RequestSpending(steps))
         try:
             await MemorySandbox({"a": b"x"}).grep(Search("x"))
         except SearchTooSlow:

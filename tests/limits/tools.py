@@ -32,7 +32,7 @@ from agentrail.plugins.shell.rule_context import CommandScene as Where
 from agentrail.ports import protocol_checks
 from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.collector import fewer_full_collections
-from agentrail.runtime.work import compacting
+from agentrail.runtime.work import running_compaction
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.sandboxes import Execution, Heard, MemorySandbox, Output
 from agentrail.tools import ToolSpec, ok, validator_for
@@ -473,9 +473,9 @@ def models_whose_untaken_parts_are_kept(count: int) -> bool:
     return kept(unsupported_media.unseen_by, lambda number: ("openai", f"gpt-{number}"), count)
 
 
-@scene("runtime.work.compacting.warn_of(maxsize)", 1000)
+@scene("runtime.work.running_compaction.warn_of(maxsize)", 1000)
 def models_of_which_was_warned(count: int) -> bool:
-    return kept(compacting.warn_of, lambda number: (f"acme:{number}",), count)
+    return kept(running_compaction.warn_of, lambda number: (f"acme:{number}",), count)
 
 
 # Guards

@@ -54,13 +54,13 @@ from agentrail.plugins import (
     TimedOut,
     WriteFile,
 )
-from agentrail.testing import Cue, Decision, Scene, Trace
+from agentrail.testing import Decision, Scene, ScriptStep, Trace
 from agentrail.testing.scripted import Saying
 from agentrail.testing.turns.simulation import Simulation, Watch, called
 from tests.kit import AnyInput, freeze, freeze_object
 
 Pair: TypeAlias = tuple[Attachable, Attachable]
-Script: TypeAlias = tuple[Cue, ...]
+Script: TypeAlias = tuple[ScriptStep, ...]
 
 ENDS: Final = "The first that ends or pauses a hook counts."
 SWITCHES: Final = "The last that chooses a model counts."
@@ -215,7 +215,7 @@ def play_both(pair: Pair, script: Script) -> tuple[Played, Played]:
 
 
 def _play(pair: Pair, script: Script) -> Played:
-    script = tuple(_screened(cue, pair) for cue in script)
+    script = tuple(_screened(script_step, pair) for script_step in script)
     scene = Scene(Options(), tuple(called(script)), pair, user_data=USER)
     watch = Watch()
     world = World(scene, script, as_given=True, watch=watch)
@@ -226,15 +226,15 @@ def _play(pair: Pair, script: Script) -> Played:
     return Played(keys, tuple(runs_of(watch.decisions)), _end(trace, world), broken)
 
 
-def _screened(cue: Cue, pair: Pair) -> Cue:
-    """Return *cue* as a session hears it: without what plugins take out of a response before anybody is asked."""
-    if not isinstance(cue, Saying):
-        return cue
-    parts = cue.response.parts
+def _screened(script_step: ScriptStep, pair: Pair) -> ScriptStep:
+    """Return *script_step* as a session hears it: without what plugins take out of a response before others see it."""
+    if not isinstance(script_step, Saying):
+        return script_step
+    parts = script_step.response.parts
     for plugin in pair:
         screen = cast("Plugin[object]", unkeyed(plugin)[1]).screen
         parts = tuple(Text(screen(part.text)) if isinstance(part, Text) else part for part in parts)
-    return cue.but(response=cue.response.but(parts=parts))
+    return script_step.but(response=script_step.response.but(parts=parts))
 
 
 def runs_of(decisions: Sequence[Decision]) -> list[Run]:
@@ -244,7 +244,7 @@ def runs_of(decisions: Sequence[Decision]) -> list[Run]:
     for decision in decisions:
         hook = decision.hook
         call_id = hook.call_id if isinstance(hook, BeforeTool | AfterTool | OnToolError) else ""
-        about = (hook.moment, call_id)
+        about = (hook.hook_name, call_id)
         run = open_runs.get(about)
         is_same = run is not None and (
             call_id or hook.asked is not None or (run.step == decision.step and decision.plugin not in run.asked)
@@ -270,7 +270,7 @@ def _deed(decision: Decision) -> Deed:
 
 
 def _end(trace: Trace, world: World) -> dict[str, object]:
-    keys = [seat.key for seat in trace.state.plugins]
+    keys = [attached.key for attached in trace.state.plugins]
     told = [event for event in trace.events if isinstance(event, TOLD)]
     return {
         "started": sorted(repr((start.call_id, start.name, start.args)) for start in trace.started),

@@ -26,7 +26,7 @@ from agentrail.plugins import (
 )
 from agentrail.testing import (
     Choose,
-    Cue,
+    ScriptStep,
     call,
     compact,
     overflow,
@@ -41,7 +41,7 @@ from agentrail.testing import (
 from agentrail.testing.code_words import Vocabulary
 from agentrail.testing.random_calls import CallDrawer
 from agentrail.testing.scripted import Saying
-from agentrail.testing.turns.generating import draw_cue
+from agentrail.testing.turns.generating import draw_script_step
 from agentrail.tools import ToolResult, err
 from tests.plugins.built_in import made, wider
 
@@ -121,7 +121,7 @@ def variants(cls: type[AnyPlugin]) -> tuple[AnyPlugin, ...]:
     return wider(cls), made(cls), *MORE.get(cls.__name__, ())
 
 
-def draw_script(choose: Choose, words: Sequence[Vocabulary], most: int = 9) -> tuple[Cue, ...]:
+def draw_script(choose: Choose, words: Sequence[Vocabulary], most: int = 9) -> tuple[ScriptStep, ...]:
     """Draw a script of at most *most* cues, from hostile texts and calls and from *words* that the plugins know."""
     caller = CallDrawer(choose, words, (CALLS,))
     return (
@@ -130,8 +130,8 @@ def draw_script(choose: Choose, words: Sequence[Vocabulary], most: int = 9) -> t
     )
 
 
-def _draw(choose: Choose, words: Vocabulary, caller: CallDrawer) -> Cue:
-    draw: Callable[[], Cue] = choose.weighted(
+def _draw(choose: Choose, words: Vocabulary, caller: CallDrawer) -> ScriptStep:
+    draw: Callable[[], ScriptStep] = choose.weighted(
         (
             (4, lambda: _calling(choose)),
             (3, lambda: say(choose.pick(TEXTS), usage=choose.pick((Usage(0, 0), Usage(60, 20))))),
@@ -141,7 +141,7 @@ def _draw(choose: Choose, words: Vocabulary, caller: CallDrawer) -> Cue:
             (2, lambda: prompt(choose.pick(TEXTS), at_once=choose.percent(30))),
             (1, lambda: steer(choose.pick(TEXTS), choose.pick(("gap", "now")))),
             (1, lambda: choose.pick((transient(), permanent(), overflow()))),
-            (5, lambda: draw_cue(choose, words, caller)),
+            (5, lambda: draw_script_step(choose, words, caller)),
         )
     )
     return draw()

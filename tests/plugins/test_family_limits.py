@@ -145,7 +145,7 @@ class Playing:
 
 
 @frozen
-class Judge(Plugin):
+class HookRunner(Plugin):
     """Has a model look at each result."""
 
     def inherited(self, state: None, ctx: Context) -> AnyPlugin:
@@ -232,7 +232,7 @@ async def lived(story: Story, watch: Watch) -> Usage:
     guard = BudgetGuard(max_usd=limit * 1e-6) if story.in_dollars else BudgetGuard(max_tokens=limit)
     journal = TestJournal()
     prices: dict[str, Price] = {}
-    spec = spec_of(story.root, "m", watch, prices, [guard, *([Judge()] if story.judges else [])])
+    spec = spec_of(story.root, "m", watch, prices, [guard, *([HookRunner()] if story.judges else [])])
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(spec, "p")
         await session.prompt("go")

@@ -370,7 +370,7 @@ def test_a_file_that_is_full_is_told_and_one_that_has_the_fact_is_not() -> None:
 
 def load(hook: Hook, state: Unread, ctx: Context = CTX) -> object:
     plugin = MemoryLoader()
-    return getattr(plugin, hook.moment)(hook, state, ctx)
+    return getattr(plugin, hook.hook_name)(hook, state, ctx)
 
 
 def test_a_file_that_is_not_read_in_time_keeps_its_section_and_one_that_cannot_be_read_loses_it() -> None:

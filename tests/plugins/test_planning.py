@@ -29,8 +29,8 @@ from agentrail.plugins.quality.planning import (
     checklists,
 )
 from agentrail.testing import (
-    Cue,
     ScriptedModel,
+    ScriptStep,
     Trace,
     abort,
     call,
@@ -69,8 +69,8 @@ def texts(trace: Trace) -> list[str]:
     return [event.text for event in trace.events if isinstance(event, Intervention)]
 
 
-def played(*cues: Cue, task: str = TASK, **options: object) -> Trace:
-    return simulate([Planning(**options)], [prompt(task), *cues])  # type: ignore[arg-type]
+def played(*script_steps: ScriptStep, task: str = TASK, **options: object) -> Trace:
+    return simulate([Planning(**options)], [prompt(task), *script_steps])  # type: ignore[arg-type]
 
 
 def section(trace: Trace, request: int = -1) -> str | None:
@@ -216,8 +216,8 @@ def test_a_plan_that_nobody_asked_for_stays_in_the_answer() -> None:
 
 
 def test_an_open_plan_stays_for_the_next_turn_and_may_be_written_again() -> None:
-    cues = (say(PLAN), say("- [x] Read\nEnough."), prompt("Go on with it, please."))
-    trace = played(*cues, say("## Plan\n- [ ] Read\n- [~] Repair\n- [ ] Write"), say("Done."))
+    script_steps = (say(PLAN), say("- [x] Read\nEnough."), prompt("Go on with it, please."))
+    trace = played(*script_steps, say("## Plan\n- [ ] Read\n- [~] Repair\n- [ ] Write"), say("Done."))
     assert texts(trace) == [DIRECTIVE, GO_ON, DIRECTIVE + STILL, GO_ON]
     assert told(trace.events) == [*PLAIN, PlanStepCompleted(0, "Read"), PlanGenerated(("Read", "Repair", "Write"))]
     assert section(trace) == f"{HOW}- [x] Read\n- [>] Repair\n- [ ] Write"

@@ -35,8 +35,8 @@ from agentrail.plugins.quality.reflection import (
     Reviewing,
 )
 from agentrail.testing import (
-    Cue,
     ScriptedModel,
+    ScriptStep,
     Trace,
     abort,
     call,
@@ -75,9 +75,9 @@ def last_text(trace: Trace) -> str:
     return trace.messages[-1].text
 
 
-def played(*cues: Cue, plugin: Reflection | None = None, **options: object) -> Trace:
+def played(*script_steps: ScriptStep, plugin: Reflection | None = None, **options: object) -> Trace:
     made = plugin or Reflection(**options)  # type: ignore[arg-type]
-    return simulate([made], [prompt("Name a river."), *cues])
+    return simulate([made], [prompt("Name a river."), *script_steps])
 
 
 def verdict(*problems: str, passed: bool = False) -> Answered:
@@ -190,8 +190,8 @@ def test_at_the_limit_the_answer_is_final_and_the_event_says_so(most: int) -> No
 
 @pytest.mark.parametrize("most", [1, 3])
 def test_so_it_is_with_a_reviewer_model(most: int) -> None:
-    cues = [cue for n in range(most) for cue in (say(f"City {n}."), tell(verdict("No river.")))]
-    trace = played(*cues, say("never"), max_reviews=most, reviewer="model")
+    script_steps = [script_step for n in range(most) for script_step in (say(f"City {n}."), tell(verdict("No river.")))]
+    trace = played(*script_steps, say("never"), max_reviews=most, reviewer="model")
     assert told(trace) == [*[("review_failed", n + 1) for n in range(most - 1)], ("review_given_up", most)]
     assert (trace.outcomes, last_text(trace)) == (("finished",), f"City {most - 1}.")
     last = [event for event in trace.events if isinstance(event, PluginEvent)][-1]

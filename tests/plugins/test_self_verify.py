@@ -28,6 +28,7 @@ from agentrail.plugins import (
 from agentrail.plugins.quality.self_verify import MAX_HEAD, MAX_TAIL, SENT_BACK, Verification
 from agentrail.testing import (
     ScriptedModel,
+    ScriptStep,
     Trace,
     abort,
     call,
@@ -60,8 +61,10 @@ def texts(trace: Trace) -> list[str]:
     return [event.text for event in trace.events if isinstance(event, Intervention)]
 
 
-def played(*cues: object, max_repairs: int = 3) -> Trace:
-    return simulate([SelfVerify("run_tests", max_repairs=max_repairs)], [prompt("Repair it."), *cues], tools=TOOLS)  # type: ignore[list-item]
+def played(*script_steps: ScriptStep, max_repairs: int = 3) -> Trace:
+    return simulate(
+        [SelfVerify("run_tests", max_repairs=max_repairs)], [prompt("Repair it."), *script_steps], tools=TOOLS
+    )
 
 
 def checking(results: list[ToolResult]) -> Fake:

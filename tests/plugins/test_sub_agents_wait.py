@@ -44,7 +44,7 @@ NAMES = ("a", "b", "c")
 
 
 @frozen
-class Judge(Plugin):
+class HookRunner(Plugin):
     """Asks a model about each prompt, and tells what it hears."""
 
     def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Emit[None] | Ask[None]:
@@ -56,7 +56,7 @@ class Judge(Plugin):
 
 
 @frozen
-class OtherJudge(Plugin):
+class OtherHookRunner(Plugin):
     """Asks another model about each prompt, also in sub-agents."""
 
     def inherited(self, state: None, ctx: Context) -> AnyPlugin:
@@ -304,7 +304,7 @@ def test_questions_of_plugins_are_requests_too() -> None:
     async def live() -> None:
         async with open_world() as world:
             model = ScriptedModel([say("yes", usage=HUNDRED), say(calls=[call("quick")], usage=HUNDRED)])
-            plugins = [BudgetGuard(max_tokens=150), Judge()]
+            plugins = [BudgetGuard(max_tokens=150), HookRunner()]
             session = await world.spawn(model, "p", tools=[quick()], plugins=plugins)
             with pytest.raises(TurnAborted, match="max_tokens=150 is used up"):
                 await session.ask("go")
@@ -324,7 +324,7 @@ def test_the_window_of_a_session_says_nothing_of_another_model_that_a_plugin_ask
         runs: list[tuple[str, float, float]] = []
         big = Counting(ScriptedModel([say("yes", usage=Usage(50_000, 10), delay=5.0)] * 9, name="big"), runs)
         agents = {name: agent(["done"], name, context_window=3_000) for name in NAMES}
-        plugins = [BudgetGuard(max_tokens=80_000), OtherJudge()]
+        plugins = [BudgetGuard(max_tokens=80_000), OtherHookRunner()]
         spec = spec_of(ScriptedModel([tasks(*NAMES), "fine"]), agents=agents, plugins=plugins, context_window=3_000)
         async with open_supervisor(models={"big": lambda _: big}) as supervisor:
             session = await supervisor.spawn(spec)

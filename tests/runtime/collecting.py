@@ -104,7 +104,7 @@ def test_supervisors_and_hosts_leave_the_collector_alone(started_by: Callable[[M
         async with open_supervisor() as supervisor, Host([Profile("desk", saying())]).serving(port=0):
             await supervisor.spawn(saying())
             assert gc.get_threshold() == (700, 10, 10)
-            assert collector._PROCESS._collected not in gc.callbacks  # noqa: SLF001
+            assert collector._COLLECTOR._collected not in gc.callbacks  # noqa: SLF001
 
     started_by(main)
     assert gc.get_threshold() == (700, 10, 10)

@@ -64,8 +64,8 @@ class Place(NamedTuple):
     """Name of the function of `test_outages` that leads to this place."""
 
 
-APPEND = "journal_log.Records._append"
-READS = "journal_log.Records.read"
+APPEND = "journal_log.JournalLog._append"
+READS = "journal_log.JournalLog.read"
 OPENING = "restore.read_opening"
 REBUILT = "journal_log.rebuilt"
 BACK = "restore.brought_back"
@@ -75,7 +75,7 @@ CLAIMS = "leases.Leases.claim"
 RENEWED = "leases.Leases._renewed"
 LET_GO = "leases.Leases.let_go"
 PAST = "replay.Replay._read_on"
-ANSWERS = "command_results.Answers.find"
+ANSWERS = "command_results.CommandResults.find"
 HANDLE_PAST = "session.Session.past"
 RESUMED = "sessions.Sessions.resume"
 FORKED = "restore.forked"
@@ -97,8 +97,8 @@ PLACES: Final = (
     Place(APPEND, "append", APPEND, "starter", "resume"),
     Place(APPEND, "append", APPEND, "session", "task"),
     Place(APPEND, "read", APPEND, "session", "prompt_in_doubt"),
-    Place("journal_log.Records.keep", "keep", "journal_log.Records.keep", "nobody", "sleep"),
-    Place("journal_log.Records.record_of_seq", "record_of_seq", PAST, "session", "subscribe"),
+    Place("journal_log.JournalLog.keep", "keep", "journal_log.JournalLog.keep", "nobody", "sleep"),
+    Place("journal_log.JournalLog.record_of_seq", "record_of_seq", PAST, "session", "subscribe"),
     Place(READS, "read", PAST, "session", "subscribe"),
     Place(READS, "read", HANDLE_PAST, "caller", "ask_again"),
     Place("stored_messages.StoredPast._read", "read", "stored_messages.StoredPast.messages", "caller", "read_back"),

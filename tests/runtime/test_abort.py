@@ -113,7 +113,7 @@ async def test_killable_tools_are_cancelled_at_once_though_the_commit_takes_a_se
     assert watched.cancelled_at is not None
     assert watched.cancelled_at - called <= AT_ONCE
     assert immune.cancelled_at is None
-    assert [stray.name for stray in session.status().lingering] == ["immune"]
+    assert [detached.name for detached in session.status().lingering] == ["immune"]
 
 
 async def test_a_call_that_was_spared_by_an_abort_is_spared_by_the_next_one(world: World) -> None:
@@ -142,7 +142,7 @@ async def test_what_an_abort_does_to_tools(world: World, kill_tools: Kill) -> No
     assert (watched.cancelled_at is None) is (kill_tools == "none")
     assert (immune.cancelled_at is None) is (kill_tools != "all")
     lingering = {"killable": ["immune"], "all": [], "none": ["watched", "immune"]}[kill_tools]
-    assert [stray.name for stray in session.status().lingering] == lingering
+    assert [detached.name for detached in session.status().lingering] == lingering
     heard = world.heard(session)
     assert len(heard.of(ToolKilled)) == 2 - len(lingering)
     await trio.sleep(60)
@@ -399,7 +399,7 @@ async def test_a_call_that_runs_alone_does_so_also_when_it_outlives_its_turn(wor
     await session.prompt("deploy it")
     await trio.sleep(1)
     await session.abort()
-    assert [stray.name for stray in session.status().lingering] == ["deploy"]
+    assert [detached.name for detached in session.status().lingering] == ["deploy"]
     assert (await session.ask("look at it")).text == "done"
     (_, deployed), (_, looked) = started
     assert looked - deployed >= 30

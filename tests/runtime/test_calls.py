@@ -195,7 +195,7 @@ async def test_plugins_change_at_once_in_idle(world: World) -> None:
     await session.update_plugin(Limits, most=2)
     await session.attach_plugin(Holder())
     await session.detach_plugin(Limits)
-    assert [seat.key for seat in session.inspect().plugins] == ["Holder"]
+    assert [attached.key for attached in session.inspect().plugins] == ["Holder"]
     await settle()
     heard = world.heard(session)
     assert heard.only(PluginOptsUpdated) == PluginOptsUpdated("Limits", success=True)
@@ -214,7 +214,7 @@ async def test_options_for_a_plugin_that_another_one_replaces_are_refused(world:
     refused = world.heard(session).only(PluginOptsUpdated)
     assert not refused.success
     assert refused.error == f"they are for a `{__name__}:Limits`, which another plugin has replaced"
-    assert {seat.key: seat.plugin.partition(":")[2] for seat in session.inspect().plugins} == {
+    assert {attached.key: attached.plugin.partition(":")[2] for attached in session.inspect().plugins} == {
         "a": "Recorder",
         "Holder": "Holder",
     }
@@ -224,7 +224,7 @@ async def test_a_plugin_whose_options_give_it_another_priority_takes_its_place(w
     session = await world.spawn([], plugins=[Keyed(own, Ranked(1 if own == "a" else 2, own)) for own in "abc"])
     for key, priority, order in [("a", 3, "bca"), ("a", 2, "bca"), ("c", 1, "cba"), ("b", 2, "cba")]:
         await session.update_plugin(key, priority=priority)
-        assert "".join(seat.key for seat in session.inspect().plugins) == order
+        assert "".join(attached.key for attached in session.inspect().plugins) == order
         assert session.inspect().plugin_states == tuple(order)
 
 

@@ -32,7 +32,7 @@ CHANGES: dict[str, Callable[[SessionHandle, int], Awaitable[None]]] = {
 def code_of(session: SessionHandle) -> tuple[int, int, int]:
     """Return how many plugins, validators and tools a session keeps."""
     code = session._session.code  # noqa: SLF001 - what is kept there is the point
-    return len(code.judge._plugins), len(code.judge._validators), len(code.tools)  # noqa: SLF001
+    return len(code.hook_runner._plugins), len(code.hook_runner._validators), len(code.tools)  # noqa: SLF001
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -55,7 +55,7 @@ async def test_what_waits_for_the_end_of_the_turn_is_kept(world: World) -> None:
     await session.attach_tools(quick())
     assert code_of(session) == (2, 1, 1)
     await until(lambda: session.status().phase == "idle")
-    assert session._session.code.judge.plugin(session.inspect().plugins[0]) == Plain(1)  # noqa: SLF001
+    assert session._session.code.hook_runner.plugin(session.inspect().plugins[0]) == Plain(1)  # noqa: SLF001
     assert (await session.ask("hi")).text == "again"
 
 

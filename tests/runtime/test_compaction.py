@@ -15,7 +15,7 @@ from agentrail.errors import BadSpec, PermanentModelError, TurnAborted
 from agentrail.events import CompactEnd, CompactStart
 from agentrail.journals import MemoryJournal
 from agentrail.models import AskModel, EmitChunk, Leaving, Message, Model, ModelRequest, Response, Usage
-from agentrail.runtime.work.compacting import warn_of
+from agentrail.runtime.work.running_compaction import warn_of
 from agentrail.testing import ScriptedModel, call, fail, overflow, say
 from agentrail.tools import standard_tools
 from agentrail.tools.builtin import compact_conversation, read_history

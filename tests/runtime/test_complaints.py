@@ -10,7 +10,7 @@ from attrs import frozen
 from agentrail import Context, Plugin
 from agentrail.errors import AgentrailError
 from agentrail.events import Envelope, PluginError, ToolBlocked
-from agentrail.hooks.attachments import AttachedPlugin, seat_for
+from agentrail.hooks.attachments import AttachedPlugin, attached_plugin
 from agentrail.plugins import BeforeTool
 from agentrail.runtime.diagnosis.plugin_complaints import MAX_KEPT, PERIOD, Complaints
 from agentrail.testing import call, say
@@ -122,18 +122,18 @@ async def test_sessions_of_one_supervisor_do_not_say_it_twice(world: World, capl
 
 
 def said_at(
-    seconds: list[float], caplog: pytest.LogCaptureFixture, seats: list[AttachedPlugin], hook: str = "h"
+    seconds: list[float], caplog: pytest.LogCaptureFixture, attached_plugins: list[AttachedPlugin], hook: str = "h"
 ) -> list[str]:
     now = 0.0
     complaints_ = Complaints(lambda: now)
-    for now, seat in zip(seconds, seats, strict=True):
-        complaints_.tell(seat, hook, f"at {now}", None)
+    for now, attached in zip(seconds, attached_plugins, strict=True):
+        complaints_.tell(attached, hook, f"at {now}", None)
     return [record.getMessage() for record in complaints(caplog)]
 
 
 def test_it_is_said_again_after_a_minute_with_how_often(caplog: pytest.LogCaptureFixture) -> None:
     seconds = [0.0, 1.0, PERIOD - 0.001, PERIOD, PERIOD + 1, 2 * PERIOD]
-    lines = said_at(seconds, caplog, [seat_for("p", Raises())] * len(seconds))
+    lines = said_at(seconds, caplog, [attached_plugin("p", Raises())] * len(seconds))
     assert [line.partition("at ")[2].partition(";")[0] for line in lines] == ["0.0", "60.0", "120.0"]
     assert [", and 2 times more" in lines[1], ", and 1 times more" in lines[2], "times" in lines[0]] == [
         True,
@@ -144,7 +144,7 @@ def test_it_is_said_again_after_a_minute_with_how_often(caplog: pytest.LogCaptur
 
 @pytest.mark.parametrize(("others", "again"), [(MAX_KEPT - 1, 1), (MAX_KEPT, 2), (MAX_KEPT + 1, 2)])
 def test_what_is_remembered_is_bounded(others: int, again: int, caplog: pytest.LogCaptureFixture) -> None:
-    first = seat_for("p", Raises())
-    seats = [first, *(first.but(plugin=f"m:{number}") for number in range(others)), first]
-    lines = said_at([0.0] * len(seats), caplog, seats)
+    first = attached_plugin("p", Raises())
+    attached_plugins = [first, *(first.but(plugin=f"m:{number}") for number in range(others)), first]
+    lines = said_at([0.0] * len(attached_plugins), caplog, attached_plugins)
     assert len(lines) == others + again

@@ -164,7 +164,7 @@ async def test_a_call_is_not_over_before_its_sub_agent() -> None:
             await session.abort()
             while "p.c3" in ids(world):
                 state = session.inspect()
-                assert [stray.call_id for stray in (*state.lingering_calls, *state.quarantined_calls)] == ["c3"]
+                assert [detached.call_id for detached in (*state.lingering_calls, *state.quarantined_calls)] == ["c3"]
                 seen += 1
                 await trio.sleep(0.1)
     assert seen > 100

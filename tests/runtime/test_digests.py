@@ -8,7 +8,7 @@ from agentrail.tools import ToolSpec
 from tests.kit import AbortSent, AnyInput, ApproveSent, PromptSent, RejectSent, SteerSent, StopSent
 
 
-def seat(revision: int, *hooks: str) -> AttachedPlugin:
+def attached(revision: int, *hooks: str) -> AttachedPlugin:
     return AttachedPlugin("P", "here:P", 900, False, frozenset(hooks), revision=revision)
 
 
@@ -33,8 +33,8 @@ def test_a_resend_has_the_digest_of_the_first() -> None:
         (StopSent("bye"), StopSent("bye", partial)),
         (ChangeToolsSent((ToolSpec("t", "does"),), revision=1), ChangeToolsSent((ToolSpec("t", "does"),), revision=7)),
         (
-            AttachPluginSent(seat(1, "before_tool", "after_turn")),
-            AttachPluginSent(seat(2, "after_turn", "before_tool")),
+            AttachPluginSent(attached(1, "before_tool", "after_turn")),
+            AttachPluginSent(attached(2, "after_turn", "before_tool")),
         ),
         (
             SwitchModelSent("m", FrozenObject({"a": 1, "b": 2})),
@@ -60,7 +60,7 @@ def test_another_command_has_another_digest() -> None:
         StopSent("hi"),
         SwitchModelSent("m", FrozenObject({"a": 1})),
         SwitchModelSent("m", FrozenObject({"a": True})),
-        AttachPluginSent(seat(1, "before_tool")),
-        AttachPluginSent(seat(1, "after_tool")),
+        AttachPluginSent(attached(1, "before_tool")),
+        AttachPluginSent(attached(1, "after_tool")),
     ]
     assert len({digest_of(other) for other in others}) == len(others)

@@ -14,7 +14,7 @@ from agentrail.errors import TurnAborted
 from agentrail.journals import MemoryJournal
 from agentrail.models import Usage
 from agentrail.plugins import HumanApproval
-from agentrail.runtime.diagnosis.metrics import MAX_MODELS, Figures, Spread, TenantFigures
+from agentrail.runtime.diagnosis.figures import MAX_MODELS, Figures, Spread, TenantFigures
 from agentrail.runtime.diagnosis.session_listener import SessionListener
 from agentrail.testing import ScriptedModel, call, say, stall
 from tests.kit import Failpoint

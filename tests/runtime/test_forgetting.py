@@ -16,9 +16,10 @@ from agentrail.events import Gap
 from agentrail.journals import MemoryJournal, Snapshot
 from agentrail.models import Limit, ModelRequest
 from agentrail.runtime.diagnosis import watchdog
-from agentrail.runtime.shared.clock import Clock, Timers
+from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.provider_limits import MAX_RESTING, ProviderLimits
 from agentrail.runtime.shared.threads import WorkerThreads
+from agentrail.runtime.shared.timers import Timers
 from agentrail.runtime.supervision.tree import MAX_QUARANTINED
 from agentrail.testing import ScriptedModel
 from tests.kit import opened, run_of

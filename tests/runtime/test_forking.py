@@ -176,8 +176,8 @@ async def test_a_fork_of_a_time_before_the_code_changed_has_the_code_of_now() ->
         state = fork.inspect()
         assert [message.text for message in state.history][-2:] == ["seen", "two"]
         assert state.tools["look"].spec.timeout == 7.0
-        assert dict(zip((seat.key for seat in state.plugins), state.plugin_states, strict=True))["Turns"] == 101
-        assert {seat.key for seat in state.plugins} == {"Turns", "HumanApproval"}
+        assert dict(zip((attached.key for attached in state.plugins), state.plugin_states, strict=True))["Turns"] == 101
+        assert {attached.key for attached in state.plugins} == {"Turns", "HumanApproval"}
         await check_records(journal, fork)
 
 
@@ -249,7 +249,7 @@ async def test_what_joined_while_a_session_lived_and_was_let_go_stays_gone_too()
         await again.attach_tools(fake("look", looks))
     async with open_supervisor(journal=journal) as supervisor:
         again = await supervisor.resume("s", spec)
-        assert [seat.key for seat in again.inspect().plugins] == ["Turns"]
+        assert [attached.key for attached in again.inspect().plugins] == ["Turns"]
         assert sorted(again.inspect().tools) == ["look", "see"]
 
 

@@ -16,9 +16,10 @@ from agentrail import Secret, SessionHandle, SessionSpec, Supervisor, open_super
 from agentrail.errors import BadChoice, RateLimited, TurnAborted, WrongType
 from agentrail.events import StreamStalled
 from agentrail.models import Chunk, EmitChunk, Limit, ModelRequest, Response, Text, TextChunk, Usage, UserMessage
-from agentrail.runtime.shared.clock import Clock, Timers
+from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.permits import LimitKey, Waiter
 from agentrail.runtime.shared.provider_limits import Lane, ProviderLimits, Ticket
+from agentrail.runtime.shared.timers import Timers
 from tests.profiles import CAMPAIGN
 
 TIMES = 500 if CAMPAIGN else 30

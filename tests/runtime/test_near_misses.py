@@ -433,7 +433,10 @@ async def test_what_a_plugin_remembers_is_found_by_its_name(world: World) -> Non
     session = await world.spawn([say(calls=[call("dig")]), "done"], tools=[quick("dig")], plugins=plugins)
     await session.ask("go")
     state = session.inspect()
-    assert state.plugin_state("second") == state.plugin_states[[seat.key for seat in state.plugins].index("second")]
+    assert (
+        state.plugin_state("second")
+        == state.plugin_states[[attached.key for attached in state.plugins].index("second")]
+    )
     assert isinstance(state.plugin_state(BudgetGuard), Spent)
     assert state.plugin_state("BudgetGuard") == state.plugin_state(BudgetGuard)
     with pytest.raises(UnknownPlugin, match="third"):

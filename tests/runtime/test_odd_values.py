@@ -857,7 +857,7 @@ async def test_a_time_of_the_clock_is_a_time_of_day_and_back(monkeypatch: pytest
     clock = Clock()
     assert clock.now_ms() == 1_000_000_000_000
     assert clock.ms(clock.now() + 2.0) == clock.now_ms() + 2000
-    assert clock.ms(clock.moment(clock.now_ms() + 2000)) == clock.now_ms() + 2000
+    assert clock.ms(clock.trio_time(clock.now_ms() + 2000)) == clock.now_ms() + 2000
 
 
 def test_a_session_lives_by_a_clock_that_jumps() -> None:

@@ -98,11 +98,11 @@ async def process(journal: Journal) -> AsyncGenerator[Supervisor]:
 def options_of(session: SessionHandle) -> dict[str, Loose]:
     """Return the plugins of a session by their keys; check that its seats have the same options."""
     found: dict[str, Loose] = {}
-    for seat in session.inspect().plugins:
-        plugin = session._session.code.judge.plugin(seat)  # noqa: SLF001 - what rules
+    for attached in session.inspect().plugins:
+        plugin = session._session.code.hook_runner.plugin(attached)  # noqa: SLF001 - what rules
         if isinstance(plugin, Loose):
-            found[seat.key] = plugin
-            assert {name: seat.options[name] for name in ("one", "two")} == {"one": plugin.one, "two": plugin.two}
+            found[attached.key] = plugin
+            assert {name: attached.options[name] for name in ("one", "two")} == {"one": plugin.one, "two": plugin.two}
     return found
 
 

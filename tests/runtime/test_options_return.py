@@ -67,10 +67,10 @@ def spec(*plugins: AnyPlugin, script: tuple[str, ...] = ("one", "two", "three"))
 
 
 def plugin_of(session: SessionHandle) -> Loose:
-    (seat,) = session.inspect().plugins
-    found = session._session.code.judge.plugin(seat)  # noqa: SLF001 - what rules
+    (attached,) = session.inspect().plugins
+    found = session._session.code.hook_runner.plugin(attached)  # noqa: SLF001 - what rules
     assert isinstance(found, Loose)
-    assert {name: seat.options[name] for name in ("one", "two")} == {"one": found.one, "two": found.two}
+    assert {name: attached.options[name] for name in ("one", "two")} == {"one": found.one, "two": found.two}
     return found
 
 
@@ -260,8 +260,8 @@ async def test_a_change_that_waited_tells_the_plugin_of_the_options_that_it_gets
     async with process(journal) as supervisor:
         session = await supervisor.resume("s", made_of(code, "done", "done"))
         await until(lambda: not session.status().turn_open and not session.inspect().plugin_changes)
-        (seat,) = session.inspect().plugins
-        assert session._session.code.judge.plugin(seat) == made  # noqa: SLF001 - what rules
+        (attached,) = session.inspect().plugins
+        assert session._session.code.hook_runner.plugin(attached) == made  # noqa: SLF001 - what rules
         (state,) = session.inspect().plugin_states
         assert [dict(new) for new in state] == heard  # type: ignore[attr-defined]  # it is a tuple
     assert [event.dropped for event in await told(journal)] == dropped
@@ -348,9 +348,9 @@ async def test_a_sub_agent_takes_the_code_of_guards_and_keeps_what_remained_of_l
         session = await supervisor.resume("p", family(["fine"], ["found"], *guards))
         await until(lambda: session.status().held)
         (child,) = (found for found in supervisor.sessions() if found.id != "p")
-        seats = {seat.key: seat.options for seat in child.inspect().plugins}
-        assert seats["BudgetGuard"]["max_rounds"] == 9
-        assert seats["SecurityGuard"]["blocked_paths"] == ("secret/plans",)
+        attached_plugins = {attached.key: attached.options for attached in child.inspect().plugins}
+        assert attached_plugins["BudgetGuard"]["max_rounds"] == 9
+        assert attached_plugins["SecurityGuard"]["blocked_paths"] == ("secret/plans",)
         await session.approve(held.id)
         await until(lambda: not session.status().turn_open)
         assert session.messages()[-1].text == "fine"

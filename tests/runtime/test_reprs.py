@@ -20,7 +20,7 @@ from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.mcp import McpServer
 from agentrail.models import PROVIDERS
 from agentrail.reprs import in_brackets, some
-from agentrail.runtime.actor.effect_runner import Performer
+from agentrail.runtime.actor.effect_runner import EffectRunner
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.actor.tool_sources import RunningSource
 from agentrail.runtime.events.log import EventLog
@@ -28,9 +28,10 @@ from agentrail.runtime.events.tracing import Traces
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import Gate
-from agentrail.runtime.shared.clock import Clock, Timers
+from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.runtime.shared.timers import Timers
 from agentrail.runtime.supervision.children import Child, ServiceRunner
 from agentrail.runtime.supervision.subagents.subagent_run import SubagentRun
 from agentrail.runtime.supervision.supervisor import SupervisorNode
@@ -157,7 +158,7 @@ CLASSES: Final[tuple[type[object], ...]] = (
     MemoryJournal,
     MemorySandbox,
     Monitor,
-    Performer,
+    EffectRunner,
     RecordedModel,
     RemoteModel,
     SubagentRun,

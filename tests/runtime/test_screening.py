@@ -23,8 +23,8 @@ from agentrail.events import (
     ThinkingStart,
     ToolExecutionUpdate,
 )
-from agentrail.hooks.attachments import seat_for
-from agentrail.hooks.live_hook_runner import Live
+from agentrail.hooks.attachments import attached_plugin
+from agentrail.hooks.live_runner import LiveRunner
 from agentrail.hooks.plugin_checks import MAX_SCREENED
 from agentrail.journals import MemoryJournal
 from agentrail.models import (
@@ -96,13 +96,13 @@ class Shut(Breaks):
     critical = True
 
 
-def judge_of(*plugins: AnyPlugin) -> tuple[Live, State]:
+def judge_of(*plugins: AnyPlugin) -> tuple[LiveRunner, State]:
     """Return a judge with *plugins*, and a state whose row they are."""
-    live = Live(can_store)
+    live = LiveRunner(can_store)
     for plugin in plugins:
-        live.seat(plugin.key, 0, plugin)
-    seats = tuple(seat_for(plugin.key, plugin, 0) for plugin in plugins)
-    return live, State("s", Setup(), "m", plugins=seats, plugin_states=(None,) * len(plugins))
+        live.attach(plugin.key, 0, plugin)
+    attached_plugins = tuple(attached_plugin(plugin.key, plugin, 0) for plugin in plugins)
+    return live, State("s", Setup(), "m", plugins=attached_plugins, plugin_states=(None,) * len(plugins))
 
 
 def shown(given: AnyInput, *plugins: AnyPlugin) -> AnyInput:

@@ -20,7 +20,7 @@ from agentrail.models import (
     Usage,
     UsageChunk,
 )
-from agentrail.testing import Cue, ScriptedModel, call, fail, overflow, permanent, say, stall, transient
+from agentrail.testing import ScriptedModel, ScriptStep, call, fail, overflow, permanent, say, stall, transient
 
 
 async def ask(model: ScriptedModel, text: str = "") -> tuple[Response, list[Chunk]]:
@@ -175,7 +175,9 @@ def test_the_kit_does_not_import_test_frameworks() -> None:
     ],
     ids=range(9),
 )
-def test_numbers_that_make_no_sense_are_refused_where_they_are_written(make: Callable[[], Cue], told: str) -> None:
+def test_numbers_that_make_no_sense_are_refused_where_they_are_written(
+    make: Callable[[], ScriptStep], told: str
+) -> None:
     with pytest.raises(WrongType) as refused:
         make()
     assert str(refused.value) == told

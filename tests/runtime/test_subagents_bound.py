@@ -47,7 +47,7 @@ async def test_plugins_of_the_security_band_bind_sub_agents_too(world: World) ->
     session = await world.spawn([task(), "fine"], "p", agents={"finder": finder}, plugins=[Keyed("N", SecurityGuard())])
     await session.ask("go")
     child = await rebuilt(world.journal, "p.c3")
-    assert [seat.key for seat in child.plugins] == ["N"]
+    assert [attached.key for attached in child.plugins] == ["N"]
 
 
 async def test_its_own_plugins_come_beside_those_it_inherits_never_in_their_place(world: World) -> None:
@@ -63,7 +63,7 @@ async def test_its_own_plugins_come_beside_those_it_inherits_never_in_their_plac
     session = await world.spawn([task(), "fine"], "p", agents={"finder": finder}, plugins=plugins)
     await session.ask("go")
     child = await rebuilt(world.journal, "p.c3")
-    assert [seat.key for seat in child.plugins] == ["Nothing@p", "Nothing"]
+    assert [attached.key for attached in child.plugins] == ["Nothing@p", "Nothing"]
     (blocked,) = (event for event in inner(world, session) if isinstance(event, ToolBlocked))
     assert (blocked.plugin, blocked.reason) == ("Nothing@p", "not for anybody")
 
@@ -200,8 +200,8 @@ async def test_a_sub_agent_has_what_remains_of_a_budget(world: World) -> None:
     plugins = [BudgetGuard(max_tokens=1000, max_calls=5, max_rounds=9)]
     session = await world.spawn([task(usage=HUNDRED), "fine"], "p", agents={"finder": agent(["x"])}, plugins=plugins)
     await session.ask("go")
-    (seat,) = (await rebuilt(world.journal, "p.c3")).plugins
-    left = {name: seat.options.get(name) for name in ("max_tokens", "max_calls", "max_rounds", "max_usd")}
+    (attached,) = (await rebuilt(world.journal, "p.c3")).plugins
+    left = {name: attached.options.get(name) for name in ("max_tokens", "max_calls", "max_rounds", "max_usd")}
     assert left == {"max_tokens": 900, "max_calls": 4, "max_rounds": 8, "max_usd": None}
 
 
@@ -263,7 +263,9 @@ class Looking(Plugin[tuple[float | None, ...]]):
 
 
 def seen(state: State) -> list[float | None]:
-    (found,) = (kept for seat, kept in zip(state.plugins, state.plugin_states, strict=True) if seat.key == "Looking")
+    (found,) = (
+        kept for attached, kept in zip(state.plugins, state.plugin_states, strict=True) if attached.key == "Looking"
+    )
     return [figure for figure in found if isinstance(figure, float | None)] if isinstance(found, tuple) else []
 
 

@@ -4,7 +4,8 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.runtime.shared.clock import Clock, Timers, utc_time
+from agentrail.runtime.shared.clock import Clock, utc_time
+from agentrail.runtime.shared.timers import Timers
 
 
 @pytest.fixture

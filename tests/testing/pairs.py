@@ -15,7 +15,7 @@ from attrs import frozen
 from agentrail import Abort, BlockTool, Context, Continue, Plugin, ReplaceToolArgs
 from agentrail.models import JsonObject
 from agentrail.plugins import AnyPlugin, BeforeTool
-from agentrail.testing import Cue, Trace, call, prompt, say
+from agentrail.testing import ScriptStep, Trace, call, prompt, say
 
 
 def asked(trace: Trace, plugin: str) -> list[BeforeTool]:
@@ -282,7 +282,7 @@ PAIRS: tuple[tuple[AnyPlugin, AnyPlugin, Callable[[Trace], None]], ...] = (
 )
 
 # By the invariant that it breaks: what shows that the pair is one
-SHOWN: dict[str, list[Cue]] = {
+SHOWN: dict[str, list[ScriptStep]] = {
     "bytes_counted_are_stored": [
         prompt("go"),
         say(calls=[call("store", {"size": 5, "volume": "archive"})]),

@@ -28,11 +28,11 @@ def test_another_seed_walks_another_way() -> None:
 def test_what_was_drawn_makes_the_same_again() -> None:
     choose = InTurn(3)
     words = (vocabulary(Archivist()),)
-    for moment in sorted(HOOK_NAMES):
+    for hook_name in sorted(HOOK_NAMES):
         choose.drawn.clear()
-        hook = draw_hook(moment, CallDrawer(choose, words))
-        assert hook.moment == moment
-        assert draw_hook(moment, CallDrawer(Replayed(choose.drawn), words)) == hook
+        hook = draw_hook(hook_name, CallDrawer(choose, words))
+        assert hook.hook_name == hook_name
+        assert draw_hook(hook_name, CallDrawer(Replayed(choose.drawn), words)) == hook
 
 
 def test_each_two_values_that_are_read_together_meet_within_one_walk() -> None:

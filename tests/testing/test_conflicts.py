@@ -144,11 +144,11 @@ def test_no_candidate_is_needed_beside_those_that_are_always_there() -> None:
 
 def test_calls_of_many_responses_become_calls_of_one() -> None:
     def at_most_four(trace: Trace) -> None:
-        calls = [cue for cue in trace.script if isinstance(cue, Saying)]
-        assert sum(len(cue.response.calls) for cue in calls) < 5
+        calls = [script_step for script_step in trace.script if isinstance(script_step, Saying)]
+        assert sum(len(script_step.response.calls) for script_step in calls) < 5
 
     setup = ConflictSetup(at_most_four, Options(), None)
     pay = call("pay")
     script = (prompt("go"), say(calls=[pay, pay]), say(calls=[pay, pay]), say(calls=[pay, pay]))
     _, short = shrink(setup, (), script)
-    assert [len(cue.response.calls) for cue in short if isinstance(cue, Saying)] == [5]
+    assert [len(script_step.response.calls) for script_step in short if isinstance(script_step, Saying)] == [5]

@@ -11,13 +11,13 @@ from agentrail.core.vocabulary.effects import StartCall, StartRequest
 from agentrail.events import AgentEnd
 from agentrail.models import ToolMessage, Usage
 from agentrail.plugins import AnyPlugin, BudgetGuard
-from agentrail.testing import Cue, Holder, Trace, call, prompt, say, simulate
+from agentrail.testing import Holder, ScriptStep, Trace, call, prompt, say, simulate
 from agentrail.testing.probe_plugins import Guard
 from agentrail.testing.turns.simulation import Happened
 from tests.machinery.checks.trace_invariants import ALL_INVARIANTS
 from tests.testing.candidates import Dice
 
-SCRIPT: tuple[Cue, ...] = (prompt("go"), say(calls=[call("read", {"path": "secret"})]))
+SCRIPT: tuple[ScriptStep, ...] = (prompt("go"), say(calls=[call("read", {"path": "secret"})]))
 
 
 def tampered(trace: Trace, change: Callable[[Happened], Happened]) -> Trace:
@@ -28,7 +28,7 @@ def tampered(trace: Trace, change: Callable[[Happened], Happened]) -> Trace:
 
 def runs_anyway(happened: Happened) -> Happened:
     """Add the start of a call, whatever was decided."""
-    if happened.cue != 1 or happened.plain:
+    if happened.script_step != 1 or happened.plain:
         return happened
     runs = StartCall("c3", 1, "read", 0, {"path": "secret"}, "k")
     return happened._replace(step=happened.step.but(effects=(*happened.step.effects, runs)))
@@ -91,4 +91,4 @@ def test_a_plugin_that_throws_dice_does_not_do_the_same_again() -> None:
 
 def test_a_script_of_something_else_is_refused() -> None:
     with pytest.raises(TypeError, match="is made of steps such as"):
-        simulate([], [cast("Cue", "hello")])
+        simulate([], [cast("ScriptStep", "hello")])

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agentrail.hooks.attachments import seat_for
+from agentrail.hooks.attachments import attached_plugin
 from agentrail.plugins import AnyPlugin, BudgetGuard, EventLogger, HumanApproval, SecurityGuard
 from agentrail.testing import LAWS, LawBrokenError, check_plugin
 from tests.profiles import CAMPAIGN
@@ -98,7 +98,7 @@ REMEMBERING: dict[type[AnyPlugin], str] = {
 @pytest.mark.parametrize("cls", REMEMBERING)
 def test_what_is_remembered_outside_of_the_state_is_found(cls: type[AnyPlugin]) -> None:
     """The class does not show its memory, and two calls in a row need not show it either."""
-    seat_for("joins", cls())
+    attached_plugin("joins", cls())
     HEARD.clear()
     Attribute.calls = 0
     broken = broken_by(cls())

@@ -30,7 +30,7 @@ from agentrail.plugins import (
     ReadFile,
     SecurityGuard,
 )
-from agentrail.testing import Cue, Trace, call, find_conflict, order_report, prompt, say, simulate
+from agentrail.testing import ScriptStep, Trace, call, find_conflict, order_report, prompt, say, simulate
 from agentrail.testing.turns.orders import difference
 from agentrail.tools import ok
 from agentrail.values.tools import result_text
@@ -192,7 +192,7 @@ class Counts(Plugin[int]):
         return Continue(min(self.most, state + (path_of(hook) != "")))
 
 
-def orders_differ(first: Attachable, second: Attachable, script: list[Cue]) -> str | None:
+def orders_differ(first: Attachable, second: Attachable, script: list[ScriptStep]) -> str | None:
     traces = (simulate(pair, script, as_given=True) for pair in ((first, second), (second, first)))
     return difference(*traces)
 

@@ -32,7 +32,7 @@ from agentrail.models import (
 )
 from agentrail.plugins import Answered, Failed, TimedOut
 from agentrail.testing import (
-    Cue,
+    ScriptStep,
     abort,
     approve,
     call,
@@ -56,7 +56,7 @@ from agentrail.testing import (
 )
 from agentrail.testing.as_code import CodeSource
 from agentrail.testing.scripted import Failing, Saying, Stalling
-from agentrail.testing.turns.script_steps import cue_code
+from agentrail.testing.turns.script_steps import script_step_code
 from agentrail.tools import AskPerson, Effect, err, ok
 from tests.kit import freeze_object
 
@@ -72,14 +72,14 @@ class OddError(PermanentModelError):
         super().__init__(f"{model} failed {count} times")
 
 
-def run(cue: Cue) -> tuple[str, Cue]:
-    """Return the code of *cue*, and what comes out when it is run."""
+def run(script_step: ScriptStep) -> tuple[str, ScriptStep]:
+    """Return the code of *script_step*, and what comes out when it is run."""
     source = CodeSource()
-    code = cue_code(cue, source)
+    code = script_step_code(script_step, source)
     names: dict[str, object] = {}
-    exec("\n".join((*source.lines(), f"cue = {code}")), names)  # noqa: S102 - it is what a user does
-    made = names["cue"]
-    assert isinstance(made, Cue)
+    exec("\n".join((*source.lines(), f"script_step = {code}")), names)  # noqa: S102 - it is what a user does
+    made = names["script_step"]
+    assert isinstance(made, ScriptStep)
     return code, made
 
 
@@ -87,13 +87,13 @@ def facts(error: Exception) -> tuple[object, ...]:
     return (type(error), error.args, str(error))
 
 
-def check_same(cue: Cue) -> None:
-    code, made = run(cue)
-    if isinstance(cue, Failing):  # an error of Python equals no other one
+def check_same(script_step: ScriptStep) -> None:
+    code, made = run(script_step)
+    if isinstance(script_step, Failing):  # an error of Python equals no other one
         assert isinstance(made, Failing)
-        assert facts(made.error) == facts(cue.error), code
-        made = made.but(error=cue.error)
-    assert made == cue, code
+        assert facts(made.error) == facts(script_step.error), code
+        made = made.but(error=script_step.error)
+    assert made == script_step, code
 
 
 TEXTS = st.text(max_size=20) | st.sampled_from(
@@ -168,30 +168,30 @@ OTHERS = st.one_of(
 
 @pytest.mark.long
 @given(FAILURES)
-def test_a_failure(cue: Cue) -> None:
-    check_same(cue)
+def test_a_failure(script_step: ScriptStep) -> None:
+    check_same(script_step)
 
 
 @pytest.mark.long
 @given(STALLS)
-def test_a_stall(cue: Cue) -> None:
-    check_same(cue)
+def test_a_stall(script_step: ScriptStep) -> None:
+    check_same(script_step)
 
 
 @pytest.mark.long
 @given(ANSWERS)
-def test_an_answer(cue: Cue) -> None:
-    check_same(cue)
+def test_an_answer(script_step: ScriptStep) -> None:
+    check_same(script_step)
 
 
 @pytest.mark.long
 @given(OTHERS)
-def test_another_cue(cue: Cue) -> None:
-    check_same(cue)
+def test_another_step(script_step: ScriptStep) -> None:
+    check_same(script_step)
 
 
 @pytest.mark.parametrize(
-    ("cue", "code"),
+    ("script_step", "code"),
     [
         (
             fail(StreamEndedEarly("cut"), after=2, text="hello world"),
@@ -208,5 +208,5 @@ def test_another_cue(cue: Cue) -> None:
     ],
     ids=repr,
 )
-def test_how_it_is_written(cue: Cue, code: str) -> None:
-    assert cue_code(cue, CodeSource()) == code
+def test_how_it_is_written(script_step: ScriptStep, code: str) -> None:
+    assert script_step_code(script_step, CodeSource()) == code

@@ -30,7 +30,7 @@ async def look(path: str) -> str:
     return f"all of {path}"
 
 
-class Judge(Plugin[None]):
+class HookRunner(Plugin[None]):
     def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None] | Ask[None]:
         return Ask(CallModel("Is it polite?")) if hook.answer is None else Continue()
 
@@ -38,7 +38,7 @@ class Judge(Plugin[None]):
 async def talk(model: Model, journal: MemoryJournal, *prompts: str) -> list[str]:
     """Return what a session answers to *prompts*."""
     async with open_supervisor(journal=journal, seed=1) as supervisor:
-        session = await supervisor.spawn(SessionSpec(model=model, tools=[look], plugins=[Judge()]), id="s")
+        session = await supervisor.spawn(SessionSpec(model=model, tools=[look], plugins=[HookRunner()]), id="s")
         return [(await session.ask(prompt)).text for prompt in prompts]
 
 
@@ -68,7 +68,7 @@ async def test_it_says_where_a_run_leaves_the_recording(autojump_clock: object) 
     model = RecordedModel(await recording(), "s")
     journal = MemoryJournal()
     async with open_supervisor(journal=journal, seed=1) as supervisor:
-        session = await supervisor.spawn(SessionSpec(model=model, tools=[look], plugins=[Judge()]), id="s")
+        session = await supervisor.spawn(SessionSpec(model=model, tools=[look], plugins=[HookRunner()]), id="s")
         await session.ask("Look.")
         async with session.subscribe(types=[AgentAbort]) as events:
             await session.prompt("Thank you.")

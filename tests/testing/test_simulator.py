@@ -23,20 +23,21 @@ from agentrail.plugins import BeforeRequest, BudgetGuard
 from agentrail.runtime.actor.journal_log import rebuilt
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.inbox.letter import Letter
-from agentrail.runtime.shared.clock import Clock, Timers
+from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.timers import Timers
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.testing import Holder, ScriptedModel, SimulationFailedError, Simulator, call, say, stall
 from agentrail.testing.simulator import process_life, virtual
 from agentrail.testing.simulator.__main__ import main
 from agentrail.testing.simulator.auditor import is_same
-from agentrail.testing.simulator.environment import Stage, nobody
+from agentrail.testing.simulator.environment import Environment, nobody
 from agentrail.testing.simulator.fault_kinds import FAULTS, generator
 from agentrail.testing.simulator.faulty_journal import FaultyJournal
 from agentrail.testing.simulator.final_checks import Intensity, begin_to_close, check_order, check_reports
-from agentrail.testing.simulator.liveness import Watchman
+from agentrail.testing.simulator.liveness import LivenessCheck
 from agentrail.testing.simulator.patches import breakable, watched
 from agentrail.testing.simulator.rules import RULES, RunVerdict
-from agentrail.testing.simulator.run import MODES, Report
+from agentrail.testing.simulator.simulator import MODES, Report
 from agentrail.testing.simulator.virtual import ClockWatch, NothingMovesError, run
 from tests import hook_time
 from tests.machinery.simulator.checked_simulator import CheckedSimulator
@@ -179,9 +180,9 @@ def test_plugins_of_ones_own_are_in_every_session() -> None:
 def test_nobody_meddles_when_the_players_have_left(monkeypatch: pytest.MonkeyPatch) -> None:
     left: list[object] = []
 
-    def noting(stage: Stage, policy: Intensity, supervisor: Supervisor) -> None:
-        left.append(stage.meddle)
-        check_reports(stage, policy, supervisor)
+    def noting(environment: Environment, policy: Intensity, supervisor: Supervisor) -> None:
+        left.append(environment.meddle)
+        check_reports(environment, policy, supervisor)
 
     monkeypatch.setattr(process_life, "check_reports", noting)
     Simulator(faults=["meddling"]).check(0)
@@ -191,56 +192,58 @@ def test_nobody_meddles_when_the_players_have_left(monkeypatch: pytest.MonkeyPat
 
 async def test_a_sub_agent_that_comes_back_with_its_session_is_in_the_books(autojump_clock: MockClock) -> None:
     del autojump_clock
-    stage, disk = Stage(0, ()), MemoryJournal()
+    environment, disk = Environment(0, ()), MemoryJournal()
     asks = say(calls=[call("task", {"agent": "helper", "description": "help", "prompt": "Help."})])
     helper = SessionSpec(model=ScriptedModel([stall()]), description="Helps.")
     spec = SessionSpec(model=ScriptedModel([asks]), agents={"helper": helper})
-    async with open_supervisor(journal=FaultyJournal(disk, stage.chaos, stage.auditor, 1)) as supervisor:
+    async with open_supervisor(journal=FaultyJournal(disk, environment.chaos, environment.auditor, 1)) as supervisor:
         await (await supervisor.spawn(spec, "s")).prompt("go")
         await trio.sleep(1)
-    async with open_supervisor(journal=FaultyJournal(disk, stage.chaos, stage.auditor, 2)) as supervisor:
+    async with open_supervisor(journal=FaultyJournal(disk, environment.chaos, environment.auditor, 2)) as supervisor:
         session = await supervisor.resume("s", spec)
         assert len(session.inspect().subagents) == 1
-    assert stage.verdict.problem is None
+    assert environment.verdict.problem is None
 
 
-async def _look_at_a_sleeper(stage: Stage, meddle: Callable[[Session], None]) -> None:
+async def _look_at_a_sleeper(environment: Environment, meddle: Callable[[Session], None]) -> None:
     """Let a session with a held call sleep, call *meddle*, and have the watchman look at it."""
     script = ScriptedModel([say(calls=[call("write")])])
     spec = SessionSpec(model=script, tools=[quick("write")], plugins=[Holder(timeout=100.0)], hibernate_after=1.0)
-    with watched(stage):
-        async with open_supervisor(journal=FaultyJournal(MemoryJournal(), stage.chaos, stage.auditor, 1)) as supervisor:
+    with watched(environment):
+        async with open_supervisor(
+            journal=FaultyJournal(MemoryJournal(), environment.chaos, environment.auditor, 1)
+        ) as supervisor:
             session = await supervisor.spawn(spec, "s")
             await session.ask("write")
             await trio.sleep(5)
             (view,) = supervisor.tree().children
             assert view.state == "asleep"
-            meddle(stage.actors["s"])
-            Watchman(stage, supervisor).look()
+            meddle(environment.actors["s"])
+            LivenessCheck(environment, supervisor).look()
 
 
 @pytest.mark.parametrize(
     ("meddle", "says"),
     [
-        (lambda _stage, _session: None, None),
-        (lambda stage, _session: stage.timers.clear(), "which is not set"),
-        (lambda stage, _session: stage.running.update(["s/c3"]), "run ['c3'], and only [] are to"),
-        (lambda _stage, session: session.mailbox.post_result(Letter(SleepDue())), "sleeps, beside (0, 1, 0)"),
+        (lambda _environment, _session: None, None),
+        (lambda environment, _session: environment.timers.clear(), "which is not set"),
+        (lambda environment, _session: environment.running.update(["s/c3"]), "run ['c3'], and only [] are to"),
+        (lambda _environment, session: session.mailbox.post_result(Letter(SleepDue())), "sleeps, beside (0, 1, 0)"),
     ],
 )
 async def test_the_watchman_looks_also_at_who_sleeps(
-    meddle: Callable[[Stage, Session], None], says: str | None, autojump_clock: MockClock
+    meddle: Callable[[Environment, Session], None], says: str | None, autojump_clock: MockClock
 ) -> None:
     del autojump_clock
-    stage = Stage(0, ())
+    environment = Environment(0, ())
 
     def quietly(session: Session) -> None:
         session.mailbox.wake_callback, wake = None, session.mailbox.wake_callback
-        meddle(stage, session)
+        meddle(environment, session)
         session.mailbox.wake_callback = wake
 
-    await _look_at_a_sleeper(stage, quietly)
-    problem = stage.verdict.problem
+    await _look_at_a_sleeper(environment, quietly)
+    problem = environment.verdict.problem
     assert problem is None if says is None else problem is not None and problem.rule == "alive" and says in problem.text
 
 
@@ -249,8 +252,8 @@ async def test_a_timer_that_was_set_anew_does_not_fire_at_its_old_time(
 ) -> None:
     del autojump_clock
     monkeypatch.setattr(Timers, "_is_live", lambda _timers, _timer: True)
-    stage = Stage(0, ())
-    with watched(stage):
+    environment = Environment(0, ())
+    with watched(environment):
         timers = Timers(Clock())
         async with trio.open_nursery() as nursery:
             nursery.start_soon(timers.run)
@@ -258,37 +261,37 @@ async def test_a_timer_that_was_set_anew_does_not_fire_at_its_old_time(
             timers.set(("s", "t"), trio.current_time() + 2, lambda: None)
             await trio.sleep(1.5)
             nursery.cancel_scope.cancel()
-    assert stage.verdict.problem is not None
-    assert stage.verdict.problem.text == "('s', 't') fires 1.000 s before its time"
+    assert environment.verdict.problem is not None
+    assert environment.verdict.problem.text == "('s', 't') fires 1.000 s before its time"
 
 
 async def test_a_snapshot_is_what_the_records_tell() -> None:
-    stage, disk = Stage(0, ()), MemoryJournal()
-    async with open_supervisor(journal=FaultyJournal(disk, stage.chaos, stage.auditor, 1)) as supervisor:
+    environment, disk = Environment(0, ()), MemoryJournal()
+    async with open_supervisor(journal=FaultyJournal(disk, environment.chaos, environment.auditor, 1)) as supervisor:
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one"])), "s")
         await session.ask("hi")
-        state, head = session.inspect(), stage.auditor.book("s").records
-        stage.auditor.kept(Snapshot("s", head, state))
-        assert stage.verdict.problem is None
-        stage.auditor.kept(Snapshot("s", head - 1, state))
-    assert stage.verdict.problem is not None
-    assert stage.verdict.problem.rule == "snapshots"
+        state, head = session.inspect(), environment.auditor.book("s").records
+        environment.auditor.kept(Snapshot("s", head, state))
+        assert environment.verdict.problem is None
+        environment.auditor.kept(Snapshot("s", head - 1, state))
+    assert environment.verdict.problem is not None
+    assert environment.verdict.problem.rule == "snapshots"
 
 
 async def test_who_ends_by_itself_while_the_supervisor_closes_is_not_out_of_turn() -> None:
-    stage = Stage(0, ())
-    with breakable(stage):
+    environment = Environment(0, ())
+    with breakable(environment):
         async with open_supervisor() as supervisor:
             elder = await supervisor.spawn(SessionSpec(model=ScriptedModel([])), "elder")
             await supervisor.spawn(SessionSpec(model=ScriptedModel([])), "middle")
             await supervisor.spawn(SessionSpec(model=ScriptedModel([])), "younger")
-            begin_to_close(stage, supervisor)
+            begin_to_close(environment, supervisor)
             await elder.stop()
             async with elder.monitor() as monitor:
                 await monitor.wait()
-    assert stage.down == ["younger", "middle"]
-    check_order(stage)
-    assert stage.verdict.problem is None
+    assert environment.down == ["younger", "middle"]
+    check_order(environment)
+    assert environment.verdict.problem is None
 
 
 async def test_an_elder_session_that_is_ended_first_breaks_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,15 +300,15 @@ async def test_an_elder_session_that_is_ended_first_breaks_a_rule(monkeypatch: p
             await node.stop(child)
 
     monkeypatch.setattr(SupervisorNode, "wind_down", oldest_first)
-    stage = Stage(0, ())
-    with breakable(stage):
+    environment = Environment(0, ())
+    with breakable(environment):
         async with open_supervisor() as supervisor:
             for name in ("elder", "younger"):
                 await supervisor.spawn(SessionSpec(model=ScriptedModel([])), name)
-            begin_to_close(stage, supervisor)
-    check_order(stage)
-    assert stage.verdict.problem is not None
-    assert stage.verdict.problem.rule == "order"
+            begin_to_close(environment, supervisor)
+    check_order(environment)
+    assert environment.verdict.problem is not None
+    assert environment.verdict.problem.rule == "order"
 
 
 def _forgets(draft: StepDraft) -> None:

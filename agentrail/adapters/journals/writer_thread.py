@@ -1,4 +1,4 @@
-"""`Worker`: a thread that runs jobs for Trio tasks, so that they do not block the event loop.
+"""`WriterThread`: a thread that runs jobs for Trio tasks, so that they do not block the event loop.
 
 Jobs that run together are answered together. The thread then waits a moment for the answered tasks, so that their next
 jobs can run together again.
@@ -112,7 +112,7 @@ MAX_PATIENCE: Final = 0.05
 """The most seconds that the thread waits for those passes before its next jobs, in case the event loop is blocked."""
 
 
-class Mood(Enum):
+class WriterState(Enum):
     """Tells the event loop's side what the thread waits for; `PATIENT` after several jobs were answered together."""
 
     BUSY = "nothing"
@@ -120,20 +120,20 @@ class Mood(Enum):
     PATIENT = "those who were just answered: they may have more to do, and it is cheaper to do it together"
 
 
-class Worker(Generic[C]):
+class WriterThread(Generic[C]):
     """A queue of jobs and the thread that runs them; the thread is started for the first job."""
 
-    def __init__(self, name: str, servant: JobHandler[C], most: int) -> None:
+    def __init__(self, name: str, handler: JobHandler[C], most: int) -> None:
         self._name = name
-        self._servant = servant
+        self._handler = handler
         self._most = most
         self._jobs: list[ThreadJob[C, object]] = []
         self._closing: list[ThreadJob[C, object]] = []
         self._alive = False
-        self._mood = Mood.BUSY
+        self._state = WriterState.BUSY
         self._lock = threading.Lock()
-        self._bell = threading.Lock()
-        self._bell.acquire()
+        self._wakeup = threading.Lock()
+        self._wakeup.acquire()
 
     @property
     def is_alive(self) -> bool:
@@ -178,9 +178,9 @@ class Worker(Generic[C]):
         with self._lock:
             if not self._alive:
                 self._start()
-            elif self._mood is Mood.IDLE:
-                self._mood = Mood.BUSY
-                self._bell.release()
+            elif self._state is WriterState.IDLE:
+                self._state = WriterState.BUSY
+                self._wakeup.release()
             queue.append(job)
 
     def _start(self) -> None:
@@ -229,9 +229,9 @@ class Worker(Generic[C]):
 
     def _go_on(self) -> None:
         with self._lock:
-            if self._mood is Mood.PATIENT:
-                self._mood = Mood.BUSY
-                self._bell.release()
+            if self._state is WriterState.PATIENT:
+                self._state = WriterState.BUSY
+                self._wakeup.release()
 
     # Called in the thread
 
@@ -241,15 +241,15 @@ class Worker(Generic[C]):
             if jobs:
                 self._serve(jobs)
                 are_awaited = len(jobs) > 1
-                self._mood = Mood.PATIENT if are_awaited else Mood.BUSY
+                self._state = WriterState.PATIENT if are_awaited else WriterState.BUSY
                 self._answer(jobs, are_awaited=are_awaited)
                 reach("JOBS_ANSWERED")
                 self._rest()
-                if are_awaited and not self._bell.acquire(timeout=MAX_PATIENCE):
+                if are_awaited and not self._wakeup.acquire(timeout=MAX_PATIENCE):
                     self._go_on()
-                    self._bell.acquire()
+                    self._wakeup.acquire()
             elif not closing:
-                self._bell.acquire()
+                self._wakeup.acquire()
             elif self._close(closing):
                 return
 
@@ -263,12 +263,12 @@ class Worker(Generic[C]):
             del self._jobs[: self._most]
             closing = [] if jobs else self._closing[:]
             del self._closing[: len(closing)]
-            self._mood = Mood.BUSY if jobs or closing else Mood.IDLE
+            self._state = WriterState.BUSY if jobs or closing else WriterState.IDLE
         return jobs, closing
 
     def _serve(self, jobs: Sequence[ThreadJob[C, object]]) -> None:
         try:
-            self._servant.serve(jobs)
+            self._handler.serve(jobs)
         except Exception as error:  # noqa: BLE001 - raised in the tasks that wait for these jobs, which must be woken
             for job in jobs:
                 job.error = error
@@ -276,7 +276,7 @@ class Worker(Generic[C]):
     def _rest(self) -> None:
         """Call `JobHandler.rest` for postponed work; log an exception, so that the thread goes on."""
         try:
-            self._servant.rest()
+            self._handler.rest()
         except Exception as error:  # noqa: BLE001 - no task waits for this work, and the next jobs need the thread
             log.error("the %s failed in work that it had postponed: %s", self._name, described(error))
 
@@ -299,7 +299,7 @@ class Worker(Generic[C]):
     def _close(self, closing: list[ThreadJob[C, object]]) -> bool:
         """Close the connection; return whether the thread ends, which it does if no new jobs have arrived."""
         try:
-            self._servant.close()
+            self._handler.close()
         except Exception as error:  # noqa: BLE001 - raised in the tasks that wait in `close`, which must be woken
             for job in closing:
                 job.error = error

@@ -28,7 +28,7 @@ from agentrail.core.vocabulary.changes import Appended
 from agentrail.core.vocabulary.history_prefix import Results, note_results
 from agentrail.core.vocabulary.inputs import ActorRestarted, SessionReturned, StreamCut, StreamEnded
 from agentrail.core.vocabulary.state import RunningRequest, Setup
-from agentrail.core.vocabulary.tool_calls import Stray
+from agentrail.core.vocabulary.tool_calls import DetachedCall
 from agentrail.ports.journal import Record
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import AgentAbort, AgentEnd, AgentStart, PromptReceived, SessionEnded
@@ -90,12 +90,12 @@ def fold(
     *spans* are those that were open before it, and *setup* is that of the session. *ancestors* are the spans from which
     the session was started, if it is a sub-agent.
     """
-    folding = _Folding(spans, setup, record, ancestors)
+    folding = _SpanFold(spans, setup, record, ancestors)
     folding.run()
     return folding.after(), tuple(folding.ended)
 
 
-class _Folding:
+class _SpanFold:
     """One record that is being folded: the open spans, which it changes, and those that it has ended."""
 
     def __init__(self, spans: OpenSpans, setup: Setup, record: Record, ancestors: Ancestors | None) -> None:
@@ -294,7 +294,9 @@ class _Folding:
             results |= {item.call_id: item for item in change.history.messages if isinstance(item, ToolMessage)}
         lingering: object = change.lingering_calls
         background = (
-            {stray.call_id for stray in cast("tuple[Stray, ...]", lingering)} if isinstance(lingering, tuple) else ()
+            {detached.call_id for detached in cast("tuple[DetachedCall, ...]", lingering)}
+            if isinstance(lingering, tuple)
+            else ()
         )
         for call_id, result in results.items():
             if call_id in self.calls and call_id not in background:
@@ -399,13 +401,13 @@ REFUSALS: Final[Mapping[type[Event], str]] = MappingProxyType(
 )
 """The kind of error of a call that gets its result without an answer of its tool, by the event that says so."""
 
-_EVENTS: Final[Mapping[type[Event], Callable[[_Folding, Envelope], None]]] = MappingProxyType(
+_EVENTS: Final[Mapping[type[Event], Callable[[_SpanFold, Envelope], None]]] = MappingProxyType(
     {
-        **dict.fromkeys((PromptReceived, AgentStart, AgentEnd, AgentAbort, SessionEnded), _Folding.on_turn),
-        **dict.fromkeys((RequestStart, ResponseComplete, Retry, StreamError, StreamStalled), _Folding.on_request),
-        **dict.fromkeys((ApprovalRequired, ApprovalResolved, AskUser, SubagentStart, SubagentEnd), _Folding.on_call),
-        **dict.fromkeys((ToolExecutionStart, ToolExecutionEnd), _Folding.on_call),
-        **dict.fromkeys(REFUSALS, _Folding.on_refusal),
+        **dict.fromkeys((PromptReceived, AgentStart, AgentEnd, AgentAbort, SessionEnded), _SpanFold.on_turn),
+        **dict.fromkeys((RequestStart, ResponseComplete, Retry, StreamError, StreamStalled), _SpanFold.on_request),
+        **dict.fromkeys((ApprovalRequired, ApprovalResolved, AskUser, SubagentStart, SubagentEnd), _SpanFold.on_call),
+        **dict.fromkeys((ToolExecutionStart, ToolExecutionEnd), _SpanFold.on_call),
+        **dict.fromkeys(REFUSALS, _SpanFold.on_refusal),
     }
 )
 """What takes in each event; the others do nothing to spans."""

@@ -11,7 +11,7 @@ from typing import cast
 
 from agentrail.adapters.python_file import load
 from agentrail.cli.output.progress_bar import ProgressBar
-from agentrail.hooks.attachments import seat_for, unkeyed
+from agentrail.hooks.attachments import attached_plugin, unkeyed
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed
 from agentrail.testing.impure_calls import collecting
 from agentrail.testing.laws.checking import check_plugin

@@ -15,7 +15,7 @@ from agentrail.cli.output.exit_status import DONE, json_line
 from agentrail.cli.output.screen import ERASE, clean, clipped, one_line
 from agentrail.cli.settings.default_agent import Mode
 from agentrail.codec.json_text import to_text
-from agentrail.hooks.attachments import AttachedPlugin, in_order, seat_for, unkeyed
+from agentrail.hooks.attachments import AttachedPlugin, attached_plugin, in_order, unkeyed
 from agentrail.hooks.hook_types import HOOKS
 from agentrail.hooks.plugin import ON_EVENT, SCREEN
 from agentrail.testing.turns.orders import OrderMatters, order_report
@@ -32,7 +32,7 @@ SETTLED: Final = {True: "their priorities settle it", False: "the order in `plug
 class ListedPlugins(Value, gc=True):
     """The plugins of an agent, and the pairs of them whose order matters."""
 
-    seats: tuple[AttachedPlugin, ...]
+    attached_plugins: tuple[AttachedPlugin, ...]
     """The plugins, in the order in which they are asked."""
     orders: tuple[OrderMatters, ...]
     """Pairs of them, and hooks, for which the order matters."""
@@ -51,7 +51,7 @@ def main(agent: NamedAgent | None, folder: Path | None, mode: Mode | None, examp
 def listed_plugins(spec: SessionSpec, examples: int) -> ListedPlugins:
     """Return the plugins of *spec*; test with *examples* scripts for each pair whether their order matters."""
     keyed = attachments(spec)
-    seats = tuple(seat_for(key, plugin) for key, plugin in keyed)
+    attached_plugins = tuple(attached_plugin(key, plugin) for key, plugin in keyed)
     orders = order_report(spec.plugins, examples=examples, progress=_show_progress) if examples else ()
     if sys.stderr.isatty():
         print(ERASE, end="", file=sys.stderr, flush=True)
@@ -63,20 +63,20 @@ def _show_progress(count: int, total: int) -> None:
         print(f"{ERASE}orders: {count} of {total} pairs", end="", file=sys.stderr, flush=True)
 
 
-def _hooks(seat: AttachedPlugin) -> list[str]:
+def _hooks(attached: AttachedPlugin) -> list[str]:
     """Return the names of the hooks that a plugin has, in the order in which they run in a turn."""
-    return [name for name in (*(hook.moment for hook in HOOKS), ON_EVENT, SCREEN) if name in seat.hooks]
+    return [name for name in (*(hook.hook_name for hook in HOOKS), ON_EVENT, SCREEN) if name in attached.hooks]
 
 
 def _lines(plugins: ListedPlugins) -> list[str]:
-    if not plugins.seats:
+    if not plugins.attached_plugins:
         return ["This agent has no plugins."]
     lines: list[str] = []
-    for number, seat in enumerate(plugins.seats, 1):
-        critical = ", critical: its failure stops what it rules on" if seat.critical else ""
-        lines.append(f"{number}. {clean(seat.key)} ({seat.plugin}), priority {seat.priority}{critical}")
-        lines.append(f"   hooks: {', '.join(_hooks(seat)) or 'none'}")
-        for name, value in seat.options.items():
+    for number, attached in enumerate(plugins.attached_plugins, 1):
+        critical = ", critical: its failure stops what it rules on" if attached.critical else ""
+        lines.append(f"{number}. {clean(attached.key)} ({attached.plugin}), priority {attached.priority}{critical}")
+        lines.append(f"   hooks: {', '.join(_hooks(attached)) or 'none'}")
+        for name, value in attached.options.items():
             lines.append(clipped(f"   {name} = {one_line(clean(to_text(value)))}", WIDTH))
     return [*lines, "", *_order_lines(plugins)]
 
@@ -84,7 +84,7 @@ def _lines(plugins: ListedPlugins) -> list[str]:
 def _order_lines(plugins: ListedPlugins) -> list[str]:
     if not plugins.examples:
         return ["Whether their order matters was not tried."]
-    if len(plugins.seats) == 1:
+    if len(plugins.attached_plugins) == 1:
         return ["There is one plugin, so no order of two can matter."]
     tried = f"{plugins.examples:,} random scripts for each two of them"
     if not plugins.orders:
@@ -99,14 +99,14 @@ def _order_lines(plugins: ListedPlugins) -> list[str]:
 def _json_lines(plugins: ListedPlugins) -> list[str]:
     rows: list[JsonObject] = [
         {
-            "plugin": seat.key,
-            "class": seat.plugin,
-            "priority": seat.priority,
-            "critical": seat.critical,
-            "hooks": _hooks(seat),
-            "options": seat.options,
+            "plugin": attached.key,
+            "class": attached.plugin,
+            "priority": attached.priority,
+            "critical": attached.critical,
+            "hooks": _hooks(attached),
+            "options": attached.options,
         }
-        for seat in plugins.seats
+        for attached in plugins.attached_plugins
     ]
     rows += [
         {

@@ -13,7 +13,7 @@ from agentrail.core.machine.tool_runs import advance_batch, take_answer
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus, Doubt, Hold, digest_of
 from agentrail.errors import AgentrailError, NotAsShown, RefusedError, UnknownApproval, UsageError, WrongDecision
-from agentrail.hooks.ruling import NOTHING_GATHERED, START
+from agentrail.hooks.ruling import NO_DECISIONS, START
 from agentrail.values.events.people import ApprovalResolved, ToolApprovedAlways, UserResponded
 from agentrail.values.json import JsonObject, is_same
 from agentrail.values.tools import StandingApproval, ok
@@ -184,8 +184,8 @@ def _approved(call: Call, hold: Hold, edited: JsonObject | None) -> Call:
             hold=None,
             approved=hold.args,
             holders=holders,
-            place=hold.place,
-            gathered=hold.gathered,
+            position=hold.position,
+            decisions=hold.decisions,
         )
     return call.but(
         status=CallStatus.RULING,
@@ -193,8 +193,8 @@ def _approved(call: Call, hold: Hold, edited: JsonObject | None) -> Call:
         args=edited,
         approved=edited,
         holders=holders,
-        place=START,
-        gathered=NOTHING_GATHERED,
+        position=START,
+        decisions=NO_DECISIONS,
     )
 
 

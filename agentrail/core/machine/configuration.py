@@ -79,9 +79,9 @@ def change_for(draft: StepDraft, key: str, tool_change: ChangeTools) -> Answered
     unknown = next((name for name in tool_change.detach if name not in state.tools), None)
     if unknown is not None:
         return Failed(f"there is no tool `{unknown}`")
-    seat = next(seat for seat in state.plugins if seat.key == key)
-    brought = {spec.name: AttachedTool(spec, seat.revision, plugin=key) for spec in seat.tools}
-    tools = {name: attached for name, attached in state.tools.items() if name not in tool_change.detach}
+    attached = next(attached for attached in state.plugins if attached.key == key)
+    brought = {spec.name: AttachedTool(spec, attached.revision, plugin=key) for spec in attached.tools}
+    tools = {name: tool for name, tool in state.tools.items() if name not in tool_change.detach}
     for name in tool_change.attach:
         if name not in brought:
             return Failed(f"`{key}` brings no tool `{name}`; name it in its `BroughtTools`")
@@ -138,12 +138,12 @@ def removed_names(before: tuple[str, ...], more: Iterable[str], there: Container
 
 def on_update_plugin(draft: StepDraft, command: commands.UpdatePluginSent) -> None:
     """Handle `update_plugin`: queue new options for a plugin; later ones replace earlier ones."""
-    _queue(draft, PluginChange("update", command.seat.key, command.seat, command.options))
+    _queue(draft, PluginChange("update", command.attached.key, command.attached, command.options))
 
 
 def on_attach_plugin(draft: StepDraft, command: commands.AttachPluginSent) -> None:
     """Handle `attach_plugin`: queue a plugin to add."""
-    _queue(draft, PluginChange("attach", command.seat.key, command.seat))
+    _queue(draft, PluginChange("attach", command.attached.key, command.attached))
 
 
 def on_detach_plugin(draft: StepDraft, command: commands.DetachPluginSent) -> None:
@@ -180,7 +180,7 @@ def drop_changes(draft: StepDraft) -> None:
 
 def _keys_to_be(draft: StepDraft) -> list[str]:
     """Return the keys that the session's plugins will have after all queued changes."""
-    keys = [seat.key for seat in draft.state.plugins]
+    keys = [attached.key for attached in draft.state.plugins]
     for change in draft.state.plugin_changes:
         if change.kind == "attach":
             keys.append(change.key)
@@ -197,34 +197,34 @@ def change_plugins(draft: StepDraft) -> None:
         draft.due.appendleft(("before_plugin_opts_update", change.key))
         return
     state.plugin_changes = state.plugin_changes[1:]
-    if change.kind == "attach" and change.seat is not None:
-        _attach(draft, change.seat)
+    if change.kind == "attach" and change.attached is not None:
+        _attach(draft, change.attached)
     else:
         _detach(draft, change.key)
     draft.settles = True
 
 
-def _attach(draft: StepDraft, seat: AttachedPlugin) -> None:
+def _attach(draft: StepDraft, attached: AttachedPlugin) -> None:
     """Attach a plugin now: let it make its first state, and report success or failure."""
     state = draft.state
-    ruling = draft.judge.init(seat, draft.context)
+    ruling = draft.hook_runner.init(attached, draft.context)
     draft.rulings.append(ruling)
     if ruling.verdict is not Verdict.PASS:
-        draft.emit(PluginAttached(seat.key, success=False, error=ruling.reason))
+        draft.emit(PluginAttached(attached.key, success=False, error=ruling.reason))
         return
-    _seat(draft, seat, ruling)
-    state.removed_plugins = removed_names(state.removed_plugins, (), (seat.key,))
-    draft.emit(PluginAttached(seat.key))
+    _insert(draft, attached, ruling)
+    state.removed_plugins = removed_names(state.removed_plugins, (), (attached.key,))
+    draft.emit(PluginAttached(attached.key))
 
 
 def _detach(draft: StepDraft, key: str) -> None:
     """Detach the plugin *key* now, with the tools that it brought, and report it."""
     state = draft.state
-    place = _place(draft, key)
-    if place is None:
+    index = _index_of(draft, key)
+    if index is None:
         draft.emit(PluginDetached(key, success=False, error="it was never attached"))
         return
-    _unseat(draft, place)
+    _detach_at(draft, index)
     state.removed_plugins = removed_names(state.removed_plugins, (key,), ())
     draft.emit(PluginDetached(key))
     theirs = tuple(name for name, attached in state.tools.items() if attached.plugin == key)
@@ -233,34 +233,34 @@ def _detach(draft: StepDraft, key: str) -> None:
         report_tools(draft, (), theirs, key)
 
 
-def _seat(draft: StepDraft, seat: AttachedPlugin, ruling: Ruling) -> None:
+def _insert(draft: StepDraft, attached: AttachedPlugin, ruling: Ruling) -> None:
     """Insert a plugin into the session's list, after all of the same priority; *ruling* has its first state."""
     state = draft.state
-    place = sum(other.priority <= seat.priority for other in state.plugins)
-    state.plugins = (*state.plugins[:place], seat, *state.plugins[place:])
-    state.plugin_states = (*state.plugin_states[:place], ruling.states[0][1], *state.plugin_states[place:])
+    index = sum(other.priority <= attached.priority for other in state.plugins)
+    state.plugins = (*state.plugins[:index], attached, *state.plugins[index:])
+    state.plugin_states = (*state.plugin_states[:index], ruling.states[0][1], *state.plugin_states[index:])
 
 
-def _unseat(draft: StepDraft, place: int) -> None:
-    """Remove the plugin at index *place*, and its state."""
+def _detach_at(draft: StepDraft, index: int) -> None:
+    """Remove the plugin at *index*, and its state."""
     state = draft.state
-    state.plugins = (*state.plugins[:place], *state.plugins[place + 1 :])
-    state.plugin_states = (*state.plugin_states[:place], *state.plugin_states[place + 1 :])
+    state.plugins = (*state.plugins[:index], *state.plugins[index + 1 :])
+    state.plugin_states = (*state.plugin_states[:index], *state.plugin_states[index + 1 :])
 
 
-def _place(draft: StepDraft, key: str) -> int | None:
+def _index_of(draft: StepDraft, key: str) -> int | None:
     """Return the index of the plugin *key*; `None` if the session does not have it."""
-    return next((place for place, seat in enumerate(draft.state.plugins) if seat.key == key), None)
+    return next((index for index, attached in enumerate(draft.state.plugins) if attached.key == key), None)
 
 
 def begin_opts_update(draft: StepDraft, key: str) -> Hook | None:
     """Build the hook that asks the other plugins about new options of one."""
     state = draft.state
     change = state.plugin_changes[0]
-    place = _place(draft, key)
-    problem = "it was never attached" if place is None else ""
-    if place is not None and change.seat is not None and change.seat.plugin != state.plugins[place].plugin:
-        problem = f"they are for a `{change.seat.plugin}`, which another plugin has replaced"
+    index = _index_of(draft, key)
+    problem = "it was never attached" if index is None else ""
+    if index is not None and change.attached is not None and change.attached.plugin != state.plugins[index].plugin:
+        problem = f"they are for a `{change.attached.plugin}`, which another plugin has replaced"
     if problem:
         state.plugin_changes = state.plugin_changes[1:]
         draft.emit(PluginOptsUpdated(key, success=False, error=problem))
@@ -273,23 +273,23 @@ def finish_opts_update(draft: StepDraft, key: str, _hook: Hook, ruling: Ruling) 
     """Apply new options, or report which plugin refused them."""
     state = draft.state
     change, state.plugin_changes = state.plugin_changes[0], state.plugin_changes[1:]
-    place = _place(draft, key)
+    index = _index_of(draft, key)
     draft.settles = True
     if ruling.verdict is not Verdict.PASS:
         error = f"{ruling.by} refused: {ruling.reason}" if ruling.reason else f"{ruling.by} refused"
         draft.emit(PluginOptsUpdated(key, success=False, error=error))
         return
-    if place is None or change.seat is None:
+    if index is None or change.attached is None:
         return
-    decided = draft.judge.options(change.seat, state.plugin_states[place], change.options)
+    decided = draft.hook_runner.options(change.attached, state.plugin_states[index], change.options)
     draft.rulings.append(decided)
     if decided.verdict is not Verdict.PASS:
         draft.emit(PluginOptsUpdated(key, success=False, error=decided.reason))
         return
-    if change.seat.priority == state.plugins[place].priority:
-        state.plugins = (*state.plugins[:place], change.seat, *state.plugins[place + 1 :])
-        state.plugin_states = (*state.plugin_states[:place], decided.states[0][1], *state.plugin_states[place + 1 :])
+    if change.attached.priority == state.plugins[index].priority:
+        state.plugins = (*state.plugins[:index], change.attached, *state.plugins[index + 1 :])
+        state.plugin_states = (*state.plugin_states[:index], decided.states[0][1], *state.plugin_states[index + 1 :])
     else:
-        _unseat(draft, place)
-        _seat(draft, change.seat, decided)
+        _detach_at(draft, index)
+        _insert(draft, change.attached, decided)
     draft.emit(PluginOptsUpdated(key, success=True))

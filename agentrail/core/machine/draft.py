@@ -17,7 +17,7 @@ from agentrail.core.vocabulary.state import NOBODY_ASKED, AskedBy, Draft, Steeri
 from agentrail.core.vocabulary.tool_calls import Call, CallList, Doubt, marked
 from agentrail.errors import AgentrailError
 from agentrail.hooks.context import Context
-from agentrail.hooks.hook_runner import Judge
+from agentrail.hooks.hook_runner import HookRunner
 from agentrail.hooks.ruling import Ruling, Section, Switch
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.response import ModelOptionsChanged, ModelSwitched
@@ -44,7 +44,7 @@ class StepDraft:
         "effects",
         "events",
         "forgotten",
-        "judge",
+        "hook_runner",
         "meter",
         "partial",
         "random",
@@ -63,7 +63,7 @@ class StepDraft:
     def __init__(
         self,
         draft: Draft,
-        judge: Judge,
+        hook_runner: HookRunner,
         at: int,
         random: float,
         partial: Partial = NOTHING_YET,
@@ -71,7 +71,7 @@ class StepDraft:
         request: str = "",
     ) -> None:
         self.state = draft
-        self.judge = judge
+        self.hook_runner = hook_runner
         self.at = at
         self.by = by
         self.request = request
@@ -241,19 +241,19 @@ class StepDraft:
         self.rulings.append(ruling)
         if ruling.states:
             states = list(self.state.plugin_states)
-            for seat, new in ruling.states:
-                states[seat] = new
+            for attached, new in ruling.states:
+                states[attached] = new
             self.state.plugin_states = tuple(states)
         if report and ruling.errors:
             self.emit(*ruling.errors)
 
     def apply(self, ruling: Ruling) -> None:
         """Apply the parts of a ruling that every hook allows: sections of the system prompt, and a model."""
-        gathered = ruling.gathered
-        if gathered.sections:
-            self.put_sections(gathered.sections)
-        if gathered.switch is not None:
-            self.use_model(gathered.switch)
+        decisions = ruling.decisions
+        if decisions.sections:
+            self.put_sections(decisions.sections)
+        if decisions.switch is not None:
+            self.use_model(decisions.switch)
 
     def put_sections(self, changed: tuple[Section, ...]) -> None:
         """Set or remove sections of the system prompt, in order."""
@@ -330,8 +330,8 @@ class StepDraft:
         """Return the US dollars left under the tightest limit; `None` without a limit, or if the cost is unknown."""
         state = self.state
         least: float | None = None
-        for seat in state.plugins:  # a plain loop, as this is asked for at each hook, and few plugins have a limit
-            if seat.money_limit is not None:
-                money_left = seat.money_limit.dollars_left(state.usage, state.shared_usage)
+        for attached in state.plugins:  # a plain loop, as this is asked for at each hook, and few plugins have a limit
+            if attached.money_limit is not None:
+                money_left = attached.money_limit.dollars_left(state.usage, state.shared_usage)
                 least = money_left if least is None or (money_left is not None and money_left < least) else least
         return least

@@ -84,7 +84,7 @@ def close_batch(draft: StepDraft) -> None:
 
 def _clear_timers(draft: StepDraft, batch: Batch) -> None:
     """Clear the timers of the calls of *batch*, but for calls that go on."""
-    lingering = {stray.call_id for stray in draft.state.lingering_calls}
+    lingering = {detached.call_id for detached in draft.state.lingering_calls}
     timers = dict(draft.state.timers)
     for call in batch.calls:
         timer = call_timer(call.call_id)

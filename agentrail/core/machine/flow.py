@@ -25,7 +25,7 @@ from agentrail.core.vocabulary.state import Suspension
 from agentrail.hooks.actions import Answered, AskAnswer, ChangeTools, Errand, Failed, RunTool, TimedOut
 from agentrail.hooks.hook_runner import NO_CONSENT, Consent
 from agentrail.hooks.hook_types import BeforeTool, Hook
-from agentrail.hooks.ruling import ASK, NOTHING_GATHERED, PASS, SKIP, START, UNRULED, Decisions, Place, Ruling
+from agentrail.hooks.ruling import ASK, NO_DECISIONS, PASS, SKIP, START, UNRULED, Decisions, Position, Ruling
 from agentrail.values.events.plugins import AskAnswered, AskStarted
 from agentrail.values.events.tools import ToolExecutionStart
 from agentrail.values.json import JsonObject
@@ -90,40 +90,40 @@ def _wake(draft: StepDraft) -> None:
     recovery.go_on(draft, asked=bool(waiting))
 
 
-def _run(draft: StepDraft, moment: str, ref: str) -> None:
+def _run(draft: StepDraft, hook_name: str, ref: str) -> None:
     """Run one due hook. One that no plugin has is finished at once."""
-    begin, finish = FLOW[moment]
+    begin, finish = FLOW[hook_name]
     hook = begin(draft, ref)
     if hook is None:
         return
-    unheard = draft.judge.unheard(moment, draft.state.plugins)
+    unheard = draft.hook_runner.unheard(hook_name, draft.state.plugins)
     if unheard is not None:
         draft.rulings.append(unheard)
         finish(draft, ref, hook, unheard)
-    elif moment == "before_tool":
-        place, consent, gathered = tool_checks.where_before_tool(draft, ref)
-        _rule(draft, hook, ref, place, gathered, consent)
+    elif hook_name == "before_tool":
+        position, consent, decisions = tool_checks.where_before_tool(draft, ref)
+        _rule(draft, hook, ref, position, decisions, consent)
     else:
-        _rule(draft, hook, ref, START, NOTHING_GATHERED, NO_CONSENT)
+        _rule(draft, hook, ref, START, NO_DECISIONS, NO_CONSENT)
 
 
-def _rule(draft: StepDraft, hook: Hook, ref: str, place: Place, gathered: Decisions, consent: Consent) -> None:
+def _rule(draft: StepDraft, hook: Hook, ref: str, position: Position, decisions: Decisions, consent: Consent) -> None:
     """Have the plugins rule on *hook*, then finish or suspend it."""
     state = draft.state
     row = state.row
-    if hook.moment == "before_plugin_opts_update":
-        row = row.but(among=frozenset(seat.key for seat in state.plugins if seat.key != ref))
-    decided = draft.judge.rule(hook, row, draft.context, place, gathered, consent)
-    if decided is UNRULED[hook.moment]:  # the usual case: no plugin returned more than a `Continue`
+    if hook.hook_name == "before_plugin_opts_update":
+        row = row.but(among=frozenset(attached.key for attached in state.plugins if attached.key != ref))
+    decided = draft.hook_runner.run(hook, row, draft.context, position, decisions, consent)
+    if decided is UNRULED[hook.hook_name]:  # the usual case: no plugin returned more than a `Continue`
         draft.rulings.append(decided)
     else:
         draft.record_ruling(decided)
-        if decided.gathered.emits:
-            draft.emit(*decided.gathered.emits)
+        if decided.decisions.emits:
+            draft.emit(*decided.decisions.emits)
         if decided.verdict is ASK and decided.pause is not None and state.stop_reason is None:
             _suspend(draft, hook, ref, decided)
             return
-    FLOW[hook.moment][1](draft, ref, hook, decided)
+    FLOW[hook.hook_name][1](draft, ref, hook, decided)
 
 
 def _suspend(draft: StepDraft, hook: Hook, ref: str, decided: Ruling, run: str = "") -> None:
@@ -137,12 +137,14 @@ def _suspend(draft: StepDraft, hook: Hook, ref: str, decided: Ruling, run: str =
         return
     responses.say_response(draft)
     ask_id = draft.make_id("ask")
-    draft.emit(_started(ask_id, decided.by, hook.moment, type(pause.request).__name__))
+    draft.emit(_started(ask_id, decided.by, hook.hook_name, type(pause.request).__name__))
     handed = type(pause.request) not in IN_THE_STEP
-    waiting = Suspension(ask_id, hook, ref, decided.by, pause, decided.gathered.without_events(), asked=handed, run=run)
+    waiting = Suspension(
+        ask_id, hook, ref, decided.by, pause, decided.decisions.without_events(), asked=handed, run=run
+    )
     state.suspended_runs = (*state.suspended_runs, waiting)
     _begin_ask(draft, waiting)
-    if hook.moment in OF_ONE_CALL and not run and _waiting(draft, ask_id) is not None:
+    if hook.hook_name in OF_ONE_CALL and not run and _waiting(draft, ask_id) is not None:
         tool_runs.advance_batch(draft)  # the other calls of the batch go on meanwhile
 
 
@@ -181,8 +183,8 @@ def _screen(
     draft: StepDraft,
     waiting: Suspension,
     request: RunTool,
-    place: Place = START,
-    gathered: Decisions = NOTHING_GATHERED,
+    position: Position = START,
+    decisions: Decisions = NO_DECISIONS,
 ) -> None:
     """Have all other plugins rule on the tool that a plugin asks for, and run it only if they allow it.
 
@@ -190,27 +192,27 @@ def _screen(
     can be asked here.
     """
     state = draft.state
-    attached = state.tools.get(request.name)
-    if attached is None:
+    tool = state.tools.get(request.name)
+    if tool is None:
         answer(draft, waiting.ask_id, Failed(f"there is no tool `{request.name}`"))
         return
-    others = frozenset(seat.key for seat in state.plugins if seat.key != waiting.plugin)
+    others = frozenset(attached.key for attached in state.plugins if attached.key != waiting.plugin)
     hook = BeforeTool(request.name, request.args, waiting.ask_id)
     consent = Consent(always=state.approved_always)
-    decided = draft.judge.rule(hook, state.row.but(among=others), draft.context, place, gathered, consent)
+    decided = draft.hook_runner.run(hook, state.row.but(among=others), draft.context, position, decisions, consent)
     draft.record_ruling(decided)
-    draft.emit(*decided.gathered.emits)
+    draft.emit(*decided.decisions.emits)
     if decided.verdict is ASK and state.stop_reason is None:
         _set_deadline(draft, waiting)
         _suspend(draft, hook, "", decided, waiting.ask_id)
         return
-    args = request.args if decided.gathered.args is None else decided.gathered.args
-    problem = _why_not_run(draft, request.name, attached.revision, args, decided)
+    args = request.args if decided.decisions.args is None else decided.decisions.args
+    problem = _why_not_run(draft, request.name, tool.revision, args, decided)
     if problem is not None:
         answer(draft, waiting.ask_id, Failed(problem))
         return
     if waiting.started_at is None:
-        standing = standing_approvals(draft, request.name, decided.gathered.families)
+        standing = standing_approvals(draft, request.name, decided.decisions.families)
         draft.emit(ToolExecutionStart(waiting.ask_id, request.name, args, standing=standing))
         started = waiting.but(started_at=draft.at, incarnation=state.incarnation)
         state.suspended_runs = tuple(started if other is waiting else other for other in state.suspended_runs)
@@ -288,13 +290,13 @@ def answer(draft: StepDraft, ask_id: str, ask_answer: AskAnswer) -> None:
         drop_rulings_on(draft, ask_id)
         tell_of_asked(draft, waiting, ask_answer)
     draft.emit(_answered(ask_id, waiting.plugin, STATUS[type(ask_answer)]))
-    place = waiting.pause.place.but(asked=waiting.pause.request, answer=ask_answer)
+    position = waiting.pause.position.but(asked=waiting.pause.request, answer=ask_answer)
     if waiting.run:
         ruled = _waiting(draft, waiting.run)
         if ruled is not None and isinstance(ruled.pause.request, RunTool):
-            _screen(draft, ruled, ruled.pause.request, place, waiting.gathered)
+            _screen(draft, ruled, ruled.pause.request, position, waiting.decisions)
         return
     consent = NO_CONSENT
-    if waiting.hook.moment == "before_tool":
+    if waiting.hook.hook_name == "before_tool":
         consent = tool_checks.where_before_tool(draft, waiting.ref)[1]
-    _rule(draft, waiting.hook, waiting.ref, place, waiting.gathered, consent)
+    _rule(draft, waiting.hook, waiting.ref, position, waiting.decisions, consent)

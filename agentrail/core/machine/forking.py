@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import close_batch, fail_start
 from agentrail.core.machine.in_doubt_calls import doubt_about, remember
-from agentrail.core.machine.recovery import change_tools, reseat
+from agentrail.core.machine.recovery import change_tools, reattach
 from agentrail.core.machine.tool_results import doubt, give_error, hold_timer, put
 from agentrail.core.vocabulary.commands import DONE
 from agentrail.core.vocabulary.effects import ReportStart
@@ -61,7 +61,7 @@ def on_branched(draft: StepDraft, branched: SessionBranched) -> None:
     state.incarnation = branched.incarnation
     if state.in_doubt_calls:
         state.in_doubt_calls = tuple(doubt.but(incarnation=state.incarnation) for doubt in state.in_doubt_calls)
-    problem = reseat(draft, branched.seats, branched.options)
+    problem = reattach(draft, branched.attached_plugins, branched.options)
     if problem is not None:
         fail_start(draft, problem)
         return

@@ -53,16 +53,16 @@ def on_opened(draft: StepDraft, opened: SessionOpened) -> None:
     draft.answer = commands.DONE
     state.phase = RUNNING
     states: list[object] = []
-    for seat in state.plugins:
-        ruling = draft.judge.init(seat, draft.context)
+    for attached in state.plugins:
+        ruling = draft.hook_runner.init(attached, draft.context)
         draft.rulings.append(ruling)
         if ruling.verdict is not Verdict.PASS:
             broken = ruling.critical and ruling.reason.startswith("its state")
             fail_start(
                 draft,
-                StateNotStorable(seat.key, ruling.reason, STATE_LIMIT)
+                StateNotStorable(attached.key, ruling.reason, STATE_LIMIT)
                 if broken
-                else PluginRefused(ruling.reason, seat.key),
+                else PluginRefused(ruling.reason, attached.key),
             )
             return
         states.append(ruling.states[0][1])
@@ -214,22 +214,22 @@ def finish_before_prompt(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rulin
     if state.sections:
         draft.put_sections(dated(state.sections, draft.at))
     draft.apply(ruling)
-    _say_prompt(draft, prompt, ruling.gathered)
+    _say_prompt(draft, prompt, ruling.decisions)
     limit = state.setup.options.max_turn_seconds
     if limit is not None:
         draft.set_timer(TURN_TIMER, draft.at + int(limit * 1000))
     next_round(draft)
 
 
-def _say_prompt(draft: StepDraft, prompt: Prompt, gathered: Decisions) -> None:
+def _say_prompt(draft: StepDraft, prompt: Prompt, decisions: Decisions) -> None:
     """Append the prompt and the texts that plugins add to the history, and emit their events."""
-    if gathered.said is not None:
-        prompt = prompt.but(parts=with_text(prompt.parts, gathered.said))
+    if decisions.said is not None:
+        prompt = prompt.but(parts=with_text(prompt.parts, decisions.said))
     by = prompt.asked.by[0] if prompt.asked.by else ""
-    draft.emit(_received_event(prompt.ref, prompt.text, gathered.replaced_by), by=by)
+    draft.emit(_received_event(prompt.ref, prompt.text, decisions.replaced_by), by=by)
     draft.emit(_start_event(prompt.ref))
     draft.append_messages(_user_message(prompt.parts))
-    if gathered.texts:
-        text = "\n\n".join(gathered.texts)
+    if decisions.texts:
+        text = "\n\n".join(decisions.texts)
         draft.append_messages(_user_message((Text(text),), Origin.INTERVENTION))
         draft.emit(Intervention(text, "before_prompt"))

@@ -22,7 +22,7 @@ from agentrail.core.vocabulary.tool_calls import Call, CallStatus, Hold, can_be_
 from agentrail.errors import PluginMismatch
 from agentrail.hooks.actions import RunTool
 from agentrail.hooks.attachments import AttachedPlugin
-from agentrail.hooks.ruling import NOTHING_GATHERED, START, Verdict
+from agentrail.hooks.ruling import NO_DECISIONS, START, Verdict
 from agentrail.values.events.context import CompactEnd
 from agentrail.values.events.life import SessionRecovered
 from agentrail.values.events.plugins import PluginAttached, PluginOptsUpdated, PluginUpgraded
@@ -40,7 +40,7 @@ MAX_RUNS = 3
 
 def on_returned(draft: StepDraft, returned: SessionReturned) -> None:
     """Continue a session rebuilt from its journal, with the current code; refuse if a plugin does."""
-    problem = reseat(draft, returned.seats, returned.options)
+    problem = reattach(draft, returned.attached_plugins, returned.options)
     if problem is not None:
         draft.refuse(problem)
         return
@@ -58,7 +58,7 @@ def on_returned(draft: StepDraft, returned: SessionReturned) -> None:
     _renew_changes(draft, returned.waiting)
     _drop_changes(draft, returned.without)
     _tell_of_lost(draft, returned.lost)
-    _end_strays(draft)
+    _end_detached(draft)
     bring_back(draft, f"{ENDED} while it ran", pause=returned.pause)
     _settle(draft, pause=returned.pause)
     draft.due.clear()  # `go_on` finds what is due
@@ -81,52 +81,65 @@ def on_resumed(draft: StepDraft, _: commands.ResumeSent) -> None:
 # The code of this process
 
 
-def reseat(
-    draft: StepDraft, seats: tuple[AttachedPlugin, ...], options: tuple[tuple[str, tuple[str, ...]], ...] = ()
+def reattach(
+    draft: StepDraft,
+    attached_plugins: tuple[AttachedPlugin, ...],
+    options: tuple[tuple[str, tuple[str, ...]], ...] = (),
 ) -> PluginMismatch | None:
-    """Replace the plugins by *seats*, some with new options; return the error if one refuses, else `None`."""
+    """Replace the plugins by *attached_plugins*, some with new options; return the error of one that refuses."""
     state = draft.state
     before = {
-        seat.key: (seat, plugin_state) for seat, plugin_state in zip(state.plugins, state.plugin_states, strict=True)
+        attached.key: (attached, plugin_state)
+        for attached, plugin_state in zip(state.plugins, state.plugin_states, strict=True)
     }
     states: list[object] = []
     upgraded: list[PluginUpgraded] = []
     joined: list[PluginAttached] = []
     others = {key: PluginOptsUpdated(key, success=True, dropped=dropped) for key, dropped in options}
-    for seat in seats:
-        old, plugin_state = before.get(seat.key, (None, None))
-        if old is not None and old.version == seat.version:
-            differing = _differing(old.options, seat.options)
-            if seat.key in others and differing:
-                decided = draft.judge.options(seat, plugin_state, differing)
+    for attached in attached_plugins:
+        old, plugin_state = before.get(attached.key, (None, None))
+        if old is not None and old.version == attached.version:
+            differing = _differing(old.options, attached.options)
+            if attached.key in others and differing:
+                decided = draft.hook_runner.options(attached, plugin_state, differing)
                 draft.rulings.append(decided)
                 if decided.verdict is not Verdict.PASS:
-                    return PluginMismatch(state.session_id, seat.key, f"it does not take its options: {decided.reason}")
+                    return PluginMismatch(
+                        state.session_id, attached.key, f"it does not take its options: {decided.reason}"
+                    )
                 plugin_state = decided.states[0][1]
             states.append(plugin_state)
             continue
-        ruling = draft.judge.init(seat, draft.context) if old is None else draft.judge.upgrade(seat, plugin_state)
+        ruling = (
+            draft.hook_runner.init(attached, draft.context)
+            if old is None
+            else draft.hook_runner.upgrade(attached, plugin_state)
+        )
         draft.rulings.append(ruling)
         if ruling.verdict is not Verdict.PASS:
-            return PluginMismatch(state.session_id, seat.key, ruling.reason)
+            return PluginMismatch(state.session_id, attached.key, ruling.reason)
         states.append(ruling.states[0][1])
         if old is None:
-            joined.append(PluginAttached(seat.key))
+            joined.append(PluginAttached(attached.key))
         else:
-            upgraded.append(PluginUpgraded(seat.key, old.version, seat.version))
+            upgraded.append(PluginUpgraded(attached.key, old.version, attached.version))
     guards = _guards(state.plugins)
-    state.plugins, state.plugin_states = seats, tuple(states)
-    if tuple(before) != tuple(seat.key for seat in seats):
+    state.plugins, state.plugin_states = attached_plugins, tuple(states)
+    if tuple(before) != tuple(attached.key for attached in attached_plugins):
         _take_new_places(draft)
-    elif guards != _guards(seats):
+    elif guards != _guards(attached_plugins):
         _ask_guards_again(draft)
     draft.emit(*upgraded, *others.values(), *joined)
     return None
 
 
-def _guards(seats: tuple[AttachedPlugin, ...]) -> list[tuple[str, int, JsonObject]]:
+def _guards(attached_plugins: tuple[AttachedPlugin, ...]) -> list[tuple[str, int, JsonObject]]:
     """Return the plugins that may not be passed by for a call, with what decides how they rule."""
-    return [(seat.key, seat.version, seat.options) for seat in seats if seat.critical and "before_tool" in seat.hooks]
+    return [
+        (attached.key, attached.version, attached.options)
+        for attached in attached_plugins
+        if attached.critical and "before_tool" in attached.hooks
+    ]
 
 
 def _differing(old: JsonObject, new: JsonObject) -> JsonObject:
@@ -141,11 +154,11 @@ def _take_new_places(draft: StepDraft) -> None:
     ruled on again.
     """
     state = draft.state
-    places = {seat.key: place for place, seat in enumerate(state.plugins)}
-    state.suspended_runs = tuple(_moved(suspension, places[suspension.plugin]) for suspension in state.suspended_runs)
+    indices = {attached.key: index for index, attached in enumerate(state.plugins)}
+    state.suspended_runs = tuple(_moved(suspension, indices[suspension.plugin]) for suspension in state.suspended_runs)
     for call in () if state.batch is None else state.batch.calls:
         if call.hold is not None:
-            put(draft, call.but(hold=call.hold.but(place=START, gathered=NOTHING_GATHERED)))
+            put(draft, call.but(hold=call.hold.but(position=START, decisions=NO_DECISIONS)))
 
 
 def _ask_guards_again(draft: StepDraft) -> None:
@@ -154,24 +167,24 @@ def _ask_guards_again(draft: StepDraft) -> None:
     A block that is set while a call waits holds for that call too. What rewrites arguments is not asked again.
     """
     state = draft.state
-    state.suspended_runs = tuple(_moved(waiting, waiting.pause.place.seat) for waiting in state.suspended_runs)
+    state.suspended_runs = tuple(_moved(waiting, waiting.pause.position.index) for waiting in state.suspended_runs)
     for call in () if state.batch is None else state.batch.calls:
         if call.hold is not None:
             put(draft, call.but(hold=_ruled_at_the_end(call.hold)))
 
 
 def _ruled_at_the_end(hold: Hold) -> Hold:
-    if hold.place.final:
-        return hold.but(place=hold.place.but(seat=0))
-    return hold.but(gathered=hold.gathered.but(replaced_at=hold.place.seat))
+    if hold.position.final:
+        return hold.but(position=hold.position.but(index=0))
+    return hold.but(decisions=hold.decisions.but(replaced_at=hold.position.index))
 
 
 def _moved(waiting: Suspension, to: int) -> Suspension:
     """Return the suspended run *waiting* so that it continues at plugin index *to*."""
-    pause = waiting.pause.but(place=waiting.pause.place.but(seat=to))
-    if waiting.hook.moment != "before_tool":
+    pause = waiting.pause.but(position=waiting.pause.position.but(index=to))
+    if waiting.hook.hook_name != "before_tool":
         return waiting.but(pause=pause)
-    return waiting.but(pause=pause, gathered=waiting.gathered.but(replaced_at=to))
+    return waiting.but(pause=pause, decisions=waiting.decisions.but(replaced_at=to))
 
 
 def change_tools(draft: StepDraft, returned: SessionReturned | SessionBranched) -> None:
@@ -179,8 +192,8 @@ def change_tools(draft: StepDraft, returned: SessionReturned | SessionBranched) 
     if not returned.tools and not returned.gone:
         return
     state = draft.state
-    tools = {name: attached for name, attached in state.tools.items() if name not in returned.gone}
-    brought = {spec.name: seat.key for seat in state.plugins for spec in seat.tools}
+    tools = {name: tool for name, tool in state.tools.items() if name not in returned.gone}
+    brought = {spec.name: attached.key for attached in state.plugins for spec in attached.tools}
     tools |= {
         spec.name: AttachedTool(spec, returned.revision, plugin=brought.get(spec.name, "")) for spec in returned.tools
     }
@@ -191,20 +204,22 @@ def change_tools(draft: StepDraft, returned: SessionReturned | SessionBranched) 
     draft.emit(ToolsUpdated(names, returned.gone))
 
 
-def _renew_changes(draft: StepDraft, seats: tuple[AttachedPlugin, ...]) -> None:
+def _renew_changes(draft: StepDraft, attached_plugins: tuple[AttachedPlugin, ...]) -> None:
     """Update queued plugin changes to the plugin descriptions in the current code."""
-    renewed = {(seat.key, seat.revision): seat for seat in seats}
+    renewed = {(attached.key, attached.revision): attached for attached in attached_plugins}
     changes = (_renewed(change, renewed) for change in draft.state.plugin_changes)
     draft.state.plugin_changes = tuple(change for change in changes if change is not None)
 
 
-def _renewed(change: PluginChange, seats: Mapping[tuple[str, int], AttachedPlugin]) -> PluginChange | None:
+def _renewed(change: PluginChange, attached_plugins: Mapping[tuple[str, int], AttachedPlugin]) -> PluginChange | None:
     """Return *change* with the current description of its plugin; `None` if the code overrides all its options."""
-    seat = None if change.seat is None else seats.get((change.seat.key, change.seat.revision))
-    if seat is None:
+    attached = (
+        None if change.attached is None else attached_plugins.get((change.attached.key, change.attached.revision))
+    )
+    if attached is None:
         return change
-    options = freeze_object({name: value for name, value in change.options.items() if name in seat.changed})
-    return None if change.options and not options else change.but(seat=seat, options=options)
+    options = freeze_object({name: value for name, value in change.options.items() if name in attached.changed})
+    return None if change.options and not options else change.but(attached=attached, options=options)
 
 
 def _drop_changes(draft: StepDraft, keys: tuple[str, ...]) -> None:
@@ -231,7 +246,7 @@ def _tell_of_lost(draft: StepDraft, lost: tuple[str, ...]) -> None:
 # What was under way
 
 
-def _end_strays(draft: StepDraft) -> None:
+def _end_detached(draft: StepDraft) -> None:
     """Report the calls that were left running in the background as ended: they ended with the process.
 
     Cancelled calls that had not ended are dropped without an event: their results were given when they were cancelled.
@@ -239,11 +254,11 @@ def _end_strays(draft: StepDraft) -> None:
     state = draft.state
     lingering, state.lingering_calls, state.quarantined_calls = state.lingering_calls, (), ()
     draft.clear_timer(GRACE_TIMER)
-    for stray in lingering:
-        draft.clear_timer(call_timer(stray.call_id))
-        remember(draft, stray.doubt)
-        what = doubt(None) if stray.doubt is not None else "its answer is lost"
-        tell_of(draft, stray, err(f"{ENDED} while it ran; {what}"))
+    for detached in lingering:
+        draft.clear_timer(call_timer(detached.call_id))
+        remember(draft, detached.doubt)
+        what = doubt(None) if detached.doubt is not None else "its answer is lost"
+        tell_of(draft, detached, err(f"{ENDED} while it ran; {what}"))
 
 
 def _settle(draft: StepDraft, *, pause: bool) -> None:
@@ -305,7 +320,9 @@ def risky_calls(state: State) -> tuple[RiskyCall, ...]:
     """
     calls = () if state.batch is None else state.batch.calls.among(CallStatus.RUNNING)
     calls_ = [RiskyCall(call.name, call.call_id) for call in calls if not (runs_again(call) or _has_subagent(call))]
-    calls_ += [RiskyCall(stray.name, stray.call_id) for stray in state.lingering_calls if not stray.reported]
+    calls_ += [
+        RiskyCall(detached.name, detached.call_id) for detached in state.lingering_calls if not detached.reported
+    ]
     for waiting in state.suspended_runs:
         request = waiting.pause.request
         if isinstance(request, RunTool) and waiting.started_at is not None:

@@ -25,7 +25,7 @@ def _mark(before: History, mark: int, after: tuple[Message, ...]) -> int:
     """
     if mark < len(before):
         prompt = before[mark]
-        for place in range(len(after) - 1, -1, -1):
-            if after[place] is prompt or after[place] == prompt:
-                return place
+        for index in range(len(after) - 1, -1, -1):
+            if after[index] is prompt or after[index] == prompt:
+                return index
     return max(0, len(after) - (len(before) - mark))

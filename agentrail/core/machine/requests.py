@@ -133,10 +133,10 @@ def finish_before_request(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
     turn = state.turn
     if turn is None:
         return
-    gathered = ruling.gathered
+    decisions = ruling.decisions
     added: tuple[Message, ...] = ()
-    if gathered.texts:
-        text = "\n\n".join(gathered.texts)
+    if decisions.texts:
+        text = "\n\n".join(decisions.texts)
         added = (UserMessage((Text(text),), Origin.INTERVENTION),)
         draft.append_messages(*added)
         draft.emit(Intervention(text, "before_request"))
@@ -148,12 +148,12 @@ def finish_before_request(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
             draft.emit(ModelEffective(turn.model))
     request_id = draft.make_id("r")
     replaced = None if sent_messages is state.history else rearrange(state.history, sent_messages)
-    if gathered.front:
-        sent_messages = (*[piece.message for piece in gathered.front], *sent_messages)
-        replaced = _with(state.history, replaced, gathered.front, ())
+    if decisions.front:
+        sent_messages = (*[piece.message for piece in decisions.front], *sent_messages)
+        replaced = _with(state.history, replaced, decisions.front, ())
     options = state.setup.options
-    state.request = RunningRequest(request_id, messages=_with(state.history, replaced, (), gathered.added))
-    draft.emit(_start_event(request_id, turn.model, len(sent_messages) + len(gathered.added), turn.attempt))
+    state.request = RunningRequest(request_id, messages=_with(state.history, replaced, (), decisions.added))
+    draft.emit(_start_event(request_id, turn.model, len(sent_messages) + len(decisions.added), turn.attempt))
     draft.add_effect(StartRequest(rendered(state, turn, state.request), options.stall_timeout, options.inline_tags))
 
 
@@ -229,7 +229,7 @@ def sent_request(before: State, after: State) -> ModelRequest | None:
 
 def _count_passing(messages: Rearranged) -> int:
     """Return how many *messages* at the end were added for this request alone."""
-    lasting = [place for place, piece in enumerate(messages.pieces) if not isinstance(piece, Added)]
+    lasting = [index for index, piece in enumerate(messages.pieces) if not isinstance(piece, Added)]
     return len(messages.pieces) - (lasting[-1] + 1 if lasting else 0)
 
 
@@ -237,7 +237,7 @@ def _shown_to(
     history: History, hook: Hook, ruling: Ruling, added: tuple[Message, ...] = ()
 ) -> History | tuple[Message, ...]:
     """Return the messages of *hook* if plugins replaced them, with those *added* since; else *history*."""
-    replaced = ruling.gathered.messages
+    replaced = ruling.decisions.messages
     if replaced is None or not isinstance(hook, BeforeRequest | BeforeCompaction):
         return history
     return (*replaced.of(hook.messages), *added)
@@ -307,7 +307,7 @@ def finish_before_compact(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
         after_compaction(draft, "a plugin skipped it", shorter=False)
         return
     messages, budget = _shown_to(state.history, hook, ruling), budget_of(state)
-    replaced_by = ruling.gathered.replaced_by or (compaction.by,)
+    replaced_by = ruling.decisions.replaced_by or (compaction.by,)
     state.compaction = compaction.but(running=True, by=replaced_by[-1])
     draft.emit(CompactStart(len(messages), compaction.reason, compaction.tokens, budget.window))
     model, options = state.using

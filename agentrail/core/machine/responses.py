@@ -209,13 +209,13 @@ def finish_after_response(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
     """Continue after a response: rule on its tool calls, or conclude the turn if it has none."""
     state = draft.state
     if isinstance(hook, AfterResponse):
-        gathered = ruling.gathered
-        draft.emit(_complete_event(_take_said(draft, hook.message, gathered.said), gathered.replaced_by))
+        decisions = ruling.decisions
+        draft.emit(_complete_event(_take_said(draft, hook.message, decisions.said), decisions.replaced_by))
     if ruling.verdict is ABORT:
         abort_by(draft, ruling)
         return
     draft.apply(ruling)
-    text = "\n\n".join(ruling.gathered.texts)
+    text = "\n\n".join(ruling.decisions.texts)
     if state.batch is None:
         state.phase = RUNNING
         if text and _prolong(draft, text, "after_response"):
@@ -280,7 +280,7 @@ def _problem(draft: StepDraft, turn: Turn) -> str | None:
     answer = read_answer(reply)
     if isinstance(answer, str):
         return answer
-    ruling = draft.judge.answer(draft.state.returns, answer, turn.ref if turn.returns else None)
+    ruling = draft.hook_runner.answer(draft.state.returns, answer, turn.ref if turn.returns else None)
     draft.rulings.append(ruling)
     return None if ruling.verdict is Verdict.PASS else ruling.reason
 
@@ -297,7 +297,7 @@ def finish_before_finish(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rulin
         abort_by(draft, ruling)
         return
     draft.apply(ruling)
-    text = "\n\n".join(ruling.gathered.texts)
+    text = "\n\n".join(ruling.decisions.texts)
     prolonged = bool(text) and _prolong(draft, text, "before_finish")
     if prolonged or (state.steering and state.round < state.setup.options.max_rounds):
         next_round(draft)

@@ -72,16 +72,16 @@ def finish_before_steering(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rul
         draft.emit(SteeringReceived(text.ref, text.text, "rejected_plugin", ruling.reason))
         draft.refuse(PluginRefused(ruling.reason, ruling.by or ""))
         return
-    gathered = ruling.gathered
-    if gathered.said is not None:
-        text = text.but(text=gathered.said)
-    added = gathered.texts
+    decisions = ruling.decisions
+    if decisions.said is not None:
+        text = text.but(text=decisions.said)
+    added = decisions.texts
     if added:
         more = "\n\n".join(added)
         text = text.but(text=f"{text.text}\n\n{more}")
         draft.emit(Intervention(more, "before_steering"))
     state.steering = (*state.steering, text)
-    draft.emit(SteeringReceived(text.ref, text.text, "queued", None, gathered.replaced_by))
+    draft.emit(SteeringReceived(text.ref, text.text, "queued", None, decisions.replaced_by))
     if command.message:
         return
     if state.phase is Phase.EXECUTING_TOOLS:

@@ -1,4 +1,4 @@
-"""The machine: `step(state, arrival, judge) -> Step`, a pure function. Time and randomness come with the arrival.
+"""The machine: `step(state, arrival, hook_runner) -> Step`, a pure function. Time and randomness come with the arrival.
 
 `redo` makes a recorded step again, with the rulings that were recorded then: for audits, not to bring a session back.
 """
@@ -36,7 +36,7 @@ from agentrail.core.vocabulary.inputs import INPUTS, Arrival
 from agentrail.core.vocabulary.state import ENDED, Phase, State, drafted, finished
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import IllegalInput, LeftItsRow
-from agentrail.hooks.hook_runner import Judge, Recorded
+from agentrail.hooks.hook_runner import HookRunner, RecordedRunner
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.plugins import PluginError
@@ -107,7 +107,7 @@ HANDLERS: Final = MappingProxyType[type[Value], Handler](dict(pair for group in 
 """The handler of each kind of input. A kind that is missing here is illegal in every phase."""
 
 
-def step(state: State, arrival: Arrival, judge: Judge) -> Step:
+def step(state: State, arrival: Arrival, hook_runner: HookRunner) -> Step:
     """Apply *arrival* to *state* and return the result; raise `IllegalInput` if the transition table forbids it.
 
     It is raised before anything is changed, and also for a value that is no input.
@@ -118,7 +118,9 @@ def step(state: State, arrival: Arrival, judge: Judge) -> Step:
         raise IllegalInput(state.phase.value, type_name(input_), rule.why)
     if state.phase is ENDED:
         return Step(state)
-    draft = StepDraft(drafted(state), judge, arrival.at, arrival.random, arrival.partial, arrival.by, arrival.request)
+    draft = StepDraft(
+        drafted(state), hook_runner, arrival.at, arrival.random, arrival.partial, arrival.by, arrival.request
+    )
     if arrival.broken:
         draft.emit(*arrival.broken)
     HANDLERS[type(input_)](draft, input_)
@@ -126,7 +128,7 @@ def step(state: State, arrival: Arrival, judge: Judge) -> Step:
     if draft.subjects is not None:
         draft.keep_subjects(draft.subjects)
     _audit(state.phase, type(input_), draft.state.phase, draft.effects)
-    if draft.events and draft.state.plugins and judge.learns(draft.state.plugins):
+    if draft.events and draft.state.plugins and hook_runner.learns(draft.state.plugins):
         _learn(draft)
     if draft.state.plugins:
         _count_work(draft)
@@ -150,8 +152,8 @@ def _count_work(draft: StepDraft) -> None:
     """
     state = draft.state
     since, works = state.working_since_ms, False
-    for seat in state.plugins:  # a plain loop for speed: this runs in each step, and few plugins need the time
-        if seat.counts_work:
+    for attached in state.plugins:  # a plain loop for speed: this runs in each step, and few plugins need the time
+        if attached.counts_work:
             works = state.runs_without_person
             break
     if since is not None and (not works or (draft.at - since >= COUNTED_EVERY and (draft.events or draft.effects))):
@@ -177,7 +179,7 @@ def _learn(draft: StepDraft) -> None:
     state = draft.state
     if len(state.plugin_states) != len(state.plugins):
         return
-    ruling = draft.judge.learn(tuple(draft.events), state.row, draft.context, dict(state.listener_failures))
+    ruling = draft.hook_runner.learn(tuple(draft.events), state.row, draft.context, dict(state.listener_failures))
     draft.record_ruling(ruling, report=state.phase is not Phase.ENDED)
     for level, message, fields in ruling.logs:
         draft.add_effect(WriteLog(level, message, fields))
@@ -235,18 +237,18 @@ def _take_back_starts(draft: StepDraft, ids: set[str]) -> None:
         for envelope in draft.events
         if not (isinstance(envelope.event, ToolExecutionStart) and envelope.event.call_id in taken_back)
     ]
-    draft.events = [envelope.but(seq=state.last_seq + place) for place, envelope in enumerate(kept_events, 1)]
+    draft.events = [envelope.but(seq=state.last_seq + index) for index, envelope in enumerate(kept_events, 1)]
     state.last_seq += len(kept_events)
     state.suspended_runs = tuple(
         [run.but(started_at=None) if run.ask_id in taken_back else run for run in state.suspended_runs]
     )
 
 
-def redo(state: State, arrival: Arrival, judge: Recorded, began: str | None = None) -> Step:
-    """Make a recorded step again; raise `ReplayDiffers` if it asks for other rulings than *judge* has recorded.
+def redo(state: State, arrival: Arrival, hook_runner: RecordedRunner, began: str | None = None) -> Step:
+    """Make a recorded step again; raise `ReplayDiffers` if it asks for other rulings than *hook_runner* has recorded.
 
     *began* is the id of the request whose response began before the step.
     """
-    again = step(state if began is None else responses.begun(state, began), arrival, judge)
-    judge.check_all_used()
+    again = step(state if began is None else responses.begun(state, began), arrival, hook_runner)
+    hook_runner.check_all_used()
     return again

@@ -94,7 +94,7 @@ def on_ended(draft: StepDraft, ended: SubagentEnded) -> None:
     elif call is not None and call.status is CallStatus.RUNNING:
         draft.clear_timer(call_timer(call.call_id))
         take_answer(draft, call, answer)
-    elif any(stray.call_id == agent.call_id for stray in state.lingering_calls):
+    elif any(detached.call_id == agent.call_id for detached in state.lingering_calls):
         closed_late(draft, agent.call_id, answer, answered=True)
     _go_on_stopping(draft)
 
@@ -188,7 +188,9 @@ def _let_go_on(draft: StepDraft, agent: Subagent) -> None:
     state = draft.state
     call = find(draft, agent.call_id)
     runs = call is not None and call.status is CallStatus.RUNNING
-    if agent.left is not None and (runs or any(stray.call_id == agent.call_id for stray in state.lingering_calls)):
+    if agent.left is not None and (
+        runs or any(detached.call_id == agent.call_id for detached in state.lingering_calls)
+    ):
         draft.set_timer(call_timer(agent.call_id), draft.at + agent.left)
     _put(draft, agent.but(waits=False, left=None))
     _start_clock(draft)

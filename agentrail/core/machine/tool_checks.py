@@ -14,7 +14,7 @@ from agentrail.core.machine.tool_runs import advance_batch
 from agentrail.core.vocabulary.tool_calls import NEW, READY, RULING, Call, CallStatus, Hold, digest_of
 from agentrail.hooks.hook_runner import NO_CONSENT, Consent
 from agentrail.hooks.hook_types import BeforeTool, Hook
-from agentrail.hooks.ruling import ABORT, BLOCK, HOLD, NOTHING_GATHERED, PASS, START, Decisions, Pause, Place, Ruling
+from agentrail.hooks.ruling import ABORT, BLOCK, HOLD, NO_DECISIONS, PASS, START, Decisions, Pause, Position, Ruling
 from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.tools import LoopDetected, ToolBlocked, ToolCallUnknown
 from agentrail.values.json import JsonObject, is_same
@@ -39,16 +39,16 @@ def begin_before_tool(draft: StepDraft, call_id: str) -> Hook | None:
             advance_batch(draft)
             return None
         call = ready
-    args = call.args if call.gathered.args is None else call.gathered.args
+    args = call.args if call.decisions.args is None else call.decisions.args
     return _before_tool(call.name, args, call_id, approved=call.approved is not None and is_same(args, call.approved))
 
 
-def where_before_tool(draft: StepDraft, call_id: str) -> tuple[Place, Consent, Decisions]:
+def where_before_tool(draft: StepDraft, call_id: str) -> tuple[Position, Consent, Decisions]:
     """Return at which plugin the hook of a call continues, its approvals, and the decisions made so far."""
     call = find(draft, call_id)
     if call is None:
-        return START, NO_CONSENT, NOTHING_GATHERED
-    return call.place, Consent(call.approved, call.holders, draft.state.approved_always), call.gathered
+        return START, NO_CONSENT, NO_DECISIONS
+    return call.position, Consent(call.approved, call.holders, draft.state.approved_always), call.decisions
 
 
 def _looked_up(draft: StepDraft, call: Call) -> Call | None:
@@ -156,7 +156,7 @@ def finish_before_tool(draft: StepDraft, call_id: str, hook: Hook, ruling: Rulin
         abort_by(draft, ruling)
         return
     draft.apply(ruling)
-    args = call.args if ruling.gathered.args is None else ruling.gathered.args
+    args = call.args if ruling.decisions.args is None else ruling.decisions.args
     if ruling.verdict is BLOCK:
         by = ruling.by or ""
         draft.emit(ToolBlocked(call.call_id, call.name, ruling.reason, by))
@@ -166,18 +166,21 @@ def finish_before_tool(draft: StepDraft, call_id: str, hook: Hook, ruling: Rulin
     elif ruling.verdict is HOLD and ruling.pause is not None:
         hold(draft, call.but(args=args), ruling, ruling.pause)
     elif call.approved is not None and not is_same(args, call.approved):
-        changed = ", ".join(ruling.gathered.replaced_by)
+        changed = ", ".join(ruling.decisions.replaced_by)
         pause = Pause(
-            Place(len(draft.state.plugins), final=True), None, None, f"{changed} changed the arguments after approval"
+            Position(len(draft.state.plugins), final=True),
+            None,
+            None,
+            f"{changed} changed the arguments after approval",
         )
         hold(draft, call.but(args=args), ruling.but(by=changed), pause)
     elif call.approved is None and (doubt := find_doubt(draft, call.name, args)) is not None:
-        pause = Pause(Place(len(draft.state.plugins), final=True), None, REPEAT_TIMEOUT, hint_about(doubt))
+        pause = Pause(Position(len(draft.state.plugins), final=True), None, REPEAT_TIMEOUT, hint_about(doubt))
         hold(draft, call.but(args=args), ruling.but(by=HOLDER), pause)
     else:
         call = call.but(args=args, status=READY)
-        families = ruling.gathered.families
-        put(draft, call.but(gathered=call.gathered.but(families=families)) if families else call)
+        families = ruling.decisions.families
+        put(draft, call.but(decisions=call.decisions.but(families=families)) if families else call)
     if not (draft.due and draft.due[0][0] == "before_tool"):
         advance_batch(draft)
 
@@ -194,8 +197,8 @@ def hold(draft: StepDraft, call: Call, ruling: Ruling, pause: Pause) -> None:
         hint,
         ruling.by or "",
         call.args,
-        pause.place,
-        ruling.gathered.without_events(),
+        pause.position,
+        ruling.decisions.without_events(),
         draft.at,
         expires,
         pause.family,

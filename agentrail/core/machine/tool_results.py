@@ -16,7 +16,7 @@ from agentrail.core.vocabulary.tool_calls import (
     Batch,
     Call,
     CallStatus,
-    Stray,
+    DetachedCall,
     touches_files,
 )
 from agentrail.hooks.actions import Answered, AskAnswer, Failed, RunTool, TimedOut
@@ -127,11 +127,14 @@ def quarantine(draft: StepDraft, strays: tuple[Stray, ...]) -> None:
     """Cancel calls that have left their turn; those still running after `GRACE_MS` are reported later."""
     if not strays:
         return
-    draft.state.quarantined_calls = (*draft.state.quarantined_calls, *(stray.but(since=draft.at) for stray in strays))
-    draft.add_effect(CancelCalls(tuple(stray.call_id for stray in strays)))
+    draft.state.quarantined_calls = (
+        *draft.state.quarantined_calls,
+        *(detached.but(since=draft.at) for detached in detached_calls),
+    )
+    draft.add_effect(CancelCalls(tuple(detached.call_id for detached in detached_calls)))
     draft.set_timer(GRACE_TIMER, next_report(draft))
-    for stray in strays:
-        draft.clear_timer(call_timer(stray.call_id))
+    for detached in detached_calls:
+        draft.clear_timer(call_timer(detached.call_id))
 
 
 def next_report(draft: StepDraft) -> int:
@@ -149,10 +152,10 @@ def hold_timer(approval_id: str) -> str:
     return f"hold:{approval_id}"
 
 
-def stray_of(call: Call, at: int) -> Stray:
-    """Return the `Stray` that stands for *call* after it leaves its turn."""
+def detached_call_of(call: Call, at: int) -> DetachedCall:
+    """Return the `DetachedCall` that stands for *call* after it leaves its turn."""
     parallel = call.spec is None or call.spec.parallel
-    return Stray(call.call_id, call.name, at, call.started_at, touches_files(call.spec), parallel=parallel)
+    return DetachedCall(call.call_id, call.name, at, call.started_at, touches_files(call.spec), parallel=parallel)
 
 
 def release(draft: StepDraft, call: Call, status: str, text: str) -> None:
@@ -182,7 +185,7 @@ def skip_for_steering(draft: StepDraft) -> None:
     batch = draft.state.batch
     if batch is None:
         return
-    strays: list[Stray] = []
+    detached_calls: list[DetachedCall] = []
     tell_dropped(draft, draft.state.waiting_calls)
     for call in batch.calls:
         if call.status in WAITS_FOR_PERSON:
@@ -193,10 +196,10 @@ def skip_for_steering(draft: StepDraft) -> None:
             give_error(draft, call, f"skipped, because the user has said something new; {ran}")
         elif call.status is CallStatus.RUNNING and not (call.spec is not None and call.spec.immune):
             draft.emit(ToolSkippedForSteering(call.call_id, call.name))
-            strays.append(stray_of(call, draft.at))
+            detached_calls.append(detached_call_of(call, draft.at))
             remember(draft, doubt_about(draft, call))
             give_error(draft, call, f"stopped, because the user has said something new; {doubt(call.spec)}")
-    quarantine(draft, tuple(strays))
+    quarantine(draft, tuple(detached_calls))
     drop_suspensions_of_done_calls(draft)
 
 
@@ -208,7 +211,7 @@ def kill(draft: StepDraft, kill_tools: str, why: str) -> None:
     batch = draft.state.batch
     if batch is None:
         return
-    strays: list[Stray] = []
+    detached_calls: list[DetachedCall] = []
     for call in batch.calls:
         if call.done:
             continue
@@ -217,7 +220,7 @@ def kill(draft: StepDraft, kill_tools: str, why: str) -> None:
         elif call.status is CallStatus.RUNNING and _lives_on(call, kill_tools):
             draft.state.lingering_calls = (
                 *draft.state.lingering_calls,
-                stray_of(call, draft.at).but(doubt=doubt_about(draft, call)),
+                detached_call_of(call, draft.at).but(doubt=doubt_about(draft, call)),
             )
             give_result(
                 draft, call, (Text("the turn was aborted; this call goes on in the background"),), is_error=False
@@ -229,37 +232,39 @@ def kill(draft: StepDraft, kill_tools: str, why: str) -> None:
         else:
             draft.emit(ToolKilled(call.call_id, call.name, why))
             if call.status is CallStatus.RUNNING:
-                strays.append(stray_of(call, draft.at))
+                detached_calls.append(detached_call_of(call, draft.at))
             if call.started_at:
                 remember(draft, doubt_about(draft, call))
                 give_error(draft, call, f"stopped: {why}; {doubt(call.spec)}")
             else:
                 give_error(draft, call, f"aborted before it ran: {why}")
-    quarantine(draft, tuple(strays))
+    quarantine(draft, tuple(detached_calls))
 
 
 def kill_lingering(draft: StepDraft, why: str) -> None:
     """Cancel the calls that run on in the background, and report each."""
-    strays, draft.state.lingering_calls = draft.state.lingering_calls, ()
-    for stray in strays:
-        remember(draft, stray.doubt)
-        tell_of(draft, stray, err(f"stopped: {why}; {doubt(None)}"))
-    quarantine(draft, strays)
+    detached_calls, draft.state.lingering_calls = draft.state.lingering_calls, ()
+    for detached in detached_calls:
+        remember(draft, detached.doubt)
+        tell_of(draft, detached, err(f"stopped: {why}; {doubt(None)}"))
+    quarantine(draft, detached_calls)
 
 
-def tell_of(draft: StepDraft, stray: Stray, result: ToolResult) -> None:
+def tell_of(draft: StepDraft, detached: DetachedCall, result: ToolResult) -> None:
     """Emit the result of a call that was left running in the background."""
     answer = ok("it is done") if isinstance(result, Effect) else result
     is_error = isinstance(answer, Err)
     draft.emit(
-        ToolExecutionEnd(stray.call_id, stray.name, answer.content, is_error, answer.details, late=True),
-        ToolExecutionMetrics(stray.call_id, stray.name, stray.started_at, draft.at, draft.at - stray.started_at),
+        ToolExecutionEnd(detached.call_id, detached.name, answer.content, is_error, answer.details, late=True),
+        ToolExecutionMetrics(
+            detached.call_id, detached.name, detached.started_at, draft.at, draft.at - detached.started_at
+        ),
     )
     how = "has failed" if is_error else "has ended"
     text = text_of(answer.content)[:NOTICE_CHARS]
     draft.state.notices = (
         *draft.state.notices,
-        f"The call {stray.call_id} of `{stray.name}`, which went on in the background, {how}: {text}",
+        f"The call {detached.call_id} of `{detached.name}`, which went on in the background, {how}: {text}",
     )
 
 

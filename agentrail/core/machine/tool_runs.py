@@ -14,6 +14,7 @@ from agentrail.core.machine.tool_results import (
     GRACE_MS,
     GRACE_TIMER,
     call_timer,
+    detached_call_of,
     doubt,
     find,
     give_error,
@@ -24,7 +25,6 @@ from agentrail.core.machine.tool_results import (
     quarantine,
     results_of,
     standing_approvals,
-    stray_of,
     tell_of,
 )
 from agentrail.core.vocabulary.effects import ProbeCall, StartCall
@@ -112,7 +112,7 @@ def advance_batch(draft: StepDraft) -> None:
 
 def _is_asked_about(state: Draft) -> bool:
     """Whether `after_tool_batch` has been suspended."""
-    return any(run.hook.moment == "after_tool_batch" for run in state.suspended_runs)
+    return any(run.hook.hook_name == "after_tool_batch" for run in state.suspended_runs)
 
 
 def _start_ready(draft: StepDraft, batch: Batch) -> CallList:
@@ -122,9 +122,9 @@ def _start_ready(draft: StepDraft, batch: Batch) -> CallList:
     most = state.setup.options.max_parallel_tools
     if running >= most:
         return batch.calls
-    alone = running > 0 and (batch.calls.has_loner or any(not stray.parallel for stray in state.lingering_calls))
+    alone = running > 0 and (batch.calls.has_loner or any(not detached.parallel for detached in state.lingering_calls))
     writers = bool(state.quarantined_calls) and any(
-        stray.writes and not stray.reported for stray in state.quarantined_calls
+        detached.writes and not detached.reported for detached in state.quarantined_calls
     )
     for call in batch.calls.among(READY):
         if call.spec is None:
@@ -152,7 +152,7 @@ def _start(draft: StepDraft, call: Call) -> None:
     put(draft, call)
     if call.approved is not None:
         clear_up(draft, call.name, call.args)
-    families = call.gathered.families
+    families = call.decisions.families
     standing = standing_approvals(draft, call.name, families) if families else ()
     draft.emit(_start_event(call.call_id, call.name, call.args, call.attempt, standing))
     if call.spec is not None:
@@ -326,14 +326,14 @@ def finish_after_tool(draft: StepDraft, call_id: str, _hook: Hook, ruling: Rulin
     call = find(draft, call_id)
     if call is None or call.done or call.answer is None:
         return
-    answer = call.answer if ruling.gathered.result is None else ruling.gathered.result
+    answer = call.answer if ruling.decisions.result is None else ruling.decisions.result
     if ruling.verdict is ABORT:
         give_error(draft, call, f"it ended, but its result was withheld: {ruling.reason}")
         abort_by(draft, ruling)
         return
     give_result(draft, call, answer.content, is_error=not isinstance(answer, Ok), details=answer.details)
     draft.apply(ruling)
-    texts = ruling.gathered.texts
+    texts = ruling.decisions.texts
     if texts and state.batch is not None:
         state.batch = state.batch.but(texts=(*state.batch.texts, *(("after_tool", text) for text in texts)))
     advance_batch(draft)
@@ -359,7 +359,7 @@ def finish_after_tool_batch(draft: StepDraft, _ref: str, _hook: Hook, ruling: Ru
         return
     draft.apply(ruling)
     close_batch(draft)
-    texts = (*batch.texts, *[("after_tool_batch", text) for text in ruling.gathered.texts])
+    texts = (*batch.texts, *[("after_tool_batch", text) for text in ruling.decisions.texts])
     if texts:
         draft.append_messages(UserMessage((Text("\n\n".join(text for _, text in texts)),), Origin.INTERVENTION))
         draft.emit(*(Intervention(text, hook) for hook, text in texts))
@@ -378,13 +378,13 @@ def finish_after_tool_batch(draft: StepDraft, _ref: str, _hook: Hook, ruling: Ru
 def closed_late(draft: StepDraft, call_id: str, result: ToolResult, *, answered: bool) -> None:
     """Handle the end of a call that left its turn; report the result if it was left running on purpose."""
     state = draft.state
-    state.quarantined_calls = tuple(stray for stray in state.quarantined_calls if stray.call_id != call_id)
-    if all(stray.reported for stray in state.quarantined_calls):
+    state.quarantined_calls = tuple(detached for detached in state.quarantined_calls if detached.call_id != call_id)
+    if all(detached.reported for detached in state.quarantined_calls):
         draft.clear_timer(GRACE_TIMER)
-    lingered = next((stray for stray in state.lingering_calls if stray.call_id == call_id), None)
+    lingered = next((detached for detached in state.lingering_calls if detached.call_id == call_id), None)
     if lingered is not None:
         draft.clear_timer(call_timer(call_id))
-        state.lingering_calls = tuple(stray for stray in state.lingering_calls if stray is not lingered)
+        state.lingering_calls = tuple(detached for detached in state.lingering_calls if detached is not lingered)
         tell_of(draft, lingered, result)
         if not answered:
             remember(draft, lingered.doubt)
@@ -402,7 +402,11 @@ def on_grace(draft: StepDraft) -> None:
     state.quarantined_calls = tuple(
         stray.but(reported=True) if stray in late else stray for stray in state.quarantined_calls
     )
-    if any(not stray.reported for stray in state.quarantined_calls):
+    draft.emit(*(ToolAbandoned(detached.call_id, detached.name) for detached in late))
+    state.quarantined_calls = tuple(
+        detached.but(reported=True) if detached in late else detached for detached in state.quarantined_calls
+    )
+    if any(not detached.reported for detached in state.quarantined_calls):
         draft.set_timer(GRACE_TIMER, next_report(draft))
     if state.phase is Phase.EXECUTING_TOOLS:
         advance_batch(draft)
@@ -413,14 +417,14 @@ def on_call_timer(draft: StepDraft, call_id: str) -> None:
     state = draft.state
     call = find(draft, call_id)
     if call is not None and call.status is CallStatus.RUNNING and call.spec is not None:
-        stray = stray_of(call, draft.at)
+        detached = detached_call_of(call, draft.at)
         remember(draft, doubt_about(draft, call))
         take_answer(draft, call, err(f"stopped after {call.spec.timeout:g} s, the tool's limit; {doubt(call.spec)}"))
-        quarantine(draft, (stray,))
+        quarantine(draft, (detached,))
         return
-    lingered = next((stray for stray in state.lingering_calls if stray.call_id == call_id), None)
+    lingered = next((detached for detached in state.lingering_calls if detached.call_id == call_id), None)
     if lingered is not None:
-        state.lingering_calls = tuple(stray for stray in state.lingering_calls if stray is not lingered)
+        state.lingering_calls = tuple(detached for detached in state.lingering_calls if detached is not lingered)
         remember(draft, lingered.doubt)
         tell_of(draft, lingered, err("it ran too long and was stopped"))
         quarantine(draft, (lingered,))

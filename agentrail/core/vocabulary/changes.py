@@ -220,7 +220,7 @@ Changed: TypeAlias = dict[str, object]
 """Fields of a state with their new values."""
 
 NAMES: Final = State.__struct_fields__
-_PLACES: Final = range(len(NAMES))
+_INDICES: Final = range(len(NAMES))
 _PLAIN: Final = frozenset({int, str})
 """Types of which equal values have the same text."""
 
@@ -232,8 +232,8 @@ def change(old: State, new: State) -> Change:
     equal whole numbers and texts, nothing is written.
     """
     changed = _differing(old, new)
-    for place, make in compress(_MADE, map(is_not, _FORMED(changed), repeat(UNSET))):
-        changed[place] = make(old, new)
+    for index, make in compress(_MADE, map(is_not, _FORMED(changed), repeat(UNSET))):
+        changed[index] = make(old, new)
     return Change(*changed)
 
 
@@ -241,11 +241,11 @@ def _differing(old: Struct, new: Struct) -> list[object]:
     """Return the fields of *new* in order, with `UNSET` in place of those that equal the field of *old*."""
     before, after = astuple(old), astuple(new)
     changed: list[object] = [UNSET] * len(before)
-    for place in compress(_PLACES, map(is_not, before, after)):
-        now: object = after[place]
-        if type(now) in _PLAIN and now == (was := before[place]) and type(now) is type(was):
+    for index in compress(_INDICES, map(is_not, before, after)):
+        now: object = after[index]
+        if type(now) in _PLAIN and now == (was := before[index]) and type(now) is type(was):
             continue
-        changed[place] = now
+        changed[index] = now
     return changed
 
 
@@ -253,8 +253,8 @@ def fold(state: State, change: Change) -> State:
     """Return *state* with *change* applied; raise `ValueError` or `LookupError` if the change is of another state."""
     fields = astuple(change)
     changed: dict[str, object] = {}
-    for place in compress(_PLACES, map(is_not, fields, repeat(UNSET))):
-        name, now = NAMES[place], fields[place]
+    for index in compress(_INDICES, map(is_not, fields, repeat(UNSET))):
+        name, now = NAMES[index], fields[index]
         form = _FORMS.get(name)
         changed[name] = now if form is None else form[1](state, now, changed)
     return state.but(**changed)
@@ -373,7 +373,7 @@ def _changed_states(before: State, after: State) -> ChangedStates:
     """Return the plugin states that are new or changed, with their indices."""
     old, new = before.plugin_states, after.plugin_states
     had = len(old)
-    states = [(place, state) for place, state in enumerate(new) if place >= had or old[place] is not state]
+    states = [(index, state) for index, state in enumerate(new) if index >= had or old[index] is not state]
     return ChangedStates(len(new), tuple(states))
 
 
@@ -384,7 +384,7 @@ def _change_states(before: State, form: ChangedStates, _: Changed) -> tuple[obje
     if not states.keys() | range(len(old)) >= set(range(form.count)) or max(states, default=-1) >= form.count:
         problem = f"it has states of the plugins {sorted(states)} of {form.count}, and there were {len(old)}"
         raise ValueError(problem)
-    return tuple([states[place] if place in states else old[place] for place in range(form.count)])
+    return tuple([states[index] if index in states else old[index] for index in range(form.count)])
 
 
 def _changed_tools(before: State, after: State) -> ChangedTools:
@@ -424,7 +424,7 @@ def _changed_queue(before: State, after: State) -> tuple[Prompt, ...] | ChangedQ
     rest = [prompt for prompt in old if id(prompt) in has]
     if not rest or len({prompt.ref for prompt in old}) < len(old):
         return new
-    begin = next(place for place, prompt in enumerate(new) if id(prompt) in had)
+    begin = next(index for index, prompt in enumerate(new) if id(prompt) in had)
     if list(map(id, new[begin : begin + len(rest)])) != list(map(id, rest)):  # the kept prompts are in another order
         return new
     gone = tuple([prompt.ref for prompt in old if id(prompt) not in has])
@@ -444,10 +444,10 @@ def _changed_timers(before: State, after: State) -> ChangedTimers:
     old, new = before.timers, after.timers
     if not old:
         return ChangedTimers((), new)
-    place = next(compress(count(), map(is_not, old, new)), min(len(old), len(new)))
-    cleared, rest = old[place : place + 1], old[place + 1 :]
-    stop = place + len(rest)
-    if new[place:stop] != rest:  # more than one timer was cleared
+    index = next(compress(count(), map(is_not, old, new)), min(len(old), len(new)))
+    cleared, rest = old[index : index + 1], old[index + 1 :]
+    stop = index + len(rest)
+    if new[index:stop] != rest:  # more than one timer was cleared
         has = set(new)
         rest = tuple(filter(has.__contains__, old))
         cleared, stop = tuple(filterfalse(has.__contains__, old)), len(rest)
@@ -533,5 +533,5 @@ _FORMS: Final = cast(
 _MADE: Final = tuple((NAMES.index(name), make) for name, (make, _) in _FORMS.items())
 """The function that makes the form of a field, by the field's place, in the order of `_FORMS`."""
 
-_FORMED: Final = cast("Callable[[list[object]], tuple[object, ...]]", itemgetter(*[place for place, _ in _MADE]))
+_FORMED: Final = cast("Callable[[list[object]], tuple[object, ...]]", itemgetter(*[index for index, _ in _MADE]))
 """Returns those of the fields that have a form."""

@@ -214,7 +214,7 @@ class ChangeToolsSent(Value, tag_field=TAG):
 class UpdatePluginSent(Value, tag_field=TAG):
     """`update_plugin` was called."""
 
-    seat: AttachedPlugin
+    attached: AttachedPlugin
     """Description of the plugin with its new options."""
     options: Kept[JsonObject]
     """The options that change, with their new values."""
@@ -223,7 +223,7 @@ class UpdatePluginSent(Value, tag_field=TAG):
 class AttachPluginSent(Value, tag_field=TAG):
     """`attach_plugin` was called."""
 
-    seat: AttachedPlugin
+    attached: AttachedPlugin
     """Description of the plugin to add."""
 
 

@@ -48,7 +48,7 @@ class SessionReturned(Value, tag_field=TAG):
 
     records: int
     """Number of journal records that the session was rebuilt from."""
-    seats: tuple[AttachedPlugin, ...]
+    attached_plugins: tuple[AttachedPlugin, ...]
     """All plugins that the session has from now on, those that it had before included."""
     tools: tuple[ToolSpec, ...] = ()
     """Tools that are new or whose definition changed."""
@@ -81,7 +81,7 @@ class SessionBranched(Value, tag_field=TAG):
     """Number of the last record that the fork shares with it."""
     left_behind: Personal[tuple[str, ...]] = ()
     """What the original did after that record and cannot be undone, in words."""
-    seats: tuple[AttachedPlugin, ...] = ()
+    attached_plugins: tuple[AttachedPlugin, ...] = ()
     """All plugins that the fork has from now on, those that it had before included."""
     tools: tuple[ToolSpec, ...] = ()
     """Tools that are new or whose definition changed."""

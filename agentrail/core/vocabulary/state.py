@@ -10,7 +10,16 @@ from typing import Final
 from msgspec.structs import astuple
 
 from agentrail.core.vocabulary.options import Options, Spare
-from agentrail.core.vocabulary.tool_calls import DONE, WAITS_FOR_PERSON, Batch, Call, Doubt, EndedTask, Stray, Subagent
+from agentrail.core.vocabulary.tool_calls import (
+    DONE,
+    WAITS_FOR_PERSON,
+    Batch,
+    Call,
+    DetachedCall,
+    Doubt,
+    EndedTask,
+    Subagent,
+)
 from agentrail.core.vocabulary.tool_calls import RUNNING as RUNNING_CALL
 from agentrail.errors import UnknownPlugin
 from agentrail.hooks.attachments import AttachedPlugin
@@ -227,9 +236,9 @@ class Suspension(Value):
     plugin: Kept[str]
     """Key of the plugin that asked."""
     pause: Pause
-    """Where to continue the pipeline, and what was asked for."""
-    gathered: Decisions
-    """What earlier plugins of this pipeline decided."""
+    """Where to continue the hook run, and what was asked for."""
+    decisions: Decisions
+    """What earlier plugins of this hook run decided."""
     started_at: int | None = None
     """When the tool that the plugin asked for started, in milliseconds since 1970; `None` if it asked for no tool."""
     asked: bool = True
@@ -247,7 +256,7 @@ class PluginChange(Value):
     """`update`, `attach` or `detach`."""
     key: Kept[str]
     """Key of the plugin."""
-    seat: AttachedPlugin | None = None
+    attached: AttachedPlugin | None = None
     """Description of the plugin after the change; `None` for `detach`."""
     options: Kept[JsonObject] = EMPTY
     """Options that change, with their new values."""
@@ -381,9 +390,9 @@ class State(Draftable):
 
     # Work beside the turn
 
-    quarantined_calls: tuple[Stray, ...] = ()
+    quarantined_calls: tuple[DetachedCall, ...] = ()
     """Calls that were cancelled and have not ended."""
-    lingering_calls: tuple[Stray, ...] = ()
+    lingering_calls: tuple[DetachedCall, ...] = ()
     """Calls of immune tools that outlived their turn."""
     background_jobs: Personal[tuple[str, ...]] = ()
     """Names of the commands in the background at the last result of a tool."""
@@ -437,10 +446,10 @@ class State(Draftable):
     def plugin_state(self, plugin: str | type[object]) -> object:
         """Return the state of one plugin, given by its class or its key; raise `UnknownPlugin` if there is none."""
         key = plugin if isinstance(plugin, str) else plugin.__name__
-        for seat, remembered in zip(self.plugins, self.plugin_states, strict=True):
-            if seat.key == key:
+        for attached, remembered in zip(self.plugins, self.plugin_states, strict=True):
+            if attached.key == key:
                 return remembered
-        raise UnknownPlugin.among(key, (seat.key for seat in self.plugins))
+        raise UnknownPlugin.among(key, (attached.key for attached in self.plugins))
 
     @property
     def returns(self) -> JsonObject:

@@ -9,7 +9,7 @@ from itertools import compress
 from operator import is_not
 from typing import Final, overload
 
-from agentrail.hooks.ruling import NOTHING_GATHERED, Decisions, Place
+from agentrail.hooks.ruling import NO_DECISIONS, Decisions, Position
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import JsonObject, canonical, canonical_once, is_same
 from agentrail.values.messages import ToolMessage
@@ -56,9 +56,9 @@ class Hold(Value):
     """Key of the plugin that holds the call."""
     args: Personal[JsonObject]
     """Arguments to approve; the call runs with exactly these."""
-    place: Place
-    """Where the pipeline of plugins continues after approval."""
-    gathered: Decisions
+    position: Position
+    """Where the hook run continues after approval."""
+    decisions: Decisions
     """What the plugins before the holder decided."""
     requested_at: int
     """When approval was requested, in milliseconds since 1970."""
@@ -124,9 +124,9 @@ class Call(Value):
     """Arguments that a person approved."""
     holders: Kept[frozenset[str]] = frozenset()
     """Keys of the plugins whose holds a person approved."""
-    place: Place = Place()
-    """At which plugin the call's pipeline begins or continues."""
-    gathered: Decisions = NOTHING_GATHERED
+    position: Position = Position()
+    """At which plugin the call's hook run begins or continues."""
+    decisions: Decisions = NO_DECISIONS
     """What the plugins asked so far decided about the call."""
     answer: Ok | Err | None = None
     """What the tool returned, before plugins see it."""
@@ -163,11 +163,11 @@ class CallList(Sequence[Call]):
     of Python: a changed list is a copied dict, and their statuses are bytes, which are searched and counted.
     """
 
-    __slots__ = ("_calls", "_places", "_statuses")
+    __slots__ = ("_calls", "_indices", "_statuses")
 
     def __init__(self, calls: Iterable[Call] = ()) -> None:
         self._calls = {call.call_id: call for call in calls}
-        self._places = {call_id: place for place, call_id in enumerate(self._calls)}
+        self._indices = {call_id: index for index, call_id in enumerate(self._calls)}
         self._statuses = bytearray([_CODES[call.status] for call in self._calls.values()])
 
     def find(self, call_id: str) -> Call | None:
@@ -183,14 +183,14 @@ class CallList(Sequence[Call]):
     def drafted(self) -> CallList:
         """Return a copy for one step, which may change it with `replace`."""
         draft = _NEW(CallList)
-        draft._places = self._places  # noqa: SLF001  # another list of the same calls
+        draft._indices = self._indices  # noqa: SLF001  # another list of the same calls
         draft._calls = self._calls.copy()  # noqa: SLF001
         draft._statuses = self._statuses.copy()  # noqa: SLF001
         return draft
 
     def replace(self, changed: Call) -> None:
         """Replace the call of the same id by *changed*, in place: allowed only in a list that no state holds yet."""
-        self._statuses[self._places[changed.call_id]] = _CODES[changed.status]
+        self._statuses[self._indices[changed.call_id]] = _CODES[changed.status]
         self._calls[changed.call_id] = changed
 
     def changed_since(self, before: CallList) -> tuple[tuple[Call, Call], ...] | None:
@@ -198,7 +198,7 @@ class CallList(Sequence[Call]):
 
         Return `None` if *before* lists other calls.
         """
-        if self._places is not before._places:
+        if self._indices is not before._indices:
             return None
         old, new = before._calls.values(), self._calls.values()
         return tuple(compress(zip(old, new, strict=True), map(is_not, old, new)))
@@ -251,7 +251,7 @@ class CallList(Sequence[Call]):
         return tuple(self) == tuple(other) if isinstance(other, CallList) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(tuple(self._places))
+        return hash(tuple(self._indices))
 
     def __repr__(self) -> str:
         return f"CallList({list(self)!r})"
@@ -292,7 +292,7 @@ class Doubt(Value):
         return self.name == name and (self.args is None or is_same(self.args, args))
 
 
-class Stray(Value):
+class DetachedCall(Value):
     """A call that still runs although its turn no longer waits for it."""
 
     call_id: Kept[str]

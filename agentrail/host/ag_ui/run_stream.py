@@ -39,7 +39,7 @@ class FrameId(NamedTuple):
     """Position after the event that the frame tells of, or after which the run begins."""
     number: int
     """Number of the frame, from 1: among those of the event, or with which the run begins, or ends."""
-    stage: str = ""
+    part: str = ""
     """`o` for a frame with which the run begins, `e` for one with which it ends, and empty for one of an event."""
     ref: str = ""
     """Id of the prompt whose turn ends the run; empty if the run goes on for as long as the session works."""
@@ -54,7 +54,7 @@ class FrameId(NamedTuple):
     def __str__(self) -> str:
         ref = f"+{self.ref}" if self.ref else ""
         open_message = f"~{self.open_message}" if self.open_message else ""
-        return f"{self.cursor}.{self.stage}{self.number}{ref}{open_message}{'!' if self.owes_snapshot else ''}"
+        return f"{self.cursor}.{self.part}{self.number}{ref}{open_message}{'!' if self.owes_snapshot else ''}"
 
 
 def read_frame_id(text: str) -> FrameId | None:
@@ -62,9 +62,9 @@ def read_frame_id(text: str) -> FrameId | None:
     match = _FRAME_ID.fullmatch(text)
     if match is None:
         return None
-    seq, n, stage, number, ref, open_message, owes = match.groups()
+    seq, n, part, number, ref, open_message, owes = match.groups()
     cursor = Cursor(int(seq), int(n))
-    return FrameId(cursor, int(number), stage, (ref or "")[1:], (open_message or "")[1:], bool(owes))
+    return FrameId(cursor, int(number), part, (ref or "")[1:], (open_message or "")[1:], bool(owes))
 
 
 LOOK_BACK: Final = 256
@@ -123,7 +123,7 @@ class RunStream:
         self._start = start
         self._since = since
         # who has nothing but the first frame of a run joins the session as it is now
-        has_more = since is not None and (since.stage != "o" or since.number > 1)
+        has_more = since is not None and (since.part != "o" or since.number > 1)
         self._at = start.at if start else since.cursor if since and has_more else None
         """Position of the last event that the client has; `None` if the session is joined as it is."""
         self._position = Cursor(0)
@@ -196,7 +196,7 @@ class RunStream:
             frames = self._run.of(envelope)
             frames = frames[_lead(envelope, frames) :]
             self._advance(envelope, len(frames))
-        if self._since is None or self._since.stage == "o":
+        if self._since is None or self._since.part == "o":
             return await self._open_run()
         since, last = self._since, self._number
         is_known = self._position == since.cursor
@@ -204,15 +204,15 @@ class RunStream:
         self._run.wants_snapshot = since.owes_snapshot
         if since.owes_snapshot and self._run.is_under_way:
             is_known = False
-        if is_known and (since.stage == "e" or since.number <= last or is_begun):
-            rest = [] if since.stage == "e" else frames[since.number :]
+        if is_known and (since.part == "e" or since.number <= last or is_begun):
+            rest = [] if since.part == "e" else frames[since.number :]
             if not rest:
                 self._run.adopt(since.open_message)
         else:
             rest = []
             self._run.take_over(since.open_message)
         self._position, self._open = since.cursor, since.open_message
-        self._number = last if since.stage == "e" else since.number
+        self._number = last if since.part == "e" else since.number
         return self._numbered(rest)
 
     async def _open_run(self) -> bytes:
@@ -231,7 +231,7 @@ class RunStream:
                 self._position = self._at
                 if self._since.open_message not in {"", str(self._run.open)}:
                     self._run.take_over(self._since.open_message)
-        data = self._numbered(opening[self._number :], stage="o")
+        data = self._numbered(opening[self._number :], part="o")
         self._number, self._open = number, str(self._run.open or "")
         return data
 
@@ -295,21 +295,21 @@ class RunStream:
         held_calls = self._session.status().held if waits else ()
         frames = self._run.closing(held_calls, waits=waits)
         since, self._number = self._since, 0
-        if since is not None and since.stage == "e" and since.cursor == self._position:
+        if since is not None and since.part == "e" and since.cursor == self._position:
             self._number = min(since.number, len(frames) - 1)
-        return self._numbered(frames[self._number :], stage="e")
+        return self._numbered(frames[self._number :], part="e")
 
     def problem(self, problem: Problem) -> bytes:
         """Return the last frames for an error; none if the host closes, as the run goes on with another connection."""
         return b"" if problem.error == CLOSING else self._numbered(self._run.failed(problem))
 
-    def _numbered(self, frames: Sequence[Frame], *, stage: str = "") -> bytes:
+    def _numbered(self, frames: Sequence[Frame], *, part: str = "") -> bytes:
         """Return *frames* with their ids, as they are sent."""
         lines: list[bytes] = []
         for frame in frames:
             self._number += 1
             self._open = _open_after(frame, self._open)
-            frame_id = FrameId(self._position, self._number, stage, self._run.ref, self._open, self._run.owes_snapshot)
+            frame_id = FrameId(self._position, self._number, part, self._run.ref, self._open, self._run.owes_snapshot)
             lines.append(b"id: %s\ndata: %s\n\n" % (str(frame_id).encode(), to_json(frame)))
         return b"".join(lines)
 

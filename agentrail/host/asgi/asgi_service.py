@@ -39,7 +39,7 @@ from agentrail.host.requests.http_messages import (
     ReceivedBody,
     Upgrade,
 )
-from agentrail.host.requests.places import ConnectionStage, Places
+from agentrail.host.requests.places import ConnectionState, Places
 from agentrail.host.requests.proxies import Proxies, limited_network
 from agentrail.host.requests.refusals import NO_PLACE, HttpRefusal
 from agentrail.host.requests.request_checks import RequestHead
@@ -152,7 +152,7 @@ class AsgiExchange(RequestExchange):
         self._answer = AsgiAnswer(send, service.limits, DENIAL if self._is_socket else HTTP)
         scheme = str(scope.get("scheme", "http"))
         handler = service.handlers[SECURE.get(scheme, scheme)]
-        super().__init__(service, handler, peer_of(scope), self._answer, ConnectionStage.ASKING)
+        super().__init__(service, handler, peer_of(scope), self._answer, ConnectionState.ASKING)
         self._route = service.route
         self._asgi_scope = scope
         self._receive_message = receive

@@ -17,7 +17,7 @@ from agentrail.api.public_ids import is_within, visible
 from agentrail.api.views import FigureBucketView, FiguresView, HostBucketView, LatencyView, SeriesView
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.state import State
-from agentrail.runtime.diagnosis.metrics import ABORTED, MILLISECONDS, REST
+from agentrail.runtime.diagnosis.figures import ABORTED, MILLISECONDS, REST
 from agentrail.runtime.diagnosis.session_listener import Duration, SessionListener
 from agentrail.runtime.inbox.replies import held_calls
 from agentrail.values import events as e

@@ -54,7 +54,7 @@ from agentrail.host.operations.host_operations import ACCEPTING
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.profiles import Profile
 from agentrail.ports.journal import Journal
-from agentrail.runtime.diagnosis.metrics import Figures
+from agentrail.runtime.diagnosis.figures import Figures
 from agentrail.runtime.diagnosis.session_listener import SessionListener
 from agentrail.runtime.shared.code_loops import place_function
 from agentrail.runtime.shared.untrusted_calls import Contained

@@ -22,13 +22,13 @@ from agentrail.host.authentication.identity import Identity
 from agentrail.host.operations.call import OperationCall, ShownText
 from agentrail.host.requests.access_log import RequestNote
 from agentrail.ports.instrumentation import MetricFamily, Sample
+from agentrail.runtime.diagnosis.figures import Figures, Spread
 from agentrail.runtime.diagnosis.metric_families import (
     SUPERVISOR_FAMILIES,
     TIMES,
     figure_of_supervisor,
     tenant_samples,
 )
-from agentrail.runtime.diagnosis.metrics import Figures, Spread
 from agentrail.values.untrusted_values import mended
 
 STATM: Final = Path("/proc/self/statm")

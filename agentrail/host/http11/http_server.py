@@ -31,7 +31,7 @@ from agentrail.host.http11.listening import (
     opened,
 )
 from agentrail.host.http11.request_head import NO_HEAD, ConnectionHead, handshake_answer, read_head, upgrade_problem
-from agentrail.host.http11.response_writer import DateHeader, Outbound, write_head
+from agentrail.host.http11.response_writer import DateHeader, ResponseWriter, write_head
 from agentrail.host.http11.web_socket import CLOSINGS, WebSocket
 from agentrail.host.requests.access_log import REQUEST_ID, RequestNote
 from agentrail.host.requests.exchange import OnAnswer, RequestExchange, sent_headers
@@ -45,7 +45,7 @@ from agentrail.host.requests.http_messages import (
     Upgrade,
     problem_answer,
 )
-from agentrail.host.requests.places import HEALTH, MAX_HEARD, SILENT, ConnectionStage, Places
+from agentrail.host.requests.places import HEALTH, MAX_HEARD, SILENT, ConnectionState, Places
 from agentrail.host.requests.proxies import NO_PROXIES, UNIX, Proxies, limited_network
 from agentrail.host.requests.refusals import HttpRefusal
 from agentrail.nurseries import open_shielded_nursery
@@ -317,7 +317,7 @@ class HttpConnection(RequestExchange):
     __slots__ = ("_body", "_head", "_inbound", "_is_new", "_outbound", "_rest", "_service", "_stream", "_websocket")
 
     def __init__(self, stream: trio.abc.Stream, peer: str, service: HttpServer) -> None:
-        self._outbound = Outbound(stream, service.limits)
+        self._outbound = ResponseWriter(stream, service.limits)
         super().__init__(service, service.handler, peer, self._outbound)
         self._stream = stream
         self._service = service
@@ -393,12 +393,12 @@ class HttpConnection(RequestExchange):
         with trio.move_on_after(self._patience()) as rest:
             self._rest = rest
             self._service.rests(self)
-            self.place.stage = (
-                ConnectionStage.IDLE
+            self.place.state = (
+                ConnectionState.IDLE
                 if not self._is_new
-                else ConnectionStage.UNDER_WAY
+                else ConnectionState.UNDER_WAY
                 if self._has_tls
-                else ConnectionStage.SILENT
+                else ConnectionState.SILENT
             )
             try:
                 if self._is_new:
@@ -409,7 +409,7 @@ class HttpConnection(RequestExchange):
                 self._service.works(self)
         if came is None:  # cancelled: a request that arrived just before is answered all the same
             came = self._inbound.more_at_once() or bool(self._inbound.buffer)
-        self.place.stage = ConnectionStage.ASKING if self._inbound.has_head else ConnectionStage.UNDER_WAY
+        self.place.state = ConnectionState.ASKING if self._inbound.has_head else ConnectionState.UNDER_WAY
         # One without a place waits when its head is known: it may ask for the health.
         if self._is_new and came and self.place.refusal is None:
             await self._service.turn()
@@ -433,7 +433,7 @@ class HttpConnection(RequestExchange):
         self._note.line = head.method, head.target
         self._know(head.headers)
         if self.place.refusal is not None and head.path not in HEALTH:
-            self.place.stage = ConnectionStage.ASKING
+            self.place.state = ConnectionState.ASKING
             await self._service.turn()
         body = self._body = ConnectionBody(head, self._inbound, self._service.limits, self._outbound.say_continue)
         return head, body
@@ -473,7 +473,7 @@ class HttpConnection(RequestExchange):
     async def _linger(self) -> None:
         """Read and drop bytes for a while: closing with unread bytes resets TCP, and the peer would lose the answer."""
         self.place.free()
-        self.place.stage = ConnectionStage.IDLE
+        self.place.state = ConnectionState.IDLE
         with (
             trio.move_on_after(LINGER) as self._scope,
             suppress(trio.BrokenResourceError, trio.ClosedResourceError),

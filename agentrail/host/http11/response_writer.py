@@ -1,4 +1,4 @@
-"""`Outbound`: sends the answers of a connection.
+"""`ResponseWriter`: sends the answers of a connection.
 
 Each piece has a deadline, and so have whole answers: a client that reads too slowly is cut off.
 
@@ -73,7 +73,7 @@ class DateHeader:
         return self._text
 
 
-class Outbound(AnswerWriter):
+class ResponseWriter(AnswerWriter):
     """The sending side of a connection."""
 
     __slots__ = ("_is_chunked", "_is_cut", "_left", "_limits", "_stream", "_unsent")

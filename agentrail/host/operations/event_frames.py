@@ -24,7 +24,7 @@ from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.operations.call import OperationCall, Streamed
 from agentrail.host.requests.http_messages import EndableSend, Streaming, hold_nothing
-from agentrail.runtime.diagnosis.metrics import Figures
+from agentrail.runtime.diagnosis.figures import Figures
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.values.events.envelope import Envelope
 

@@ -204,7 +204,7 @@ def _ruling_view(ruling: Ruling, cuts: Cuts, at: str) -> RulingView:
         reason=cuts.text(ruling.reason, f"{at}.reason"),
         critical=ruling.critical,
         answers=cuts.values(ruling.answers, f"{at}.answers"),
-        decisions=cuts.value(ruling.gathered, f"{at}.decisions"),
+        decisions=cuts.value(ruling.decisions, f"{at}.decisions"),
         pause=None if ruling.pause is None else cuts.value(ruling.pause, f"{at}.pause"),
         errors=cuts.values(ruling.errors, f"{at}.errors"),
     )
@@ -289,7 +289,7 @@ def state_view(moment: Moment, head: int, tenant: str, *, whole: bool) -> StateA
 def _field(state: State, name: str) -> object:
     value: object = getattr(state, name)
     if name == "plugin_states":
-        return {seat.key: own for seat, own in zip(state.plugins, state.plugin_states, strict=False)}
+        return {attached.key: own for attached, own in zip(state.plugins, state.plugin_states, strict=False)}
     return value
 
 

@@ -179,7 +179,7 @@ class SessionLifeCalls:
                 *[getattr(listed, field) for field in SessionView.__struct_fields__],
                 status=None if handle is None else view(StatusView, handle.status(), handle.id),
                 tools=() if state is None else tuple(sorted(state.tools)),
-                plugins=() if state is None else tuple([seat.key for seat in state.plugins]),
+                plugins=() if state is None else tuple([attached.key for attached in state.plugins]),
                 context=None if state is None else _context_view(state),
             )
         )

@@ -34,7 +34,7 @@ from agentrail.host.requests.http_messages import (
     Upgrade,
     problem_answer,
 )
-from agentrail.host.requests.places import HEALTH, ConnectionPlace, ConnectionStage, Places
+from agentrail.host.requests.places import HEALTH, ConnectionPlace, ConnectionState, Places
 from agentrail.host.requests.proxies import Proxies
 from agentrail.host.requests.refusals import CLOSED_FOR_ANOTHER, HttpRefusal
 from agentrail.host.requests.request_checks import RequestHead
@@ -232,14 +232,14 @@ class RequestExchange(ABC):
         handler: Handler,
         peer: str,
         writer: AnswerWriter,
-        stage: ConnectionStage = ConnectionStage.SILENT,
+        state: ConnectionState = ConnectionState.SILENT,
     ) -> None:
         self._server = server
         self._handler = handler
         self._writer = writer
         self.peer = self._client = peer
         """Address of the peer; that of the client is another one behind a proxy."""
-        self.place = ConnectionPlace(server.places, stage)
+        self.place = ConnectionPlace(server.places, state)
         """The place of the connection among those of the server."""
         self._note = RequestNote()
         self._is_counted = False
@@ -325,7 +325,7 @@ class RequestExchange(ABC):
             raise self.place.closed_by
         head, body = await self._read()
         is_bare = head.method == "HEAD"
-        self.place.stage = ConnectionStage.HEALTH if head.path in HEALTH else ConnectionStage.ASKING
+        self.place.state = ConnectionState.HEALTH if head.path in HEALTH else ConnectionState.ASKING
         request = HttpRequest(
             "GET" if is_bare else head.method,
             head.path,
@@ -339,8 +339,8 @@ class RequestExchange(ABC):
             self.place,
         )
         response = await call_handler(self._handler, request)
-        self.place.stage = (
-            ConnectionStage.UNDER_WAY if isinstance(response.content, Upgrade) else ConnectionStage.TAKING
+        self.place.state = (
+            ConnectionState.UNDER_WAY if isinstance(response.content, Upgrade) else ConnectionState.TAKING
         )
         try:
             return await self._send(response, body, is_bare=is_bare)

@@ -49,8 +49,8 @@ THE_TENANT: Final = "the tenant"
 OPTION: Final = "connections"
 
 
-class ConnectionStage(IntEnum):
-    """What a connection has said. One at an earlier stage is closed for another one first."""
+class ConnectionState(IntEnum):
+    """What a connection has said. One at an earlier state is closed for another one first."""
 
     IDLE = 0
     """There was a request on it, and all are answered: nobody waits for anything there."""
@@ -66,21 +66,21 @@ class ConnectionStage(IntEnum):
     """A request for the health of the server has come."""
 
 
-READING: Final = (ConnectionStage.IDLE, ConnectionStage.SILENT, ConnectionStage.UNDER_WAY)
-"""The stages at which a connection waits for more of its peer, and reads what comes in the next pass."""
+READING: Final = (ConnectionState.IDLE, ConnectionState.SILENT, ConnectionState.UNDER_WAY)
+"""The states at which a connection waits for more of its peer, and reads what comes in the next pass."""
 
-UNFINISHED: Final = (*READING, ConnectionStage.TAKING)
-"""The stages at which a connection waits for its peer."""
+UNFINISHED: Final = (*READING, ConnectionState.TAKING)
+"""The states at which a connection waits for its peer."""
 
-WHOLE: Final = (ConnectionStage.ASKING, ConnectionStage.HEALTH)
+WHOLE: Final = (ConnectionState.ASKING, ConnectionState.HEALTH)
 
 HEARD_ORDER: Final = (
-    (ConnectionStage.IDLE, ConnectionStage.TAKING),
-    (ConnectionStage.SILENT, ConnectionStage.UNDER_WAY),
-    (ConnectionStage.ASKING,),
-    (ConnectionStage.HEALTH,),
+    (ConnectionState.IDLE, ConnectionState.TAKING),
+    (ConnectionState.SILENT, ConnectionState.UNDER_WAY),
+    (ConnectionState.ASKING,),
+    (ConnectionState.HEALTH,),
 )
-"""The stages of connections without a place, in the order in which these are closed."""
+"""The states of connections without a place, in the order in which these are closed."""
 
 
 class Occupant(Protocol):
@@ -98,9 +98,9 @@ class Occupant(Protocol):
 class ConnectionPlace:
     """The place of one connection among those of its server; without *places* (in tests), no limits apply."""
 
-    __slots__ = ("_occupant", "_places", "caller", "closed_by", "is_open", "keeper", "network", "refusal", "stage")
+    __slots__ = ("_occupant", "_places", "caller", "closed_by", "is_open", "keeper", "network", "refusal", "state")
 
-    def __init__(self, places: Places | None = None, stage: ConnectionStage = ConnectionStage.SILENT) -> None:
+    def __init__(self, places: Places | None = None, state: ConnectionState = ConnectionState.SILENT) -> None:
         self._places = places
         self._occupant: Occupant | None = None
         self.is_open = False
@@ -115,7 +115,7 @@ class ConnectionPlace:
         """Who uses the connection; `None` if nobody does, or it is not known yet."""
         self.keeper: PlaceOwner | None = None
         """Who used the connection last, and keeps it for the next request; `None` if no known caller has."""
-        self.stage = stage
+        self.state = state
         """What has come on it since a known caller used it."""
 
     def take(self, tenant: str, user: str, key: str) -> None:
@@ -166,7 +166,7 @@ class ConnectionPlace:
     @property
     def is_closable(self) -> bool:
         """Whether the connection can be closed without losing a request that has come, but was not read yet."""
-        return self.stage not in READING or self._occupant is None or not self._occupant.has_unread()
+        return self.state not in READING or self._occupant is None or not self._occupant.has_unread()
 
 
 class Room:
@@ -348,9 +348,9 @@ class Places:
 
         It is of the address that has most of them, and the oldest there: whoever has just come is about to speak.
         """
-        for stages in HEARD_ORDER:
+        for states in HEARD_ORDER:
             for places in self._heard.fullest_first():
-                oldest = next((place for place in places if place.stage in stages and place.is_closable), None)
+                oldest = next((place for place in places if place.state in states and place.is_closable), None)
                 if oldest is not None and oldest.refusal is not None:
                     oldest.close(oldest.refusal)
                     return True
@@ -371,16 +371,16 @@ def _close(victims: Iterable[ConnectionPlace], reason: HttpRefusal) -> bool:
 
 
 def _victims(
-    groups: Iterable[Collection[ConnectionPlace]], stages: Collection[ConnectionStage]
+    groups: Iterable[Collection[ConnectionPlace]], states: Collection[ConnectionState]
 ) -> Iterator[ConnectionPlace]:
-    """Yield the connections of each group that are at one of these *stages*, in the order in which they are closed.
+    """Yield the connections of each group that are at one of these *states*, in the order in which they are closed.
 
     The oldest comes first, but the newest of those that have said nothing: of many that are opened to keep a server
     busy, those close each other, and none that was there before.
     """
     for group in groups:
-        for stage in stages:
-            at_stage = [place for place in group if place.stage is stage]
-            if stage is ConnectionStage.SILENT:
-                at_stage.reverse()
-            yield from (place for place in at_stage if place.is_closable)
+        for state in states:
+            in_state = [place for place in group if place.state is state]
+            if state is ConnectionState.SILENT:
+                in_state.reverse()
+            yield from (place for place in in_state if place.is_closable)

@@ -1,4 +1,4 @@
-"""`Outbox`: the messages that wait to be sent on one WebSocket, within a bound."""
+"""`SendQueue`: the messages that wait to be sent on one WebSocket, within a bound."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_AT_ONCE: Final = 16
 """How many messages are sent without a pass of the scheduler."""
 
 
-class Outbox:
+class SendQueue:
     """Messages that wait to be sent, in order; a task that adds some waits while too many bytes wait.
 
     Only one task at a time makes its messages, so memory has the waiting messages and those of one task at most. What

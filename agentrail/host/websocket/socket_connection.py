@@ -59,7 +59,7 @@ from agentrail.host.requests.http_messages import (
     words_of,
 )
 from agentrail.host.requests.refusals import HttpRefusal
-from agentrail.host.websocket.send_queue import Outbox
+from agentrail.host.websocket.send_queue import SendQueue
 from agentrail.host.websocket.socket_calls import SocketCalls, SocketParts, SocketUser
 from agentrail.host.websocket.socket_listening import SocketListening
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
@@ -97,7 +97,7 @@ class SocketConnection:
         self._calls = SocketCalls(parts, self.user, request)
         self._note = request.note
         self._request = request
-        self._outbox = Outbox(UNSENT_BYTES)
+        self._outbox = SendQueue(UNSENT_BYTES)
         self._looking = trio.StrictFIFOLock()
         """Held by a call or view that reads a session, until its answer has room in the outbox."""
         self._listening = SocketListening(parts, self.user, request, self._outbox, self._looking)

@@ -28,7 +28,7 @@ from agentrail.host.operations.call import OperationCall, Shown
 from agentrail.host.operations.event_frames import AT_ONCE
 from agentrail.host.requests.access_log import RequestNote
 from agentrail.host.requests.http_messages import HttpRequest
-from agentrail.host.websocket.send_queue import MAX_AT_ONCE, Outbox
+from agentrail.host.websocket.send_queue import MAX_AT_ONCE, SendQueue
 from agentrail.host.websocket.socket_calls import SocketParts, SocketUser
 from agentrail.host.websocket.subscription_messages import EventMessages, SubscriptionMessages, TranscriptMessages
 from agentrail.nurseries import open_shielded_nursery
@@ -56,7 +56,12 @@ class SocketListening:
     """
 
     def __init__(
-        self, parts: SocketParts, user: SocketUser, handshake: HttpRequest, outbox: Outbox, looking: trio.StrictFIFOLock
+        self,
+        parts: SocketParts,
+        user: SocketUser,
+        handshake: HttpRequest,
+        outbox: SendQueue,
+        looking: trio.StrictFIFOLock,
     ) -> None:
         self._parts = parts
         self._user = user

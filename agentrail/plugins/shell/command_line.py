@@ -14,7 +14,7 @@ from typing import Final
 
 from agentrail.plugins.shell.code_arguments import holds_program
 from agentrail.plugins.shell.lexer_words import SimpleCommand, StuckError, Unlexable, Word, names, stop, trusted
-from agentrail.plugins.shell.parser import MAX_COMMANDS, ShellReader
+from agentrail.plugins.shell.parser import MAX_COMMANDS, ShellParser
 from agentrail.plugins.shell.wrappers import SHELLS, inside, is_interpreter
 from agentrail.values.value import Value
 
@@ -114,7 +114,7 @@ def _counted(source: Iterator[SimpleCommand]) -> Commands:
 
 
 def _read(text: str, via: tuple[str, ...], wrappers: int, around: tuple[Word, ...] = ()) -> Iterator[SimpleCommand]:
-    for command in ShellReader(text).read():
+    for command in ShellParser(text).read():
         yield from _look_through(command.but(via=via, around=around), wrappers)
 
 

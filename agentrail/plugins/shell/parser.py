@@ -42,7 +42,7 @@ RESERVED: Final = names(
 )
 
 
-class ShellReader:
+class ShellParser:
     """Parses one text from its beginning to its end; collects the commands in `found`, inner ones first."""
 
     __slots__ = ("at", "base", "depth", "found", "pending", "text")
@@ -377,7 +377,7 @@ class ShellReader:
         inner = self.text[start + 1 : end]
         if end < 0 or "\\" in inner or (in_quotes and '"' in inner) or self.depth >= MAX_DEPTH:
             self.stop("backticks that are not simple", start)
-        reader = ShellReader(inner, self.base + start + 1, self.depth + 1)
+        reader = ShellParser(inner, self.base + start + 1, self.depth + 1)
         self.found.extend(reader.read())
         draft.quoted("$()", Expansion.COMMAND | (NO_EXPANSION if in_quotes else Expansion.SPLITS))
         self.at = end + 1

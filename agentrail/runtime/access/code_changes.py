@@ -15,11 +15,11 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadOptions, NotJson, UnknownPlugin, UsageError
 from agentrail.hooks.attachments import (
     AttachedPlugin,
+    attached_plugin,
     refuse_unknown_models,
     refuse_unknown_tools,
-    seat_for,
     unkeyed,
-    updated_seat,
+    updated_plugin,
 )
 from agentrail.hooks.plugin import AnyPlugin, Attachable
 from agentrail.ports.tool import Tool, ToolSource
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from agentrail.runtime.actor.session import Session
 
 
-def attached(
+def attach_input(
     session: Session, plugin: Attachable, as_tool: Callable[[object], Tool]
 ) -> tuple[AttachPluginSent, NewCode]:
     """Return the input that attaches *plugin*, and its code; raise if it does not fit the session."""
     key, bare = unkeyed(plugin)
-    seat = _seat(session, key, bare)
-    return AttachPluginSent(seat), session.code.joining(seat, bare, as_tool)
+    attached = _attached_plugin(session, key, bare)
+    return AttachPluginSent(attached), session.code.joining(attached, bare, as_tool)
 
 
 def changed_options(
@@ -48,22 +48,22 @@ def changed_options(
     key, options, code = change.plugin, change.options, session.code
     old = attached_as(session.state, key)
     try:
-        new = updated(code.judge.plugin(old), options)
+        new = updated(code.hook_runner.plugin(old), options)
     except Exception as error:
         raise BadOptions(key, described(error)) from error
-    seat = updated_seat(old, _seat(session, key, new), options, pin=change.pin)
+    attached = updated_plugin(old, _attached_plugin(session, key, new), options, pin=change.pin)
     if change.pin:
-        refuse_lost_pins(seat, new, options)
-    return UpdatePluginSent(seat, plain_options(options)), code.joining(seat, new, as_tool)
+        refuse_lost_pins(attached, new, options)
+    return UpdatePluginSent(attached, plain_options(options)), code.joining(attached, new, as_tool)
 
 
-def _seat(session: Session, key: str, plugin: AnyPlugin) -> AttachedPlugin:
+def _attached_plugin(session: Session, key: str, plugin: AnyPlugin) -> AttachedPlugin:
     """Return the description of *plugin*; raise an error if it names unknown models or tools."""
     code = session.code
-    seat = seat_for(key, plugin, code.next_revision())
-    refuse_unknown_models(key, plugin, code.judge.why_no_model, later=True)
+    attached = attached_plugin(key, plugin, code.next_revision())
+    refuse_unknown_models(key, plugin, code.hook_runner.why_no_model, later=True)
     refuse_unknown_tools(key, plugin, session.state.tools, more=bool(code.sources or code.agents))
-    return seat
+    return attached
 
 
 def source_of(tools: tuple[object, ...], there: Collection[str], *, replace: bool) -> ToolSource | None:
@@ -115,11 +115,13 @@ def refuse_lost_pins(new: AttachedPlugin, plugin: AnyPlugin, names: Iterable[str
 
 def attached_as(state: State, key: str) -> AttachedPlugin:
     """Return the plugin of this key as attached, or as queued to be; raise `UnknownPlugin` if there is none."""
-    joining = [change.seat for change in state.plugin_changes if change.kind == "attach" and change.seat is not None]
-    for seat in (*state.plugins, *joining):
-        if seat.key == key:
-            return seat
-    raise UnknownPlugin.among(key, (seat.key for seat in state.plugins))
+    joining = [
+        change.attached for change in state.plugin_changes if change.kind == "attach" and change.attached is not None
+    ]
+    for attached in (*state.plugins, *joining):
+        if attached.key == key:
+            return attached
+    raise UnknownPlugin.among(key, (attached.key for attached in state.plugins))
 
 
 def plain_options(options: Mapping[str, object]) -> JsonObject:

@@ -42,7 +42,7 @@ from agentrail.errors import (
 )
 from agentrail.errors.agentrail_error import fresh
 from agentrail.hooks.hook_runner import ReadAnswer
-from agentrail.hooks.live_hook_runner import why_refused
+from agentrail.hooks.live_runner import why_refused
 from agentrail.ports.model import Model, why_untaken
 from agentrail.reprs import in_brackets
 from agentrail.runtime.inbox.command_results import digest_of
@@ -252,7 +252,7 @@ def refusal(decision: Decision, caller: Caller, session: Session) -> AgentrailEr
     waiting: WaitingSession = session if below is None else below
     if caller.four_eyes and not isinstance(decision, RespondSent):
         decision = decision.but(four_eyes=True)
-    draft = StepDraft(drafted(waiting.state), waiting.code.judge, 0, 0.0, by=caller.who)
+    draft = StepDraft(drafted(waiting.state), waiting.code.hook_runner, 0, 0.0, by=caller.who)
     return decision_problem(draft, decision)
 
 

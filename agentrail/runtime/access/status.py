@@ -37,9 +37,12 @@ def status_of(state: State, below: tuple[HeldCall, ...] = (), tasks: tuple[Task,
         len(state.queue),
         len(state.steering),
         (*held_calls(state), *below),
-        tuple(Asking(w.hook.moment, w.plugin, type(w.pause.request).__name__) for w in state.suspended_runs),
-        tuple(Background(stray.call_id, stray.name, stray.since) for stray in state.lingering_calls),
-        tuple(Background(stray.call_id, stray.name, stray.since, stray.reported) for stray in state.quarantined_calls),
+        tuple(Asking(w.hook.hook_name, w.plugin, type(w.pause.request).__name__) for w in state.suspended_runs),
+        tuple(Background(detached.call_id, detached.name, detached.since) for detached in state.lingering_calls),
+        tuple(
+            Background(detached.call_id, detached.name, detached.since, detached.reported)
+            for detached in state.quarantined_calls
+        ),
         tasks,
         None if state.compaction is None else Compacting(state.compaction.reason, state.compaction.tokens),
         state.waits,

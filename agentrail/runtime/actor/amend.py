@@ -32,7 +32,7 @@ from agentrail.core.vocabulary.inputs import (
 )
 from agentrail.core.vocabulary.state import State
 from agentrail.hooks.plugin import ON_EVENT
-from agentrail.runtime.actor.effect_runner import Performer
+from agentrail.runtime.actor.effect_runner import EffectRunner
 from agentrail.runtime.actor.parent_link import FamilyLinks
 from agentrail.runtime.actor.screened_inputs import screened
 from agentrail.runtime.actor.tool_sources import Sources
@@ -60,7 +60,7 @@ class ActorParts(Protocol):
         ...
 
     @property
-    def performer(self) -> Performer:
+    def effect_runner(self) -> EffectRunner:
         """Its running work."""
         ...
 
@@ -98,8 +98,8 @@ def amend(letter: Letter, actor: ActorParts, at: int, random: Random) -> Arrival
     author, request_id, _ = letter.caller
     arrival = Arrival(input_, at, random.random(), by=author, request=request_id)
     state = actor.state
-    if state.plugins and (judge := actor.code.judge).audience(state.plugins).amends:
-        return screened(_with_partial(arrival, state, actor.performer), state, judge)
+    if state.plugins and (hook_runner := actor.code.hook_runner).audience(state.plugins).amends:
+        return screened(_with_partial(arrival, state, actor.effect_runner), state, hook_runner)
     return arrival
 
 
@@ -108,7 +108,7 @@ def _with_facts(letter: Letter, actor: ActorParts, at: int, random: Random) -> A
     input_ = letter.input
     match input_:
         case SubagentReported():
-            letter.input = actor.links.gathered(input_)  # kept, as it is handed out once: the actor may crash
+            letter.input = actor.links.decisions(input_)  # kept, as it is handed out once: the actor may crash
             return letter.input
         case ElsewhereUsed():
             return actor.links.latest(input_)
@@ -123,12 +123,12 @@ def _with_facts(letter: Letter, actor: ActorParts, at: int, random: Random) -> A
         case ChangeToolsSent() if all(name in actor.state.tools for name in input_.detach):
             actor.sources.drop(input_.closed)  # otherwise the step refuses the command, and the sources go on
         case AbortSent() | SteerSent() | StreamStalled():
-            return _with_received(input_, actor.performer)
+            return _with_received(input_, actor.effect_runner)
         case StopSent():
             actor.mailbox.resume()  # a session that is stopping still needs the results of its work
-            return _with_received(input_, actor.performer)
+            return _with_received(input_, actor.effect_runner)
         case TimerFired() if input_.timer == TURN_TIMER:
-            return _with_received(input_, actor.performer)
+            return _with_received(input_, actor.effect_runner)
         case _:
             pass
     return input_
@@ -143,14 +143,14 @@ def _incarnation(at: int, random: Random) -> str:
 
 
 def _with_received(
-    input_: AbortSent | SteerSent | StopSent | StreamStalled | TimerFired, performer: Performer
+    input_: AbortSent | SteerSent | StopSent | StreamStalled | TimerFired, effect_runner: EffectRunner
 ) -> AnyInput:
     """Return *input_* with the part of the response that was received, if one has begun."""
-    partial = performer.partial_response()
+    partial = effect_runner.partial_response()
     return input_ if partial is None else input_.but(partial=partial)
 
 
-def _with_partial(arrival: Arrival, state: State, performer: Performer) -> Arrival:
+def _with_partial(arrival: Arrival, state: State, effect_runner: EffectRunner) -> Arrival:
     """Return *arrival* with the partial response, if a critical plugin is shown events.
 
     Such a plugin may abort the turn in any step by raising, and the text received so far is then kept.
@@ -160,7 +160,7 @@ def _with_partial(arrival: Arrival, state: State, performer: Performer) -> Arriv
         return arrival
     if isinstance(input_, TimerFired) and input_.timer == TURN_TIMER:
         return arrival
-    if not any(seat.critical and ON_EVENT in seat.hooks for seat in state.plugins):
+    if not any(attached.critical and ON_EVENT in attached.hooks for attached in state.plugins):
         return arrival
-    partial = performer.partial_response()
+    partial = effect_runner.partial_response()
     return arrival if partial is None else arrival.but(partial=partial)

@@ -27,7 +27,7 @@ from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool, ToolContext, unheard
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.actor.parent_link import FamilyLinks
-from agentrail.runtime.actor.request_limits import Spending, time_used_up
+from agentrail.runtime.actor.request_limits import RequestSpending, time_used_up
 from agentrail.runtime.actor.screened_inputs import screened_event
 from agentrail.runtime.diagnosis.plugin_complaints import write_line
 from agentrail.runtime.events.log import EventLog
@@ -37,9 +37,9 @@ from agentrail.runtime.shared.provider_limits import SendRequest
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.threads import CallThreads
 from agentrail.runtime.work.background_jobs import BackgroundJobs
-from agentrail.runtime.work.compacting import RunningCompaction
 from agentrail.runtime.work.model_stream import Stream, UsageMeter, formed, not_told
 from agentrail.runtime.work.plugin_asks import RunningAsk
+from agentrail.runtime.work.running_compaction import RunningCompaction
 from agentrail.runtime.work.screening import Screens, screens_of
 from agentrail.runtime.work.stored_messages import StoredPast
 from agentrail.runtime.work.tool_call import LateCalls, RunningCall
@@ -55,7 +55,7 @@ LOOK_AGAIN: Final = 1.0
 """After how many seconds it is looked again, at the earliest, whether requests of a sub-agent still wait."""
 
 
-class Performer:
+class EffectRunner:
     """All work under way of one session: requests, calls, timers, plugin requests."""
 
     __slots__ = (
@@ -94,14 +94,14 @@ class Performer:
         self._shared = shared
         self._code = code
         self._links = links
-        code.judge.complain = shared.complain
+        code.hook_runner.complain = shared.complain
         self._events = events
         self._mailbox = mailbox
         self._note_begin = note_begin  # called when a response begins
         self._stream: Stream | None = None
         # Ids of the requests whose streams have not ended; one that was cut may be among them.
         self._requests: tuple[str, ...] = ()
-        self.spending: Spending | None = None  # made for the first request under a limit
+        self.spending: RequestSpending | None = None  # made for the first request under a limit
         self._calls: dict[str, RunningCall] | None = None
         self._asks: dict[str, RunningAsk] | None = None
         self._jobs: BackgroundJobs | None = None
@@ -141,7 +141,7 @@ class Performer:
         calls = () if state.batch is None else state.batch.calls
         call_ids = [call.call_id for call in calls if call.status is CallStatus.RUNNING]
         if kill_tools == "all":
-            call_ids += [stray.call_id for stray in state.lingering_calls]
+            call_ids += [detached.call_id for detached in state.lingering_calls]
         for call_id in call_ids:
             running = self._call(call_id)
             if running is not None and (kill_tools == "all" or not running.immune):
@@ -181,11 +181,13 @@ class Performer:
 
     def _whisper(self, event: Event) -> None:
         """Publish an ephemeral event, screened by the plugins."""
-        self._events.publish_ephemeral(screened_event(event, self.state, self._code.judge), self._shared.clock.now_ms())
+        self._events.publish_ephemeral(
+            screened_event(event, self.state, self._code.hook_runner), self._shared.clock.now_ms()
+        )
 
     def _screens(self) -> Screens | None:
         """Return the `screen` of the session's plugins; `None` if none has one."""
-        return screens_of(self._code.judge, self.state.plugins)
+        return screens_of(self._code.hook_runner, self.state.plugins)
 
     # The model
 
@@ -251,10 +253,10 @@ class Performer:
         *used* returns the usage so far, to be counted if the request is cut.
         """
         limits, code = self._shared.limits, self._code
-        if not (self.state.plugins and code.judge.audience(self.state.plugins).limits):
+        if not (self.state.plugins and code.hook_runner.audience(self.state.plugins).limits):
             return limits.stream
         if self.spending is None:
-            self.spending = Spending(self.state, code, self._links, self._shared.clock)
+            self.spending = RequestSpending(self.state, code, self._links, self._shared.clock)
         return partial(self.spending.stream, limits, name, used)
 
     async def ask_model(self, name: str, request: ModelRequest, meter: UsageMeter) -> Response:
@@ -298,7 +300,7 @@ class Performer:
         A call that a person has approved runs in any case, as does one that goes on to wait for its sub-agent.
         """
         state, call_id = self.state, start.call_id
-        if isinstance(start, ProbeCall) or not any(seat.counts_work for seat in state.plugins):
+        if isinstance(start, ProbeCall) or not any(attached.counts_work for attached in state.plugins):
             return None
         call = None if state.batch is None else state.batch.calls.find(call_id)
         if (call is not None and call.approved is not None) or any(
@@ -380,7 +382,7 @@ class Performer:
 
     def set_timer(self, effect: effects.SetTimer) -> None:
         """Set a timer that posts `TimerFired`; `later` says when, if it is that of a sub-agent's call."""
-        due = self._shared.clock.moment(effect.at)
+        due = self._shared.clock.trio_time(effect.at)
         self._shared.timers.set((self._session_id, effect.timer), due, partial(self._fire, effect.timer, due))
 
     def later(self, timer: str, due: float) -> float:
@@ -418,7 +420,9 @@ class Performer:
             self._asks = {}
         self._asks[ask_id] = ask
         if isinstance(request, CallModel):
-            body = partial(ask.judge, request, effect.model, self.state, code.prices, partial(self.ask_model, ask_id))
+            body = partial(
+                ask.call_model, request, effect.model, self.state, code.prices, partial(self.ask_model, ask_id)
+            )
         elif isinstance(request, CallService):
             body = partial(ask.serve, request, code.services, self._session_id)
         else:
@@ -476,22 +480,22 @@ class Performer:
 
 
 _PERFORM: Final[Mapping[type[object], Callable[..., None]]] = {
-    effects.ReportStart: Performer.report_start,
-    effects.StartRequest: Performer.start_request,
-    effects.CancelRequest: Performer.cancel_request,
-    effects.StartCall: Performer.start_call,
-    effects.ProbeCall: Performer.start_call,
-    effects.CancelCalls: Performer.cancel_calls,
-    effects.SetTimer: Performer.set_timer,
-    effects.ClearTimer: Performer.clear_timer,
-    effects.CarryOut: Performer.carry_out,
-    effects.CancelAsk: Performer.cancel_ask,
-    effects.StartCompaction: Performer.start_compaction,
-    effects.CancelCompaction: Performer.cancel_compaction,
-    effects.ResumeSubagents: Performer.resume_subagents,
-    effects.StopSubagents: Performer.stop_subagents,
-    effects.WriteLog: Performer.write_log,
-    effects.CloseSession: Performer.close_session,
+    effects.ReportStart: EffectRunner.report_start,
+    effects.StartRequest: EffectRunner.start_request,
+    effects.CancelRequest: EffectRunner.cancel_request,
+    effects.StartCall: EffectRunner.start_call,
+    effects.ProbeCall: EffectRunner.start_call,
+    effects.CancelCalls: EffectRunner.cancel_calls,
+    effects.SetTimer: EffectRunner.set_timer,
+    effects.ClearTimer: EffectRunner.clear_timer,
+    effects.CarryOut: EffectRunner.carry_out,
+    effects.CancelAsk: EffectRunner.cancel_ask,
+    effects.StartCompaction: EffectRunner.start_compaction,
+    effects.CancelCompaction: EffectRunner.cancel_compaction,
+    effects.ResumeSubagents: EffectRunner.resume_subagents,
+    effects.StopSubagents: EffectRunner.stop_subagents,
+    effects.WriteLog: EffectRunner.write_log,
+    effects.CloseSession: EffectRunner.close_session,
 }
 """The method for each type of effect."""
 

@@ -180,7 +180,7 @@ class Begun(NamedTuple):
     """State after it."""
 
 
-class Records:
+class JournalLog:
     """Writer of a session's journal; *opening* is the state it is spawned with, stored by the first record."""
 
     __slots__ = (

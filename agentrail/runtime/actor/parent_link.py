@@ -189,7 +189,7 @@ class ParentLink:
         """Wait until the child was announced to the parent, or has ended without that."""
         await self._announced.wait()
 
-    def gathered(self) -> SubagentReported:
+    def decisions(self) -> SubagentReported:
         """Return a report with all events, usage and waiting since the last one; the next step posts a new report."""
         self._posted = False
         events, self._events = tuple(self._events), []
@@ -200,7 +200,7 @@ class ParentLink:
         self._ended = True
         self.beside = None  # breaks a reference cycle, which only the garbage collector would free
         if self._announced.settled:
-            self._post(self.gathered())
+            self._post(self.decisions())
             self._post(SubagentEnded(self.task.child, answer))
         self._announced.settle(None)
 
@@ -227,9 +227,9 @@ class FamilyLinks:
         """Return the held calls and questions of the session's sub-agents."""
         return () if self.subagents is None else self.subagents.held_calls()
 
-    def gathered(self, report: SubagentReported) -> SubagentReported:
+    def decisions(self, report: SubagentReported) -> SubagentReported:
         """Return *report* with what its sub-agent has added to it while it waited in the mailbox."""
-        return report if self.subagents is None else self.subagents.gathered(report)
+        return report if self.subagents is None else self.subagents.decisions(report)
 
     def latest(self, used: ElsewhereUsed) -> ElsewhereUsed:
         """Return *used* with the latest usage of others."""

@@ -59,11 +59,11 @@ def reached(
     used = session
     if of_turn and state.turn is not None:
         used = session.but(turn_usage=usage.minus(state.turn.used), turn_worked_ms=state.worked_in_turn(at))
-    for seat, limits in code.judge.audience(state.plugins).limits:
+    for attached, limits in code.hook_runner.audience(state.plugins).limits:
         limit = limits.reached(used)
         if limit is not None:
             is_of_turn = of_turn and limits.reached(session) is None
-            return Reached((state.session_id, is_of_turn), f"{seat.key}: {limit}")
+            return Reached((state.session_id, is_of_turn), f"{attached.key}: {limit}")
     return None
 
 
@@ -85,14 +85,14 @@ def time_used_up(state: State, code: SessionCode, links: FamilyLinks, at: int, *
     used = time_used(state, links, at)
     if of_turn:
         used = used.but(turn_worked_ms=state.worked_in_turn(at))
-    for seat, limits in code.judge.audience(state.plugins).limits:
-        limit = limits.reached(used) if seat.counts_work else None
+    for attached, limits in code.hook_runner.audience(state.plugins).limits:
+        limit = limits.reached(used) if attached.counts_work else None
         if limit is not None:
-            return f"{seat.key}: {limit}"
+            return f"{attached.key}: {limit}"
     return None
 
 
-class Spending:
+class RequestSpending:
     """The model requests of one session under the limits of plugins: waiting, running, or not yet counted."""
 
     __slots__ = ("_clock", "_code", "_links", "_own", "_pending", "closed", "state")

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from agentrail.core.inline_tags import without_tags
 from agentrail.core.vocabulary.inputs import Arrival, CompactionEnded, StreamEnded
 from agentrail.core.vocabulary.state import State
-from agentrail.hooks.live_hook_runner import Live
+from agentrail.hooks.live_runner import LiveRunner
 from agentrail.runtime.inbox.command_results import digest_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.work.screening import screens_of
@@ -38,9 +38,9 @@ _PLAIN: Final = (str, bytes, int, float, NoneType, Enum)
 """Classes whose values have no other value within."""
 
 
-def screened(arrival: Arrival, state: State, judge: Live) -> Arrival:
+def screened(arrival: Arrival, state: State, hook_runner: LiveRunner) -> Arrival:
     """Return *arrival* as the plugins of *state* screen it, with errors of plugins that failed."""
-    screens = screens_of(judge, state.plugins)
+    screens = screens_of(hook_runner, state.plugins)
     if screens is None:
         return arrival
     input_ = arrival.input
@@ -61,17 +61,17 @@ def screened(arrival: Arrival, state: State, judge: Live) -> Arrival:
     return arrival.but(input=changed, partial=partial, broken=screens.broken)
 
 
-def screened_digest(letter: Letter, state: State, judge: Live) -> bytes:
+def screened_digest(letter: Letter, state: State, hook_runner: LiveRunner) -> bytes:
     """Return the digest of the letter's command after screening, as the journal stores it; it is kept on the letter."""
-    screens = screens_of(judge, state.plugins)
+    screens = screens_of(hook_runner, state.plugins)
     if screens is not None:
         letter.digest = digest_of(_value(letter.input, screens.text))
     return letter.digest
 
 
-def screened_event(event: Event, state: State, judge: Live) -> Event:
+def screened_event(event: Event, state: State, hook_runner: LiveRunner) -> Event:
     """Return an ephemeral *event* as the plugins of *state* screen it."""
-    screens = screens_of(judge, state.plugins)
+    screens = screens_of(hook_runner, state.plugins)
     return event if screens is None else _value(event, screens.text)
 
 

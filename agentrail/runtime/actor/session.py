@@ -33,15 +33,15 @@ from agentrail.core.vocabulary.effects import AnyEffect
 from agentrail.core.vocabulary.state import ENDED, Phase, State
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import CommandSetAside, IllegalInput, JournalUnavailable, SessionAsleep
-from agentrail.hooks.live_hook_runner import Live
+from agentrail.hooks.live_runner import LiveRunner
 from agentrail.insight.cache_prefix import CachePrefix
 from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Claim, Record
 from agentrail.ports.tool import ToolSource
 from agentrail.reprs import in_brackets, listed
 from agentrail.runtime.actor.amend import amend
-from agentrail.runtime.actor.effect_runner import Performer
-from agentrail.runtime.actor.journal_log import Records, rebuilt, with_plugins_of
+from agentrail.runtime.actor.effect_runner import EffectRunner
+from agentrail.runtime.actor.journal_log import JournalLog, rebuilt, with_plugins_of
 from agentrail.runtime.actor.parent_link import FamilyLinks
 from agentrail.runtime.actor.pending_step import PendingStep
 from agentrail.runtime.actor.screened_inputs import screened_digest
@@ -51,7 +51,7 @@ from agentrail.runtime.actor.tool_sources import RunningSource, Sources
 from agentrail.runtime.diagnosis.plugin_complaints import write_events
 from agentrail.runtime.events.log import EventLog
 from agentrail.runtime.events.tracing import Traces
-from agentrail.runtime.inbox.command_results import Answers, digest_of
+from agentrail.runtime.inbox.command_results import CommandResults, digest_of
 from agentrail.runtime.inbox.end_reason import Gone, why_gone
 from agentrail.runtime.inbox.letter import Letter, ReplyOutcome, ReplySlot
 from agentrail.runtime.inbox.mailbox import Mailbox
@@ -90,11 +90,11 @@ class Session:
         "_crash",
         "_dropped_input",
         "_drops_input",
+        "_effect_runner",
         "_found_revision",
         "_in_hand",
         "_last_active_ms",
         "_pending",
-        "_performer",
         "_prefix",
         "_unconfirmed_step",
         "_unfinished_step",
@@ -139,18 +139,18 @@ class Session:
         self._begun: str | None = None  # request whose response has begun, to be noted after the step under way
         self._in_hand: Letter | None = None  # letter that the actor handles, or handled when it crashed
         self.mailbox = Mailbox(state.session_id, shared.gate)
-        self.records = Records(claim, shared, None if returned else state, self)
+        self.records = JournalLog(claim, shared, None if returned else state, self)
         size, mid_turn = state.setup.options.event_buffer_size, state.phase is not Phase.IDLE
         self.events = EventLog(state.session_id, size, self.records, shared.hearing, state.last_seq, mid_turn=mid_turn)
         self.links = FamilyLinks()
         self.sources = Sources()
         self.waiters = Waiters()
         self.traces = Traces()
-        self._answers = Answers(state.session_id, shared.journal, new=not returned)
+        self._answers = CommandResults(state.session_id, shared.journal, new=not returned)
         self.when_stuck: tuple[Callable[[JournalUnavailable], None], ...] = ()  # called at each failed attempt to write
-        code.judge.askers = self.waiters
+        code.hook_runner.askers = self.waiters
         # `None` while the session sleeps.
-        self._performer: Performer | None = Performer(
+        self._effect_runner: EffectRunner | None = EffectRunner(
             state, shared, code, self.events, self.mailbox, self.links, self._note_begin
         )
         self.end_waiters: tuple[Slot[Gone], ...] = ()
@@ -184,7 +184,7 @@ class Session:
     @property
     def is_asleep(self) -> bool:
         """Whether the session sleeps: only what is needed to wake it is in memory."""
-        return self._performer is None
+        return self._effect_runner is None
 
     @property
     def has_whole_state(self) -> bool:
@@ -199,11 +199,11 @@ class Session:
         return self._code
 
     @property
-    def performer(self) -> Performer:
+    def effect_runner(self) -> EffectRunner:
         """Work under way (requests, calls, timers); raises `SessionAsleep` while the session sleeps."""
-        if self._performer is None:
+        if self._effect_runner is None:
             raise SessionAsleep(self.session_id)
-        return self._performer
+        return self._effect_runner
 
     # The loop
 
@@ -231,7 +231,7 @@ class Session:
                 await self._take(Letter(inputs.SessionWoke()))
             if self.shared.parkable is not None and self._has_nothing_to_lose():
                 # A response that is cut now is requested again by the next process.
-                self.performer.stop_now(self.state, "none")
+                self.effect_runner.stop_now(self.state, "none")
                 self.shared.parkable[self.session_id].set()
                 await trio.sleep_forever()  # the supervisor cancels this task
             letter = await (self.mailbox.receive() if self.mailbox.actor is None else self.mailbox.poll())
@@ -301,7 +301,7 @@ class Session:
         self.state = records.come_back(with_plugins_of(state, self.state, head), head, stem)
         self._unconfirmed_step = None
         if self._unfinished_step is not None:
-            self._carry_out(self.performer, *self._unfinished_step)
+            self._carry_out(self.effect_runner, *self._unfinished_step)
         elif letter is not None and self._drops_input:
             self._dropped_input = type(letter.input).__name__
             letter.settle(Refused.of(CommandSetAside(self.session_id, self._dropped_input, crash.cause)))
@@ -446,7 +446,7 @@ class Session:
     def _stepped(self, letter: Letter, arrival: inputs.Arrival) -> Step:
         """Return the step for *arrival*; a command that the machine cannot take is refused, and crashes nothing."""
         try:
-            return step(self.state, arrival, self.code.judge)
+            return step(self.state, arrival, self.code.hook_runner)
         except IllegalInput as error:
             if not letter.is_command:
                 raise
@@ -457,7 +457,7 @@ class Session:
         if self.traces:
             self.traces.show(self.state, arrival, outcome)
         self.state = outcome.state
-        self._carry_out(self.performer, outcome, letter)
+        self._carry_out(self.effect_runner, outcome, letter)
         if letter.code is not None:
             self.code.keep(self.state)
         if self._begun is not None:
@@ -477,13 +477,13 @@ class Session:
         after = begun(before, request_id)
         if after is not before:
             self.records.begin(request_id, before, after)
-            self.state = self.performer.state = after
+            self.state = self.effect_runner.state = after
             if self.shared.figures is not None:
                 self.shared.figures.began(before, after)
 
     async def _was_answered(self, command: str, letter: Letter) -> bool:
         """If the letter's command id has a stored answer, give it to the caller; return whether it had."""
-        stored = await self._answers.find(command, screened_digest(letter, self.state, self.code.judge))
+        stored = await self._answers.find(command, screened_digest(letter, self.state, self.code.hook_runner))
         if stored is None:
             return False
         letter.is_repeat = True
@@ -505,18 +505,18 @@ class Session:
         self.waiters.add(ref, reply := ReplySlot())
         return await patiently(partial(self.past, ref, reply.until)) or await reply.wait()
 
-    def _carry_out(self, performer: Performer, outcome: Step, letter: Letter, publish: bool = True) -> None:
+    def _carry_out(self, effect_runner: EffectRunner, outcome: Step, letter: Letter, publish: bool = True) -> None:
         """Publish the events of a journaled step, perform its effects, answer; recovery does the rest after a crash."""
         input_ = letter.input
         # Else the step was counted before a crash.
-        if self.shared.figures is not None and performer.state is not outcome.state:
-            self.shared.figures.stepped(performer.state, input_, outcome)
-        before = performer.state
-        performer.state = outcome.state
+        if self.shared.figures is not None and effect_runner.state is not outcome.state:
+            self.shared.figures.stepped(effect_runner.state, input_, outcome)
+        before = effect_runner.state
+        effect_runner.state = outcome.state
         if type(input_) is inputs.StreamEnded or type(input_) is inputs.StreamCut:
-            performer.release(input_.request_id)
-        if performer.spending is not None:
-            performer.spending.stepped(outcome.state, input_)
+            effect_runner.release(input_.request_id)
+        if effect_runner.spending is not None:
+            effect_runner.spending.stepped(outcome.state, input_)
         effects = iter(outcome.effects)
         remaining: tuple[AnyEffect, ...] = ()
         try:
@@ -524,7 +524,7 @@ class Session:
                 self._publish(before, input_, outcome)
             for effect in effects:
                 remaining = (effect,)
-                performer.perform(effect)
+                effect_runner.perform(effect)
             remaining = ()
             if outcome.answer is not None:
                 self._answer(letter, outcome.answer)
@@ -566,7 +566,7 @@ class Session:
         else:
             self.events.publish(outcome.events)
         if outcome.state.plugins:
-            self._write_lines(outcome, self.code.judge)
+            self._write_lines(outcome, self.code.hook_runner)
 
     def _publish_with_prefix(self, before: State, input_: inputs.AnyInput, outcome: Step) -> None:
         """Publish the events of a step, and why the provider's prompt cache does not fit, if it does not.
@@ -590,8 +590,8 @@ class Session:
         """Start the sources of tools; return when each has offered tools or failed."""
         parts = (self.shared, self.code, self.mailbox, lambda: self.state)
         await self.sources.open([RunningSource(source, *parts) for source in self.code.sources], self.shared.nursery)
-        for late in self.performer.late.release():
-            self.performer.start_call(late)
+        for late in self.effect_runner.late.release():
+            self.effect_runner.start_call(late)
 
     async def join_source(self, source: ToolSource, command: str | None, caller: Caller = NOBODY) -> None:
         """Start one more source of tools; return when it has offered tools, or raise why it could not."""
@@ -606,9 +606,9 @@ class Session:
         """Whether the session failed to start: then nothing is journaled, and its id stays free."""
         return self.records.head == 0 and outcome.state.phase is Phase.ENDED
 
-    def _write_lines(self, outcome: Step, judge: Live) -> None:
+    def _write_lines(self, outcome: Step, hook_runner: LiveRunner) -> None:
         """Write the lines that plugins want in the log for the events of a step."""
-        if outcome.events and (lines := judge.audience(outcome.state.plugins).lines):
+        if outcome.events and (lines := hook_runner.audience(outcome.state.plugins).lines):
             write_events(self.session_id, outcome.events, lines)
 
     # Sleep
@@ -617,7 +617,7 @@ class Session:
         """Post `SleepDue` if the session was idle for `hibernate_after` seconds and may sleep; set the next check."""
         after = self.state.setup.options.hibernate_after
         if after is not None:
-            at = self.shared.clock.moment(self._last_active_ms) + after
+            at = self.shared.clock.trio_time(self._last_active_ms) + after
             if (now := self.shared.clock.now()) >= at:
                 at = now + after
                 if self.may_sleep:
@@ -627,9 +627,14 @@ class Session:
     @property
     def may_sleep(self) -> bool:
         """Whether the session may fall asleep: no work, letters, tool sources or traces, and not suspended."""
-        if self._performer is None or self._in_hand is not None or not self.mailbox.is_empty or self.mailbox.suspended:
+        if (
+            self._effect_runner is None
+            or self._in_hand is not None
+            or not self.mailbox.is_empty
+            or self.mailbox.suspended
+        ):
             return False
-        return can_sleep(self.state) and not (self.sources or self.traces or self._performer.is_busy)
+        return can_sleep(self.state) and not (self.sources or self.traces or self._effect_runner.is_busy)
 
     async def _fall_asleep(self) -> bool:
         """Store a snapshot, then free state and code; if a letter came meanwhile, keep them and return `False`."""
@@ -637,7 +642,7 @@ class Session:
         if not self.mailbox.is_empty:
             return False
         self.shared.timers.clear((self.session_id, "sleep"))
-        self._performer = self._aborting = self._prefix = self.mailbox.actor = None
+        self._effect_runner = self._aborting = self._prefix = self.mailbox.actor = None
         self._last_active_ms = 0
         self._answers.forget()
         self.events.release()
@@ -657,8 +662,10 @@ class Session:
             state = with_plugin_classes(code, state)
         reach("AWAKE")
         self.state, self._code = state, code
-        code.judge.askers = self.waiters
-        self._performer = Performer(state, self.shared, code, self.events, self.mailbox, self.links, self._note_begin)
+        code.hook_runner.askers = self.waiters
+        self._effect_runner = EffectRunner(
+            state, self.shared, code, self.events, self.mailbox, self.links, self._note_begin
+        )
         await self._take(Letter(inputs.SessionWoke()))
 
     # From the handle
@@ -682,13 +689,13 @@ class Session:
         if letter.command is not None and self._answers.has(letter.command):
             return
         abort = letter.input if isinstance(letter.input, AbortSent) else STOPS_ALL
-        if abort.turn and not self.performer.state.works_on(abort.turn):
+        if abort.turn and not self.effect_runner.state.works_on(abort.turn):
             return
         if self.shared.figures is not None:
             self.shared.figures.abort_began(self.session_id)
         # Not through the mailbox: a commit may take a second, and running work would go on until the abort is handled.
         # tests/runtime/test_abort.py::test_it_is_cut_at_once_also_while_another_commit_is_late
-        self.performer.stop_now(self.state, abort.kill_tools)
+        self.effect_runner.stop_now(self.state, abort.kill_tools)
         if self._aborting is None or self._aborting.answer.settled:
             self._aborting = letter
             announce = partial(self._announce, letter)
@@ -715,11 +722,11 @@ class Session:
     def finish(self, error: BaseException | None) -> None:
         """Clean up after the loop, however it ended, and answer all callers that still wait."""
         if self.shared.figures is not None:
-            self.shared.figures.forget(self.state if self._performer is None else self._performer.state)
+            self.shared.figures.forget(self.state if self._effect_runner is None else self._effect_runner.state)
         gone = self.gone = why_gone(self.state, error, parked=self.parked)
-        if self._performer is not None:
-            self._performer.close()
-            self._performer.started.settle(gone.error)
+        if self._effect_runner is not None:
+            self._effect_runner.close()
+            self._effect_runner.started.settle(gone.error)
         self.sources.close(gone.error)
         self.shared.timers.clear_all(self.session_id)
         if self._in_hand is not None:

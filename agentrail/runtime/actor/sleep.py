@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core.vocabulary.state import NO_TOOLS, State
-from agentrail.hooks.hook_runner import Recorded
+from agentrail.hooks.hook_runner import RecordedRunner
 from agentrail.hooks.plugin import ON_EVENT
 from agentrail.hooks.ruling import Ruling
 from agentrail.runtime.actor.journal_log import revived
@@ -19,14 +19,14 @@ _NONE_APPROVED: Final = frozenset[tuple[str, str]]()
 _NONE_PRICED: Final = frozenset[str]()
 
 
-def without_code() -> Recorded:
-    """Return a judge that runs no plugin, for a step of a sleeping session, whose code is not there."""
-    return Recorded((Ruling(ON_EVENT),))
+def without_code() -> RecordedRunner:
+    """Return a hook runner that runs no plugin, for a step of a sleeping session, whose code is not there."""
+    return RecordedRunner((Ruling(ON_EVENT),))
 
 
 def with_plugin_classes(code: SessionCode, state: State) -> State:
     """Return *state*, as read from the journal, with each plugin's state as an object of the class that it declares."""
-    plugins = [(seat.key, code.judge.plugin(seat)) for seat in state.plugins]
+    plugins = [(attached.key, code.hook_runner.plugin(attached)) for attached in state.plugins]
     states = zip(plugins, state.plugin_states, strict=True)
     return state.but(plugin_states=tuple(revived(state.session_id, *plugin, stored) for plugin, stored in states))
 

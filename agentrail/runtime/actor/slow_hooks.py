@@ -30,7 +30,7 @@ def report_slow_hooks(mailbox: Mailbox, elapsed: float, before: State, input_: A
     log.warning("session %s: the hooks of a step took %d ms", before.session_id, took)
     if isinstance(input_, HooksWereSlow) or outcome.state.asleep:
         return
-    keys = tuple(seat.key for seat in before.plugins)
+    keys = tuple(attached.key for attached in before.plugins)
     waiting = mailbox.find_result(HooksWereSlow)
     if waiting is not None and isinstance(waiting.input, HooksWereSlow):
         waiting.input = HooksWereSlow(keys, max(took, waiting.input.elapsed_ms))

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from agentrail.ports.instrumentation import MetricFamily, Sample
-from agentrail.runtime.diagnosis.metrics import Figures, ModelFigures, Spread, TenantFigures
+from agentrail.runtime.diagnosis.figures import Figures, ModelFigures, Spread, TenantFigures
 
 _TENANT: Final = ("tenant",)
 _MODEL: Final = ("tenant", "model")

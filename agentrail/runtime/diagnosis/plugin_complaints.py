@@ -55,10 +55,10 @@ class Complaints:
         self._last = Newest[tuple[str, str], tuple[float, int]](MAX_KEPT)
         self._now = now
 
-    def tell(self, seat: AttachedPlugin, hook: str, problem: str, error: BaseException | None) -> None:
-        """Log that *hook* of the plugin in *seat* broke, unless a line about it was logged within `PERIOD` seconds."""
+    def tell(self, attached: AttachedPlugin, hook: str, problem: str, error: BaseException | None) -> None:
+        """Log that *hook* of the plugin *attached* broke, unless a line about it was logged within `PERIOD` seconds."""
         now = self._now()
-        place = (seat.plugin, hook)
+        place = (attached.plugin, hook)
         last, unsaid = self._last.get(place, (now - PERIOD, 0))
         if now - last < PERIOD:
             self._last[place] = (last, unsaid + 1)
@@ -66,9 +66,9 @@ class Complaints:
         self._last[place] = (now, 0)
         more = f", and {unsaid} times more since the last line about it" if unsaid else ""
         consequence = "the session goes on as if it had no objection"
-        if seat.critical:
+        if attached.critical:
             consequence = "what it was asked about is blocked"
         if hook in REFUSING:
             consequence = "what was asked of it is refused"
         line = "`%s` of the plugin `%s` broke: %s; %s%s"
-        tell(log, error, line, hook, seat.key, problem, consequence, more)
+        tell(log, error, line, hook, attached.key, problem, consequence, more)

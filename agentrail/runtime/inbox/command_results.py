@@ -56,7 +56,7 @@ def _bare(input_: AnyInput) -> AnyInput:
             return ChangeToolsSent(source=input_.source)
         return input_.but(revision=0)
     if isinstance(input_, AttachPluginSent | UpdatePluginSent):
-        return input_.but(seat=input_.seat.but(revision=0))
+        return input_.but(attached=input_.attached.but(revision=0))
     return input_
 
 
@@ -77,7 +77,7 @@ MAX_KEPT: Final = 1000
 """How many answers are kept in memory; older ones are read from the journal."""
 
 
-class Answers:
+class CommandResults:
     """Answers of one session, by command id."""
 
     __slots__ = ("_journal", "_kept", "_session_id", "are_all_kept")

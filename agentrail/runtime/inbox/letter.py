@@ -18,7 +18,7 @@ from agentrail.core.vocabulary.inputs import (
     ToolStopped,
 )
 from agentrail.errors import AgentrailError
-from agentrail.hooks.live_hook_runner import Validator
+from agentrail.hooks.live_runner import Validator
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.ports.failpoints import reach
 from agentrail.ports.tool import Tool

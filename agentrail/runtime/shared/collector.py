@@ -32,7 +32,7 @@ OLDEST: Final = 2
 """The oldest generation of the garbage collector: its collections look at all objects."""
 
 
-class _Process:
+class _Collector:
     """The garbage collector of this process, with the requests for fewer full collections, and what is frozen."""
 
     __slots__ = (
@@ -134,10 +134,10 @@ class _Process:
             self._frozen, self._is_unfrozen = 0, True
 
 
-_PROCESS: Final = _Process()
+_COLLECTOR: Final = _Collector()
 
-count: Final = _PROCESS.count
-discount: Final = _PROCESS.discount
+count: Final = _COLLECTOR.count
+discount: Final = _COLLECTOR.discount
 
 
 @contextmanager
@@ -148,8 +148,8 @@ def fewer_full_collections() -> Generator[None]:
     before. A higher threshold that the process has set already is kept. The collector belongs to the process: however
     many ask, the thresholds are set once, and put back when the last one ends.
     """
-    _PROCESS.request()
+    _COLLECTOR.request()
     try:
         yield
     finally:
-        _PROCESS.withdraw()
+        _COLLECTOR.withdraw()

@@ -12,8 +12,8 @@ from agentrail.errors import AgentrailError, JournalUnavailable
 from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Claim, Journal, Lease
 from agentrail.reprs import in_brackets, some
-from agentrail.runtime.shared.clock import Timers
 from agentrail.runtime.shared.journal_retry import patiently
+from agentrail.runtime.shared.timers import Timers
 
 log = logging.getLogger("agentrail.supervisor")
 
@@ -35,7 +35,18 @@ def _ignore(_: Claim) -> None:
 class Leases:
     """Claims sessions for the supervisor at *address*; their leases last *lasts* milliseconds, or not at all if 0."""
 
-    __slots__ = ("_bell", "_claims", "_is_due", "_journal", "_lasts", "_leaving", "_lock", "_timers", "address", "lost")
+    __slots__ = (
+        "_claims",
+        "_is_due",
+        "_journal",
+        "_lasts",
+        "_leaving",
+        "_lock",
+        "_timers",
+        "_wakeup",
+        "address",
+        "lost",
+    )
 
     def __init__(self, journal: Journal, timers: Timers, address: str, lasts: int) -> None:
         self.address = address
@@ -45,7 +56,7 @@ class Leases:
         self._lasts = lasts
         self._claims: dict[str, Claim] = {}
         self._leaving: list[Claim] = []
-        self._bell = trio.Event()
+        self._wakeup = trio.Event()
         self._is_due = False
         self._lock = trio.Lock()
 
@@ -82,8 +93,8 @@ class Leases:
     async def run(self) -> None:
         """Renew and release leases; runs until cancelled."""
         while True:
-            await self._bell.wait()
-            self._bell = trio.Event()
+            await self._wakeup.wait()
+            self._wakeup = trio.Event()
             await self.let_go()
             if self._is_due:
                 self._is_due = False
@@ -139,11 +150,11 @@ class Leases:
     def _renewal_is_due(self) -> None:
         """Wake the task to renew the leases."""
         self._is_due = True
-        self._bell.set()
+        self._wakeup.set()
 
     def _release_is_due(self) -> None:
         """Wake the task to release leases."""
-        self._bell.set()
+        self._wakeup.set()
 
 
 def _complain(what: str, error: AgentrailError) -> None:

@@ -14,8 +14,8 @@ from typing import Final, Protocol, TypeAlias
 
 from agentrail.errors import RateLimited, WrongType
 from agentrail.ports.model import EmitChunk, Model
-from agentrail.runtime.shared.clock import Timers
 from agentrail.runtime.shared.permits import PermitQueue
+from agentrail.runtime.shared.timers import Timers
 from agentrail.values.secrets import secret_name
 from agentrail.values.stream import ModelRequest, Response, read_tokens
 from agentrail.values.untrusted_content import fit_response, fit_wait
@@ -122,7 +122,7 @@ class Lane:
 
 
 class SendRequest(Protocol):
-    """Interface: sends a request when limits allow it (`ProviderLimits.stream`, or that of `Spending` before it)."""
+    """Interface: sends a request when limits allow it: `ProviderLimits.stream`, or `RequestSpending` before it."""
 
     async def __call__(
         self, session_id: str, model: Model, request: ModelRequest, emit: EmitChunk, sent: Callable[[], None] = nobody

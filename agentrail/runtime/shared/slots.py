@@ -80,7 +80,7 @@ class Slots:
         self._leases = leases
         self._apart = apart
         self._round = 0
-        self._bell = trio.Event()
+        self._wakeup = trio.Event()
         self._news = trio.Event()
         self._running = trio.CancelScope()
 
@@ -123,7 +123,7 @@ class Slots:
         The first round begins when it is known for the first time which slots are held here.
         """
         while self._round <= round_:
-            await self._bell.wait()
+            await self._wakeup.wait()
         return self._round
 
     async def look(self) -> None:
@@ -138,8 +138,8 @@ class Slots:
             self.died(gone)
         if has_more:
             self._round += 1
-            bell, self._bell = self._bell, trio.Event()
-            bell.set()
+            wakeup, self._wakeup = self._wakeup, trio.Event()
+            wakeup.set()
 
     async def _holder(self, slot: int) -> str | None:
         """Claim a slot if it is free; return the address of its holder, `None` if it is held here."""

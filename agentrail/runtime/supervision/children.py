@@ -22,8 +22,8 @@ from agentrail.runtime.actor.session import Session
 from agentrail.runtime.actor.sleep import sleeping_state
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.letter import Letter
-from agentrail.runtime.shared.clock import Timers
 from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.runtime.shared.timers import Timers
 
 ServiceFunction: TypeAlias = Callable[..., Awaitable[None]]
 """An async function that runs until it is cancelled; if it takes `task_status`, it reports itself when it is ready."""

@@ -34,8 +34,8 @@ from agentrail.ports.journal import Journal, Record, SessionFilter, StoredSessio
 from agentrail.runtime.actor.journal_log import PAGE, rebuilt
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
-from agentrail.runtime.shared.clock import Key
 from agentrail.runtime.shared.journal_retry import patiently
+from agentrail.runtime.shared.timers import Key
 from agentrail.runtime.shared.untrusted_calls import Contained, traced
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import PromptReceived
@@ -78,7 +78,7 @@ async def brought_back(
     session = Session(state, claim, shared, code, find_code, returned=True)
     session.records.returned(rebuilt_)
     if code.sources:
-        session.performer.late.expect()
+        session.effect_runner.late.expect()
     return session, returned
 
 
@@ -133,7 +133,9 @@ async def forked(
     return (
         state,
         code,
-        SessionBranched(origin, number, left_calls, now.seats, now.tools, now.gone, now.revision, now.options),
+        SessionBranched(
+            origin, number, left_calls, now.attached_plugins, now.tools, now.gone, now.revision, now.options
+        ),
     )
 
 
@@ -292,7 +294,7 @@ class Returning:
         def is_due() -> None:
             self._shared.nursery.start_soon(work)
 
-        self._shared.timers.set(key, self._shared.clock.moment(at), is_due)
+        self._shared.timers.set(key, self._shared.clock.trio_time(at), is_due)
 
     async def _bring_back(self, session_id: str, attempts: int | None = None, pause: float = FIRST_PAUSE) -> None:
         """Resume one session; any error is logged, and does not keep others from being resumed.

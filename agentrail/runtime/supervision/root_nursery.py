@@ -32,7 +32,7 @@ LEFT_AFTER: Final = 5.0
 """Seconds that a cancelled caller waits for a journal that does not answer; then its call goes on without it."""
 
 
-class Roof:
+class RootNursery:
     """Holds the root nursery open until the supervisor is left; cancels *body* if the nursery fails."""
 
     def __init__(self, body: trio.CancelScope) -> None:

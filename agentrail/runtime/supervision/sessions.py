@@ -27,7 +27,7 @@ from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Claim, SessionFilter, StoredAnswer, StoredSession
 from agentrail.runtime.actor.parent_link import ParentLink
 from agentrail.runtime.actor.session import Session
-from agentrail.runtime.diagnosis.metrics import Figures
+from agentrail.runtime.diagnosis.figures import Figures
 from agentrail.runtime.diagnosis.stacks import threads_among
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.command_results import digest_of
@@ -151,7 +151,7 @@ class Sessions:
         )
         handle, child = self._adopted(node, session, restart)
         try:
-            error = await session.performer.started.wait()
+            error = await session.effect_runner.started.wait()
             reach("STARTED")
             if error is None:
                 await session.open_sources()

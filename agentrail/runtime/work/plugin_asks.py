@@ -126,7 +126,7 @@ class RunningAsk(Work):
         else:
             self._answer = await _of_files(world.sandbox, request)
 
-    async def judge(self, request: CallModel, own: str, state: State, prices: PriceBook, ask: ModelCaller) -> None:
+    async def call_model(self, request: CallModel, own: str, state: State, prices: PriceBook, ask: ModelCaller) -> None:
         """Send the prompt to the request's model, else the session's *own*, for a text or an object; add the usage."""
         reach("ASK_SPAWNED")
         if self.cancelled:  # as in `run`

@@ -16,7 +16,7 @@ from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.declarations import LongestScreened
 from agentrail.hooks.hook_run import Complain
 from agentrail.hooks.hook_runner import PluginEntry
-from agentrail.hooks.live_hook_runner import Live
+from agentrail.hooks.live_runner import LiveRunner
 from agentrail.hooks.plugin import SCREEN, AnyPlugin, find_declaration
 from agentrail.hooks.plugin_checks import MAX_SCREENED
 from agentrail.values.events.plugins import PluginError
@@ -67,23 +67,23 @@ class Screens:
             if problem is None:
                 text = cast("str", screened)
                 continue
-            self._tell(entry.seat, problem)
-            if entry.seat.critical:
+            self._tell(entry.attached, problem)
+            if entry.attached.critical:
                 return WITHHELD
         return text
 
-    def _tell(self, seat: AttachedPlugin, problem: str) -> None:
+    def _tell(self, attached: AttachedPlugin, problem: str) -> None:
         """Report a plugin that failed, once per set of texts that are screened together."""
-        error = PluginError(seat.key, SCREEN, problem)
+        error = PluginError(attached.key, SCREEN, problem)
         if error not in self.broken:
             self.broken += (error,)
-            self._complain(seat, SCREEN, problem, None)
+            self._complain(attached, SCREEN, problem, None)
 
 
-def screens_of(judge: Live, seats: tuple[AttachedPlugin, ...]) -> Screens | None:
-    """Return the `screen` of the plugins in *seats*, for texts that are screened together; `None` if none has one."""
-    entries = judge.audience(seats).entries.get(SCREEN)
-    return Screens(entries, judge.complain) if entries else None
+def screens_of(hook_runner: LiveRunner, attached_plugins: tuple[AttachedPlugin, ...]) -> Screens | None:
+    """Return the `screen` of *attached_plugins*, for texts that are screened together; `None` if none has one."""
+    entries = hook_runner.audience(attached_plugins).entries.get(SCREEN)
+    return Screens(entries, hook_runner.complain) if entries else None
 
 
 def why_no_text(value: object) -> str | None:

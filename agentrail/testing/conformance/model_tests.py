@@ -1,10 +1,10 @@
-"""Tests of what every model must do. Inherit the class, and give it a `stage` fixture that sets up the scenes.
+"""Tests of what every model must do. Inherit the class, and give it a `set_up` fixture that sets up the scenes.
 
     class TestMine(ModelConformance):
         @pytest.fixture
         def stage(self) -> Stage:
-            async def stage(scene: ModelScene) -> Staged | None:
-                return Staged(MyModel(), request) if scene is ModelScene.TEXT else None
+            async def stage(scene: ModelScene) -> ModelSetup | None:
+                return ModelSetup(MyModel(), request) if scene is ModelScene.TEXT else None
             return stage
 
 A scene is a behaviour of the model that a test needs, such as a failure. The fixture returns `None` for a scene that it
@@ -55,7 +55,7 @@ class ModelScene(Enum):
     """The conversation is longer than the model can read, and it raises `ContextTooLong`."""
 
 
-class Staged(Authored, gc=True):
+class ModelSetup(Authored, gc=True):
     """A model, with a request that makes it show the behaviour of a scene."""
 
     model: Model
@@ -64,7 +64,7 @@ class Staged(Authored, gc=True):
     """The request to give the model."""
 
 
-Stage: TypeAlias = Callable[[ModelScene], Awaitable[Staged | None]]
+SetUp: TypeAlias = Callable[[ModelScene], Awaitable[ModelSetup | None]]
 """Async function that sets up a scene; returns `None` if the model cannot be made to behave so."""
 
 _FAILURES: Final = (
@@ -74,29 +74,29 @@ _FAILURES: Final = (
 )
 
 
-async def heard(staged: Staged) -> tuple[Response, list[Chunk]]:
-    """Make the request of *staged*, and return the response and the chunks."""
+async def heard(setup: ModelSetup) -> tuple[Response, list[Chunk]]:
+    """Make the request of *setup*, and return the response and the chunks."""
     chunks: list[Chunk] = []
-    return await staged.model.stream(staged.request, chunks.append), chunks
+    return await setup.model.stream(setup.request, chunks.append), chunks
 
 
-async def text_staged(stage: Stage) -> Staged:
+async def text_setup(set_up: SetUp) -> ModelSetup:
     """Set up the scene `TEXT` and return it; every model must be able to play it."""
-    staged = await stage(ModelScene.TEXT)
-    assert staged is not None, "every model can answer with text"
-    return staged
+    setup = await set_up(ModelScene.TEXT)
+    assert setup is not None, "every model can answer with text"
+    return setup
 
 
 class ModelConformance:
     """Tests of one request: its stream, its response, its cancellation, and the classes of its errors."""
 
-    async def test_the_chunks_add_up_to_the_response(self, stage: Stage) -> None:
+    async def test_the_chunks_add_up_to_the_response(self, set_up: SetUp) -> None:
         """The streamed chunks, joined, equal the text and thinking of the response: none is lost or repeated."""
         for scene in (ModelScene.TEXT, ModelScene.THINKING):
-            staged = await stage(scene)
-            if staged is None:
+            setup = await set_up(scene)
+            if setup is None:
                 continue
-            response, chunks = await heard(staged)
+            response, chunks = await heard(setup)
             text = "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk))
             thought = "".join(chunk.text for chunk in chunks if isinstance(chunk, ThinkingChunk))
             assert text == "".join(part.text for part in response.parts if isinstance(part, Text))
@@ -104,23 +104,23 @@ class ModelConformance:
             assert text
             assert response.stop is StopReason.END
 
-    async def test_thoughts_come_before_the_text(self, stage: Stage) -> None:
+    async def test_thoughts_come_before_the_text(self, set_up: SetUp) -> None:
         """Thinking comes before the text, in the chunks and in the response."""
-        staged = await stage(ModelScene.THINKING)
-        if staged is None:
+        setup = await set_up(ModelScene.THINKING)
+        if setup is None:
             return
-        response, chunks = await heard(staged)
+        response, chunks = await heard(setup)
         kinds = [type(chunk) for chunk in chunks if isinstance(chunk, TextChunk | ThinkingChunk)]
         assert kinds == sorted(kinds, key=lambda kind: kind is TextChunk)
         assert isinstance(response.parts[0], Thinking)
 
-    async def test_calls_name_tools_of_the_request(self, stage: Stage) -> None:
+    async def test_calls_name_tools_of_the_request(self, set_up: SetUp) -> None:
         """Calls have the provider's ids, no two the same, names of tools that were offered, and JSON for arguments."""
-        staged = await stage(ModelScene.CALLS)
-        if staged is None:
+        setup = await set_up(ModelScene.CALLS)
+        if setup is None:
             return
-        response, _ = await heard(staged)
-        names = {tool.name for tool in staged.request.tools}
+        response, _ = await heard(setup)
+        names = {tool.name for tool in setup.request.tools}
         ids = [call.provider_id for call in response.calls if call.provider_id]
         assert response.stop is StopReason.TOOL_CALLS
         assert response.calls
@@ -128,22 +128,22 @@ class ModelConformance:
         assert len(ids) == len(set(ids))
         assert all(freeze(call.args) == call.args for call in response.calls)
 
-    async def test_a_model_that_must_not_call_speaks(self, stage: Stage) -> None:
+    async def test_a_model_that_must_not_call_speaks(self, set_up: SetUp) -> None:
         """A request whose `may_call` is false gets a response without calls, though it has tools."""
-        staged = await stage(ModelScene.LAST_ROUND)
-        if staged is None:
+        setup = await set_up(ModelScene.LAST_ROUND)
+        if setup is None:
             return
-        response, _ = await heard(staged)
-        assert not staged.request.may_call
+        response, _ = await heard(setup)
+        assert not setup.request.may_call
         assert response.calls == ()
 
-    async def test_usage_never_falls(self, stage: Stage) -> None:
+    async def test_usage_never_falls(self, set_up: SetUp) -> None:
         """Each `UsageChunk` counts all tokens so far, and the response's usage is at least the last count."""
         for scene in (ModelScene.TEXT, ModelScene.CALLS):
-            staged = await stage(scene)
-            if staged is None:
+            setup = await set_up(scene)
+            if setup is None:
                 continue
-            response, chunks = await heard(staged)
+            response, chunks = await heard(setup)
             counts = [chunk.usage for chunk in chunks if isinstance(chunk, UsageChunk)]
             counts.append(response.usage)
             assert [usage.input_tokens for usage in counts] == sorted(usage.input_tokens for usage in counts)
@@ -151,66 +151,66 @@ class ModelConformance:
             assert response.usage.cached_tokens <= response.usage.input_tokens
             assert response.usage.reasoning_tokens <= response.usage.output_tokens
 
-    async def test_the_name_is_text_and_stays(self, stage: Stage) -> None:
+    async def test_the_name_is_text_and_stays(self, set_up: SetUp) -> None:
         """The model's name is text, not empty, and the same before and after a request."""
-        staged = await text_staged(stage)
-        name = staged.model.name
-        await heard(staged)
+        setup = await text_setup(set_up)
+        name = setup.model.name
+        await heard(setup)
         assert isinstance(name, str)
         assert name
-        assert staged.model.name == name
+        assert setup.model.name == name
 
-    async def test_a_request_that_is_cancelled_before_it_begins_does_not_begin(self, stage: Stage) -> None:
+    async def test_a_request_that_is_cancelled_before_it_begins_does_not_begin(self, set_up: SetUp) -> None:
         """`stream` has a checkpoint even if the answer is there at once, so that a cancelled request does not begin."""
-        staged = await text_staged(stage)
+        setup = await text_setup(set_up)
         with trio.CancelScope() as scope:
             scope.cancel()
-            await heard(staged)
+            await heard(setup)
         assert scope.cancelled_caught
 
-    async def test_a_request_can_be_cancelled_at_each_chunk_and_the_next_is_answered(self, stage: Stage) -> None:
+    async def test_a_request_can_be_cancelled_at_each_chunk_and_the_next_is_answered(self, set_up: SetUp) -> None:
         """A request that was cancelled at any chunk has no effect on the next one, which gets its whole answer."""
-        staged = await text_staged(stage)
-        whole, chunks = await heard(staged)
+        setup = await text_setup(set_up)
+        whole, chunks = await heard(setup)
         for most in range(1, len(chunks)):
-            await _cut_at(staged, most)
-            assert (await heard(staged))[0].but(calls=()) == whole.but(calls=())
+            await _cut_at(setup, most)
+            assert (await heard(setup))[0].but(calls=()) == whole.but(calls=())
 
-    async def test_a_silent_request_can_be_cancelled(self, stage: Stage) -> None:
+    async def test_a_silent_request_can_be_cancelled(self, set_up: SetUp) -> None:
         """A request that waits for an answer ends soon when it is cancelled."""
-        staged = await stage(ModelScene.SILENT)
-        if staged is None:
+        setup = await set_up(ModelScene.SILENT)
+        if setup is None:
             return
         with trio.fail_after(CANCELLED_WITHIN):
             with trio.move_on_after(0.05) as scope:
-                await heard(staged)
+                await heard(setup)
             assert scope.cancelled_caught
 
-    async def test_requests_side_by_side_do_not_mix(self, stage: Stage) -> None:
+    async def test_requests_side_by_side_do_not_mix(self, set_up: SetUp) -> None:
         """Each of several concurrent requests gets its own answer."""
-        staged = await text_staged(stage)
-        whole, _ = await heard(staged)
+        setup = await text_setup(set_up)
+        whole, _ = await heard(setup)
         answers: list[Response] = []
 
         async def one() -> None:
-            answers.append((await heard(staged))[0])
+            answers.append((await heard(setup))[0])
 
         async with trio.open_nursery() as nursery:  # noqa: TID251 - a test
             for _ in range(4):
                 nursery.start_soon(one)
         assert answers == [whole] * 4
 
-    async def test_failures_are_told_by_class(self, stage: Stage) -> None:
+    async def test_failures_are_told_by_class(self, set_up: SetUp) -> None:
         """A failure raises the class of error that tells whether another try makes sense."""
         for scene, error_class in _FAILURES:
-            staged = await stage(scene)
-            if staged is None:
+            setup = await set_up(scene)
+            if setup is None:
                 continue
-            assert str(await raised(error_class, heard(staged)))
+            assert str(await raised(error_class, heard(setup)))
 
 
-async def _cut_at(staged: Staged, most: int) -> None:
-    """Make the request of *staged* and cancel it after *most* chunks."""
+async def _cut_at(setup: ModelSetup, most: int) -> None:
+    """Make the request of *setup* and cancel it after *most* chunks."""
     count = 0
     with trio.CancelScope() as scope:
 
@@ -220,4 +220,4 @@ async def _cut_at(staged: Staged, most: int) -> None:
             if count == most:
                 scope.cancel()
 
-        await staged.model.stream(staged.request, emit)
+        await setup.model.stream(setup.request, emit)

@@ -37,8 +37,8 @@ from agentrail.testing.random_calls import CallDrawer
 from agentrail.testing.strategies import WORDS, answers, chooses, contexts, hooks
 from agentrail.testing.turns.generating import ANSWERS
 from agentrail.testing.world.choose import Choose, InTurn
-from agentrail.testing.world.random_sessions import World
 from agentrail.testing.world.random_setups import draw_scene
+from agentrail.testing.world.world import World
 from agentrail.values.argument_checks import checked
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Envelope
@@ -168,9 +168,9 @@ class _PluginTrial:
         self.plugin = plugin
         # Not watched: a plugin that counts its calls outside of its state has to break the law here
         self.words = vocabulary(plugin, watch=False)
-        self.moments = sorted(implemented(plugin))
+        self.hook_names = sorted(implemented(plugin))
         self.first: list[tuple[str, Callable[[], object], str]] = []
-        self.asks = any(action.kind == "ask" for moment in self.moments for action in MATRIX.get(moment, ()))
+        self.asks = any(action.kind == "ask" for hook_name in self.hook_names for action in MATRIX.get(hook_name, ()))
 
     def in_words(self, runs: int, seed: int) -> LawBrokenError | None:
         """Try *runs* runs with words of the plugin; return the first broken law with its shrunk run, or `None`."""
@@ -185,7 +185,7 @@ class _PluginTrial:
         """Try *examples* runs with any content; return a broken law with its smallest run, or `None`."""
         answers_ = st.none() | answers()
         pictures = st.just(Context()) | contexts()
-        contents = [_any_content(moment) | st.just(moment) for moment in self.moments]
+        contents = [_any_content(hook_name) | st.just(hook_name) for hook_name in self.hook_names]
         rows = st.lists(st.one_of(contents), max_size=LONGEST) if contents else st.just([])
 
         def obeys(data: st.DataObject) -> None:
@@ -258,10 +258,10 @@ class _PluginTrial:
             state = self._asks("init", partial(check_init, self.plugin, ctx))
             if isinstance(state, PluginRefused):
                 return None
-            for _ in range(LONGEST if self.moments else 0):
+            for _ in range(LONGEST if self.hook_names else 0):
                 if not choose.percent(75):
                     break
-                content = self._in_words(choose.pick(self.moments), caller)
+                content = self._in_words(choose.pick(self.hook_names), caller)
                 state = self._shows(content, state, ctx, choose.pick((None, *ANSWERS)) if self.asks else None)
             check_options(self.plugin, state)
         except LawBrokenError as broken:
@@ -273,12 +273,12 @@ class _PluginTrial:
         again = self._run(choose)
         return again if again is not None and (again.law, again.where) == (broken.law, broken.where) else None
 
-    def _in_words(self, moment: str, caller: CallDrawer) -> _Shown:
-        """Draw a hook of one *moment*, or an event, or a text to screen, with words of the plugin."""
-        if moment == SCREEN:
+    def _in_words(self, hook_name: str, caller: CallDrawer) -> _Shown:
+        """Draw a hook of one *hook_name*, or an event, or a text to screen, with words of the plugin."""
+        if hook_name == SCREEN:
             return Text(caller.text())
-        if moment != ON_EVENT:
-            return draw_hook(moment, caller)
+        if hook_name != ON_EVENT:
+            return draw_hook(hook_name, caller)
         every, of_calls = events()
         envelope = caller.choose.pick(of_calls if caller.choose.percent(50) else every)
         return envelope.but(event=retold(envelope.event, caller))
@@ -290,15 +290,15 @@ class _PluginTrial:
             return state
         if isinstance(content, Envelope):
             return self._asks(ON_EVENT, partial(check_event, self.plugin, content, state, ctx))
-        action = self._asks(content.moment, partial(check_hook, self.plugin, content, state, ctx, answer))
+        action = self._asks(content.hook_name, partial(check_hook, self.plugin, content, state, ctx, answer))
         return cast("object", getattr(action, "state", state))
 
 
-def _any_content(moment: str) -> st.SearchStrategy[_Shown]:
-    """Return a strategy for hooks of one *moment* with any content, for events if it is `on_event`, or for texts."""
-    if moment == SCREEN:
+def _any_content(hook_name: str) -> st.SearchStrategy[_Shown]:
+    """Return a strategy for hooks of one *hook_name* with any content, for events if it is `on_event`, or for texts."""
+    if hook_name == SCREEN:
         return WORDS.map(Text)
-    return hooks(moment) if moment != ON_EVENT else st.sampled_from(events()[0])
+    return hooks(hook_name) if hook_name != ON_EVENT else st.sampled_from(events()[0])
 
 
 @cache

@@ -74,7 +74,7 @@ def check_hook(
     *answer* is given, it is shown the hook with the answer, as often as it asks; its last action is returned.
     """
     context = ctx if ctx is not None else Context()
-    trial = _Trial(plugin, hook.moment, (hook, state, context, answer))
+    trial = _Trial(plugin, hook.hook_name, (hook, state, context, answer))
     action = trial.acts(hook, state, context)
     for _ in range(MAX_ASKS):
         if answer is None or not isinstance(action, Ask):
@@ -158,9 +158,9 @@ class _Trial:
 
     def acts(self, hook: Hook, state: object, ctx: Context) -> Action[object]:
         """Show the plugin *hook*, check its action against the laws, and return the action with its state filled in."""
-        method = cast("Callable[[Hook, object, Context], object]", getattr(self.plugin, hook.moment))
+        method = cast("Callable[[Hook, object, Context], object]", getattr(self.plugin, hook.hook_name))
         answer = self.twice(lambda: method(hook, state, ctx), (hook, state, ctx))
-        accepted = MATRIX[hook.moment]
+        accepted = MATRIX[hook.hook_name]
         if type(answer) not in accepted:
             kinds = ", ".join(sorted(f"`{action.kind}`" for action in accepted))
             kind = f"`{cast('Action[object]', answer).kind}`" if isinstance(answer, Action) else f"{answer!r:.80}"

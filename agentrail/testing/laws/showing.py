@@ -42,9 +42,9 @@ OF_CALLS: Final = frozenset({"args", "details"})
 """
 
 
-def draw_hook(moment: str, caller: CallDrawer) -> Hook:
-    """Draw a hook of one *moment*, with calls and texts drawn by *caller*."""
-    return _DRAWN[moment](caller)
+def draw_hook(hook_name: str, caller: CallDrawer) -> Hook:
+    """Draw a hook of one *hook_name*, with calls and texts drawn by *caller*."""
+    return _DRAWN[hook_name](caller)
 
 
 def tells_of_calls(event: Event) -> bool:
@@ -130,21 +130,21 @@ def _results(caller: CallDrawer) -> AfterToolBatch:
 
 _DRAWN: Final[Mapping[str, Callable[[CallDrawer], Hook]]] = MappingProxyType(
     {
-        SessionStart.moment: lambda _: SessionStart(),
-        SessionEnd.moment: lambda caller: SessionEnd(caller.text()),
-        AfterTurn.moment: _after_turn,
-        BeforePrompt.moment: lambda caller: BeforePrompt(caller.text(), "p1"),
-        BeforeRequest.moment: lambda caller: BeforeRequest(_history(caller), caller.choose.number(1, 3)),
-        AfterResponse.moment: lambda caller: AfterResponse(_said(caller)),
-        BeforeTool.moment: _before_tool,
-        OnToolError.moment: lambda caller: OnToolError(
+        SessionStart.hook_name: lambda _: SessionStart(),
+        SessionEnd.hook_name: lambda caller: SessionEnd(caller.text()),
+        AfterTurn.hook_name: _after_turn,
+        BeforePrompt.hook_name: lambda caller: BeforePrompt(caller.text(), "p1"),
+        BeforeRequest.hook_name: lambda caller: BeforeRequest(_history(caller), caller.choose.number(1, 3)),
+        AfterResponse.hook_name: lambda caller: AfterResponse(_said(caller)),
+        BeforeTool.hook_name: _before_tool,
+        OnToolError.hook_name: lambda caller: OnToolError(
             _call(caller).name, "c1", caller.text(), caller.choose.number(1, 3)
         ),
-        AfterTool.moment: _after_tool,
-        AfterToolBatch.moment: _results,
-        BeforeFinish.moment: lambda _: BeforeFinish(),
-        BeforeCompaction.moment: lambda caller: BeforeCompaction(_history(caller), caller.text()),
-        BeforeSteering.moment: lambda caller: BeforeSteering(caller.text(), "s1"),
-        BeforePluginOptsUpdate.moment: lambda caller: BeforePluginOptsUpdate(caller.name(), caller.args()),
+        AfterTool.hook_name: _after_tool,
+        AfterToolBatch.hook_name: _results,
+        BeforeFinish.hook_name: lambda _: BeforeFinish(),
+        BeforeCompaction.hook_name: lambda caller: BeforeCompaction(_history(caller), caller.text()),
+        BeforeSteering.hook_name: lambda caller: BeforeSteering(caller.text(), "s1"),
+        BeforePluginOptsUpdate.hook_name: lambda caller: BeforePluginOptsUpdate(caller.name(), caller.args()),
     }
 )

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from agentrail.testing.simulator.run import MODES, PROGRAM, Simulator
+from agentrail.testing.simulator.simulator import MODES, PROGRAM, Simulator
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -40,7 +40,7 @@ from agentrail.core.vocabulary.inputs import (
 )
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, ReplayDiffers
-from agentrail.hooks.hook_runner import Recorded
+from agentrail.hooks.hook_runner import RecordedRunner
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.ports.journal import Record, Snapshot, folded, opening_of
 from agentrail.runtime.actor.journal_log import with_plugins_of
@@ -205,12 +205,14 @@ class Auditor:
         if record.began is not None:
             before = begun(before, record.began)
             book.out.requests[record.began].began = True
-        judge = Recorded(record.rulings, book.session_id, record.number)
-        step_ = self._step(book, before, record.arrival, judge)
+        hook_runner = RecordedRunner(record.rulings, book.session_id, record.number)
+        step_ = self._step(book, before, record.arrival, hook_runner)
         demand(
             step_.events == record.events, "replay", "record {} of `{}`: other events", record.number, book.session_id
         )
-        demand(judge.left == 0, "replay", "record {} of `{}`: rulings are left over", record.number, book.session_id)
+        demand(
+            hook_runner.left == 0, "replay", "record {} of `{}`: rulings are left over", record.number, book.session_id
+        )
         folded = fold(start, record.change)
         demand(folded == step_.state, "replay", "record {} of `{}`: another change", record.number, book.session_id)
         demand(_due(folded) == record.due, "replay", "record {} of `{}`: other timers", record.number, book.session_id)
@@ -226,7 +228,7 @@ class Auditor:
             demand(record.command not in book.commands, "commands", "`{}` is carried out twice", record.command)
             book.commands[record.command] = (input_, record.answer)
 
-    def _step(self, book: Book, before: State, arrival: Arrival, judge: Recorded) -> Step:
+    def _step(self, book: Book, before: State, arrival: Arrival, hook_runner: RecordedRunner) -> Step:
         """Repeat a step, note the work that it starts in the book, check it, and return it."""
         input_ = arrival.input
         if isinstance(input_, TimerFired) and book.out.timers.get(input_.timer, arrival.at + 1) <= arrival.at:
@@ -234,7 +236,7 @@ class Auditor:
         if isinstance(input_, SessionReturned):
             book.out = Outstanding()  # a restart: all work ended with the old process
         _closed(book.out, input_)
-        step_ = step(before, arrival, judge)
+        step_ = step(before, arrival, hook_runner)
         for effect in step_.effects:
             book.out.perform(effect, arrival.at)
             if isinstance(effect, StartRequest):

@@ -18,7 +18,7 @@ from agentrail.hooks.plugin import Keyed
 from agentrail.runtime.handle import SessionHandle, ask_at_once
 from agentrail.testing.probe_plugins import ArgsReplacer, Listener
 from agentrail.testing.simulator.auditor import SAYS, Book
-from agentrail.testing.simulator.environment import Stage
+from agentrail.testing.simulator.environment import Environment
 from agentrail.testing.simulator.faulty_parts import SimulatedWorker
 from agentrail.testing.simulator.specs import NAMES, fitted
 from agentrail.testing.world.choose import Choose
@@ -37,22 +37,22 @@ MISUSED: Final = "an answer that no caller gets"
 class SimulatedCaller:
     """A simulated user of sessions: calls their handles at random, and checks the answers."""
 
-    def __init__(self, stage: Stage, name: str) -> None:
-        self.stage = stage
+    def __init__(self, environment: Environment, name: str) -> None:
+        self.environment = environment
         self.name = name
-        self.choose = stage.choice("caller", name)
+        self.choose = environment.choice("caller", name)
         self.said = 0
-        self._secret = stage.choice("canary", "caller", name)
+        self._secret = environment.choice("canary", "caller", name)
         self.sent: list[tuple[str, str]] = []
 
     def text(self) -> str:
         """Return a text that no caller has sent before."""
         self.said += 1
-        return f"{self.name}{SAYS}{self.said}{self.stage.canary(self._secret)}"
+        return f"{self.name}{SAYS}{self.said}{self.environment.canary(self._secret)}"
 
     def parts(self, text: str) -> tuple[Part, ...]:
         """Return the parts of a prompt with *text*: the text, and now and then a file."""
-        chance = self.stage.choice("files", text)
+        chance = self.environment.choice("files", text)
         return (Text(text), chance.pick(FILES)) if chance.percent(10) else (Text(text),)
 
     def command(self) -> str | None:
@@ -61,11 +61,11 @@ class SimulatedCaller:
 
     def book(self, handle: SessionHandle) -> Book:
         """Return the auditor's book of the session: what its records say."""
-        return self.stage.auditor.book(handle.id)
+        return self.environment.auditor.book(handle.id)
 
     def told(self, holds: bool, handle: SessionHandle, what: str) -> None:
         """Report a broken rule unless *holds*: the journal must have *what* this caller got as an answer."""
-        self.stage.demand(
+        self.environment.demand(
             holds, "acknowledged", "{} was told of {} of `{}`; it is not written", self.name, what, handle.id
         )
 
@@ -74,9 +74,9 @@ class SimulatedCaller:
 
         An `AgentrailError` counts as a refusal, unless it says that the machine broke its table or a replay differs.
         """
-        stage = self.stage
-        stage.doings[doing.name] += 1
-        seconds = self.choose.below(300) / 1000 if stage.fires("caller_leaves") else float("inf")
+        environment = self.environment
+        environment.doings[doing.name] += 1
+        seconds = self.choose.below(300) / 1000 if environment.fires("caller_leaves") else float("inf")
         outcome = "done"
         try:
             with trio.move_on_after(seconds) as scope:
@@ -84,8 +84,10 @@ class SimulatedCaller:
             outcome = "left" if scope.cancelled_caught else outcome
         except AgentrailError as error:
             outcome = type(error).__name__
-            stage.demand(not isinstance(error, LeftItsRow | ReplayDiffers), "crashes", "{}: {}", doing.name, error)
-        stage.verdict.note(self.name, doing.name, handle.id, outcome)
+            environment.demand(
+                not isinstance(error, LeftItsRow | ReplayDiffers), "crashes", "{}: {}", doing.name, error
+            )
+        environment.verdict.note(self.name, doing.name, handle.id, outcome)
 
     # Sending texts
 
@@ -101,16 +103,20 @@ class SimulatedCaller:
         if command is None:
             return
         self.told(command in self.book(handle).commands, handle, f"the command {command}")
-        if self.stage.fires("command_twice"):
+        if self.environment.fires("command_twice"):
             again = await send(text, command)
-            self.stage.demand(again == accepted, "commands", "{} is answered {}, then {}", command, accepted, again)
+            self.environment.demand(
+                again == accepted, "commands", "{} is answered {}, then {}", command, accepted, again
+            )
             await self.repeats(handle)
-        if self.stage.fires("command_reused"):
+        if self.environment.fires("command_reused"):
             try:
                 other = await send(f"{text}, or not", command)
             except CommandConflict:
                 return
-            self.stage.demand(False, "commands", "{} was used for something else, and is answered {}", command, other)
+            self.environment.demand(
+                False, "commands", "{} was used for something else, and is answered {}", command, other
+            )
 
     async def repeats(self, handle: SessionHandle) -> None:
         """Send an earlier prompt again under its command id, also of an earlier life, and compare the answers."""
@@ -123,7 +129,9 @@ class SimulatedCaller:
         command, prompt, answer = self.choose.pick(old) if old else (None, None, None)
         if prompt is not None and isinstance(answer, Accepted):
             again = await handle.prompt(prompt.parts, command=command)
-            self.stage.demand(again == answer, "commands", "{} was answered {}, and now {}", command, answer, again)
+            self.environment.demand(
+                again == answer, "commands", "{} was answered {}, and now {}", command, answer, again
+            )
 
     async def insists(self, handle: SessionHandle, text: str, command: str) -> None:
         """Send *text* under the id *command*; check that the answer is the one stored for this id, if there is one."""
@@ -133,8 +141,10 @@ class SimulatedCaller:
             outcome = f"{refused}"
         except AgentrailError:  # the journal or the session failed, so this is no answer to the command
             return
-        (_, before) = self.stage.answers.setdefault((handle.id, command), (text, outcome))
-        self.stage.demand(outcome == before, "answers", "{} was answered {!r}, and now {!r}", command, before, outcome)
+        (_, before) = self.environment.answers.setdefault((handle.id, command), (text, outcome))
+        self.environment.demand(
+            outcome == before, "answers", "{} was answered {!r}, and now {!r}", command, before, outcome
+        )
 
 
 class Doing(Value, gc=True):
@@ -168,13 +178,13 @@ async def _asks(caller: SimulatedCaller, handle: SessionHandle) -> None:
 
 async def _asks_for(caller: SimulatedCaller, handle: SessionHandle) -> None:
     reply = await handle.ask(caller.text(), returns=ANSWER, command=caller.command())
-    caller.stage.demand(
+    caller.environment.demand(
         fits_answer(ANSWER, reply) is None, "forms", "{} asked for a sum, and got {}", caller.name, reply
     )
 
 
 async def _floods(caller: SimulatedCaller, handle: SessionHandle) -> None:
-    if not caller.stage.fires("mailbox_flood"):
+    if not caller.environment.fires("mailbox_flood"):
         return
     async with trio.open_nursery() as nursery:  # noqa: TID251 - its tasks end when all calls are answered
         for number in range(FLOOD):
@@ -196,9 +206,14 @@ async def _steers(caller: SimulatedCaller, handle: SessionHandle) -> None:
 
 async def _clears(caller: SimulatedCaller, handle: SessionHandle) -> None:
     """Send prompts while an abort clears the queue; then send all of them again, and check the answers."""
-    earlier = [(text, command) for (owner, command), (text, _) in caller.stage.answers.items() if owner == handle.id]
+    earlier = [
+        (text, command) for (owner, command), (text, _) in caller.environment.answers.items() if owner == handle.id
+    ]
     fresh = [(caller.text(), f"{caller.name}-clear-{caller.said}") for _ in range(3)]
-    prompts = [*fresh, *([caller.stage.choice("again", caller.name, caller.said).pick(earlier)] if earlier else ())]
+    prompts = [
+        *fresh,
+        *([caller.environment.choice("again", caller.name, caller.said).pick(earlier)] if earlier else ()),
+    ]
     async with trio.open_nursery() as nursery:  # noqa: TID251 - its tasks end when all calls are answered
         for text, command in prompts:
             nursery.start_soon(caller.insists, handle, text, command)
@@ -210,13 +225,13 @@ async def _clears(caller: SimulatedCaller, handle: SessionHandle) -> None:
 
 
 async def _aborts(caller: SimulatedCaller, handle: SessionHandle) -> None:
-    if caller.stage.fires("queue_cleared"):
+    if caller.environment.fires("queue_cleared"):
         await _clears(caller, handle)
     choose = caller.choose
     reason = caller.text() if choose.percent(70) else None
     kill: Kill = choose.pick(("killable", "all", "none"))
     book = caller.book(handle)
-    relieved = caller.stage.relieved
+    relieved = caller.environment.relieved
     before = book.aborts, relieved[handle.id]  # aborts that wait are joined into one, so only the number is checked
     clears, command = choose.percent(30), caller.command()
     is_repeat = command in book.commands  # the caller's last command had this id, so its old answer is returned
@@ -247,7 +262,7 @@ async def decide(caller: SimulatedCaller, handle: SessionHandle, choose: Choose)
     else:
         await handle.reject(call, "no", auto_resume=choose.percent(50))
     # The hold may be that of a sub-agent
-    decided = any(call.id in book.decided for book in caller.stage.auditor.books.values())
+    decided = any(call.id in book.decided for book in caller.environment.auditor.books.values())
     caller.told(decided, handle, f"the decision about {call.id}")
 
 
@@ -271,7 +286,7 @@ async def _switches(caller: SimulatedCaller, handle: SessionHandle) -> None:
 
 
 async def _changes_tools(caller: SimulatedCaller, handle: SessionHandle) -> None:
-    worker = SimulatedWorker(caller.stage, handle.id, EXTRA)
+    worker = SimulatedWorker(caller.environment, handle.id, EXTRA)
     match caller.choose.below(3):
         case 0:
             await handle.attach_tools(worker)
@@ -306,7 +321,7 @@ async def _looks(caller: SimulatedCaller, handle: SessionHandle) -> None:
     state, book = handle.inspect(), caller.book(handle)
     if state.phase is Phase.NEW:
         return
-    caller.stage.demand(
+    caller.environment.demand(
         state.last_seq <= book.seq, "visible", "`{}` shows event {} of {}", handle.id, state.last_seq, book.seq
     )
     handle.status()

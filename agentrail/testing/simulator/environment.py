@@ -1,4 +1,4 @@
-"""The `Stage` that all parts of a simulation share: random choices, the auditor, the clock, and living sessions."""
+"""`Environment`: what all parts of a simulation share, such as random choices, the auditor and the clock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def nobody(_: str) -> None:
     """No-op, in place of the function that meddles with sessions while no life is played."""
 
 
-class Stage:
+class Environment:
     """The shared state of all parts of one simulation, through all lives of its process."""
 
     def __init__(self, seed: int, faults: tuple[str, ...], runs: int = RUNS) -> None:

@@ -19,7 +19,7 @@ from agentrail.hooks.plugin import Plugin
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
 from agentrail.testing.probe_plugins import LIES, Answering
-from agentrail.testing.simulator.environment import Stage
+from agentrail.testing.simulator.environment import Environment
 from agentrail.testing.world.random_results import FILES, FORMED
 from agentrail.values.content import File, Said, Text, Thinking, ToolCall
 from agentrail.values.events.envelope import Envelope
@@ -79,30 +79,30 @@ class BrokenOnPurposeError(Exception):
 class SimulatedProvider:
     """A model that answers with random words and tool calls, and fails when a fault fires."""
 
-    def __init__(self, stage: Stage, session_id: str, name: str) -> None:
+    def __init__(self, environment: Environment, session_id: str, name: str) -> None:
         self.name = name
-        self._stage = stage
-        self._chance = stage.choice("model", session_id, name)
-        self._secret = stage.choice("canary", "model", session_id, name)
-        self.forms_answers = stage.choice("forms", session_id, name).percent(50)
+        self._environment = environment
+        self._chance = environment.choice("model", session_id, name)
+        self._secret = environment.choice("canary", "model", session_id, name)
+        self.forms_answers = environment.choice("forms", session_id, name).percent(50)
         self._session_id = session_id
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
         """Answer *request*; note with the stage that the request was made and while it is under way."""
-        stage = self._stage
-        stage.asked(request)
+        environment = self._environment
+        environment.asked(request)
         key = request.session_id, request.request_id
-        stage.asking[key] += 1
+        environment.asking[key] += 1
         try:
             return await self._answer(request, emit)
         finally:
-            stage.asking[key] -= 1
+            environment.asking[key] -= 1
 
     async def _answer(self, request: ModelRequest, emit: EmitChunk) -> Response:
-        stage, chance = self._stage, self._chance
-        stage.moment(self._session_id)
+        environment, chance = self._environment, self._chance
+        environment.moment(self._session_id)
         await trio.sleep(chance.below(1000) / 2000)
-        if stage.fires("model_deaf"):
+        if environment.fires("model_deaf"):
             with trio.CancelScope(shield=True):  # the model ignores its cancellation on purpose
                 await trio.sleep(chance.number(1, 3000) / 1000)
         await self._fail(emit)
@@ -112,47 +112,47 @@ class SimulatedProvider:
         for piece in pieces:
             emit(TextChunk(piece))
             await trio.sleep(chance.below(200) / 1000)
-            stage.moment(self._session_id)
-        if stage.fires("model_cut"):
+            environment.moment(self._session_id)
+        if environment.fires("model_cut"):
             raise TransientModelError(self._purpose())
-        if stage.fires("model_garbage"):
+        if environment.fires("model_garbage"):
             return cast("Response", chance.pick(GARBAGE)(request))
         calls = self._calls(request)
         used = NOTHING_USED
-        if not stage.fires("model_uncounted"):
+        if not environment.fires("model_uncounted"):
             used = Usage(request.size // 4 + 1, sum(map(len, pieces)) // 4 + 5)
             emit(UsageChunk(used))
         parts = (Text("".join(pieces)),) if pieces else ()
         return Response((*thought, *parts), calls, StopReason.TOOL_CALLS if calls else StopReason.END, used)
 
     def _purpose(self) -> str:
-        return f"{ON_PURPOSE}{self._stage.canary(self._secret, 50)}"
+        return f"{ON_PURPOSE}{self._environment.canary(self._secret, 50)}"
 
     async def _fail(self, emit: EmitChunk) -> None:
-        stage, chance = self._stage, self._chance
-        if stage.fires("model_transient"):
+        environment, chance = self._environment, self._chance
+        if environment.fires("model_transient"):
             raise TransientModelError(self._purpose(), chance.pick((None, None, 0.5)))
-        if stage.fires("model_permanent"):
+        if environment.fires("model_permanent"):
             raise PermanentModelError(self._purpose())
-        if stage.fires("model_overflow"):
+        if environment.fires("model_overflow"):
             raise ContextTooLong(self._purpose())
-        if stage.fires("model_raises"):
+        if environment.fires("model_raises"):
             raise BrokenOnPurposeError(self._purpose())
-        if stage.fires("model_stalls"):
+        if environment.fires("model_stalls"):
             for _ in range(chance.below(3)):
                 emit(ThinkingChunk("hm "))
             await trio.sleep_forever()
 
     def _blab(self, request: ModelRequest) -> None:
         """If a summary is wanted, sometimes fail with the canary in the error, which is logged."""
-        why = "" if request.request_id else self._stage.canary(self._secret, 25)
+        why = "" if request.request_id else self._environment.canary(self._secret, 25)
         if why:
             message = f"{ON_PURPOSE}{why}"
             raise PermanentModelError(message)
 
     def _thinks(self, emit: EmitChunk) -> tuple[Said, ...]:
         """Emit the canary as thoughts in two chunks, or nothing."""
-        thought = self._stage.canary(self._secret, 15)
+        thought = self._environment.canary(self._secret, 15)
         for piece in (thought[:7], thought[7:]) if thought else ():
             emit(ThinkingChunk(piece))
         return (Thinking(thought),) if thought else ()
@@ -161,7 +161,7 @@ class SimulatedProvider:
         chance = self._chance
         words = chance.below(4) + (0 if request.tools else 1)
         words_ = [f"word{chance.below(100)} " for _ in range(words)] or ["done"]
-        canary = self._stage.canary(self._secret, 25 if request.request_id else 80)
+        canary = self._environment.canary(self._secret, 25 if request.request_id else 80)
         if not canary:
             return words_
         at = self._secret.number(1, 9)
@@ -190,7 +190,7 @@ class SimulatedProvider:
         if name.startswith(FINDER):
             return freeze_object({"query": chance.pick(("seek", "stars and soil", "dig", "nothing"))})
         args: dict[str, object] = {"path": chance.pick(PATHS)}
-        canary = self._stage.canary(self._secret, 15)
+        canary = self._environment.canary(self._secret, 15)
         if canary:
             args |= {"note": canary, f"a{canary}": 1}
         if name.startswith(CALLER):
@@ -201,68 +201,68 @@ class SimulatedProvider:
 class SimulatedWorker:
     """A tool that waits for a random time and returns a random result, or fails when a fault fires."""
 
-    def __init__(self, stage: Stage, session_id: str, spec: ToolSpec) -> None:
+    def __init__(self, environment: Environment, session_id: str, spec: ToolSpec) -> None:
         self.spec = spec
-        self._stage = stage
+        self._environment = environment
         self._session_id = session_id
-        self._chance = stage.choice("tool", session_id, spec.name)
-        self._secret = stage.choice("canary", "tool", session_id, spec.name)
+        self._chance = environment.choice("tool", session_id, spec.name)
+        self._secret = environment.choice("canary", "tool", session_id, spec.name)
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
         """Execute the call: wait, then return a result, or fail if a fault fires; note with the stage that it runs."""
-        stage = self._stage
-        stage.runs(ctx.session_id, ctx.call_id, args)
+        environment = self._environment
+        environment.runs(ctx.session_id, ctx.call_id, args)
         key = f"{ctx.session_id}/{ctx.call_id}"
-        stage.running[key] += 1
-        stage.ran[ctx.idempotency_key] += 1
-        stage.moment(self._session_id)
+        environment.running[key] += 1
+        environment.ran[ctx.idempotency_key] += 1
+        environment.moment(self._session_id)
         try:
             return await self._work(ctx)
         finally:
-            stage.running[key] -= 1
-            stage.verdict.note("ran", key)
+            environment.running[key] -= 1
+            environment.verdict.note("ran", key)
 
     async def _work(self, ctx: ToolContext) -> ToolResult:
-        stage, chance = self._stage, self._chance
-        if stage.fires("tool_chatters"):
+        environment, chance = self._environment, self._chance
+        if environment.fires("tool_chatters"):
             for number in range(chance.below(300)):
                 ctx.report(f"step {number}")
-        canary = stage.canary(self._secret)
+        canary = environment.canary(self._secret)
         for piece in (canary[:5], canary[5:]) if canary else ():
             ctx.report(piece)
-        late = stage.fires("tool_late")
+        late = environment.fires("tool_late")
         try:
-            if stage.fires("tool_deaf"):
+            if environment.fires("tool_deaf"):
                 with trio.CancelScope(shield=True):  # the tool ignores its cancellation on purpose
                     await trio.sleep(chance.number(1, 6000) / 1000)
-            if stage.fires("tool_hangs"):
+            if environment.fires("tool_hangs"):
                 await trio.sleep_forever()
             await trio.sleep(chance.pick((1, 50, 400, 1500)) * (1 + chance.below(100) / 100) / 1000)
         except trio.Cancelled:  # noqa: ASYNC103 - late on purpose
             if not late:
                 raise
             return ok("as if nothing had been")  # noqa: ASYNC104 - on purpose
-        stage.moment(self._session_id)
-        if stage.fires("tool_raises"):
-            why = f"{self.spec.name}{stage.canary(self._secret, 50)}"
+        environment.moment(self._session_id)
+        if environment.fires("tool_raises"):
+            why = f"{self.spec.name}{environment.canary(self._secret, 50)}"
             raise BrokenOnPurposeError(why)
-        if stage.fires("tool_exits"):
+        if environment.fires("tool_exits"):
             raise SystemExit(3)
-        if stage.fires("tool_nonsense"):
+        if environment.fires("tool_nonsense"):
             return cast("ToolResult", chance.pick(NONSENSE))
         return self._result()
 
     async def probe(self, key: str) -> Probed:
         """Return whether an interrupted call has run, or in a fifth of the cases `Unknown`."""
         await trio.sleep(0.05)
-        has_run = self._stage.ran[key]
+        has_run = self._environment.ran[key]
         if self._chance.percent(20):
             return Unknown()
         return ok("it was done") if has_run else NotStarted()
 
     def _result(self) -> ToolResult:
         chance = self._chance
-        canary = self._stage.canary(self._secret)
+        canary = self._environment.canary(self._secret)
         if canary:
             with_file = ok((Text("see"), _named(canary)), freeze_object({"a": canary}))
             results: tuple[ToolResult, ...] = (ok(f"done{canary}"), err(canary), with_file)
@@ -287,19 +287,19 @@ def _named(name: str) -> File:
 class Prober(Answering):
     """A plugin that lets all hooks pass, asks a service at the hooks in `asks`, and breaks when a fault fires."""
 
-    stage: Stage = field(eq=False, repr=False)
+    environment: Environment = field(eq=False, repr=False)
     asks: frozenset[str] = frozenset()
 
     def answer(self, hook: Hook, state: int) -> object:
         """Let the hook pass or ask the service; raise, lie or take virtual time if a fault fires."""
-        fires = self.stage.fires
+        fires = self.environment.fires
         if fires("plugin_slow"):
-            self.stage.watch.worked += 0.3
+            self.environment.watch.worked += 0.3
         if fires("plugin_raises"):
-            raise BrokenOnPurposeError(hook.moment)
+            raise BrokenOnPurposeError(hook.hook_name)
         if fires("plugin_lies"):
             return LIES[state % len(LIES)](hook, state)
-        if hook.moment in self.asks and hook.answer is None:
+        if hook.hook_name in self.asks and hook.answer is None:
             return Ask(CallService("lookup"), state + 1, 2.0)
         return Continue(state + 1)
 
@@ -308,18 +308,18 @@ class Prober(Answering):
 class Dawdler(Plugin[None]):
     """A plugin that is slower at each event than the hooks of a step should be."""
 
-    stage: Stage = field(eq=False, repr=False)
+    environment: Environment = field(eq=False, repr=False)
 
     def on_event(self, event: Envelope, state: None, ctx: Context) -> None:  # noqa: ARG002 - the signature of the hook
         """Add `DAWDLES` seconds to the virtual duration of the step."""
-        self.stage.watch.worked += DAWDLES
+        self.environment.watch.worked += DAWDLES
 
 
-async def lookup(stage: Stage, _: Json) -> Json:
+async def lookup(environment: Environment, _: Json) -> Json:
     """The service that plugins call (`CallService`): return an answer; hang or raise if a fault fires."""
-    if stage.fires("service_hangs"):
+    if environment.fires("service_hangs"):
         await trio.sleep_forever()
     await trio.sleep(0.013)
-    if stage.fires("service_raises"):
+    if environment.fires("service_raises"):
         raise BrokenOnPurposeError(ON_PURPOSE)
-    return {"found": stage.canary(stage.choice("canary", "service", trio.current_time())) or 1}
+    return {"found": environment.canary(environment.choice("canary", "service", trio.current_time())) or 1}

@@ -15,7 +15,7 @@ from agentrail.runtime.diagnosis.crash_reports import CrashReport
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing.simulator.auditor import is_same
 from agentrail.testing.simulator.callers import DOINGS, SimulatedCaller
-from agentrail.testing.simulator.environment import Stage
+from agentrail.testing.simulator.environment import Environment
 from agentrail.testing.simulator.outage_rules import check_outages
 
 REST: Final = 60.0
@@ -50,32 +50,34 @@ class Intensity(Protocol):
     period: float
 
 
-def check_reports(stage: Stage, policy: Intensity, supervisor: Supervisor) -> None:
+def check_reports(environment: Environment, policy: Intensity, supervisor: Supervisor) -> None:
     """Check every crash report: its cause must be a fault that fired, and the restart what the policy demands."""
     crashes: dict[str, list[CrashReport]] = {}
-    check_outages(stage, supervisor)
+    check_outages(environment, supervisor)
     for report in supervisor.crashes():
         name = report.path[-1]
         kind = report.reason.kind
-        stage.auditor.book(name).crashed = True
-        is_expected = any(stage.chaos.counts[fault] for fault in ON_PURPOSE.get(kind, ()))
-        stage.demand(is_expected, "crashes", "`{}` crashed: {}, {}", name, report.reason.text, report.reason.where)
+        environment.auditor.book(name).crashed = True
+        is_expected = any(environment.chaos.counts[fault] for fault in ON_PURPOSE.get(kind, ()))
+        environment.demand(
+            is_expected, "crashes", "`{}` crashed: {}, {}", name, report.reason.text, report.reason.where
+        )
         mine = kind != "Fenced" or report.done == "given_up"
-        stage.demand(mine, "restarts", "`{}`, which another owner has claimed, is {}", name, report.done)
+        environment.demand(mine, "restarts", "`{}`, which another owner has claimed, is {}", name, report.done)
         reports = crashes.setdefault(name, [])
         if report.kind == "session" and report.done in ("restarted", "set_aside"):
             reports.append(report)
         elif report.done == "input_set_aside":
             same_input = bool(reports) and reports[-1].input == report.input
-            stage.demand(same_input, "restarts", "`{}` put `{}` aside at its first crash", name, report.input)
+            environment.demand(same_input, "restarts", "`{}` put `{}` aside at its first crash", name, report.input)
             del reports[-1:]  # the first crash on that input does not count
     if policy.strategy == "one_for_one" and len(supervisor.crashes()) < 100:  # noqa: PLR2004 - a supervisor keeps 100
         for name, reports in crashes.items():
             for place in range(len(reports)):
-                _check_restart(stage, policy, name, reports[: place + 1])
+                _check_restart(environment, policy, name, reports[: place + 1])
 
 
-def _check_restart(stage: Stage, policy: Intensity, name: str, reports: Sequence[CrashReport]) -> None:
+def _check_restart(environment: Environment, policy: Intensity, name: str, reports: Sequence[CrashReport]) -> None:
     """Check the reaction to the last crash in *reports*: after too many crashes quarantine, otherwise a restart."""
     last = reports[-1]
     ago = [last.at - report.at for report in reports]
@@ -87,57 +89,57 @@ def _check_restart(stage: Stage, policy: Intensity, name: str, reports: Sequence
     same = len(inputs) == SAME_INPUT and bool(last.input) and set(inputs) == {last.input}
     expected = "set_aside" if often or same else "restarted"
     text = f"`{name}` is {last.done} after its crashes {ago} ms ago, on {inputs}"
-    stage.demand(last.done == expected, "restarts", text)
+    environment.demand(last.done == expected, "restarts", text)
 
 
-def begin_to_close(stage: Stage, supervisor: Supervisor) -> None:
+def begin_to_close(environment: Environment, supervisor: Supervisor) -> None:
     """Store the order of the supervisor's children when it begins to close, for `check_order`."""
-    stage.closing = [child.name for child in supervisor.tree().children]
-    stage.ending.clear()
-    stage.down.clear()
+    environment.closing = [child.name for child in supervisor.tree().children]
+    environment.ending.clear()
+    environment.down.clear()
 
 
-def check_order(stage: Stage) -> None:
+def check_order(environment: Environment) -> None:
     """Check that the closing supervisor ended its children from the youngest to the oldest.
 
     A child that crashes or ends by itself, while the supervisor waits for a younger one, does not count.
     """
-    gone = [name for name in stage.down if name in stage.closing]
-    expected = [name for name in reversed(stage.closing) if name in gone]
-    stage.demand(gone == expected, "order", "{} have gone in the order {}", stage.closing, gone)
-    stage.closing = []
+    gone = [name for name in environment.down if name in environment.closing]
+    expected = [name for name in reversed(environment.closing) if name in gone]
+    environment.demand(gone == expected, "order", "{} have gone in the order {}", environment.closing, gone)
+    environment.closing = []
 
 
-async def comes_to_rest(stage: Stage, supervisor: Supervisor, quiet: Callable[[], bool]) -> None:
+async def comes_to_rest(environment: Environment, supervisor: Supervisor, quiet: Callable[[], bool]) -> None:
     """Decide held calls and questions until all sessions rest and *quiet* is true; check that this happens in time."""
-    janitor = SimulatedCaller(stage, "janitor")
+    janitor = SimulatedCaller(environment, "janitor")
     began = trio.current_time()
-    longest = REST + stage.watch.behind
+    longest = REST + environment.watch.behind
     with trio.move_on_after(longest) as scope:
         while not (await _all_rest(supervisor, janitor) and quiet()):  # noqa: ASYNC110 - no event says that it rests
             await trio.sleep(0.1 if trio.current_time() < began + REST else REST)
     if scope.cancelled_caught:
         stuck = [f"{handle.id}: {handle.status()}" for handle in _living(supervisor) if _busy(handle)]
-        stage.demand(False, "rest", "after {:g} s: callers wait: {}; {}", longest, not quiet(), stuck)
+        environment.demand(False, "rest", "after {:g} s: callers wait: {}; {}", longest, not quiet(), stuck)
         return
     await trio.sleep(1)
     for handle in _living(supervisor):
-        _check_idle(stage, supervisor, handle)
-    await _stays_quiet(stage, supervisor)
+        _check_idle(environment, supervisor, handle)
+    await _stays_quiet(environment, supervisor)
 
 
-async def _stays_quiet(stage: Stage, supervisor: Supervisor) -> None:
+async def _stays_quiet(environment: Environment, supervisor: Supervisor) -> None:
     """Check that each resting session writes at most one record within `QUIET`, and one for each late answer.
 
     The one is for falling asleep.
     """
-    books = [stage.auditor.book(handle.id) for handle in _living(supervisor, "asleep")]
+    books = [environment.auditor.book(handle.id) for handle in _living(supervisor, "asleep")]
     limits = {book.session_id: book.records + 1 + book.out.late_answers for book in books}
     await trio.sleep(QUIET)
     for name, limit in limits.items():
-        more = stage.auditor.book(name).records - limit
+        more = environment.auditor.book(name).records - limit
         text = "`{}` has written {} records too many in {:g} s, without any call"
-        stage.demand(more <= 0, "quiet", text, name, more, QUIET)
+        environment.demand(more <= 0, "quiet", text, name, more, QUIET)
 
 
 def _living(supervisor: Supervisor, *also: str) -> list[SessionHandle]:
@@ -172,19 +174,21 @@ async def _rests(handle: SessionHandle, janitor: SimulatedCaller, view: ChildVie
     return not _busy(handle) and not view.suspended and not any(view.mailbox)
 
 
-def _check_idle(stage: Stage, supervisor: Supervisor, handle: SessionHandle) -> None:
-    book, state = stage.auditor.book(handle.id), handle.inspect()
+def _check_idle(environment: Environment, supervisor: Supervisor, handle: SessionHandle) -> None:
+    book, state = environment.auditor.book(handle.id), handle.inspect()
     if state.turn is not None or _busy(handle):
         return
     view = _view(supervisor, handle.id)
-    stage.demand(view is None or not any(view.mailbox), "idle", "`{}` is at rest, and letters wait", handle.id)
-    stage.demand(is_same(state, book.state), "visible", "`{}` is not what its records tell", handle.id)
-    now = stage.watch.time() * 1000
+    environment.demand(view is None or not any(view.mailbox), "idle", "`{}` is at rest, and letters wait", handle.id)
+    environment.demand(is_same(state, book.state), "visible", "`{}` is not what its records tell", handle.id)
+    now = environment.watch.time() * 1000
     late = [timer for timer, due in state.timers if due < now - OVERDUE]
-    stage.demand(not late, "idle", "`{}` waits for timers that never fire: {}", handle.id, late)
-    leaving = {stray.call_id for stray in (*state.lingering_calls, *state.quarantined_calls)}
-    alive = {key.partition("/")[2] for key, count in stage.running.items() if count and key.startswith(f"{handle.id}/")}
-    stage.demand(alive <= leaving, "idle", "`{}` is at rest, and tools run: {}", handle.id, alive - leaving)
+    environment.demand(not late, "idle", "`{}` waits for timers that never fire: {}", handle.id, late)
+    leaving = {detached.call_id for detached in (*state.lingering_calls, *state.quarantined_calls)}
+    alive = {
+        key.partition("/")[2] for key, count in environment.running.items() if count and key.startswith(f"{handle.id}/")
+    }
+    environment.demand(alive <= leaving, "idle", "`{}` is at rest, and tools run: {}", handle.id, alive - leaving)
 
 
 def _view(supervisor: Supervisor, name: str) -> ChildView | None:

@@ -11,7 +11,7 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import SubscriberTooSlow
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing.simulator.canary import CanaryEar
-from agentrail.testing.simulator.environment import Stage
+from agentrail.testing.simulator.environment import Environment
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.policies import POLICIES
@@ -22,12 +22,12 @@ BEGINNING: Final = Cursor(0)
 class CheckingListener:
     """One subscriber of a session; when it leaves or is dropped, it subscribes again from its last cursor."""
 
-    def __init__(self, stage: Stage, supervisor: Supervisor, handle: SessionHandle, name: str) -> None:
-        self._stage = stage
+    def __init__(self, environment: Environment, supervisor: Supervisor, handle: SessionHandle, name: str) -> None:
+        self._environment = environment
         self._supervisor = supervisor
         self._handle = handle
-        self._choose = stage.choice("listener", handle.id, name)
-        self._book = stage.auditor.book(handle.id)
+        self._choose = environment.choice("listener", handle.id, name)
+        self._book = environment.auditor.book(handle.id)
         self._at = BEGINNING
         self._lost: int | None = None
         self._policy = POLICIES[0]
@@ -46,9 +46,9 @@ class CheckingListener:
                     over = True
                     async for envelope in events:
                         self._hears(envelope)
-                        if self._stage.fires("subscriber_slow"):
+                        if self._environment.fires("subscriber_slow"):
                             await trio.sleep(self._choose.below(700) / 1000)
-                        if self._stage.fires("subscriber_leaves"):
+                        if self._environment.fires("subscriber_leaves"):
                             over = False
                             break
             except SubscriberTooSlow as slow:
@@ -61,12 +61,14 @@ class CheckingListener:
     def _demand(self, holds: bool, rule: str, text: str, *about: object) -> None:
         if not holds:
             whose = f"{self._name} of `{self._handle.id}`, after {tuple(self._at)}"
-            self._stage.demand(False, rule, "{}: {}", whose, text.format(*about) if about else text)
+            self._environment.demand(False, rule, "{}: {}", whose, text.format(*about) if about else text)
 
     def _hears(self, envelope: Envelope) -> None:
         event = envelope.event
-        self._stage.verdict.note("hears", self._name, self._handle.id, envelope.seq, envelope.n, type(event).__name__)
-        if self._stage.temper.canary:
+        self._environment.verdict.note(
+            "hears", self._name, self._handle.id, envelope.seq, envelope.n, type(event).__name__
+        )
+        if self._environment.temper.canary:
             has_canary = self._ear.hears(envelope)
             self._demand(
                 not has_canary, "screened", "the canary is heard with {}, {}: {}", envelope.seq, envelope.n, event

@@ -20,7 +20,7 @@ from agentrail.core.vocabulary.state import Phase, State
 from agentrail.runtime.actor.effect_runner import LOOK_AGAIN
 from agentrail.runtime.actor.session import Session
 from agentrail.testing.simulator.auditor import Book
-from agentrail.testing.simulator.environment import Stage
+from agentrail.testing.simulator.environment import Environment
 from agentrail.testing.simulator.faulty_parts import TASK_TOOL
 
 PAUSE: Final = 0.41
@@ -33,11 +33,11 @@ ROUNDED: Final = 2
 """Milliseconds by which a timer may fire late, because times are rounded."""
 
 
-class Watchman:
+class LivenessCheck:
     """Compares all sessions with their records from time to time, when all tasks wait for time to pass."""
 
-    def __init__(self, stage: Stage, supervisor: Supervisor) -> None:
-        self._stage = stage
+    def __init__(self, environment: Environment, supervisor: Supervisor) -> None:
+        self._environment = environment
         self._supervisor = supervisor
         self._goes_on: set[str] = set()
 
@@ -52,8 +52,8 @@ class Watchman:
         """Check every session, except those that are starting, ended, or at work on a letter."""
         views = {view.name: view for view in _flat(self._supervisor.tree())}
         suspects: set[str] = set()
-        for name, session in self._stage.actors.items():
-            book, view = self._stage.auditor.book(name), views.get(name)
+        for name, session in self._environment.actors.items():
+            book, view = self._environment.auditor.book(name), views.get(name)
             state = book.state
             if view is None or state is None or state.is_starting or state.phase is Phase.ENDED:
                 continue
@@ -81,9 +81,9 @@ class Watchman:
 
     def _timers(self, session: Session, state: State) -> None:
         """Check that each timer in *state* is set in the clock and not overdue."""
-        name, now = session.session_id, self._stage.watch.time() * 1000
+        name, now = session.session_id, self._environment.watch.time() * 1000
         for timer, due in state.timers:
-            there = (name, timer) in self._stage.timers
+            there = (name, timer) in self._environment.timers
             self._demand(
                 there, "`{}` waits for the timer `{}`, due in {:.0f} ms, which is not set", name, timer, due - now
             )
@@ -94,16 +94,18 @@ class Watchman:
 
     def _work(self, session: Session, book: Book) -> None:
         """Check that the calls and requests that run are exactly those that run by the records."""
-        name, stage, out = session.session_id, self._stage, book.out
+        name, environment, out = session.session_id, self._environment, book.out
         begins = f"{name}/"
-        runs = {key.removeprefix(begins) for key, count in stage.running.items() if count and key.startswith(begins)}
+        runs = {
+            key.removeprefix(begins) for key, count in environment.running.items() if count and key.startswith(begins)
+        }
         self._demand(
             runs <= {*out.calls, *out.asks}, "of `{}` run {}, and only {} are to", name, sorted(runs), [*out.calls]
         )
         calls = {call_id for call_id in out.live_calls if _is_seen(out.calls[call_id].start)}
         self._demand(calls <= runs, "of `{}` {} are said to run, and do not", name, sorted(calls - runs))
-        requests = {request_id for request_id in out.live_requests if not stage.asking[name, request_id]}
-        spending = None if session.is_asleep else session.performer.spending
+        requests = {request_id for request_id in out.live_requests if not environment.asking[name, request_id]}
+        spending = None if session.is_asleep else session.effect_runner.spending
         if requests and spending is not None and spending.purse.queue.waiting_of(name):
             runs_beside = any(not reservation.ended for reservation in spending.purse.pending)
             self._demand(runs_beside, "a request of `{}` waits near a limit, and no other is under way", name)
@@ -125,15 +127,15 @@ class Watchman:
         return children
 
     def _demand(self, holds: bool, text: str, *about: object) -> None:
-        self._stage.demand(holds, "alive", text, *about)
+        self._environment.demand(holds, "alive", text, *about)
 
 
 def _extension_ms(session: Session, timer: str, due_at_ms: int) -> float:
     """Return the extension of *timer*, in ms: the time limit of a sub-agent's call stops while its requests wait."""
     if session.is_asleep:
         return 0.0
-    due = session.shared.clock.moment(due_at_ms)
-    extension = session.performer.later(timer, due) - due
+    due = session.shared.clock.trio_time(due_at_ms)
+    extension = session.effect_runner.later(timer, due) - due
     return 1000 * (extension + LOOK_AGAIN) if extension else 0.0
 
 

@@ -27,12 +27,12 @@ from agentrail.hooks.plugin import Attachable
 from agentrail.runtime.actor.journal_log import rebuilt
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing.simulator.callers import DOINGS, MEDDLING, SimulatedCaller
-from agentrail.testing.simulator.environment import Stage, nobody
+from agentrail.testing.simulator.environment import Environment, nobody
 from agentrail.testing.simulator.fault_kinds import generator
 from agentrail.testing.simulator.faulty_journal import FaultyJournal
 from agentrail.testing.simulator.final_checks import begin_to_close, check_order, check_reports, comes_to_rest
 from agentrail.testing.simulator.listeners import CheckingListener
-from agentrail.testing.simulator.liveness import Watchman
+from agentrail.testing.simulator.liveness import LivenessCheck
 from agentrail.testing.simulator.specs import draw_spec
 from agentrail.testing.world.choose import Choose
 from agentrail.values.untrusted_values import leaves
@@ -48,39 +48,43 @@ class ProcessGoneError(Exception):
 class Life:
     """One life of the simulated process, from the opening of its supervisor to its crash or end."""
 
-    def __init__(self, stage: Stage, disk: MemoryJournal, number: int, plugins: Sequence[Attachable]) -> None:
-        self._stage = stage
+    def __init__(
+        self, environment: Environment, disk: MemoryJournal, number: int, plugins: Sequence[Attachable]
+    ) -> None:
+        self._environment = environment
         self._disk = disk
         self._number = number
         self._plugins = plugins
-        self._choose = stage.choice("life", number)
-        is_direct = disk.is_direct and stage.choice("direct").percent(40)  # in all lives, or in none
-        submits = is_direct or stage.choice("submits", number).percent(70)
-        self._journal = FaultyJournal(disk, stage.chaos, stage.auditor, number, submits=submits, is_direct=is_direct)
+        self._choose = environment.choice("life", number)
+        is_direct = disk.is_direct and environment.choice("direct").percent(40)  # in all lives, or in none
+        submits = is_direct or environment.choice("submits", number).percent(70)
+        self._journal = FaultyJournal(
+            disk, environment.chaos, environment.auditor, number, submits=submits, is_direct=is_direct
+        )
         self._handles: list[SessionHandle] = []
         self._busy = 0
         self._gone = False
         self.strategy: Strategy = self._choose.pick(STRATEGIES)
         self.max_restarts = self._choose.below(4)
         self.period = self._choose.pick((5.0, 2.0))
-        self._by_name = stage.choice("by name", number).percent(50)
+        self._by_name = environment.choice("by name", number).percent(50)
 
     async def run(self, clock: MockClock, *, seconds: float, last: bool, calm: bool) -> None:
         """Run a supervisor with callers and listeners for *seconds* of virtual time; close it, and check the rules.
 
         In the *last* life the process does not die. In a *calm* life the faults then stop and all sessions must rest.
         """
-        stage = self._stage
-        stage.verdict.note("life", self._number, self.strategy, self.max_restarts)
-        stage.begin()
-        broken = stage.verdict.broken = trio.Event()
-        stage.doom = None if last else trio.Event()
-        doom = trio.Event() if stage.doom is None else stage.doom
+        environment = self._environment
+        environment.verdict.note("life", self._number, self.strategy, self.max_restarts)
+        environment.begin()
+        broken = environment.verdict.broken = trio.Event()
+        environment.doom = None if last else trio.Event()
+        doom = trio.Event() if environment.doom is None else environment.doom
         try:
             async with open_supervisor(
                 journal=self._journal,
                 address="simulated",  # the next life must not have to wait for leases of this one
-                seed=generator(stage.seed, "shell", self._number).randrange(2**32),
+                seed=generator(environment.seed, "shell", self._number).randrange(2**32),
                 strategy=self.strategy,
                 max_restarts=self.max_restarts,
                 period=self.period,
@@ -90,24 +94,24 @@ class Life:
                 try:
                     await self._until(broken, doom, supervisor, clock, seconds, calm=calm)
                 finally:
-                    check_reports(stage, self, supervisor)
+                    check_reports(environment, self, supervisor)
                 self._dies(doom)
-                begin_to_close(stage, supervisor)
-            check_order(stage)
+                begin_to_close(environment, supervisor)
+            check_order(environment)
         except Exception as error:  # noqa: BLE001 - `_ended_by` judges each kind
             self._ended_by(error)
         finally:
-            stage.verdict.broken = stage.doom = None
+            environment.verdict.broken = environment.doom = None
 
     def _specs(self) -> Mapping[str, Callable[[], SessionSpec]]:
         """Return the spec functions of sessions of earlier lives, by name.
 
         With these the supervisor brings the sessions back itself.
         """
-        return {name: partial(self._built, name) for name in self._stage.stored()}
+        return {name: partial(self._built, name) for name in self._environment.stored()}
 
     def _built(self, session_id: str) -> SessionSpec:
-        return draw_spec(self._stage, session_id, self._plugins)[0]
+        return draw_spec(self._environment, session_id, self._plugins)[0]
 
     def _dies(self, doom: trio.Event) -> None:
         """If the process is to die, stop its writes to the journal and raise `ProcessGoneError`."""
@@ -118,12 +122,12 @@ class Life:
     def _ended_by(self, error: BaseException) -> None:
         for leaf in leaves(error):
             name = type(leaf).__name__
-            self._stage.verdict.note("ends", name)
+            self._environment.verdict.note("ends", name)
             fine = isinstance(leaf, ProcessGoneError | CommitUnknown) or (
                 isinstance(leaf, SupervisorFailed) and self.strategy != "one_for_one"
             )
             rule = "outages" if isinstance(leaf, JournalUnavailable) else "crashes"
-            self._stage.demand(fine, rule, "the supervisor ended with {}: {}", name, leaf)
+            self._environment.demand(fine, rule, "the supervisor ended with {}: {}", name, leaf)
 
     async def _until(
         self,
@@ -139,45 +143,49 @@ class Life:
         async with trio.open_nursery() as nursery:  # noqa: TID251 - the tasks of a life end with it
             for over in (broken, doom):
                 nursery.start_soon(_ends, over, nursery.cancel_scope)
-            nursery.start_soon(Watchman(self._stage, supervisor).run)
+            nursery.start_soon(LivenessCheck(self._environment, supervisor).run)
             try:
                 await self._play(nursery, supervisor, clock, seconds)
                 if calm:
-                    self._stage.chaos.calm = True
-                    await comes_to_rest(self._stage, supervisor, lambda: self._busy == 0)
+                    self._environment.chaos.calm = True
+                    await comes_to_rest(self._environment, supervisor, lambda: self._busy == 0)
             finally:
-                self._stage.meddle = nobody  # sessions outlive this nursery, and no meddler may start in it any more
+                self._environment.meddle = (
+                    nobody  # sessions outlive this nursery, and no meddler may start in it any more
+                )
             nursery.cancel_scope.cancel()
 
     # Tasks of one life
 
     async def _play(self, nursery: trio.Nursery, supervisor: Supervisor, clock: MockClock, seconds: float) -> None:
         await self._check_kept()
-        meddler = SimulatedCaller(self._stage, f"meddler {self._number}")
+        meddler = SimulatedCaller(self._environment, f"meddler {self._number}")
 
         def meddle(session_id: str) -> None:
             handle = next((handle for handle in self._handles if handle.id == session_id), None)
             if handle is not None:
                 nursery.start_soon(self._once, meddler, handle)
 
-        self._stage.meddle = meddle
+        self._environment.meddle = meddle
         until = trio.current_time() + seconds
-        for session_id in self._stage.stored():
+        for session_id in self._environment.stored():
             nursery.start_soon(self._comes_back, nursery, supervisor, session_id)
         for number in range(self._choose.number(1, 3)):
             nursery.start_soon(self._opens, nursery, supervisor, f"s{self._number}.{number}")
         for number in range(CALLERS):
-            nursery.start_soon(self._talks, SimulatedCaller(self._stage, f"caller {self._number}.{number}"), until)
+            nursery.start_soon(
+                self._talks, SimulatedCaller(self._environment, f"caller {self._number}.{number}"), until
+            )
         nursery.start_soon(self._jumps, clock, until)
         await trio.sleep_until(until)
 
     async def _opens(self, nursery: trio.Nursery, supervisor: Supervisor, session_id: str) -> None:
         """Spawn a session after a while; check that its start is recorded, and start its listeners."""
-        stage = self._stage
-        choose = stage.choice("spawn", session_id)
+        environment = self._environment
+        choose = environment.choice("spawn", session_id)
         await trio.sleep(choose.below(2000) / 1000)
-        spec, budget = draw_spec(stage, session_id, self._plugins)
-        stage.expect(session_id, budget)
+        spec, budget = draw_spec(environment, session_id, self._plugins)
+        environment.expect(session_id, budget)
         try:
             handle = await supervisor.spawn(
                 spec, session_id, restart=choose.pick(("transient", "transient", "temporary"))
@@ -185,53 +193,55 @@ class Life:
         except (BadPlugin, BadSpec):
             raise  # the simulator's own spec is wrong; otherwise a run without sessions would pass all checks
         except AgentrailError as refused:
-            stage.verdict.note("spawn", session_id, type(refused).__name__)
+            environment.verdict.note("spawn", session_id, type(refused).__name__)
             return
-        stage.demand(
-            stage.auditor.book(session_id).seq > 0, "acknowledged", "`{}` is there, and not written", session_id
+        environment.demand(
+            environment.auditor.book(session_id).seq > 0, "acknowledged", "`{}` is there, and not written", session_id
         )
         self._is_there(nursery, supervisor, handle, choose)
 
     async def _comes_back(self, nursery: trio.Nursery, supervisor: Supervisor, session_id: str) -> None:
         """Resume a session of an earlier life after a while, and start its listeners."""
-        stage = self._stage
-        choose = stage.choice("return", session_id, self._number)
+        environment = self._environment
+        choose = environment.choice("return", session_id, self._number)
         await trio.sleep(choose.below(500) / 1000)
-        spec, _ = draw_spec(stage, session_id, self._plugins)
-        stage.doings["return"] += 1
+        spec, _ = draw_spec(environment, session_id, self._plugins)
+        environment.doings["return"] += 1
         recovery: Literal["continue", "pause"] = choose.pick(("continue", "continue", "pause"))
         await self._erases(supervisor, session_id)
         try:
             handle = await supervisor.resume(session_id, spec, recovery=recovery)
         except AgentrailError as refused:
-            stage.demand(not isinstance(refused, LeftItsRow | ReplayDiffers), "kept", "`{}`: {}", session_id, refused)
-            stage.verdict.note("return", session_id, type(refused).__name__)
+            environment.demand(
+                not isinstance(refused, LeftItsRow | ReplayDiffers), "kept", "`{}`: {}", session_id, refused
+            )
+            environment.verdict.note("return", session_id, type(refused).__name__)
             return
-        stage.demand(
-            not stage.auditor.book(session_id).deleted, "erased", "`{}` was deleted, and came back", session_id
+        environment.demand(
+            not environment.auditor.book(session_id).deleted, "erased", "`{}` was deleted, and came back", session_id
         )
-        stage.verdict.note("return", session_id, recovery)
+        environment.verdict.note("return", session_id, recovery)
         self._is_there(nursery, supervisor, handle, choose)
 
     async def _erases(self, supervisor: Supervisor, session_id: str) -> None:
         """If a fault fires, delete or redact a session; a refusal is fine if it runs again or has open work."""
-        stage = self._stage
+        environment = self._environment
         try:
-            if stage.fires("sessions_redacted"):
+            if environment.fires("sessions_redacted"):
                 await supervisor.redact(session_id, by="simulated")
-            if stage.fires("sessions_deleted"):
+            if environment.fires("sessions_deleted"):
                 await supervisor.delete(session_id)
         except AgentrailError as refused:
-            stage.verdict.note("erase", session_id, type(refused).__name__)
+            environment.verdict.note("erase", session_id, type(refused).__name__)
 
     def _is_there(self, nursery: trio.Nursery, supervisor: Supervisor, handle: SessionHandle, choose: Choose) -> None:
         self._handles.append(handle)
         for number in range(choose.number(1, 2)):
-            nursery.start_soon(CheckingListener(self._stage, supervisor, handle, f"listener {number}").run)
+            nursery.start_soon(CheckingListener(self._environment, supervisor, handle, f"listener {number}").run)
 
     async def _talks(self, caller: SimulatedCaller, until: float) -> None:
         self._busy += 1
-        temper = self._stage.temper
+        temper = self._environment.temper
         doings = tuple((doing.weight, doing) for doing in DOINGS if doing.name not in temper.left_out)
         while True:
             pause = caller.choose.pick((0, 20, 100, 400)) * (1 + caller.choose.below(100) / 100) / 1000
@@ -251,22 +261,22 @@ class Life:
     async def _jumps(self, clock: MockClock, until: float) -> None:
         while trio.current_time() < until:
             await trio.sleep(0.37)
-            if self._stage.fires("clock_jumps"):
+            if self._environment.fires("clock_jumps"):
                 clock.jump(self._choose.number(1, 9000) / 1000)
 
     # Earlier lives
 
     async def _check_kept(self) -> None:
         """Check that the journal has all records of earlier lives' sessions, and that they fold to the same states."""
-        for session_id in self._stage.stored():
-            book = self._stage.auditor.book(session_id)
+        for session_id in self._environment.stored():
+            book = self._environment.auditor.book(session_id)
             # Read before the journal, because a session that the supervisor has resumed may write meanwhile
             expected, records, seq = book.state, book.records, book.seq
             state, head, *_ = await rebuilt(self._disk, session_id, records)
             whole = (
                 head == records and state.last_seq == seq and expected is not None and state.history == expected.history
             )
-            self._stage.demand(whole, "kept", "`{}` has {} records of {}", session_id, head, records)
+            self._environment.demand(whole, "kept", "`{}` has {} records of {}", session_id, head, records)
 
 
 async def _ends(over: trio.Event, scope: trio.CancelScope) -> None:

@@ -12,7 +12,7 @@ from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.plugin import Attachable, Keyed
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.testing.probe_plugins import ArgsReplacer, Guard, Holder, Listener, Recorder, Screener, Scripted
-from agentrail.testing.simulator.environment import Stage
+from agentrail.testing.simulator.environment import Environment
 from agentrail.testing.simulator.faulty_parts import HELPER, Dawdler, Prober, SimulatedProvider, SimulatedWorker, lookup
 from agentrail.testing.world.choose import Choose
 from agentrail.testing.world.random_setups import ANSWER, CAN_ASK, DEFERRED, TOOLS, draw_options, draw_people
@@ -62,9 +62,9 @@ def draw_figures(choose: Choose) -> Options:
     )
 
 
-def draw_row(stage: Stage, choose: Choose, budget: BudgetGuard | None) -> tuple[Attachable, ...]:
+def draw_row(environment: Environment, choose: Choose, budget: BudgetGuard | None) -> tuple[Attachable, ...]:
     """Draw the plugins of a session; *budget* is among them, unless it is `None`."""
-    row: list[Attachable] = [Recorder(), Prober(stage, frozenset(choose.some(CAN_ASK, 12)))]
+    row: list[Attachable] = [Recorder(), Prober(environment, frozenset(choose.some(CAN_ASK, 12)))]
     if budget is not None:
         row.append(budget)
     if choose.percent(25):
@@ -76,63 +76,67 @@ def draw_row(stage: Stage, choose: Choose, budget: BudgetGuard | None) -> tuple[
     return tuple(row)
 
 
-def draw_dawdler(stage: Stage, session_id: str) -> tuple[Attachable, ...]:
+def draw_dawdler(environment: Environment, session_id: str) -> tuple[Attachable, ...]:
     """For some sessions, return a plugin that is slow at each event; reports about it must not cause more reports."""
-    return (Dawdler(stage),) if stage.choice("dawdler", session_id).percent(SLOW_LISTENERS) else ()
+    return (Dawdler(environment),) if environment.choice("dawdler", session_id).percent(SLOW_LISTENERS) else ()
 
 
-def draw_rewording(stage: Stage, session_id: str) -> tuple[Attachable, ...]:
+def draw_rewording(environment: Environment, session_id: str) -> tuple[Attachable, ...]:
     """Return plugins that change texts: one that rewords them, and one that replaces the canary."""
-    rewords = stage.choice("rewords", session_id).percent(20)
-    screens: tuple[Attachable, ...] = (Screener(),) if stage.temper.canary else ()
+    rewords = environment.choice("rewords", session_id).percent(20)
+    screens: tuple[Attachable, ...] = (Screener(),) if environment.temper.canary else ()
     return (*screens, Keyed("rewords", Scripted(REWORDS))) if rewords else screens
 
 
-def draw_agents(stage: Stage, session_id: str) -> dict[str, SessionSpec]:
+def draw_agents(environment: Environment, session_id: str) -> dict[str, SessionSpec]:
     """Draw the specs of sub-agents, by name: one, or none."""
-    choose = stage.choice("agents", session_id)
-    if not choose.percent(stage.temper.helpers):
+    choose = environment.choice("agents", session_id)
+    if not choose.percent(environment.temper.helpers):
         return {}
     helper = f"{session_id}.{HELPER}"
     options = draw_figures(choose)
     spec = SessionSpec(
         **{name: getattr(options, name) for name in Options.__struct_fields__},
         description="Helps.",
-        model=SimulatedProvider(stage, helper, NAMES[0]),
-        tools=choose.some([SimulatedWorker(stage, helper, fitted(spec)) for spec in TOOLS], 60),
+        model=SimulatedProvider(environment, helper, NAMES[0]),
+        tools=choose.some([SimulatedWorker(environment, helper, fitted(spec)) for spec in TOOLS], 60),
     )
     return {HELPER: spec}
 
 
-def draw_spec(stage: Stage, session_id: str, plugins: Sequence[Attachable]) -> tuple[SessionSpec, BudgetGuard | None]:
+def draw_spec(
+    environment: Environment, session_id: str, plugins: Sequence[Attachable]
+) -> tuple[SessionSpec, BudgetGuard | None]:
     """Return a random spec with *plugins* and drawn ones, and its budget (`None` if it has none)."""
-    choose = stage.choice("spec", session_id)
+    choose = environment.choice("spec", session_id)
     budget = draw_budget(choose)
-    options = draw_figures(choose).but(hibernate_after=stage.choice("sleep", session_id).pick(stage.temper.sleeps))
-    agents = draw_agents(stage, session_id)
+    options = draw_figures(choose).but(
+        hibernate_after=environment.choice("sleep", session_id).pick(environment.temper.sleeps)
+    )
+    agents = draw_agents(environment, session_id)
     names = NAMES[: choose.pick((1, 1, 2))]
-    tools = [SimulatedWorker(stage, session_id, fitted(spec)) for spec in TOOLS]
-    deferred = DEFERRED if stage.choice("deferred", session_id).percent(30) else ()
-    forms = stage.choice("returns", session_id).percent(10)
+    tools = [SimulatedWorker(environment, session_id, fitted(spec)) for spec in TOOLS]
+    deferred = DEFERRED if environment.choice("deferred", session_id).percent(30) else ()
+    forms = environment.choice("returns", session_id).percent(10)
     spec = SessionSpec(
         **{name: getattr(options, name) for name in Options.__struct_fields__},
         name=session_id,
-        model=[SimulatedProvider(stage, session_id, name) for name in names],
+        model=[SimulatedProvider(environment, session_id, name) for name in names],
         tools=(
             *choose.some(tools, 70),
-            *(SimulatedWorker(stage, session_id, fitted(spec)) for spec in deferred),
+            *(SimulatedWorker(environment, session_id, fitted(spec)) for spec in deferred),
         ),
         plugins=(
-            *draw_row(stage, choose, budget),
-            *draw_dawdler(stage, session_id),
-            *draw_rewording(stage, session_id),
+            *draw_row(environment, choose, budget),
+            *draw_dawdler(environment, session_id),
+            *draw_rewording(environment, session_id),
             *plugins,
         ),
         returns=ANSWER if forms else EMPTY,
         system="You are simulated.",
         sandbox=MemorySandbox({"notes.md": b"tea"}),
         prices=PRICES,
-        services={"lookup": partial(lookup, stage)},
+        services={"lookup": partial(lookup, environment)},
         agents=agents,
     )
     return spec, budget

@@ -14,11 +14,11 @@ from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable
 from agentrail.testing.as_code import CodeSource
 from agentrail.testing.code_words import PLAIN_WORDS, Vocabulary, vocabulary
-from agentrail.testing.scripted import Cue
-from agentrail.testing.turns.generating import draw_cues, simpler_scripts
+from agentrail.testing.scripted import ScriptStep
+from agentrail.testing.turns.generating import draw_script_steps, simpler_scripts
 from agentrail.testing.turns.meetings import Meeting, meetings
 from agentrail.testing.turns.remembered_calls import Lore
-from agentrail.testing.turns.script_steps import Script, cue_code
+from agentrail.testing.turns.script_steps import Script, script_step_code
 from agentrail.testing.turns.trace import Trace, simulate
 from agentrail.testing.world.choose import Choose, Walking
 from agentrail.values.argument_checks import checked
@@ -43,7 +43,7 @@ FRESH: Final = 150
 class Conflict:
     """Plugins and a script that together break an invariant; `str()` of it tells the story and has a test of it."""
 
-    def __init__(self, plugins: tuple[Attachable, ...], script: tuple[Cue, ...], setup: ConflictSetup) -> None:
+    def __init__(self, plugins: tuple[Attachable, ...], script: tuple[ScriptStep, ...], setup: ConflictSetup) -> None:
         self.plugins = plugins
         self.script = script
         self.invariant = setup.invariant
@@ -65,7 +65,7 @@ class Conflict:
         simulate_ = source.wants("agentrail.testing", "simulate")
         plugins = ", ".join(source.code(plugin) for plugin in self.plugins)
         more = "".join(f"{name}={source.code(argument)}, " for name, argument in self._setup.given().items())
-        script = "".join(f"            {cue_code(cue, source)},\n" for cue in self.script)
+        script = "".join(f"            {script_step_code(script_step, source)},\n" for script_step in self.script)
         check = source.name(self.invariant)
         body = (
             f"def test_{_name(self.invariant)}() -> None:\n"
@@ -210,7 +210,7 @@ def search(
             progress(number, examples)
         some, focus, meeting = draws.some()
         some, focus = (*world.always, *some), (*world.always, *focus)
-        script = meeting.script(choose) if meeting else draw_cues(choose, world.words(focus), lore.calls(focus))
+        script = meeting.script(choose) if meeting else draw_script_steps(choose, world.words(focus), lore.calls(focus))
         trace = world.plays(some, script)
         for name, setup in setups.items():
             if name not in conflicts and setup.broken_by(trace) is not None:
@@ -268,8 +268,8 @@ class _Draws:
 
 
 def _smallest(
-    setup: ConflictSetup, plugins: tuple[Attachable, ...], script: tuple[Cue, ...], choose: Choose, lore: Lore
-) -> tuple[tuple[Attachable, ...], tuple[Cue, ...]]:
+    setup: ConflictSetup, plugins: tuple[Attachable, ...], script: tuple[ScriptStep, ...], choose: Choose, lore: Lore
+) -> tuple[tuple[Attachable, ...], tuple[ScriptStep, ...]]:
     """Shrink *plugins* and *script*; then search for a smaller set of plugins that fails with another script."""
     small, short = shrink(setup, plugins, script)
     others = tuple(plugin for plugin in small if not setup.keeps(plugin))
@@ -277,15 +277,15 @@ def _smallest(
         for some in combinations(others, size):
             fewer = (*setup.always, *some)
             for _ in range(FRESH):
-                other = draw_cues(choose, setup.words(fewer), lore.calls(fewer))
+                other = draw_script_steps(choose, setup.words(fewer), lore.calls(fewer))
                 if setup.breaks(fewer, other) is not None:
                     return shrink(setup, fewer, other)
     return small, short
 
 
 def shrink(
-    setup: ConflictSetup, plugins: tuple[Attachable, ...], script: tuple[Cue, ...]
-) -> tuple[tuple[Attachable, ...], tuple[Cue, ...]]:
+    setup: ConflictSetup, plugins: tuple[Attachable, ...], script: tuple[ScriptStep, ...]
+) -> tuple[tuple[Attachable, ...], tuple[ScriptStep, ...]]:
     """Leave out plugins and simplify the script, one change at a time, until no further change breaks the invariant.
 
     Returns the plugins and the script that are left; they still break it.
@@ -315,7 +315,7 @@ def _without_one(plugins: tuple[Attachable, ...], setup: ConflictSetup) -> Itera
 
 
 def _as_registered(
-    setup: ConflictSetup, plugins: tuple[Attachable, ...], script: tuple[Cue, ...]
+    setup: ConflictSetup, plugins: tuple[Attachable, ...], script: tuple[ScriptStep, ...]
 ) -> tuple[Attachable, ...]:
     """Return *plugins* sorted by priority if they also break the invariant in that order; otherwise unchanged."""
     by_priority = tuple(sorted(plugins, key=lambda plugin: unkeyed(plugin)[1].priority))

@@ -9,7 +9,7 @@ from typing import Final
 from agentrail.hooks.actions import Answered, AskAnswer, Failed, TimedOut
 from agentrail.testing.code_words import Vocabulary
 from agentrail.testing.random_calls import CallDrawer, CallGroups
-from agentrail.testing.scripted import Cue, Saying, call, overflow, permanent, say, stall, transient
+from agentrail.testing.scripted import Saying, ScriptStep, call, overflow, permanent, say, stall, transient
 from agentrail.testing.turns.script_steps import (
     Prompted,
     abort,
@@ -41,20 +41,22 @@ ANSWERS: Final[tuple[AskAnswer, ...]] = (
 RESULTS: Final = (returns("fine"), returns(err("no")), returns("x" * 200), returns(Effect(AskPerson("which?"))))
 
 
-def draw_cues(choose: Choose, words: Sequence[Vocabulary], calls: CallGroups = (), most: int = 6) -> tuple[Cue, ...]:
-    """Draw a script of at most *most* cues, the first of which is a prompt.
+def draw_script_steps(
+    choose: Choose, words: Sequence[Vocabulary], calls: CallGroups = (), most: int = 6
+) -> tuple[ScriptStep, ...]:
+    """Draw a script of at most *most* steps, the first of which is a prompt.
 
     Texts, names and numbers in it come from *words*, the vocabularies of plugins. Some calls are copies or mixtures of
     *calls*, if any are given.
     """
     caller = CallDrawer(choose, words, calls)
     first = prompt(choose.pick(choose.pick(words).texts)) if choose.percent(30) else GO
-    return (first, *(draw_cue(choose, choose.pick(words), caller) for _ in range(choose.below(most))))
+    return (first, *(draw_script_step(choose, choose.pick(words), caller) for _ in range(choose.below(most))))
 
 
-def draw_cue(choose: Choose, words: Vocabulary, caller: CallDrawer) -> Cue:
-    """Draw one cue, most often a response of the model; texts come from *words*, calls from *caller*."""
-    draw: Callable[[], Cue] = choose.weighted(
+def draw_script_step(choose: Choose, words: Vocabulary, caller: CallDrawer) -> ScriptStep:
+    """Draw one step, most often a response of the model; texts come from *words*, calls from *caller*."""
+    draw: Callable[[], ScriptStep] = choose.weighted(
         (
             (14, lambda: draw_saying(choose, words, caller)),
             (3, lambda: choose.pick(RESULTS)),
@@ -81,22 +83,31 @@ def draw_saying(choose: Choose, words: Vocabulary, caller: CallDrawer) -> Saying
     return say(calls=[caller.draw() for _ in range(count)], usage=usage)
 
 
-def simpler_scripts(script: tuple[Cue, ...]) -> Iterator[tuple[Cue, ...]]:
-    """Yield variants of *script*: one cue left out, then two responses merged, then one cue made simpler."""
+def simpler_scripts(script: tuple[ScriptStep, ...]) -> Iterator[tuple[ScriptStep, ...]]:
+    """Yield variants of *script*: one step left out, then two responses merged, then one step made simpler."""
     yield from (script[:place] + script[place + 1 :] for place in reversed(range(len(script))))
-    for place, (cue, after) in enumerate(pairwise(script)):
-        if isinstance(cue, Saying) and isinstance(after, Saying) and cue.response.calls and after.response.calls:
-            yield (*script[:place], say(calls=(*cue.response.calls, *after.response.calls)), *script[place + 2 :])
-    for place, cue in enumerate(script):
-        for simple in simpler(cue):
+    for place, (script_step, after) in enumerate(pairwise(script)):
+        if (
+            isinstance(script_step, Saying)
+            and isinstance(after, Saying)
+            and script_step.response.calls
+            and after.response.calls
+        ):
+            yield (
+                *script[:place],
+                say(calls=(*script_step.response.calls, *after.response.calls)),
+                *script[place + 2 :],
+            )
+    for place, script_step in enumerate(script):
+        for simple in simpler(script_step):
             yield (*script[:place], simple, *script[place + 1 :])
 
 
-def simpler(cue: Cue) -> Iterator[Cue]:
-    """Yield simpler forms of *cue*: of a prompt, `GO`; of a response, fewer calls, no text, or simpler arguments."""
-    match cue:
+def simpler(script_step: ScriptStep) -> Iterator[ScriptStep]:
+    """Yield simpler forms of *script_step*: of a prompt, `GO`; of a response, fewer calls, no text, simpler args."""
+    match script_step:
         case Prompted():
-            if cue != GO:
+            if script_step != GO:
                 yield GO
         case Saying(response=response):
             calls = response.calls

@@ -13,7 +13,7 @@ from typing import Final
 
 from agentrail.testing.code_words import PLAIN_WORDS, Vocabulary
 from agentrail.testing.plugin_code import COMMON, SEE_CALLS
-from agentrail.testing.scripted import Cue, call, say
+from agentrail.testing.scripted import ScriptStep, call, say
 from agentrail.testing.turns.generating import GO, RESULTS
 from agentrail.testing.turns.script_steps import prompt, returns
 from agentrail.testing.world.choose import Choose
@@ -51,18 +51,18 @@ class Meeting:
         self._beside: list[tuple[str, ...]] = list(product(*alone)) or [(name,) for names in alone for name in names]
         """Pairs of arguments, one of each plugin; if one has none of its own, those of the other."""
 
-    def script(self, choose: Choose) -> tuple[Cue, ...]:
+    def script(self, choose: Choose) -> tuple[ScriptStep, ...]:
         """Return the next script: a prompt, calls at which the plugins may meet, and perhaps results and an answer."""
         text = self._text(choose) if choose.percent(30) or not self._sees_calls else None
-        cues: list[Cue] = [GO if text is None else prompt(text)]
+        script_steps: list[ScriptStep] = [GO if text is None else prompt(text)]
         if self._sees_calls:
             for _ in range(choose.number(1, CALLS)):
-                cues += self._about_a_call(choose)
+                script_steps += self._about_a_call(choose)
         if choose.percent(20):
-            cues.append(say(self._text(choose)))
-        return tuple(cues)
+            script_steps.append(say(self._text(choose)))
+        return tuple(script_steps)
 
-    def _about_a_call(self, choose: Choose) -> Iterator[Cue]:
+    def _about_a_call(self, choose: Choose) -> Iterator[ScriptStep]:
         """Yield a response with a call, perhaps its result, and perhaps one that calls another tool with the same."""
         drawn = self.call(choose)
         yield say(calls=[drawn])

@@ -12,12 +12,12 @@ from agentrail.hooks.plugin import Attachable
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.testing.as_code import CodeSource
 from agentrail.testing.code_words import vocabulary
-from agentrail.testing.scripted import Cue
+from agentrail.testing.scripted import ScriptStep
 from agentrail.testing.turns.conflicts import EXAMPLES
-from agentrail.testing.turns.generating import draw_cues, simpler_scripts
+from agentrail.testing.turns.generating import draw_script_steps, simpler_scripts
 from agentrail.testing.turns.meetings import Meeting, meetings
 from agentrail.testing.turns.remembered_calls import Lore
-from agentrail.testing.turns.script_steps import cue_code
+from agentrail.testing.turns.script_steps import script_step_code
 from agentrail.testing.turns.trace import Trace, simulate
 from agentrail.testing.world.choose import Walking
 from agentrail.values.argument_checks import checked
@@ -26,7 +26,7 @@ from agentrail.values.events.life import AgentAbort, PromptRejected, SessionEnde
 from agentrail.values.messages import Message
 from agentrail.values.value import Value
 
-Script: TypeAlias = tuple[Cue, ...]
+Script: TypeAlias = tuple[ScriptStep, ...]
 
 LEAST: Final = 600
 """How many scripts are played with each pair at least, unless fewer are asked for."""
@@ -41,7 +41,7 @@ class OrderMatters(Value, gc=True):
     """The plugin that is asked second."""
     hook: str
     """The hook at which the two orders first differ."""
-    script: tuple[Cue, ...]
+    script: tuple[ScriptStep, ...]
     """A script that shows the difference."""
     settled: bool
     """Whether their priorities differ, and so decide the order; if not, the order of registration decides it."""
@@ -55,7 +55,7 @@ class OrderMatters(Value, gc=True):
         how = "their priorities settle it" if self.settled else "the order of registration settles it"
         here, there = self.traces()
         source = CodeSource()
-        script = ", ".join(cue_code(cue, source) for cue in self.script)
+        script = ", ".join(script_step_code(script_step, source) for script_step in self.script)
         return (
             f"`{first}` and `{second}`: the order matters at `{self.hook}`; {how}\n"
             f"  script: {script}\n\n"
@@ -146,7 +146,7 @@ class OrderSearch:
             focus = (*focus, self._choose.pick(self._plugins))
         elif about == "all":
             focus = self._plugins
-        return draw_cues(self._choose, [self._words[id(plugin)] for plugin in focus], self._lore.calls(focus))
+        return draw_script_steps(self._choose, [self._words[id(plugin)] for plugin in focus], self._lore.calls(focus))
 
 
 def difference(here: Trace, there: Trace) -> str | None:
@@ -178,7 +178,7 @@ def _decided(trace: Trace) -> list[Ruling]:
 def _outcome(trace: Trace) -> dict[str, object]:
     """Return the outcome of a session in a form that does not depend on who decided, with texts and events sorted."""
     state = trace.state
-    keys = [seat.key for seat in state.plugins]
+    keys = [attached.key for attached in state.plugins]
     return {
         "started": sorted(repr((start.call_id, start.name, start.args)) for start in trace.started),
         "held": sorted(repr((hold.call_id, hold.args, hold.hint)) for hold in trace.held),
@@ -203,7 +203,7 @@ def _outcome(trace: Trace) -> dict[str, object]:
         "model": (state.model, state.model_options),
         "sections": sorted(repr((section.key, section.text, section.layer)) for section in state.sections),
         "states": dict(zip(keys, state.plugin_states, strict=True)),
-        "emitted": {repr(event) for ruling in _decided(trace) for event in (*ruling.gathered.emits, *ruling.errors)},
+        "emitted": {repr(event) for ruling in _decided(trace) for event in (*ruling.decisions.emits, *ruling.errors)},
     }
 
 
@@ -213,21 +213,21 @@ def _sorted_lines(message: Message) -> tuple[str, list[str]]:
 
 def _decision(ruling: Ruling, trace: Trace) -> tuple[object, ...]:
     """Return the decision of *ruling* in a form that does not depend on who decided, with texts and events sorted."""
-    gathered, switch, pause = ruling.gathered, ruling.gathered.switch, ruling.pause
-    keys = [seat.key for seat in trace.state.plugins]
+    decisions, switch, pause = ruling.decisions, ruling.decisions.switch, ruling.pause
+    keys = [attached.key for attached in trace.state.plugins]
     states = {keys[place]: state for place, state in ruling.states if place < len(keys)}
     return (
         ruling.verdict,
         ruling.reason if ruling.verdict is not Verdict.PASS else "",
-        sorted(gathered.texts),
-        sorted(added.message.text for added in gathered.added),
-        gathered.args,
-        gathered.said,
-        gathered.messages,
-        gathered.result,
+        sorted(decisions.texts),
+        sorted(added.message.text for added in decisions.added),
+        decisions.args,
+        decisions.said,
+        decisions.messages,
+        decisions.result,
         None if switch is None else (switch.model, switch.options),
-        {section.key: (section.text, section.layer) for section in gathered.sections},
-        sorted(map(repr, gathered.emits)),
+        {section.key: (section.text, section.layer) for section in decisions.sections},
+        sorted(map(repr, decisions.emits)),
         None if pause is None else (pause.deadline, pause.family),
         states if ruling.hook not in ("init", "on_options", "on_event") else {},
         sorted(map(repr, ruling.errors)),
@@ -235,7 +235,7 @@ def _decision(ruling: Ruling, trace: Trace) -> tuple[object, ...]:
 
 
 def _shortest(first: Attachable, second: Attachable, hook: str, script: Script) -> Script:
-    """Remove and simplify cues of *script* while the two orders still first differ at *hook*; return the result."""
+    """Remove and simplify steps of *script* while the two orders still first differ at *hook*; return the result."""
     going = True
     while going:
         going = False

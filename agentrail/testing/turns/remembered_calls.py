@@ -35,12 +35,12 @@ class Lore:
 
     def learn(self, trace: Trace) -> None:
         """Remember the calls of *trace* at which plugins did something in `before_tool`."""
-        keys = [seat.key for seat in trace.state.plugins]
+        keys = [attached.key for attached in trace.state.plugins]
         for happened in trace.steps:
-            cue = trace.script[happened.cue] if happened.cue >= 0 else None
-            if not isinstance(cue, Saying) or happened.plain or not cue.response.calls:
+            script_step = trace.script[happened.script_step] if happened.script_step >= 0 else None
+            if not isinstance(script_step, Saying) or happened.plain or not script_step.response.calls:
                 continue
-            calls = cue.response.calls
+            calls = script_step.response.calls
             rulings = [ruling for ruling in happened.step.rulings if ruling.hook == "before_tool"]
             for place, ruling in enumerate(rulings):
                 about = calls[place : place + 1] if len(rulings) == len(calls) else calls
@@ -65,7 +65,7 @@ def deeds_of(ruling: Ruling, keys: Sequence[str]) -> Iterator[Deed]:
     """
     if ruling.by is not None and ruling.verdict is not Verdict.PASS:
         yield ruling.by, ruling.verdict.value
-    for key in ruling.gathered.replaced_by:
+    for key in ruling.decisions.replaced_by:
         yield key, "replaced"
     for place, _ in ruling.states:
         if place < len(keys):

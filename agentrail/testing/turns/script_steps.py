@@ -1,9 +1,9 @@
-"""The steps of a script for `simulate`, called cues: what users do, what tools return, how time passes.
+"""The steps of a script for `simulate`, called steps: what users do, what tools return, how time passes.
 
 The model's answers are written as for `ScriptedModel`: with `say`, `transient`, `permanent`, `overflow` or `stall`. All
-other cues are here. Each cue is a frozen value, so that a script can be drawn, shrunk and printed.
+other steps are here. Each step is a frozen value, so that a script can be drawn, shrunk and printed.
 
-Writes the cues of a script as Python code, so that a printed failure can be pasted into a test.
+Writes the steps of a script as Python code, so that a printed failure can be pasted into a test.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from agentrail.errors import ContextTooLong, PermanentModelError, TransientModel
 from agentrail.hooks.actions import AskAnswer
 from agentrail.testing.as_code import CodeSource, quoted
 from agentrail.testing.scripted import (
-    Cue,
     Failing,
     Saying,
     ScriptedResponse,
+    ScriptStep,
     Stalling,
     fail,
     overflow,
@@ -41,7 +41,7 @@ from agentrail.values.tools import ToolResult, ok, result_text
 from agentrail.values.value import defaults_of
 
 
-class Prompted(Cue):
+class Prompted(ScriptStep):
     """A user sends a prompt."""
 
     text: str
@@ -50,7 +50,7 @@ class Prompted(Cue):
     """Whether the prompt is sent even while a turn runs; otherwise it is sent when the session has come to rest."""
 
 
-class Steered(Cue):
+class Steered(ScriptStep):
     """A user steers the session."""
 
     text: str
@@ -59,7 +59,7 @@ class Steered(Cue):
     """`gap`: a response that streams is left to end; `now`: it is cut."""
 
 
-class Aborted(Cue):
+class Aborted(ScriptStep):
     """A user aborts the open turn."""
 
     reason: str | None = None
@@ -70,7 +70,7 @@ class Aborted(Cue):
     """Whether queued prompts are dropped too."""
 
 
-class Approved(Cue):
+class Approved(ScriptStep):
     """A person approves the first held call."""
 
     args: JsonObject | None = None
@@ -79,7 +79,7 @@ class Approved(Cue):
     """Whether calls of the same tool and command family need no approval from now on."""
 
 
-class Rejected(Cue):
+class Rejected(ScriptStep):
     """A person rejects the first held call."""
 
     reason: str | None = None
@@ -88,138 +88,138 @@ class Rejected(Cue):
     """Whether the turn goes on, with a request that shows the rejection to the model."""
 
 
-class Responded(Cue):
+class Responded(ScriptStep):
     """A person answers the first question that a tool has asked and that is still open."""
 
     text: str
     """The answer."""
 
 
-class Returned(Cue):
+class Returned(ScriptStep):
     """The first of the running calls returns."""
 
     result: ToolResult
     """The result that the call returns."""
 
 
-class Raised(Cue):
+class Raised(ScriptStep):
     """The first of the running calls raises an exception."""
 
     error: str
     """The text of the exception."""
 
 
-class Told(Cue):
+class Told(ScriptStep):
     """A plugin that asked for something (action `Ask`) gets its answer."""
 
     answer: AskAnswer
     """The answer that the plugin gets."""
 
 
-class Waited(Cue):
+class Waited(ScriptStep):
     """Time passes; timers that come due meanwhile fire."""
 
     seconds: float
     """How many seconds pass."""
 
 
-class Switched(Cue):
+class Switched(ScriptStep):
     """A user switches the session to another model."""
 
     model: str
     """Name of the new model."""
 
 
-class Compacted(Cue):
+class Compacted(ScriptStep):
     """A user asks for a compaction."""
 
 
-class Stopped(Cue):
+class Stopped(ScriptStep):
     """The session is stopped for good."""
 
     reason: str = "stopped"
     """The reason that is given."""
 
 
-Script: TypeAlias = Sequence[Cue]
-"""A script: cues, in the order in which they happen to the session."""
+Script: TypeAlias = Sequence[ScriptStep]
+"""A script: steps, in the order in which they happen to the session."""
 
 
 @checked
 def prompt(text: str, *, at_once: bool = False) -> Prompted:
-    """Return a cue: a user prompts the session when it has come to rest, or *at_once*, even while a turn runs."""
+    """Return a step: a user prompts the session when it has come to rest, or *at_once*, even while a turn runs."""
     return Prompted(text, at_once)
 
 
 @checked
 def steer(text: str, when: str = "gap") -> Steered:
-    """Return a cue: a user steers the session; with *when* `now`, a response that streams is cut."""
+    """Return a step: a user steers the session; with *when* `now`, a response that streams is cut."""
     return Steered(text, when)
 
 
 @checked
 def abort(reason: str | None = None, *, kill_tools: str = "killable", clear_queue: bool = False) -> Aborted:
-    """Return a cue: a user aborts the open turn."""
+    """Return a step: a user aborts the open turn."""
     return Aborted(reason, kill_tools, clear_queue)
 
 
 @checked
 def approve(args: Mapping[str, Json] | None = None, *, always: bool = False) -> Approved:
-    """Return a cue: a person approves the first held call, with other arguments if *args* is given."""
+    """Return a step: a person approves the first held call, with other arguments if *args* is given."""
     return Approved(None if args is None else freeze_object(args), always)
 
 
 @checked
 def reject(reason: str | None = None, *, auto_resume: bool = False) -> Rejected:
-    """Return a cue: a person rejects the first held call."""
+    """Return a step: a person rejects the first held call."""
     return Rejected(reason, auto_resume)
 
 
 @checked
 def respond(text: str) -> Responded:
-    """Return a cue: a person answers the first open question of a tool."""
+    """Return a step: a person answers the first open question of a tool."""
     return Responded(text)
 
 
 @checked
 def returns(result: str | ToolResult) -> Returned:
-    """Return a cue: the first running call returns *result*; a text counts as a result without error."""
+    """Return a step: the first running call returns *result*; a text counts as a result without error."""
     return Returned(ok(result) if isinstance(result, str) else result)
 
 
 @checked
 def raises(error: str) -> Raised:
-    """Return a cue: the first running call raises an exception with the text *error*."""
+    """Return a step: the first running call raises an exception with the text *error*."""
     return Raised(error)
 
 
 @checked
 def tell(answer: AskAnswer) -> Told:
-    """Return a cue: a plugin that asked for something gets *answer*: `Answered`, `Failed` or `TimedOut`."""
+    """Return a step: a plugin that asked for something gets *answer*: `Answered`, `Failed` or `TimedOut`."""
     return Told(answer)
 
 
 @checked
 def wait(seconds: float) -> Waited:
-    """Return a cue: *seconds* pass, and timers that come due fire."""
+    """Return a step: *seconds* pass, and timers that come due fire."""
     return Waited(seconds)
 
 
 @checked
 def switch_model(model: str) -> Switched:
-    """Return a cue: a user switches the session to *model*."""
+    """Return a step: a user switches the session to *model*."""
     return Switched(model)
 
 
 @checked
 def compact() -> Compacted:
-    """Return a cue: a user asks for a compaction."""
+    """Return a step: a user asks for a compaction."""
     return Compacted()
 
 
 @checked
 def stop(reason: str = "stopped") -> Stopped:
-    """Return a cue: the session is stopped for good."""
+    """Return a step: the session is stopped for good."""
     return Stopped(reason)
 
 
@@ -239,7 +239,7 @@ _NAMES: Final[dict[type[object], tuple[str, int]]] = {
     Compacted: ("compact", 0),
     Stopped: ("stop", 1),
 }
-"""The public function that makes each cue, and how many of its arguments are written without their name."""
+"""The public function that makes each step, and how many of its arguments are written without their name."""
 
 _FAILURES: Final[Mapping[type[Exception], Callable[..., Failing]]] = MappingProxyType(
     {ContextTooLong: overflow, TransientModelError: transient, PermanentModelError: permanent}
@@ -247,34 +247,34 @@ _FAILURES: Final[Mapping[type[Exception], Callable[..., Failing]]] = MappingProx
 """The public function that makes a failure with an error of exactly this class."""
 
 
-def cue_code(cue: Cue, source: CodeSource) -> str:
-    """Return the code of the call that makes *cue*, such as `prompt("go")`; *source* collects the imports."""
-    match cue:
+def script_step_code(script_step: ScriptStep, source: CodeSource) -> str:
+    """Return the code of the call that makes *script_step*, such as `prompt("go")`; *source* collects the imports."""
+    match script_step:
         case Saying() | Failing() | Stalling():
-            return _scripted(cue, source)
+            return _scripted(script_step, source)
         case Returned(result=result):
             return f"{source.wants(KIT, 'returns')}({_result(result, source)})"
         case _:
-            name, positional = _NAMES[type(cue)]
-            return f"{source.wants(KIT, name)}({_arguments(cue, positional, source)})"
+            name, positional = _NAMES[type(script_step)]
+            return f"{source.wants(KIT, name)}({_arguments(script_step, positional, source)})"
 
 
-def _arguments(cue: Cue, positional: int, source: CodeSource) -> str:
-    """Return the arguments of *cue* as code."""
+def _arguments(script_step: ScriptStep, positional: int, source: CodeSource) -> str:
+    """Return the arguments of *script_step* as code."""
     arguments: list[str] = []
-    defaults = defaults_of(type(cue))
-    for place, name in enumerate(cue.__struct_fields__):
-        value: object = getattr(cue, name)
+    defaults = defaults_of(type(script_step))
+    for place, name in enumerate(script_step.__struct_fields__):
+        value: object = getattr(script_step, name)
         if name not in defaults or value != defaults[name]:
             named = place >= positional or len(arguments) < place
             arguments.append(f"{name}={source.plain(value)}" if named else source.plain(value))
     return ", ".join(arguments)
 
 
-def _scripted(cue: ScriptedResponse, source: CodeSource) -> str:
-    """Return the shortest code that makes *cue*: a call of a public function, or else of its class."""
-    for make, arguments in _makings(cue):
-        if make(**arguments) == cue:
+def _scripted(script_step: ScriptedResponse, source: CodeSource) -> str:
+    """Return the shortest code that makes *script_step*: a call of a public function, or else of its class."""
+    for make, arguments in _makings(script_step):
+        if make(**arguments) == script_step:
             parameters = signature(make).parameters.values()
             differing = [
                 parameter
@@ -283,26 +283,29 @@ def _scripted(cue: ScriptedResponse, source: CodeSource) -> str:
             ]
             code = [_argument(parameter, arguments[parameter.name], source) for parameter in differing]
             return f"{source.wants(KIT, make.__name__)}({', '.join(code)})"
-    return source.code(cue)
+    return source.code(script_step)
 
 
-def _makings(cue: ScriptedResponse) -> Iterator[tuple[Callable[..., ScriptedResponse], Mapping[str, object]]]:
-    """Yield the public functions that can make *cue*, with their arguments; the shortest call first."""
-    text = "".join(chunk.text for chunk in cue.chunks if isinstance(chunk, TextChunk))
-    match cue:
+def _makings(script_step: ScriptedResponse) -> Iterator[tuple[Callable[..., ScriptedResponse], Mapping[str, object]]]:
+    """Yield the public functions that can make *script_step*, with their arguments; the shortest call first."""
+    text = "".join(chunk.text for chunk in script_step.chunks if isinstance(chunk, TextChunk))
+    match script_step:
         case Saying(response=response):
-            pieces = tuple(dropwhile(lambda chunk: isinstance(chunk, ThinkingChunk), cue.chunks))
+            pieces = tuple(dropwhile(lambda chunk: isinstance(chunk, ThinkingChunk), script_step.chunks))
             for chunks in (None, len(pieces) or None, pieces):
-                yield say, {**_said(response), "chunks": chunks, "delay": cue.delay}
+                yield say, {**_said(response), "chunks": chunks, "delay": script_step.delay}
         case Failing(error=error):
             make = _FAILURES.get(type(error))
             if make is not None:
-                yield make, {**_facts(error, make), "after": len(cue.chunks)}
+                yield make, {**_facts(error, make), "after": len(script_step.chunks)}
             for text_ in ("", text):
-                yield fail, {"error": error, "after": len(cue.chunks), "text": text_, "delay": cue.delay}
+                yield (
+                    fail,
+                    {"error": error, "after": len(script_step.chunks), "text": text_, "delay": script_step.delay},
+                )
         case Stalling():
             for text_ in ("", text):
-                yield stall, {"after": len(cue.chunks), "text": text_, "delay": cue.delay}
+                yield stall, {"after": len(script_step.chunks), "text": text_, "delay": script_step.delay}
 
 
 def _said(response: Response) -> Mapping[str, object]:
@@ -323,7 +326,7 @@ def _facts(error: Exception, make: Callable[..., Failing]) -> Mapping[str, objec
 
 
 def _argument(parameter: Parameter, value: object, source: CodeSource) -> str:
-    """Return the code of an argument of a cue's function, with its name if it must be passed by name."""
+    """Return the code of an argument of a step's function, with its name if it must be passed by name."""
     match parameter.name:
         case "calls":
             code = _list(_call(call, source) for call in cast("tuple[ToolCall, ...]", value))

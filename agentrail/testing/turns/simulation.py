@@ -43,13 +43,13 @@ from agentrail.core.vocabulary.inputs import (
 from agentrail.core.vocabulary.state import AttachedTool, Phase, Setup, State
 from agentrail.errors import ModelError
 from agentrail.hooks.actions import Action, Failed
-from agentrail.hooks.attachments import AttachedPlugin, in_order, refuse_twins, seat_for, unkeyed
+from agentrail.hooks.attachments import AttachedPlugin, attached_plugin, in_order, refuse_twins, unkeyed
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import HOOK_NAMES, Hook
-from agentrail.hooks.live_hook_runner import Live
+from agentrail.hooks.live_runner import LiveRunner
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.testing.impure_calls import refusing_if_collected
-from agentrail.testing.scripted import Cue, Failing, Saying, Stalling, say
+from agentrail.testing.scripted import Failing, Saying, ScriptStep, Stalling, say
 from agentrail.testing.turns.script_steps import (
     Aborted,
     Approved,
@@ -146,7 +146,7 @@ START: Final = 1_000_000
 """The time at which a simulation begins, in milliseconds."""
 
 MOST: Final = 2_000
-"""How many steps may follow from one cue; a session that has not come to rest by then counts as endless."""
+"""How many steps may follow from one step; a session that has not come to rest by then counts as endless."""
 
 DONE: Final = say("done").response
 RETURNED: Final = ok("done")
@@ -156,14 +156,14 @@ NOBODY: Final = Failed("the script does not say what comes of it")
 class EndlessError(AssertionError):
     """A simulated session did not come to rest after `MOST` steps beyond its script."""
 
-    def __init__(self, cue: object) -> None:
+    def __init__(self, script_step: object) -> None:
         super().__init__(
-            f"{MOST:,} steps after {cue} the session has not come to rest: something starts it again and again"
+            f"{MOST:,} steps after {script_step} the session has not come to rest: something starts it again and again"
         )
 
 
-class UnknownCueError(TypeError):
-    """An element of a script is not a cue."""
+class UnknownScriptStepError(TypeError):
+    """An element of a script is not a step."""
 
     def __init__(self, value: object) -> None:
         super().__init__(
@@ -174,8 +174,8 @@ class UnknownCueError(TypeError):
 class Happened(NamedTuple):
     """One step of a simulated session."""
 
-    cue: int
-    """Number of the cue that the step belongs to, from 0; -1 if it came before the first cue."""
+    script_step: int
+    """Number of the step that the step belongs to, from 0; -1 if it came before the first step."""
     plain: bool
     """Whether the input was a plain answer of the simulation; if not, the script gave it."""
     before: State
@@ -191,37 +191,37 @@ class Simulation:
 
     def __init__(self, scene: Scene, script: Script, *, as_given: bool = False, watch: Watch | None = None) -> None:
         self.out: Outstanding = Outstanding()
-        self.judge = Live(storable)
+        self.hook_runner = LiveRunner(storable)
         self.now: int = START
         self.happened: list[Happened] = []
-        self.cue = -1
+        self.script_step = -1
         self.void: list[int] = []
         keyed = [unkeyed(plugin) for plugin in scene.plugins]
         refuse_twins([key for key, _ in keyed])
         for key, plugin in keyed:
-            self.judge.seat(key, 0, plugin if watch is None else watch.over(key, plugin))
-        seats = tuple(_seat(key, plugin) for key, plugin in keyed)
+            self.hook_runner.attach(key, 0, plugin if watch is None else watch.over(key, plugin))
+        attached_plugins = tuple(_attached_plugin(key, plugin) for key, plugin in keyed)
         if not as_given:
-            seats = tuple(seats[place] for place in in_order(seats))
+            attached_plugins = tuple(attached_plugins[place] for place in in_order(attached_plugins))
         tools: dict[str, AttachedTool] = {}
         for spec in scene.tools:
-            self.judge.tool(spec.name, 0, _anything)
+            self.hook_runner.tool(spec.name, 0, _anything)
             tools[spec.name] = AttachedTool(spec, 0)
         setup = Setup(options=scene.options, user_data=scene.user_data)
-        self.state: State = State("s", setup, scene.model, tools=tools, plugins=seats)
+        self.state: State = State("s", setup, scene.model, tools=tools, plugins=attached_plugins)
         self.script = script
         self.watch = watch
 
     def play(self) -> None:
-        """Open the session and play each cue of the script; then send default answers until the session rests.
+        """Open the session and play each step of the script; then send default answers until the session rests.
 
-        Cues that found nothing to do are noted in `void`.
+        Steps that found nothing to do are noted in `void`.
         """
         self.send(SessionOpened())
         self._settle(lambda: False)
-        for number, cue in enumerate(self.script):
-            self.cue = number
-            if self.state.phase is Phase.ENDED or not self._play(cue):
+        for number, script_step in enumerate(self.script):
+            self.script_step = number
+            if self.state.phase is Phase.ENDED or not self._play(script_step):
                 self.void.append(number)
         self._settle(lambda: False)
 
@@ -232,23 +232,23 @@ class Simulation:
         self.out.answered(input_)
         before = self.state
         arrival = Arrival(input_, self.now)
-        step_ = refusing_if_collected(lambda: step(before, arrival, self.judge))
+        step_ = refusing_if_collected(lambda: step(before, arrival, self.hook_runner))
         for effect in step_.effects:
             self.out.perform(effect, self.now)
         self.state = step_.state
-        self.happened.append(Happened(self.cue, plain, before, arrival, step_))
+        self.happened.append(Happened(self.script_step, plain, before, arrival, step_))
 
-    # The cues
+    # The steps
 
-    def _play(self, cue: Cue) -> bool:
-        """Play *cue*; return false if it found nothing to act on, such as no running call to end."""
-        match cue:
+    def _play(self, script_step: ScriptStep) -> bool:
+        """Play *script_step*; return false if it found nothing to act on, such as no running call to end."""
+        match script_step:
             case Saying() | Failing() | Stalling():
-                return self._answers(cue)
+                return self._answers(script_step)
             case Returned() | Raised():
-                return self._tool_ends(cue)
+                return self._tool_ends(script_step)
             case Approved() | Rejected() | Responded():
-                return self._decides(cue)
+                return self._decides(script_step)
             case Told(answer=answer):
                 if not self._comes_to(lambda: bool(self.out.live_asks)):
                     return False
@@ -260,11 +260,11 @@ class Simulation:
                     self._settle(lambda: False)
                 self.send(PromptSent((Text(text),)))
             case _:
-                self.send(self._command(cue))
+                self.send(self._command(script_step))
         return True
 
-    def _command(self, cue: Cue) -> AnyInput:
-        match cue:
+    def _command(self, script_step: ScriptStep) -> AnyInput:
+        match script_step:
             case Steered(text=text, when=when):
                 return SteerSent(text, when, self._partial() if when == "now" else NOTHING_YET)
             case Aborted(reason=reason, kill_tools=kill_tools, clear_queue=clear_queue):
@@ -276,45 +276,45 @@ class Simulation:
             case Stopped(reason=reason):
                 return StopSent(reason, self._partial())
             case _:
-                raise UnknownCueError(cue)
+                raise UnknownScriptStepError(script_step)
 
-    def _answers(self, cue: Saying | Failing | Stalling) -> bool:
+    def _answers(self, script_step: Saying | Failing | Stalling) -> bool:
         if not self._comes_to(lambda: bool(self.out.live_requests)):
             return False
         request_id = self.out.live_requests[0]
-        if isinstance(cue, Saying):
-            self.send(StreamEnded(request_id, cue.response))
+        if isinstance(script_step, Saying):
+            self.send(StreamEnded(request_id, script_step.response))
             return True
-        if cue.chunks and not self.out.requests[request_id].began:
+        if script_step.chunks and not self.out.requests[request_id].began:
             self.out.requests[request_id].began = True
             self.state = begun(self.state, request_id)
-        if isinstance(cue, Failing):
-            self.send(StreamCut(request_id, said(cue.chunks), told(cue.error)))
+        if isinstance(script_step, Failing):
+            self.send(StreamCut(request_id, said(script_step.chunks), told(script_step.error)))
         else:
-            self.send(StreamStalled(request_id, 30.0, said(cue.chunks)))
+            self.send(StreamStalled(request_id, 30.0, said(script_step.chunks)))
         return True
 
-    def _tool_ends(self, cue: Returned | Raised) -> bool:
+    def _tool_ends(self, script_step: Returned | Raised) -> bool:
         if not self._comes_to(lambda: bool(self.out.live_calls)):
             return False
         start = self.out.calls[self.out.live_calls[0]].start
-        if isinstance(cue, Returned):
-            self.send(ToolReturned(start.call_id, start.attempt, cue.result))
+        if isinstance(script_step, Returned):
+            self.send(ToolReturned(start.call_id, start.attempt, script_step.result))
         else:
-            self.send(ToolRaised(start.call_id, start.attempt, cue.error))
+            self.send(ToolRaised(start.call_id, start.attempt, script_step.error))
         return True
 
-    def _decides(self, cue: Approved | Rejected | Responded) -> bool:
+    def _decides(self, script_step: Approved | Rejected | Responded) -> bool:
         def waiting() -> list[str]:
             calls = self.state.waiting_calls
-            if isinstance(cue, Responded):
+            if isinstance(script_step, Responded):
                 return [call.question.ref for call in calls if call.question is not None]
             return [call.hold.approval_id for call in calls if call.hold is not None]
 
         if not self._comes_to(lambda: bool(waiting())):
             return False
         ref = waiting()[0]
-        match cue:
+        match script_step:
             case Approved(args=args, always=always):
                 self.send(ApproveSent(ref, args, always))
             case Rejected(reason=reason, auto_resume=auto_resume):
@@ -351,7 +351,7 @@ class Simulation:
             if plain is None:
                 return False
             self.send(plain, plain=True)
-        raise EndlessError("the start" if self.cue < 0 else self.script[self.cue])
+        raise EndlessError("the start" if self.script_step < 0 else self.script[self.script_step])
 
     def _plain(self) -> AnyInput | None:
         """Return the default answer to one outstanding effect: a call, else a request, a plugin's ask, a compaction.
@@ -387,7 +387,7 @@ class Simulation:
                 self.now = until
                 return
             self.send(self._fire())
-        raise EndlessError(self.script[self.cue])
+        raise EndlessError(self.script[self.script_step])
 
 
 MAX_SEATS: Final = 2_000
@@ -396,21 +396,21 @@ MAX_SEATS: Final = 2_000
 _SEATS: Final[dict[tuple[str, int], tuple[AnyPlugin, AttachedPlugin]]] = {}
 
 
-def _seat(key: str, plugin: AnyPlugin) -> AttachedPlugin:
+def _attached_plugin(key: str, plugin: AnyPlugin) -> AttachedPlugin:
     """Return *plugin* as an attached plugin; cached, because reading its options takes as long as playing a turn."""
     remembered = _SEATS.get((key, id(plugin)))
     if remembered is not None and remembered[0] is plugin:
         return remembered[1]
     if len(_SEATS) >= MAX_SEATS:
         _SEATS.clear()
-    seat = seat_for(key, plugin)
-    _SEATS[key, id(plugin)] = plugin, seat
-    return seat
+    attached = attached_plugin(key, plugin)
+    _SEATS[key, id(plugin)] = plugin, attached
+    return attached
 
 
 def called(script: Script) -> list[ToolSpec]:
     """Return a tool without schema for each tool name in the calls of *script*."""
-    calls = (call for cue in script if isinstance(cue, Saying) for call in cue.response.calls)
+    calls = (call for script_step in script if isinstance(script_step, Saying) for call in script_step.response.calls)
     return [ToolSpec(name, name) for name in dict.fromkeys(call.name for call in calls)]
 
 

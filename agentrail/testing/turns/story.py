@@ -1,4 +1,4 @@
-"""Writes a trace as text for people: each cue of the script, what each plugin decided, and the effects and events."""
+"""Writes a trace as text for people: each step of the script, what each plugin decided, and the effects and events."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CallsEnded, S
 from agentrail.hooks.actions import UNCHANGED, Continue, Emit
 from agentrail.hooks.hook_types import AfterTool, BeforePrompt, BeforeSteering, BeforeTool, Hook, OnToolError
 from agentrail.testing.as_code import CodeSource
-from agentrail.testing.scripted import Cue
-from agentrail.testing.turns.script_steps import cue_code
+from agentrail.testing.scripted import ScriptStep
+from agentrail.testing.turns.script_steps import script_step_code
 from agentrail.testing.turns.simulation import Decision, Happened
 from agentrail.values.content import text_of
 from agentrail.values.events.envelope import Envelope, Event
@@ -27,10 +27,12 @@ from agentrail.values.untrusted_values import names_of
 _SHORT: Final = 160
 
 
-def story(script: Sequence[Cue], steps: Sequence[Happened], decisions: Sequence[Decision], void: Sequence[int]) -> str:
+def story(
+    script: Sequence[ScriptStep], steps: Sequence[Happened], decisions: Sequence[Decision], void: Sequence[int]
+) -> str:
     """Return the story of a session as text, step by step; a hook is left out if all plugins only let it pass.
 
-    *void* has the numbers of the cues that found nothing to do.
+    *void* has the numbers of the steps that found nothing to do.
     """
     by_step: dict[int, list[Decision]] = {}
     for decision in decisions:
@@ -38,17 +40,19 @@ def story(script: Sequence[Cue], steps: Sequence[Happened], decisions: Sequence[
     source = CodeSource()
     notes = ("   (there was nothing to do for it)" if place in void else "" for place in range(len(script)))
     told_of = enumerate(zip(script, notes, strict=True), 1)
-    cues = [f"{number:>3}  {cue_code(cue, source)}{note}" for number, (cue, note) in told_of]
+    script_steps = [
+        f"{number:>3}  {script_step_code(script_step, source)}{note}" for number, (script_step, note) in told_of
+    ]
     lines: list[str] = []
     count = 0
     for number, happened in enumerate(steps):
-        lines.extend(cues[count : happened.cue + 1])
-        count = max(count, happened.cue + 1)
+        lines.extend(script_steps[count : happened.script_step + 1])
+        count = max(count, happened.script_step + 1)
         happens = [*_decisions(by_step.get(number, [])), *_effects(happened.step.effects, happened.step.events)]
         if happens and happened.plain:
             lines.append(f"     then {_input(happened.arrival.input)}")
         lines.extend(f"       {line}" for line in happens)
-    return "\n".join([*lines, *cues[count:]])
+    return "\n".join([*lines, *script_steps[count:]])
 
 
 def _decisions(decisions: list[Decision]) -> Iterator[str]:
@@ -63,7 +67,7 @@ def _decisions(decisions: list[Decision]) -> Iterator[str]:
 def _occasion(decision: Decision) -> tuple[object, ...]:
     """Return a key for the hook run of a decision: its moment, its call, and whether it is final."""
     hook = decision.hook
-    return hook.moment, getattr(hook, "call_id", None), getattr(hook, "final", None)
+    return hook.hook_name, getattr(hook, "call_id", None), getattr(hook, "final", None)
 
 
 def _matters(decision: Decision) -> bool:
@@ -107,13 +111,13 @@ def _shown(hook: Hook) -> str:
     match hook:
         case BeforeTool(name=name, args=args):
             final = ", once more" if hook.final else ""
-            return f"{hook.moment} {name} {_value(args)}{final}"
+            return f"{hook.hook_name} {name} {_value(args)}{final}"
         case AfterTool(name=name) | OnToolError(name=name):
-            return f"{hook.moment} {name}"
+            return f"{hook.hook_name} {name}"
         case BeforePrompt(text=text) | BeforeSteering(text=text):
-            return f"{hook.moment} {text!r:.60}"
+            return f"{hook.hook_name} {text!r:.60}"
         case _:
-            return hook.moment
+            return hook.hook_name
 
 
 def _effects(effects: tuple[object, ...], events: tuple[Envelope, ...]) -> Iterator[str]:

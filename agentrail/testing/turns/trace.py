@@ -11,7 +11,7 @@ from agentrail.core.vocabulary.effects import ReportStart, StartCall, StartReque
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.plugin import Attachable
-from agentrail.testing.scripted import Cue
+from agentrail.testing.scripted import ScriptStep
 from agentrail.testing.turns.script_steps import Script
 from agentrail.testing.turns.simulation import Decision, Happened, Simulation, Watch, called
 from agentrail.testing.turns.story import story
@@ -34,7 +34,7 @@ class Trace:
     """All that happened in a simulated session; `str()` of it is a story for people."""
 
     def __init__(
-        self, scene: Scene, script: tuple[Cue, ...], simulation: Simulation, *, as_given: bool = False
+        self, scene: Scene, script: tuple[ScriptStep, ...], simulation: Simulation, *, as_given: bool = False
     ) -> None:
         self.scene = scene
         self.script = script
@@ -118,7 +118,7 @@ class Trace:
 
     def plugin_state(self, key: str) -> object:
         """Return the state of the plugin *key* at the end."""
-        keys = [seat.key for seat in self.state.plugins]
+        keys = [attached.key for attached in self.state.plugins]
         return self.state.plugin_states[keys.index(key)]
 
     def digest(self) -> str:
@@ -148,12 +148,12 @@ def simulate(
 ) -> Trace:
     """Play *script* against a session with *plugins*, without Trio, and return what happened.
 
-    Cues are made by `prompt`, `say`, `returns`, `approve` and others. `Trace.void` has the numbers of cues that found
+    Steps are made by `prompt`, `say`, `returns`, `approve` and others. `Trace.void` has the numbers of steps that found
     nothing to do. At the end all that is outstanding gets plain answers, until the session rests.
 
     Args:
         plugins: The plugins, in the order of their registration.
-        script: The cues, in order.
+        script: The steps, in order.
         options: The options of the session.
         tools: The tools of the session; without it, each tool that the script calls exists. None is run.
         user_data: The `user_data` of the session, as given when it is spawned.

@@ -81,7 +81,7 @@ from agentrail.values.tools import EffectClass, NotStarted, Probed, Unknown, err
 from agentrail.values.value import Value
 
 Teach = Callable[[str, AnyPlugin], AttachedPlugin]
-"""Function that gives the judge the code of a plugin under a key; returns the attached plugin."""
+"""Function that gives the hook runner the code of a plugin under a key; returns the attached plugin."""
 
 
 class Move(NamedTuple):
@@ -374,18 +374,18 @@ def _change_tools(state: State, choose: Choose) -> AnyInput:
 
 def _update(state: State, teach: Teach, choose: Choose) -> AnyInput:
     key = choose.pick(KEYS)
-    there = {seat.key: seat.plugin for seat in state.plugins}
+    there = {attached.key: attached.plugin for attached in state.plugins}
     drawn = [draw_plugin(choose, key).plugin for _ in range(DRAWN)]
     same = [plugin for plugin in drawn if class_name(plugin) == there.get(key)]
-    seat = teach(key, (same or drawn)[0])
-    return UpdatePluginSent(seat, FrozenObject({"level": choose.below(3)}))
+    attached = teach(key, (same or drawn)[0])
+    return UpdatePluginSent(attached, FrozenObject({"level": choose.below(3)}))
 
 
 LABELS: Final = ("blue", "green", "red")
 
 
 def _attach(state: State, teach: Teach, choose: Choose) -> AnyInput:
-    free = [key for key in KEYS if key not in {seat.key for seat in state.plugins}]
+    free = [key for key in KEYS if key not in {attached.key for attached in state.plugins}]
     key = choose.pick(free or KEYS)
     plugin = Refuser() if choose.percent(10) else draw_plugin(choose, key).plugin
     return AttachPluginSent(teach(key, plugin))

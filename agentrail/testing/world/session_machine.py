@@ -33,8 +33,8 @@ from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.plugin import Attachable
 from agentrail.testing.world.choose import Choose
 from agentrail.testing.world.next_inputs import Move, results
-from agentrail.testing.world.random_sessions import World
 from agentrail.testing.world.random_setups import Scene, draw_scene
+from agentrail.testing.world.world import World
 from agentrail.values.content import Text
 from agentrail.values.value import Value
 

@@ -257,7 +257,7 @@ def _wish(text: str) -> str:
     return text.partition(" ")[0]
 
 
-class Stage:
+class CanaryBench:
     """A session in a process, and what its model says next."""
 
     def __init__(self, folder: Path) -> None:
@@ -290,14 +290,14 @@ async def _desk(payload: Json) -> Json:
     return {canary("served_key"): payload}
 
 
-Scene = Callable[[SessionHandle, Stage], Awaitable[None]]
+Course = Callable[[SessionHandle, CanaryBench], Awaitable[None]]
 
 
-def doing(wish: str, *script: Element) -> Scene:
+def doing(wish: str, *script: Element) -> Course:
     """Return a scene of one prompt, with a *wish* for the plugin."""
 
-    async def play(session: SessionHandle, stage: Stage) -> None:
-        stage.says(*script)
+    async def play(session: SessionHandle, bench: CanaryBench) -> None:
+        bench.says(*script)
         with suppress(AgentrailError):
             await session.ask(f"{wish} {canary('prompt')}")
 
@@ -312,7 +312,7 @@ def calls(name: str = "echo", **args: str) -> Element:
     )
 
 
-async def media(session: SessionHandle, _: Stage) -> None:
+async def media(session: SessionHandle, _: CanaryBench) -> None:
     data = b64encode(canary("bytes").encode()).decode()
     await session.ask(
         [
@@ -324,8 +324,8 @@ async def media(session: SessionHandle, _: Stage) -> None:
     )
 
 
-async def held(session: SessionHandle, stage: Stage) -> None:
-    stage.says(say(calls=[call("echo", {"text": canary(f"held_{n}")}) for n in "abc"]))
+async def held(session: SessionHandle, bench: CanaryBench) -> None:
+    bench.says(say(calls=[call("echo", {"text": canary(f"held_{n}")}) for n in "abc"]))
     first, second, third = (await session.ask(f"hold {canary('prompt')}")).held
     await session.approve(first.id, {"text": canary("edited")})
     await session.approve(second.id, always=True)
@@ -333,23 +333,23 @@ async def held(session: SessionHandle, stage: Stage) -> None:
     await session.ask("and now")
 
 
-async def asked(session: SessionHandle, stage: Stage) -> None:
-    stage.says(say(calls=[call("ask_user", {"question": canary("question"), "options": [canary("option")]})]))
+async def asked(session: SessionHandle, bench: CanaryBench) -> None:
+    bench.says(say(calls=[call("ask_user", {"question": canary("question"), "options": [canary("option")]})]))
     (one,) = (await session.ask(canary("prompt"))).held
     await session.respond(one.id, canary("response"))
     await session.ask("and now")
 
 
-async def cut(session: SessionHandle, stage: Stage) -> None:
-    stage.says(calls("hangs", text=canary("cut_args")))
+async def cut(session: SessionHandle, bench: CanaryBench) -> None:
+    bench.says(calls("hangs", text=canary("cut_args")))
     async with session.subscribe(types=[ToolExecutionStart]) as events:
         await session.prompt(canary("prompt"))
         await anext(events)
     await session.abort(canary("abort"), kill_tools="all")
 
 
-async def steered(session: SessionHandle, stage: Stage) -> None:
-    stage.says(calls("hangs", text=canary("steered_args")))
+async def steered(session: SessionHandle, bench: CanaryBench) -> None:
+    bench.says(calls("hangs", text=canary("steered_args")))
     async with session.subscribe(types=[ToolExecutionStart]) as events:
         await session.prompt(canary("prompt"))
         await anext(events)
@@ -357,8 +357,8 @@ async def steered(session: SessionHandle, stage: Stage) -> None:
     await session.ask("and now")
 
 
-async def dropped(session: SessionHandle, stage: Stage) -> None:
-    stage.says(stall(text=canary("partial"), after=1))
+async def dropped(session: SessionHandle, bench: CanaryBench) -> None:
+    bench.says(stall(text=canary("partial"), after=1))
     await session.prompt(canary("prompt"))
     kept = await session.prompt(canary("withdrawn"))
     await session.prompt(canary("dropped"))
@@ -366,18 +366,18 @@ async def dropped(session: SessionHandle, stage: Stage) -> None:
     await session.abort(canary("abort"), clear_queue=True)
 
 
-async def titled(session: SessionHandle, _: Stage) -> None:
+async def titled(session: SessionHandle, _: CanaryBench) -> None:
     await session.label(title=canary("title"))
 
 
-async def compacted(session: SessionHandle, stage: Stage) -> None:
-    stage.says(canary("summary"))
+async def compacted(session: SessionHandle, bench: CanaryBench) -> None:
+    bench.says(canary("summary"))
     await session.ask(canary("prompt"))
     await session.compact(canary("compact_reason"))
     await session.ask("and now")
 
 
-async def refused(session: SessionHandle, _: Stage) -> None:
+async def refused(session: SessionHandle, _: CanaryBench) -> None:
     for doing in (
         session.approve(canary("approval_id")),
         session.reject(f"{session.id}:{canary('approval_id')}", canary("rejection")),
@@ -391,14 +391,14 @@ async def refused(session: SessionHandle, _: Stage) -> None:
             await doing
 
 
-async def family(session: SessionHandle, stage: Stage) -> None:
-    stage.says(task("helper", canary("task")), calls(), canary("helped"))
+async def family(session: SessionHandle, bench: CanaryBench) -> None:
+    bench.says(task("helper", canary("task")), calls(), canary("helped"))
     await session.ask(canary("prompt"))
-    stage.says(task(canary("agent"), canary("task")))
+    bench.says(task(canary("agent"), canary("task")))
     await session.ask(canary("prompt"))
 
 
-SCENES: Final[Mapping[str, Scene]] = {
+COURSES: Final[Mapping[str, Course]] = {
     "text": doing("go", say(canary("said"), thinking=canary("thought"))),
     "call": doing("go", calls()),
     "object": doing("go", calls("shaped")),
@@ -451,15 +451,15 @@ async def redact_all(supervisor: Supervisor) -> list[str]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_no_canary_is_left(seed: int, tmp_path: Path) -> None:
-    chance, stage = random.Random(seed), Stage(tmp_path)
-    names = chance.sample([*SCENES], len(SCENES))
+    chance, bench = random.Random(seed), CanaryBench(tmp_path)
+    names = chance.sample([*COURSES], len(COURSES))
     folder = tmp_path / "journal"
     folder.mkdir()
     journal = SqliteJournal(folder / "agentrail.db", sync="normal")
     async with open_supervisor(journal=journal) as supervisor:
-        session = await supervisor.spawn(stage.spec(), "s")
+        session = await supervisor.spawn(bench.spec(), "s")
         for name in names:
-            await SCENES[name](session, stage)
+            await COURSES[name](session, bench)
             with suppress(AgentrailError):
                 await session.ask(canary("between"))
     assert len(left_in(folder)) > 50
@@ -482,7 +482,7 @@ async def test_no_canary_is_left(seed: int, tmp_path: Path) -> None:
     assert left_in(exported) == set()
     for kept in (journal, moved):
         async with open_supervisor(journal=kept) as supervisor:
-            spec = stage.spec().but(model=ScriptedModel(["welcome back"], repeat_last=True), user_data={})
+            spec = bench.spec().but(model=ScriptedModel(["welcome back"], repeat_last=True), user_data={})
             session = await supervisor.resume("s", spec)
             assert WORD not in repr(session.inspect())
             assert (await session.ask("hello again")).text == "welcome back"

@@ -26,7 +26,7 @@ from agentrail.events import (
     ToolExecutionStart,
     ToolUnknown,
 )
-from agentrail.hooks.ruling import NOTHING_GATHERED, START, Decisions, Pause, PluginAnswer, Section
+from agentrail.hooks.ruling import NO_DECISIONS, START, Decisions, Pause, PluginAnswer, Section
 from agentrail.journals import Record, Redaction, kept_names, redacted
 from agentrail.models import (
     AssistantMessage,
@@ -223,7 +223,7 @@ def test_keys_of_mappings_in_the_state_of_a_plugin_are_replaced_and_names_of_fie
 def test_the_family_of_a_call_is_replaced_wherever_it_is() -> None:
     """It is made of the arguments of the call, such as the first words of a command."""
     pause = Pause(START, None, 5.0, "may it?", PRIVATE)
-    hold = Hold("a1", "may it?", "P", FrozenObject(), START, NOTHING_GATHERED, 5, None, PRIVATE)
+    hold = Hold("a1", "may it?", "P", FrozenObject(), START, NO_DECISIONS, 5, None, PRIVATE)
     answers = (
         PluginAnswer("P", "hold_tool", "may it?", PRIVATE),
         PluginAnswer("Q", "switch_model", name="demo"),
@@ -237,14 +237,14 @@ def test_the_family_of_a_call_is_replaced_wherever_it_is() -> None:
         approved_always=frozenset({("shell", PRIVATE), ("shell", "git")}),
         standing_approvals=(approval,),
     )
-    gathered = Decisions(families=(PRIVATE,))
+    decisions = Decisions(families=(PRIVATE,))
     before = prompted(
         "s",
         1,
         "hello",
         opening=state.but(batch=Batch(CallList([CALL.but(hold=hold)]))),
         change=Change(approved_always=state.approved_always, standing_approvals=(approval,)),
-        rulings=(Ruling("before_tool", Verdict.HOLD, pause=pause, answers=answers, gathered=gathered),),
+        rulings=(Ruling("before_tool", Verdict.HOLD, pause=pause, answers=answers, decisions=decisions),),
         events=(
             in_envelope(ApprovalRequired("a1", "c1", "shell", FrozenObject(), "may it?", "P", 5, None, PRIVATE)),
             in_envelope(ToolApprovedAlways("shell", PRIVATE)),

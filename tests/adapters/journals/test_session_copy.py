@@ -337,7 +337,7 @@ async def test_nothing_that_is_there_is_changed() -> None:
     assert report.copied["longer"] == CopiedSession("longer", 3, 0, "")
 
 
-class Live(MemoryJournal):
+class LiveRunner(MemoryJournal):
     """A journal in which a session goes on, or is deleted, whenever another one was read."""
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
@@ -349,7 +349,7 @@ class Live(MemoryJournal):
 
 
 async def test_a_session_that_runs_is_copied_up_to_a_record() -> None:
-    source, target = Live(), MemoryJournal()
+    source, target = LiveRunner(), MemoryJournal()
     for name in ("a", "b", "c"):
         await opened(source, name, 3)
     report = await copied(source, target)

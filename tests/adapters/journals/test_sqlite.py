@@ -21,7 +21,7 @@ import trio
 from agentrail import State
 from agentrail.adapters.journals.sql.sql_tables import VERSION
 from agentrail.adapters.journals.sql.sqlite_tables import PAGE_SIZE
-from agentrail.adapters.journals.writer_thread import Worker, WriterJob
+from agentrail.adapters.journals.writer_thread import WriterJob, WriterThread
 from agentrail.adapters.user_folders import home
 from agentrail.errors import (
     AgentrailError,
@@ -735,7 +735,7 @@ async def test_those_who_were_answered_together_are_waited_for_until_all_have_co
     """Without that, the thread takes one alone while the loop is busy with the next."""
     monkeypatch.setattr("agentrail.adapters.journals.writer_thread.MAX_PATIENCE", 30.0)
     counting = Counting()
-    worker = Worker("counting", counting, 100)
+    worker = WriterThread("counting", counting, 100)
     all_are_there, never = threading.Event(), threading.Event()
 
     async def come_back() -> None:
@@ -757,7 +757,7 @@ async def test_those_who_were_answered_together_are_waited_for_until_all_have_co
 async def test_whoever_is_held_up_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentrail.adapters.journals.writer_thread.MAX_PATIENCE", 0.0)
     counting = Counting()
-    worker = Worker("counting", counting, 100)
+    worker = WriterThread("counting", counting, 100)
     async with trio.open_nursery() as nursery:
         for _ in range(200):
             nursery.start_soon(worker.do, lambda _: None)
@@ -769,7 +769,7 @@ async def test_whoever_is_held_up_is_not_waited_for_long(monkeypatch: pytest.Mon
 
 async def test_nobody_waits_for_one_who_was_answered_alone() -> None:
     """The loop went round for nothing, and each answer cost a third more."""
-    worker = Worker("counting", Counting(), 100)
+    worker = WriterThread("counting", Counting(), 100)
     await worker.do(lambda _: None)
     rounds = Passes()
     trio.lowlevel.add_instrument(rounds)
@@ -789,7 +789,7 @@ async def test_a_job_is_let_go_of_before_its_task_goes_on() -> None:
             self.jobs = jobs
 
     keeping = Keeping()
-    worker = Worker("keeping", keeping, 100)
+    worker = WriterThread("keeping", keeping, 100)
     found: list[int] = []
 
     async def ask(_: int) -> None:

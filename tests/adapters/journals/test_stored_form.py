@@ -31,7 +31,7 @@ from agentrail.events import (
     ToolExecutionMetrics,
     ToolExecutionStart,
 )
-from agentrail.hooks.ruling import NOTHING_GATHERED, Pause, Place
+from agentrail.hooks.ruling import NO_DECISIONS, Pause, Position
 from agentrail.journals import Journal, MemoryJournal, Record, Redaction, SqliteJournal, export_session, import_session
 from agentrail.models import AssistantMessage, Json, JsonObject, Message, Text, ToolCall, UserMessage
 from agentrail.plugins import BeforePrompt, BeforeTool, CallService
@@ -163,8 +163,8 @@ async def test_what_a_plugin_asks_for_is_stored_once_and_read_where_it_was(tmp_p
 
 def test_a_ruling_keeps_a_pause_that_the_change_has_not() -> None:
     """The run was paused and went on in one step, or another one was paused in its place."""
-    pause, other = Pause(Place(1), CallService("a")), Pause(Place(2), CallService("b"))
-    paused = Suspended(Suspension("k1", PROMPTED, "", "a", pause, NOTHING_GATHERED))
+    pause, other = Pause(Position(1), CallService("a")), Pause(Position(2), CallService("b"))
+    paused = Suspended(Suspension("k1", PROMPTED, "", "a", pause, NO_DECISIONS))
     ruling = Ruling("before_prompt", Verdict.ASK, "a", pause=pause)
     has = Change(suspended_runs=ChangedSuspended((paused,)))
     assert without_pauses((ruling,), has) == (ruling.but(pause=None),)

@@ -14,9 +14,9 @@ from agentrail.models import PROVIDERS, DemoModel, Model, ModelRequest, Usage
 from agentrail.testing import (
     ModelConformance,
     ModelScene,
+    ModelSetup,
     ScriptedModel,
-    Stage,
-    Staged,
+    SetUp,
     call,
     overflow,
     permanent,
@@ -57,24 +57,24 @@ def request_for(scene: ModelScene, model: str) -> ModelRequest:
 
 class TestScripted(ModelConformance):
     @pytest.fixture
-    def stage(self) -> Stage:
-        async def stage(scene: ModelScene) -> Staged:
-            return Staged(ScriptedModel([SCRIPTS[scene]], repeat_last=True), request_for(scene, "scripted"))
+    def set_up(self) -> SetUp:
+        async def set_up(scene: ModelScene) -> ModelSetup:
+            return ModelSetup(ScriptedModel([SCRIPTS[scene]], repeat_last=True), request_for(scene, "scripted"))
 
-        return stage
+        return set_up
 
 
 class TestDemo(ModelConformance):
     @pytest.fixture
-    def stage(self) -> Stage:
-        async def stage(scene: ModelScene) -> Staged | None:
+    def set_up(self) -> SetUp:
+        async def set_up(scene: ModelScene) -> ModelSetup | None:
             prompt = PROMPTS.get(scene)
             if prompt is None:
                 return None
             request = ModelRequest("demo", (user(prompt),), tools=TOOLS, may_call=scene is not ModelScene.LAST_ROUND)
-            return Staged(DemoModel(delay=0), request)
+            return ModelSetup(DemoModel(delay=0), request)
 
-        return stage
+        return set_up
 
 
 @pytest.mark.parametrize("provider", OWN)
@@ -82,17 +82,17 @@ class TestRemote(ModelConformance):
     """Each provider, against a local server that answers in its format."""
 
     @pytest.fixture
-    async def stage(self, provider: str) -> AsyncIterator[Stage]:
+    async def set_up(self, provider: str) -> AsyncIterator[SetUp]:
         async with trio.open_nursery() as nursery:
             http = Http()
 
-            async def stage(scene: ModelScene) -> Staged:
+            async def set_up(scene: ModelScene) -> ModelSetup:
                 play: Callable[[], Play] = PLAYS[provider][scene]
                 server: Server = await nursery.start(serve, play())
                 model: Model = RemoteModel(OWN[provider], PROVIDERS[provider], http, keyless)
                 options = freeze_object({"base_url": server.url})
-                return Staged(model, request_for(scene, OWN[provider]).but(options=options))
+                return ModelSetup(model, request_for(scene, OWN[provider]).but(options=options))
 
-            yield stage
+            yield set_up
             await http.close()
             nursery.cancel_scope.cancel()

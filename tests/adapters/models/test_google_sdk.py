@@ -10,7 +10,7 @@ from google.genai import types
 from pydantic import BaseModel, TypeAdapter
 
 from agentrail.adapters.models.gemini import FORMAT
-from agentrail.adapters.models.gemini.answers import BROKEN, STOPS
+from agentrail.adapters.models.gemini.content_decoder import BROKEN, STOPS
 from agentrail.adapters.models.sse import EventReader
 from agentrail.models import Response, StopReason, Text, Thinking, ToolCall, Usage
 from tests.adapters.models.goldens import rendered

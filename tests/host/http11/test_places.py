@@ -10,7 +10,7 @@ import pytest
 
 from agentrail.errors import ConnectionsInUse
 from agentrail.host import HostLimits
-from agentrail.host.requests.places import MAX_HEARD, ConnectionPlace, ConnectionStage, Places
+from agentrail.host.requests.places import MAX_HEARD, ConnectionPlace, ConnectionState, Places
 from agentrail.host.requests.refusals import CLOSED_FOR_ANOTHER, HttpRefusal
 
 MOST: Final = 20
@@ -47,17 +47,17 @@ class Crowd:
         """Names of those that have sent something that is not read yet."""
 
     def connect(
-        self, name: str = "", network: str | None = None, stage: ConnectionStage = ConnectionStage.SILENT
+        self, name: str = "", network: str | None = None, state: ConnectionState = ConnectionState.SILENT
     ) -> ConnectionPlace:
         """Open a connection whose caller is not known yet."""
-        place = ConnectionPlace(self.places, stage)
+        place = ConnectionPlace(self.places, state)
         if not place.enter(network, Connection(self, name)):
             self.closed.append(name)
         return place
 
     def ask(self, name: str = "", network: str | None = None) -> ConnectionPlace:
         """Open a connection with a whole request; raise `HttpRefusal` if there is no place for it."""
-        place = self.connect(name, network, ConnectionStage.ASKING)
+        place = self.connect(name, network, ConnectionState.ASKING)
         place.settle()
         return place
 
@@ -127,7 +127,7 @@ async def test_whoever_uses_fewer_than_are_left_gets_one_whatever_the_others_do(
                 place.leave()
             else:
                 place.free()
-                place.stage = ConnectionStage.IDLE
+                place.state = ConnectionState.IDLE
             continue
         tenant, key = chance.choice("aaaabbcd"), chance.choice("1112")
         of_tenant = Counter(place.caller[0] for place in there if place.caller)[tenant]
@@ -161,8 +161,8 @@ async def test_two_users_whose_keys_have_the_same_id_have_a_share_each() -> None
 async def test_what_is_one_too_many_closes_nothing_but_its_whole_request_does() -> None:
     crowd = Crowd()
     known = [crowd.come(tenant, "1") for tenant in "abcdefghijklmnop"]
-    crowd.connect("old", stage=ConnectionStage.UNDER_WAY)
-    crowd.connect("idle", stage=ConnectionStage.IDLE)
+    crowd.connect("old", state=ConnectionState.UNDER_WAY)
+    crowd.connect("idle", state=ConnectionState.IDLE)
     crowd.connect("first silent"), crowd.connect("last silent")
     late = crowd.connect("late")
     assert (crowd.closed, late.refusal is not None, crowd.places.open) == ([], True, MOST + 1)
@@ -191,10 +191,10 @@ async def test_a_connection_that_a_known_caller_keeps_is_not_closed_for_others_o
     kept = crowd.connect("kept", "here")
     kept.take("acme", "ann", "1")
     kept.free()
-    kept.stage = ConnectionStage.IDLE
+    kept.state = ConnectionState.IDLE
     for number in range(300):
-        crowd.connect(f"idle {number}", "here", ConnectionStage.IDLE)
-        crowd.ask(f"asks {number}", "here").stage = ConnectionStage.IDLE
+        crowd.connect(f"idle {number}", "here", ConnectionState.IDLE)
+        crowd.ask(f"asks {number}", "here").state = ConnectionState.IDLE
     assert kept.is_open
     assert "kept" not in crowd.closed
 
@@ -205,9 +205,9 @@ async def test_in_a_full_server_the_caller_that_keeps_most_loses_one_after_all_t
         place = crowd.connect(f"{key}.{number}")
         place.take("acme", "ann", key)
         place.free()
-        place.stage = ConnectionStage.IDLE
+        place.state = ConnectionState.IDLE
     crowd.connect("unknown")
-    crowd.ask("first").stage = ConnectionStage.ASKING
+    crowd.ask("first").state = ConnectionState.ASKING
     crowd.ask("second")
     assert crowd.closed == ["unknown", "1.0"]
 
@@ -215,9 +215,9 @@ async def test_in_a_full_server_the_caller_that_keeps_most_loses_one_after_all_t
 async def test_of_those_without_a_place_the_oldest_of_the_fullest_address_is_closed_and_health_stays() -> None:
     crowd = Crowd(HostLimits(connections=1))
     crowd.come("acme", "1")
-    watched = crowd.connect("watched", "there", ConnectionStage.HEALTH)
+    watched = crowd.connect("watched", "there", ConnectionState.HEALTH)
     for number in range(MAX_HEARD - 1):
-        crowd.connect(str(number), "here", ConnectionStage.UNDER_WAY if number else ConnectionStage.ASKING)
+        crowd.connect(str(number), "here", ConnectionState.UNDER_WAY if number else ConnectionState.ASKING)
     crowd.connect("new", "there")
     assert crowd.closed == ["1"]
     assert watched.is_open
@@ -227,7 +227,7 @@ async def test_of_those_without_a_place_the_oldest_of_the_fullest_address_is_clo
 async def test_one_that_was_closed_for_another_takes_no_place() -> None:
     crowd = Crowd(HostLimits(connections=2))
     crowd.connect("first"), crowd.connect("second")
-    old = crowd.connect("third", stage=ConnectionStage.UNDER_WAY)
+    old = crowd.connect("third", state=ConnectionState.UNDER_WAY)
     old.close(HttpRefusal(CLOSED_FOR_ANOTHER))
     for act in (old.settle, lambda: old.take("acme", "ann", "1")):
         with pytest.raises(HttpRefusal, match="another caller"):

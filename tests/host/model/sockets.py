@@ -19,7 +19,7 @@ from agentrail.errors import NotAuthenticated
 from agentrail.events import Cursor
 from agentrail.host import ApiKeys, Host, HostLimits, Identity, Profile
 from agentrail.host.host_server import Opened
-from agentrail.host.websocket.send_queue import Outbox
+from agentrail.host.websocket.send_queue import SendQueue
 from agentrail.testing import ScriptedModel, say
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from tests.host.model.expecting import ModelError, expect
@@ -218,7 +218,7 @@ class Sockets:
                 await first.ask("chat", body={"session": "s3", "message": f"wide {number}"})
             expect("who does not read keeps nobody waiting", waited.cancelled_caught, False)
             if number % 10 == 0:
-                unsent = [each.unsent for each in gc.get_objects() if type(each) is Outbox]
+                unsent = [each.unsent for each in gc.get_objects() if type(each) is SendQueue]
                 expect("who does not read is kept little for", max(unsent) <= UNSENT_BYTES, True)
         await trio.sleep(SETTLED)
         said = [each.data for each in events(second.of(listening)) if each.name == "MessageDelta"]

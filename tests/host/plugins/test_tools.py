@@ -33,7 +33,12 @@ async def test_host_tools_is_the_last_of_the_row_and_context_the_first(autojump_
 
     plugin = probe("a", [], {"before_tool_call": returns(Allow())}, providers=[returns([])])
     async with scene([plugin], [DONE], session_plugins=[Last(), First()]) as it:
-        assert [seat.key for seat in it.session.inspect().plugins] == ["HostContext", "First", "Last", "HostTools"]
+        assert [attached.key for attached in it.session.inspect().plugins] == [
+            "HostContext",
+            "First",
+            "Last",
+            "HostTools",
+        ]
 
 
 async def test_hooks_see_the_call_and_may_replace_arguments_and_result(autojump_clock: object) -> None:  # noqa: ARG001

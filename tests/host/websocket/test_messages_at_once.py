@@ -12,7 +12,7 @@ from agentrail import SessionSpec
 from agentrail.host.http11 import web_socket
 from agentrail.host.http11.response_writer import send_at_once
 from agentrail.host.operations.event_frames import AT_ONCE
-from agentrail.host.websocket.send_queue import MAX_AT_ONCE, Outbox
+from agentrail.host.websocket.send_queue import MAX_AT_ONCE, SendQueue
 from bench.rig import InstantModel
 from tests.host.hosted import open_desk
 from tests.host.websocket.talking import Talker, talking
@@ -60,7 +60,7 @@ async def test_events_that_are_ready_go_out_in_few_writes(monkeypatch: pytest.Mo
 
 
 async def test_a_writer_is_given_all_that_waits_up_to_so_many_bytes() -> None:
-    outbox = Outbox(10 * AT_ONCE)
+    outbox = SendQueue(10 * AT_ONCE)
     half = b"x" * (AT_ONCE // 2)
     outbox.put_now(b"a", b"b")
     for each in (b"c", half, half, b"d"):
@@ -75,7 +75,7 @@ async def test_a_writer_is_given_all_that_waits_up_to_so_many_bytes() -> None:
 
 
 async def test_messages_of_one_who_adds_wait_together_for_room() -> None:
-    outbox = Outbox(10)
+    outbox = SendQueue(10)
     outbox.put_now(b"a" * 5)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(outbox.put_all, lambda: [b"b" * 3, b"c" * 3])
@@ -88,7 +88,7 @@ async def test_messages_of_one_who_adds_wait_together_for_room() -> None:
 
 
 async def test_messages_count_one_by_one_for_the_pass_that_others_get() -> None:
-    outbox, passes = Outbox(10), Passes()
+    outbox, passes = SendQueue(10), Passes()
     outbox.open(lambda _: True)
     trio.lowlevel.add_instrument(passes)
     try:

@@ -14,7 +14,7 @@ import trio
 
 from agentrail.host import ApiKeys, Host, HostLimits, Identity, Profile
 from agentrail.host.websocket import socket_connection
-from agentrail.host.websocket.send_queue import MAX_AT_ONCE, Outbox
+from agentrail.host.websocket.send_queue import MAX_AT_ONCE, SendQueue
 from agentrail.testing import say
 from tests.host.hosted import KEYS, Desk, open_desk, scripted
 from tests.host.model.in_process import opened
@@ -32,7 +32,7 @@ MOST = 1000
 
 @pytest.mark.parametrize(("first", "second", "waits"), [(500, 499, False), (500, 500, False), (500, 501, True)])
 async def test_so_many_bytes_wait_to_be_sent_and_no_more(first: int, second: int, waits: bool) -> None:
-    outbox = Outbox(MOST)
+    outbox = SendQueue(MOST)
     await outbox.put(lambda: b"a" * first)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(outbox.put, lambda: b"b" * second)
@@ -49,7 +49,7 @@ async def test_so_many_bytes_wait_to_be_sent_and_no_more(first: int, second: int
 
 
 async def test_a_message_that_is_larger_goes_alone_and_a_closed_outbox_keeps_nothing() -> None:
-    outbox = Outbox(MOST)
+    outbox = SendQueue(MOST)
     await outbox.put(lambda: b"a" * (MOST + 1))
     assert outbox.unsent == MOST + 1
     async with trio.open_nursery() as nursery:
@@ -63,7 +63,7 @@ async def test_a_message_that_is_larger_goes_alone_and_a_closed_outbox_keeps_not
 
 @pytest.mark.parametrize("size", [MOST // 4, MOST, 3 * MOST])
 async def test_beside_what_waits_to_be_sent_one_message_is_made(size: int) -> None:
-    outbox, made, sent, held = Outbox(MOST), 0, 0, list[int]()
+    outbox, made, sent, held = SendQueue(MOST), 0, 0, list[int]()
 
     def make() -> bytes:
         nonlocal made
@@ -83,7 +83,7 @@ async def test_beside_what_waits_to_be_sent_one_message_is_made(size: int) -> No
 
 
 async def test_what_the_system_takes_never_waits_and_what_follows_something_that_waits_does() -> None:
-    outbox, sent = Outbox(MOST), list[bytes]()
+    outbox, sent = SendQueue(MOST), list[bytes]()
 
     def send_now(messages: Sequence[bytes]) -> bool:
         sent.extend(messages)
@@ -104,7 +104,7 @@ async def test_what_the_system_takes_never_waits_and_what_follows_something_that
 
 @pytest.mark.parametrize("count", [MAX_AT_ONCE - 1, MAX_AT_ONCE, MAX_AT_ONCE + 1])
 async def test_whoever_has_many_messages_for_a_client_that_takes_them_holds_up_nobody(count: int) -> None:
-    outbox, passes = Outbox(MOST), Passes()
+    outbox, passes = SendQueue(MOST), Passes()
     outbox.open(lambda _: True)
     trio.lowlevel.add_instrument(passes)
     try:
@@ -116,7 +116,7 @@ async def test_whoever_has_many_messages_for_a_client_that_takes_them_holds_up_n
 
 
 async def test_a_message_that_cannot_be_made_holds_up_no_other() -> None:
-    outbox = Outbox(MOST)
+    outbox = SendQueue(MOST)
 
     def fail() -> bytes:
         raise ZeroDivisionError
@@ -157,7 +157,7 @@ async def test_a_client_that_reads_no_answers_has_one_made_beside_what_waits_to_
                 held, _ = tracemalloc.get_traced_memory()
             finally:
                 tracemalloc.stop()
-            (unsent,) = [each.unsent for each in gc.get_objects() if type(each) is Outbox and each.unsent]
+            (unsent,) = [each.unsent for each in gc.get_objects() if type(each) is SendQueue and each.unsent]
             # One is in the outbox, one is made beside it; of the first there are three copies on its way.
             assert held < 7 * max(unsent, len(WIDE))
 

@@ -19,7 +19,7 @@ from tests.machinery.checks.transition import Transition
 MAX_FAILURES: Final = 3
 """How often a plugin's `on_event` may raise in a turn before it is shown no more events until the next turn.
 
-The runtime's limit is in `hooks/live_hook_runner.py`. It is not imported, so that the check fails if it changes.
+The runtime's limit is in `hooks/live_runner.py`. It is not imported, so that the check fails if it changes.
 """
 
 

@@ -180,8 +180,8 @@ class Ledger:
     def _turns(self, after: State) -> None:
         going = after.turn is not None and after.turn.ended is None
         demand(going == (self.open_turn is not None), "the open turn and its events differ")
-        for seat, remembered in zip(after.plugins, after.plugin_states, strict=False):
-            if seat.key == RECORDER:
+        for attached, remembered in zip(after.plugins, after.plugin_states, strict=False):
+            if attached.key == RECORDER:
                 demand(
                     remembered == tuple(self.outcomes),
                     "after_turn ran for {}, turns ended {}",
@@ -222,8 +222,8 @@ class Ledger:
         demand(start.name in after.tools, "{} runs a tool that is not there", start)
         demand(after.tools[start.name].revision == start.revision, "{} runs a form of its tool that is gone", start)
         # A plugin that joins in this step, after the end of the turn, was not asked
-        seats = (before.plugins, after.plugins)
-        guarded = all(any(seat.plugin.endswith(":Guard") for seat in row) for row in seats)
+        attached_plugins = (before.plugins, after.plugins)
+        guarded = all(any(attached.plugin.endswith(":Guard") for attached in row) for row in attached_plugins)
         demand(not guarded or start.args.get("path") != "secret", "{} runs past a guard", start)
 
     def _new_calls(self, before: State, arrival: Arrival, after: State) -> None:
@@ -277,7 +277,7 @@ def _clock(after: State) -> None:
 
 def _work(after: State, out: Outstanding) -> None:
     """Check that working time is counted while something runs that ends without a person, if a plugin counts it."""
-    if after.phase in (Phase.NEW, Phase.ENDED) or not any(seat.counts_work for seat in after.plugins):
+    if after.phase in (Phase.NEW, Phase.ENDED) or not any(attached.counts_work for attached in after.plugins):
         demand(after.working_since_ms is None or after.phase is Phase.NEW, "{} counts its work", after.phase)
         return
     stand = {agent.call_id for agent in after.subagents if not (agent.works or agent.background)}
@@ -299,9 +299,11 @@ def _starts_all(after: State) -> None:
         return
     running = [call.spec for call in batch.calls if call.status is CallStatus.RUNNING and call.spec is not None]
     busy = len(running) + len(after.lingering_calls)
-    alone = any(not spec.parallel for spec in running) or any(not stray.parallel for stray in after.lingering_calls)
+    alone = any(not spec.parallel for spec in running) or any(
+        not detached.parallel for detached in after.lingering_calls
+    )
     full = busy >= after.setup.options.max_parallel_tools or alone
-    writers = any(stray.writes and not stray.reported for stray in after.quarantined_calls)
+    writers = any(detached.writes and not detached.reported for detached in after.quarantined_calls)
     for call in batch.calls:
         if call.status is CallStatus.READY and call.spec is not None and not (writers and touches_files(call.spec)):
             demand(full or (not call.spec.parallel and busy > 0), "{} could run and does not", call)
@@ -373,13 +375,13 @@ def _outstanding(after: State, out: Outstanding) -> None:
     running = after.compaction is not None and after.compaction.running
     demand(running == bool(out.live_compactions), "compaction and outstanding ones differ")
     calls = [] if after.batch is None else [c.call_id for c in after.batch.calls if c.status is CallStatus.RUNNING]
-    calls += [stray.call_id for stray in after.lingering_calls]
+    calls += [detached.call_id for detached in after.lingering_calls]
     demand(set(calls) == set(out.live_calls), "calls {}, outstanding {}", calls, out.live_calls)
     demand(len(calls) <= after.setup.options.max_parallel_tools, "{} calls run at once", len(calls))
     if after.phase is not Phase.ENDED:
-        strays = {stray.call_id for stray in after.quarantined_calls}
+        detached_calls = {detached.call_id for detached in after.quarantined_calls}
         ending = set(out.calls) - set(out.live_calls)
-        demand(strays == ending, "quarantined {}, outstanding {}", strays, ending)
+        demand(detached_calls == ending, "quarantined {}, outstanding {}", detached_calls, ending)
     else:
         demand(not out.live_calls and not out.timers and out.closed, "the session has ended and something runs")
         demand(len(out.reports) == 1, "the start of the session was not reported, or twice")

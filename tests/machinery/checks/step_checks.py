@@ -65,7 +65,7 @@ from agentrail.events import (
 )
 from agentrail.hooks.hook_run import MAX_ASKS
 from agentrail.hooks.hook_types import HOOK_NAMES
-from agentrail.hooks.ruling import NOTHING_GATHERED
+from agentrail.hooks.ruling import NO_DECISIONS
 from agentrail.models import (
     AssistantMessage,
     Failure,
@@ -120,7 +120,7 @@ def _aborts(transition: Transition) -> None:
     demand(not survivors, "steering {} outlives an abort", survivors)
     if not transition.in_turn:
         return
-    lingers = {stray.call_id for stray in after.lingering_calls}
+    lingers = {detached.call_id for detached in after.lingering_calls}
     for call in transition.running:
         immune = call.spec is not None and call.spec.immune
         must_go_on = abort.kill_tools == "none" or (abort.kill_tools == "killable" and immune)
@@ -164,7 +164,7 @@ def _says_first(transition: Transition) -> None:
     """Check that `before_finish` does not run while a steering text waits, except in the last round that is allowed."""
     before = transition.before
     has_hook = any(ruling.hook == "before_finish" for ruling in transition.step.rulings)
-    waited = any(waiting.hook.moment == "before_finish" for waiting in before.suspended_runs)
+    waited = any(waiting.hook.hook_name == "before_finish" for waiting in before.suspended_runs)
     if has_hook and not waited and before.steering and transition.in_turn:
         last = before.round >= before.setup.options.max_rounds
         demand(last, "before_finish runs, and {} waits", before.steering)
@@ -189,13 +189,15 @@ def _rewrites(transition: Transition) -> None:
         text.text for text in transition.events if isinstance(text, SteeringReceived) and text.status == "dropped"
     ]
     for ruling in transition.step.rulings:
-        gathered = ruling.gathered
-        if ruling.verdict is Verdict.ASK or gathered.said is None:
+        decisions = ruling.decisions
+        if ruling.verdict is Verdict.ASK or decisions.said is None:
             continue
         announced = [
-            _told(event) for event in transition.events if getattr(event, "replaced_by", ()) == gathered.replaced_by
+            _told(event) for event in transition.events if getattr(event, "replaced_by", ()) == decisions.replaced_by
         ]
-        new_text = "\n\n".join((gathered.said, *gathered.texts)) if ruling.hook == "before_steering" else gathered.said
+        new_text = (
+            "\n\n".join((decisions.said, *decisions.texts)) if ruling.hook == "before_steering" else decisions.said
+        )
         demand(
             new_text in announced, "{} has replaced a text by {!r}, and {} are told", ruling.hook, new_text, announced
         )
@@ -371,7 +373,7 @@ def _is_object(text: str) -> bool:
 def _said(transition: Transition) -> None:
     """Check that the history has the texts with which plugins replaced those of a prompt or response."""
     for ruling in transition.step.rulings:
-        text = ruling.gathered.said
+        text = ruling.decisions.said
         if text is None or ruling.verdict in (Verdict.ABORT, Verdict.BLOCK, Verdict.ASK):
             continue
         if ruling.hook == "before_prompt":
@@ -432,7 +434,7 @@ def _batches(transition: Transition) -> None:
         busy = [call for call in after.batch.calls if call.status in (CallStatus.RUNNING, CallStatus.SETTLING)]
         alone = any(call.spec is not None and not call.spec.parallel for call in busy)
         demand(not alone or len(busy) == 1, "{} run beside one that runs alone", busy)
-        loners = [stray for stray in after.lingering_calls if not stray.parallel]
+        loners = [detached for detached in after.lingering_calls if not detached.parallel]
         demand(runs_tool or not (loners and starts), "{} start beside {}, which run alone", starts, loners)
         new = any(call.status is CallStatus.NEW for call in after.batch.calls)
         demand(not (new and starts), "{} run before all calls are ruled on", starts)
@@ -510,7 +512,7 @@ def _lingers(transition: Transition) -> None:
     """Check that after a restart an event reports the end of each call that an abort left running."""
     if isinstance(transition.input, SessionReturned) and isinstance(transition.step.answer, Done):
         announced = {event.call_id for event in transition.events if isinstance(event, ToolExecutionEnd) and event.late}
-        lost = {stray.call_id for stray in transition.before.lingering_calls} - announced
+        lost = {detached.call_id for detached in transition.before.lingering_calls} - announced
         demand(not lost, "{} went on in the background, and their end is not reported", lost)
 
 
@@ -605,15 +607,15 @@ def adds(transition: Transition) -> None:
             continue
         if effect.request.request_id != request.request_id:
             continue  # a critical listener, for example, aborted the turn in the same step, and the next turn has begun
-        gathered = rulings[-1].gathered
-        added = (*gathered.front, *gathered.added)
+        decisions = rulings[-1].decisions
+        added = (*decisions.front, *decisions.added)
         pieces = () if request.messages is None else request.messages.pieces
         pieces_ = tuple(piece for piece in pieces if isinstance(piece, Added))
         demand(pieces_ == added, "plugins added {}, and the record of the request has {}", added, pieces_)
         messages = tuple(effect.request.messages)
-        front = tuple(message_.message for message_ in gathered.front)
+        front = tuple(message_.message for message_ in decisions.front)
         demand(messages[: len(front)] == front, "plugins added {}, and the request begins with {}", front, messages[:3])
-        end = tuple(message_.message for message_ in gathered.added)
+        end = tuple(message_.message for message_ in decisions.added)
         demand(
             messages[len(messages) - len(end) :] == end,
             "plugins added {}, and the request ends with {}",
@@ -621,7 +623,7 @@ def adds(transition: Transition) -> None:
             messages[-3:],
         )
         demand(
-            {message_.by for message_ in added} <= {seat.key for seat in transition.after.plugins},
+            {message_.by for message_ in added} <= {attached.key for attached in transition.after.plugins},
             "{} is of no plugin",
             added,
         )
@@ -678,21 +680,23 @@ def _rules(transition: Transition) -> None:
     before, after = transition.before, transition.after
     for ruling in transition.step.rulings:
         if ruling.verdict in (Verdict.ABORT, Verdict.BLOCK):
-            rest = ruling.gathered.but(emits=())
-            demand(rest == NOTHING_GATHERED, "{} ends with {}, and keeps {}", ruling.hook, ruling.verdict, rest)
+            rest = ruling.decisions.but(emits=())
+            demand(rest == NO_DECISIONS, "{} ends with {}, and keeps {}", ruling.hook, ruling.verdict, rest)
     if before.plugins is after.plugins and all(
         r.hook in HOOK_NAMES | {"on_event", "check"} for r in transition.step.rulings
     ):
         states = list(before.plugin_states)
         for ruling in transition.step.rulings:
-            for seat, state in ruling.states:
-                states[seat] = state
+            for attached, state in ruling.states:
+                states[attached] = state
         demand(tuple(states) == after.plugin_states, "what a plugin remembers is not what it has said")
-    row, old = ([seat.priority for seat in seats] for seats in (after.plugins, before.plugins))
+    row, old = (
+        [attached.priority for attached in attached_plugins] for attached_plugins in (after.plugins, before.plugins)
+    )
     demand(old != sorted(old) or row == sorted(row), "plugins stand in the order {}", row)
     updates = [change.key for change in after.plugin_changes if change.kind == "update"]
     demand(len(updates) == len(set(updates)), "of {} more than the last one waits", updates)
-    asks = [count for waiting in after.suspended_runs for _, count in waiting.gathered.asks]
+    asks = [count for waiting in after.suspended_runs for _, count in waiting.decisions.asks]
     demand(max(asks, default=0) <= MAX_ASKS, "a plugin asks too often")
 
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from agentrail.testing.simulator.__main__ import add_options, modes_of, run_seed
 from agentrail.testing.simulator.fault_kinds import FAULTS
-from agentrail.testing.simulator.run import Report
+from agentrail.testing.simulator.simulator import Report
 from tests.machinery.simulator.checked_simulator import CheckedSimulator, simulated
 
 BAR: Final = 30

@@ -12,9 +12,9 @@ from agentrail.core.machine.step import Step
 from agentrail.journals import Record
 from agentrail.testing import Simulator
 from agentrail.testing.simulator.auditor import Auditor, Book
-from agentrail.testing.simulator.environment import Stage
+from agentrail.testing.simulator.environment import Environment
 from agentrail.testing.simulator.rules import RunVerdict
-from agentrail.testing.simulator.run import Report
+from agentrail.testing.simulator.simulator import Report
 from tests.kit import Arrival
 from tests.machinery.checks.state_invariants import Ledger
 
@@ -43,10 +43,10 @@ class CheckedSimulator(Simulator):
 
     program: ClassVar[str] = "tests.machinery.simulator"
 
-    def stage(self, seed: int) -> Stage:
-        stage = super().stage(seed)
-        stage.auditor = CheckedAuditor(stage.verdict)
-        return stage
+    def environment(self, seed: int) -> Environment:
+        environment = super().environment(seed)
+        environment.auditor = CheckedAuditor(environment.verdict)
+        return environment
 
 
 def simulated(run: tuple[str, int]) -> Report:

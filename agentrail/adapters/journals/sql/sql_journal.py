@@ -17,7 +17,7 @@ from agentrail.adapters.journals.sql.sql_dialect import CleaningState, SqlDialec
 from agentrail.adapters.journals.sql.sql_tables import as_stored
 from agentrail.adapters.journals.sql.sqlite_errors import still_read
 from agentrail.adapters.journals.sql.writer import SqlWriter, Submitted
-from agentrail.adapters.journals.writer_thread import ThreadJob, Worker
+from agentrail.adapters.journals.writer_thread import ThreadJob, WriterThread
 from agentrail.errors import BadRecord, JournalFailed, NothingWritten
 from agentrail.ports.journal import (
     ALL_SESSIONS,
@@ -59,8 +59,10 @@ class SqlJournal:
     def __init__(self, dialect: SqlDialect, writer: Callable[[SqlDialect], SqlWriter] = SqlWriter) -> None:
         self._dialect = dialect
         self._writers = [writer(dialect) for _ in range(dialect.writers)]
-        self._writing = [Worker("agentrail journal writer", writer, MAX_TOGETHER) for writer in self._writers]
-        self._reading = [Worker("agentrail journal reader", SqlReader(dialect), 1) for _ in range(dialect.readers)]
+        self._writing = [WriterThread("agentrail journal writer", writer, MAX_TOGETHER) for writer in self._writers]
+        self._reading = [
+            WriterThread("agentrail journal reader", SqlReader(dialect), 1) for _ in range(dialect.readers)
+        ]
         self._next_reader = cycle(self._reading)
 
     @property
@@ -234,7 +236,7 @@ class SqlJournal:
         for writing in self._writing:
             await writing.close()
 
-    def _writer_of(self, session_id: str) -> Worker[SqlWriter]:
+    def _writer_of(self, session_id: str) -> WriterThread[SqlWriter]:
         return self._writing[self._index(session_id)]
 
     def _index(self, session_id: str) -> int:

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Final
 
 from agentrail.adapters.models.anthropic.answer_form import strict_form, takes_schema
-from agentrail.adapters.models.anthropic.answers import MessageDecoder
 from agentrail.adapters.models.anthropic.faults import FAULTS
+from agentrail.adapters.models.anthropic.message_decoder import MessageDecoder
 from agentrail.adapters.models.anthropic.requests import TAKES, render
 from agentrail.adapters.models.anthropic.thinking import can_force
 from agentrail.adapters.models.providers.unsupported_media import seen_by

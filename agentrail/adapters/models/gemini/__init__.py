@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from agentrail.adapters.models.gemini.answers import ContentDecoder
+from agentrail.adapters.models.gemini.content_decoder import ContentDecoder
 from agentrail.adapters.models.gemini.faults import FAULTS
 from agentrail.adapters.models.gemini.requests import OLDER, TAKES, render
 from agentrail.adapters.models.providers.unsupported_media import seen_by

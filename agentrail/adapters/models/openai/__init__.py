@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from agentrail.adapters.models.openai.answers import ResponseDecoder
 from agentrail.adapters.models.openai.faults import FAULTS
 from agentrail.adapters.models.openai.requests import TAKES, render
+from agentrail.adapters.models.openai.response_decoder import ResponseDecoder
 from agentrail.adapters.models.providers.unsupported_media import seen_by
 from agentrail.adapters.models.wire_format import WireFormat
 

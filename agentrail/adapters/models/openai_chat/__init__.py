@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.adapters.models.openai.faults import FAULTS
-from agentrail.adapters.models.openai_chat.answers import ChatDecoder
+from agentrail.adapters.models.openai_chat.chat_decoder import ChatDecoder
 from agentrail.adapters.models.openai_chat.requests import demands, render, takes, takes_schema
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.wire_format import WireFormat

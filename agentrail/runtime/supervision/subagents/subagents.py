@@ -23,7 +23,7 @@ from agentrail.runtime.access.sending import has_ended, letter
 from agentrail.runtime.access.status import ended_tasks, tasks_of
 from agentrail.runtime.actor.parent_link import ParentLink
 from agentrail.runtime.actor.session import Session
-from agentrail.runtime.inbox.command_results import Answers
+from agentrail.runtime.inbox.command_results import CommandResults
 from agentrail.runtime.inbox.letter import Letter, ReplyOutcome, ReplySlot
 from agentrail.runtime.inbox.replies import held_calls
 from agentrail.runtime.shared.caller import Caller
@@ -185,7 +185,7 @@ class Subagents:
         clock = self._shared.clock
         calls = () if state is None or state.batch is None else state.batch.calls
         started = next((call.started_at for call in calls if call.call_id == call_id), None)
-        return clock.deadline((clock.moment(started) if started else clock.now()) + seconds)
+        return clock.deadline((clock.trio_time(started) if started else clock.now()) + seconds)
 
     async def _find(self, child: object) -> SubagentRun:
         """Return the run of a sub-agent, also of one that ended in an earlier process; raise `UnknownTask` if none."""
@@ -287,7 +287,7 @@ class Subagents:
         """Return the answer that a sub-agent, which has ended, gave to a command id; `None` if none is known."""
         if steering.command is None or self._shared.forget is not None:
             return None
-        return await Answers(child, self._shared.journal).find(steering.command, steering.digest)
+        return await CommandResults(child, self._shared.journal).find(steering.command, steering.digest)
 
     # For the session
 
@@ -308,12 +308,12 @@ class Subagents:
             return None
         if self._shared.forget is not None:
             return Refused.of(SessionNotAlive(child, "what it has answered is forgotten"))
-        return await Answers(child, self._shared.journal).find(letter.command, letter.digest)
+        return await CommandResults(child, self._shared.journal).find(letter.command, letter.digest)
 
-    def gathered(self, report: SubagentReported) -> SubagentReported:
+    def decisions(self, report: SubagentReported) -> SubagentReported:
         """Return *report* with all that the sub-agent has reported since."""
         run = self._runs.get(report.child)
-        return report if run is None or report.heard else run.link.gathered()
+        return report if run is None or report.heard else run.link.decisions()
 
     def resume(self, children: tuple[str, ...], state: State) -> None:
         """Start to resume the sub-agents that an earlier process ran; *state* is the parent's."""

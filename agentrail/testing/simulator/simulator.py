@@ -19,7 +19,7 @@ from agentrail.errors import BadChoice
 from agentrail.hooks.plugin import Attachable
 from agentrail.testing.simulator.callers import DOINGS
 from agentrail.testing.simulator.canary import logs_read
-from agentrail.testing.simulator.environment import Stage
+from agentrail.testing.simulator.environment import Environment
 from agentrail.testing.simulator.fault_kinds import BY_NAME, RUNS
 from agentrail.testing.simulator.outage_rules import outages_watched
 from agentrail.testing.simulator.patches import breakable, watched
@@ -108,46 +108,48 @@ class Simulator:
             raise SimulationFailedError(report)
         return report
 
-    def stage(self, seed: int) -> Stage:
+    def environment(self, seed: int) -> Environment:
         """Return the stage of a run; override this for one whose parts check more."""
-        return Stage(seed, self._faults, self._runs)
+        return Environment(seed, self._faults, self._runs)
 
     def run(self, seed: int, *, trace: bool = False) -> Report:
         """Run one simulation and return its report; with *trace*, the report has what happened, line by line."""
-        stage = self.stage(seed)
+        environment = self.environment(seed)
         if trace:
-            stage.verdict.lines = []
-        stage.temper = draw_temper(stage.choice("temper"), (doing.name for doing in DOINGS if doing.name != "prompt"))
-        stage.auditor.canary = stage.temper.canary
-        reading = logs_read(stage.verdict) if stage.temper.canary else nullcontext()
-        choose = stage.choice("run")
+            environment.verdict.lines = []
+        environment.temper = draw_temper(
+            environment.choice("temper"), (doing.name for doing in DOINGS if doing.name != "prompt")
+        )
+        environment.auditor.canary = environment.temper.canary
+        reading = logs_read(environment.verdict) if environment.temper.canary else nullcontext()
+        choose = environment.choice("run")
         disk = MemoryJournal(encode=choose.percent(10), keep=None)
         lives = choose.pick((1, 1, 2, 3))
         lived = 0
-        with breakable(stage), watched(stage), outages_watched(stage), reading:
-            while lived < lives and stage.verdict.problem is None:
+        with breakable(environment), watched(environment), outages_watched(environment), reading:
+            while lived < lives and environment.verdict.problem is None:
                 lived += 1
                 last = lived == lives
-                life = Life(stage, disk, lived, self._plugins)
+                life = Life(environment, disk, lived, self._plugins)
                 calm = last and self.mode == "liveness"
                 main = partial(life.run, seconds=self._seconds, last=last, calm=calm)
                 try:
-                    run(choose.below(2**32), stage.watch, main, logs=stage.temper.canary)
+                    run(choose.below(2**32), environment.watch, main, logs=environment.temper.canary)
                 except NothingMovesError:
                     text = "the supervisor never ends: nothing moves any more, or time stands still"
-                    stage.demand(holds=False, rule="rest", text=text)
-                stage.watch.day += choose.below(60)
-                if stage.fires("clock_turned_back"):
-                    stage.watch.turn_back(choose.below(7200))
-        verdict = stage.verdict
-        records = sum(book.records for book in stage.auditor.books.values())
+                    environment.demand(holds=False, rule="rest", text=text)
+                environment.watch.day += choose.below(60)
+                if environment.fires("clock_turned_back"):
+                    environment.watch.turn_back(choose.below(7200))
+        verdict = environment.verdict
+        records = sum(book.records for book in environment.auditor.books.values())
         return Report(
             seed,
             self.mode,
             verdict.digest,
             verdict.problem,
-            stage.chaos.counts,
-            stage.doings,
+            environment.chaos.counts,
+            environment.doings,
             records,
             lived,
             tuple(verdict.lines or ()),

@@ -1,4 +1,4 @@
-"""`Live`: the judge of a live session, which runs the plugins' code."""
+"""`LiveRunner`: the hook runner of a live session, which runs the plugins' code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentrail.hooks.actions import Action
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context, Log
 from agentrail.hooks.declarations import EventLines, UsageLimits
-from agentrail.hooks.hook_run import Complain, Pipeline, nobody_listens
+from agentrail.hooks.hook_run import Complain, LiveHookRun, nobody_listens
 from agentrail.hooks.hook_runner import (
     NO_CONSENT,
     AnswerChecks,
@@ -33,12 +33,12 @@ from agentrail.hooks.plugin import ON_EVENT, SCREEN, AnyPlugin, Plugin, find_dec
 from agentrail.hooks.ruling import (
     ANSWERS,
     FITS,
-    NOTHING_GATHERED,
+    NO_DECISIONS,
     START,
     UNRULED,
     Decisions,
-    Place,
     PluginAnswer,
+    Position,
     Ruling,
     Verdict,
     answer_failed,
@@ -110,7 +110,7 @@ def as_it_is(state: object) -> Json:
 class Audience(NamedTuple):
     """The plugins of a session by what they want: who hears, learns, limits, screens or writes lines."""
 
-    seats: tuple[AttachedPlugin, ...]
+    attached_plugins: tuple[AttachedPlugin, ...]
     """All of them."""
     entries: Mapping[str, tuple[PluginEntry, ...]]
     """Those that have a method, by its name: a hook, `on_event` or `screen`; in the order in which they are asked."""
@@ -125,7 +125,7 @@ class Audience(NamedTuple):
 NO_AUDIENCE: Final = Audience((), MappingProxyType({}), (), (), amends=False)
 
 
-class Live:
+class LiveRunner:
     """Runs plugins and validators.
 
     It holds only code, by key and revision; the session holds the states of the plugins.
@@ -167,15 +167,15 @@ class Live:
         """Return why the model of this name cannot be used with these options; `None` if it can."""
         return self._checks.why_no_model(name, options)
 
-    def seat(self, key: str, revision: int, plugin: AnyPlugin) -> None:
+    def attach(self, key: str, revision: int, plugin: AnyPlugin) -> None:
         """Add the code of *plugin* under the key and revision of its description."""
         if not isinstance(self._plugins, dict):
             self._plugins = {}
         self._plugins[key, revision] = plugin
 
-    def plugin(self, seat: AttachedPlugin) -> AnyPlugin:
-        """Return the plugin that *seat* describes."""
-        return self._plugins[seat.key, seat.revision]
+    def plugin(self, attached: AttachedPlugin) -> AnyPlugin:
+        """Return the plugin that *attached* describes."""
+        return self._plugins[attached.key, attached.revision]
 
     def tool(self, name: str, revision: int, validator: Validator) -> None:
         """Add the *validator* of a tool's arguments."""
@@ -188,59 +188,59 @@ class Live:
         self._plugins = {code: plugin for code, plugin in self._plugins.items() if code in plugins}
         self._validators = {code: validator for code, validator in self._validators.items() if code in tools}
 
-    def audience(self, seats: tuple[AttachedPlugin, ...]) -> Audience:
+    def audience(self, attached_plugins: tuple[AttachedPlugin, ...]) -> Audience:
         """Return who of the plugins wants what; found out again only when the plugins have changed."""
         audience = self._audience
-        if seats is not audience.seats:
+        if attached_plugins is not audience.attached_plugins:
             row: dict[str, list[PluginEntry]] = {}
-            plugins = [(seat, self._plugins[seat.key, seat.revision]) for seat in seats]
-            for place, (seat, plugin) in enumerate(plugins):
-                for hook in seat.hooks:
+            plugins = [(attached, self._plugins[attached.key, attached.revision]) for attached in attached_plugins]
+            for index, (attached, plugin) in enumerate(plugins):
+                for hook in attached.hooks:
                     method = cast("Method", getattr(plugin, hook))
-                    row.setdefault(hook, []).append(PluginEntry(place, seat, method, plugin))
+                    row.setdefault(hook, []).append(PluginEntry(index, attached, method, plugin))
             lines = [find_declaration(plugin, EventLines) for _, plugin in plugins]
-            limits = [(seat, find_declaration(plugin, UsageLimits)) for seat, plugin in plugins]
+            limits = [(attached, find_declaration(plugin, UsageLimits)) for attached, plugin in plugins]
             audience = self._audience = Audience(
-                seats,
+                attached_plugins,
                 {hook: tuple(entries) for hook, entries in row.items()},
                 tuple([declaration for declaration in lines if declaration is not None]),
-                tuple([(seat, declaration) for seat, declaration in limits if declaration is not None]),
-                SCREEN in row or any(seat.critical and ON_EVENT in seat.hooks for seat in seats),
+                tuple([(attached, declaration) for attached, declaration in limits if declaration is not None]),
+                SCREEN in row or any(attached.critical and ON_EVENT in attached.hooks for attached in attached_plugins),
             )
         return audience
 
-    def unheard(self, hook: str, seats: tuple[AttachedPlugin, ...]) -> Ruling | None:
+    def unheard(self, hook: str, attached_plugins: tuple[AttachedPlugin, ...]) -> Ruling | None:
         """Return the ruling if no plugin has the hook of this name; `None` if `rule` must be called."""
-        if not seats:
+        if not attached_plugins:
             return UNRULED[hook]
-        return None if hook in self.audience(seats).entries else UNRULED[hook]
+        return None if hook in self.audience(attached_plugins).entries else UNRULED[hook]
 
-    def rule(
+    def run(
         self,
         hook: Hook,
         row: PluginRow,
         context: Callable[[], Context],
-        place: Place = START,
-        gathered: Decisions = NOTHING_GATHERED,
+        position: Position = START,
+        decisions: Decisions = NO_DECISIONS,
         consent: Consent = NO_CONSENT,
     ) -> Ruling:
-        """Run *hook* of the plugins of *row*, from *place* on, and return their combined ruling."""
-        entries = self.audience(row.seats).entries.get(hook.moment)
+        """Run *hook* of the plugins of *row*, from *position* on, and return their combined ruling."""
+        entries = self.audience(row.attached_plugins).entries.get(hook.hook_name)
         if entries is None:
-            return UNRULED[hook.moment]
+            return UNRULED[hook.hook_name]
         if row.among is not None:
-            entries = tuple(entry for entry in entries if entry.seat.key in row.among)
+            entries = tuple(entry for entry in entries if entry.attached.key in row.among)
         ctx, spoken = context(), None
-        if place is START and gathered is NOTHING_GATHERED and type(hook) is not BeforeTool:
+        if position is START and decisions is NO_DECISIONS and type(hook) is not BeforeTool:
             spoken = first_spoken(entries, hook, row.states, ctx)
             if spoken is None:
-                return UNRULED[hook.moment]
-        pipeline = Pipeline(hook, row.states, ctx, gathered, consent, self._checks, self.complain)
-        return pipeline.run(entries, place, spoken)
+                return UNRULED[hook.hook_name]
+        hook_run = LiveHookRun(hook, row.states, ctx, decisions, consent, self._checks, self.complain)
+        return hook_run.run(entries, position, spoken)
 
-    def learns(self, seats: tuple[AttachedPlugin, ...]) -> bool:
+    def learns(self, attached_plugins: tuple[AttachedPlugin, ...]) -> bool:
         """Whether any of the plugins has `on_event`."""
-        return ON_EVENT in self.audience(seats).entries
+        return ON_EVENT in self.audience(attached_plugins).entries
 
     def learn(
         self, events: Sequence[Envelope], row: PluginRow, context: Callable[[], Context], failures: Mapping[str, int]
@@ -252,9 +252,9 @@ class Live:
         logs: list[tuple[str, str, JsonObject]] = []
         loggers: list[PluginAnswer] = []
         broke_critical = None
-        for entry in self.audience(row.seats).entries.get(ON_EVENT, ()):
-            failed = failures.get(entry.seat.key, 0)
-            before = state = row.states[entry.place]
+        for entry in self.audience(row.attached_plugins).entries.get(ON_EVENT, ()):
+            failed = failures.get(entry.attached.key, 0)
+            before = state = row.states[entry.index]
             for envelope in events:
                 if failed >= MAX_FAILURES:
                     break
@@ -264,13 +264,13 @@ class Live:
                     state = self._pass_event(entry, envelope, state, ctx, logs)
                 except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported
                     problem = error_text(error)
-                    self.complain(entry.seat, ON_EVENT, problem, error)
-                    errors.append(PluginError(entry.seat.key, ON_EVENT, problem))
+                    self.complain(entry.attached, ON_EVENT, problem, error)
+                    errors.append(PluginError(entry.attached.key, ON_EVENT, problem))
                     failed += 1
-                    broke_critical = entry.seat.key if entry.seat.critical else broke_critical
-            loggers += [PluginAnswer(entry.seat.key, "log")] * (len(logs) - len(loggers))
+                    broke_critical = entry.attached.key if entry.attached.critical else broke_critical
+            loggers += [PluginAnswer(entry.attached.key, "log")] * (len(logs) - len(loggers))
             if state is not before:
-                states[entry.place] = state
+                states[entry.index] = state
         return Ruling(
             ON_EVENT,
             Verdict.ABORT if broke_critical is not None else Verdict.PASS,
@@ -299,41 +299,41 @@ class Live:
             logs.append((fit_text(line.level), fit_text(line.message), freeze_object(line.fields)))
             answer = line.state
         if isinstance(answer, Action):
-            raise BrokenPlugin(entry.seat.key, ON_EVENT, f"it returned `{answer.kind}` where its state is wanted")
+            raise BrokenPlugin(entry.attached.key, ON_EVENT, f"it returned `{answer.kind}` where its state is wanted")
         problem = None if answer is state else self._checks.state_problem(entry.plugin, answer)
         if problem is not None:
-            raise BrokenPlugin(entry.seat.key, ON_EVENT, problem)
+            raise BrokenPlugin(entry.attached.key, ON_EVENT, problem)
         return answer
 
-    def init(self, seat: AttachedPlugin, context: Callable[[], Context]) -> Ruling:
+    def init(self, attached: AttachedPlugin, context: Callable[[], Context]) -> Ruling:
         """Call `init` of a new plugin; the ruling has its first state."""
-        plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
-        return self._stateful("init", seat, plugin, lambda: plugin.init(context()))
+        plugin = cast("Plugin[object]", self._plugins[attached.key, attached.revision])
+        return self._stateful("init", attached, plugin, lambda: plugin.init(context()))
 
-    def options(self, seat: AttachedPlugin, state: object, new: JsonObject) -> Ruling:
-        """Call `on_options` of the plugin in *seat* with its *new* options; return a ruling with its new state."""
-        plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
-        return self._stateful("on_options", seat, plugin, lambda: plugin.on_options(new, state))
+    def options(self, attached: AttachedPlugin, state: object, new: JsonObject) -> Ruling:
+        """Call `on_options` of the plugin in *attached* with its *new* options; return a ruling with its new state."""
+        plugin = cast("Plugin[object]", self._plugins[attached.key, attached.revision])
+        return self._stateful("on_options", attached, plugin, lambda: plugin.on_options(new, state))
 
-    def upgrade(self, seat: AttachedPlugin, state: object) -> Ruling:
-        """Call `upgrade` of the plugin in *seat* with its *state* of an earlier version; the ruling has a new one."""
-        plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
-        return self._stateful("upgrade", seat, plugin, lambda: plugin.upgrade(self._data(state)))
+    def upgrade(self, attached: AttachedPlugin, state: object) -> Ruling:
+        """Call `upgrade` of the plugin *attached* with its *state* of an earlier version; the ruling has a new one."""
+        plugin = cast("Plugin[object]", self._plugins[attached.key, attached.revision])
+        return self._stateful("upgrade", attached, plugin, lambda: plugin.upgrade(self._data(state)))
 
-    def _stateful(self, hook: str, seat: AttachedPlugin, plugin: AnyPlugin, call: Callable[[], object]) -> Ruling:
+    def _stateful(self, hook: str, attached: AttachedPlugin, plugin: AnyPlugin, call: Callable[[], object]) -> Ruling:
         """Return a ruling with the state that *call* returns; it is an abort if *call* or storing the state fails."""
         try:
             state = call()
             is_missing = hook == "init" and state is None and not takes_none(type(plugin))
             problem = STATE_MISSING if is_missing else self._checks.state_problem(plugin, state)
         except PluginRefused as refusal:
-            return Ruling(hook, Verdict.ABORT, seat.key, _reason(refusal))
+            return Ruling(hook, Verdict.ABORT, attached.key, _reason(refusal))
         except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported
             problem = error_text(error)
-            self.complain(seat, hook, problem, error)
-            return Ruling(hook, Verdict.ABORT, seat.key, problem, critical=True)  # noqa: ASYNC104 - it is reported
+            self.complain(attached, hook, problem, error)
+            return Ruling(hook, Verdict.ABORT, attached.key, problem, critical=True)  # noqa: ASYNC104 - it is reported
         if problem is not None:
-            return Ruling(hook, Verdict.ABORT, seat.key, problem, critical=True)
+            return Ruling(hook, Verdict.ABORT, attached.key, problem, critical=True)
         return Ruling(hook, states=((0, state),))
 
     def check(self, tool: str, revision: int, args: JsonObject, meter: Meter) -> Ruling:

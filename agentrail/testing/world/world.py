@@ -17,9 +17,9 @@ from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival, SessionOpened, SessionReturned, TimerFired
 from agentrail.core.vocabulary.state import NO_TOOLS, AttachedTool, Phase, Setup, State
 from agentrail.errors import IllegalInput
-from agentrail.hooks.attachments import AttachedPlugin, in_order, refuse_twins, seat_for, unkeyed
+from agentrail.hooks.attachments import AttachedPlugin, attached_plugin, in_order, refuse_twins, unkeyed
 from agentrail.hooks.hook_runner import Storable
-from agentrail.hooks.live_hook_runner import Live
+from agentrail.hooks.live_runner import LiveRunner
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.ruling import Ruling
 from agentrail.testing.probe_plugins import can_store
@@ -66,35 +66,35 @@ class World:
         self.records: list[WorldRecord] = []
         self.revisions = 0
         self.slow = False
-        self.judge = Live(storable, misfit=fits_answer)
+        self.hook_runner = LiveRunner(storable, misfit=fits_answer)
         self.state = self.first = self._first(session_id)
         self._begun: tuple[str, State] | None = None
 
     def _first(self, session_id: str) -> State:
         keyed = [unkeyed(plugin) for plugin in self.scene.plugins]
         refuse_twins([key for key, _ in keyed])
-        seats = tuple(self.teach(key, plugin) for key, plugin in keyed)
+        attached_plugins = tuple(self.teach(key, plugin) for key, plugin in keyed)
         tools: dict[str, AttachedTool] = {}
         for spec in self.scene.tools:
-            self.judge.tool(spec.name, 0, fits)
+            self.hook_runner.tool(spec.name, 0, fits)
             tools[spec.name] = AttachedTool(spec, 0)
         return State(
             session_id,
             Setup(options=self.scene.options, user_data=self.scene.user_data, returns=self.scene.returns),
             self.scene.model,
             tools=tools or NO_TOOLS,
-            plugins=tuple(seats[place] for place in in_order(seats)),
+            plugins=tuple(attached_plugins[place] for place in in_order(attached_plugins)),
             fallbacks=self.scene.spares,
         )
 
     def teach(self, key: str, plugin: AnyPlugin) -> AttachedPlugin:
-        """Give the judge *plugin*'s code under a new revision; return the attached plugin."""
+        """Give the hook runner *plugin*'s code under a new revision; return the attached plugin."""
         self.revisions += 1
-        self.judge.seat(key, self.revisions, plugin)
-        seat = seat_for(key, plugin, self.revisions)
-        for spec in seat.tools:
-            self.judge.tool(spec.name, self.revisions, fits)
-        return seat
+        self.hook_runner.attach(key, self.revisions, plugin)
+        attached = attached_plugin(key, plugin, self.revisions)
+        for spec in attached.tools:
+            self.hook_runner.tool(spec.name, self.revisions, fits)
+        return attached
 
     # Steps
 
@@ -123,7 +123,7 @@ class World:
         self._comes(input_)
         arrival = Arrival(input_, self.now, 0.5 if choose is None else choose.below(10) / 10)
         before = self.state
-        step_ = step(before, arrival, self.judge)
+        step_ = step(before, arrival, self.hook_runner)
         names = tuple(type(effect).__name__ for effect in step_.effects)
         began, before = self._begun or (None, before)
         self._begun = None
@@ -159,7 +159,7 @@ class World:
     def refuses(self, input_: AnyInput) -> None:
         """Check that the ended session refuses *input_*."""
         try:
-            step(self.state, Arrival(input_, self.now), self.judge)
+            step(self.state, Arrival(input_, self.now), self.hook_runner)
         except IllegalInput:
             return
         demand(False, "an ended session took {}", input_)
@@ -173,7 +173,7 @@ class World:
                 self.out = Outstanding()  # a restart: all work ended with the old process
             case ChangeToolsSent(attach=attach, revision=revision):
                 for spec in attach:
-                    self.judge.tool(spec.name, revision, fits)
+                    self.hook_runner.tool(spec.name, revision, fits)
             case _:
                 self.out.answered(input_)
 
