@@ -99,8 +99,8 @@ def matrix() -> list[str]:
     """Return which actions each hook accepts; those that all accept come first."""
     everywhere = [action for action in ACTIONS if all(action in MATRIX[hook.hook_name] for hook in HOOKS)]
     own = [
-        f"- {code(hook.hook_name)}: {codes(a.__name__ for a in ACTIONS if a in MATRIX[hook.hook_name] - {*everywhere})}."
-        for hook in HOOKS
+        f"- {code(name)}: {codes(action.__name__ for action in ACTIONS if action in MATRIX[name] - {*everywhere})}."
+        for name in [hook.hook_name for hook in HOOKS]
     ]
     return [f"All hooks accept {codes(action.__name__ for action in everywhere)}. Beside these:", "", *own]
 

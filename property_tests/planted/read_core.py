@@ -40,7 +40,7 @@ CHANGES: Final = (
     ),
     Change(
         "block_keeps_what_was_gathered",
-        "an abort does not drop what plugins before it have gathered",
+        "an abort does not drop what plugins before it have decided",
         hook_run.LiveHookRun.ruling,
         "if verdict is ABORT or verdict is BLOCK or",
         "if",
