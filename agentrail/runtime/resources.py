@@ -44,7 +44,7 @@ from agentrail.values.usage import Limit
 
 if TYPE_CHECKING:  # commands that only read a journal or settings import no machine
     from agentrail.ports.instrumentation import RecordListener
-    from agentrail.runtime.diagnosis.metrics import Figures
+    from agentrail.runtime.diagnosis.figures import Figures
     from agentrail.runtime.inbox.mailbox import Mailbox
     from agentrail.runtime.shared.slots import OwnSlots, Slots
     from agentrail.runtime.work.reservations import FamilyUsage

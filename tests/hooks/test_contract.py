@@ -156,7 +156,7 @@ def test_a_replay_knows_what_it_was_not_asked_for() -> None:
     attached = attached_plugin("P", plug())
     assert hook_runner.init(attached, Context).hook == "init"
     assert hook_runner.options(attached, None, {}).hook == "on_options"
-    assert hook_runner.check("look", 0, {}, Meter(1), 100, 100).hook == "check"
+    assert hook_runner.check("look", 0, {}, Meter(1)).hook == "check"
     assert hook_runner.learn((), PluginRow((), ()), Context, {}).hook == "on_event"
     assert hook_runner.upgrade(attached, None).hook == "upgrade"
     assert hook_runner.left == 1

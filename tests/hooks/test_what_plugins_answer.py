@@ -416,9 +416,9 @@ def test_arguments_that_no_adapter_could_read_are_told_so() -> None:
     live, _ = hook_runner(plug("P"))
     live.tool("look", 0, lambda *_: None)
     meter = Meter(1)
-    unread = live.check("look", 0, freeze_object({"": "{"}), meter, 100, 100)
+    unread = live.check("look", 0, freeze_object({"": "{"}), meter)
     assert unread.reason.startswith("they are no JSON object, or one of more than ")
-    assert live.check("look", 0, freeze_object({"": 1, "a": 2}), meter, 100, 100).verdict is Verdict.PASS
+    assert live.check("look", 0, freeze_object({"": 1, "a": 2}), meter).verdict is Verdict.PASS
 
 
 def test_code_that_is_not_kept_is_let_go() -> None:
@@ -427,9 +427,9 @@ def test_code_that_is_not_kept_is_let_go() -> None:
     live.tool("edit", 0, lambda *_: None)
     live.keep({("P", 0)}, {("look", 0)})
     assert live.plugin(attached) is live.plugin(attached)
-    assert live.check("look", 0, EMPTY, None, 100, 100).verdict is Verdict.PASS  # type: ignore[arg-type]  # not used
+    assert live.check("look", 0, EMPTY, None).verdict is Verdict.PASS  # type: ignore[arg-type]  # not used
     with pytest.raises(KeyError):
-        live.check("edit", 0, EMPTY, None, 100, 100)  # type: ignore[arg-type]  # not used
+        live.check("edit", 0, EMPTY, None)  # type: ignore[arg-type]  # not used
     live.keep(set(), set())
     with pytest.raises(KeyError):
         live.plugin(attached)

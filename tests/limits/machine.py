@@ -165,7 +165,7 @@ def taken(**args: object) -> bool:
     return has(bench, ToolExecutionStart)
 
 
-@scene("hooks.live_hook_runner.MAX_ARGUMENT_CHARS")
+@scene("hooks.live_runner.MAX_ARGUMENT_CHARS")
 def characters_of_arguments(size: int) -> bool:
     return taken(path="x" * (size - len("path")))
 

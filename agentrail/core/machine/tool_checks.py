@@ -103,7 +103,7 @@ def check(draft: StepDraft, tool: str, revision: int, args: JsonObject) -> Rulin
     meter = draft.meter
     if meter is None:
         meter = draft.meter = Meter(RESPONSE_STEPS)
-    ruling = draft.judge.check(tool, revision, args, meter)
+    ruling = draft.hook_runner.check(tool, revision, args, meter)
     draft.rulings.append(ruling)
     return ruling
 

@@ -123,9 +123,9 @@ def results_of(batch: Batch) -> tuple[ToolMessage, ...]:
 # Calls that leave their turn
 
 
-def quarantine(draft: StepDraft, strays: tuple[Stray, ...]) -> None:
+def quarantine(draft: StepDraft, detached_calls: tuple[DetachedCall, ...]) -> None:
     """Cancel calls that have left their turn; those still running after `GRACE_MS` are reported later."""
-    if not strays:
+    if not detached_calls:
         return
     draft.state.quarantined_calls = (
         *draft.state.quarantined_calls,
@@ -139,7 +139,7 @@ def quarantine(draft: StepDraft, strays: tuple[Stray, ...]) -> None:
 
 def next_report(draft: StepDraft) -> int:
     """Return when the next cancelled call is to be reported as abandoned, in milliseconds since 1970."""
-    return min(stray.since for stray in draft.state.quarantined_calls if not stray.reported) + GRACE_MS
+    return min(detached.since for detached in draft.state.quarantined_calls if not detached.reported) + GRACE_MS
 
 
 def call_timer(call_id: str) -> str:

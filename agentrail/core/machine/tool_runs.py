@@ -396,11 +396,13 @@ def on_grace(draft: StepDraft) -> None:
     """Report cancelled calls that still run after `GRACE_MS` as abandoned."""
     state = draft.state
     late = tuple(
-        stray for stray in state.quarantined_calls if not stray.reported and draft.at >= stray.since + GRACE_MS
+        detached
+        for detached in state.quarantined_calls
+        if not detached.reported and draft.at >= detached.since + GRACE_MS
     )
-    draft.emit(*(ToolAbandoned(stray.call_id, stray.name) for stray in late))
+    draft.emit(*(ToolAbandoned(detached.call_id, detached.name) for detached in late))
     state.quarantined_calls = tuple(
-        stray.but(reported=True) if stray in late else stray for stray in state.quarantined_calls
+        detached.but(reported=True) if detached in late else detached for detached in state.quarantined_calls
     )
     draft.emit(*(ToolAbandoned(detached.call_id, detached.name) for detached in late))
     state.quarantined_calls = tuple(
