@@ -298,7 +298,7 @@ async def lanes_that_rest(count: int) -> bool:
     return len(limits._lanes) == count
 
 
-@scene("runtime.shared.clock.SLACK")
+@scene("runtime.shared.timers.SLACK")
 async def timers_that_were_replaced(count: int) -> bool:
     """Only the last of them is set."""
     timers = Timers(Clock())
