@@ -404,10 +404,6 @@ def on_grace(draft: StepDraft) -> None:
     state.quarantined_calls = tuple(
         detached.but(reported=True) if detached in late else detached for detached in state.quarantined_calls
     )
-    draft.emit(*(ToolAbandoned(detached.call_id, detached.name) for detached in late))
-    state.quarantined_calls = tuple(
-        detached.but(reported=True) if detached in late else detached for detached in state.quarantined_calls
-    )
     if any(not detached.reported for detached in state.quarantined_calls):
         draft.set_timer(GRACE_TIMER, next_report(draft))
     if state.phase is Phase.EXECUTING_TOOLS:

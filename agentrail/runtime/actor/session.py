@@ -437,7 +437,7 @@ class Session:
             report_slow_hooks(
                 self.mailbox, shared.watchdog.worked_seconds(crumb, ended), self.state, arrival.input, outcome
             )
-        self.performer.stop_early(outcome.effects)
+        self.effect_runner.stop_early(outcome.effects)
         # Refusals too: an id keeps its first answer.
         must_store_result = letter.command is not None and outcome.answer is not None
         is_record = must_store_result or bool(outcome.events) or outcome.changes(self.state)
