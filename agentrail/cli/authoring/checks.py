@@ -121,7 +121,7 @@ def merged(parts: Sequence[FileContents]) -> FileContents:
     """Return the contents of several files as one, of plugins with one key the last; `BadPlugin` if one is unfit."""
     plugins = {unkeyed(plugin)[0]: plugin for part in parts for plugin in part.plugins}
     for key, plugin in plugins.items():
-        seat_for(key, unkeyed(plugin)[1])
+        attached_plugin(key, unkeyed(plugin)[1])
     return FileContents(
         tuple(plugins.values()),
         tuple(invariant for part in parts for invariant in part.invariants),

@@ -55,7 +55,7 @@ def listed_plugins(spec: SessionSpec, examples: int) -> ListedPlugins:
     orders = order_report(spec.plugins, examples=examples, progress=_show_progress) if examples else ()
     if sys.stderr.isatty():
         print(ERASE, end="", file=sys.stderr, flush=True)
-    return ListedPlugins(tuple(seats[index] for index in in_order(seats)), orders, examples)
+    return ListedPlugins(tuple(attached_plugins[index] for index in in_order(attached_plugins)), orders, examples)
 
 
 def _show_progress(count: int, total: int) -> None:
