@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from agentrail.adapters.otel.conventions import OPERATIONS, ROWS
+from agentrail.adapters.otel.conventions import OPERATIONS, ROWS, AttributeRow
 from agentrail.adapters.otel.metric_export import instrument_name
 from agentrail.runtime.diagnosis.metric_families import SUPERVISOR_FAMILIES
 from docs.printing.markdown import code, table
 
-_CONTENT = "with content"
-
 
 def attributes() -> list[str]:
-    """Return the table of attributes, and on which spans each may be."""
-    columns = ("attribute", *map(code, OPERATIONS.values()), "what it says")
-    rows = [
-        (
-            code(row.name),
-            *(_mark(is_there=kind in row.kinds, is_content=row.is_content) for kind in OPERATIONS),
-            row.about,
-        )
+    """Return the attributes, and on which spans each may be."""
+    return [
+        f"- {code(row.name)} ({', '.join(_spans(row))}{'; with content' if row.is_content else ''}): {row.about}."
         for row in ROWS
     ]
-    return table(columns, rows)
 
 
-def _mark(*, is_there: bool, is_content: bool) -> str:
-    return (_CONTENT if is_content else "yes") if is_there else ""
+def _spans(row: AttributeRow) -> list[str]:
+    """Return the names of the spans that may have an attribute; `all` if each may."""
+    names = [name for kind, name in OPERATIONS.items() if kind in row.kinds]
+    return ["all"] if len(names) == len(OPERATIONS) else [code(name) for name in names]
 
 
 def metrics() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
 from typing import Final, cast
 
@@ -58,7 +59,7 @@ QUERIES: Final = (
     ("streaming", "guide/events"),
     ("multi agent", "guide/agents guide/orchestrating"),
     ("subagent", "guide/agents guide/orchestrating"),
-    ("handoff", "guide/agents guide/handoff"),
+    ("handoff", "guide/agents"),
     ("cancel", "guide/steering"),
     ("interrupt", "guide/steering guide/approvals guide/ag-ui"),
     ("checkpoint", "guide/journal"),
@@ -70,7 +71,7 @@ QUERIES: Final = (
     ("system prompt", "guide/system-prompt"),
     ("conversation history", "guide/journal guide/seen guide/limits"),
     ("memory", "guide/memory"),
-    ("context window", "guide/limits design/context"),
+    ("context window", "guide/limits"),
     ("guardrails", "guide/plugins plugins/security-guard plugins/content-policy"),
     ("middleware", "guide/plugins"),
     ("callbacks", "guide/plugins guide/events"),
@@ -142,6 +143,51 @@ def test_newcomers_find_pages_by_the_words_of_other_libraries() -> None:
 def test_each_guide_says_what_others_call_its_subject() -> None:
     guides = [path for path in (ROOT / "docs" / "guide").glob("*.md") if path.name != "index.md"]
     assert [path.name for path in guides if not whole_site.words_of(path.read_text("utf-8"))] == []
+
+
+def _score(query: str, page: str, text: str) -> float:
+    """Return how well a page fits a query: by its name, its title and headings, its first sentences, its words."""
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL).lower()
+    first = " ".join(prose.split("\n## ")[0].splitlines()[:6])
+    headings = " ".join(re.findall(r"^#+ (.+)$", prose, re.MULTILINE))
+    others = [word.lower() for word in whole_site.words_of(text)]
+    places = ((page.replace("-", " "), 3.0), (prose.splitlines()[0], 3.0), (first, 2.0), (headings, 1.0))
+    stems = [word[: max(3, len(word) - 2)] for word in query.lower().split()]
+    return sum(
+        sum(weight for place, weight in places if stem in place) + sum(2.0 for word in others if stem in word)
+        for stem in stems
+    ) + 10.0 * (query.lower() in others)
+
+
+def test_pages_are_found_by_titles_headings_first_sentences_and_words() -> None:
+    texts = {path.removesuffix(".md"): text for path, text in whole_site.texts().items()}
+    missed = []
+    for query, pages in QUERIES:
+        ranked = sorted(texts, key=lambda page: -_score(query, page, texts[page]))[:FIRST]
+        if not {*ranked} & {*pages.split()}:
+            missed.append(f"{query}: {', '.join(ranked)}")
+    assert len(QUERIES) >= 60
+    assert len(missed) <= MISSED, "\n".join(missed)
+
+
+def test_the_pages_that_help_are_on_the_site() -> None:
+    pages = {path.removesuffix(".md") for path in whole_site.texts()}
+    assert {page for _, wanted in QUERIES for page in wanted.split()} - pages == set()
+
+
+NAME: Final = re.compile(r"[\w.]*[A-Z][\w.]*")
+"""The name of a product, or an abbreviation."""
+
+
+def test_a_page_to_which_a_name_leads_has_a_sentence_with_it() -> None:
+    only_named = [
+        f"{path}: {word}"
+        for path, text in whole_site.texts().items()
+        for word in whole_site.words_of(text)
+        for name in NAME.findall(word)
+        if name.lower() not in re.sub(r"^Others call it: .+$", "", text, flags=re.MULTILINE).lower()
+    ]
+    assert only_named == []
 
 
 def test_the_words_are_tags_of_the_page() -> None:
