@@ -6,7 +6,7 @@ import math
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
 
 import pytest
@@ -18,7 +18,7 @@ from agentrail.models import JsonObject
 from agentrail.runtime.diagnosis import pulse as pulses
 from agentrail.runtime.diagnosis import watchdog
 from agentrail.runtime.diagnosis.pulse import Pulse
-from agentrail.runtime.diagnosis.stacks import Scratch
+from agentrail.runtime.diagnosis.stacks import PACKAGE, Scratch
 from agentrail.runtime.diagnosis.watchdog import Alarm, KernelAlarm, Watchdog
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import ToolContext, ToolResult, ok
@@ -455,6 +455,52 @@ def test_a_task_that_keeps_the_interpreter_is_named_unless_it_is_looked_at_alrea
         await trio.lowlevel.checkpoint()
 
     trio.run(main)
+
+
+class OneStack(Scratch):
+    """Frames of the thread of the test, whatever it does."""
+
+    def __init__(self, *frames: str) -> None:
+        super().__init__()
+        self._frames = frames
+
+    def stacks(self) -> Mapping[int, tuple[str, ...]]:
+        return {threading.get_ident(): self._frames}
+
+
+IMPORTER = '  File "<frozen importlib._bootstrap>", line 1176 in _find_and_load'
+
+
+@pytest.mark.parametrize(
+    ("module", "begin", "level"),
+    [
+        (f"{PACKAGE}insight/lanes.py", "agentrail has held up the loop for ", logging.INFO),
+        ("/home/me/tables.py", "the task `", logging.WARNING),
+    ],
+)
+def test_an_import_of_ours_that_keeps_the_interpreter_is_no_fault_of_the_task(
+    module: str,
+    begin: str,
+    level: int,
+    asked: tuple[Watchdog, Asked],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watchdog, "BLOCKED", 60.0)
+    caplog.set_level(logging.INFO, "agentrail.watchdog")
+    dog, loop = asked
+
+    async def main() -> None:
+        loop.task = trio.lowlevel.current_task()
+        with OneStack(f'  File "{module}", line 3 in <module>', IMPORTER) as scratch:
+            dog._due = time.perf_counter() - 0.7  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            dog._look(scratch)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        await trio.lowlevel.checkpoint()
+
+    trio.run(main)
+    (record,) = caplog.records
+    assert record.getMessage().startswith(begin)
+    assert record.levelno == level
 
 
 def test_only_a_run_in_real_time_has_a_pulse() -> None:

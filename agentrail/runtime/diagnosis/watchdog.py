@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import trio
 
 from agentrail.runtime.diagnosis.crumb import NOTHING, Crumb
-from agentrail.runtime.diagnosis.own_imports import OwnImports
+from agentrail.runtime.diagnosis.own_imports import OwnImports, imports_ours
 from agentrail.runtime.diagnosis.pulse import Pulse, in_real_time
 from agentrail.runtime.diagnosis.stacks import Scratch, called, line_of_user, threads_among, with_source
 from agentrail.runtime.shared.collector import OLDEST
@@ -107,6 +107,11 @@ class Suspect(NamedTuple):
 def _log(seconds: float, text: str, *about: object) -> None:
     """Log what took so many *seconds*: an error if that blocks, else a warning."""
     log.log(logging.WARNING if seconds < BLOCKED else logging.ERROR, text, *about)
+
+
+def _log_import(seconds: float, ran: str) -> None:
+    """Log that agentrail imported for so many *seconds*, while what *ran* says; nobody has to mend that."""
+    log.log(logging.INFO if seconds < BLOCKED else logging.WARNING, IMPORTED, seconds * 1000, ran)
 
 
 def _where(seconds: float, frames: Sequence[str]) -> str:
@@ -299,8 +304,11 @@ class Watchdog:
         if collecting >= LATE:
             _log(collecting, COLLECTED, collecting * 1000, f"{by} ran")
         if late - collecting >= LATE:
-            kept = late - collecting
-            _log(kept, KEPT, by, kept * 1000, "" if task is None else _where(kept, stacks.get(self._loop, ())))
+            kept, frames = late - collecting, () if task is None else stacks.get(self._loop, ())
+            if imports_ours(frames):
+                _log_import(kept, f"{by} ran")
+            else:
+                _log(kept, KEPT, by, kept * 1000, _where(kept, frames))
 
     def _name(self, step: Crumb, now: float, scratch: Scratch) -> float:
         """Log *step* if it is slow, and garbage collection during it if that is slow; return when to look again."""
@@ -315,7 +323,7 @@ class Watchdog:
         if self._named_collections.is_due(step, collecting):
             _log(collecting, COLLECTED, collecting * 1000, ran)
         if self._named_imports.is_due(step, importing):
-            log.log(logging.INFO if importing < BLOCKED else logging.WARNING, IMPORTED, importing * 1000, ran)
+            _log_import(importing, ran)
         if self._named.is_due(step, elapsed):
             name = f"session {session}: `{kind}`" if kind else f"the task `{session}`"
             _log(elapsed, HELD_UP, name, elapsed * 1000, _where(elapsed, frames))
