@@ -83,7 +83,7 @@ class SessionHandle(HandleHints):
         return SessionHandle(self._thread, self._handle.by(who, request, four_eyes=four_eyes))
 
     async def prompt(self, text: PromptContent, *, returns: Form | None = None, command: str | None = None) -> Accepted:
-        """Send a prompt: it starts a turn, or is queued; `ask` with the same arguments gives the reply at any time."""
+        """Send a prompt: it starts a turn, or is queued; `ask` with the same text and `command` gives the reply."""
         return await self._thread.call(partial(self._handle.prompt, text, returns=returns, command=command))
 
     @overload

@@ -151,7 +151,7 @@ class RemoteSession(SessionCalls):
         returns: TypeForm[object] | Mapping[str, Json] | None = None,
         command: str | None = None,
     ) -> Accepted:
-        """Send a prompt: it starts a turn, or is queued; `ask` with the same arguments gives the reply at any time."""
+        """Send a prompt: it starts a turn, or is queued; `ask` with the same text and `command` gives the reply."""
         return await self._prompt(_message_json(text), None if returns is None else form_of(returns).schema, command)
 
     async def _prompt(self, message: Json, schema: Json, command: str | None) -> Accepted:

@@ -91,7 +91,7 @@ class SessionHandle(HandleHints, SessionCalls):
     # Talking
 
     async def prompt(self, text: PromptContent, *, returns: Form | None = None, command: str | None = None) -> Accepted:
-        """Send a prompt: it starts a turn, or is queued; `ask` with the same arguments gives the reply at any time."""
+        """Send a prompt: it starts a turn, or is queued; `ask` with the same text and `command` gives the reply."""
         prompt_input, parse_answer = sending.prompt_of(text, returns)
         letter = self._letter(prompt_input, command, sending.kept_class(parse_answer))
         return sending.accepted(await self._session.mailbox.send(letter))
