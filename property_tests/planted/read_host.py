@@ -9,14 +9,14 @@ from agentrail.host import ApiKeys
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.plugins.host_tools import HostTools, ToolService
-from agentrail.host.plugins.plugin_runner import HostPluginRow, RequestLife
+from agentrail.host.plugins.plugin_runner import HostPluginRow, RequestHooks
 from property_tests.planted.change import Change
 
 CHANGES: Final = (
     Change(
         "end_hook_forgotten_after_an_intercept",
         "a request that a plugin answers has no end",
-        RequestLife.end,
+        RequestHooks.end,
         "for plugin in self._begun:",
         'for plugin in () if self.outcome == "intercepted" else self._begun:',
         "lives",
