@@ -489,11 +489,7 @@ def _doubts(transition: Transition) -> None:
     again = [(e.name, e.args) for e in transition.step.effects if isinstance(e, StartCall)]
     if len(after.in_doubt_calls) == MOST:  # the oldest were dropped
         return
-    young = (
-        doubt
-        for doubt in transition.before.in_doubt_calls
-        if doubt.turn is None or after.turn_count - doubt.turn <= TURNS_KEPT
-    )
+    young = (doubt for doubt in transition.before.in_doubt_calls if after.turn_count - doubt.turn <= TURNS_KEPT)
     unsafe += [(doubt.call_id, doubt.name, doubt.args) for doubt in young if doubt.args is not None]
     cleared = {e.call_id for e in transition.events if isinstance(e, ApprovalResolved) and e.status == "cleared"}
     for call_id, name, args in unsafe:
