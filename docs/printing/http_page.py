@@ -26,7 +26,7 @@ def described_document(source: Source) -> Document:
     """Return the OpenAPI document with a sentence for each field of a body, a query and an answer, from *source*."""
     found = document()
     schemas = cast("Mapping[str, Document]", cast("Document", found["components"])["schemas"])
-    for cls in (*_bodies(), *classes_below(View)):
+    for cls in (*_bodies(), *views()):
         if (schema := schemas.get(cls.__name__)) is not None:
             sentences = _sentences(source, cls)
             for name in _fields(schema).keys() & sentences.keys():
@@ -37,6 +37,11 @@ def described_document(source: Source) -> Document:
             if parameter["in"] == "query":
                 parameter["description"] = query[str(parameter["name"])]
     return found
+
+
+def views() -> list[type]:
+    """Return the classes of what comes back: not those that the command line has beside them once it is imported."""
+    return [cls for cls in classes_below(View) if cls.__module__.startswith("agentrail.api.")]
 
 
 def _bodies() -> list[type]:
@@ -110,7 +115,7 @@ class HttpPage:
 
     def views(self) -> list[str]:
         """Return a line about each other object that comes back; the document has its fields."""
-        others = [cls for cls in classes_below(View) if cls.__name__ not in READ_FIRST]
+        others = [cls for cls in views() if cls.__name__ not in READ_FIRST]
         return [f"- {code(cls.__name__)}: {summary(cls.__doc__)}" for cls in others]
 
     def _section(self, name: str) -> list[str]:
