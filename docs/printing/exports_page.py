@@ -15,6 +15,7 @@ from docs.printing.source_text import Source
 REFERENCE: Final = Path(__file__).parents[1] / "reference"
 PAGES: Final = {
     "handle.md": "Supervisor and handle",
+    "options.md": "Options",
     "hooks.md": "Hooks and actions",
     "contracts.md": "Contracts",
     "host.md": "The host",

@@ -69,18 +69,17 @@ _BROKEN: Final[Mapping[Verdict, str]] = MappingProxyType(
 )
 
 
-def hooks(source: Source) -> list[str]:
-    """Return the table of hooks: when each fires, its fields, and what happens if a critical plugin fails there."""
+def hooks() -> list[str]:
+    """Return the table of hooks: when each fires, and what happens if a critical plugin fails there."""
     rows = [
         (
             code(hook.hook_name),
             hook.about,
-            codes(one.name for one in source.fields(hook, inherited=False)),
             _BROKEN[WHEN_CRITICAL_BREAKS[hook.hook_name]],
         )
         for hook in HOOKS
     ]
-    return table(("hook", "when", "carries", "a critical plugin fails"), rows)
+    return table(("hook", "when", "a critical plugin fails"), rows)
 
 
 def hook_records(source: Source) -> list[str]:
