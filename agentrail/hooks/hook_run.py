@@ -123,8 +123,8 @@ class LiveHookRun:
             if stopped is not None and stopped.verdict is not SKIP:
                 return stopped
             position = START
-        behind = self.decisions.replaced_at
-        guards = tuple([entry for entry in entries if entry.index < behind and entry.attached.critical])
+        last_replaced = self.decisions.replaced_at
+        guards = tuple([entry for entry in entries if entry.index < last_replaced and entry.attached.critical])
         if guards:
             self.final = True
             stopped = self._ask(guards, position)
@@ -374,8 +374,8 @@ def _hold(run: LiveHookRun, entry: PluginEntry, answer: PluginAnswer) -> Ruling 
         consented = entry.attached.key in run.consent.holders and approved
         if consented or _passes_always(run, answer):
             return None
-    behind = Position(entry.index + 1, run.final)
-    return run.paused(entry, HOLD, Pause(behind, None, answer.seconds, answer.text or "", answer.name))
+    next_position = Position(entry.index + 1, run.final)
+    return run.paused(entry, HOLD, Pause(next_position, None, answer.seconds, answer.text or "", answer.name))
 
 
 def _go_on(run: LiveHookRun, _: PluginEntry, answer: PluginAnswer) -> None:

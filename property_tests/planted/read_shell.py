@@ -38,7 +38,7 @@ CHANGES: Final = (
     Change(
         "record_behind_a_snapshot_left_out",
         "the first record behind a snapshot is passed over",
-        journal_log.rebuilt,
+        journal_log.rebuild_state,
         "    while True:\n",
         "    records = records if snapshot is None else records[1:]\n    while True:\n",
         "safety",

@@ -16,13 +16,13 @@ BED = Bed()
 @BED.bug("what a service answers to a plugin is written as it came")
 def answers_of_services_not_screened(plant: Planting) -> None:
     old, new = "changed = _value(input_, ", "changed = input_ if hasattr(input_, 'ask_id') else _value(input_, "
-    plant.rewrite(screened_inputs.screened, old, new)
+    plant.rewrite(screened_inputs.screen_arrival, old, new)
 
 
 @BED.bug("what a summary says of the conversation is written as the model gave it")
 def summary_not_screened(plant: Planting) -> None:
     old = "[message if id(message) in known_ids else _value(message, screens.text) for message in input_.messages]"
-    plant.rewrite(screened_inputs.screened, old, "input_.messages if known_ids else input_.messages")
+    plant.rewrite(screened_inputs.screen_arrival, old, "input_.messages if known_ids else input_.messages")
 
 
 @BED.bug("the log quotes what a model has raised")

@@ -423,7 +423,7 @@ async def records_that_are_done_again_at_once(count: int) -> bool:
         while len(await journal.read(session.id)) < count:
             await session.abort()
         journal.asked.clear()
-        await journal_log.rebuilt(journal, session.id)
+        await journal_log.rebuild_state(journal, session.id)
         return len(journal.asked) == 1
 
 

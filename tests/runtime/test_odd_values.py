@@ -80,7 +80,7 @@ from agentrail.models import (
     UserMessage,
 )
 from agentrail.plugins import BeforeRequest, BeforeTool, BudgetGuard, CallService, Log
-from agentrail.runtime.actor.journal_log import rebuilt, with_plugins_of
+from agentrail.runtime.actor.journal_log import rebuild_state, with_plugins_of
 from agentrail.runtime.diagnosis.journal_contract import CheckedJournal
 from agentrail.runtime.shared.clock import Clock, Steady
 from agentrail.testing import ScriptedModel, call, fail, say
@@ -718,10 +718,10 @@ async def test_records_without_their_beginning_and_no_records_at_all_cannot_be_r
         (first, *more) = await journal.read(session.id)
         journal = OddJournal("read", (first.but(opening=None), *more))
         with pytest.raises(BadRecord, match="it does not say what the session was spawned as"):
-            await rebuilt(journal, session.id)
+            await rebuild_state(journal, session.id)
         journal.odd = ()
         with pytest.raises(BadRecord, match="there are no records"):
-            await rebuilt(journal, session.id)
+            await rebuild_state(journal, session.id)
 
 
 async def test_states_of_plugins_that_are_not_those_of_the_records_cannot_be_taken_over() -> None:

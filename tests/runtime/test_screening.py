@@ -44,7 +44,7 @@ from agentrail.models import (
     UserMessage,
 )
 from agentrail.plugins import AnyPlugin, LongestScreened
-from agentrail.runtime.actor.screened_inputs import screened
+from agentrail.runtime.actor.screened_inputs import screen_arrival
 from agentrail.runtime.work.screening import WITHHELD
 from agentrail.testing import LawBrokenError, ScriptedModel, call, check_plugin, check_screen, fail, say, stall
 from agentrail.testing.probe_plugins import can_store
@@ -107,7 +107,7 @@ def judge_of(*plugins: AnyPlugin) -> tuple[LiveRunner, State]:
 
 def shown(given: AnyInput, *plugins: AnyPlugin) -> AnyInput:
     live, state = judge_of(*plugins)
-    return screened(Arrival(given, 0), state, live).input
+    return screen_arrival(Arrival(given, 0), state, live).input
 
 
 # Which texts
@@ -175,7 +175,7 @@ def test_a_secret_around_an_inline_tag_is_found() -> None:
     live, state = judge_of(Masks())
     state = state.but(setup=state.setup.but(options=state.setup.options.but(inline_tags=True)))
     text = "it is sk-4711<status>busy</status>-canary"
-    got = screened(Arrival(StreamEnded("r1", Response((Text(text),))), 0), state, live).input
+    got = screen_arrival(Arrival(StreamEnded("r1", Response((Text(text),))), 0), state, live).input
     assert isinstance(got, StreamEnded)
     assert got.response.parts == (Text(f"it is {MASK}"),)
 
@@ -184,7 +184,7 @@ def test_messages_of_the_history_are_not_screened_again_in_a_compaction() -> Non
     live, state = judge_of(Masks())
     kept, new = UserMessage((Text(CANARY),)), UserMessage((Text(f"about {CANARY}"),))
     state = state.but(history=History((kept,)))
-    got = screened(Arrival(CompactionEnded("k", (new, kept), 1, CANARY), 0), state, live).input
+    got = screen_arrival(Arrival(CompactionEnded("k", (new, kept), 1, CANARY), 0), state, live).input
     assert got == CompactionEnded("k", (UserMessage((Text(f"about {MASK}"),)), kept), 1, MASK)
 
 
@@ -205,14 +205,14 @@ def test_what_breaks_leaves_the_text_or_withholds_it_and_is_told_without_the_tex
     complaints: list[tuple[str, str, BaseException | None]] = []
     live.complain = lambda _seat, hook, problem, error: complaints.append((hook, problem, error))
     given = PROMPT.but(parts=(Text(CANARY),))
-    got = screened(Arrival(given, 0), state, live)
+    got = screen_arrival(Arrival(given, 0), state, live)
     assert (list(texts_of(got.input)), got.broken) == (
         [MASK],
         (PluginError("Breaks", "screen", "it raised a `ValueError`"),),
     )
     live, state = judge_of(Shut())
     live.complain = lambda _seat, hook, problem, error: complaints.append((hook, problem, error))
-    assert list(texts_of(screened(Arrival(given, 0), state, live).input)) == [WITHHELD]
+    assert list(texts_of(screen_arrival(Arrival(given, 0), state, live).input)) == [WITHHELD]
     assert complaints == [("screen", "it raised a `ValueError`", None)] * 2
 
 
@@ -226,7 +226,7 @@ def test_what_is_no_text_that_can_be_stored_counts_as_broken(wrong: object) -> N
 
     live, state = judge_of(Wrong())
     given = PROMPT.but(parts=(Text("hello"),))
-    got = screened(Arrival(given, 0), state, live)
+    got = screen_arrival(Arrival(given, 0), state, live)
     assert list(texts_of(got.input)) == ["hello"]
     assert [type(error) for error in got.broken] == [PluginError]
     with pytest.raises(LawBrokenError, match="a text for a text"):

@@ -43,7 +43,7 @@ class ThreadJob(Struct, Generic[C, T_co], eq=False):
 
     run: Callable[..., T_co]
     given: tuple[object, ...]
-    about: str = ""
+    session_id: str = ""
     creates: bool = False
     task: Task = field(default_factory=current_task)
     token: TrioToken = field(default_factory=current_trio_token)
@@ -76,8 +76,8 @@ def _nothing(_: object) -> None:
 class WriterJob(Protocol[C_contra]):
     """Interface of a job: a function to run with the resource of the thread. Its exception is stored in `error`."""
 
-    about: str
-    """The session that the job concerns; empty if none."""
+    session_id: str
+    """Id of the session that the job concerns; empty if none."""
     creates: bool
     """Whether the job stores that session if it is not stored yet, as a claim does."""
     is_unwanted: bool
@@ -140,13 +140,13 @@ class WriterThread(Generic[C]):
         """Whether the thread runs."""
         return self._alive
 
-    async def do(self, run: Callable[[C, *Ts], T], *arguments: *Ts, about: str = "", creates: bool = False) -> T:
+    async def do(self, run: Callable[[C, *Ts], T], *arguments: *Ts, session_id: str = "", creates: bool = False) -> T:
         """Run the function *run* in the thread, with *arguments*, and return its result.
 
-        *about* is the session that it concerns, which it *creates* if that is not stored.
+        *session_id* is that of the session that it concerns, which it *creates* if that is not stored.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        job: ThreadJob[C, T] = ThreadJob(run, arguments, about, creates)
+        job: ThreadJob[C, T] = ThreadJob(run, arguments, session_id, creates)
         self._give(job, self._jobs)
         await trio.lowlevel.wait_task_rescheduled(partial(self._take_back, job, self._jobs))
         if isinstance(job.error, JobStoppedError):
@@ -154,13 +154,13 @@ class WriterThread(Generic[C]):
         return job.outcome()
 
     def submit(
-        self, run: Callable[[C, *Ts], T], *arguments: *Ts, about: str, on_done: Callable[[ThreadJob[C, T]], None]
+        self, run: Callable[[C, *Ts], T], *arguments: *Ts, session_id: str, on_done: Callable[[ThreadJob[C, T]], None]
     ) -> Callable[[], bool]:
         """Run the function *run* in the thread as `do` does, but return at once; *on_done* is called when that is done.
 
         The function that is returned takes the job back, and returns whether it has not begun.
         """
-        job: ThreadJob[C, T] = ThreadJob(run, arguments, about, on_done=on_done)
+        job: ThreadJob[C, T] = ThreadJob(run, arguments, session_id, on_done=on_done)
         self._give(job, self._jobs)
         return partial(self._take_out, job, self._jobs)
 

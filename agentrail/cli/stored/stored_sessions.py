@@ -17,7 +17,7 @@ from agentrail.errors import BadRecord, SessionNotStored
 from agentrail.errors.agentrail_error import suggestion
 from agentrail.host.authentication.authenticators import LOCAL
 from agentrail.ports.journal import Journal, Record, SessionFilter, StoredSession, folded, opening_of
-from agentrail.runtime.actor.journal_log import rebuilt
+from agentrail.runtime.actor.journal_log import rebuild_state
 from agentrail.values.events.life import AgentAbort, AgentEnd
 
 PAGE: Final = 500
@@ -74,7 +74,7 @@ async def _waits(journal: Journal, stored: StoredSession) -> bool:
         for record in await journal.read(stored.session_id, stored.head - 1, 1):
             if any(isinstance(envelope.event, AgentEnd | AgentAbort) for envelope in record.events):
                 return False
-        return (await rebuilt(journal, stored.session_id)).state.waits
+        return (await rebuild_state(journal, stored.session_id)).state.waits
     except BadRecord:
         return False  # what is damaged is told where it is read
 

@@ -37,7 +37,7 @@ from agentrail.insight.field_changes import Moment
 from agentrail.insight.lanes import timeline
 from agentrail.insight.seen_request import requests, seen
 from agentrail.ports.journal import Journal, Record, folded, opening_of
-from agentrail.runtime.actor.journal_log import rebuilt
+from agentrail.runtime.actor.journal_log import rebuild_state
 
 T = TypeVar("T")
 
@@ -144,7 +144,9 @@ class RecordCalls:
         if not records:
             raise UnknownRecord(name.visible, number)
         (record,) = records
-        before = opening_of(record) if number == 1 else (await rebuilt(self._journal, name.internal, number - 1)).state
+        before = (
+            opening_of(record) if number == 1 else (await rebuild_state(self._journal, name.internal, number - 1)).state
+        )
 
         def reply() -> StateAtView:
             return state_view(Moment(record, before, folded(before, record)), head, name.tenant, whole=query.whole)

@@ -34,7 +34,7 @@ from agentrail.core.vocabulary.state import State
 from agentrail.hooks.plugin import ON_EVENT
 from agentrail.runtime.actor.effect_runner import EffectRunner
 from agentrail.runtime.actor.parent_link import FamilyLinks
-from agentrail.runtime.actor.screened_inputs import screened
+from agentrail.runtime.actor.screened_inputs import screen_arrival
 from agentrail.runtime.actor.tool_sources import Sources
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
@@ -99,7 +99,7 @@ def amend(letter: Letter, actor: ActorParts, at: int, random: Random) -> Arrival
     arrival = Arrival(input_, at, random.random(), by=author, request=request_id)
     state = actor.state
     if state.plugins and (hook_runner := actor.code.hook_runner).audience(state.plugins).amends:
-        return screened(_with_partial(arrival, state, actor.effect_runner), state, hook_runner)
+        return screen_arrival(_with_partial(arrival, state, actor.effect_runner), state, hook_runner)
     return arrival
 
 

@@ -57,7 +57,7 @@ PAGE = 100
 """How many records are folded before other tasks may run."""
 
 
-class Rebuilt(NamedTuple):
+class RebuiltState(NamedTuple):
     """A session's state, rebuilt from its snapshot and records."""
 
     state: State
@@ -70,7 +70,7 @@ class Rebuilt(NamedTuple):
     """Number of the record after which the snapshot was made; 0 if there is none."""
 
 
-async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) -> Rebuilt:
+async def rebuild_state(journal: Journal, session_id: str, upto: int | None = None) -> RebuiltState:
     """Rebuild a session's state from its snapshot and records, up to record *upto* or all."""
     latest = await journal.latest(session_id, upto, PAGE)
     snapshot, records = latest.snapshot, latest.records
@@ -91,7 +91,7 @@ async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) ->
         records = await journal.read(session_id, number, count)
     if state is None:
         raise BadRecord(session_id, number, "there are no records")
-    return Rebuilt(state, number, stem, 0 if snapshot is None else snapshot.number)
+    return RebuiltState(state, number, stem, 0 if snapshot is None else snapshot.number)
 
 
 async def _whole(journal: Journal, snapshot: Snapshot) -> State:
@@ -169,7 +169,7 @@ class Callers(Protocol):
         ...
 
 
-class Begun(NamedTuple):
+class ResponseBegin(NamedTuple):
     """The first chunk of a response, which has no record of its own, but is part of the next one."""
 
     request_id: str
@@ -184,10 +184,10 @@ class JournalLog:
     """Writer of a session's journal; *opening* is the state it is spawned with, stored by the first record."""
 
     __slots__ = (
-        "_begun",
         "_doubtful",
         "_kept",
         "_opening",
+        "_response_begin",
         "_shared",
         "callers",
         "claim",
@@ -201,24 +201,36 @@ class JournalLog:
 
     def __init__(self, claim: Claim, shared: SharedServices, opening: State | None, callers: Callers) -> None:
         self.claim = claim
+        """The right to write the session; its epoch is compared at each write."""
         self._shared = shared
         self._opening = opening
+        """The state that the first record stores; `None` once that is made, and if the session came back."""
         self._kept = claim.head
+        """Number of the record after which the last snapshot was stored, or counts as stored."""
         self.head: int = claim.head
+        """Number of the last record."""
         self.stem = NO_STEM
+        """The first messages of the history, which a snapshot keeps; the records after them have the others."""
         self.unwritten: tuple[RecordWithStates, ...] = ()
-        self._begun: Begun | None = None
+        """Records that the journal has not stored yet, with the states before and after each."""
+        self._response_begin: ResponseBegin | None = None
+        """The begin of a response, until the next record notes it."""
         self.outage: JournalUnavailable | None = None
-        self.callers: Callers | None = callers  # `None` once the session has ended
+        """Why the journal cannot write now; `None` if it can."""
+        self.callers: Callers | None = callers
+        """Is told of an outage; `None` once the session has ended."""
         self.forgotten = False
+        """Whether the journal has the session no more."""
         self._doubtful = False
-        self.has_written = False  # no record written since the start: the caller of `spawn` or `resume` may still wait
+        """Whether a failed attempt may have written the unwritten records."""
+        self.has_written = False
+        """Whether a record was written since the start: until then, the caller of `spawn` or `resume` may wait."""
 
-    def returned(self, rebuilt_: Rebuilt) -> None:
+    def continue_from(self, rebuilt: RebuiltState) -> None:
         """Continue after the last record of a session that was rebuilt."""
-        self.stem, self._kept = rebuilt_.stem, rebuilt_.kept
-        if rebuilt_.number - rebuilt_.kept >= SNAPSHOT_AFTER_RETURN:
-            self._kept = min(rebuilt_.kept, rebuilt_.number + SNAPSHOT_AFTER_RETURN - SNAPSHOT_EVERY)
+        self.stem, self._kept = rebuilt.stem, rebuilt.kept
+        if rebuilt.number - rebuilt.kept >= SNAPSHOT_AFTER_RETURN:
+            self._kept = min(rebuilt.kept, rebuilt.number + SNAPSHOT_AFTER_RETURN - SNAPSHOT_EVERY)
 
     @property
     def fenced(self) -> Fenced:
@@ -246,7 +258,7 @@ class JournalLog:
 
     def begin(self, request_id: str, before: State, after: State) -> None:
         """Note that the response to a request has begun; the next record says so."""
-        self._begun = Begun(request_id, before, after)
+        self._response_begin = ResponseBegin(request_id, before, after)
 
     async def write(self, before: State, arrival: Arrival, outcome: Step, command: str | None) -> None:
         """Write the record of a step from the state *before*; while the session is starting, records are kept."""
@@ -282,7 +294,7 @@ class JournalLog:
 
     def _add(self, before: State, arrival: Arrival, outcome: Step, command: str | None) -> bool:
         """Add the record of a step to those that are unwritten; return whether they are to be written now."""
-        after, begun = outcome.state, self._begun
+        after, begin = outcome.state, self._response_begin
         record = _record(
             self.claim.session_id,
             self.head + len(self.unwritten) + 1,
@@ -291,7 +303,7 @@ class JournalLog:
             outcome.events,
             tuple([type(effect).__name__ for effect in outcome.effects]),
             NO_CHANGE,
-            None if begun is None else begun.request_id,
+            None if begin is None else begin.request_id,
             command,
             outcome.answer,
             self._opening,
@@ -299,13 +311,13 @@ class JournalLog:
             after.has_running_work,
         )
         self._opening = None
-        entry = RecordWithStates(record, before if begun is None else begun.before, after)
+        entry = RecordWithStates(record, before if begin is None else begin.before, after)
         self.unwritten = (*self.unwritten, entry)
         return not after.is_starting
 
     def note_written(self, before: State, records: Sequence[Record]) -> None:
         """Note that all entries are written, as *records* if not with their states; store a snapshot if one is due."""
-        entries, self.unwritten, self._begun = self.unwritten, (), None
+        entries, self.unwritten, self._response_begin = self.unwritten, (), None
         self.head = entries[-1].record.number
         self.has_written = True
         shared = self._shared
@@ -370,12 +382,12 @@ class JournalLog:
         noted if one has begun since then.
         """
         if head != self.head:
-            self._begun = None
+            self._response_begin = None
         self.head, self.stem, self.unwritten, self._doubtful = head, stem, (), False
-        if self._begun is None:
+        if self._response_begin is None:
             return state
-        begun = fold(state, change(self._begun.before, self._begun.after))
-        self._begun = Begun(self._begun.request_id, state, begun)
+        begun = fold(state, change(self._response_begin.before, self._response_begin.after))
+        self._response_begin = ResponseBegin(self._response_begin.request_id, state, begun)
         return begun
 
     async def keep(self, state: State, number: int, stem: Stem) -> None:

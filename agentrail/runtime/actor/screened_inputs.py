@@ -38,7 +38,7 @@ _PLAIN: Final = (str, bytes, int, float, NoneType, Enum)
 """Classes whose values have no other value within."""
 
 
-def screened(arrival: Arrival, state: State, hook_runner: LiveRunner) -> Arrival:
+def screen_arrival(arrival: Arrival, state: State, hook_runner: LiveRunner) -> Arrival:
     """Return *arrival* as the plugins of *state* screen it, with errors of plugins that failed."""
     screens = screens_of(hook_runner, state.plugins)
     if screens is None:

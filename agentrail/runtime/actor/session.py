@@ -41,7 +41,7 @@ from agentrail.ports.tool import ToolSource
 from agentrail.reprs import in_brackets, listed
 from agentrail.runtime.actor.amend import amend
 from agentrail.runtime.actor.effect_runner import EffectRunner
-from agentrail.runtime.actor.journal_log import JournalLog, rebuilt, with_plugins_of
+from agentrail.runtime.actor.journal_log import JournalLog, rebuild_state, with_plugins_of
 from agentrail.runtime.actor.parent_link import FamilyLinks
 from agentrail.runtime.actor.pending_step import PendingStep
 from agentrail.runtime.actor.screened_inputs import screened_digest
@@ -84,7 +84,7 @@ class Session:
         "__weakref__",
         "_aborting",
         "_answers",
-        "_begun",
+        "_begun_request",
         "_code",
         "_context",
         "_crash",
@@ -136,7 +136,7 @@ class Session:
         self._context = NO_CONTEXT  # of the actor's task, for the steps that are made in other tasks
         self._crash: BaseException | None = None  # of such a step; the actor's task raises it
         self._pending: PendingStep | None = None  # such a step, while its record is written
-        self._begun: str | None = None  # request whose response has begun, to be noted after the step under way
+        self._begun_request: str | None = None  # request whose response has begun, to be noted after the step under way
         self._in_hand: Letter | None = None  # letter that the actor handles, or handled when it crashed
         self.mailbox = Mailbox(state.session_id, shared.gate)
         self.records = JournalLog(claim, shared, None if returned else state, self)
@@ -283,7 +283,7 @@ class Session:
 
     async def _stored(self) -> State:
         """Return the state rebuilt from the journal; raise if another process has continued the session."""
-        rebuilding = partial(rebuilt, self.shared.journal, self.session_id)
+        rebuilding = partial(rebuild_state, self.shared.journal, self.session_id)
         state, head, self.records.stem, _ = await self.records.retry(rebuilding)
         if head != self.records.head:
             raise self.records.fenced
@@ -291,7 +291,7 @@ class Session:
 
     async def _recover(self, crash: inputs.ActorRestarted | inputs.CrashedTooOften) -> None:
         """After a crash: rebuild the state; answer, put back or drop the letter in hand; report the crash."""
-        rebuilding = partial(rebuilt, self.shared.journal, self.session_id)
+        rebuilding = partial(rebuild_state, self.shared.journal, self.session_id)
         state, head, stem, _ = await self.records.retry(rebuilding)
         letter, unconfirmed, records = self._in_hand, self._unconfirmed_step, self.records
         if unconfirmed is not None and letter is not None and head == records.head + len(records.unwritten):
@@ -428,7 +428,7 @@ class Session:
         crumb = shared.watchdog.begin(self.session_id, type(letter.input).__name__, began)
         try:
             arrival = amend(letter, self, self._last_active_ms, shared.random)
-            outcome = self._stepped(letter, arrival)
+            outcome = self._call_machine(letter, arrival)
         finally:
             shared.watchdog.step = None
         ended = time.perf_counter()
@@ -443,7 +443,7 @@ class Session:
         is_record = must_store_result or bool(outcome.events) or outcome.changes(self.state)
         return arrival, outcome, is_record and not self._failed_to_start(outcome)
 
-    def _stepped(self, letter: Letter, arrival: inputs.Arrival) -> Step:
+    def _call_machine(self, letter: Letter, arrival: inputs.Arrival) -> Step:
         """Return the step for *arrival*; a command that the machine cannot take is refused, and crashes nothing."""
         try:
             return step(self.state, arrival, self.code.hook_runner)
@@ -460,8 +460,8 @@ class Session:
         self._carry_out(self.effect_runner, outcome, letter)
         if letter.code is not None:
             self.code.keep(self.state)
-        if self._begun is not None:
-            self._note_begin(self._begun)
+        if self._begun_request is not None:
+            self._note_begin(self._begun_request)
 
     def _note_begin(self, request_id: str) -> None:
         """Note in the state that the response to a request has begun; called by its task.
@@ -469,9 +469,9 @@ class Session:
         It is no step, as nothing is decided, and has no record of its own. While a step is written or carried out, it
         is noted after that.
         """
-        self._begun = None
+        self._begun_request = None
         if self._unconfirmed_step is not None or self._unfinished_step is not None:
-            self._begun = request_id
+            self._begun_request = request_id
             return
         before = self.state
         after = begun(before, request_id)

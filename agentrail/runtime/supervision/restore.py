@@ -31,7 +31,7 @@ from agentrail.errors import (
 from agentrail.hooks.ruling import Section
 from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Journal, Record, SessionFilter, StoredSession, opening_of
-from agentrail.runtime.actor.journal_log import PAGE, rebuilt
+from agentrail.runtime.actor.journal_log import PAGE, rebuild_state
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
 from agentrail.runtime.shared.journal_retry import patiently
@@ -50,7 +50,7 @@ MAX_SHOWN: Final = 200
 """The most characters of a call's arguments that the list of calls left behind by a fork shows."""
 
 
-async def brought_back(
+async def bring_back(
     shared: SharedServices, session_id: str, find_code: FindCode, *, take_over: bool | str, is_read: bool
 ) -> tuple[Session, SessionReturned]:
     """Claim and rebuild a stored session, and return it with its first input; no record is written yet.
@@ -62,8 +62,8 @@ async def brought_back(
     reach("OPENING_READ")
     claim = await shared.leases.claim(session_id, take_over=take_over)
     reach("CLAIMED")
-    rebuilt_ = await rebuilt(shared.journal, session_id)
-    state, number = rebuilt_.state, rebuilt_.number
+    rebuilt = await rebuild_state(shared.journal, session_id)
+    state, number = rebuilt.state, rebuilt.number
     reach("REBUILT")
     if number != claim.head:
         raise Fenced(session_id, claim.epoch)
@@ -76,7 +76,7 @@ async def brought_back(
     if code.section_files is not None or state.sections:
         returned = returned.but(sections=await _changed_sections(state, code))
     session = Session(state, claim, shared, code, find_code, returned=True)
-    session.records.returned(rebuilt_)
+    session.records.continue_from(rebuilt)
     if code.sources:
         session.effect_runner.late.expect()
     return session, returned
@@ -110,7 +110,7 @@ async def read_opening(shared: SharedServices, session_id: str) -> State:
 async def stored_state(shared: SharedServices, session_id: str) -> State:
     """Return the state of a stored session after its last record; it is neither claimed nor started."""
     await read_opening(shared, session_id)  # raises if it is not stored
-    return (await rebuilt(shared.journal, session_id)).state
+    return (await rebuild_state(shared.journal, session_id)).state
 
 
 async def forked(
@@ -125,7 +125,7 @@ async def forked(
     await read_opening(shared, origin)  # raises if it does not exist
     if isinstance(at, str):
         at = await _record_before(shared.journal, origin, at)
-    state, number, *_ = await rebuilt(shared.journal, origin, at)
+    state, number, *_ = await rebuild_state(shared.journal, origin, at)
     if at is not None and number != at:
         raise UnknownRecord(origin, at)
     left_calls = await left_behind(shared.journal, origin, number, state)

@@ -21,7 +21,7 @@ from agentrail.errors import (
     UsageError,
 )
 from agentrail.ports.journal import ALL_SESSIONS, Redaction, Retention, SessionFilter, StoredSession
-from agentrail.runtime.actor.journal_log import rebuilt
+from agentrail.runtime.actor.journal_log import rebuild_state
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.resources import SharedServices
 from agentrail.runtime.shared.code_loops import place_function
@@ -103,7 +103,7 @@ async def redact_stored(sessions: Sessions, session_id: str, first: int, last: i
     shared = sessions.shared
     with sessions.reserved(session_id):  # nobody may bring it back with its texts
         await read_opening(shared, session_id)  # raises if it is not stored
-        state, head, *_ = await rebuilt(shared.journal, session_id)
+        state, head, *_ = await rebuild_state(shared.journal, session_id)
         if (
             state.turn is not None
             or state.queue

@@ -37,7 +37,7 @@ from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.supervision.children import Child, ChildState, SessionRunner, session_of
 from agentrail.runtime.supervision.reserved_id import ReservedId
-from agentrail.runtime.supervision.restore import Returning, brought_back, forked, stored_state
+from agentrail.runtime.supervision.restore import Returning, bring_back, forked, stored_state
 from agentrail.runtime.supervision.root_nursery import leavable
 from agentrail.runtime.supervision.subagents.subagents import Subagents
 from agentrail.runtime.supervision.supervisor import SupervisorNode
@@ -182,12 +182,12 @@ class Sessions:
 
         Whoever has its parent may take over a sub-agent. With *is_read*, the caller has read its opening just now.
         """
-        here = await self.arrived(session_id)
-        if here is not None and above is None:
-            return here
+        running = await self.arrived(session_id)
+        if running is not None and above is None:
+            return running
         with self._taking(node, session_id, above):
             take = take_over or above is not None
-            back = partial(brought_back, self.shared, session_id, find_code, take_over=take, is_read=is_read)
+            back = partial(bring_back, self.shared, session_id, find_code, take_over=take, is_read=is_read)
             session, returned = await self._reading(session_id, back)
             node.check(session_id)
             session.links.above = above

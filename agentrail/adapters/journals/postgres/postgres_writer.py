@@ -97,7 +97,7 @@ class PostgresWriter(SqlWriter):
 
     def _is_fenced(self, job: WriterJob[SqlWriter]) -> bool:
         """Whether *job* appends to a session that is known, and changes nothing that it can be found by."""
-        row = self._known.get(job.about)
+        row = self._known.get(job.session_id)
         if row is None or not isinstance(job, ThreadJob) or job.run not in {SqlWriter.append, SqlWriter.submit}:
             return False
         claim, expected, given = cast("tuple[Claim, int, Sequence[Record] | Submitted]", job.given)
@@ -111,7 +111,7 @@ class PostgresWriter(SqlWriter):
 
     def _append_fenced(self, jobs: Sequence[WriterJob[SqlWriter]]) -> list[WriterJob[SqlWriter]]:
         """Run *jobs* as one statement; return those that it has left out, as a transaction can say why."""
-        befores = {job.about: self._known[job.about] for job in jobs}
+        befores = {job.session_id: self._known[job.session_id] for job in jobs}
         self._rows = dict(befores)
         try:
             for job in jobs:
@@ -147,7 +147,7 @@ class PostgresWriter(SqlWriter):
         for collected in (self._listings, self._records, self._blobs):
             collected.clear()
         self._appended = None
-        return [job for job in jobs if job.error is None and befores[job.about].key not in moved]
+        return [job for job in jobs if job.error is None and befores[job.session_id].key not in moved]
 
     def _values(self, moves: Collection[tuple[SessionColumns, SessionColumns]]) -> list[BinaryArray]:
         """Return the values of the statement: a list for each column of each table."""
@@ -181,8 +181,8 @@ class PostgresWriter(SqlWriter):
             return []
         left_out = list[WriterJob[SqlWriter]]()
         for job in waiting:
-            before, after = moves[job.about]
-            del self._late[job.about]
+            before, after = moves[job.session_id]
+            del self._late[job.session_id]
             if before.key not in lasts:
                 left_out.append(job)
             elif lasts[before.key] != (after.head, after.check):
@@ -199,7 +199,7 @@ class PostgresWriter(SqlWriter):
 
     def _begin(self, jobs: Sequence[WriterJob[SqlWriter]]) -> None:
         super()._begin(jobs)
-        late = {job.about for job in jobs} & self._late.keys()
+        late = {job.session_id for job in jobs} & self._late.keys()
         if late:
             self._raise_fences([self._late[name] for name in late])
             self._raised |= late

@@ -36,7 +36,7 @@ class SqlReader:
             except AgentrailError as error:
                 job.error = error
             except self._dialect.errors as error:
-                job.error = self._dialect.read_failure(error, job.about)
+                job.error = self._dialect.read_failure(error, job.session_id)
             if job.error is not None and job.is_unwanted:
                 job.error = JobStoppedError()
 

@@ -76,7 +76,7 @@ class SqlJournal:
         """Make the caller the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
         claiming = partial(SqlWriter.claim, take_over=take_over)
         writer = self._writer_of(session_id)
-        return await writer.do(claiming, session_id, holder, lease, about=session_id, creates=True)
+        return await writer.do(claiming, session_id, holder, lease, session_id=session_id, creates=True)
 
     async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
         """Let the leases of *claims* last as *lease* says; return the claims that are lost."""
@@ -90,7 +90,7 @@ class SqlJournal:
         """Write *records* after record number *expected*, all or none; return the number of the last one."""
         check_numbers(claim, expected, records)
         session_id = claim.session_id
-        return await self._writer_of(session_id).do(SqlWriter.append, claim, expected, records, about=session_id)
+        return await self._writer_of(session_id).do(SqlWriter.append, claim, expected, records, session_id=session_id)
 
     @property
     def submits(self) -> bool:
@@ -109,7 +109,7 @@ class SqlJournal:
         check_numbers(claim, expected, [entry.record for entry in entries])
         session_id, on_done = claim.session_id, partial(_pass_on, on_written)
         return self._writer_of(session_id).submit(
-            SqlWriter.submit, claim, expected, Submitted(entries), about=session_id, on_done=on_done
+            SqlWriter.submit, claim, expected, Submitted(entries), session_id=session_id, on_done=on_done
         )
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
@@ -153,7 +153,7 @@ class SqlJournal:
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Store a snapshot of a session in place of the previous one."""
-        await self._writer_of(claim.session_id).do(SqlWriter.keep, claim, snapshot, about=claim.session_id)
+        await self._writer_of(claim.session_id).do(SqlWriter.keep, claim, snapshot, session_id=claim.session_id)
 
     async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
         """Return the snapshot of a session, and up to *limit* of the records that follow it, up to *upto*."""
@@ -173,7 +173,7 @@ class SqlJournal:
         server are for its operator to clean.
         """
         writer = self._writer_of(session_id)
-        count, mark = await writer.do(SqlWriter.delete, session_id, holder, at, about=session_id)
+        count, mark = await writer.do(SqlWriter.delete, session_id, holder, at, session_id=session_id)
         with _removing(session_id):
             await self._wait_until_clean(session_id, mark)
         return count
@@ -191,13 +191,13 @@ class SqlJournal:
         async def redact_page() -> int:
             stop = min(last, start + READ_AT_ONCE - 1)
             arguments = session_id, start, stop, note, holder, names
-            return await writer.do(SqlWriter.redact, *arguments, about=session_id)
+            return await writer.do(SqlWriter.redact, *arguments, session_id=session_id)
 
         count = await redact_page()
         with _removing(session_id):
             while (start := start + READ_AT_ONCE) <= last and await self.read(session_id, start - 1, 1):
                 count += await redact_page()
-            mark = await writer.do(SqlWriter.drop_unnamed_blobs, session_id, about=session_id)
+            mark = await writer.do(SqlWriter.drop_unnamed_blobs, session_id, session_id=session_id)
             await self._wait_until_clean(session_id, mark)
         return count
 
@@ -247,12 +247,12 @@ class SqlJournal:
         index = self._index(session_id)
         if self._writers[index].is_in_doubt(session_id):
             try:
-                await self._writing[index].do(SqlWriter.settle, session_id, about=session_id)
+                await self._writing[index].do(SqlWriter.settle, session_id, session_id=session_id)
             except NothingWritten as error:
                 raise JournalFailed(
                     f"find out what was written of session `{session_id}` last", error.problem
                 ) from error
-        return await next(self._next_reader).do(run, about=session_id)
+        return await next(self._next_reader).do(run, session_id=session_id)
 
 
 @contextmanager

@@ -166,10 +166,10 @@ class SqlWriter:
             self._rows.clear()
         reach("BEGUN")
         self._jobs_at_once = len(jobs)
-        ids = {job.about for job in jobs if job.about} - self._rows.keys()
+        ids = {job.session_id for job in jobs if job.session_id} - self._rows.keys()
         self._read({as_stored(session_id) for session_id in ids})
         self._hidden = self._find_hidden(ids - self._rows.keys())
-        new_ids = {job.about for job in jobs if job.creates} - self._rows.keys() - self._hidden
+        new_ids = {job.session_id for job in jobs if job.creates} - self._rows.keys() - self._hidden
         if new_ids:
             # in their order, so that two who make the same ones do not deadlock; another process may be faster
             rows = [(as_stored(name), slot_of(name), 0, 0, 0, 0, 0, NO_CHECK, 0, 0, 0) for name in sorted(new_ids)]
@@ -267,7 +267,7 @@ class SqlWriter:
         except self._dialect.errors as error:
             self._roll_back()
             problem = error
-        self._doubts.update(job.about for job in jobs if job.about)
+        self._doubts.update(job.session_id for job in jobs if job.session_id)
         return JournalFailed(WRITE, str(problem))
 
     def _is_written(self, appended: SessionColumns) -> bool:
@@ -288,7 +288,7 @@ class SqlWriter:
             for job in jobs:
                 self.serve((job,))
         elif isinstance(error, self._dialect.errors):
-            jobs[0].error = self._dialect.failure(error, jobs[0].about)
+            jobs[0].error = self._dialect.failure(error, jobs[0].session_id)
         else:
             jobs[0].error = error
 
