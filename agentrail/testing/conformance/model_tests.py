@@ -2,10 +2,10 @@
 
     class TestMine(ModelConformance):
         @pytest.fixture
-        def stage(self) -> Stage:
-            async def stage(scene: ModelScene) -> ModelSetup | None:
+        def set_up(self) -> SetUp:
+            async def set_up(scene: ModelScene) -> ModelSetup | None:
                 return ModelSetup(MyModel(), request) if scene is ModelScene.TEXT else None
-            return stage
+            return set_up
 
 A scene is a behaviour of the model that a test needs, such as a failure. The fixture returns `None` for a scene that it
 cannot set up; `TEXT` must be possible. The tests are async functions for pytest-trio.
