@@ -268,6 +268,7 @@ class RemoteSession(SessionCalls):
     # Commands
 
     async def _send(self, given: AnyCommand, command: str | None = None) -> None:
+        """Have the host carry out the command *given*: its row of the table says with which call and body."""
         sent_command, command = command_of(given), command_id_of(command)
         call, spelled = COMMANDS[type(sent_command)]
         for name, how in spelled.fields:

@@ -175,6 +175,7 @@ class WriterThread(Generic[C]):
         job.outcome()
 
     def _give(self, job: ThreadJob[C, object], queue: list[ThreadJob[C, object]]) -> None:
+        """Append *job* to *queue*, and start or wake the thread."""
         with self._lock:
             if not self._alive:
                 self._start()
@@ -210,6 +211,7 @@ class WriterThread(Generic[C]):
     # Called in the event loop, where the thread schedules them; it calls `_go_on` itself too
 
     def _wake(self, token: TrioToken, waiting: list[Task | ThreadJob[C, object]], are_awaited: bool) -> None:
+        """Wake the tasks in *waiting*, and call `on_done` of jobs that no task waits for."""
         for waiter in waiting:
             if isinstance(waiter, Task):
                 trio.lowlevel.reschedule(waiter)
@@ -256,7 +258,7 @@ class WriterThread(Generic[C]):
     def _next(self) -> tuple[list[ThreadJob[C, object]], list[ThreadJob[C, object]]]:
         """Return the next jobs, or if there are none the jobs of `close`.
 
-        If both are empty, the thread waits for the bell, which the next job rings.
+        If both are empty, the thread waits until the next job wakes it.
         """
         with self._lock:
             jobs = self._jobs[: self._most]
@@ -267,6 +269,7 @@ class WriterThread(Generic[C]):
         return jobs, closing
 
     def _serve(self, jobs: Sequence[ThreadJob[C, object]]) -> None:
+        """Have the handler run *jobs*; an exception of its own is stored in each."""
         try:
             self._handler.serve(jobs)
         except Exception as error:  # noqa: BLE001 - raised in the tasks that wait for these jobs, which must be woken
@@ -283,7 +286,7 @@ class WriterThread(Generic[C]):
     def _answer(self, jobs: list[ThreadJob[C, object]], *, are_awaited: bool) -> None:
         """Wake the tasks that wait for *jobs*, which is emptied; those of one Trio run are woken by one callback.
 
-        With *are_awaited*, that callback rings the bell after the tasks have run.
+        With *are_awaited*, that callback wakes the thread after the tasks have run.
         """
         tokens = {job.token for job in jobs}
         by_run = {

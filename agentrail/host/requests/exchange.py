@@ -321,6 +321,7 @@ class RequestExchange(ABC):
             self._server.on_answer(self._note, status, trio.current_time() - self._began)
 
     async def _answer_request(self) -> bool:
+        """Read a request, call the handler, and send its answer; return whether another request may follow."""
         if self.place.closed_by is not None:
             raise self.place.closed_by
         head, body = await self._read()

@@ -74,7 +74,7 @@ class SendQueue:
             self._turn.release()
 
     async def first(self) -> Sequence[bytes]:
-        """Wait for messages, and return the first ones, for one write; they stay in the outbox until `note_sent`."""
+        """Wait for messages, and return the first ones, for one write; they stay in the queue until `note_sent`."""
         while not self._waiting:
             await self._changed.park()
         messages, size = list[bytes](), 0

@@ -166,6 +166,7 @@ class SocketCalls:
         gone: Callable[[], Awaitable[None]],
         refused: Callable[[], None],
     ) -> Shown | Problem:
+        """Admit the call of *frame*, and carry it out as the same call over HTTP; a refusal is a problem document."""
         row, who, operations = CALLS[frame.call], NOBODY, self._parts.operations
         try:
             operations.check_open()
