@@ -27,7 +27,7 @@ from agentrail.events import RequestStart
 from agentrail.hooks.ruling import Section
 from agentrail.journals import About, Difference, Record, Snapshot, SqliteJournal, StoredSession, audit, export_session
 from agentrail.models import Text
-from agentrail.runtime.actor.journal_log import rebuilt
+from agentrail.runtime.actor.journal_log import rebuild_state
 from agentrail.testing import ScriptedModel, stall
 from agentrail.values.tools import ActingAgent
 from tests.cli.talking import at_a_terminal, through_pipes
@@ -505,7 +505,7 @@ async def _forge_snapshot(journal: Path, folder: Path) -> None:
     claim = await opened.claim(NAMED, "me")
     await opened.keep(claim, Snapshot(NAMED, len(records), forged))
     await opened.release([claim])
-    assert (await rebuilt(opened, NAMED)).state.queue == (prompt,)
+    assert (await rebuild_state(opened, NAMED)).state.queue == (prompt,)
     await opened.close()
 
 
@@ -540,7 +540,7 @@ async def test_of_a_session_that_somebody_else_began_no_snapshot_is_read(strange
     for upto, limit in ((None, 1000), (2, 1000), (None, 1), (2, 1)):
         latest = await journal.latest(NAMED, upto, limit)
         assert (latest.snapshot, latest.records) == (None, records[: min(upto or 1000, limit)])
-    assert (await rebuilt(journal, NAMED)).state == state_after(records)
+    assert (await rebuild_state(journal, NAMED)).state == state_after(records)
     await journal.close()
 
 

@@ -24,7 +24,7 @@ from agentrail.errors import (
     SupervisorFailed,
 )
 from agentrail.hooks.plugin import Attachable
-from agentrail.runtime.actor.journal_log import rebuilt
+from agentrail.runtime.actor.journal_log import rebuild_state
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing.simulator.callers import DOINGS, MEDDLING, SimulatedCaller
 from agentrail.testing.simulator.environment import Environment, nobody
@@ -272,7 +272,7 @@ class Life:
             book = self._environment.auditor.book(session_id)
             # Read before the journal, because a session that the supervisor has resumed may write meanwhile
             expected, records, seq = book.state, book.records, book.seq
-            state, head, *_ = await rebuilt(self._disk, session_id, records)
+            state, head, *_ = await rebuild_state(self._disk, session_id, records)
             whole = (
                 head == records and state.last_seq == seq and expected is not None and state.history == expected.history
             )
