@@ -145,8 +145,8 @@ def agent_named(text: str) -> NamedAgent:
     return NamedAgent(existing_file(path), name)
 
 
-def journal_place(text: str) -> JournalPlace:
-    """Return the place of a journal that *text* names: a file, or a server."""
+def journal_address(text: str) -> JournalPlace:
+    """Return the address of a journal that *text* names: a file, or a server."""
     from agentrail.adapters.journals.journal_places import place_named  # noqa: PLC0415 - a help does not need it
 
     return place_named(utf8_text(text))
@@ -279,7 +279,7 @@ def argument(
 
 def journal_option(about: str = "the journal (default: the one of the user)", metavar: str = "FILE") -> Option:
     """Return the option that names the journal of a command that looks: a file, or a server."""
-    return path_option("--journal", metavar, about, journal_place)
+    return path_option("--journal", metavar, about, journal_address)
 
 
 def json_option(of: str = "") -> Option:

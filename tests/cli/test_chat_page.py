@@ -144,8 +144,8 @@ def told_address(talk: Talk) -> str:
 
 def no_token_in_arguments(token: str) -> bool:
     """Whether no process of this machine has *token* among its arguments or in its environment."""
-    places = [path for name in ("cmdline", "environ") for path in Path("/proc").glob(f"[0-9]*/{name}")]
-    for path in places:
+    paths = [path for name in ("cmdline", "environ") for path in Path("/proc").glob(f"[0-9]*/{name}")]
+    for path in paths:
         try:
             content = path.read_bytes()
         except OSError:  # the process has ended

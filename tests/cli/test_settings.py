@@ -507,7 +507,7 @@ WRONG = {
 }
 """Values in TOML, most of them of the wrong type, by what they are."""
 
-PLACES = (
+KEYS = (
     *(f"{key} = " for key in keys()),
     *(f"[mcp.a]\n{key} = " for key in SERVER),
     *(f'[mcp.a]\ncommand = ["x"]\n{key} = ' for key in SERVER if key != "command"),
@@ -517,13 +517,13 @@ PLACES = (
     '[[plugins]]\nuse = "BudgetGuard"\nmax_usd = ',
     "[[plugins]]\nuse = ",
 )
-"""All places for a value in a file."""
+"""All keys that a value in a file may have."""
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", WRONG)
 def test_no_value_at_any_key_is_a_traceback(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for key in PLACES:
+    for key in KEYS:
         say(folder, f"{key}{WRONG[name]}\n")
         status = main(["trust", "--yes", str(folder)]) or main(["tools", "--dir", str(folder)])
         assert status in {0, 1, 2}, key

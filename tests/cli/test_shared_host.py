@@ -130,15 +130,15 @@ async def test_a_journal_that_others_make_at_the_same_time_is_opened_again(
 @pytest.fixture
 def folders(monkeypatch: pytest.MonkeyPatch) -> Generator[dict[str, Path], None, None]:
     """The folders in which a socket may be, in this order; their paths are short, as that of a socket has to be."""
-    places = {"XDG_RUNTIME_DIR": "agentrail", "AGENTRAIL_HOME": "run", "TMPDIR": f"agentrail-run-{os.getuid()}"}
+    folder_names = {"XDG_RUNTIME_DIR": "agentrail", "AGENTRAIL_HOME": "run", "TMPDIR": f"agentrail-run-{os.getuid()}"}
     with tempfile.TemporaryDirectory(prefix="own-") as name:
         short = Path(name)
         monkeypatch.setattr(user_folders, "RUN_USER", str(short / "users"))
         monkeypatch.setattr(user_folders, "TEMPORARY", str(short / "TMPDIR"))
-        for variable in places:
+        for variable in folder_names:
             (short / variable).mkdir(mode=0o700)
             monkeypatch.setenv(variable, str(short / variable))
-        yield {variable: short / variable / folder for variable, folder in places.items()}
+        yield {variable: short / variable / folder for variable, folder in folder_names.items()}
 
 
 async def test_socket_and_token_are_never_beside_the_journal(tmp_path: Path, folders: dict[str, Path]) -> None:

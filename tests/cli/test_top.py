@@ -170,8 +170,8 @@ async def test_of_several_hosts_each_session_has_its_own_and_one_that_is_silent_
     for slot in range(SLOTS):
         await journal.claim(slot_claim(slot), silent_url, Lease(Clock().now_ms(), 60_000))
     async with (
-        open_place(journal, parent_spec()) as opened_run,
-        agentrail.connect(opened_run.serving.url, KEYS["boss"]) as supervisor,
+        open_place(journal, parent_spec()) as member,
+        agentrail.connect(member.serving.url, KEYS["boss"]) as supervisor,
     ):
         await (await supervisor.open("two", "desk")).prompt("Go.")
         with trio.fail_after(PATIENCE):
@@ -179,7 +179,7 @@ async def test_of_several_hosts_each_session_has_its_own_and_one_that_is_silent_
         head, silent, _, titles, *rows = (await screen_text(supervisor, "here")).splitlines()
     assert (head.split()[:2], silent) == (["1", "session,"], f"{silent_url} does not answer")
     assert titles.split()[5] == "HOST"
-    assert [row.split()[-1] for row in rows] == [opened_run.serving.url] * 2
+    assert [row.split()[-1] for row in rows] == [member.serving.url] * 2
 
 
 def test_a_cost_that_is_not_known_is_never_nothing() -> None:

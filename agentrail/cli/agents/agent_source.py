@@ -129,10 +129,10 @@ class AgentSource(Value):
             raise BadProfile(self.file, str(error)) from error
         if isinstance(member, Profile):
             built = member.spec
-            return member.but(id=self.id, spec=self._placed(built) if isinstance(built, SessionSpec) else built)
-        return Profile(self.id, self._placed(cast("SessionSpec", member)))
+            return member.but(id=self.id, spec=self._guarded(built) if isinstance(built, SessionSpec) else built)
+        return Profile(self.id, self._guarded(cast("SessionSpec", member)))
 
-    def _placed(self, spec: SessionSpec) -> SessionSpec:
+    def _guarded(self, spec: SessionSpec) -> SessionSpec:
         return self._limited(guarded_agent(self._in_folder(spec), Path(self.file)))
 
     def _limited(self, spec: SessionSpec) -> SessionSpec:

@@ -50,7 +50,7 @@ def sources_of(path: Path, roots: Sequence[Path], files: FolderFiles, *, is_prog
     return sources
 
 
-def places_of_others(sources: Sources, root: Path, files: FolderFiles) -> tuple[Path, ...]:
+def paths_of_others(sources: Sources, root: Path, files: FolderFiles) -> tuple[Path, ...]:
     """Return the paths below *root* at which a new file or folder would stand in for a module that *sources* import."""
     names: set[str] = set()
     for importer, content in sources.items():

@@ -270,19 +270,19 @@ class _ProgramReading:
             return
         text = self._files.to_parse(path).decode(errors="replace")
         check_launchers(str(path), programs_in(["sh", "-c", text]), self._folder, is_direct=False)
-        is_placed = any(name in text for name in OWN_FOLDER)
-        if not is_placed:
+        has_own_folder = any(name in text for name in OWN_FOLDER)
+        if not has_own_folder:
             check_assignments(str(path), text, LOADERS, self._folder)
             check_script(path, text)
         for part in dict.fromkeys(_APART.split(text)):
             if _can_be_path(part) and PurePath(part).suffix in SCRIPT_SUFFIXES:
                 for other in dict.fromkeys((path.parent / part, self._base / part, path.parent / part.lstrip("/"))):
-                    self._read_neighbour(path, part, other, is_placed=is_placed and not self._is_whole(part))
+                    self._read_neighbour(path, part, other, has_own_folder=has_own_folder and not self._is_whole(part))
 
-    def _read_neighbour(self, path: Path, part: str, other: Path, *, is_placed: bool) -> None:
+    def _read_neighbour(self, path: Path, part: str, other: Path, *, has_own_folder: bool) -> None:
         if other == path or not self._files.is_file(other) or not self._lies_inside(other):
             return
-        if not is_placed:
+        if not has_own_folder:
             problem = f"{path} runs {other} where it is, so that it can change after it was allowed"
             raise BadInputError(f'{problem}; name it by "$(dirname "$0")/{PurePath(part).name}"')
         self._add("", other, [other.parent])

@@ -15,7 +15,7 @@ import attrs
 from attrs import frozen
 
 from agentrail.app.spec import SessionSpec
-from agentrail.cli.folder.folder_code import in_order, places_of_others, sources_of
+from agentrail.cli.folder.folder_code import in_order, paths_of_others, sources_of
 from agentrail.cli.folder.folder_files import FolderFiles
 from agentrail.cli.folder.surface import CodeFile
 from agentrail.cli.output.bad_input import BadInputError
@@ -126,5 +126,5 @@ def guarded_agent(spec: SessionSpec, file: Path) -> SessionSpec:
     root, files, paths = file.parent, FolderFiles(), [file]
     with suppress(BadInputError):  # one of them cannot be read: the agent was made without it
         sources = sources_of(file, [root], files)
-        paths = [*sources, *places_of_others(sources, root, files)]
+        paths = [*sources, *paths_of_others(sources, root, files)]
     return guarded(spec, root, in_order(dict.fromkeys(paths, ""), root.resolve(), files))

@@ -22,8 +22,8 @@ from agentrail.errors import PathRefused
 from agentrail.values.json import canonical
 from agentrail.values.value import Value
 
-PLACE: Final = (".agentrail", "commands")
-PLACE_NAME: Final = "/".join(PLACE)
+FOLDER_PARTS: Final = (".agentrail", "commands")
+FOLDER_NAME: Final = "/".join(FOLDER_PARTS)
 
 ENDING: Final = ".md"
 
@@ -95,10 +95,10 @@ def allowed_commands(folder: Path, others: Collection[str], ask: Ask = nobody_to
     """
     own_commands = read_commands(folder, others)
     surfaces = unallowed(folder, own_commands.surfaces)
-    if not surfaces or ask(folder, PLACE_NAME, surfaces):
+    if not surfaces or ask(folder, FOLDER_NAME, surfaces):
         return own_commands
     names = [command.name for command in own_commands.commands if command.surface in surfaces]
-    problem = f"{', '.join(names)} of {PLACE_NAME}: nobody has allowed this yet; {TO_ALLOW}"
+    problem = f"{', '.join(names)} of {FOLDER_NAME}: nobody has allowed this yet; {TO_ALLOW}"
     allowed = [command for command in own_commands.commands if command.surface not in surfaces]
     return OwnCommands(tuple(allowed), (*own_commands.problems, problem))
 
@@ -106,7 +106,7 @@ def allowed_commands(folder: Path, others: Collection[str], ask: Ask = nobody_to
 def may_have_commands(folder: Path) -> bool:
     """Whether *folder* has what its commands would be in, even if it cannot be read: then that is told."""
     try:
-        os.lstat(folder / PLACE[0])
+        os.lstat(folder / FOLDER_PARTS[0])
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:
@@ -129,19 +129,19 @@ def read_commands(folder: Path, others: Collection[str] = ()) -> OwnCommands:
                 try:
                     commands.append(_command(root, file, others))
                 except _Unusable as error:
-                    problems.append(f"{PLACE_NAME}/{escaped(file)} is left out: {error}")
+                    problems.append(f"{FOLDER_NAME}/{escaped(file)} is left out: {error}")
     except (FileNotFoundError, NotADirectoryError):
         return OwnCommands()
     except (OSError, PathRefused) as error:
-        return OwnCommands((), (f"{PLACE_NAME} is left out: {_reason(error)}",))
+        return OwnCommands((), (f"{FOLDER_NAME} is left out: {_reason(error)}",))
     if has_more:
-        problems.append(f"{PLACE_NAME}: only {MAX_COMMANDS} commands are read")
+        problems.append(f"{FOLDER_NAME}: only {MAX_COMMANDS} commands are read")
     return OwnCommands(tuple(commands), tuple(problems))
 
 
 def _files_in(root: Root) -> tuple[Sequence[str], bool]:
     """Return the names of the files that may be commands, and whether there are more."""
-    descriptor = root.open(PLACE, FOLDER)
+    descriptor = root.open(FOLDER_PARTS, FOLDER)
     try:
         with os.scandir(descriptor) as entries:
             names = [entry.name for entry in islice(entries, MAX_ENTRIES + 1)]
@@ -158,7 +158,7 @@ def _command(root: Root, file: str, others: Collection[str]) -> OwnCommand:
     if f"/{name}" in others:
         raise _Unusable(f"there is a command /{name} already; rename the file")
     try:
-        with os.fdopen(open_file(root, (*PLACE, file), hard_links=True), "rb") as opened:
+        with os.fdopen(open_file(root, (*FOLDER_PARTS, file), hard_links=True), "rb") as opened:
             content = opened.read(MAX_BYTES + 1)
     except (OSError, PathRefused) as error:
         raise _Unusable(_reason(error)) from None

@@ -10,7 +10,7 @@ from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.exit_status import DONE, FAILED
 from agentrail.cli.output.screen import escaped
 from agentrail.cli.settings.project_settings import read_settings
-from agentrail.cli.trust.own_commands import PLACE, read_commands
+from agentrail.cli.trust.own_commands import FOLDER_PARTS, read_commands
 from agentrail.cli.trust.trust_question import says_yes
 from agentrail.cli.trust.trust_store import allow, described, forget, unallowed
 
@@ -28,7 +28,7 @@ def main(folder: str | None, answer: str | None) -> int:
     settings, commands = read_settings(path), read_commands(path)
     is_allowed = settings is None or _is_allowed(path, settings.path, settings.surfaces, yes=answer == "yes")
     if commands.surfaces:
-        is_allowed &= _is_allowed(path, path.joinpath(*PLACE), commands.surfaces, yes=answer == "yes")
+        is_allowed &= _is_allowed(path, path.joinpath(*FOLDER_PARTS), commands.surfaces, yes=answer == "yes")
     return DONE if is_allowed else FAILED
 
 

@@ -254,8 +254,8 @@ def test_one_session_in_an_editor_and_two_terminals_outlives_the_one_that_serves
                 editor.wait_for("$/cancel_request")
                 assert editor.wait_for('"id":3')["result"] == {"stopReason": "end_turn"}
                 updates = [json.loads(line) for line in editor.lines if b'"method":"session/update"' in line]
-                places = [update["params"]["_meta"]["agentrail"]["seq"] for update in updates]
-                assert places == sorted(places)
+                seqs = [update["params"]["_meta"]["agentrail"]["seq"] for update in updates]
+                assert seqs == sorted(seqs)
                 ended = [update for update in updates if update["params"]["update"].get("status") == "completed"]
                 assert len(ended) == 1
     assert (tmp_path / "a.txt").read_text() == "hello"

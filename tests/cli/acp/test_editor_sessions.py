@@ -290,7 +290,7 @@ async def test_a_session_is_resumed_from_a_place_in_its_events(tmp_path: Path) -
     async with editor(tmp_path / "j.db") as connected:
         await connected.begin()
         session = await conversation(connected, tmp_path)
-        places = [
+        seqs = [
             message["params"]["_meta"]["agentrail"]["seq"]  # type: ignore[index]
             for message in connected.messages
             if message.get("method") == "session/update"
@@ -300,7 +300,7 @@ async def test_a_session_is_resumed_from_a_place_in_its_events(tmp_path: Path) -
             for message in connected.messages
             if "completed" in json.dumps(message)
         )
-        assert places == sorted(places)
+        assert seqs == sorted(seqs)
         connected.forget()
         where = {"agentrail": {"from": middle}}
         await connected.call("session/resume", sessionId=session, cwd=str(tmp_path), _meta=where)

@@ -100,10 +100,10 @@ async def test_an_editor_that_offers_nothing_is_asked_for_permissions_alone(tmp_
         await turn(connected, session, "write hello to a.txt")
         methods = {message["method"] for message in connected.messages if "method" in message}
         assert methods == {"session/update", "session/request_permission"}
-        places = {
+        session_ids = {
             cast("Message", message["params"])["sessionId"] for message in connected.messages if "params" in message
         }
-        assert places == {session}
+        assert session_ids == {session}
 
 
 @pytest.mark.campaign
