@@ -37,7 +37,7 @@ class SendQueue:
         self._send_now = send_now
 
     def put_now(self, *messages: bytes) -> None:
-        """Add messages, whether there is room or not; no-op if the outbox is closed."""
+        """Add messages, whether there is room or not; no-op if the queue is closed."""
         if self._is_over or not messages or (not self._waiting and self._send_now(messages)):
             return
         self._waiting += messages
@@ -45,7 +45,7 @@ class SendQueue:
         self._changed.unpark_all()
 
     async def put(self, make: Callable[[], bytes]) -> None:
-        """Wait for a turn and for room, then add the message that *make* returns. An empty outbox takes any."""
+        """Wait for a turn and for room, then add the message that *make* returns. An empty queue takes any."""
         await self.put_all(lambda: (make(),))
 
     async def put_all(self, make: Callable[[], Sequence[bytes]]) -> None:

@@ -97,10 +97,10 @@ class SocketConnection:
         self._calls = SocketCalls(parts, self.user, request)
         self._note = request.note
         self._request = request
-        self._outbox = SendQueue(UNSENT_BYTES)
+        self._send_queue = SendQueue(UNSENT_BYTES)
         self._looking = trio.StrictFIFOLock()
-        """Held by a call or view that reads a session, until its answer has room in the outbox."""
-        self._listening = SocketListening(parts, self.user, request, self._outbox, self._looking)
+        """Held by a call or view that reads a session, until its answer has room in the queue."""
+        self._listening = SocketListening(parts, self.user, request, self._send_queue, self._looking)
         # by id: the function that ends the wait for the call, or the subscription
         self._uses: dict[str, Callable[[], None]] = {}
         self._running = 0
@@ -112,7 +112,7 @@ class SocketConnection:
         self._ending: tuple[Close, str] | None = None
 
     def __repr__(self) -> str:
-        return f"<SocketConnection {self._running} calls, {self._outbox.unsent} bytes unsent>"
+        return f"<SocketConnection {self._running} calls, {self._send_queue.unsent} bytes unsent>"
 
     # The life of the connection
 
@@ -133,13 +133,13 @@ class SocketConnection:
                 finally:
                     await self._close(socket)  # noqa: ASYNC102 - it is shielded, and bounds its own time
                 tasks.cancel_scope.cancel()
-            self._outbox.close()
+            self._send_queue.close()
             for end in tuple(self._uses.values()):
                 end()
 
     async def _converse(self, socket: MessageSocket, tasks: trio.Nursery, calls: trio.Nursery) -> None:
         """Read messages until either side ends the WebSocket."""
-        self._outbox.open(socket.send_now)
+        self._send_queue.open(socket.send_now)
         tasks.start_soon(self._guarded, self._write, socket)
         with self._reading, suppress(SocketClosed):
             who = await self._read_key(socket)
@@ -163,7 +163,7 @@ class SocketConnection:
             # tests/host/websocket/test_drain.py
             with trio.move_on_after(CLOSING, shield=True):
                 if self._ending is not None:
-                    await self._outbox.emptied()
+                    await self._send_queue.emptied()
                 await socket.close(code, reason)
 
     def _end(self, code: Close, reason: str) -> None:
@@ -190,11 +190,11 @@ class SocketConnection:
     async def _write(self, socket: MessageSocket) -> None:
         try:
             while True:
-                messages = await self._outbox.first()
+                messages = await self._send_queue.first()
                 await socket.send(messages)
-                self._outbox.note_sent(len(messages))
+                self._send_queue.note_sent(len(messages))
         finally:
-            self._outbox.close()  # otherwise answers that wait for room would hold up the close
+            self._send_queue.close()  # otherwise answers that wait for room would hold up the close
 
     async def _keep_alive(self, socket: MessageSocket) -> None:
         """Send a ping every `ping_seconds`; end the connection if no pong comes."""
@@ -234,7 +234,7 @@ class SocketConnection:
             raise SocketClosed from error
         except (ConnectionsInUse, HttpRefusal) as error:
             problem = error.problem if isinstance(error, HttpRefusal) else told_problem(error, READ, "", self._note.id)
-            self._outbox.put_now(socket_frames.unread(None, problem.content))
+            self._send_queue.put_now(socket_frames.unread(None, problem.content))
             self._end(TRY_LATER, NO_PLACE)
             raise SocketClosed from error
 
@@ -297,7 +297,7 @@ class SocketConnection:
     def _report_invalid(self, name: str | None, error: AgentrailError) -> None:
         """Tell the client that a message is not valid; too many of these end the connection."""
         self._mistakes += 1
-        self._outbox.put_now(socket_frames.unread(name, told_problem(error, READ, "", self._note.id).content))
+        self._send_queue.put_now(socket_frames.unread(name, told_problem(error, READ, "", self._note.id).content))
         if self._mistakes > SOCKET_MISTAKES:
             self._end(BROKEN_RULE, MISTAKES)
 
@@ -308,7 +308,7 @@ class SocketConnection:
         problem: Problem | None = None
         with scope:
             problem = await self._listening.listen(frame)
-        await self._outbox.put(lambda: socket_frames.ended(frame.id, b"" if problem is None else problem.content))
+        await self._send_queue.put(lambda: socket_frames.ended(frame.id, b"" if problem is None else problem.content))
         del self._uses[frame.id]
         self._listens -= 1
         self._changed.unpark_all()
@@ -332,10 +332,10 @@ class SocketConnection:
         self._changed.unpark_all()
 
     async def _answer(self, frame: CallFrame, gone: trio.Event) -> None:
-        """Carry out a call; return when its answer has room in the outbox."""
+        """Carry out a call; return when its answer has room in the queue."""
         answer = await self._calls.answer(frame, gone.wait, self._key_refused)
         if answer is not None and not gone.is_set():
-            await self._outbox.put(answer)
+            await self._send_queue.put(answer)
 
 
 SOCKET: Final = CALLS["socket"]

@@ -60,13 +60,13 @@ class SocketListening:
         parts: SocketParts,
         user: SocketUser,
         handshake: HttpRequest,
-        outbox: SendQueue,
+        send_queue: SendQueue,
         looking: trio.StrictFIFOLock,
     ) -> None:
         self._parts = parts
         self._user = user
         self._handshake = handshake
-        self._outbox = outbox
+        self._send_queue = send_queue
         self._looking = looking
 
     async def listen(self, frame: ListenFrame) -> Problem | None:
@@ -122,7 +122,7 @@ class SocketListening:
         await self._send_opened(call, await self._opened(frame, call, since), messages, partial(self._begin, frame.id))
 
     async def _begin(self, name: str, place: Cursor) -> None:
-        await self._outbox.put(partial(socket_frames.begun, name, place))
+        await self._send_queue.put(partial(socket_frames.begun, name, place))
 
     async def _send_transcript(self, frame: ListenFrame, call: OperationCall) -> None:
         """Send what the events of a session change in its conversation; of one that is only stored, what is there."""
@@ -212,7 +212,7 @@ class SocketListening:
                     if envelope.cursor <= since:
                         messages.fold(envelope)
                     else:
-                        await self._outbox.put_all(partial(messages.of, envelope))
+                        await self._send_queue.put_all(partial(messages.of, envelope))
             number = records[-1].number
 
     async def _send_forwarded(self, events: ForwardedEvents, messages: SubscriptionMessages, begin: Begin) -> None:
@@ -220,14 +220,14 @@ class SocketListening:
         while frames := await events.frames():
             for frame in frames:
                 if frame.event:
-                    await self._outbox.put_all(partial(messages.forwarded, frame, events))
+                    await self._send_queue.put_all(partial(messages.forwarded, frame, events))
                 else:
                     await begin(cursor_of(frame))
 
     async def _send_own(self, subscription: Subscription, messages: SubscriptionMessages, begin: Begin) -> None:
 
         async def give(envelope: Envelope) -> None:
-            await self._outbox.put_all(partial(_ready, messages, events, envelope))
+            await self._send_queue.put_all(partial(_ready, messages, events, envelope))
 
         async with subscription as events:
             await begin(events.position)
@@ -247,7 +247,7 @@ class SocketListening:
                 answer = await carry_out(call)
                 if isinstance(answer, Shown) and (now := sha256(answer.content).digest()) != last:
                     last = now
-                    await self._outbox.put(partial(_view, name, answer))
+                    await self._send_queue.put(partial(_view, name, answer))
             await trio.sleep(VIEW_SECONDS)
             if is_told:
                 with trio.move_on_after(UNTOLD_SECONDS):
@@ -261,7 +261,7 @@ class SocketListening:
             if self._parts.others is not None:
                 nursery.start_soon(self._parts.others.follow_rows, call, listener)
             while True:
-                await self._outbox.put(partial(listener.message, name))
+                await self._send_queue.put(partial(listener.message, name))
                 await listener.wait()
 
 

@@ -60,40 +60,40 @@ async def test_events_that_are_ready_go_out_in_few_writes(monkeypatch: pytest.Mo
 
 
 async def test_a_writer_is_given_all_that_waits_up_to_so_many_bytes() -> None:
-    outbox = SendQueue(10 * AT_ONCE)
+    send_queue = SendQueue(10 * AT_ONCE)
     half = b"x" * (AT_ONCE // 2)
-    outbox.put_now(b"a", b"b")
+    send_queue.put_now(b"a", b"b")
     for each in (b"c", half, half, b"d"):
-        await outbox.put(partial(bytes, each))
-    assert await outbox.first() == [b"a", b"b", b"c", half, half]
-    assert outbox.unsent == AT_ONCE + 4
-    outbox.note_sent(3)
-    assert outbox.unsent == AT_ONCE + 1
-    assert await outbox.first() == [half, half]
-    outbox.note_sent(2)
-    assert await outbox.first() == [b"d"]
+        await send_queue.put(partial(bytes, each))
+    assert await send_queue.first() == [b"a", b"b", b"c", half, half]
+    assert send_queue.unsent == AT_ONCE + 4
+    send_queue.note_sent(3)
+    assert send_queue.unsent == AT_ONCE + 1
+    assert await send_queue.first() == [half, half]
+    send_queue.note_sent(2)
+    assert await send_queue.first() == [b"d"]
 
 
 async def test_messages_of_one_who_adds_wait_together_for_room() -> None:
-    outbox = SendQueue(10)
-    outbox.put_now(b"a" * 5)
+    send_queue = SendQueue(10)
+    send_queue.put_now(b"a" * 5)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(outbox.put_all, lambda: [b"b" * 3, b"c" * 3])
+        nursery.start_soon(send_queue.put_all, lambda: [b"b" * 3, b"c" * 3])
         await trio.testing.wait_all_tasks_blocked()
-        assert await outbox.first() == [b"a" * 5]
-        outbox.note_sent(1)
-    assert await outbox.first() == [b"bbb", b"ccc"]
-    outbox.close()
-    assert outbox.unsent == 0
+        assert await send_queue.first() == [b"a" * 5]
+        send_queue.note_sent(1)
+    assert await send_queue.first() == [b"bbb", b"ccc"]
+    send_queue.close()
+    assert send_queue.unsent == 0
 
 
 async def test_messages_count_one_by_one_for_the_pass_that_others_get() -> None:
-    outbox, passes = SendQueue(10), Passes()
-    outbox.open(lambda _: True)
+    send_queue, passes = SendQueue(10), Passes()
+    send_queue.open(lambda _: True)
     trio.lowlevel.add_instrument(passes)
     try:
         for _ in range(6):
-            await outbox.put_all(lambda: [b"a"] * (MAX_AT_ONCE // 2))
+            await send_queue.put_all(lambda: [b"a"] * (MAX_AT_ONCE // 2))
     finally:
         trio.lowlevel.remove_instrument(passes)
     assert passes.count == 3

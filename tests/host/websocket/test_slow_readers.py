@@ -32,38 +32,38 @@ MOST = 1000
 
 @pytest.mark.parametrize(("first", "second", "waits"), [(500, 499, False), (500, 500, False), (500, 501, True)])
 async def test_so_many_bytes_wait_to_be_sent_and_no_more(first: int, second: int, waits: bool) -> None:
-    outbox = SendQueue(MOST)
-    await outbox.put(lambda: b"a" * first)
+    send_queue = SendQueue(MOST)
+    await send_queue.put(lambda: b"a" * first)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(outbox.put, lambda: b"b" * second)
+        nursery.start_soon(send_queue.put, lambda: b"b" * second)
         await trio.testing.wait_all_tasks_blocked()
-        assert outbox.unsent == first + (0 if waits else second)
-        nursery.start_soon(outbox.put, lambda: b"c")  # small enough, but it waits for its turn
+        assert send_queue.unsent == first + (0 if waits else second)
+        nursery.start_soon(send_queue.put, lambda: b"c")  # small enough, but it waits for its turn
         await trio.testing.wait_all_tasks_blocked()
         found: list[int] = []
         while len(found) < 3:
-            found += map(len, ready := await outbox.first())
-            outbox.note_sent(len(ready))
+            found += map(len, ready := await send_queue.first())
+            send_queue.note_sent(len(ready))
         assert found == [first, second, 1] or not waits
-    assert outbox.unsent == 0
+    assert send_queue.unsent == 0
 
 
 async def test_a_message_that_is_larger_goes_alone_and_a_closed_outbox_keeps_nothing() -> None:
-    outbox = SendQueue(MOST)
-    await outbox.put(lambda: b"a" * (MOST + 1))
-    assert outbox.unsent == MOST + 1
+    send_queue = SendQueue(MOST)
+    await send_queue.put(lambda: b"a" * (MOST + 1))
+    assert send_queue.unsent == MOST + 1
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(outbox.put, lambda: b"b")
+        nursery.start_soon(send_queue.put, lambda: b"b")
         await trio.testing.wait_all_tasks_blocked()
-        outbox.close()
-    assert outbox.unsent == 0
-    await outbox.put(lambda: b"c")
-    assert outbox.unsent == 0
+        send_queue.close()
+    assert send_queue.unsent == 0
+    await send_queue.put(lambda: b"c")
+    assert send_queue.unsent == 0
 
 
 @pytest.mark.parametrize("size", [MOST // 4, MOST, 3 * MOST])
 async def test_beside_what_waits_to_be_sent_one_message_is_made(size: int) -> None:
-    outbox, made, sent, held = SendQueue(MOST), 0, 0, list[int]()
+    send_queue, made, sent, held = SendQueue(MOST), 0, 0, list[int]()
 
     def make() -> bytes:
         nonlocal made
@@ -72,59 +72,59 @@ async def test_beside_what_waits_to_be_sent_one_message_is_made(size: int) -> No
 
     async with trio.open_nursery() as nursery:
         for _ in range(64):
-            nursery.start_soon(outbox.put, make)
+            nursery.start_soon(send_queue.put, make)
         while sent < 64 * size:
             await trio.testing.wait_all_tasks_blocked()
             held.append(made - sent)
-            sent += sum(map(len, ready := await outbox.first()))
-            outbox.note_sent(len(ready))
+            sent += sum(map(len, ready := await send_queue.first()))
+            send_queue.note_sent(len(ready))
     assert max(held) <= max(MOST, size) + size
     assert held[:-2] == [held[0]] * len(held[:-2]) or size < MOST
 
 
 async def test_what_the_system_takes_never_waits_and_what_follows_something_that_waits_does() -> None:
-    outbox, sent = SendQueue(MOST), list[bytes]()
+    send_queue, sent = SendQueue(MOST), list[bytes]()
 
     def send_now(messages: Sequence[bytes]) -> bool:
         sent.extend(messages)
         return b"second" not in messages
 
-    outbox.open(send_now)
+    send_queue.open(send_now)
     for each in (b"first", b"second", b"third"):
-        await outbox.put(partial(bytes, each))
-    assert (sent, outbox.unsent) == ([b"first", b"second"], len(b"secondthird"))
+        await send_queue.put(partial(bytes, each))
+    assert (sent, send_queue.unsent) == ([b"first", b"second"], len(b"secondthird"))
     waited: list[bytes] = []
-    while outbox.unsent:
-        waited += (ready := await outbox.first())
-        outbox.note_sent(len(ready))
+    while send_queue.unsent:
+        waited += (ready := await send_queue.first())
+        send_queue.note_sent(len(ready))
     assert waited == [b"second", b"third"]
-    await outbox.put(lambda: b"fourth")
-    assert (sent, outbox.unsent) == ([b"first", b"second", b"fourth"], 0)
+    await send_queue.put(lambda: b"fourth")
+    assert (sent, send_queue.unsent) == ([b"first", b"second", b"fourth"], 0)
 
 
 @pytest.mark.parametrize("count", [MAX_AT_ONCE - 1, MAX_AT_ONCE, MAX_AT_ONCE + 1])
 async def test_whoever_has_many_messages_for_a_client_that_takes_them_holds_up_nobody(count: int) -> None:
-    outbox, passes = SendQueue(MOST), Passes()
-    outbox.open(lambda _: True)
+    send_queue, passes = SendQueue(MOST), Passes()
+    send_queue.open(lambda _: True)
     trio.lowlevel.add_instrument(passes)
     try:
         for _ in range(count):
-            await outbox.put(lambda: b"a")
+            await send_queue.put(lambda: b"a")
     finally:
         trio.lowlevel.remove_instrument(passes)
     assert passes.count == count // MAX_AT_ONCE
 
 
 async def test_a_message_that_cannot_be_made_holds_up_no_other() -> None:
-    outbox = SendQueue(MOST)
+    send_queue = SendQueue(MOST)
 
     def fail() -> bytes:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await outbox.put(fail)
-    await outbox.put(lambda: b"a")
-    assert outbox.unsent == 1
+        await send_queue.put(fail)
+    await send_queue.put(lambda: b"a")
+    assert send_queue.unsent == 1
 
 
 WIDE = "x" * 300_000
@@ -158,7 +158,7 @@ async def test_a_client_that_reads_no_answers_has_one_made_beside_what_waits_to_
             finally:
                 tracemalloc.stop()
             (unsent,) = [each.unsent for each in gc.get_objects() if type(each) is SendQueue and each.unsent]
-            # One is in the outbox, one is made beside it; of the first there are three copies on its way.
+            # One is in the queue, one is made beside it; of the first there are three copies on its way.
             assert held < 7 * max(unsent, len(WIDE))
 
 
