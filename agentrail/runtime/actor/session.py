@@ -368,7 +368,6 @@ class Session:
         """Carry out a step whose record is written."""
         reach("APPENDED")
         self.records.note_written(self.state, records)
-        self._unconfirmed_step = None
         self._finish_step(pending.letter, pending.arrival, pending.outcome)
 
     async def _end_pending(self, pending: PendingStep) -> None:
@@ -379,7 +378,6 @@ class Session:
             self._pending = None
         if isinstance(result, JournalUnavailable):
             await self.records.write_after(result, self.state)
-            self._unconfirmed_step = None
             self._finish_step(pending.letter, pending.arrival, pending.outcome)
         elif isinstance(result, Exception):
             raise result
@@ -396,32 +394,33 @@ class Session:
         finally:
             del crash  # its traceback holds this frame
 
+    # A step without a task (`_step_now`) and one in a task, which can wait (`_handle`), differ only in how the record
+    # is written: both begin with `_make_step` and end with `_finish_step`.
+
     def _step_now(self, letter: Letter) -> None:
-        """Make the step for *letter*, and submit it to the journal."""
+        """Make the step for *letter*, submit its record, and carry it out; while that is written, it is pending."""
         arrival, outcome, is_record = self._make_step(letter)
         if is_record:
-            self._unconfirmed_step = outcome
             withdraw = self.records.submit(self.state, arrival, outcome, letter.command, self._on_written)
             if withdraw is not None:
                 self._pending = PendingStep(letter, arrival, outcome, withdraw)
                 return
-            self._unconfirmed_step = None
         self._finish_step(letter, arrival, outcome)
 
     async def _handle(self, letter: Letter) -> None:
-        """Make the step for *letter*, journal it, and carry it out."""
+        """Make the step for *letter*, write its record, and carry it out, unless its command was answered before."""
         if letter.command is not None and await self._was_answered(letter.command, letter):
             return
         arrival, outcome, is_record = self._make_step(letter)
-        if is_record:
-            self._unconfirmed_step = outcome
-            # Durable before it is published or answered.
+        if is_record:  # durable before it is published or answered
             await self.records.write(self.state, arrival, outcome, letter.command)
-            self._unconfirmed_step = None
         self._finish_step(letter, arrival, outcome)
 
     def _make_step(self, letter: Letter) -> tuple[inputs.Arrival, Step, bool]:
-        """Amend the input of *letter* and call the machine; return what it made, and whether that is a record."""
+        """Amend the input of *letter* and call the machine; return what it made, and whether that is a record.
+
+        A record is unconfirmed from here until `_finish_step`.
+        """
         shared = self.shared
         self._last_active_ms = shared.clock.now_ms()
         began = time.perf_counter()
@@ -441,7 +440,10 @@ class Session:
         # Refusals too: an id keeps its first answer.
         must_store_result = letter.command is not None and outcome.answer is not None
         is_record = must_store_result or bool(outcome.events) or outcome.changes(self.state)
-        return arrival, outcome, is_record and not self._failed_to_start(outcome)
+        is_record = is_record and not self._failed_to_start(outcome)
+        if is_record:
+            self._unconfirmed_step = outcome
+        return arrival, outcome, is_record
 
     def _call_machine(self, letter: Letter, arrival: inputs.Arrival) -> Step:
         """Return the step for *arrival*; a command that the machine cannot take is refused, and crashes nothing."""
@@ -454,6 +456,7 @@ class Session:
 
     def _finish_step(self, letter: Letter, arrival: inputs.Arrival, outcome: Step) -> None:
         """Carry out a step that is journaled."""
+        self._unconfirmed_step = None
         if self.traces:
             self.traces.show(self.state, arrival, outcome)
         self.state = outcome.state

@@ -366,49 +366,45 @@ class Mailbox:
         self._wake()
 
     def _wake(self) -> None:
-        """Wake the actor that waits in `receive`; have one without a task handle the letters, or start its task."""
+        """Wake the actor that waits in `receive`, or have one without a task handle the letters."""
         task, self._reader = self._reader, None
-        wake, self.wake_callback = self.wake_callback, None
         if task is not None:
+            self.wake_callback = None
             trio.lowlevel.reschedule(task)
-        elif wake is not None:
-            self._continue(wake, needs_task=False)
-
-    def _continue(self, wake: Callable[[], None], *, needs_task: bool) -> None:
-        """Have an actor without a task handle the letters; start its task by *wake* if it needs one."""
-        if not needs_task and self.actor is not None and self._handle_here(self.actor):
-            self.wake_callback = wake
         else:
-            wake()
+            self._handle_here(needs_task=False)
 
     def go_on(self, *, needs_task: bool) -> None:
         """Called by an actor without a task when a step is written. No-op if a task was started meanwhile."""
-        wake, self.wake_callback = self.wake_callback, None
         self._letters_this_pass = 0
-        if wake is not None:
-            self._continue(wake, needs_task=needs_task)
+        self._handle_here(needs_task=needs_task)
 
-    def _handle_here(self, actor: Actor) -> bool:
-        """Have *actor* handle the letters, as it has no task; return whether it needs none.
+    def _handle_here(self, *, needs_task: bool) -> None:
+        """Have the actor handle the letters, as it has no task; start its task if it needs one. No-op if it has one.
 
         Whoever posts meanwhile only puts letters into the lanes, as nobody is to be woken.
         """
-        if actor.is_writing:
-            return True
-        while self._letters_this_pass < LETTERS_PER_PASS:
-            if not actor.takes_now:
-                return self.is_empty
-            letter = self._next()
-            if letter is None:
+        start_task, self.wake_callback = self.wake_callback, None
+        if start_task is None:
+            return
+        actor = self.actor
+        while actor is not None and not needs_task and not actor.is_writing:
+            if self._letters_this_pass >= LETTERS_PER_PASS:
+                needs_task = True
+            elif not actor.takes_now:
+                needs_task = not self.is_empty
+                break
+            elif (letter := self._next()) is None:
                 self._letters_this_pass = 0
-                return True
-            self._letters_this_pass += 1
-            reach("MESSAGE_TAKEN")
-            if actor.handle_now(letter):
-                return False
-            if actor.is_writing:
-                return True
-        return False
+                break
+            else:
+                self._letters_this_pass += 1
+                reach("MESSAGE_TAKEN")
+                needs_task = actor.handle_now(letter)
+        if needs_task or actor is None:
+            start_task()
+        else:
+            self.wake_callback = start_task
 
     def __call__(self, _: object) -> trio.lowlevel.Abort:
         """Forget the waiting actor: called by Trio to cancel it. A bound method would take 64 bytes per session."""
