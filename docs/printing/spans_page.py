@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentrail.adapters.otel.conventions import OPERATIONS, ROWS, AttributeRow
 from agentrail.adapters.otel.metric_export import instrument_name
 from agentrail.runtime.diagnosis.metric_families import SUPERVISOR_FAMILIES
-from docs.printing.markdown import code, table
+from docs.printing.markdown import code
 
 
 def attributes() -> list[str]:
@@ -23,11 +23,10 @@ def _spans(row: AttributeRow) -> list[str]:
 
 
 def metrics() -> list[str]:
-    """Return the table of metrics that Prometheus has too."""
-    rows = [
-        (code(name), unit, code(family.name))
+    """Return the metrics that Prometheus has too."""
+    return [
+        f"- {code(name)}{f', in {unit}' if unit else ''}: {code(family.name)}"
         for family in SUPERVISOR_FAMILIES
         if family.kind != "histogram"
         for name, unit in (instrument_name(family),)
     ]
-    return table(("metric", "unit", "for Prometheus"), rows)
