@@ -64,23 +64,23 @@ def tokens(html: str) -> Iterator[Token]:
     """Yield the tags and texts of *html*, in order; comments and declarations are left out."""
     position, mistakes = 0, 0
     while position < len(html):
-        at = html.find("<", position)
-        if at < 0:
+        opening = html.find("<", position)
+        if opening < 0:
             yield plain(html[position:])
             return
-        if at > position:
-            yield plain(html[position:at])
-        if html.startswith("<!--", at):
-            position = _behind(html, "-->", at + 4)
+        if opening > position:
+            yield plain(html[position:opening])
+        if html.startswith("<!--", opening):
+            position = _behind(html, "-->", opening + 4)
             continue
-        closing = html.startswith("</", at)
-        named = _NAME.match(html, at + 1 + closing)
+        closing = html.startswith("</", opening)
+        named = _NAME.match(html, opening + 1 + closing)
         if named is None:
-            if html.startswith(("<!", "<?", "</"), at):
-                position = _behind(html, ">", at + 2)
+            if html.startswith(("<!", "<?", "</"), opening):
+                position = _behind(html, ">", opening + 2)
             else:
                 yield "<"
-                position = at + 1
+                position = opening + 1
             continue
         rest = _REST.match(html, named.end())
         position = rest.end() if rest is not None else _behind(html, ">", named.end())
@@ -99,8 +99,8 @@ def tokens(html: str) -> Iterator[Token]:
 
 
 def _behind(html: str, mark: str, start: int) -> int:
-    at = html.find(mark, start)
-    return len(html) if at < 0 else at + len(mark)
+    opening = html.find(mark, start)
+    return len(html) if opening < 0 else opening + len(mark)
 
 
 def plain(text: str) -> str:

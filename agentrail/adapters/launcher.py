@@ -103,8 +103,8 @@ def become(argv: list[str], folder: int, talk: list[int], limits: str, launcher:
     if os.getppid() != launcher:
         os._exit(125)
     os.fchdir(folder)
-    for own, source in enumerate(talk or [os.open(os.devnull, os.O_RDONLY)]):
-        os.dup2(source, own)
+    for descriptor, source in enumerate(talk or [os.open(os.devnull, os.O_RDONLY)]):
+        os.dup2(source, descriptor)
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -141,15 +141,15 @@ class SourceFinder(MetaPathFinder):
         """Return the spec of the module *fullname*; `None` if it is not in the folder."""
         if path is not None and not isinstance(path, FoundPath):  # of a package that another finder has found
             return None
-        place = self._root.joinpath(*fullname.split("."))
-        for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):
+        module = self._root.joinpath(*fullname.split("."))
+        for file in (module / "__init__.py", module.with_name(f"{module.name}.py")):
             if file in self._sources:
                 loader = SourceReader(fullname, file, self._sources[file])
                 spec = spec_from_file_location(fullname, file, loader=loader)
-                if spec is not None and file.parent == place:
+                if spec is not None and file.parent == module:
                     spec.submodule_search_locations = FoundPath(self)
                 return spec
-        if any(place in file.parents for file in self._sources):
+        if any(module in file.parents for file in self._sources):
             package = ModuleSpec(fullname, None, is_package=True)
             package.submodule_search_locations = FoundPath(self)
             return package
@@ -258,9 +258,9 @@ def _in_folder(folder: Path) -> Generator[None]:
 def _found_among(folder: Path, sources: Mapping[Path, bytes]) -> Generator[None]:
     """Within this block, modules are looked for among *sources* first, also those that another folder has too."""
     for file in sources:
-        for place in (file.with_suffix(""), *file.parents):
-            if place.is_relative_to(folder):
-                _forget(".".join(place.relative_to(folder).parts))
+        for path in (file.with_suffix(""), *file.parents):
+            if path.is_relative_to(folder):
+                _forget(".".join(path.relative_to(folder).parts))
     with _finding(SourceFinder(folder, sources)):
         yield
 

@@ -94,10 +94,10 @@ def hidden_files() -> tuple[str, ...]:
 
     Not all of them exist.
     """
-    own = [str(folder / name) for folder in _known_home() for name in LINKED]
+    own_files = [str(folder / name) for folder in _known_home() for name in LINKED]
     return (
         *[f"{journal}{ending}" for journal in tuple(_JOURNALS) for ending in OF_JOURNAL],
-        *[os.path.realpath(path) for path in own if os.path.islink(path)],  # noqa: PTH114 - asked for each file
+        *[os.path.realpath(path) for path in own_files if os.path.islink(path)],  # noqa: PTH114 - asked for each file
     )
 
 

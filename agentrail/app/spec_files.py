@@ -15,7 +15,15 @@ from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
 from agentrail.plugins.shell.paths import HERE, fence, join
 from agentrail.ports.sandbox import Sandbox
 from agentrail.runtime.resources import SharedSurroundings
-from agentrail.tools.skills.folder_scan import LeftOut, Skills, find_skills, in_prompt, in_words, is_outside, places_of
+from agentrail.tools.skills.folder_scan import (
+    LeftOut,
+    Skills,
+    find_skills,
+    in_prompt,
+    in_words,
+    is_outside,
+    skill_folders_of,
+)
 from agentrail.values.content import MAX_MEMORY, memory_text
 from agentrail.values.untrusted_values import described
 
@@ -58,7 +66,7 @@ class SpecFiles:
         """Return the sections of skills and memory, read now; with *tell*, log the files that are left out."""
         skills = Skills()
         if self._skills:
-            skills = await find_skills(places_of(self._skills, self._around.sandbox, self._outside))
+            skills = await find_skills(skill_folders_of(self._skills, self._around.sandbox, self._outside))
         listed = in_prompt(skills)
         sections = [] if listed is None else [Section("skills", listed, SKILLS)]
         left_out = list(skills.left_out)

@@ -142,12 +142,12 @@ def _arguments(steps: Sequence[AskedStep], call_id: str) -> Iterator[tuple[str, 
 
 def _of_turn(steps: Sequence[AskedStep], turn: int) -> tuple[AccountEntry, ...]:
     """Return what decided about a turn as a whole; what decided about its calls is told of each call."""
-    places = [
+    positions = [
         index for index, step in enumerate(steps) if any(envelope.turn == turn for envelope in step.record.events)
     ]
-    if turn < 1 or not places:
+    if turn < 1 or not positions:
         return ()
-    mine = steps[places[0] : places[-1] + 1]
+    mine = steps[positions[0] : positions[-1] + 1]
 
     def is_asked(_: AskedStep, question: HookQuestion) -> bool:
         return question.ruling.hook not in OF_ONE_CALL and question.tool is None and not _is_silent(question)

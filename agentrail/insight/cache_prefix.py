@@ -182,40 +182,40 @@ class CachePrefix:
         self._gone: set[str] = set()  # keys of the sections that were removed since the last request
         self._by_tool: bool | None = None  # whether the last answer in a form came by a call of a tool, if one came
 
-    def answered(self, before: State, ended: StreamEnded) -> PrefixChanged | None:
+    def answered(self, old: State, ended: StreamEnded) -> PrefixChanged | None:
         """Return the event that an answer came as a tool call and the last one by the schema, or the other way round.
 
-        *before* is the state before the step of *ended*. The way is known only with the response: the model adapter
+        *old* is the state before the step of *ended*. The way is known only with the response: the model adapter
         itself sends the request again with a tool after its provider has refused the schema. There is no event if the
         provider had neither form in its cache.
         """
-        request = before.request
-        if request is None or request.request_id != ended.request_id or not before.returns:
+        request = old.request
+        if request is None or request.request_id != ended.request_id or not old.returns:
             return None
         last, self._by_tool = self._by_tool, ended.response.by_tool
         if last is None or last is self._by_tool:
             return None
-        return _event(before, _Part("returns", REFUSED if self._by_tool else ACCEPTED), answered_of(before.history))
+        return _event(old, _Part("returns", REFUSED if self._by_tool else ACCEPTED), answered_of(old.history))
 
     def stepped(
-        self, before: State, rulings: Iterable[Ruling], events: Iterable[Envelope], after: State
+        self, old: State, rulings: Iterable[Ruling], events: Iterable[Envelope], new: State
     ) -> PrefixChanged | None:
         """Return why the request that a step has sent does not begin like the last one.
 
         The result is `None` if it does, if it is the first one, or if the step has sent none. *rulings* and *events*
-        are those of the step from the state *before* to the state *after*.
+        are those of the step from the state *old* to the state *new*.
         """
         for envelope in events:
             if type(envelope.event) in _TELLING:
-                self._note_event(before, envelope.event)
+                self._note_event(old, envelope.event)
         for ruling in rulings:
             decisions = ruling.decisions
             if decisions.sections or decisions.switch is not None:
                 self._note_decisions(decisions)
-        if after.request is before.request or sent_id(before, after) is None:
+        if new.request is old.request or sent_id(old, new) is None:
             return None
-        last, self._last = self._last, _sent_prompt(after, rulings)
-        changed = None if last is None else self._changed(last, self._last, after)
+        last, self._last = self._last, _sent_prompt(new, rulings)
+        changed = None if last is None else self._changed(last, self._last, new)
         if self._changers:
             self._changers.clear()
             self._gone.clear()
@@ -236,17 +236,17 @@ class CachePrefix:
         if decisions.switch is not None:
             self._changers[_MODEL] = decisions.switch.plugin
 
-    def _note_event(self, before: State, event: Event) -> None:
-        """Note what *event*, one of `_TELLING`, says of who changed what in a step from the state *before*."""
+    def _note_event(self, old: State, event: Event) -> None:
+        """Note what *event*, one of `_TELLING`, says of who changed what in a step from the state *old*."""
         match event:
             case ModelSwitched(by=by) | ModelOptionsChanged(by=by):
                 self._changers[_MODEL] = by or ""
             case ToolsUpdated(attached=attached, detached=detached, source=source):
                 self._changers.update({("tool", name): source for name in (*attached, *detached)})
-            case CompactEnd() if before.compaction is not None:
-                self._changers[_HISTORY] = before.compaction.by
-            case HandedOff(call_id=call_id) if before.batch is not None:
-                call = before.batch.calls.find(call_id)
+            case CompactEnd() if old.compaction is not None:
+                self._changers[_HISTORY] = old.compaction.by
+            case HandedOff(call_id=call_id) if old.batch is not None:
+                call = old.batch.calls.find(call_id)
                 self._changers[_HISTORY] = "" if call is None else call.name
             case _:
                 pass
@@ -290,24 +290,24 @@ class CachePrefix:
 
     def _tool_changes(self, last: SentPrompt, now: SentPrompt) -> Iterator[_Part]:
         """Yield the first tool that differs: of deferred tools, a request has only the names, after all others."""
-        before, after = last.tools, now.tools
-        if before is not after:
-            specs = [attached.spec for attached in before.values() if not attached.spec.deferred]
-            new_specs = [attached.spec for attached in after.values() if not attached.spec.deferred]
+        old, new = last.tools, now.tools
+        if old is not new:
+            specs = [attached.spec for attached in old.values() if not attached.spec.deferred]
+            new_specs = [attached.spec for attached in new.values() if not attached.spec.deferred]
             name, same = _first_change(specs, new_specs, _name_of, _is_same_tool)
             if not name:
-                deferred = [attached.spec for attached in before.values() if attached.spec.deferred]
-                new_deferred = [attached.spec for attached in after.values() if attached.spec.deferred]
+                deferred = [attached.spec for attached in old.values() if attached.spec.deferred]
+                new_deferred = [attached.spec for attached in new.values() if attached.spec.deferred]
                 name, _ = _first_change(deferred, new_deferred, _name_of, _is_same_name)
             if name:
-                attached = after.get(name) or before[name]
+                attached = new.get(name) or old[name]
                 by = self._changers.get(("tool", name), attached.plugin or attached.source)
                 yield _Part("tool", name, by, sum(spec.size for spec in specs[:same]))
         if now.options is last.options:
             return
-        demanded, demands = _declared_for(after, last.options), _declared_for(after, now.options)
+        demanded, demands = _declared_for(new, last.options), _declared_for(new, now.options)
         if demanded != demands:
-            size = sum(attached.spec.size for attached in after.values() if not attached.spec.deferred)
+            size = sum(attached.spec.size for attached in new.values() if not attached.spec.deferred)
             yield _Part("tool", demands or demanded, self._changers.get(_MODEL, ""), size)
 
     # Sections of the system prompt
@@ -316,12 +316,12 @@ class CachePrefix:
         """Yield the first section that differs."""
         if now.sections is last.sections:
             return
-        before, after = lasting(last.sections, last.prompt_mode), lasting(now.sections, now.prompt_mode)
-        key, same = _first_change(before, after, _key_of, _is_same_section)
+        old, new = lasting(last.sections, last.prompt_mode), lasting(now.sections, now.prompt_mode)
+        key, same = _first_change(old, new, _key_of, _is_same_section)
         if key:
-            section = next(section for section in (*before, *after) if section.key == key)
-            now_set = next((section for section in after if section.key == key), section)
-            yield _Part(section.layer, key, self._changers.get(("section", key), now_set.by), _size(before[:same]))
+            section = next(section for section in (*old, *new) if section.key == key)
+            now_set = next((section for section in new if section.key == key), section)
+            yield _Part(section.layer, key, self._changers.get(("section", key), now_set.by), _size(old[:same]))
 
     # What may be called
 
@@ -413,20 +413,20 @@ def _chars_read_again(state: State, part: _Part, answered: int) -> int:
 
 
 def _first_change(
-    before: Sequence[T], after: Sequence[T], name_of: Callable[[T], str], is_same: Callable[[T, T], bool]
+    old: Sequence[T], new: Sequence[T], name_of: Callable[[T], str], is_same: Callable[[T, T], bool]
 ) -> tuple[str, int]:
     """Return the name of the first item that differs, and how many before it are the same; an empty name if none does.
 
     Of two items that differ at one place, it is the one that was removed, added, changed or moved, not the one that
     only took its place.
     """
-    for index, (old, new) in enumerate(zip(before, after, strict=False)):
-        if not is_same(old, new):
-            was_added = all(name_of(new) != name_of(other) for other in before)
-            stays = any(name_of(old) == name_of(other) for other in after)
-            return name_of(new if was_added and stays else old), index
-    same = min(len(before), len(after))
-    others = (*before[same:], *after[same:])
+    for index, (left, right) in enumerate(zip(old, new, strict=False)):
+        if not is_same(left, right):
+            was_added = all(name_of(right) != name_of(other) for other in old)
+            stays = any(name_of(left) == name_of(other) for other in new)
+            return name_of(right if was_added and stays else left), index
+    same = min(len(old), len(new))
+    others = (*old[same:], *new[same:])
     return (name_of(others[0]) if others else ""), same
 
 
@@ -434,26 +434,26 @@ def _name_of(spec: ToolSpec) -> str:
     return spec.name
 
 
-def _is_same_name(before: ToolSpec, after: ToolSpec) -> bool:
-    return before.name == after.name
+def _is_same_name(old: ToolSpec, new: ToolSpec) -> bool:
+    return old.name == new.name
 
 
-def _is_same_tool(before: ToolSpec, after: ToolSpec) -> bool:
+def _is_same_tool(old: ToolSpec, new: ToolSpec) -> bool:
     """Whether both tools look the same to a model."""
-    if before is after:
+    if old is new:
         return True
-    if (before.name, before.description) != (after.name, after.description):
+    if (old.name, old.description) != (new.name, new.description):
         return False
-    return before.parameters is after.parameters or canonical(before.parameters) == canonical(after.parameters)
+    return old.parameters is new.parameters or canonical(old.parameters) == canonical(new.parameters)
 
 
 def _key_of(section: Section) -> str:
     return section.key
 
 
-def _is_same_section(before: Section, after: Section) -> bool:
+def _is_same_section(old: Section, new: Section) -> bool:
     """Whether both sections look the same to a model."""
-    return (before.key, before.layer, before.text) == (after.key, after.layer, after.text)
+    return (old.key, old.layer, old.text) == (new.key, new.layer, new.text)
 
 
 def _size(sections: Sequence[Section]) -> int:

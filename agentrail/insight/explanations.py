@@ -131,11 +131,11 @@ class _Walk:
             yield from self._pass([attached.key for attached in question.plugins], self._first)
         if self._is_over or not self._has_second_pass:
             return
-        behind = self._replaced_at
+        index = self._replaced_at
         guards = [
             attached.key
             for attached in question.plugins
-            if attached.critical and self._order.index(attached.key) < behind
+            if attached.critical and self._order.index(attached.key) < index
         ]
         yield from self._pass(guards, self._again, again=True)
 

@@ -52,9 +52,9 @@ def moments(records: Iterable[Record]) -> Iterator[Moment]:
     """
     state: State | None = None
     for record in records:
-        before = opening_of(record) if state is None else state
-        state = folded(before, record)
-        yield Moment(record, before, state)
+        old = opening_of(record) if state is None else state
+        state = folded(old, record)
+        yield Moment(record, old, state)
 
 
 def at(records: Iterable[Record], number: int) -> Moment:
@@ -70,25 +70,25 @@ def at(records: Iterable[Record], number: int) -> Moment:
     raise UnknownRecord(session_id, number)
 
 
-def differences(path: str, before: object, after: object) -> Iterator[FieldChange]:
+def differences(path: str, old: object, new: object) -> Iterator[FieldChange]:
     """Yield the smallest named parts in which the two values differ."""
-    if _is_alike(before, after):
+    if _is_alike(old, new):
         return
-    here = FieldChange(path, before, after)
-    if isinstance(before, Value) and type(before) is type(after):
-        for name in before.__struct_fields__:
-            yield from differences(f"{path}.{name}", getattr(before, name), getattr(after, name))
-    elif isinstance(before, Mapping) and isinstance(after, Mapping):
-        yield from _of_mappings(path, cast("Mapping[str, object]", before), cast("Mapping[str, object]", after))
-    elif isinstance(before, _SEQUENCES) and isinstance(after, _SEQUENCES):
-        yield from _of_sequences(path, cast("Sequence[object]", before), cast("Sequence[object]", after))
+    here = FieldChange(path, old, new)
+    if isinstance(old, Value) and type(old) is type(new):
+        for name in old.__struct_fields__:
+            yield from differences(f"{path}.{name}", getattr(old, name), getattr(new, name))
+    elif isinstance(old, Mapping) and isinstance(new, Mapping):
+        yield from _of_mappings(path, cast("Mapping[str, object]", old), cast("Mapping[str, object]", new))
+    elif isinstance(old, _SEQUENCES) and isinstance(new, _SEQUENCES):
+        yield from _of_sequences(path, cast("Sequence[object]", old), cast("Sequence[object]", new))
     else:
         yield here
 
 
-def _of_states(before: State, after: State) -> Iterator[FieldChange]:
+def _of_states(old: State, new: State) -> Iterator[FieldChange]:
     for name in State.__struct_fields__:
-        was, now = _value(before, name), _value(after, name)
+        was, now = _value(old, name), _value(new, name)
         if was is not now:
             yield from differences(name, was, now)
 
@@ -107,32 +107,30 @@ def _value(state: State, name: str) -> object:
 _SEQUENCES: Final = (tuple, list, History, CallList)
 
 
-def _of_mappings(path: str, before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[FieldChange]:
-    for key in {**before, **after}:
-        yield from differences(f"{path}.{key}", before.get(key), after.get(key))
+def _of_mappings(path: str, old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[FieldChange]:
+    for key in {**old, **new}:
+        yield from differences(f"{path}.{key}", old.get(key), new.get(key))
 
 
-def _of_sequences(path: str, before: Sequence[object], after: Sequence[object]) -> Iterator[FieldChange]:
+def _of_sequences(path: str, old: Sequence[object], new: Sequence[object]) -> Iterator[FieldChange]:
     """Yield the stretch in which two sequences differ; if it is one item in both, what differs in that."""
-    first = _common_start(before, after)
-    most = min(len(before), len(after)) - first
-    pairs = zip(reversed(before), reversed(after), strict=False)
+    first = _common_start(old, new)
+    most = min(len(old), len(new)) - first
+    pairs = zip(reversed(old), reversed(new), strict=False)
     alike = next((index for index, (was, now) in enumerate(islice(pairs, most)) if not _is_alike(was, now)), most)
-    was, now = tuple(before[first : len(before) - alike]), tuple(after[first : len(after) - alike])
+    was, now = tuple(old[first : len(old) - alike]), tuple(new[first : len(new) - alike])
     if len(was) == len(now) == 1:
         yield from differences(f"{path}[{first}]", was[0], now[0])
     elif was or now:
         yield FieldChange(f"{path}[{first}:{first + max(len(was), len(now))}]", was, now)
 
 
-def _common_start(before: Sequence[object], after: Sequence[object]) -> int:
+def _common_start(old: Sequence[object], new: Sequence[object]) -> int:
     """Return how many items at the beginning are the same."""
-    if isinstance(before, History) and isinstance(after, History) and after.added_to(before) is not None:
-        return len(before)
-    pairs = zip(before, after, strict=False)
-    return next(
-        (index for index, (was, now) in enumerate(pairs) if not _is_alike(was, now)), min(len(before), len(after))
-    )
+    if isinstance(old, History) and isinstance(new, History) and new.added_to(old) is not None:
+        return len(old)
+    pairs = zip(old, new, strict=False)
+    return next((index for index, (was, now) in enumerate(pairs) if not _is_alike(was, now)), min(len(old), len(new)))
 
 
 def _is_alike(was: object, now: object) -> bool:

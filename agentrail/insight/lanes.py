@@ -166,7 +166,7 @@ def timeline(records: Iterable[Record]) -> Timeline:
 
 
 def _row(moment: Moment) -> TimelineRow:
-    record, before, state = moment.record, moment.before, moment.state
+    record, old, state = moment.record, moment.before, moment.state
     return TimelineRow(
         record.number,
         record.arrival.at,
@@ -174,22 +174,20 @@ def _row(moment: Moment) -> TimelineRow:
         state.round,
         type(record.arrival.input).__name__,
         record.arrival.by,
-        before.phase if record.began is None else Phase.STREAMING,
+        old.phase if record.began is None else Phase.STREAMING,
         state.phase,
-        tuple([_hook_run(ruling) for ruling in record.rulings if _is_told(ruling, before, state)]),
+        tuple([_hook_run(ruling) for ruling in record.rulings if _is_told(ruling, old, state)]),
         record.effects,
         tuple([envelope.event for envelope in record.events]),
         record.redacted is not None,
     )
 
 
-def _is_told(ruling: Ruling, before: State, after: State) -> bool:
+def _is_told(ruling: Ruling, old: State, new: State) -> bool:
     """Whether a plugin was asked, or the ruling is more than that all is well."""
     if ruling.answers or ruling.errors or ruling.verdict is not Verdict.PASS:
         return True
-    return ruling.hook in HOOK_NAMES and any(
-        ruling.hook in attached.hooks for attached in (*before.plugins, *after.plugins)
-    )
+    return ruling.hook in HOOK_NAMES and any(ruling.hook in attached.hooks for attached in (*old.plugins, *new.plugins))
 
 
 def _hook_run(ruling: Ruling) -> HookRun:
@@ -262,8 +260,8 @@ class _Spans:
 
     def _follow_calls(self, moment: Moment) -> None:
         """Bring `_calls` up to date: a batch may have thousands of calls, and a record changes a few."""
-        before, batch = moment.before.batch, moment.state.batch
-        pairs = None if before is None or batch is None else batch.calls.changed_since(before.calls)
+        old_batch, batch = moment.before.batch, moment.state.batch
+        pairs = None if old_batch is None or batch is None else batch.calls.changed_since(old_batch.calls)
         if pairs is None:
             self._calls = dict(_under_way_of_calls(moment.state))
             return

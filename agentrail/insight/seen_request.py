@@ -157,7 +157,7 @@ def seen(records: Iterable[Record], which: RequestName | None = None) -> Seen:
     index = _index_of(sends, which, past.session_id)
     row, moment = sends[index]
     rendering = past.render(moment, row)
-    before = past.render(sends[index - 1][1], sends[index - 1][0]) if index else None
+    previous = past.render(sends[index - 1][1], sends[index - 1][0]) if index else None
     request = rendering.request
     usage, response = past.responses.get(row.request_id, (None, None))
     by_tool = None if response is None else response.by_tool
@@ -169,7 +169,7 @@ def seen(records: Iterable[Record], which: RequestName | None = None) -> Seen:
         usage,
         response,
         by_tool if request.returns else False,
-        None if before is None else _difference(before, rendering, past.broke.get(row.request_id)),
+        None if previous is None else _difference(previous, rendering, past.broke.get(row.request_id)),
         tuple(past.unknown(row, request, by_tool)),
     )
 
@@ -317,9 +317,10 @@ class _Past:
 
     def unknown(self, row: SentRequest, request: ModelRequest, by_tool: bool | None) -> Iterator[str]:
         """Yield what the records do not tell of a request, each in one sentence."""
-        gone = [number for number in self._redacted if number <= row.record]
-        if gone:
-            yield f"{len(gone)} records were redacted, the first is {gone[0]}: a mark stands in place of their texts"
+        redacted = [number for number in self._redacted if number <= row.record]
+        if redacted:
+            number, first = len(redacted), redacted[0]
+            yield f"{number} records were redacted, the first is {first}: a mark stands in place of their texts"
         if request.returns and by_tool is None:
             yield "no response has come, so nobody knows whether the provider took the schema of the answer"
 
@@ -414,8 +415,8 @@ def _key(part: SeenPart) -> tuple[object, ...]:
     return part.layer, part.name, part.text, tool, message
 
 
-def _settings(before: ModelRequest, now: ModelRequest) -> Iterator[Iterator[FieldChange]]:
+def _settings(old: ModelRequest, new: ModelRequest) -> Iterator[Iterator[FieldChange]]:
     """Yield the settings in which two requests differ."""
-    yield differences("model", before.model, now.model)
-    yield differences("options", before.options, now.options)
-    yield differences("may_call", before.may_call, now.may_call)
+    yield differences("model", old.model, new.model)
+    yield differences("options", old.options, new.options)
+    yield differences("may_call", old.may_call, new.may_call)

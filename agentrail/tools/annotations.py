@@ -31,7 +31,7 @@ _ELSE: Final = (
 )
 
 
-class AnnotationPlace(Value):
+class AnnotationSite(Value):
     """The place of an annotation, for the message of `BadTool` that refuses it."""
 
     tool: str
@@ -39,9 +39,9 @@ class AnnotationPlace(Value):
     what: str
     """The annotated thing, in words: "its parameter `x`"."""
 
-    def inside(self, what: str) -> AnnotationPlace:
+    def inside(self, what: str) -> AnnotationSite:
         """Return the place of *what*, which is a part of this place."""
-        return AnnotationPlace(self.tool, f"{self.what}, {what}")
+        return AnnotationSite(self.tool, f"{self.what}, {what}")
 
     def refuse(self, problem: str) -> NoReturn:
         """Raise `BadTool` for the annotation at this place; *problem* says why."""
@@ -59,11 +59,11 @@ def name_of(annotation: object) -> str:
     return annotation.__name__ if isinstance(annotation, type) and get_origin(annotation) is None else str(annotation)
 
 
-def hints_of(subject: object, at: AnnotationPlace) -> dict[str, object]:
+def hints_of(subject: object, site: AnnotationSite) -> dict[str, object]:
     """Return the evaluated annotations of *subject*, a class or function; raise `BadTool` if evaluating them fails."""
     try:
         return get_type_hints(subject, include_extras=True)
     except Exception as why:  # noqa: BLE001 - an annotation is code, which may raise anything
-        at.refuse(
+        site.refuse(
             f"has annotations that cannot be read ({why}); define or import what they name at the top of the module"
         )

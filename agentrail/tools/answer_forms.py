@@ -15,7 +15,7 @@ import msgspec
 
 from agentrail.errors import BadReturns, BadTool, NotJson, UsageError
 from agentrail.hooks.hook_runner import AnswerForm, ReadAnswer
-from agentrail.tools.annotations import AnnotationPlace, name_of
+from agentrail.tools.annotations import AnnotationSite, name_of
 from agentrail.tools.argument_fields import ArgumentField, is_record
 from agentrail.tools.argument_form import form_of_fields, form_of_type, with_top
 from agentrail.tools.json_schema.validation import MAX_SCHEMAS, schema_problem, schema_validator
@@ -79,15 +79,15 @@ def misfit(schema: JsonObject, value: JsonObject) -> str | None:
 
 @lru_cache(maxsize=MAX_SCHEMAS)
 def _form_of_type(annotation: object) -> AnswerForm:
-    at = AnnotationPlace(name_of(annotation), "it")
+    site = AnnotationSite(name_of(annotation), "it")
     if _must_have_fields(annotation):
         problem = f"`{annotation.__name__}` has no fields; give {WANTED}"
         raise BadReturns(problem)
     try:
-        form = form_of_type(annotation, at)
+        form = form_of_type(annotation, site)
         if form.is_object:
             return AnswerForm(_checked(form.schema), cast("ReadAnswer", form.read))
-        wrapped = form_of_fields([ArgumentField(VALUE, annotation, at)], at)
+        wrapped = form_of_fields([ArgumentField(VALUE, annotation, site)], site)
     except BadTool as why:
         of_class = f"of `{why.args[0]}` no schema can be made: " if isinstance(annotation, type) else ""
         problem = f"{of_class}{why.args[1]}"

@@ -13,7 +13,7 @@ import msgspec
 from typing_extensions import ReadOnly, is_typeddict
 
 from agentrail.errors import NotJson
-from agentrail.tools.annotations import AnnotationPlace, hints_of
+from agentrail.tools.annotations import AnnotationSite, hints_of
 from agentrail.tools.docstrings import read_docstring
 from agentrail.values.json import Json, freeze
 from agentrail.values.value import Value
@@ -37,7 +37,7 @@ class ArgumentField(Value, gc=True):
     """The key in the JSON object."""
     annotation: object
     """The annotation of the value."""
-    at: AnnotationPlace
+    site: AnnotationSite
     """The place of the annotation, for error messages."""
     required: bool = True
     """Whether the key must be given."""
@@ -52,18 +52,18 @@ def is_record(cls: type[object]) -> bool:
     return is_typeddict(cls) or attrs.has(cls) or dataclasses.is_dataclass(cls)
 
 
-def fields_of(cls: type, at: AnnotationPlace) -> Iterator[ArgumentField]:
+def fields_of(cls: type, site: AnnotationSite) -> Iterator[ArgumentField]:
     """Yield the fields of *cls*: attrs, a dataclass or a `TypedDict`."""
-    hints = hints_of(cls, at)
+    hints = hints_of(cls, site)
     for name, hint in hints.items():
         if isinstance(hint, dataclasses.InitVar):
-            at.inside(f"field `{name}` of `{cls.__name__}`,").refuse("is an `InitVar`; make it a field")
+            site.inside(f"field `{name}` of `{cls.__name__}`,").refuse("is an `InitVar`; make it a field")
     descriptions = read_docstring(cls.__doc__).names
     _warn_of_unknown(cls, descriptions, hints)
-    for inside, field in _raw_fields(cls, hints, at):
+    for inside, field in _raw_fields(cls, hints, site):
         if field.annotation is MISSING:
-            field.at.refuse("has no annotation; give it one")
-        refuse_note(field.default, field.at)
+            field.site.refuse("has no annotation; give it one")
+        refuse_note(field.default, field.site)
         yield field.but(annotation=_without_qualifiers(field.annotation), description=descriptions.get(inside))
 
 
@@ -76,27 +76,27 @@ def _warn_of_unknown(cls: type, descriptions: Iterable[str], hints: Mapping[str,
 
 
 def _raw_fields(
-    cls: type[object], hints: Mapping[str, object], at: AnnotationPlace
+    cls: type[object], hints: Mapping[str, object], site: AnnotationSite
 ) -> Iterator[tuple[str, ArgumentField]]:
     """Yield the name of each field in the class, and the field as it is declared."""
     if is_typeddict(cls):
         keys = cast("frozenset[str]", getattr(cls, "__required_keys__", frozenset[str]()))
         for name, hint in hints.items():
-            here = at.inside(f"field `{name}` of `{cls.__name__}`,")
+            here = site.inside(f"field `{name}` of `{cls.__name__}`,")
             yield name, ArgumentField(name, hint, here, _is_required(hint, name in keys))
     elif attrs.has(cls):
         for field in (field for field in attrs.fields(cls) if field.init):
             hint = hints.get(field.name, MISSING if field.type is None else field.type)
             required = field.default is attrs.NOTHING
             has_default = not required and not isinstance(cast("object", field.default), _FACTORY)
-            here = at.inside(f"field `{field.name}` of `{cls.__name__}`,")
+            here = site.inside(f"field `{field.name}` of `{cls.__name__}`,")
             default = cast("object", field.default) if has_default else MISSING
             yield field.name, ArgumentField(field.alias, hint, here, required, default=default)
     elif dataclasses.is_dataclass(cls):  # pyright: ignore[reportUnknownArgumentType]
         for spot in (spot for spot in dataclasses.fields(cls) if spot.init):
             has_default = spot.default is not dataclasses.MISSING
             required = not has_default and spot.default_factory is dataclasses.MISSING
-            here = at.inside(f"field `{spot.name}` of `{cls.__name__}`,")
+            here = site.inside(f"field `{spot.name}` of `{cls.__name__}`,")
             default = spot.default if has_default else MISSING
             yield spot.name, ArgumentField(spot.name, hints.get(spot.name, MISSING), here, required, default=default)
 
@@ -107,10 +107,11 @@ def summary_of(cls: type) -> str:
     return "" if text.startswith(f"{cls.__name__}(") else read_docstring(text).summary
 
 
-def refuse_note(default: object, at: AnnotationPlace) -> None:
+def refuse_note(default: object, site: AnnotationSite) -> None:
     """Raise `BadTool` if *default* is a note such as `Field(ge=1)` of pydantic, which would be the value itself."""
     if isinstance(default, msgspec.Meta) or type(default).__module__ == "pydantic.fields":
-        at.refuse(f"has the default `{default!r}`, which is no value; write `Annotated[..., {type(default).__name__}]`")
+        advice = f"write `Annotated[..., {type(default).__name__}]`"
+        site.refuse(f"has the default `{default!r}`, which is no value; {advice}")
 
 
 def json_default(default: object) -> Json | Missing:
@@ -130,7 +131,7 @@ def _plain(value: object) -> object:
         return {key: _plain(item) for key, item in cast("dict[object, object]", value).items()}
     if not is_record(kind):
         return msgspec.to_builtins(value)
-    fields = _raw_fields(kind, {}, AnnotationPlace("", ""))
+    fields = _raw_fields(kind, {}, AnnotationSite("", ""))
     return {field.name: _plain(getattr(value, inside)) for inside, field in fields}
 
 

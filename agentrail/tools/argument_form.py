@@ -13,7 +13,7 @@ from typing import Final, NoReturn, cast
 
 import msgspec
 
-from agentrail.tools.annotations import AnnotationPlace, name_of
+from agentrail.tools.annotations import AnnotationSite, name_of
 from agentrail.tools.argument_fields import ArgumentField, json_default
 from agentrail.tools.argument_types import APART, CHOICES, ArgumentTypes, HeldJson, Make, definition_of, joined
 from agentrail.values.json import Json, JsonObject, canonical, freeze_object, thaw
@@ -50,10 +50,10 @@ class FieldsReader:
     __slots__ = ("_at", "_fields", "_reader")
 
     def __init__(
-        self, fields: Sequence[ArgumentField], at: AnnotationPlace, reader: Callable[[object], object]
+        self, fields: Sequence[ArgumentField], site: AnnotationSite, reader: Callable[[object], object]
     ) -> None:
         self._fields = tuple(fields)
-        self._at = at
+        self._at = site
         self._reader = reader
 
     def __call__(self, value: object) -> object:
@@ -64,59 +64,59 @@ class FieldsReader:
         return _reader_of_fields, (self._fields, self._at)
 
 
-def _reader_of_fields(fields: Sequence[ArgumentField], at: AnnotationPlace) -> Callable[[object], object]:
-    return form_of_fields(fields, at).read
+def _reader_of_fields(fields: Sequence[ArgumentField], site: AnnotationSite) -> Callable[[object], object]:
+    return form_of_fields(fields, site).read
 
 
-def form_of_fields(fields: Sequence[ArgumentField], at: AnnotationPlace) -> ArgumentForm:
+def form_of_fields(fields: Sequence[ArgumentField], site: AnnotationSite) -> ArgumentForm:
     """Return the form of an object with these *fields*, which is read to a `dict` of those that are given.
 
     Raise `BadTool` for a plain default, such as `None`, that the annotation of its field does not admit.
     """
     types = ArgumentTypes()
     struct = types.struct_of("arguments", fields, dict)
-    form = _form(types, struct, at)
+    form = _form(types, struct, site)
     for field, type_ in zip(fields, types.field_types[struct], strict=True):
         default = json_default(field.default)
         if default is None or isinstance(default, str | int | float):
             try:
                 _reader(types, type_, _property(form.schema, field.name))(default)
             except Exception:  # noqa: BLE001 - a user's class may raise anything if the default does not fit
-                field.at.refuse(
+                field.site.refuse(
                     f"is annotated `{name_of(field.annotation)}`, which its default {default!r} does not fit; annotate"
                     " what it may be"
                 )
-    return form.but(read=FieldsReader(fields, at, form.read))
+    return form.but(read=FieldsReader(fields, site, form.read))
 
 
-def form_of_type(annotation: object, at: AnnotationPlace) -> ArgumentForm:
+def form_of_type(annotation: object, site: AnnotationSite) -> ArgumentForm:
     """Return the form of the type *annotation*; raise `BadTool` if it has none."""
     types = ArgumentTypes()
-    return _form(types, types.type_of_value(annotation, at), at)
+    return _form(types, types.type_of_value(annotation, site), site)
 
 
-def _form(types: ArgumentTypes, type_: object, at: AnnotationPlace) -> ArgumentForm:
+def _form(types: ArgumentTypes, type_: object, site: AnnotationSite) -> ArgumentForm:
     types.learn()
     try:
         schema, definitions = _described(types, type_)
-        whole = with_top({**schema, "$defs": definitions})
-        del whole["$defs"]
-        text = canonical({**whole, "$defs": definitions})
+        complete = with_top({**schema, "$defs": definitions})
+        del complete["$defs"]
+        text = canonical({**complete, "$defs": definitions})
         used = {name: definitions[name] for name in definitions if f'"{_DEFINITIONS}{name}"' in text}
-        ready = freeze_object({**whole, "$defs": used} if used else whole)
+        ready = freeze_object({**complete, "$defs": used} if used else complete)
     except Exception as why:  # noqa: BLE001 - msgspec raises several, and calls hooks of classes of users
-        _refuse(types, described(why), at)
+        _refuse(types, described(why), site)
     return ArgumentForm(ready, "$ref" in schema and ready.get("type") == "object", _reader(types, type_, ready))
 
 
-def _refuse(types: ArgumentTypes, problem: str, at: AnnotationPlace) -> NoReturn:
+def _refuse(types: ArgumentTypes, problem: str, site: AnnotationSite) -> NoReturn:
     """Raise `BadTool` for the innermost value whose type has no schema, or for the *problem* of all together."""
-    for type_, annotation, place in types.values:
+    for type_, annotation, inner in types.values:
         try:
             _described_with(types, type_, "")
         except Exception as why:  # noqa: BLE001 - as all together
-            place.refuse_type(annotation, _problem_of(why))
-    at.refuse(f"has a type of which no schema can be made: {problem}")
+            inner.refuse_type(annotation, _problem_of(why))
+    site.refuse(f"has a type of which no schema can be made: {problem}")
 
 
 def _problem_of(why: Exception) -> str:
@@ -269,10 +269,10 @@ def _hold(cls: type, value: object) -> object:
     return cls(value) if issubclass(cls, HeldJson) else value
 
 
-def _build(types: ArgumentTypes, value: object, place: str) -> object:
+def _build(types: ArgumentTypes, value: object, path: str) -> object:
     """Return *value*, as msgspec has read it, with the objects of classes in place of the stand-ins.
 
-    If a class refuses its values, raise `ValueError` with the *place*; at the top, where the place is empty, raise what
+    If a class refuses its values, raise `ValueError` with the *path*; at the top, where the place is empty, raise what
     the class raises.
     """
     kind = type(value)
@@ -281,27 +281,27 @@ def _build(types: ArgumentTypes, value: object, place: str) -> object:
         struct = cast("msgspec.Struct", value)
         fields = zip(struct.__struct_encode_fields__, msgspec.structs.astuple(struct), strict=True)
         values = {
-            key: item if type(item) in _LEAVES else _build(types, item, f"{place}.{key}")
+            key: item if type(item) in _LEAVES else _build(types, item, f"{path}.{key}")
             for key, item in fields
             if item is not msgspec.UNSET
         }
-        return values if make is dict else _call_class(make, values, place)
+        return values if make is dict else _call_class(make, values, path)
     if kind is list or kind is tuple:
         parts = enumerate(cast("list[object]", value))
-        built = [part if type(part) in _LEAVES else _build(types, part, f"{place}[{at}]") for at, part in parts]
+        built = [part if type(part) in _LEAVES else _build(types, part, f"{path}[{index}]") for index, part in parts]
         return built if kind is list else tuple(built)
     if kind is dict:
         pairs = cast("dict[str, object]", value).items()
-        return {key: part if type(part) in _LEAVES else _build(types, part, f"{place}.{key}") for key, part in pairs}
+        return {key: part if type(part) in _LEAVES else _build(types, part, f"{path}.{key}") for key, part in pairs}
     if isinstance(value, HeldJson):
-        return _call_class(types.pydantic[type(value)].read, {"value": value.value}, place)
+        return _call_class(types.pydantic[type(value)].read, {"value": value.value}, path)
     return value
 
 
-def _call_class(make: Make, values: Mapping[str, object], place: str) -> object:
+def _call_class(make: Make, values: Mapping[str, object], path: str) -> object:
     try:
         return make(**values)
     except Exception as why:
-        if not place:
+        if not path:
             raise
-        raise ValueError(f"`{place.removeprefix('.')}`: {message_of(why)}") from why
+        raise ValueError(f"`{path.removeprefix('.')}`: {message_of(why)}") from why

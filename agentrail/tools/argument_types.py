@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NewType, TypeAlias,
 import msgspec
 from typing_extensions import is_typeddict
 
-from agentrail.tools.annotations import AnnotationPlace, name_of
+from agentrail.tools.annotations import AnnotationSite, name_of
 from agentrail.tools.argument_fields import MISSING, ArgumentField, fields_of, is_record, json_default, summary_of
 from agentrail.tools.bounds import Bound, Length, Pattern, Range
 from agentrail.tools.pydantic_detection import is_of_pydantic, is_pydantic_note
@@ -87,7 +87,7 @@ class ArgumentTypes:
         of any value.
         """
         self._stand_ins: dict[type, type] = {}
-        self.values: list[tuple[object, object, AnnotationPlace]] = []
+        self.values: list[tuple[object, object, AnnotationSite]] = []
         """The types of all values that are no scalars, inner ones first, with annotation and place."""
 
     def struct_of(self, name: str, fields: Iterable[ArgumentField], make: Make, cls: type | None = None) -> type:
@@ -98,15 +98,15 @@ class ArgumentTypes:
         fields = tuple(fields)
         for field in fields:
             if not _FIT_FOR_KEY.fullmatch(field.name):
-                field.at.refuse("has a quote, a backslash or a control character in its name; use letters")
-        places = [f"f{number}" for number in range(len(fields))]
+                field.site.refuse("has a quote, a backslash or a control character in its name; use letters")
+        field_sites = [f"f{number}" for number in range(len(fields))]
         struct = msgspec.defstruct(
             self._free_name(name),
             [
-                (place, object) if field.required else (place, object, msgspec.UNSET)
-                for place, field in zip(places, fields, strict=True)
+                (field_site, object) if field.required else (field_site, object, msgspec.UNSET)
+                for field_site, field in zip(field_sites, fields, strict=True)
             ],
-            rename=dict(zip(places, (field.name for field in fields), strict=True)),
+            rename=dict(zip(field_sites, (field.name for field in fields), strict=True)),
             forbid_unknown_fields=True,
             kw_only=True,
         )
@@ -114,53 +114,53 @@ class ArgumentTypes:
         if cls is not None:
             struct.__doc__ = summary_of(cls) or None
             self._stand_ins[cls] = struct
-        self.field_types[struct] = [self.type_of_value(field.annotation, field.at) for field in fields]
+        self.field_types[struct] = [self.type_of_value(field.annotation, field.site) for field in fields]
         # set after the struct is known, because a class may contain itself; msgspec looks at them when it is learned
         struct.__annotations__ = {
-            place: _noted(type_, field)
-            for place, type_, field in zip(places, self.field_types[struct], fields, strict=True)
+            field_site: _noted(type_, field)
+            for field_site, type_, field in zip(field_sites, self.field_types[struct], fields, strict=True)
         }
         return struct
 
-    def type_of(self, annotation: object, at: AnnotationPlace) -> object:
-        """Return the type for *annotation*; raise `BadTool` if it has none, with its place *at* in the message."""
+    def type_of(self, annotation: object, site: AnnotationSite) -> object:
+        """Return the type for *annotation*; raise `BadTool` if it has none, with its place *site* in the message."""
         origin, args = get_origin(annotation), get_args(annotation)
         if annotation is None or any(annotation is kind for kind in _SCALARS):
             return annotation
         if is_of_pydantic(annotation):
-            return self._type_of_pydantic(annotation, at)
+            return self._type_of_pydantic(annotation, site)
         if origin is Annotated:
-            return self._annotated(args[0], args[1:], at)
+            return self._annotated(args[0], args[1:], site)
         if annotation is Json or annotation is JsonObject:
             return dict if annotation is JsonObject else object
         if origin is Literal:
-            return _with_choices(annotation, args, annotation, at)
+            return _with_choices(annotation, args, annotation, site)
         if origin is Union or origin is UnionType:
-            return _union([self.type_of(arg, at) for arg in args], annotation, at)
+            return _union([self.type_of(arg, site) for arg in args], annotation, site)
         if args and origin in {list, tuple, dict}:
-            return self._container(annotation, at)
+            return self._container(annotation, site)
         if isinstance(annotation, NewType):
-            return self.type_of(annotation.__supertype__, at)
+            return self.type_of(annotation.__supertype__, site)
         if isinstance(annotation, type) and origin is None:
-            return self._type_of_class(annotation, at)
+            return self._type_of_class(annotation, site)
         is_struct = isinstance(origin, type) and issubclass(origin, msgspec.Struct)
-        return annotation if is_struct else at.refuse_type(annotation)
+        return annotation if is_struct else site.refuse_type(annotation)
 
-    def type_of_value(self, annotation: object, at: AnnotationPlace) -> object:
+    def type_of_value(self, annotation: object, site: AnnotationSite) -> object:
         """Return the type for *annotation*, as `type_of` does, which `learn` then looks at."""
-        type_ = self.type_of(annotation, at)
+        type_ = self.type_of(annotation, site)
         if not any(type_ is kind for kind in _SCALARS):  # which have nothing to learn
-            self.values.append((type_, annotation, at))
+            self.values.append((type_, annotation, site))
         return type_
 
     def learn(self) -> None:
         """Have msgspec learn the types of all values; raise `BadTool` for one that it does not take."""
-        for type_, annotation, at in self.values:
+        for type_, annotation, site in self.values:
             try:
                 learned(type_)
             except Exception as why:  # noqa: BLE001 - msgspec raises several, and evaluates annotations of users
                 problem = message_of(why).partition(" - type ")[0]
-                at.refuse_type(annotation, f"{problem}; {_UNION_ADVICE}" if "union" in problem else problem)
+                site.refuse_type(annotation, f"{problem}; {_UNION_ADVICE}" if "union" in problem else problem)
 
     def rename(self, struct: type, used_names: Iterable[str]) -> None:
         """Give *struct*, a stand-in, a name of its own, none of *used_names*."""
@@ -173,7 +173,7 @@ class ArgumentTypes:
             name = f"{base}{twin}"
         return name
 
-    def _type_of_pydantic(self, annotation: object, at: AnnotationPlace) -> type[HeldJson]:
+    def _type_of_pydantic(self, annotation: object, site: AnnotationSite) -> type[HeldJson]:
         from agentrail.tools.json_schema.validation import schema_problem  # noqa: PLC0415 - only such types need it
         from agentrail.tools.pydantic_types import PydanticType, schemas_of  # noqa: PLC0415 - it imports pydantic
 
@@ -181,15 +181,15 @@ class ArgumentTypes:
             type_ = PydanticType(annotation)
             (schema,), definitions = schemas_of([type_], "#/$defs/{model}")
         except Exception as why:  # noqa: BLE001 - pydantic runs code of the class, which may raise anything
-            at.refuse_type(annotation, described(why))
+            site.refuse_type(annotation, described(why))
         problem = schema_problem(freeze_object({**cast("JsonObject", schema), "$defs": definitions}))
         if problem is not None:
-            at.refuse(f"is annotated `{name_of(annotation)}`, whose schema will not do: {problem}")
+            site.refuse(f"is annotated `{name_of(annotation)}`, whose schema will not do: {problem}")
         stand_in = type(name_of(annotation), (HeldJson,), {"__slots__": ()})
         self.pydantic[stand_in] = type_
         return stand_in
 
-    def _annotated(self, annotation: object, notes: tuple[object, ...], at: AnnotationPlace) -> object:
+    def _annotated(self, annotation: object, notes: tuple[object, ...], site: AnnotationSite) -> object:
         metas: list[msgspec.Meta] = []
         bounds: list[Bound] = []
         foreign: list[object] = []
@@ -204,21 +204,21 @@ class ArgumentTypes:
             elif is_pydantic_note(note):
                 foreign.append(note)
             elif not isinstance(note, Privacy):  # the marks of a class of ours have no meaning for a tool
-                at.refuse(
+                site.refuse(
                     f"is annotated with `{note!r}`, which nothing would check; use a text, Range, Length or Pattern"
                 )
-        whole = _with_notes(annotation, foreign)
-        if foreign and not is_of_pydantic(whole):
-            at.refuse(
+        with_notes = _with_notes(annotation, foreign)
+        if foreign and not is_of_pydantic(with_notes):
+            site.refuse(
                 f"is annotated with `{foreign[0]!r}`, but `{name_of(annotation)}` is no type for that library; "
                 "use Range, Length or Pattern"
             )
-        type_ = self.type_of(whole, at)
+        type_ = self.type_of(with_notes, site)
         if bounds:
-            metas.append(self._meta_of(type_, bounds, at))
+            metas.append(self._meta_of(type_, bounds, site))
         return _with_notes(type_, metas)
 
-    def _meta_of(self, type_: object, bounds: list[Bound], at: AnnotationPlace) -> msgspec.Meta:
+    def _meta_of(self, type_: object, bounds: list[Bound], site: AnnotationSite) -> msgspec.Meta:
         """Return what *bounds* say of *type_*, for msgspec."""
         base = bare(type_)
         options: dict[str, object] = {}
@@ -227,14 +227,14 @@ class ArgumentTypes:
             if flaw is None and base is int and any(limit != int(limit) for limit in _limits(bound)):
                 flaw = "has a limit that is no integer"
             if flaw is not None:
-                at.refuse(f"is bound by `{bound!r}`, which {flaw}")
+                site.refuse(f"is bound by `{bound!r}`, which {flaw}")
             if (get_origin(base) or base) not in _BOUNDED[type(bound)]:
-                at.refuse(
+                site.refuse(
                     f"is bound by `{bound!r}`, which says nothing about this type; put it on the type that it is about"
                 )
             added = bound.options()
             if not options.keys().isdisjoint(added):
-                at.refuse(f"is bound by `{bound!r}`, which something else bounds already; say it once")
+                site.refuse(f"is bound by `{bound!r}`, which something else bounds already; say it once")
             options.update({name: int(limit) for name, limit in added.items()} if base is int else added)
         pattern = options.pop("pattern", None)
         self.checks_first |= pattern is not None
@@ -242,27 +242,27 @@ class ArgumentTypes:
         try:
             return meta(**options, extra_json_schema=None if pattern is None else {"pattern": pattern})
         except (ValueError, OverflowError) as why:
-            at.refuse(f"is bound by `{bounds[0]!r}`, which will not do: {why}")
+            site.refuse(f"is bound by `{bounds[0]!r}`, which will not do: {why}")
 
-    def _container(self, annotation: object, at: AnnotationPlace) -> object:
+    def _container(self, annotation: object, site: AnnotationSite) -> object:
         origin, args = get_origin(annotation), get_args(annotation)
         if origin is dict and args[0] is not str:
-            at.refuse(
+            site.refuse(
                 f"is annotated `{name_of(annotation)}`, but the keys of a JSON object are text; use `dict[str, ...]`"
             )
-        parts = tuple(arg if arg is Ellipsis else self.type_of(arg, at) for arg in args)
+        parts = tuple(arg if arg is Ellipsis else self.type_of(arg, site) for arg in args)
         return GenericAlias(cast("type", origin), parts)
 
-    def _type_of_class(self, cls: type[object], at: AnnotationPlace) -> object:
+    def _type_of_class(self, cls: type[object], site: AnnotationSite) -> object:
         if issubclass(cls, msgspec.Struct):
             return cls
         if is_record(cls):
             make: Make = dict if is_typeddict(cls) else cls
-            return self._stand_ins.get(cls) or self.struct_of(cls.__name__, fields_of(cls, at), make, cls)
+            return self._stand_ins.get(cls) or self.struct_of(cls.__name__, fields_of(cls, site), make, cls)
         if issubclass(cls, Enum) and not issubclass(cls, Flag):
             self.checks_first |= getattr(cls._missing_, "__func__", None) is not _MISSING_OF_ENUM
-            return _with_choices(cls, [member.value for member in cls], cls, at)
-        return at.refuse_type(cls)
+            return _with_choices(cls, [member.value for member in cls], cls, site)
+        return site.refuse_type(cls)
 
 
 def definition_of(cls: type) -> str:
@@ -286,16 +286,16 @@ def _noted(type_: object, field: ArgumentField) -> object:
     return _with_notes(type_ if field.required else _either([type_, msgspec.UnsetType]), [meta])
 
 
-def _with_choices(type_: object, values: Iterable[object], annotation: object, at: AnnotationPlace) -> object:
+def _with_choices(type_: object, values: Iterable[object], annotation: object, site: AnnotationSite) -> object:
     """Return *type_*, a `Literal` or an enumeration, with the JSON types and the order of its *values*."""
     choices = tuple(values)
     for choice in choices:
         if choice is not None and type(choice) not in {str, int}:
-            at.refuse(
+            site.refuse(
                 f"is annotated `{name_of(annotation)}`, whose {choice!r} is neither text nor an integer; use text"
             )
     if not choices:
-        at.refuse(f"is annotated `{name_of(annotation)}`, which has no values; give it some")
+        site.refuse(f"is annotated `{name_of(annotation)}`, which has no values; give it some")
     kinds = [_NAMES[type(choice)] for choice in choices]
     return _with_notes(type_, [msgspec.Meta(extra_json_schema={"type": joined(kinds), CHOICES: choices})])
 
@@ -306,15 +306,15 @@ def joined(kinds: Iterable[object]) -> object:
     return distinct[0] if len(distinct) == 1 else distinct
 
 
-def _union(members: list[object], annotation: object, at: AnnotationPlace) -> object:
+def _union(members: list[object], annotation: object, site: AnnotationSite) -> object:
     if object in members:
         return object
     bases = [*map(bare, members)]
     if len({*bases}) < len(bases):  # msgspec would hold each value to the bounds of all
-        at.refuse(f"is annotated `{name_of(annotation)}`, which has a type twice, with other bounds; say it once")
+        site.refuse(f"is annotated `{name_of(annotation)}`, which has a type twice, with other bounds; say it once")
     problem = misread(members)
     if problem is not None:
-        at.refuse(f"is annotated `{name_of(annotation)}`, which {problem}")
+        site.refuse(f"is annotated `{name_of(annotation)}`, which {problem}")
     return _either(members)
 
 

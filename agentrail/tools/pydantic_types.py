@@ -59,8 +59,8 @@ def schemas_of(types: Sequence[PydanticType], ref_template: str) -> tuple[list[o
     numbered: list[tuple[int, JsonSchemaMode, TypeAdapter[object]]] = [
         (number, "validation", type_.adapter) for number, type_ in enumerate(types)
     ]
-    schemas, whole = TypeAdapter.json_schemas(numbered, schema_generator=_SchemaOfModel, ref_template=ref_template)
-    definitions = cast("dict[str, object]", whole.get("$defs", {}))
+    schemas, document = TypeAdapter.json_schemas(numbered, schema_generator=_SchemaOfModel, ref_template=ref_template)
+    definitions = cast("dict[str, object]", document.get("$defs", {}))
     return [schemas[number, "validation"] for number in range(len(types))], definitions
 
 

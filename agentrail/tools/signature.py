@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, TypeAlias, Union, cast, get_args, 
 
 from agentrail.errors import BadTool
 from agentrail.ports.tool import ToolContext
-from agentrail.tools.annotations import AnnotationPlace, hints_of, name_of
+from agentrail.tools.annotations import AnnotationSite, hints_of, name_of
 from agentrail.tools.argument_fields import MISSING, ArgumentField, refuse_note
 from agentrail.tools.argument_form import form_of_fields
 from agentrail.tools.docstrings import read_docstring
@@ -46,7 +46,7 @@ class Signature(Value, gc=True):
 def read_signature(fn: Callable[..., object], tool: str) -> Signature:
     """Read *fn*, the function of the tool named *tool*; raise `BadTool` if it cannot be described to a model."""
     _refuse_unless_function(fn, tool)
-    itself = AnnotationPlace(tool, "it")
+    itself = AnnotationSite(tool, "it")
     docstring = read_docstring(fn.__doc__)
     if not docstring.summary:
         itself.refuse("has no docstring; its first paragraph is what the model reads")
@@ -56,17 +56,17 @@ def read_signature(fn: Callable[..., object], tool: str) -> Signature:
     deps: object = None
     parameters = inspect.signature(fn).parameters
     for name, parameter in parameters.items():
-        at = AnnotationPlace(tool, f"its parameter `{name}`")
+        site = AnnotationSite(tool, f"its parameter `{name}`")
         hint = hints.get(name, MISSING)
         if parameter.kind in _UNNAMED:
-            at.refuse(_UNNAMED[parameter.kind])
+            site.refuse(_UNNAMED[parameter.kind])
         if _is_context(hint):
-            context = name if context is None else at.refuse("is a second `ToolContext`; one is enough")
+            context = name if context is None else site.refuse("is a second `ToolContext`; one is enough")
             deps = deps_in(hint)
         elif any(map(_is_context, get_args(hint))):
-            at.refuse(f"is annotated `{name_of(hint)}`; write `ToolContext` alone, it is always given")
+            site.refuse(f"is annotated `{name_of(hint)}`; write `ToolContext` alone, it is always given")
         else:
-            fields.append(_field(parameter, hint, docstring.names.get(name), at))
+            fields.append(_field(parameter, hint, docstring.names.get(name), site))
     for name in docstring.names:
         if name not in parameters:
             itself.refuse(f"documents an argument `{name}` that it does not have; correct the docstring")
@@ -103,12 +103,12 @@ def _excludes_none(hint: object) -> bool:
         return False
 
 
-def _field(parameter: inspect.Parameter, hint: object, description: str | None, at: AnnotationPlace) -> ArgumentField:
+def _field(parameter: inspect.Parameter, hint: object, description: str | None, site: AnnotationSite) -> ArgumentField:
     if hint is MISSING:
         if parameter.name == "self":
-            at.refuse("needs an object; decorate a function, or make a tool of the bound method with `as_tool`")
-        at.refuse("has no annotation; give it one")
-    refuse_note(parameter.default, at)
+            site.refuse("needs an object; decorate a function, or make a tool of the bound method with `as_tool`")
+        site.refuse("has no annotation; give it one")
+    refuse_note(parameter.default, site)
     if parameter.default is inspect.Parameter.empty:
-        return ArgumentField(parameter.name, hint, at, description=description)
-    return ArgumentField(parameter.name, hint, at, False, description, parameter.default)
+        return ArgumentField(parameter.name, hint, site, description=description)
+    return ArgumentField(parameter.name, hint, site, False, description, parameter.default)

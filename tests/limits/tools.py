@@ -99,8 +99,8 @@ async def files_that_are_listed(count: int) -> bool:
     return "there are more" not in await call("list_dir", many(count))
 
 
-@scene("tools.builtin.file_tools.SHOWN_PLACES")
-async def places_of_a_text_that_is_not_unique(count: int) -> bool:
+@scene("tools.builtin.file_tools.SHOWN_LINES")
+async def lines_of_a_text_that_is_not_unique(count: int) -> bool:
     told = await call("edit_file", files(a=b"x\n" * count), path="a", old_text="x", new_text="y")
     assert "nothing was changed" in told
     return "…" not in told

@@ -296,7 +296,7 @@ def test_options_of_so_many_characters_are_kept_for_the_return(more: int, home: 
     action = Recovery("spare", after_attempts=1).before_request(BeforeRequest((), 2, "down"), Fallen("main"), ctx)
     assert isinstance(action, SwitchModel)
     assert action.state == Fallen(
-        "spare", place=0, home=home, home_options=ctx.model_options if home else EMPTY, since_ms=0
+        "spare", index=0, home=home, home_options=ctx.model_options if home else EMPTY, since_ms=0
     )
 
 

@@ -35,7 +35,7 @@ from typing_extensions import TypeAliasType
 from agentrail.errors import BadTool
 from agentrail.models import Json
 from agentrail.tools import Err, Length, Range, ToolContext, ok, tool
-from agentrail.tools.annotations import AnnotationPlace
+from agentrail.tools.annotations import AnnotationSite
 from agentrail.tools.argument_form import form_of_type
 from agentrail.tools.json_schema.validation import schema_validator
 from agentrail.values.personal import Personal
@@ -206,7 +206,7 @@ def test_json_becomes_an_object_of_the_library(annotation: object, value: object
     assert schema_validator(tool_of(annotation).spec.parameters)(freeze_object({"x": value})) is None
 
 
-HERE = AnnotationPlace("probe", "it")
+HERE = AnnotationSite("probe", "it")
 
 
 def read_alone(annotation: object, value: object) -> object:

@@ -303,15 +303,15 @@ def _check_ends(records: Iterable[Record], size: int) -> None:
 
     They may refer to messages of earlier records, and a journal writes them anew if these are of another turn.
     """
-    whole, sizes = size, dict[int, int]()
+    total_size, sizes = size, dict[int, int]()
     for record in records:
         for envelope in record.events:
             for message in envelope.event.messages if isinstance(envelope.event, AgentEnd) else ():
                 if id(message) not in sizes:
                     sizes[id(message)] = len(write(message))
-                whole += sizes[id(message)]
+                total_size += sizes[id(message)]
         try:
-            check_whole(whole, size)
+            check_whole(total_size, size)
         except ValueError as why:
             raise BadRecord(record.session_id, record.number, str(why)) from None
 

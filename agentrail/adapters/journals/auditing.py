@@ -41,14 +41,14 @@ async def audit(journal: Journal, session_id: str) -> tuple[Difference, ...]:
     number = 0
     while records := await journal.read(session_id, number, PAGE):
         for record in records:
-            before = opening_of(record) if state is None else state
-            state = folded(before, record)
+            old_state = opening_of(record) if state is None else state
+            state = folded(old_state, record)
             if record.redacted is not None:
                 redacted = record
                 differences.append(_redacted_difference(record, record.redacted))
             elif redacted is None:
-                differences += steps.differences(before, state, record)
-            elif steps.differences(before, state, record):
+                differences += steps.differences(old_state, state, record)
+            elif steps.differences(old_state, state, record):
                 differences.append(
                     Difference(record.number, REDACTED, "", f"record {redacted.number} before it was redacted")
                 )
@@ -69,10 +69,10 @@ def _requests_in(records: Iterable[Record], state: State | None) -> Iterator[tup
     *state* is the one before the first of the *records*; `None` if that is the first of the session.
     """
     for record in records:
-        before = opening_of(record) if state is None else state
-        state = folded(before, record)
+        old_state = opening_of(record) if state is None else state
+        state = folded(old_state, record)
         try:
-            request = sent_request(before, state)
+            request = sent_request(old_state, state)
         except (ValueError, LookupError) as error:
             problem = f"its model request does not fit the state after it: {error_text(error)}"
             raise BadRecord(record.session_id, record.number, problem) from error

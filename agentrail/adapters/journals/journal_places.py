@@ -23,9 +23,9 @@ def place_named(text: str) -> JournalPlace:
     return text if text.startswith(URLS) else Path(text)
 
 
-def journal_at(place: JournalPlace | None) -> PlacedJournal:
-    """Return the journal at *place*; `None`: the user's own file. Nothing is opened before the first call."""
-    return PostgresJournal(place) if isinstance(place, str) else SqliteJournal(place)
+def journal_at(address: JournalPlace | None) -> PlacedJournal:
+    """Return the journal at *address*; `None`: the user's own file. Nothing is opened before the first call."""
+    return PostgresJournal(address) if isinstance(address, str) else SqliteJournal(address)
 
 
 def shown_place(journal: PlacedJournal) -> str:

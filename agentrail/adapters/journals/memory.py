@@ -115,8 +115,8 @@ class _SessionRecords:
             about = about.but(title=after.title, labels=after.labels)
         self.about, self.state, self.last = about, after, None
         opening = None if self.seqs else self.opening()
-        before = self.seqs[-1] if self.seqs else 0 if opening is None else opening_of(opening).last_seq
-        self.seqs.append(last_seq(record, before))
+        old_seq = self.seqs[-1] if self.seqs else 0 if opening is None else opening_of(opening).last_seq
+        self.seqs.append(last_seq(record, old_seq))
         self.head = record.number
         if record.command is not None and record.answer is not None:
             self._remember(record.command, record.number, StoredAnswer(record.arrival.input, record.answer))
@@ -158,10 +158,10 @@ class _SessionRecords:
         if after < self.first - 1 and limit > 0 and (opening := self.opening()) is not None:
             records.append(opening)
             limit -= 1
-        for place, stored in enumerate(self.stored[start : start + max(limit, 0)], start):
-            record = self.whole(self.first + place, stored)
+        for index, stored in enumerate(self.stored[start : start + max(limit, 0)], start):
+            record = self.whole(self.first + index, stored)
             if isinstance(stored, RecordWithStates):  # its change is made once, whoever reads it
-                self.stored[place] = record
+                self.stored[index] = record
             records.append(record)
         return tuple(records)
 
@@ -222,11 +222,11 @@ class _SessionRecords:
         if opening is not None and first <= opening.number:
             self.base = redacted(opening, note, names)
             self.about = about_redacted(self.about, (opening,))
-        for place, record in enumerate(records):
+        for index, record in enumerate(records):
             if first <= record.number <= last:
                 count += record.redacted is None
                 marked = redacted(record, note, names)
-                self.stored[place] = _pack(marked) if encode else marked
+                self.stored[index] = _pack(marked) if encode else marked
                 self.about = about_redacted(self.about, (record,))
         for command, (number, answer) in (self.answers or {}).items():
             if first <= number <= last:

@@ -180,7 +180,7 @@ class _Marker:
             return item
         if owner == "State":
             return tuple(map(self._state, cast("tuple[object, ...]", item)))
-        return tuple((place, self._state(state)) for place, state in cast("tuple[tuple[int, object], ...]", item))
+        return tuple((index, self._state(state)) for index, state in cast("tuple[tuple[int, object], ...]", item))
 
     def _state(self, state: object) -> object:
         """Return a plugin's state without its texts; names of classes (`$`) and of their fields stay.
@@ -224,11 +224,11 @@ class _Marker:
         marked_items: dict[str, Json] = {}
         forms: set[str] = set()
         keys = [canonical(item) for item in items]
-        for place, (key, item) in enumerate(zip(keys, items, strict=True)):
+        for index, (key, item) in enumerate(zip(keys, items, strict=True)):
             if key not in marked_items:
                 marked = self._part(item, mark)
                 if canonical(marked) in forms:
-                    marked = self._part(item, f"{mark} {place}")
+                    marked = self._part(item, f"{mark} {index}")
                 forms.add(canonical(marked))
                 marked_items[key] = marked
         return tuple([marked_items[key] for key in keys])

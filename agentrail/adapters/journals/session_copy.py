@@ -211,10 +211,10 @@ class _SessionCopy:
             if not records:
                 break
             if self._claim is None:
-                there = await self._read_target(len(records))
-                _check_same(records, there, DIFFERS)
-                self._count(len(there), are_new=False)
-                records = records[len(there) :]
+                target_records = await self._read_target(len(records))
+                _check_same(records, target_records, DIFFERS)
+                self._count(len(target_records), are_new=False)
+                records = records[len(target_records) :]
             if records:
                 await self._append(records)
         if self._head is not None and self.number < self._head:

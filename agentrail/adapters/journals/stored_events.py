@@ -136,9 +136,11 @@ def _of_end(_: ToolExecutionEnd | StoredToolExecutionEnd, context: RecordContext
 
 
 def _of_metrics(event: ToolExecutionMetrics | StoredToolExecutionMetrics, context: RecordContext) -> dict[str, object]:
-    now, before = context.arrival.at, context.before
+    now, previous = context.arrival.at, context.before
     times: dict[str, object] = {"started_at_ms": now - event.duration_ms, "ended_at_ms": now}
-    return {"call_id": before.call_id, "name": before.name, **times} if isinstance(before, ToolExecutionEnd) else times
+    if isinstance(previous, ToolExecutionEnd):
+        return {"call_id": previous.call_id, "name": previous.name, **times}
+    return times
 
 
 def _derived_fields(event: _Abridged | _Unabridged, context: RecordContext) -> dict[str, object]:

@@ -107,9 +107,9 @@ _envelope, _record = quick(Envelope), quick(Record)
 
 def stored_record(record: Record, references: MessageReferences) -> StoredRecord:
     """Return *record* in its stored form, which refers to messages of *references*; add its own messages to them."""
-    own = messages_in(record.change)
-    references.add(record.number, own)
-    events, moved = _stored_events(record, own, references)
+    own_messages = messages_in(record.change)
+    references.add(record.number, own_messages)
+    events, moved = _stored_events(record, own_messages, references)
     return StoredRecord(
         record.arrival,
         tuple([_stored_ruling(ruling) for ruling in without_pauses(record.rulings, record.change)]),
@@ -132,13 +132,13 @@ def _stored_ruling(ruling: Ruling) -> Ruling | str:
 
 
 def _stored_events(
-    record: Record, own: Sequence[Message], references: MessageReferences
+    record: Record, own_messages: Sequence[Message], references: MessageReferences
 ) -> tuple[tuple[AnyStoredEvent, ...], tuple[EnvelopeChanges, ...]]:
     events: list[AnyStoredEvent] = []
     moved: list[EnvelopeChanges] = []
-    turn, round, n, at, path, by, session_id = _before_first(record.session_id, record.arrival)  # noqa: A001 - as the field
+    turn, round, n, time, path, by, session_id = _before_first(record.session_id, record.arrival)  # noqa: A001 - as the field
     context: RecordContext | None = None  # few events need it
-    before, seq = None, 1
+    previous, seq = None, 1
     for envelope in record.events:
         event = envelope.event
         if (
@@ -146,22 +146,22 @@ def _stored_events(
             or envelope.turn != turn
             or envelope.round != round
             or envelope.n != n
-            or envelope.at != at
+            or envelope.at != time
             or envelope.path != path
             or envelope.by != by
             or envelope.session_id != session_id
         ):
-            moved.append(_envelope_changes(len(events), envelope, seq, (turn, round, n, at, path, by, session_id)))
-            turn, round, n, at = envelope.turn, envelope.round, envelope.n, envelope.at  # noqa: A001 - as the field
+            moved.append(_envelope_changes(len(events), envelope, seq, (turn, round, n, time, path, by, session_id)))
+            turn, round, n, time = envelope.turn, envelope.round, envelope.n, envelope.at  # noqa: A001 - as the field
             path, by, session_id = envelope.path, envelope.by, envelope.session_id
         storing = STORING.get(type(event))
         if storing is None:
             events.append(event)
         else:
-            context = context or RecordContext(record.number, record.arrival, own)
-            context.before = before
+            context = context or RecordContext(record.number, record.arrival, own_messages)
+            context.before = previous
             events.append(storing(event, context, references))
-        seq, before = envelope.seq + 1, event
+        seq, previous = envelope.seq + 1, event
     if context is not None and context.ends_turn:
         references.end_turn()
     return tuple(events), tuple(moved)
@@ -174,14 +174,14 @@ def _envelope_changes(of: int, envelope: Envelope, following: int, fields: Envel
 
     *following* is the sequence number after that of the event before it.
     """
-    turn, round, n, at, path, by, session_id = fields  # noqa: A001 - as the field
+    turn, round, n, time, path, by, session_id = fields  # noqa: A001 - as the field
     return EnvelopeChanges(
         of,
         UNSET if envelope.seq == following else envelope.seq,
         UNSET if envelope.turn == turn else envelope.turn,
         UNSET if envelope.round == round else envelope.round,
         UNSET if envelope.n == n else envelope.n,
-        UNSET if envelope.at == at else envelope.at,
+        UNSET if envelope.at == time else envelope.at,
         UNSET if envelope.path == path else envelope.path,
         UNSET if envelope.by == by else envelope.by,
         UNSET if envelope.session_id == session_id else envelope.session_id,
@@ -231,7 +231,7 @@ def _full_events(
             seq = seq if changed.seq is UNSET else changed.seq
             pairs = zip(_changed_fields(changed), fields, strict=True)
             fields = cast("EnvelopeFields", tuple([old if new is UNSET else new for new, old in pairs]))
-        turn, round, n, at, path, by, session = fields  # noqa: A001 - as the field
-        events.append(_envelope(session, seq, n, at, turn, round, event, path, by))
+        turn, round, n, time, path, by, session = fields  # noqa: A001 - as the field
+        events.append(_envelope(session, seq, n, time, turn, round, event, path, by))
         context.before = event
     return tuple(events)

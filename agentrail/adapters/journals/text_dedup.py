@@ -39,11 +39,11 @@ _RUN: Final = b"." * LEAST
 """Occurs in a masked body, translated by `_SHAPE`, if one of its texts is long. This is the cheapest test."""
 
 
-def check_whole(whole: int, stored: int) -> None:
-    """Raise `ValueError` if *whole* bytes of JSON are too many for the *stored* bytes that they are made of."""
-    if whole > most_whole(stored):
+def check_whole(size: int, stored: int) -> None:
+    """Raise `ValueError` if *size* bytes of JSON are too many for the *stored* bytes that they are made of."""
+    if size > most_whole(stored):
         problem = (
-            f"with all that it refers to it would have {whole:,} bytes, and may have {most_whole(stored):,}, "
+            f"with all that it refers to it would have {size:,} bytes, and may have {most_whole(stored):,}, "
             f"as {stored:,} are stored; it was not written by agentrail"
         )
         raise ValueError(problem)

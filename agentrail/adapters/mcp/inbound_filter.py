@@ -56,9 +56,9 @@ class Sieve:
         except ValidationError as error:
             named = cast("dict[str, object]", tool).get("name") if isinstance(tool, dict) else None
             first = error.errors(include_url=False, include_input=False)[0]
-            at = ".".join(map(str, first["loc"][2:]))
+            path = ".".join(map(str, first["loc"][2:]))
             self._problems.append(
-                f"`{str(named)[:100]}` is left out: its `{at[:100]}` breaks the protocol: {first['msg']}"
+                f"`{str(named)[:100]}` is left out: its `{path[:100]}` breaks the protocol: {first['msg']}"
             )
             return False
         return True

@@ -367,9 +367,9 @@ class _Projection:
             self._turns.append(UserTurn(parts=parts))
 
     def _answer(self, message: AssistantMessage) -> None:
-        own = message.model.partition(":")[0] == self._provider
-        parts = tuple(part for part in message.parts if self._is_said(part, own=own))
-        calls = tuple(Asked(self._wire_id(call, own=own), _fit(call)) for call in message.calls)
+        is_own = message.model.partition(":")[0] == self._provider
+        parts = tuple(part for part in message.parts if self._is_said(part, is_own=is_own))
+        calls = tuple(Asked(self._wire_id(call, is_own=is_own), _fit(call)) for call in message.calls)
         if not calls and not any(isinstance(part, Text) for part in parts):
             return
         if not self._turns:
@@ -379,10 +379,10 @@ class _Projection:
         self._turns.append(ModelTurn(parts, calls))
         self._waiting = calls
 
-    def _wire_id(self, call: ToolCall, *, own: bool) -> str:
+    def _wire_id(self, call: ToolCall, *, is_own: bool) -> str:
         """Return the provider's own id of *call* if it is unique and fits, else an id made from the session's."""
         theirs = call.provider_id
-        if own and theirs not in self._used and self._fits.fullmatch(theirs):
+        if is_own and theirs not in self._used and self._fits.fullmatch(theirs):
             self._used.add(theirs)
             return theirs
         wire_id, number = re.sub(r"[^a-zA-Z0-9_-]", "-", call.call_id), 0
@@ -392,9 +392,9 @@ class _Projection:
         self._used.add(wire_id)
         return wire_id
 
-    def _is_said(self, part: Said, *, own: bool) -> bool:
+    def _is_said(self, part: Said, *, is_own: bool) -> bool:
         if isinstance(part, Thinking):
-            return own and part.signature is not None
+            return is_own and part.signature is not None
         return bool(part.text.strip())
 
 

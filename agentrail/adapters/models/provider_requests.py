@@ -67,12 +67,12 @@ def render(request: ModelRequest, *, by_tool: bool | None = None) -> ProviderReq
         else:
             settings = settings.but(response_format=form)
     url, headers, body = address(wire, provider, request.model, request, settings)
-    own = {key.lower(): _header_value(value) for key, value in settings.headers.items()}
+    own_headers = {key.lower(): _header_value(value) for key, value in settings.headers.items()}
     names = key_names(provider, settings)
     key = first_key(names, os.environ.get) or next(iter(names), None)
     return ProviderRequest(
         url,
-        merge_headers(headers, {**({} if key is None else wire.key_headers(f"${key}")), **own}),
+        merge_headers(headers, {**({} if key is None else wire.key_headers(f"${key}")), **own_headers}),
         msgspec.json.encode(body).decode(),
     )
 

@@ -136,12 +136,12 @@ def _headers(name: str, value: Json) -> dict[str, object]:
     return {name: value}
 
 
-def _number(least: float, *, whole: bool) -> Callable[[str, Json], dict[str, object]]:
+def _number(least: float, *, is_integer: bool) -> Callable[[str, Json], dict[str, object]]:
     def read(name: str, value: Json) -> dict[str, object]:
-        kinds = (int,) if whole else (int, float)
+        kinds = (int,) if is_integer else (int, float)
         if isinstance(value, bool) or not isinstance(value, kinds) or value < least:
-            raise _wrong(name, value, f"a {'whole number' if whole else 'number'}, {least:g} or more")
-        return {name: value if whole else float(value)}
+            raise _wrong(name, value, f"a {'whole number' if is_integer else 'number'}, {least:g} or more")
+        return {name: value if is_integer else float(value)}
 
     return read
 
@@ -200,7 +200,7 @@ def _cache(name: str, value: Json) -> dict[str, object]:
 _CACHE_FIGURES: Final = {"points": 1, "min_tokens": 0}
 """The figures of the option `cache`, and the least value of each."""
 
-_SECONDS: Final = _number(0.001, whole=False)
+_SECONDS: Final = _number(0.001, is_integer=False)
 
 READERS: Final[Mapping[str, Callable[[str, Json], dict[str, object]]]] = {
     "api_key": _secret,
@@ -209,8 +209,8 @@ READERS: Final[Mapping[str, Callable[[str, Json], dict[str, object]]]] = {
     "connect_timeout": _SECONDS,
     "first_byte_timeout": _SECONDS,
     "next_byte_timeout": _SECONDS,
-    "max_tokens": _number(1, whole=True),
-    "temperature": _number(0, whole=False),
+    "max_tokens": _number(1, is_integer=True),
+    "temperature": _number(0, is_integer=False),
     "reasoning_effort": _effort,
     "stop": _texts,
     "tool_choice": _tool_choice,

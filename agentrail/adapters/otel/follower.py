@@ -64,13 +64,14 @@ class Follower:
         self._unread = 0  # records that found no room since the last line about them in the log
         self._open: dict[str, OpenSpans] = {}  # by session id: sessions without open spans are not in it
 
-    def listen(self, before: State, record: Record) -> None:
-        """Take a record that the journal has stored; *before* is the state before it. It neither waits nor raises."""
+    def listen(self, old_state: State, record: Record) -> None:
+        """Take a record that the journal has stored; *old_state* is that before it. It neither waits nor raises."""
         if len(self._waiting) >= ROOM:
             self._unread += 1
             return
-        comes_back = isinstance(record.arrival.input, SessionReturned) and (before.turn is not None or before.subagents)
-        self._waiting.append(WrittenRecord(before.setup, record, before if comes_back else None))
+        was_working = old_state.turn is not None or old_state.subagents
+        comes_back = isinstance(record.arrival.input, SessionReturned) and was_working
+        self._waiting.append(WrittenRecord(old_state.setup, record, old_state if comes_back else None))
         if not self._woken.is_set():
             self._woken.set()
 
@@ -102,7 +103,7 @@ class Follower:
 
     async def _take(self, entry: WrittenRecord) -> None:
         """Fold one record, after those before it that are missing; a sub-agent's not before its parent knows of it."""
-        setup, record, before = entry
+        setup, record, old_state = entry
         session_id, number = record.session_id, record.number
         if self._is_early(entry):
             self._early.setdefault(session_id, []).append(entry)
@@ -115,8 +116,8 @@ class Follower:
             spans = NOTHING_OPEN
         elif number <= spans.number:  # it has been read again already
             return
-        if before is not None:
-            await self._read_back(before, number)
+        if old_state is not None:
+            await self._read_back(old_state, number)
         elif not spans.is_empty and number > spans.number + 1:
             await self._catch_up(session_id, setup, spans.number, number)
         for span in self._fold(setup, record):
@@ -173,13 +174,13 @@ class Follower:
             for span in self._fold(setup, record):
                 self._hand_on(span)
 
-    async def _read_back(self, before: State, number: int) -> None:
+    async def _read_back(self, old_state: State, number: int) -> None:
         """Fold the records before *number* that earlier processes wrote, from where what is open began."""
-        session_id, first = before.session_id, number
+        session_id, first = old_state.session_id, number
         self._open.pop(session_id, None)
-        missing = {agent.child for agent in before.subagents}
-        if before.turn is not None:
-            missing.add(before.turn.ref)
+        missing = {agent.child for agent in old_state.subagents}
+        if old_state.turn is not None:
+            missing.add(old_state.turn.ref)
         records: list[Record] = []
         for _ in range(MAX_PAGES):
             if not missing or first == 1:
@@ -189,7 +190,7 @@ class Follower:
             records[:0] = page
             first = max(1, first - PAGE)
         for record in records:
-            self._fold(before.setup, record)
+            self._fold(old_state.setup, record)
 
     async def _read(self, session_id: str, after: int, number: int) -> list[Record]:
         """Return the records after *after* and before *number*; those that are gone, or cannot be read, are missing."""

@@ -98,21 +98,21 @@ class Covers:
         self._made: set[str] = set()  # paths of the files that were created
 
     def hold(
-        self, root: str, places: Iterable[str], read_only: Iterable[str], paths: Iterable[str] = ()
+        self, root: str, readable: Iterable[str], read_only: Iterable[str], paths: Iterable[str] = ()
     ) -> tuple[list[str], dict[str, str]]:
-        """Cover what agentrail hides of itself in the folders *places*, *root* among them, and the *paths* in them.
+        """Cover what agentrail hides of itself in the folders *readable*, *root* among them, and the *paths* in them.
 
         *read_only* are the names in *root* that are mounted read-only, so that nothing in them can be renamed. Return
         the arguments of `bwrap`, and the folders above the covers, each with its identity (see `_identity`).
         """
         folders = hidden_folders()
-        own = {*folders, *hidden_files()}
+        covered = {*folders, *hidden_files()}
         words: dict[tuple[str, ...], None] = {}  # a dictionary, as several covers have the same folders above them
         above: dict[str, str] = {}
         with self._lock:
-            for path in _outermost((*own, *paths), places):
+            for path in _outermost((*covered, *paths), readable):
                 if is_in(path, root):
-                    if path in own:
+                    if path in covered:
                         self._make(path, is_folder=path in folders)
                     for folder in Path(path).relative_to(root).parents[-2::-1]:
                         if folder.parts[0] not in read_only:
@@ -150,9 +150,9 @@ COVERS: Final = Covers()
 """The covers of all sandboxes of this process: what one has made, another may still need."""
 
 
-def _outermost(paths: Iterable[str], places: Iterable[str]) -> list[str]:
-    """Return those of *paths* that are in one of *places*, in order, without those inside another one of them."""
-    inside = {path for path in paths for place in places if is_in(path, place)}
+def _outermost(paths: Iterable[str], outer_paths: Iterable[str]) -> list[str]:
+    """Return those of *paths* that are in one of *outer_paths*, in order, without those inside another one of them."""
+    inside = {path for path in paths for outer in outer_paths if is_in(path, outer)}
     return sorted(path for path in inside if inside.isdisjoint(map(str, Path(path).parents)))
 
 
@@ -299,9 +299,9 @@ class BubblewrapSandbox(LocalSandbox):
         """Guard the protected names and cover what is hidden; return the names, and what `Covers.hold` returns."""
         guarded = self._guards.hold()
         try:
-            places = (self.root, *self._readable, *SETTINGS)
-            paths = self._hidden_paths.find(self.root, places[1:])
-            return (guarded, *COVERS.hold(self.root, places, guarded, paths))
+            readable = (self.root, *self._readable, *SETTINGS)
+            paths = self._hidden_paths.find(self.root, readable[1:])
+            return (guarded, *COVERS.hold(self.root, readable, guarded, paths))
         except BaseException:
             self._guards.release()
             raise

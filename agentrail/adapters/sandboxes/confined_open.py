@@ -124,7 +124,9 @@ class Root:
         self._device = os.fstat(self.fd).st_dev
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         os.close(self.fd)
 
     def open(self, parts: Parts, flags: int, *, links: bool = True) -> int:
@@ -134,35 +136,35 @@ class Root:
         try:
             if has_openat2():
                 opened = _openat2(self.fd, path, flags, RESOLVE if links else RESOLVE | NO_SYMLINKS)
-                place = str(Path(_OPENED, str(opened)).readlink()).removesuffix(_DELETED)
+                path = str(Path(_OPENED, str(opened)).readlink()).removesuffix(_DELETED)
             else:
                 walk = Walk(self.fd, self._device, links=links)
                 opened = walk.open(parts, flags)
-                place = self._place_of(walk.resolved)
+                path = self._path_of(walk.resolved)
         except OSError as error:
             raise _path_error(error, path, links=links) from error
-        why = self._why_hidden(place) or self._why_hidden(self._place_of(parts))
+        why = self._why_hidden(path) or self._why_hidden(self._path_of(parts))
         if why is not None:
             os.close(opened)
             raise PathRefused(path, why)
         return opened
 
-    def _place_of(self, parts: Parts) -> str:
+    def _path_of(self, parts: Parts) -> str:
         return "/".join((self._folder.rstrip("/"), *parts))
 
-    def _why_hidden(self, place: str) -> Why | None:
-        """Return why the absolute path *place* is hidden; `None` if it is not."""
-        if any(is_in(place, hidden) for hidden in self._own):
+    def _why_hidden(self, path: str) -> Why | None:
+        """Return why the absolute path *path* is hidden; `None` if it is not."""
+        if any(is_in(path, hidden) for hidden in self._own):
             return Why.OWN
-        return Why.HIDDEN if self._hidden_paths.covers(place, self._folder) else None
+        return Why.HIDDEN if self._hidden_paths.covers(path, self._folder) else None
 
     def check_unhidden(self, parts: Parts) -> None:
         """Raise `PathRefused` if the path, in which no link is followed, is hidden or has files of agentrail itself.
 
         It is for what is written or removed without being opened.
         """
-        place = self._place_of(parts)
-        why = Why.OWN if any(is_in(hidden, place) for hidden in self._own) else self._why_hidden(place)
+        path = self._path_of(parts)
+        why = Why.OWN if any(is_in(hidden, path) for hidden in self._own) else self._why_hidden(path)
         if why is not None:
             raise PathRefused(path_of(parts), why)
 

@@ -148,11 +148,11 @@ class DiskFiles:
             root.check_unhidden(parts)
             folder = make_folders(root, parts[:-1])
             try:
-                before = self._look(folder, parts)
-                _write_and_rename(folder, parts[-1], data, before)
+                status = self._look(folder, parts)
+                _write_and_rename(folder, parts[-1], data, status)
             finally:
                 os.close(folder)
-        return Written(len(data), before is None)
+        return Written(len(data), status is None)
 
     def edit(self, path: str, old: bytes, new: bytes, *, every: bool) -> Edited:
         """Replace *old* in a file by *new*; if another program changes the file meanwhile, start again."""
@@ -163,14 +163,14 @@ class DiskFiles:
             folder = root.open(parts[:-1], O_PATH | os.O_DIRECTORY, links=False)
             try:
                 for _ in range(_TRIES):
-                    before = self._look(folder, parts)
-                    if before is None:
+                    status = self._look(folder, parts)
+                    if status is None:
                         raise FileNotFoundError(path)
-                    root.check_other_names(path, before)
-                    if before.st_size > MAX_FILE:
+                    root.check_other_names(path, status)
+                    if status.st_size > MAX_FILE:
                         raise FileFailed("edit", path, f"it is larger than {MAX_FILE} bytes")
-                    data, times = replace_text(path, _same_file(folder, parts, before), old, new, every=every)
-                    if _write_and_rename(folder, parts[-1], data, before, unchanged=True):
+                    data, times = replace_text(path, _same_file(folder, parts, status), old, new, every=every)
+                    if _write_and_rename(folder, parts[-1], data, status, unchanged=True):
                         return Edited(times, len(data))
             finally:
                 os.close(folder)
@@ -227,11 +227,11 @@ def _pieces(fd: int, offset: int, limit: int) -> bytes:
     return b"".join(pieces)
 
 
-def _same_file(folder: int, parts: Parts, before: os.stat_result) -> bytes:
-    """Return the content of the file with the status *before*; raise `PathRefused` if another took its place."""
+def _same_file(folder: int, parts: Parts, status: os.stat_result) -> bytes:
+    """Return the content of the file with the status *status*; raise `PathRefused` if another took its place."""
     fd = os.open(parts[-1], os.O_RDONLY | PLAIN | os.O_NOFOLLOW, dir_fd=folder)
     try:
-        if not os.path.samestat(os.fstat(fd), before):
+        if not os.path.samestat(os.fstat(fd), status):
             raise PathRefused(path_of(parts), Why.MOVING)
         return _pieces(fd, 0, MAX_FILE)
     finally:
@@ -256,20 +256,20 @@ def make_folders(root: Root, parts: Parts) -> int:
 
 
 def _write_and_rename(
-    folder: int, name: str, data: bytes, before: os.stat_result | None, *, unchanged: bool = False
+    folder: int, name: str, data: bytes, status: os.stat_result | None, *, unchanged: bool = False
 ) -> bool:
     """Write *data* to a temporary file and rename it to *name*; return whether it was renamed.
 
-    With *unchanged*, it is renamed only if the file *name* still has the status *before*.
+    With *unchanged*, it is renamed only if the file *name* still has the status *status*.
     """
     beside = f".agentrail-{secrets.token_hex(8)}.tmp"
     fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder)
     try:
         with open(fd, "wb", closefd=True) as file:  # noqa: PTH123 - of a descriptor
-            if before is not None:
-                os.fchmod(fd, stat.S_IMODE(before.st_mode) & 0o777)
+            if status is not None:
+                os.fchmod(fd, stat.S_IMODE(status.st_mode) & 0o777)
             file.write(data)
-        if unchanged and not _is_same(before, os.stat(name, dir_fd=folder, follow_symlinks=False)):
+        if unchanged and not _is_same(status, os.stat(name, dir_fd=folder, follow_symlinks=False)):
             return False
         os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
         beside = ""
@@ -353,9 +353,9 @@ class IncomingFile:
             # `link` and not `rename`, because a rename would replace a file that has got the name meanwhile. A file
             # with a temporary name has two names for a moment, and `confined_open` refuses files with two names. So the
             # file is nameless before, on systems that allow that (`_nameless`).
-            there = self._other_name or _open_as(self._fd)
+            name = self._other_name or _open_as(self._fd)
             os.link(
-                there,
+                name,
                 self._parts[-1],
                 src_dir_fd=self._folder,
                 dst_dir_fd=self._folder,

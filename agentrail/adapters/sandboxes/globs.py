@@ -77,7 +77,7 @@ class GlobPattern:
                 least = min(reached) + (index == len(self._parts) - 1)
                 reached = set(range(least, len(parts) + 1))
             else:
-                reached = {at + 1 for at in reached if at < len(parts) and part.match(parts[at])}
+                reached = {index + 1 for index in reached if index < len(parts) and part.match(parts[index])}
             if not reached:
                 return False
         return len(parts) in reached

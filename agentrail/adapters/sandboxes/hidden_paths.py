@@ -109,9 +109,9 @@ class HiddenPaths:
             is_in(path, target) and not is_in(root, target) for target in self._targets
         )
 
-    def hides(self, place: ResolvedPath, below: int = -1) -> bool:
-        """Whether a pattern covers *place*, but not already the folder of its first *below* parts."""
-        return self._fence.find(place, below=below) is not None and self._shown.find(place) is None
+    def hides(self, path: ResolvedPath, below: int = -1) -> bool:
+        """Whether a pattern covers *path*, but not already the folder of its first *below* parts."""
+        return self._fence.find(path, below=below) is not None and self._shown.find(path) is None
 
     def has_inode(self, status: os.stat_result) -> bool:
         """Whether *status* is that of a hidden file that has several names."""
@@ -139,11 +139,11 @@ class HiddenPaths:
 
         Raise `CommandRefused` if there are more than `MAX_HIDDEN`.
         """
-        places = (root, *read_only)
+        starts = (root, *read_only)
         with self._lock:
-            folders = {folder: names for place in places for folder, names in self._walk(place, root, self._folders)}
+            folders = {folder: names for start in starts for folder, names in self._walk(start, root, self._folders)}
             self._folders = folders
-            paths = self._paths_in(folders, root, places)
+            paths = self._paths_in(folders, root, starts)
         paths |= set(_other_names(_inodes_of(paths), folders))
         existing = sorted(path for path in paths if os.path.exists(path) and not os.path.islink(path))  # noqa: PTH110, PTH114
         if len(existing) > MAX_HIDDEN:
@@ -152,10 +152,10 @@ class HiddenPaths:
             )
         return existing
 
-    def _paths_in(self, folders: Mapping[str, FolderNames], root: str, places: Iterable[str]) -> set[str]:
+    def _paths_in(self, folders: Mapping[str, FolderNames], root: str, starts: Iterable[str]) -> set[str]:
         """Return the hidden paths in *folders*, what links there lead to, and what patterns from `/` on name.
 
-        Only those in *places* count, and none that is *root*, or above it.
+        Only those in *starts* count, and none that is *root*, or above it.
         """
         absolute = [os.path.realpath(pattern) for pattern in self.patterns if pattern.startswith("/")]
         hidden = {path for names in folders.values() for path in names.hidden}
@@ -163,7 +163,7 @@ class HiddenPaths:
         links |= {path for top in hidden - links for path in _entries_at(top) if os.path.islink(path)}  # noqa: PTH114 - a text
         self._targets = self._targets.union(absolute, map(os.path.realpath, links))
         paths = hidden | self._targets
-        return {path for path in paths if not is_in(root, path) and any(is_in(path, place) for place in places)}
+        return {path for path in paths if not is_in(root, path) and any(is_in(path, start) for start in starts)}
 
     def _walk(self, top: str, root: str, former: Mapping[str, FolderNames]) -> Iterator[tuple[str, FolderNames]]:
         """Yield the folders at and below *top*, the nearest ones first; *former* is what was found the last time."""

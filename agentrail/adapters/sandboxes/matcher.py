@@ -49,15 +49,15 @@ class Matcher:
         lines = data.decode(errors="replace").split("\n")
         if lines[-1] == "":
             lines.pop()
-        before, after = self._order["before"], self._order["after"]
+        lines_before, lines_after = self._order["before"], self._order["after"]
         for index, line in enumerate(lines):
             yield index + 1
             if self._matches(line.removesuffix("\r")):
                 if len(self.found) >= self._order["limit"]:
                     self.cut = True
                     return
-                above = [short(line_) for line_ in lines[max(0, index - before) : index]]
-                below = [short(line_) for line_ in lines[index + 1 : index + 1 + after]]
+                above = [short(line_) for line_ in lines[max(0, index - lines_before) : index]]
+                below = [short(line_) for line_ in lines[index + 1 : index + 1 + lines_after]]
                 self.found.append((path, index + 1, short(line), above, below))
 
 

@@ -13,7 +13,7 @@ from agentrail.app.spec_files import outside
 from agentrail.cli.agents.agent_source import AgentSource
 from agentrail.cli.output.screen import clipped, one_line
 from agentrail.cli.talk.rendering import SHORT
-from agentrail.tools.skills.folder_scan import find_skills, places_of
+from agentrail.tools.skills.folder_scan import find_skills, skill_folders_of
 
 
 async def skill_rows(agent: str) -> list[str]:
@@ -27,7 +27,7 @@ async def skill_rows(agent: str) -> list[str]:
         return []
     sandbox_at = partial(LocalSandbox, hidden=hidden_by(spec))
     sandbox = spec.sandbox or sandbox_at(spec.working_dir)
-    places = places_of(spec.skills, sandbox, outside(spec.skills, sandbox_at))
+    places = skill_folders_of(spec.skills, sandbox, outside(spec.skills, sandbox_at))
     skills = await find_skills(places)
     width = max((len(skill.name) for skill in skills.found), default=0)
     return [

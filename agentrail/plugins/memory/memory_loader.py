@@ -129,14 +129,14 @@ class MemoryLoader(Plugin[Unread]):
         """Yield the files that the call may have written: named in a writer's path argument, or in a command."""
         if hook.name in WRITERS or hook.name in self.writers:
             for _, value, _ in named(hook.args, PATH_ARGS):
-                places = {_place(working_dir, text) for text in texts(value)}
-                yield from (path for path in self.files if _place(working_dir, path) in places)
+                written = {_normal_path(working_dir, text) for text in texts(value)}
+                yield from (path for path in self.files if _normal_path(working_dir, path) in written)
         for _, value, _ in named(hook.args, COMMAND_ARGS):
             for text in texts(value):
                 yield from (path for path in self.files if posixpath.basename(path) in text)
 
 
-def _place(working_dir: str, path: str) -> str:
+def _normal_path(working_dir: str, path: str) -> str:
     return posixpath.normpath(posixpath.join(working_dir, path))
 
 

@@ -56,7 +56,7 @@ class Fallen:
     """How many attempts with this model have failed in a row."""
     tool_failures: int = 0
     """How many runs of tools have failed in a row."""
-    place: int = -1
+    index: int = -1
     """The place in `models` of the model in use; -1 if it is none of them."""
     home: str = ""
     """Name of the model before the first switch; empty if it is in use, or cannot be returned to."""
@@ -137,7 +137,7 @@ class Recovery(Plugin[Fallen]):
 
     def on_options(self, new: object, state: Fallen) -> Fallen:
         """Begin the chain of models anew after a change of options; the return to the first model stays due."""
-        return evolve(state, place=-1, failures=0, tool_failures=0, is_told=False)
+        return evolve(state, index=-1, failures=0, tool_failures=0, is_told=False)
 
     def before_request(
         self, hook: BeforeRequest, state: Fallen, ctx: Context
@@ -209,24 +209,24 @@ class Recovery(Plugin[Fallen]):
     def _next(self, state: Fallen, ctx: Context, cause: str, reason: str) -> Continue[Fallen] | SwitchModel[Fallen]:
         """Return the switch to the next model; if none is left, `Continue`, with an event the first time."""
         payload: dict[str, str | None] = {"from": ctx.model, "to": None, "cause": cause, "reason": _cut(reason)}
-        first = 1 + self._place_of(state, ctx.model)
+        first = 1 + self._index_of(state, ctx.model)
         for index, (model, options) in enumerate(self.models[first:], first):
             if model == ctx.model:
                 continue
             home, home_options = state.home, state.home_options
             if not home and weight(ctx.model_options) <= LARGEST_OPTIONS:
                 home, home_options = ctx.model, ctx.model_options
-            fallen = Fallen(model, place=index, home=home, home_options=home_options, since_ms=ctx.now_ms)
+            fallen = Fallen(model, index=index, home=home, home_options=home_options, since_ms=ctx.now_ms)
             return SwitchModel(model, fallen, options).emitting(SWITCHED, freeze({**payload, "to": model}))
         if state.is_told:
             return Continue(state)
         return Continue(evolve(state, is_told=True)).emitting(EXHAUSTED, freeze(payload))
 
-    def _place_of(self, state: Fallen, model: str) -> int:
+    def _index_of(self, state: Fallen, model: str) -> int:
         """Return the index of *model*, which is in use, in the chain; -1 if it is not part of the chain."""
         names = [name for name, _ in self.models]
-        if 0 <= state.place < len(names) and names[state.place] == model:
-            return state.place
+        if 0 <= state.index < len(names) and names[state.index] == model:
+            return state.index
         return names.index(model) if model in names else -1
 
 

@@ -114,8 +114,8 @@ def _number(text: str) -> int:
 
 
 def _number_text(number: int) -> str:
-    record, place = divmod(number, PLACES)
-    return f"{record}.{place}" if place else str(record)
+    record, index = divmod(number, PLACES)
+    return f"{record}.{index}" if index else str(record)
 
 
 def _show_messages(messages: tuple[PastMessage, ...], count: int, search: str) -> str:

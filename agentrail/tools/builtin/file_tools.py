@@ -221,7 +221,7 @@ def _pairs(line: str) -> frozenset[str]:
     return frozenset(bare[start : start + 2] for start in range(len(bare) - 1)) if len(bare) > 2 else frozenset()  # noqa: PLR2004 - more than the marks of both ends
 
 
-SHOWN_PLACES = 10
+SHOWN_LINES = 10
 """The most line numbers that are shown if the text to replace occurs more than once."""
 
 
@@ -274,11 +274,11 @@ async def edit_file(  # noqa: D417 - the model does not see `ctx`
 async def _help(sandbox: Sandbox, path: str, old: str) -> str:
     """Return advice on why *old* cannot be replaced, with the lines where it occurs, or the most similar lines."""
     data = (await sandbox.read(path, 0, MAX_FILE)).data
-    places = list(line_numbers(data, old.encode()))
-    if places:
-        lines = ", ".join(map(str, places[:SHOWN_PLACES])) + (", …" if len(places) > SHOWN_PLACES else "")
+    numbers = list(line_numbers(data, old.encode()))
+    if numbers:
+        lines = ", ".join(map(str, numbers[:SHOWN_LINES])) + (", …" if len(numbers) > SHOWN_LINES else "")
         return (
-            f"cannot edit `{path}`: the text occurs {counted(len(places), 'time')}, in lines {lines}; nothing was "
+            f"cannot edit `{path}`: the text occurs {counted(len(numbers), 'time')}, in lines {lines}; nothing was "
             "changed. Give more of the lines around the one that is meant, or set `replace_all`."
         )
     problem = f"cannot edit `{path}`: the text to replace does not occur; nothing was changed."

@@ -271,23 +271,23 @@ class Reading:
             path = [(start, iter(self._same[start]))]
             open_ = {start}
             while path and start not in applied:
-                at, inner = path[-1]
+                key, inner = path[-1]
                 following = next((child for child in inner if child not in applied), None)
                 if following in open_:
                     raise FlawError("it applies a schema to a value again and again: its references form a ring")
                 if following is None:
                     path.pop()
-                    open_.discard(at)
-                    applied[at] = self._times(at) * sum(applied[child] for child in self._same[at]) + 1
-                    if applied[at] > MAX_APPLIED:
+                    open_.discard(key)
+                    applied[key] = self._times(key) * sum(applied[child] for child in self._same[key]) + 1
+                    if applied[key] > MAX_APPLIED:
                         raise FlawError(f"it applies more than {MAX_APPLIED} schemas to one value; make it simpler")
                 else:
                     path.append((following, iter(self._same[following])))
                     open_.add(following)
 
-    def _times(self, at: int) -> int:
+    def _times(self, depth: int) -> int:
         """Return how often the schemas inside of one are applied: once more to find what they evaluate."""
-        schema = self._schemas[at]
+        schema = self._schemas[depth]
         return 2 if "unevaluatedItems" in schema or "unevaluatedProperties" in schema else 1
 
 
@@ -312,5 +312,5 @@ def _inside(schema: Schema) -> Iterator[tuple[tuple[str | int, ...], Json]]:
             for name, inner in value.items():
                 yield (keyword, name), inner
         else:
-            for place, inner in enumerate(cast("Sequence[Json]", value)):
-                yield (keyword, place), inner
+            for index, inner in enumerate(cast("Sequence[Json]", value)):
+                yield (keyword, index), inner

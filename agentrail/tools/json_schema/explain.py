@@ -139,8 +139,8 @@ def _is_of_another_kind(inner: ValidationError) -> bool:
 def where_text(path: tuple[_Step, ...]) -> str:
     """Return *path* as code would write it, such as `items[0].name`."""
     text = ""
-    for whole in path:
-        step = whole if isinstance(whole, int) else whole[:_CLIPPED]
+    for key in path:
+        step = key if isinstance(key, int) else key[:_CLIPPED]
         if isinstance(step, int):
             text += f"[{step}]"
         elif step.isidentifier():

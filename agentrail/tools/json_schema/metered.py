@@ -293,7 +293,7 @@ def _text(instance: Json, meter: Meter) -> str:
 def _unevaluated_items(library: _Library, setting: Json, instance: Json, schema: Schema) -> Iterator[ValidationError]:
     if isinstance(instance, list):
         rest = {*range(len(instance))} - _evaluated(library, instance, schema, _items_of)
-        if not all(_fits(library, setting, instance[place]) for place in rest):
+        if not all(_fits(library, setting, instance[index]) for index in rest):
             yield ValidationError("")
 
 
@@ -346,20 +346,20 @@ def _items_of(library: _Library, instance: Json, schema: Schema) -> set[str | in
     evaluated: set[str | int] = {*range(min(len(prefix), len(items)))}
     for keyword in ("contains", "unevaluatedItems"):
         if keyword in schema:
-            evaluated |= {place for place, item in enumerate(items) if _fits(library, schema[keyword], item)}
+            evaluated |= {index for index, item in enumerate(items) if _fits(library, schema[keyword], item)}
     return evaluated
 
 
 def _properties_of(library: _Library, instance: Json, schema: Schema) -> set[str | int]:
-    there = cast("Mapping[str, Json]", instance)
+    properties = cast("Mapping[str, Json]", instance)
     properties = cast("Schema", schema.get("properties", {}))
-    _RUN.get().meter.spend(_KEYWORD + min(len(there), len(properties)))
-    evaluated: set[str | int] = {*(properties.keys() & there.keys())}
+    _RUN.get().meter.spend(_KEYWORD + min(len(properties), len(properties)))
+    evaluated: set[str | int] = {*(properties.keys() & properties.keys())}
     for keyword in ("additionalProperties", "unevaluatedProperties"):
         if keyword in schema:
-            evaluated |= {name for name, item in there.items() if _fits(library, schema[keyword], item)}
+            evaluated |= {name for name, item in properties.items() if _fits(library, schema[keyword], item)}
     for pattern in cast("Schema", schema.get("patternProperties", {})):
-        evaluated |= {name for name in there if _is_found(pattern, name)}
+        evaluated |= {name for name in properties if _is_found(pattern, name)}
     return evaluated
 
 

@@ -58,11 +58,11 @@ class References:
 
     def base_of(self, schema: Mapping[str, Json], outer: str) -> str:
         """Return the base URI of *schema*, where *outer* is that around it; raise `LongUriError` if it cannot be."""
-        own = schema.get("$id")
-        if not isinstance(own, str):
+        schema_id = schema.get("$id")
+        if not isinstance(schema_id, str):
             return outer
         try:
-            base = self._join(outer, own.rstrip("#"))
+            base = self._join(outer, schema_id.rstrip("#"))
         except ValueError as why:
             raise LongUriError(f"is no URI: {why}") from why
         if len(base) > MAX_URI:

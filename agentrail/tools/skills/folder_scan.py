@@ -89,10 +89,12 @@ async def list_skills(
         if is_outside(folder) and folder not in outside:
             expected = "folders of the sandbox; for one of this machine give `outside={folder: LocalSandbox(…)}`"
             raise WrongType("folders", brief(folder), expected)
-    return await find_skills(places_of(folders, sandbox, outside))
+    return await find_skills(skill_folders_of(folders, sandbox, outside))
 
 
-def places_of(folders: Sequence[str], sandbox: Sandbox, outside: Mapping[str, Sandbox]) -> tuple[SkillFolder, ...]:
+def skill_folders_of(
+    folders: Sequence[str], sandbox: Sandbox, outside: Mapping[str, Sandbox]
+) -> tuple[SkillFolder, ...]:
     """Return each of *folders* with its sandbox: the session's, or that in *outside* for a folder of this machine."""
     return tuple(
         SkillFolder(outside[name], ".", name) if is_outside(name) else SkillFolder(sandbox, name, name)
@@ -100,23 +102,23 @@ def places_of(folders: Sequence[str], sandbox: Sandbox, outside: Mapping[str, Sa
     )
 
 
-async def find_skills(places: Iterable[SkillFolder]) -> Skills:
-    """Return the skills in *places*; a missing folder has none. Errors of a sandbox are reported in `left_out`."""
+async def find_skills(folders: Iterable[SkillFolder]) -> Skills:
+    """Return the skills in *folders*; a missing folder has none. Errors of a sandbox are reported in `left_out`."""
     skills: dict[str, Skill] = {}
     shadowed: list[Skill] = []
     left_out: list[LeftOut] = []
-    for place in places:
-        for entry in await _entries(place, left_out):
-            folder = f"{place.name.rstrip('/')}/{entry.path.rpartition('/')[2]}"
+    for folder in folders:
+        for entry in await _entries(folder, left_out):
+            path = f"{folder.name.rstrip('/')}/{entry.path.rpartition('/')[2]}"
             try:
-                skill = await _skill_in(place.sandbox, entry, folder)
+                skill = await _skill_in(folder.sandbox, entry, path)
             except SkillError as error:
-                left_out.append(LeftOut(folder, str(error)))
+                left_out.append(LeftOut(path, str(error)))
                 continue
             if skill is None:
                 continue
             if skill.name not in skills and len(skills) == MAX_SKILLS:
-                left_out.append(LeftOut(folder, f"there are {MAX_SKILLS} skills already, and no more are taken"))
+                left_out.append(LeftOut(path, f"there are {MAX_SKILLS} skills already, and no more are taken"))
                 continue
             if skill.name in skills:
                 shadowed.append(skills.pop(skill.name))
@@ -124,32 +126,32 @@ async def find_skills(places: Iterable[SkillFolder]) -> Skills:
     return Skills(tuple(skills.values()), tuple(shadowed), tuple(left_out))
 
 
-async def find_skill(places: Sequence[SkillFolder], name: str) -> tuple[SkillFolder, Skill] | None:
+async def find_skill(folders: Sequence[SkillFolder], name: str) -> tuple[SkillFolder, Skill] | None:
     """Return the skill *name* and its folder, without reading other skills; `None` if no folder has a valid one."""
-    for place in reversed(places):
+    for folder in reversed(folders):
         try:
-            entry = Entry(f"{place.path}/{name}", Kind.FOLDER)
-            skill = await _skill_in(place.sandbox, entry, f"{place.name.rstrip('/')}/{name}")
+            entry = Entry(f"{folder.path}/{name}", Kind.FOLDER)
+            skill = await _skill_in(folder.sandbox, entry, f"{folder.name.rstrip('/')}/{name}")
         except SkillError:
             continue
         if skill is not None:
-            return place, skill
+            return folder, skill
     return None
 
 
-async def _entries(place: SkillFolder, left_out: list[LeftOut]) -> Sequence[Entry]:
-    """Return the folders and links in *place*; add to *left_out* if some cannot be read."""
+async def _entries(folder: SkillFolder, left_out: list[LeftOut]) -> Sequence[Entry]:
+    """Return the folders and links in *folder*; add to *left_out* if some cannot be read."""
     try:
-        listing = await _if_there(place.sandbox.list(place.path, MAX_ENTRIES))
+        listing = await _if_there(folder.sandbox.list(folder.path, MAX_ENTRIES))
     except SkillError as error:
-        left_out.append(LeftOut(place.name, str(error)))
+        left_out.append(LeftOut(folder.name, str(error)))
         return ()
     if listing is None:
         return ()
     if listing.cut:
-        left_out.append(LeftOut(place.name, f"it has more than {MAX_ENTRIES} entries; the others are not looked at"))
+        left_out.append(LeftOut(folder.name, f"it has more than {MAX_ENTRIES} entries; the others are not looked at"))
     if any(entry.kind is Kind.FILE and entry.path.rpartition("/")[2] == FILE for entry in listing.entries):
-        left_out.append(LeftOut(place.name, "it is a skill itself; give the folder around it"))
+        left_out.append(LeftOut(folder.name, "it is a skill itself; give the folder around it"))
     named = ((entry, entry.path.rpartition("/")[2]) for entry in listing.entries)
     return [entry for entry, name in named if entry.kind in {Kind.FOLDER, Kind.LINK} and name[:1] != "."]
 

@@ -9,7 +9,7 @@ from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import ToolContext
 from agentrail.tools.builtin.file_tools import WIDEST, lines_of
 from agentrail.tools.builtin.workspace import refuse, report_errors, sandbox_of
-from agentrail.tools.skills.folder_scan import FILE, SkillFolder, find_skill, find_skills, lines_about, places_of
+from agentrail.tools.skills.folder_scan import FILE, SkillFolder, find_skill, find_skills, lines_about, skill_folders_of
 from agentrail.tools.skills.skill import NAME, Skill
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.tools import EffectClass, Ok, ToolSpec, ok
@@ -58,13 +58,13 @@ class ReadSkill:
     async def execute(self, args: JsonObject, ctx: ToolContext) -> Ok:
         """Return the text of the skill as it is now: the file may have changed since the session began."""
         name, path, offset = args.get("name", ""), args.get("path", FILE), args.get("offset", 1)
-        places = places_of(self._folders, sandbox_of(ctx), self._outside)
+        folders = skill_folders_of(self._folders, sandbox_of(ctx), self._outside)
         with report_errors():
             if not name:
-                return ok(_list_skills((await find_skills(places)).found))
-            skill = await find_skill(places, str(name)) if NAME.fullmatch(str(name)) else None
+                return ok(_list_skills((await find_skills(folders)).found))
+            skill = await find_skill(folders, str(name)) if NAME.fullmatch(str(name)) else None
             if skill is None:
-                refuse(f"there is no skill {brief(name)}; {_list_skills((await find_skills(places)).found)}")
+                refuse(f"there is no skill {brief(name)}; {_list_skills((await find_skills(folders)).found)}")
             return await _text_of(*skill, str(path), cast("int", offset))
 
 
@@ -72,22 +72,22 @@ def _list_skills(skills: Sequence[Skill]) -> str:
     return f"the skills are:\n{lines_about(skills)}" if skills else "there are no skills"
 
 
-async def _text_of(place: SkillFolder, skill: Skill, path: str, offset: int) -> Ok:
+async def _text_of(skill_folder: SkillFolder, skill: Skill, path: str, offset: int) -> Ok:
     """Return lines of a file of *skill*. The first lines of its `SKILL.md` come with the names of the other files."""
     if path.startswith("/") or ".." in path.split("/"):
         refuse(f"{brief(path)} leads out of the skill; give a path relative to its folder")
-    folder = f"{place.path.rstrip('/')}/{skill.name}"
-    lines_ = await lines_of(place.sandbox, f"{folder}/{path}", offset, MAX_LINES, WIDEST)
+    folder = f"{skill_folder.path.rstrip('/')}/{skill.name}"
+    lines_ = await lines_of(skill_folder.sandbox, f"{folder}/{path}", offset, MAX_LINES, WIDEST)
     if not lines_.lines and lines_.known:
         refuse(f"{brief(path)} has {lines_.known} lines, so there is no line {offset}; use a smaller `offset`")
     notes = [] if lines_.is_whole else [f"[there is more: go on with `offset` {lines_.last + 1}]"]
     if path == FILE and offset == 1:
-        there = await place.sandbox.glob("**", folder, limit=MAX_FILES + 2)
+        listing = await skill_folder.sandbox.glob("**", folder, limit=MAX_FILES + 2)
         prefix = "".join(f"{part}/" for part in folder.split("/") if part not in {"", "."})
-        named = [entry.path.removeprefix(prefix) for entry in there.entries]
+        named = [entry.path.removeprefix(prefix) for entry in listing.entries]
         if beside := [name for name in named if name != FILE]:
             more = ", …" if len(beside) > MAX_FILES else ""
             notes.append(f"[its files, to be read with `path`: {', '.join(beside[:MAX_FILES])}{more}]")
-        if place.path == place.name:
+        if skill_folder.path == skill_folder.name:
             notes.append(f"[its folder: {folder}]")
     return ok("\n\n".join(("\n".join(lines_.lines), *notes)))

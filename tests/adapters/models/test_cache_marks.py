@@ -56,7 +56,7 @@ def blocks_of(request: ModelRequest) -> list[Mapping[str, object]]:
     return [*body.get("tools", ()), *body.get("system", ()), *[block for content in messages for block in content]]
 
 
-def places_of_marks(request: ModelRequest) -> list[int]:
+def sites_of_marks(request: ModelRequest) -> list[int]:
     return [place for place, block in enumerate(blocks_of(request)) if "cache_control" in block]
 
 
@@ -152,7 +152,7 @@ async def test_each_request_finds_all_that_the_one_before_it_had(calls: int, plu
     for number, request in enumerate(requests):
         assert cache.read(request) == lasting, number
         lasting = len(blocks_of(request.but(sections=(), messages=tuple(request.messages)[: -request.passing or None])))
-        assert len(places_of_marks(request)) <= 4
+        assert len(sites_of_marks(request)) <= 4
     assert len(requests) == 4
     assert not broken
 
@@ -168,7 +168,7 @@ async def test_one_mark_alone_does_not_reach_over_many_calls_and_an_event_says_s
 
 async def test_what_is_sent_once_is_not_marked() -> None:
     requests, _ = await played(["harmless", "a", "harmless", "b"], Asks())
-    assert [bool(places_of_marks(request)) for request in requests] == [False, True, False, True]
+    assert [bool(sites_of_marks(request)) for request in requests] == [False, True, False, True]
 
 
 async def test_the_request_for_a_summary_is_not_marked() -> None:
@@ -179,4 +179,4 @@ async def test_the_request_for_a_summary_is_not_marked() -> None:
         await session.ask("two")
         await session.compact("now")
         await session.ask("three")
-    assert [bool(places_of_marks(request)) for request in model.requests] == [True, True, False, True]
+    assert [bool(sites_of_marks(request)) for request in model.requests] == [True, True, False, True]

@@ -100,11 +100,11 @@ class PostgresWriter(SqlWriter):
         row = self._known.get(job.session_id)
         if row is None or not isinstance(job, ThreadJob) or job.run not in {SqlWriter.append, SqlWriter.submit}:
             return False
-        claim, expected, given = cast("tuple[Claim, int, Sequence[Record] | Submitted]", job.given)
+        claim, expected, records = cast("tuple[Claim, int, Sequence[Record] | Submitted]", job.given)
         if row.epoch != claim.epoch or row.head != expected:
             return False
         try:
-            records = given.records if isinstance(given, Submitted) else given
+            records = records.records if isinstance(records, Submitted) else records
         except Exception:  # noqa: BLE001 - raised again where the job is run
             return False
         return bool(records) and not any(map(tells_about, records))
@@ -138,9 +138,9 @@ class PostgresWriter(SqlWriter):
             is_known = self._dialect.commit_failure(error) is not None
             return list(jobs) if is_known else self._settle(jobs, moves, error)
         reach("COMMITTED")
-        for name, (before, after) in moves.items():
-            if before.key in moved:
-                self._known[name] = after
+        for name, (old, new) in moves.items():
+            if old.key in moved:
+                self._known[name] = new
             else:
                 del self._known[name]
                 self._references.drop(name)
@@ -152,8 +152,7 @@ class PostgresWriter(SqlWriter):
     def _values(self, moves: Collection[tuple[SessionColumns, SessionColumns]]) -> list[BinaryArray]:
         """Return the values of the statement: a list for each column of each table."""
         sessions = [
-            (after.key, after.epoch, max(after.epoch, self._fence), before.head, after.head, *after[7:])
-            for before, after in moves
+            (new.key, new.epoch, max(new.epoch, self._fence), old.head, new.head, *new[7:]) for old, new in moves
         ]
         return [
             *arrays_of(MOVED_TYPES, sessions),
@@ -168,12 +167,12 @@ class PostgresWriter(SqlWriter):
         lost: Exception,
     ) -> list[WriterJob[SqlWriter]]:
         """Find out what was written of *jobs*; return those whose sessions others have claimed. The line was *lost*."""
-        places = {name: (before.key, before.epoch) for name, (before, _) in moves.items()}
-        self._late.update(places)
+        fences = {name: (old.key, old.epoch) for name, (old, _) in moves.items()}
+        self._late.update(fences)
         waiting = [job for job in jobs if job.error is None]
         failures: tuple[type[Exception], ...] = (AgentrailError, *self._dialect.errors)
         try:
-            lasts = {row[0]: row[1:] for row in self._raise_fences(places.values())}
+            lasts = {row[0]: row[1:] for row in self._raise_fences(fences.values())}
         except failures as error:
             self._roll_back()
             for job in waiting:
@@ -181,18 +180,18 @@ class PostgresWriter(SqlWriter):
             return []
         left_out = list[WriterJob[SqlWriter]]()
         for job in waiting:
-            before, after = moves[job.session_id]
+            old, new = moves[job.session_id]
             del self._late[job.session_id]
-            if before.key not in lasts:
+            if old.key not in lasts:
                 left_out.append(job)
-            elif lasts[before.key] != (after.head, after.check):
+            elif lasts[old.key] != (new.head, new.check):
                 job.error = NothingWritten(" ".join(str(lost).split()))
         return left_out
 
-    def _raise_fences(self, places: Collection[tuple[int, int]]) -> list[SqlRow]:
+    def _raise_fences(self, fences: Collection[tuple[int, int]]) -> list[SqlRow]:
         """Refuse the statements of before; return key, and number and checksum of the last record of each session."""
         (self._fence,) = self._db.draw_epochs(1)
-        keys, epochs = [key for key, _ in places], [epoch for _, epoch in places]
+        keys, epochs = [key for key, _ in fences], [epoch for _, epoch in fences]
         return self._server.run(RAISE, (self._fence, keys, epochs))
 
     # Transactions

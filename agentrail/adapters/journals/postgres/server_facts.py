@@ -97,13 +97,13 @@ def server_facts(url: str, now_ms: Callable[[], int]) -> ServerFacts:
 
 
 def _server(connection: psycopg.Connection[SqlRow], now_ms: Callable[[], int]) -> ServerFacts:
-    before = now_ms()
+    asked_at_ms = now_ms()
     (row,) = connection.execute(SERVER.encode()).fetchall()
     after = now_ms()
     version, number, now, process, is_durable, is_replica, is_archived, isolation = cast(
         "tuple[str, int, int, int, bool, bool, bool, str]", row
     )
-    ahead = min(now - before, 0) if now < before else max(now - after, 0)
+    ahead = min(now - asked_at_ms, 0) if now < asked_at_ms else max(now - after, 0)
     # A pool tells its clients a process of its own
     is_pooled = process != connection.info.backend_pid
     return ServerFacts(version, number, ahead, is_pooled, is_durable, is_replica, is_archived, isolation)

@@ -73,29 +73,29 @@ def defined(statement: str) -> str:
     return statement
 
 
-def check_tables(connection: psycopg.Connection[SqlRow], place: str) -> None:
+def check_tables(connection: psycopg.Connection[SqlRow], url: str) -> None:
     """Make the tables, or bring older ones up to date; raise `JournalUnusable` for those that are not known here.
 
     It is one transaction, so a process may be killed at any moment: the next one finds the tables as they were. Other
     processes wait for its end.
     """
-    if _version(connection, place) == VERSION:
+    if _version(connection, url) == VERSION:
         return
     # so that after a wait for the lock it is seen what the process before has made
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     with connection.transaction():
         connection.execute(LOCK)
-        version = _version(connection, place)
+        version = _version(connection, url)
         if version is None:
             _run(connection, f"create schema if not exists {SCHEMA}", *EPOCHS)
             _make(connection)
         elif version < VERSION:
-            _upgrade(connection, version, place)
+            _upgrade(connection, version, url)
         reach("COMMIT")
-    version = _version(connection, place)
+    version = _version(connection, url)
     if version != VERSION:
         problem = f"its tables have version {version}, and this agentrail knows {VERSION}; use a later one"
-        raise JournalUnusable(place, problem)
+        raise JournalUnusable(url, problem)
 
 
 def is_unreleased(connection: psycopg.Connection[SqlRow]) -> bool:
@@ -103,10 +103,10 @@ def is_unreleased(connection: psycopg.Connection[SqlRow]) -> bool:
     return _has_table(connection, UNRELEASED_TABLE)
 
 
-def _version(connection: psycopg.Connection[SqlRow], place: str) -> int | None:
+def _version(connection: psycopg.Connection[SqlRow], url: str) -> int | None:
     """Return the version of the tables; `None` if there are none."""
     if is_unreleased(connection):
-        raise JournalUnusable(place, UNRELEASED)
+        raise JournalUnusable(url, UNRELEASED)
     rows = connection.execute(FOUND.encode()).fetchall() if _has_table(connection, "meta") else []
     return cast("int", rows[0][0]) if rows else None
 
@@ -122,12 +122,12 @@ def _make(connection: psycopg.Connection[SqlRow]) -> None:
     _run(connection, *map(defined, DEFINITIONS), *ADDED, insertion)
 
 
-def _upgrade(connection: psycopg.Connection[SqlRow], version: int, place: str) -> None:
+def _upgrade(connection: psycopg.Connection[SqlRow], version: int, url: str) -> None:
     """Make the tables of today from those of the older *version*."""
     if version not in TO_NEXT:
         first = min(TO_NEXT, default=VERSION)
         problem = f"its tables have version {version}, and this agentrail knows those from {first} on"
-        raise JournalUnusable(place, f"{problem}; use the agentrail that has written them")
+        raise JournalUnusable(url, f"{problem}; use the agentrail that has written them")
     _run(connection, "set local statement_timeout = 0")
     for older in range(version, VERSION):
         for statement in TO_NEXT[older]:

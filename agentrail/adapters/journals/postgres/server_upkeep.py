@@ -42,9 +42,9 @@ def rewrite_table(url: str, table: str) -> tuple[int, int]:
     Whoever uses the table waits for the end.
     """
     with _opened(url, f"write its table `{table}` anew") as db:
-        before = _size(db, table)
+        old_size = _size(db, table)
         db.execute(f"vacuum (full, analyze) agentrail.{table}".encode())
-        return before, _size(db, table)
+        return old_size, _size(db, table)
 
 
 def flush_pages(url: str) -> bool:

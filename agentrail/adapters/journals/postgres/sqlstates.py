@@ -48,12 +48,12 @@ def _message(error: psycopg.Error) -> str:
     )
 
 
-def in_statement(error: psycopg.Error, attempt: str, place: str) -> AgentrailError:
+def in_statement(error: psycopg.Error, attempt: str, url: str) -> AgentrailError:
     """Return the journal's error for *error* of a statement that has changed nothing."""
     if error.sqlstate == FULL:
         return JournalFull(_message(error))
     if is_outage(error):
         return JournalFailed(attempt, _message(error)) if is_lost(error) else NothingWritten(_message(error))
     if _kind(error) in NOT_SET_UP:
-        return JournalUnusable(place, _message(error))
+        return JournalUnusable(url, _message(error))
     return BrokenJournal(attempt, described(error))

@@ -134,6 +134,6 @@ def size_of_pages(head: bytes) -> int:
     return 1 << 16 if stored == PAGES_OF_64_K else stored
 
 
-def number_at(head: bytes, at: int) -> int:
-    """Return the number of four bytes that begins at byte *at* of the header."""
-    return int.from_bytes(head[at : at + 4])
+def number_at(head: bytes, offset: int) -> int:
+    """Return the number of four bytes that begins at byte *offset* of the header."""
+    return int.from_bytes(head[offset : offset + 4])

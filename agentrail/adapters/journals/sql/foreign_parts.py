@@ -46,11 +46,11 @@ FROM sqlite_master WHERE sql IS NOT NULL"""
 """As bytes, because those of a damaged file may be no text. An index that SQLite makes for a key has no definition."""
 
 
-def foreign_part(connection: sqlite3.Connection, known: Mapping[str, str]) -> str | None:
-    """Return why the file is not only a journal; `None` if it has nothing but the *known* tables and indexes of one."""
+def foreign_part(connection: sqlite3.Connection, own_parts: Mapping[str, str]) -> str | None:
+    """Return why the file is not only a journal; `None` if it has *own_parts* alone."""
     for row in connection.execute(_ALL):
         kind, name, definition = [(column or b"").decode(errors="replace") for column in row]
-        if known.get(name) != _in_one_line(definition):
+        if own_parts.get(name) != _in_one_line(definition):
             noun = kind if kind.isalpha() else "part"
             return (
                 f"its {noun} {brief(name)} is damaged, or none that agentrail has made: its code would run with any "

@@ -61,10 +61,10 @@ def place_of(path: object) -> Path:
     text: object = os.fspath(cast("str | os.PathLike[str]", path_)) if isinstance(path_, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text or mended(text) != text:
         raise WrongType("path", brief(path if text is None else text), A_PATH)
-    place = os.path.realpath(text)  # `resolve`, so that two links to one file become the same path
-    if mended(place) != place:
-        raise WrongType("path", brief(place), A_PATH)
-    return Path(place)
+    path = os.path.realpath(text)  # `resolve`, so that two links to one file become the same path
+    if mended(path) != path:
+        raise WrongType("path", brief(path), A_PATH)
+    return Path(path)
 
 
 def make_file(path: Path) -> None:

@@ -57,12 +57,12 @@ class _Pages:
         """Whether a page is part of a tree of rows."""
         if page == 1:
             return True
-        place = FIRST_MAP + (page - FIRST_MAP) // (self._covers + 1) * (self._covers + 1)
-        place += place == self._unused
-        if self._map[0] != place:
-            self._map = (place, self.read(place))
-        at = (page - place - 1) * ENTRY
-        return page > place and page != self._unused and self._map[1][at] in TREE
+        map_page = FIRST_MAP + (page - FIRST_MAP) // (self._covers + 1) * (self._covers + 1)
+        map_page += map_page == self._unused
+        if self._map[0] != map_page:
+            self._map = (map_page, self.read(map_page))
+        offset = (page - map_page - 1) * ENTRY
+        return page > map_page and page != self._unused and self._map[1][offset] in TREE
 
     def gap(self, page: int, content: bytes) -> tuple[int, int]:
         """Return where the gap of a tree's page begins and ends; an empty range if *content* is not a valid page."""
@@ -83,8 +83,8 @@ def dirty_gaps(descriptor: int) -> Iterator[list[int]]:
         content = pages.read(first, count)
         gap: list[int] = []
         for page in range(first, first + len(content) // pages.size):
-            at = (page - first) * pages.size
-            if pages.is_tree(page) and _is_dirty(pages, page, content[at : at + pages.size]):
+            offset = (page - first) * pages.size
+            if pages.is_tree(page) and _is_dirty(pages, page, content[offset : offset + pages.size]):
                 gap.append(page)
         yield gap
         first += count

@@ -52,7 +52,7 @@ def redact_rows(
     first, last = span
     if first > last:
         return 0, None
-    before = checked_records(db, session, first - 1, first - 1)[0].check if first > 1 else NO_CHECK
+    previous_check = checked_records(db, session, first - 1, first - 1)[0].check if first > 1 else NO_CHECK
     rows = checked_records(db, session, first, last)
     records = load_records(db, session, rows)
     updates, blobs = list[tuple[SqlValue, ...]](), list[tuple[SqlValue, ...]]()
@@ -63,9 +63,9 @@ def redact_rows(
             # long texts that are not personal, such as a system prompt
             blobs += [(session.key, name, content) for name, content in packed.blobs.items()]
             changed = row._replace(format=packed.format, blobs=blob_names, body=packed.body)
-            sealed = checksum_of(before + row.check, changed.covered_columns, packed.body)
+            sealed = checksum_of(previous_check + row.check, changed.covered_columns, packed.body)
             updates.append((packed.format, blob_names, packed.body, sealed, session.key, row.number))
-        before = row.check
+        previous_check = row.check
     about = read_about(db, session.stored_id)
     after = None if about is None else about_redacted(about, records)
     db.run("delete from ~snapshot where session = ?", (session.key,))

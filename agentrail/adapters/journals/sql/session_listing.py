@@ -22,9 +22,9 @@ _LIST: Final = f"""select s.id, s.head, s.due, s.at_work, s.ended, s.active, {AB
 from ~about a join ~session s on s.id = a.session"""  # noqa: S608
 
 
-def stored_time(at: int) -> int:
-    """Return *at*, limited to the times that a column holds."""
-    return max(-LATEST, min(at, LATEST))
+def stored_time(milliseconds: int) -> int:
+    """Return *milliseconds*, limited to the times that a column holds."""
+    return max(-LATEST, min(milliseconds, LATEST))
 
 
 def _conditions(session_filter: SessionFilter) -> Iterator[tuple[str, tuple[SqlValue, ...]]]:

@@ -166,8 +166,8 @@ def _open_under_its_name(path: Path) -> int:
     byte = FIRST_NAME + int.from_bytes(digest)
     lock_byte(opened, byte, is_shared=True)
     # from one byte before the first one, because a count of 0 would mean all bytes after it
-    before, after = byte - FIRST_NAME + 1, FIRST_NAME + 2**NAME_BITS - byte
-    if is_locked(opened, FIRST_NAME - 1, before) or is_locked(opened, byte + 1, after):
+    bytes_before, bytes_after = byte - FIRST_NAME + 1, FIRST_NAME + 2**NAME_BITS - byte
+    if is_locked(opened, FIRST_NAME - 1, bytes_before) or is_locked(opened, byte + 1, bytes_after):
         os.close(opened)
         raise JournalLinked(str(path), UNDER_ANOTHER)
     return opened

@@ -437,10 +437,10 @@ class SqlWriter:
         packed, number = pack(snapshot), snapshot.number
         if number != row.head:
             self._flush()
-        behind = row.check if number == row.head else checked_records(self._db, row, number, number)[0].check
+        previous_check = row.check if number == row.head else checked_records(self._db, row, number, number)[0].check
         names = self._collect_blobs(row.key, packed)
-        check = checksum_of_snapshot(behind, (row.id, number, packed.format, names), packed.body)
-        self._snapshots[row.key] = (row.key, number, behind, packed.format, names, check, packed.body)
+        check = checksum_of_snapshot(previous_check, (row.id, number, packed.format, names), packed.body)
+        self._snapshots[row.key] = (row.key, number, previous_check, packed.format, names, check, packed.body)
         self._db.was_written(len(packed.body))
         reach("SNAPSHOT_WRITTEN")
 
@@ -514,10 +514,10 @@ class SqlWriter:
             raise Fenced(claim.session_id, 0 if row is None else row.epoch)
         return row
 
-    def _change(self, session_id: str, before: SessionColumns, after: SessionColumns) -> None:
+    def _change(self, session_id: str, old: SessionColumns, new: SessionColumns) -> None:
         """Collect the row of a session for `_flush`."""
-        self._listings.setdefault(session_id, before.listing)
-        self._rows[session_id] = after
+        self._listings.setdefault(session_id, old.listing)
+        self._rows[session_id] = new
 
     def _holding(self, row: SessionColumns) -> Holding:
         """Return who holds a session, and until when."""
