@@ -20,7 +20,7 @@ from agentrail.errors import BadChoice
 from agentrail.events import SteeringApplied
 from agentrail.journals import MemoryJournal, Snapshot
 from agentrail.plugins import BeforeRequest, BudgetGuard
-from agentrail.runtime.actor.journal_log import rebuilt
+from agentrail.runtime.actor.journal_log import rebuild_state
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.shared.clock import Clock
@@ -382,7 +382,7 @@ async def test_states_of_plugins_that_are_only_data_after_a_redaction_count_as_t
         spec = SessionSpec(model=ScriptedModel([say("well")]), plugins=[BudgetGuard(max_rounds=7)])
         session = await supervisor.spawn(spec)
         await session.ask("hello")
-        known, *_ = await rebuilt(journal, session.id)
+        known, *_ = await rebuild_state(journal, session.id)
         assert session.inspect() != known
         assert is_same(session.inspect(), known)
         assert not is_same(session.inspect(), known.but(title="another"))
