@@ -22,13 +22,13 @@ import trio
 
 from agentrail.cluster import end_cluster, open_cluster, ray_actors
 from agentrail.cluster.ray_actors import NoAnswerError, in_thread
-from agentrail.cluster.shard_plan import ShardPlace
+from agentrail.cluster.shard_plan import ShardAddress
 from tests.adapters.journals.postgres.server import PostgresServer, folder_of_servers
 from tests.cluster.raylets import KEY, Raylets, raylets
 from tests.cluster.test_open_cluster import DESK, SHARDS
 from tests.cluster.viewers import Viewer, taken_gaps
 
-Kill: TypeAlias = Callable[[ShardPlace], None]
+Kill: TypeAlias = Callable[[ShardAddress], None]
 
 KILLS = 20
 WITHIN: Mapping[str, float] = {"shards": 2.5, "machines": 5.0}
@@ -40,7 +40,7 @@ WATCHED = 1.5
 WAIT = 30.0
 
 
-async def until_back(name: str, old: ShardPlace) -> None:
+async def until_back(name: str, old: ShardAddress) -> None:
     """Wait until Ray has made a shard anew, and it serves."""
     while True:
         try:
@@ -66,7 +66,7 @@ async def gap(number: int, viewers: Sequence[Viewer], chance: Random, kill: Kill
     return longest
 
 
-def kill_shard(place: ShardPlace) -> None:
+def kill_shard(place: ShardAddress) -> None:
     """Kill the process of a shard."""
     os.kill(place.process, signal.SIGKILL)
 

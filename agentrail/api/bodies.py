@@ -373,8 +373,8 @@ def spelled(
     body_fields: list[tuple[str, type] | tuple[str, type, object]] = []
     for field, how in fields.items():
         hint = cast("type", hints[field] if how.hint is None else how.hint)
-        place = how.name or field, hint
-        body_fields.append((*place, defaults[field]) if field in defaults else place)
+        field_parts = how.name or field, hint
+        body_fields.append((*field_parts, defaults[field]) if field in defaults else field_parts)
     body = msgspec.defstruct(
         name or f"{command.__name__.removesuffix('Sent')}Body",
         body_fields,

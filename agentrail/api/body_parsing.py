@@ -61,8 +61,8 @@ def body_of(call: HostCall, data: Json) -> object:
     try:
         return decode(call.body, data)
     except BadData as bad:
-        _, at, problem = map(str, bad.args)
-        raise UsageError("bad-body", call.name, at, problem + _field_advice(call.body, data, problem)) from None
+        _, source, problem = map(str, bad.args)
+        raise UsageError("bad-body", call.name, source, problem + _field_advice(call.body, data, problem)) from None
 
 
 def _field_advice(body: object, data: Json, problem: str) -> str:
@@ -155,17 +155,17 @@ def query_of(call: HostCall, pairs: Sequence[tuple[str, str]]) -> Query | None:
     kinds = _kinds_of(call.query)
     fields: dict[str, object] = {}
     for name, value in pairs:
-        at = f"its `{shorten(name)}`"
+        source = f"its `{shorten(name)}`"
         if name not in kinds:
-            raise UsageError("bad-query", call.name, at, f"is not known; {advice(name, kinds, 'the call takes')}")
+            raise UsageError("bad-query", call.name, source, f"is not known; {advice(name, kinds, 'the call takes')}")
         if name in fields:
-            raise UsageError("bad-query", call.name, at, "stands there twice")
+            raise UsageError("bad-query", call.name, source, "stands there twice")
         fields[name] = _value(kinds[name], value)
     try:
         return decode(call.query, fields)
     except BadData as bad:
-        _, at, problem = bad.args
-        raise UsageError("bad-query", call.name, str(at), str(problem)) from None
+        _, source, problem = bad.args
+        raise UsageError("bad-query", call.name, str(source), str(problem)) from None
 
 
 @cache
@@ -197,12 +197,12 @@ def command_of(call: HostCall, key: str | None) -> str | None:
 
 def start_of(call: HostCall, query: EventsQuery, last_event_id: str) -> Cursor | None:
     """Return the cursor after which events are wanted; `None`: live events alone. *last_event_id* is the header."""
-    for at, cursor_text in (("the header `Last-Event-ID`", last_event_id), ("its `since`", query.since)):
+    for source, cursor_text in (("the header `Last-Event-ID`", last_event_id), ("its `since`", query.since)):
         if cursor_text:
             cursor = read_cursor(cursor_text)
             if cursor is None:
                 raise UsageError(
-                    "bad-query", call.name, at, "is no cursor, such as `12.0`, which events have as their id"
+                    "bad-query", call.name, source, "is no cursor, such as `12.0`, which events have as their id"
                 )
             return cursor
     return None

@@ -306,13 +306,13 @@ def cursor_of(since: object) -> Cursor | None:
     return Cursor(*numbers)
 
 
-def point_of(at: object) -> int | str | None:
-    """Return *at*, up to where a fork has the past of its origin; raise `WrongType` if it is neither number nor ref."""
-    if at is None:
+def point_of(value: object) -> int | str | None:
+    """Return up to where a fork has the past of its origin; raise `WrongType` if *value* is no number and no ref."""
+    if value is None:
         return None
-    point = number(at) if (text := plain_text(at)) is None else text
+    point = number(value) if (text := plain_text(value)) is None else text
     if isinstance(point, float) or point is None or (isinstance(point, int) and abs(point) > INT_MAX):
-        raise WrongType("at", brief(at), POINT_WANTED)
+        raise WrongType("at", brief(value), POINT_WANTED)
     return point
 
 

@@ -40,7 +40,7 @@ class Row(Value, gc=True):
     """Status of the response."""
     to_do: str = ""
     """What the client can do; if empty, the wording of the error after its first semicolon says it."""
-    found: str | None = None
+    finding: str | None = None
     """What was found, as a template; `None` if the wording of the error, before its first semicolon, says it."""
     retry_after: int | None = None
     """Seconds to wait before another attempt, unless the error says; `None` if waiting does not help."""
@@ -342,7 +342,7 @@ class Problem(Value, gc=True):
     """The kind of error in words."""
     attempted: str
     """What the request was to do."""
-    found: str
+    finding: str
     """What stood in the way."""
     to_do: str
     """What the client can do about it."""
@@ -356,7 +356,7 @@ class Problem(Value, gc=True):
     @property
     def detail(self) -> str:
         """What was attempted, what was found, and what to do, as one sentence."""
-        return f"cannot {self.attempted}: {self.found}; {self.to_do}"
+        return f"cannot {self.attempted}: {self.finding}; {self.to_do}"
 
     @property
     def document(self) -> dict[str, Json]:
@@ -368,7 +368,7 @@ class Problem(Value, gc=True):
             "status": self.status,
             "detail": self.detail,
             "attempted": self.attempted,
-            "found": self.found,
+            "found": self.finding,
             "to_do": self.to_do,
             "error": self.error,
             "facts": self.facts,
@@ -406,7 +406,7 @@ def problem_of(error: BaseException, attempted: str, tenant: str = "") -> Proble
 def _finding_and_advice(error: AgentrailError, row: Row) -> tuple[str, str]:
     """Return two texts, what was found and what to do, from *row*, or else from the halves of the error's template."""
     first_half, _, advice = template_of(error).partition("; ")
-    finding = filled(first_half if row.found is None else row.found, error)
+    finding = filled(first_half if row.finding is None else row.finding, error)
     return _shortened(finding) or title_of(error.code if error.is_coded else type(error)), row.to_do or _shortened(
         filled(advice, error)
     ) or "try another request"
@@ -420,8 +420,8 @@ def _shown_facts(error: AgentrailError, row: Row, tenant: str) -> tuple[Json, ..
     facts = error.args[1:] if error.is_coded else error.args
     if row.told_as is not None:
         return (None,) * len(facts)
-    shown = _shown_indices(template_of(error), names_of_facts(error), row)
-    return tuple([_plain(fact, tenant) if index in shown else None for index, fact in enumerate(facts)])
+    shown_indices = _shown_indices(template_of(error), names_of_facts(error), row)
+    return tuple([_plain(fact, tenant) if index in shown_indices else None for index, fact in enumerate(facts)])
 
 
 @cache
@@ -432,7 +432,7 @@ def _shown_indices(template: str, fields: tuple[str, ...], row: Row) -> frozense
     field by its name or its index. `Row.facts` are shown besides.
     """
     first_half, _, advice = template.partition("; ")
-    texts = (first_half if row.found is None else row.found, "" if row.to_do else advice)
+    texts = (first_half if row.finding is None else row.finding, "" if row.to_do else advice)
     named = [name for text in texts for _, name, _, _ in Formatter().parse(text) if name]
     indices = [int(name) if name.isdigit() else fields.index(name) for name in named]
     return frozenset([*indices, *row.facts])

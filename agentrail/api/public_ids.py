@@ -133,9 +133,12 @@ def named(tenant: str, user: str, visible: str) -> SessionName:
         return SessionName(tenant, user, visible)
     owner, dot, name = visible.partition(".")
     session_name = SessionName(tenant, user, visible) if not dot else SessionName(tenant, _plain(owner) or "", name)
-    own, _, below = session_name.name.partition(".")
+    root_name, _, below = session_name.name.partition(".")
     fits = (
-        session_name.user and _NAME.fullmatch(own) and _BELOW.fullmatch(below) and not session_name.name.endswith(".")
+        session_name.user
+        and _NAME.fullmatch(root_name)
+        and _BELOW.fullmatch(below)
+        and not session_name.name.endswith(".")
     )
     if not fits or len(session_name.internal) > MAX_INTERNAL:
         raise UnknownSession(visible)
@@ -147,12 +150,12 @@ def held_id(session: SessionName, user: str, visible: str) -> str | None:
 
     *visible* is the id that the *user* sees. Return `None` if it can be none of this session.
     """
-    head, _, own = visible.rpartition(":")
+    head, _, own_id = visible.rpartition(":")
     try:
         whose = named(session.tenant, user, head).internal
     except UnknownSession:
         return None
-    return f"{whose}:{own}" if own and is_within(whose, session.internal) else None
+    return f"{whose}:{own_id}" if own_id and is_within(whose, session.internal) else None
 
 
 def is_within(session_id: str, root: str) -> bool:

@@ -26,7 +26,7 @@ class SessionCalls(Protocol):
 
     __slots__ = ()
 
-    async def _send(self, given: AnyCommand, command: str | None = None) -> None:
+    async def _send(self, input_: AnyCommand, command: str | None = None) -> None:
         """Check a command and send it: each method below makes one."""
         ...
 

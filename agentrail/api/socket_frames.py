@@ -65,7 +65,7 @@ TRY_LATER: Final[Close] = 1013
 
 SLOW_READER: Final = "too slow; continue from your last cursor"
 KEY_UNKNOWN: Final = "the host cannot find out whose key it is; connect again, and continue from your last cursor"
-NO_PLACE: Final = "too many connections are in use; connect again later"
+TOO_MANY_CONNECTIONS: Final = "too many connections are in use; connect again later"
 """Reasons of a close with `TRY_LATER`."""
 
 
@@ -197,8 +197,8 @@ def read_frame(message: Mapping[str, Json]) -> SentFrame:
     try:
         frame = decode(KINDS[kinds[0]], message)
     except BadData as bad:
-        _, at, problem = bad.args
-        raise BadFrame(str(at), str(problem)) from None
+        _, source, problem = bad.args
+        raise BadFrame(str(source), str(problem)) from None
     if isinstance(frame, CallFrame) and frame.call not in SOCKET_CALLS:
         raise BadFrame(CALL, f"{NO_CALL}: `{shorten(frame.call)}`; {advice(frame.call, SOCKET_CALLS, 'there are')}")
     if isinstance(frame, ListenFrame):
@@ -206,7 +206,7 @@ def read_frame(message: Mapping[str, Json]) -> SentFrame:
     return frame
 
 
-def check_place(frame: CallFrame) -> None:
+def check_session_and_body(frame: CallFrame) -> None:
     """Raise `BadFrame` if a call lacks its session, or has one or a body although it takes none."""
     call = CALLS[frame.call]
     if not call.about_session and frame.session is not None:
@@ -221,8 +221,8 @@ def query_pairs(query: JsonObject) -> tuple[tuple[str, str], ...]:
     """Return the names and values of *query* as in a URL; raise `BadFrame` for a value that cannot stand there."""
     for name, value in query.items():
         if not isinstance(value, str | int):
-            at = f"its `query.{shorten(name)}`"
-            raise BadFrame(at, "is no text, no whole number, and no yes or no")
+            source = f"its `query.{shorten(name)}`"
+            raise BadFrame(source, "is no text, no whole number, and no yes or no")
     return tuple(
         [(name, str(value).lower() if isinstance(value, bool) else str(value)) for name, value in query.items()]
     )
@@ -237,8 +237,8 @@ def _check_listened(frame: ListenFrame) -> None:
         raise BadFrame(QUERY, "goes with `changes` alone")
     for name in NOT_OF[frame.listen]:
         if getattr(frame, name) is not None:
-            at = f"its `{name}`"
-            raise BadFrame(at, f"does not go with `{frame.listen}`")
+            source = f"its `{name}`"
+            raise BadFrame(source, f"does not go with `{frame.listen}`")
     if not is_view(frame.listen) and frame.session is None:
         raise BadFrame(IT, NO_SESSION)
 

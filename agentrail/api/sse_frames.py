@@ -76,8 +76,8 @@ def event_frame(envelope: Envelope) -> bytes:
     name = _PLAIN_NAMES.get(type(event))
     if name is not None and not envelope.path and not envelope.by:  # most events, for speed
         seq, n, session = envelope.seq, envelope.n, _session_json(envelope.session_id)
-        place = seq, n, envelope.at, envelope.turn, envelope.round
-        return _PLAIN_FRAME % (seq, n, name, session, *place, to_json(event))
+        position = seq, n, envelope.at, envelope.turn, envelope.round
+        return _PLAIN_FRAME % (seq, n, name, session, *position, to_json(event))
     if type(event) is Gap:
         data = {"from": str(Cursor(event.from_seq, event.from_n)), "to": str(Cursor(event.to_seq, event.to_n))}
         return frame(GAP, to_json(data))

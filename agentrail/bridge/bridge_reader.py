@@ -375,7 +375,7 @@ class HeldOpen(Generic[T]):
         """What entering it gave."""
         self._is_open = False
         """Whether it has been entered."""
-        self._left = trio.Event()
+        self._leave_asked = trio.Event()
         """Set when it is to be left."""
         self._control: LoopWaiter
         """Wakes the task that enters or leaves."""
@@ -387,7 +387,7 @@ class HeldOpen(Generic[T]):
         async with self._opening as self._inside:
             self._is_open = True
             self._control.notify()
-            await self._left.wait()
+            await self._leave_asked.wait()
 
     def _has_started(self) -> bool:
         return self._is_open or self._call.has_ended
@@ -407,7 +407,7 @@ class HeldOpen(Generic[T]):
 
     async def leave(self, error: BaseException | None) -> None:
         """Leave it after a body that ended with *error*; raise what goes wrong, with *error* beside it."""
-        self._thread.post(self._left.set)
+        self._thread.post(self._leave_asked.set)
         cancellation = await self._control.until(self._call.is_over, self._forget)
         try:
             self._call.answer()

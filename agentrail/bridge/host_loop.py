@@ -264,12 +264,12 @@ class Relay(Generic[V]):
 class HostLoop:
     """Runs marked code in the loop of the program, and waits for it on Trio."""
 
-    __slots__ = ("_outbox", "_own", "_post", "_runs", "call")
+    __slots__ = ("_outbox", "_own_loop", "_post", "_runs", "call")
 
     def __init__(self, loop: LoopOutbox | OwnLoop, post: Post, call: CallTrio) -> None:
         self.call: Final = call
         """Runs an async function on Trio, for a caller in the loop."""
-        self._own = loop if isinstance(loop, OwnLoop) else None
+        self._own_loop = loop if isinstance(loop, OwnLoop) else None
         """The loop, if it is in a thread that is started for it and ends with the supervisor; else `None`."""
         self._outbox: Callable[[], LoopOutbox] = loop.outbox if isinstance(loop, OwnLoop) else lambda: loop
         """Returns the outbox of the loop."""
@@ -281,12 +281,12 @@ class HostLoop:
     @property
     def is_own_and_here(self) -> bool:
         """Whether the loop is in a thread that was started for it, and the caller is in that thread."""
-        return self._own is not None and self._own.is_here
+        return self._own_loop is not None and self._own_loop.is_here
 
     def close(self) -> None:
         """End the loop and its thread, if it has one of its own."""
-        if self._own is not None:
-            self._own.close()
+        if self._own_loop is not None:
+            self._own_loop.close()
 
     def install(self) -> None:
         """Make this the host loop of the Trio run of the caller."""

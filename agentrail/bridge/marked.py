@@ -411,9 +411,9 @@ def _wrapped(value: object) -> object:
 @lru_cache(maxsize=256)
 def _lookups(code: CodeType) -> tuple[tuple[str, str], ...]:
     """Return the instructions of *code*, and of the functions in it, that look up a name: operation and name."""
-    own = [(line.opname, str(line.argval)) for line in dis.get_instructions(code) if line.opname in LOOKS_UP]
+    lookups = [(line.opname, str(line.argval)) for line in dis.get_instructions(code) if line.opname in LOOKS_UP]
     inner = [_lookups(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
-    return tuple(dict.fromkeys([*own, *chain.from_iterable(inner)]))
+    return tuple(dict.fromkeys([*lookups, *chain.from_iterable(inner)]))
 
 
 T = TypeVar("T")

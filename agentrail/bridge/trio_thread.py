@@ -75,7 +75,7 @@ class TrioThread(Generic[T]):
         """The calls that have begun and not ended."""
         self._body = trio.CancelScope()
         """Cancelled if it is to be left before it is open."""
-        self._left = trio.Event()
+        self._leave_asked = trio.Event()
         """Set when it is to be left."""
         self._is_leaving = False
         """Whether the program wants it to be left; otherwise an end is a failure."""
@@ -130,7 +130,7 @@ class TrioThread(Generic[T]):
                     self._inside, self._calls = inside, TaskPool(nursery)
                     self._tell()
                     try:
-                        await self._left.wait()
+                        await self._leave_asked.wait()
                     finally:
                         self._calls = None
                         if self.host is not None and self._patience is not None:
@@ -173,7 +173,7 @@ class TrioThread(Generic[T]):
 
     def _leave(self) -> None:
         """Begin to leave what is open, or is being opened."""
-        self._left.set()
+        self._leave_asked.set()
         if self._inside is None:  # it is being opened; what is being left takes its own time
             self._body.cancel()
 

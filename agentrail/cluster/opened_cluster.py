@@ -22,7 +22,7 @@ from agentrail.cluster import ray_actors
 from agentrail.cluster.ray_actors import NoAnswerError, in_thread
 from agentrail.cluster.shard_actor import ShardActor
 from agentrail.cluster.shard_cluster import ShardCluster, open_lines
-from agentrail.cluster.shard_plan import LEASE, ShardPlace, ShardPlan, shard_name
+from agentrail.cluster.shard_plan import LEASE, ShardAddress, ShardPlan, shard_name
 from agentrail.errors import BadChoice, HostNotReached
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.host_server import Host
@@ -80,17 +80,17 @@ class Shards:
                 await self._create(number, nodes[number])
         version = await in_thread(self._plan.version)
         for number in range(self._plan.count):
-            place = await self._place(number)
-            if place.version != version:
+            shard = await self._await_shard(number)
+            if shard.version != version:
                 if not replace:
-                    raise BadChoice("app", self._plan.file, OTHER_PROGRAM.format(place.version, version))
+                    raise BadChoice("app", self._plan.file, OTHER_PROGRAM.format(shard.version, version))
                 await self.replace(number)
 
     async def replace(self, number: int) -> None:
         """Park the sessions of a shard, end it and make it anew, on the machine with the fewest others."""
         await _end(shard_name(number), "drain")
         await self._create(number, await self._emptiest(await self._nodes()))
-        await self._place(number)
+        await self._await_shard(number)
 
     async def _nodes(self) -> dict[int, str]:
         """Return on which machine each shard is, by its number; those that do not answer are left out."""
@@ -113,13 +113,13 @@ class Shards:
         """Return how many shards there are, as the first one knows; 0 if there is none."""
         if not await in_thread(partial(ray_actors.is_there, shard_name(0))):
             return 0
-        return (await self._place(0)).count
+        return (await self._await_shard(0)).count
 
     async def _create(self, number: int, node: str) -> None:
         name, args = shard_name(number), (number, self._content)
         await in_thread(partial(ray_actors.create, ShardActor, name, args, node))
 
-    async def _place(self, number: int) -> ShardPlace:
+    async def _await_shard(self, number: int) -> ShardAddress:
         """Wait until a shard serves; raise `HostNotReached`, which says why it does not."""
         problem, until = "", trio.current_time() + START_SECONDS
         while trio.current_time() < until:

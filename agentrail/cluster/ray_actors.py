@@ -16,7 +16,7 @@ import msgspec
 import trio
 
 from agentrail.adapters.extras import need_extra
-from agentrail.cluster.shard_plan import ShardPlace, read_place
+from agentrail.cluster.shard_plan import ShardAddress, read_shard_address
 from agentrail.errors import HostNotReached
 
 T = TypeVar("T")
@@ -189,15 +189,15 @@ def _problem(error: Exception) -> NoAnswerError:
     return ActorDeadError(text) if isinstance(error, dead) else NoAnswerError(text)
 
 
-def where(name: str, seconds: float) -> ShardPlace:
+def where(name: str, seconds: float) -> ShardAddress:
     """Return where the process of the shard *name* is; raise `NoAnswerError` if it does not say so in time."""
     try:
-        return read_place(cast("bytes", ask(name, "where", seconds)))
+        return read_shard_address(cast("bytes", ask(name, "where", seconds)))
     except msgspec.DecodeError as error:  # it is of another version
         raise NoAnswerError(str(error)) from None
 
 
-def where_now(name: str, stand_in: str, seconds: float) -> ShardPlace | None:
+def where_now(name: str, stand_in: str, seconds: float) -> ShardAddress | None:
     """Return where the shard *name* is, as its process says, or that of *stand_in*: the first that knows; or `None`."""
     ray, until, calls = load_ray(), time.monotonic() + seconds, list[object]()
     for actor, method in ((name, "where"), (stand_in, "where_instead")):
@@ -211,8 +211,8 @@ def where_now(name: str, stand_in: str, seconds: float) -> ShardPlace | None:
             return None
         calls = [call for call in calls if call not in answers]
         with suppress(Exception):  # as above
-            if place := cast("bytes", ray.get(answers[0], timeout=seconds)):
-                return read_place(place)
+            if content := cast("bytes", ray.get(answers[0], timeout=seconds)):
+                return read_shard_address(content)
     return None
 
 

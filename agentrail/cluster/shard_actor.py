@@ -27,7 +27,7 @@ import trio
 from agentrail.cluster import ray_actors
 from agentrail.cluster.ray_actors import ActorDeadError, NoAnswerError, in_thread
 from agentrail.cluster.shard_cluster import ShardCluster
-from agentrail.cluster.shard_plan import ShardPlace, ShardPlan, read_plan, shard_name
+from agentrail.cluster.shard_plan import ShardAddress, ShardPlan, read_plan, shard_name
 from agentrail.errors import AgentrailError, JournalUnavailable
 from agentrail.host.host_server import Host
 from agentrail.host.served_file import ServedFile, find_host
@@ -72,7 +72,7 @@ class StandIn:
     # From any thread
 
     def where(self) -> bytes:
-        """Return the `ShardPlace` of the shard here; wait a moment for it, and return nothing if it is not here."""
+        """Return the `ShardAddress` of the shard here; wait a moment for it, and return nothing if it is not here."""
         self._is_needed.wait(WAIT_SECONDS)
         shard = self._shard
         return b"" if shard is None else shard.where(WAIT_SECONDS)
@@ -142,7 +142,7 @@ async def end_stand_in(plan: ShardPlan, name: str) -> None:
 LOOK_SECONDS: Final = 1.0
 """Seconds between two looks at which machines are drained."""
 
-PLACE_SECONDS: Final = 2.0
+WHERE_SECONDS: Final = 2.0
 
 LAST_MS: Final = 10_000
 """Milliseconds before the end of its machine, in which a shard waits for no other one."""
@@ -154,9 +154,9 @@ async def until_turn(plan: ShardPlan, name: str) -> None:
     The last one also waits for the first, for which it stands in: so the first leaves first.
     """
     number = plan.names.index(name)
-    before = plan.names[number - 1 : number] if number else ()
+    earlier_shards = plan.names[number - 1 : number] if number else ()
     if number == plan.count - 1 and number:
-        before += plan.names[:1]
+        earlier_shards += plan.names[:1]
 
     is_told = False
 
@@ -168,21 +168,21 @@ async def until_turn(plan: ShardPlan, name: str) -> None:
 
     while True:
         with Contained(log_failure):
-            if await in_thread(partial(_is_turn, before, Clock().now_ms())):
+            if await in_thread(partial(_is_turn, earlier_shards, Clock().now_ms())):
                 return
             is_told = False
         await trio.sleep(LOOK_SECONDS)
 
 
-def _is_turn(before: Sequence[str], now_ms: int) -> bool:
-    own = ray_actors.own_machine()
-    end = ray_actors.drained_machines().get(own)
+def _is_turn(earlier_shards: Sequence[str], now_ms: int) -> bool:
+    machine = ray_actors.own_machine()
+    end = ray_actors.drained_machines().get(machine)
     if end is None or not ray_actors.machines():
         return False
     if end and end - now_ms < LAST_MS:
         return True
     try:
-        return all(ray_actors.where(name, PLACE_SECONDS).node != own for name in before)
+        return all(ray_actors.where(name, WHERE_SECONDS).node != machine for name in earlier_shards)
     except NoAnswerError:
         return False
 
@@ -216,11 +216,11 @@ class ShardActor:
     # For callers, by way of Ray
 
     def where(self) -> bytes:
-        """Return the `ShardPlace`, when the host serves; raise an error that says why it does not."""
-        place = self._shard.where(BEGIN_SECONDS)
-        if not place:
+        """Return the `ShardAddress`, when the host serves; raise an error that says why it does not."""
+        address = self._shard.where(BEGIN_SECONDS)
+        if not address:
             raise RuntimeError(self._shard.problem)
-        return place
+        return address
 
     def drain(self) -> None:
         """Park all sessions, and return when that is done; the process waits for its end, and another follows."""
@@ -240,7 +240,7 @@ class ShardActor:
     # The same for the shard after this one
 
     def where_instead(self) -> bytes:
-        """Return the `ShardPlace` of the shard for which this one stands in, after a moment; nothing if for none."""
+        """Return the `ShardAddress` of the shard for which this one stands in, after a moment; nothing if for none."""
         return self._stand_in.where()
 
     def give_back(self) -> None:
@@ -345,15 +345,15 @@ class ServedShard:
         self.name = shard_name(number)
         """Its name."""
         self.has_served = False
-        """Whether its place was known once."""
+        """Whether its address was known once."""
         self.problem = BEGINS
         """Why it does not serve, if it does not."""
         self._plan = plan
         self._number = number
         self._when_lost = when_lost
-        self._place: ShardPlace | None = None
-        self._known = threading.Event()
-        self._told = threading.Event()
+        self._address: ShardAddress | None = None
+        self._answer_ready = threading.Event()
+        self._end_requested = threading.Event()
         self._over = threading.Event()
         self._token: trio.lowlevel.TrioToken | None = None
         self._wakeup: trio.Event | None = None
@@ -361,25 +361,25 @@ class ServedShard:
     @property
     def is_ending(self) -> bool:
         """Whether it was told to end."""
-        return self._told.is_set()
+        return self._end_requested.is_set()
 
     # From any thread
 
     def where(self, seconds: float) -> bytes:
-        """Return the `ShardPlace`, when the host serves; nothing if it does not within so many seconds, or ends."""
-        self._known.wait(seconds)
-        place = self._place
-        return b"" if place is None else msgspec.json.encode(place)
+        """Return the `ShardAddress`, when the host serves; nothing if it does not within so many seconds, or ends."""
+        self._answer_ready.wait(seconds)
+        address = self._address
+        return b"" if address is None else msgspec.json.encode(address)
 
     def fail(self, problem: str) -> None:
         """Tell those who ask where it is that there is a *problem*."""
         self.problem = problem
-        self._known.set()
+        self._answer_ready.set()
 
     def end(self) -> None:
         """Have all sessions parked, and `serve` return."""
-        self._told.set()
-        self._place = None
+        self._end_requested.set()
+        self._address = None
         self.fail(ENDS)
         if self._token is not None and self._wakeup is not None:
             try:
@@ -423,11 +423,11 @@ class ServedShard:
         async with host.serving(0, address, proxies=EVERYBODY) as serving:
             port = int(serving.url.rpartition(":")[2])
             if not self.is_ending:
-                self._place = ShardPlace(address, port, self._plan.version(), self._plan.count, node, os.getpid())
+                self._address = ShardAddress(address, port, self._plan.version(), self._plan.count, node, os.getpid())
                 self.has_served = True
-                self._known.set()
+                self._answer_ready.set()
             await cast("trio.Event", self._wakeup).wait()
-            self._place = None
+            self._address = None
 
     async def _watch(self, tenure: Tenure, scope: trio.CancelScope) -> None:
         """End if another process has the name now."""

@@ -14,7 +14,7 @@ from agentrail.api.public_ids import inner_command, name_of_command, named, new_
 from agentrail.api.socket_frames import PATH, Listened
 from agentrail.cluster import ray_actors
 from agentrail.cluster.ray_actors import NoAnswerError, in_thread
-from agentrail.cluster.shard_plan import ShardPlace, ShardPlan, shard_name
+from agentrail.cluster.shard_plan import ShardAddress, ShardPlan, shard_name
 from agentrail.errors import AgentrailError, NotAuthenticated
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.cluster.cluster_options import Cluster
@@ -58,7 +58,7 @@ class ShardCluster(Cluster):
         """What the shards are made of."""
         self.slots = frozenset() if number is None else plan.slots(number)
         self.members = frozenset(plan.names) - {self.address}
-        self._places: dict[str, ShardPlace] = {}
+        self._shard_addresses: dict[str, ShardAddress] = {}
         if number is not None:
             self.authenticator = NoUsers()
 
@@ -82,36 +82,36 @@ class ShardCluster(Cluster):
 
         `None` if neither answers.
         """
-        place = self._places.get(address)
-        return await self._ask(address) if place is None else _address_of(place)
+        shard = self._shard_addresses.get(address)
+        return await self._ask(address) if shard is None else _host_address(shard)
 
     async def find_again(self, address: str) -> HostAddress | None:
         """Return where the shard *address* listens now; who stands in for it is asked only if it does not answer."""
         try:
-            self._places[address] = place = await in_thread(partial(ray_actors.where, address, SOON_SECONDS))
+            self._shard_addresses[address] = shard = await in_thread(partial(ray_actors.where, address, SOON_SECONDS))
         except NoAnswerError:
             return await self._ask(address)
-        return _address_of(place)
+        return _host_address(shard)
 
     async def _ask(self, address: str) -> HostAddress | None:
         """Ask a shard, and who stands in for it, where it is; return `None` if neither answers."""
-        place = await in_thread(partial(ray_actors.where_now, address, self.plan.stand_in(address), ANSWER_SECONDS))
-        if place is None:
+        shard = await in_thread(partial(ray_actors.where_now, address, self.plan.stand_in(address), ANSWER_SECONDS))
+        if shard is None:
             return None
-        self._places[address] = place
-        return _address_of(place)
+        self._shard_addresses[address] = shard
+        return _host_address(shard)
 
     def lose(self, address: str) -> None:
         """Forget where a shard was."""
-        self._places.pop(address, None)
+        self._shard_addresses.pop(address, None)
 
     def home(self, session_id: str) -> str | None:
         """Return the name of the shard that runs a session."""
         return self.plan.home(session_id)
 
 
-def _address_of(place: ShardPlace) -> HostAddress:
-    return HostAddress(place.host, place.port)
+def _host_address(shard: ShardAddress) -> HostAddress:
+    return HostAddress(shard.host, shard.port)
 
 
 LONGEST_PAUSE: Final = 0.5
@@ -214,25 +214,25 @@ class ShardDialler:
         self._cluster = cluster
         self._who = who
         self._name = name
-        self._place: HostAddress | None = None
+        self._host_address: HostAddress | None = None
         self._stream: trio.abc.Stream | None = None
 
     async def dial(self) -> trio.abc.Stream:
         """Connect; raise `CutError` if Ray does not say where."""
         self._cluster.lose(self._name)  # it was there, and somebody else may listen there now
-        self._place = await self._cluster.find(self._name)
-        if self._place is None:
+        self._host_address = await self._cluster.find(self._name)
+        if self._host_address is None:
             raise CutError(NOT_THERE)
         self.key.replace(signed_key(self._cluster, self._who, self._name, Clock().now_ms(), HANDSHAKE, is_first=True))
-        self._stream = await dial_address(self._place, None)
+        self._stream = await dial_address(self._host_address, None)
         return self._stream
 
     async def watch(self) -> None:
         """Body of a task: cut the connection if the shard is elsewhere now: it may be stopped, and never answer."""
         while True:
             await trio.sleep(LOOK_SECONDS)
-            stream, place = self._stream, self._place
-            if stream is not None and await self._cluster.find_again(self._name) not in {None, place}:
+            stream, address = self._stream, self._host_address
+            if stream is not None and await self._cluster.find_again(self._name) not in {None, address}:
                 await trio.aclose_forcefully(stream)
 
 

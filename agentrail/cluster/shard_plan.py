@@ -1,4 +1,4 @@
-"""`ShardPlan`: what all shards of a cluster are made of; `ShardPlace`: where one of them is. Both travel as JSON."""
+"""`ShardPlan`: what all shards of a cluster are made of; `ShardAddress`: where one of them is. Both travel as JSON."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ShardPlan(Value):
         return f"{__version__}+{sha256(content + plan.encode()).hexdigest()[:DIGITS]}"
 
 
-class ShardPlace(Value):
+class ShardAddress(Value):
     """Where a shard is, and of which version."""
 
     host: str
@@ -98,6 +98,6 @@ def read_plan(content: bytes) -> ShardPlan:
     return cast("ShardPlan", msgspec.json.decode(content, type=learned(ShardPlan)))
 
 
-def read_place(content: bytes) -> ShardPlace:
-    """Return the place in *content*."""
-    return cast("ShardPlace", msgspec.json.decode(content, type=learned(ShardPlace)))
+def read_shard_address(content: bytes) -> ShardAddress:
+    """Return the address in *content*."""
+    return cast("ShardAddress", msgspec.json.decode(content, type=learned(ShardAddress)))

@@ -477,10 +477,10 @@ class Host:
         async with row.running(), open_shielded_nursery() as nursery:
             turns = Turns(row, nursery)
             specs = HostedSpecs(self._profiles, row, turns, self._context_providers)
-            async with self._supervised(specs, turns, nursery, supervisor) as (own, journal):
-                specs.serve(own)
+            async with self._supervised(specs, turns, nursery, supervisor) as (root, journal):
+                specs.serve(root)
                 await specs.check()
-                with HealthParts.watching(own, "" if self.cluster is None else self.cluster.address) as health:
+                with HealthParts.watching(root, "" if self.cluster is None else self.cluster.address) as health:
                     nursery.start_soon(health.tree.run)
                     nursery.start_soon(health.tree.forget)
                     nursery.start_soon(health.lag.measure)
@@ -492,7 +492,7 @@ class Host:
                     application = self._application(
                         specs, turns, nursery, who, frames, health, readiness, drain, journal
                     )
-                    yield Opened(application, own, turns, frames, health.metrics, drain, supervisor is not None)
+                    yield Opened(application, root, turns, frames, health.metrics, drain, supervisor is not None)
 
     @asynccontextmanager
     async def _supervised(
@@ -506,13 +506,13 @@ class Host:
                 yield shared.supervisor, shared.journal
             return
         journal = self.journal or MemoryJournal()
-        opened = partial(open_supervisor, journal=journal, specs=specs.returning, telemetry=self.telemetry)
+        opening = partial(open_supervisor, journal=journal, specs=specs.returning, telemetry=self.telemetry)
         if self.cluster is not None:
             slots = True if self.cluster.slots is None else self.cluster.slots
-            opened = partial(opened, address=self.cluster.address, lease=self.cluster.lease, cluster=slots)
-        async with opened(**self._supervisor_options) as own:
-            own.figures(METRIC_TENANTS).tell(turns)  # also while it closes, as turns may end then
-            yield own, journal
+            opening = partial(opening, address=self.cluster.address, lease=self.cluster.lease, cluster=slots)
+        async with opening(**self._supervisor_options) as root:
+            root.figures(METRIC_TENANTS).tell(turns)  # also while it closes, as turns may end then
+            yield root, journal
 
     def _application(  # noqa: PLR0913, PLR0917 - each is a part of its own
         self,
@@ -601,10 +601,10 @@ def _pages(sockets: Sockets) -> Mapping[str, Handler]:
 
 
 def _settled(page: Handler) -> Handler:
-    """Return *page*, which needs no key, for requests whose connections have a place or can get one."""
+    """Return *page*, which needs no key, for requests whose connections have a slot or can get one."""
 
     async def answer(request: HttpRequest) -> HttpResponse:
-        request.place.settle()
+        request.slot.settle()
         return await page(request)
 
     return answer

@@ -66,8 +66,8 @@ class SessionQuota:
         self._find = find
         self._counts: WeakValueDictionary[str, _SessionCount] = (
             WeakValueDictionary()
-        )  # entries live while in use, or in `_kept`
-        self._kept: deque[_SessionCount] = deque(maxlen=KEPT)
+        )  # entries live while in use, or in `_recent`
+        self._recent: deque[_SessionCount] = deque(maxlen=KEPT)
 
     @asynccontextmanager
     async def reserve(self, tenant: str, session_id: str) -> AsyncGenerator[None, None]:
@@ -76,34 +76,34 @@ class SessionQuota:
         Several may start at once. If starting sessions hold the last places, a further one waits whether one of them
         fails.
         """
-        room = self._counts.setdefault(tenant, _SessionCount())
-        if room not in self._kept:
-            self._kept.append(room)
-        await self._reserve(tenant, room, session_id)
+        count = self._counts.setdefault(tenant, _SessionCount())
+        if count not in self._recent:
+            self._recent.append(count)
+        await self._reserve(tenant, count, session_id)
         try:
             yield
         finally:
-            room.leave(session_id)
+            count.leave(session_id)
 
-    async def _reserve(self, tenant: str, room: _SessionCount, session_id: str) -> None:
-        async with room.lock:
-            if room.upper_bound >= self._most or trio.current_time() >= room.counted_at + COUNTED_FOR:
-                await self._count(tenant, room)
-            if room.upper_bound >= self._most:
+    async def _reserve(self, tenant: str, count: _SessionCount, session_id: str) -> None:
+        async with count.lock:
+            if count.upper_bound >= self._most or trio.current_time() >= count.counted_at + COUNTED_FOR:
+                await self._count(tenant, count)
+            if count.upper_bound >= self._most:
                 raise RefusedError("too-many-sessions", self._most)
-            room.take(session_id)
+            count.take(session_id)
 
-    async def _count(self, tenant: str, room: _SessionCount) -> None:
+    async def _count(self, tenant: str, count: _SessionCount) -> None:
         """Count the open sessions of *tenant*; if the last places are held by starting ones, wait whether one fails."""
         while True:
-            starting = frozenset(room.starting)  # none begins to start: the caller holds the tenant's lock
+            starting = frozenset(count.starting)  # none begins to start: the caller holds the tenant's lock
             now = trio.current_time()
             # a session that is starting may be among the found ones, or not yet
-            room.upper_bound = len(starting | await self._find(tenant))
-            room.counted_at = now
-            if room.upper_bound < self._most or not starting:
+            count.upper_bound = len(starting | await self._find(tenant))
+            count.counted_at = now
+            if count.upper_bound < self._most or not starting:
                 return
-            await room.wait_started(starting)
+            await count.wait_started(starting)
 
 
 class _SessionCount:
@@ -114,7 +114,7 @@ class _SessionCount:
         self.upper_bound = 0
         self.counted_at = float("-inf")
         self.starting = set[str]()
-        self._left = trio.Event()
+        self._start_ended = trio.Event()
 
     def take(self, session_id: str) -> None:
         """Note that a session starts. It counts from now on, even if its start fails."""
@@ -124,13 +124,13 @@ class _SessionCount:
     def leave(self, session_id: str) -> None:
         """Note that a session has started, or has failed to."""
         self.starting.remove(session_id)
-        self._left.set()
-        self._left = trio.Event()
+        self._start_ended.set()
+        self._start_ended = trio.Event()
 
     async def wait_started(self, starting: frozenset[str]) -> None:
         """Wait until one of the sessions *starting* has started, or has failed to."""
         if self.starting >= starting:
-            await self._left.wait()
+            await self._start_ended.wait()
 
 
 log = logging.getLogger("agentrail.host")
@@ -201,7 +201,7 @@ class HostedSessions:
         self._specs = specs
         self._turns = turns
         self._limits = limits
-        self._rooms = SessionQuota(limits.sessions, self._living)
+        self._quota = SessionQuota(limits.sessions, self._living)
         self._start_locks: WeakValueDictionary[str, trio.Lock] = WeakValueDictionary()  # by session; kept while in use
 
     def name(self, call: HostCall, who: Identity, visible: str) -> SessionName:
@@ -276,18 +276,18 @@ class HostedSessions:
             await handle.stop()
 
     async def forked(
-        self, origin: SessionName, agent: str, name: SessionName, at: int | str | None, command: str | None = None
+        self, origin: SessionName, agent: str, name: SessionName, point: int | str | None, command: str | None = None
     ) -> SessionHandle:
-        """Start a session with the history of *origin*, up to *at* as in `fork`, and with a new specification.
+        """Start a session with the history of *origin*, up to *point* as in `fork`, and with a new specification.
 
         *agent* is the profile of *origin*.
         """
         spec = None
         if origin == origin.root:  # without a specification, the fork of a sub-agent uses the code of its parent
             spec = await self._specs.forking(name.internal, origin.internal, agent)
-        async with self._start_lock(name), self._rooms.reserve(name.tenant, name.internal):
+        async with self._start_lock(name), self._quota.reserve(name.tenant, name.internal):
             with _profile_errors(name):
-                handle = await self._supervisor.fork(origin.internal, spec, at=at, id=name.internal, command=command)
+                handle = await self._supervisor.fork(origin.internal, spec, at=point, id=name.internal, command=command)
         # without a specification of its own, it works in the sandbox of *origin*
         self._turns.of(handle).spec = spec or self._turns.spec_of(origin.internal)
         return handle
@@ -341,15 +341,15 @@ class HostedSessions:
         tenant's name, so the journal reads only the ids in that range. Of a whole journal, all are listed.
         """
         first = beginning(session_filter.tenant or "", session_filter.owner)
-        place = StoredSession(first if after is None else after.internal, 0)
+        last = StoredSession(first if after is None else after.internal, 0)
         size = PAGE if most is None else min(PAGE, max(most, FEW))
         sessions: list[StoredSession] = []
         while most is None or len(sessions) < most:
-            page = await self._supervisor.stored(session_filter, place, size)
+            page = await self._supervisor.stored(session_filter, last, size)
             sessions += [session for session in page if not first or _is_root(session.session_id)]
             if len(page) < size or not page[-1].session_id.startswith(first):
                 break
-            place = page[-1]
+            last = page[-1]
         sessions = [session for session in sessions if session.session_id.startswith(first)]
         return sessions[:most]
 
@@ -377,7 +377,7 @@ class HostedSessions:
     ) -> SessionHandle:
         """Start a session of the profile `context.agent_id`; raise `SessionExists` if there is one of this name."""
         spec = await self._specs.new(context)
-        async with self._start_lock(name), self._rooms.reserve(who.tenant, name.internal):
+        async with self._start_lock(name), self._quota.reserve(who.tenant, name.internal):
             with _profile_errors(name):
                 handle = await self._supervisor.spawn(
                     spec, name.internal, tenant=who.tenant, owner=who.user, title=title, labels=labels, command=command

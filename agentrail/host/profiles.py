@@ -128,7 +128,7 @@ class ProfileTable:
 
     def __init__(self, profiles: Profiles) -> None:
         self._resolve: ProfileOf | None = None
-        self._known: dict[str, Profile] = {}
+        self._by_id: dict[str, Profile] = {}
         if callable(profiles):
             self._resolve = profiles
             return
@@ -139,12 +139,12 @@ class ProfileTable:
             raise WrongType("profiles", "an empty list", ONE_WANTED)
         for profile in profiles:
             _check(profile)
-            if profile.id in self._known:
+            if profile.id in self._by_id:
                 raise BadProfile(profile.id, "there are two of this name; give one of them another `id`")
-            self._known[profile.id] = profile
+            self._by_id[profile.id] = profile
 
     def __iter__(self) -> Iterator[Profile]:
-        return iter(self._known.values())
+        return iter(self._by_id.values())
 
     async def find(self, context: RequestContext) -> Profile:
         """Return the profile that `context.agent_id` names; raise `UnknownAgent` if there is none.
@@ -152,9 +152,9 @@ class ProfileTable:
         Without a name, it is the first one.
         """
         if self._resolve is None:
-            profile = self._known.get(context.agent_id or next(iter(self._known)))
+            profile = self._by_id.get(context.agent_id or next(iter(self._by_id)))
             if profile is None:
-                raise UnknownAgent.among(context.agent_id, self._known)
+                raise UnknownAgent.among(context.agent_id, self._by_id)
             return profile
         answer = await _returned(context.agent_id, "the function for profiles", self._resolve, context)
         if answer is None:

@@ -161,12 +161,12 @@ def _join(name: str, host: Host, cluster: Cluster) -> None:
     host.join(cluster)
 
 
-def _journal_argument(place: JournalPlace | None) -> tuple[str | None, str]:
+def _journal_argument(option: JournalPlace | None) -> tuple[str | None, str]:
     """Return where the journal of the option is, without a password, and the argument that a `Host` has for it."""
-    if place is None:
+    if option is None:
         return None, ""
-    journal = journal_at(place)
-    shown_text = str(place) if isinstance(place, Path) else shown_place(journal)
+    journal = journal_at(option)
+    shown_text = str(option) if isinstance(option, Path) else shown_place(journal)
     return shown_text, f"journal={type(journal).__name__}"
 
 

@@ -267,9 +267,9 @@ class RemoteSession(SessionCalls):
 
     # Commands
 
-    async def _send(self, given: AnyCommand, command: str | None = None) -> None:
-        """Have the host carry out the command *given*: its row of the table says with which call and body."""
-        sent_command, command = command_of(given), command_id_of(command)
+    async def _send(self, input_: AnyCommand, command: str | None = None) -> None:
+        """Have the host carry out the command *input_*: its row of the table says with which call and body."""
+        sent_command, command = command_of(input_), command_id_of(command)
         call, spelled = COMMANDS[type(sent_command)]
         for name, how in spelled.fields:
             if how.offer is not None:
@@ -426,8 +426,8 @@ def answer_of(kind: type[T], answer: Json) -> T:
     try:
         return decode_of_host(kind, answer)
     except BadData as bad:
-        _, at, problem = bad.args
-        problem_text = f"its answer cannot be read: {at} {problem}"
+        _, source, problem = bad.args
+        problem_text = f"its answer cannot be read: {source} {problem}"
         raise HostFailed(problem_text) from None
 
 

@@ -87,15 +87,15 @@ def test_what_is_of_the_hosts_alone_is_not_told(kind: Kind) -> None:
 @each_case(ROWS)
 def test_no_words_are_for_programs_in_python(kind: Kind) -> None:
     problem = problem_of(example(kind), "talk")
-    told = f"{problem.found}; {problem.to_do}"
-    assert problem.found
+    told = f"{problem.finding}; {problem.to_do}"
+    assert problem.finding
     assert problem.to_do
     assert [word for word in ("supervisor", "await", "()", "journal=", "`Model`", "session_") if word in told] == []
 
 
 def test_the_facts_of_an_error_are_not_taken_for_its_advice() -> None:
     problem = problem_of(errors.PromptWasRejected("p1", "too long; be brief"), "talk")
-    assert (problem.found, problem.to_do) == ("prompt `p1` was rejected: too long; be brief", "say it differently")
+    assert (problem.finding, problem.to_do) == ("prompt `p1` was rejected: too long; be brief", "say it differently")
 
 
 def test_a_document_says_what_was_attempted_what_was_found_and_what_to_do() -> None:
@@ -165,7 +165,7 @@ def test_a_class_of_a_programs_own_has_the_row_of_its_base() -> None:
         """It is downstairs."""
 
     problem = problem_of(Downstairs("the shop is closed"), "prompt a session")
-    assert (problem.status, problem.type, problem.found) == (502, "tool-error", "the shop is closed")
+    assert (problem.status, problem.type, problem.finding) == (502, "tool-error", "the shop is closed")
 
 
 def test_an_error_that_has_no_class_of_its_own_is_told_by_its_code() -> None:
@@ -185,7 +185,7 @@ def test_an_error_that_has_no_class_of_its_own_is_told_by_its_code() -> None:
 
 def test_ids_are_told_as_clients_of_the_tenant_see_them() -> None:
     held = new_name("acme", "al.ice", "main").internal
-    told = problem_of(errors.SessionNotAlive(held, "it was stopped"), "prompt a session", "acme").found
+    told = problem_of(errors.SessionNotAlive(held, "it was stopped"), "prompt a session", "acme").finding
     assert told == "session `al_2eice.main` has ended (it was stopped)"
 
 

@@ -180,7 +180,7 @@ def test_what_cannot_stand_in_an_address_is_refused(value: object) -> None:
 )
 def test_a_call_has_the_session_and_the_body_that_it_needs(frame: CallFrame, problem: str) -> None:
     with pytest.raises(BadFrame) as caught:
-        frames.check_place(frame)
+        frames.check_session_and_body(frame)
     assert " ".join(map(str, caught.value.args)) == problem
 
 

@@ -20,7 +20,7 @@ from attrs import frozen
 from agentrail.cluster import end_cluster, ray_actors
 from agentrail.cluster.opened_cluster import join_ray
 from agentrail.cluster.ray_actors import NoAnswerError, in_thread
-from agentrail.cluster.shard_plan import LEASE, ShardPlace, shard_name
+from agentrail.cluster.shard_plan import LEASE, ShardAddress, shard_name
 from tests.adapters.journals.postgres.server import PostgresServer, needs_postgres
 from tests.cluster.raylets import Raylets, needs_ray
 from tests.cluster.test_machines import PAUSE, is_alive
@@ -122,7 +122,7 @@ class Trouble:
             await self._until_ended(name, place)
         await self._add_machine()
 
-    def _kill_raylet(self, place: ShardPlace, *, reap: bool) -> None:
+    def _kill_raylet(self, place: ShardAddress, *, reap: bool) -> None:
         self.machines.kill(place.node, reap=reap)
         self.one.figures["kills of raylets"] += 1
 
@@ -130,13 +130,13 @@ class Trouble:
         await trio.sleep(self.one.chance.uniform(0, 5))
         self.machines.fill()  # Ray wants the main thread
 
-    async def _until_elsewhere(self, name: str, old: ShardPlace) -> None:
+    async def _until_elsewhere(self, name: str, old: ShardAddress) -> None:
         """Wait until another process is the shard *name*."""
         with trio.fail_after(PATIENCE):
             while (await self._place(name) or old).process == old.process:  # noqa: ASYNC110 - no event tells of it
                 await trio.sleep(PAUSE)
 
-    async def _until_ended(self, name: str, old: ShardPlace) -> None:
+    async def _until_ended(self, name: str, old: ShardAddress) -> None:
         """Wait until the process that was the shard *name* has ended."""
         await self._until_elsewhere(name, old)
         with trio.fail_after(PATIENCE):
@@ -151,7 +151,7 @@ class Trouble:
                 while not client.times or client.times[-1] < since:
                     await client.news.wait()
 
-    async def _any(self) -> tuple[str, ShardPlace]:
+    async def _any(self) -> tuple[str, ShardAddress]:
         """Wait for any shard that serves on a machine that was not killed."""
         with trio.fail_after(PATIENCE):
             while True:
@@ -161,7 +161,7 @@ class Trouble:
                     return name, place
                 await trio.sleep(PAUSE)
 
-    async def _place(self, name: str) -> ShardPlace | None:
+    async def _place(self, name: str) -> ShardAddress | None:
         with suppress(NoAnswerError):
             return await in_thread(partial(ray_actors.where, name, LOOK_SECONDS))
         return None

@@ -15,7 +15,7 @@ import trio
 
 from agentrail.cluster import end_cluster, ray_actors
 from agentrail.cluster.ray_actors import NoAnswerError, in_thread
-from agentrail.cluster.shard_plan import ShardPlace
+from agentrail.cluster.shard_plan import ShardAddress
 from agentrail.models import UserMessage
 from tests.adapters.journals.postgres.server import needs_postgres
 from tests.cluster.raylets import Raylets, needs_ray
@@ -98,7 +98,7 @@ async def test_nobody_stands_in_for_a_shard_that_has_ended_for_good(machines: Ra
             assert await supervisor.session(session.id.partition(".")[2]).messages() == ()
 
 
-async def stand_in(name: str, old: ShardPlace) -> ShardPlace:
+async def stand_in(name: str, old: ShardAddress) -> ShardAddress:
     """Wait until the shard *name* is served by another process than before, and return where."""
     other = next(each for each in SHARDS if each != name)
     with trio.fail_after(PATIENCE):
@@ -165,16 +165,16 @@ def is_alive(process: int) -> bool:
         return False
 
 
-async def places() -> dict[str, ShardPlace]:
+async def places() -> dict[str, ShardAddress]:
     """Return where the shards are that serve now."""
-    found: dict[str, ShardPlace] = {}
+    found: dict[str, ShardAddress] = {}
     for name in SHARDS:
         with suppress(NoAnswerError):
             found[name] = await place(name)
     return found
 
 
-async def until_other(name: str, old: ShardPlace) -> ShardPlace:
+async def until_other(name: str, old: ShardAddress) -> ShardAddress:
     """Wait until another process is the shard *name*, and return where."""
     with trio.fail_after(PATIENCE):
         while (found := (await places()).get(name, old)).process == old.process:  # noqa: ASYNC110
@@ -182,7 +182,7 @@ async def until_other(name: str, old: ShardPlace) -> ShardPlace:
     return found
 
 
-async def elsewhere(machines: Raylets) -> tuple[str, ShardPlace]:
+async def elsewhere(machines: Raylets) -> tuple[str, ShardAddress]:
     """Wait until a shard is not on the machine to which Ray has connected this program; return it, and where it is."""
     with trio.fail_after(PATIENCE):
         while True:

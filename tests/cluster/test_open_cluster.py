@@ -18,7 +18,7 @@ from agentrail import RemoteSession, RemoteSupervisor, Secret, connect
 from agentrail.cluster import end_cluster, open_cluster, ray_actors
 from agentrail.cluster.opened_cluster import join_ray, made_plan, open_shards
 from agentrail.cluster.ray_actors import NoAnswerError, in_thread
-from agentrail.cluster.shard_plan import ShardPlace
+from agentrail.cluster.shard_plan import ShardAddress
 from agentrail.errors import BadChoice, HostNotReached
 from agentrail.events import AgentEnd, Envelope, Gap, MessageDelta
 from agentrail.models import UserMessage
@@ -95,11 +95,11 @@ async def check_metrics(served: Served) -> None:
     assert {name for name in SHARDS if any(f'host="{name}"' in line for line in turns)} == set(SHARDS)
 
 
-async def place(name: str) -> ShardPlace:
+async def place(name: str) -> ShardAddress:
     return await in_thread(partial(ray_actors.where, name, 30.0))
 
 
-async def stand_in_of(dead: ShardPlace) -> ShardPlace:
+async def stand_in_of(dead: ShardAddress) -> ShardAddress:
     """Wait until the first shard is served again, by the other one or by Ray's new process, and return where."""
     while True:
         found = await in_thread(partial(ray_actors.where_now, *SHARDS, 30.0))
@@ -108,7 +108,7 @@ async def stand_in_of(dead: ShardPlace) -> ShardPlace:
         await trio.sleep(0.05)
 
 
-async def until_back(dead: ShardPlace) -> None:
+async def until_back(dead: ShardAddress) -> None:
     """Wait until Ray has made the first shard anew, and it has its sessions back."""
     while True:
         with suppress(NoAnswerError):

@@ -17,7 +17,7 @@ from agentrail.cluster import ray_actors
 from agentrail.cluster.ray_actors import NoAnswerError, in_thread
 from agentrail.cluster.shard_actor import ShardActor, StandIn
 from agentrail.cluster.shard_cluster import ShardCluster, open_lines
-from agentrail.cluster.shard_plan import ShardPlace, ShardPlan
+from agentrail.cluster.shard_plan import ShardAddress, ShardPlan
 from agentrail.host import Host, Identity, Profile
 from agentrail.journals import MemoryJournal
 from tests.host.cluster.test_forwarding import talks
@@ -50,7 +50,7 @@ class OneActor(ModuleType):
         return self
 
     def remote(self) -> bytes:
-        return msgspec.json.encode(ShardPlace("127.0.0.1", self.port, "1", 1, "node", 1))
+        return msgspec.json.encode(ShardAddress("127.0.0.1", self.port, "1", 1, "node", 1))
 
     def wait(self, refs: list[bytes], timeout: float) -> tuple[list[bytes], list[bytes]]:
         return refs[:1], refs[1:]

@@ -16,7 +16,7 @@ import trio
 import trio.testing
 
 from agentrail.host import ApiKeys, Host, HostLimits, Identity, Profile
-from agentrail.host.requests.places import MAX_HEARD, SILENT
+from agentrail.host.requests.connection_slots import MAX_HEARD, SILENT
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk, desk_of, open_desk, scripted
 from tests.host.http11.served import everything, statuses
 from tests.host.rfc6455.raw_peer import KEY

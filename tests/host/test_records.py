@@ -256,7 +256,7 @@ async def test_whatever_a_record_has_its_view_is_small(args: dict[str, Any]) -> 
         await chat(desk.ann, "go", session="trip")
         records = await journal.read("h.acme.ann.trip")
     for record in records:
-        view = record_view(record, None, None, "acme", whole=False)
+        view = record_view(record, None, None, "acme", is_whole=False)
         text = json.dumps(view.input.data) + json.dumps(view.events)
         assert len(text) < 12 * BUDGET + ITEMS * ITEMS * BRIEF
         assert max((len(part) for part in text.split('"')), default=0) <= max(6 * TEXT, KEY)

@@ -38,7 +38,7 @@ def list_keys(file: str) -> int:
         rows = KeyFile(Path(file)).keys().values()
     for row in rows:
         identity = row.identity
-        print(f"{row.id}  {row.made}  {identity.tenant}  {identity.user}  {','.join(sorted(identity.scopes))}")
+        print(f"{row.id}  {row.made_on}  {identity.tenant}  {identity.user}  {','.join(sorted(identity.scopes))}")
     return DONE
 
 

@@ -102,6 +102,6 @@ def _views(records: Sequence[Record], moment: Moment | None) -> Iterator[str]:
     from agentrail.host.operations.record_views import state_view, timeline_view  # noqa: PLC0415 - the interface of the host
 
     if moment is not None:
-        yield view_line(state_view(moment, len(records), WHOLE_JOURNAL, whole=True))
+        yield view_line(state_view(moment, len(records), WHOLE_JOURNAL, is_whole=True))
         return
     yield from map(view_line, timeline_view(timeline(records), 0, len(records), WHOLE_JOURNAL).rows)

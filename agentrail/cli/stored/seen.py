@@ -69,7 +69,7 @@ def _print_view(seen_round: Seen, records: Sequence[Record]) -> int:
     """Print what `GET /v1/sessions/{id}/seen?whole=true` answers."""
     from agentrail.host.operations.record_views import rounds_in, seen_view  # noqa: PLC0415 - the interface of the host
 
-    print(view_line(seen_view(seen_round, rounds_in(requests(records)), WHOLE_JOURNAL, whole=True)))
+    print(view_line(seen_view(seen_round, rounds_in(requests(records)), WHOLE_JOURNAL, is_whole=True)))
     return DONE
 
 

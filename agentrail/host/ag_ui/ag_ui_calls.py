@@ -84,22 +84,24 @@ def new_message(call: str, body: RunBody) -> RunMessage | None:
 
 def refuse_own_id(call: str, body: RunBody) -> None:
     """Raise `UsageError` if the last message is a user's, and has an id as the host's own have it."""
-    place = len(body.messages) - 1
-    if body.messages and body.messages[place].role == "user" and OURS.fullmatch(body.messages[place].id):
-        raise UsageError("bad-body", call, f"$.messages[{place}].id", OWN_ID)
+    index = len(body.messages) - 1
+    if body.messages and body.messages[index].role == "user" and OURS.fullmatch(body.messages[index].id):
+        raise UsageError("bad-body", call, f"$.messages[{index}].id", OWN_ID)
 
 
-def parts_of(call: str, message: RunMessage, place: int) -> tuple[Part, ...]:
-    """Return the content of a message, the one at *place*; raise `UsageError` for what agents do not take."""
-    at, content = f"$.messages[{place}].content", message.content
+def parts_of(call: str, message: RunMessage, index: int) -> tuple[Part, ...]:
+    """Return the content of a message, the one at *index*; raise `UsageError` for what agents do not take."""
+    path, content = f"$.messages[{index}].content", message.content
     if isinstance(content, str) and content:
         return (Text(content),)
     if not isinstance(content, tuple | list) or not content:
-        raise UsageError("bad-body", call, at, NO_TEXT)
-    return tuple([_part(call, f"{at}[{number}]", part) for number, part in enumerate(cast("Sequence[Json]", content))])
+        raise UsageError("bad-body", call, path, NO_TEXT)
+    return tuple(
+        [_part(call, f"{path}[{number}]", part) for number, part in enumerate(cast("Sequence[Json]", content))]
+    )
 
 
-def _part(call: str, at: str, part: Json) -> Part:
+def _part(call: str, path: str, part: Json) -> Part:
     if isinstance(part, Mapping):
         kind, text, source = part.get("type"), part.get("text"), part.get("source")
         if kind == "text" and isinstance(text, str) and text:
@@ -111,7 +113,7 @@ def _part(call: str, at: str, part: Json) -> Part:
                     return KINDS[kind](media, value)
                 if source.get("type") == "url":
                     return File(media or ("image/png" if kind == "image" else "application/pdf"), reference=value)
-    raise UsageError("bad-body", call, at, NO_PART)
+    raise UsageError("bad-body", call, path, NO_PART)
 
 
 # Answers to interrupts
@@ -130,21 +132,21 @@ def interrupt_answers(
             raise UnknownApproval.among(entry.interrupt_id, waiting)
         if entry.interrupt_id in ids[:number]:
             raise UsageError("bad-body", call, f"$.resume[{number}].interruptId", ANSWERED_TWICE)
-        at = f"$.resume[{number}].payload"
-        answer = _answer(call, at, entry) if held_call.kind == "question" else _decision(call, at, entry)
+        path = f"$.resume[{number}].payload"
+        answer = _answer(call, path, entry) if held_call.kind == "question" else _decision(call, path, entry)
         name, body, field = answer
         answers.append(InterruptAnswer(name, {field: visible(held_call.id), **body}, entry.interrupt_id))
     return answers
 
 
-def _decision(call: str, at: str, entry: ResumeEntry) -> tuple[str, JsonObject, str]:
+def _decision(call: str, path: str, entry: ResumeEntry) -> tuple[str, JsonObject, str]:
     payload = entry.payload if isinstance(entry.payload, Mapping) else EMPTY
     if entry.status == "cancelled":
         return "reject", {"reason": NO_DECISION, "auto_resume": True}, "approval"
     approved, reason = payload.get("approved"), payload.get("reason")
     digest: JsonObject = {"digest": payload["digest"]} if "digest" in payload else {}
     if not isinstance(approved, bool):
-        raise UsageError("bad-body", call, at, NOT_DECIDED)
+        raise UsageError("bad-body", call, path, NOT_DECIDED)
     if not approved:
         more: JsonObject = {"reason": reason} if isinstance(reason, str) and reason else {}
         return "reject", {"auto_resume": True, **digest, **more}, "approval"
@@ -156,13 +158,13 @@ def _decision(call: str, at: str, entry: ResumeEntry) -> tuple[str, JsonObject, 
     return "approve", body, "approval"
 
 
-def _answer(call: str, at: str, entry: ResumeEntry) -> tuple[str, JsonObject, str]:
+def _answer(call: str, path: str, entry: ResumeEntry) -> tuple[str, JsonObject, str]:
     if entry.status == "cancelled":
         return "respond", {"answer": NO_ANSWER}, "ref"
     payload = entry.payload
     answer = payload.get("answer") if isinstance(payload, Mapping) else payload
     if not isinstance(answer, str) or not answer:
-        raise UsageError("bad-body", call, at, NOT_ANSWERED)
+        raise UsageError("bad-body", call, path, NOT_ANSWERED)
     return "respond", {"answer": answer}, "ref"
 
 
@@ -262,9 +264,9 @@ class AgUiCalls:
         prompt = await self._talks.send_prompt(session, request)
         ref = prompt.sent.accepted.ref
         # a message that was sent before is part of the conversation already
-        own = message.content if number_of(ref) > state.last_id else None
+        content = message.content if number_of(ref) > state.last_id else None
         run = _run(session, body.thread_id, body.run_id, ref)
-        stream = RunStream(self._frames, session, run, start_at(state, own))
+        stream = RunStream(self._frames, session, run, start_at(state, content))
         request.reply(self._streamed(request.call, stream))
         await self._talks.turn_end(prompt, request)
 
@@ -307,11 +309,11 @@ def _command_of(call: OperationCall, message: RunMessage) -> str:
     return call.command or f"m-{digest}"
 
 
-def _frame_id(call: OperationCall, at: str, text: str | None) -> FrameId | None:
-    """Return the id of a frame that stands *at* some place of a request; `None` if none stands there."""
+def _frame_id(call: OperationCall, source: str, text: str | None) -> FrameId | None:
+    """Return the id of a frame that stands *source* some place of a request; `None` if none stands there."""
     if not text:
         return None
     frame_id = read_frame_id(text)
     if frame_id is None:
-        raise UsageError("bad-query", call.row.name, at, "is no id of a frame, such as `12.0.1`")
+        raise UsageError("bad-query", call.row.name, source, "is no id of a frame, such as `12.0.1`")
     return frame_id

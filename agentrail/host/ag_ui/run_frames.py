@@ -78,40 +78,40 @@ class RunFrames:
         frames = (frame for change in self._transcript.take(envelope) for frame in self._frames(change, envelope))
         return [{**frame, "timestamp": envelope.at} for frame in frames]
 
-    def _frames(self, change: Change, place: e.Envelope) -> Iterable[Frame]:
+    def _frames(self, change: Change, envelope: e.Envelope) -> Iterable[Frame]:
         match change:
             case e.MessageDelta(delta=delta):
                 return (*self._open("t"), *self._piece(delta))
             case e.ThinkingDelta(delta=delta):
                 return (*self._open("r"), *self._piece(delta))
             case e.RequestStart():
-                self._response, self._has_part = f"m{place.seq}", False
+                self._response, self._has_part = f"m{envelope.seq}", False
                 self._pieces.update(t=0, r=0)
                 return self._close_open()
             case ResponseEnded():
-                return self._answered(change, self._message_id(place))
+                return self._answered(change, self._message_id(envelope))
             case Voided():
                 return self._voided()
             case CutOff(is_heard=is_heard):
                 self.wants_snapshot |= not is_heard
                 return self._close_open()
             case SteeringRead(text=text) if text:
-                return self._session.whole_text(f"m{place.seq}", "user", text)
+                return self._session.whole_text(f"m{envelope.seq}", "user", text)
             case CallChanged():
-                return _call_frames(self._session, change, self._message_id(place))
+                return _call_frames(self._session, change, self._message_id(envelope))
             case CallEnded():
                 return _result_frames(self._session, change)
             case OfSubagent():
-                return self._subagent(change, place)
+                return self._subagent(change, envelope)
             case _:
-                return self._of_life(change, place)
+                return self._of_life(change, envelope)
 
-    def _of_life(self, event: Change, place: e.Envelope) -> Iterable[Frame]:
+    def _of_life(self, event: Change, envelope: e.Envelope) -> Iterable[Frame]:
         match event:
             case e.PromptReceived(ref=ref, text=text):
                 self.ending = None
                 if ref != self.ref:  # the client shows what it has sent
-                    return self._session.whole_text(f"m{place.seq}", "user", text)
+                    return self._session.whole_text(f"m{envelope.seq}", "user", text)
             case e.AgentEnd(ref=ref, usage=usage):
                 self._end(ref, self._finished({"type": "success"}, usage))
                 return self._close_open()
@@ -151,8 +151,8 @@ class RunFrames:
         ]
         if messages:
             frames.append(self._declare(messages))
-        before, self._active = self._active, {}
-        for child, frame in before.items():
+        former, self._active = self._active, {}
+        for child, frame in former.items():
             if frame.get("parentSubagentRunId") in {None, *self._active}:
                 self._active[child] = frame
                 frames.append(frame)

@@ -88,21 +88,21 @@ PIECES: Final = frozenset(
 class RunStart:
     """Where a run begins, for a client that has sent something."""
 
-    at: Cursor
+    cursor: Cursor
     """Position of the last event that the conversation has."""
     messages: Sequence[Frame]
     """The conversation, as messages of AG-UI; the client's is replaced by it."""
 
 
-def start_at(state: State, own: Json = None) -> RunStart | None:
+def start_at(state: State, waiting_content: Json = None) -> RunStart | None:
     """Return the start of a run after *state*; `None` if the session works: then the run begins where it is joined.
 
-    *own* is the content of the message of the client for which the run is.
+    *waiting_content* is the content of the message of the client for which the run is.
     """
     works = state.turn is not None and state.turn.ended is None and not state.waits
     if works or state.next_prompt is not None or state.queue:
         return None
-    return RunStart(Cursor(state.last_seq), shown_messages(state, own))
+    return RunStart(Cursor(state.last_seq), shown_messages(state, waiting_content))
 
 
 class RunStream:
@@ -124,7 +124,7 @@ class RunStream:
         self._since = since
         # who has nothing but the first frame of a run joins the session as it is now
         has_more = since is not None and (since.part != "o" or since.number > 1)
-        self._at = start.at if start else since.cursor if since and has_more else None
+        self._client_position = start.cursor if start else since.cursor if since and has_more else None
         """Position of the last event that the client has; `None` if the session is joined as it is."""
         self._position = Cursor(0)
         """Position of the last event that was translated."""
@@ -141,7 +141,7 @@ class RunStream:
         If the session is parked before that, there are none: the client goes on from the last frame that it has.
         """
         await send(HEARTBEAT)  # the head of the answer is sent with it
-        last = (await self._state()).last_seq if self._at is None else self._at.seq
+        last = (await self._state()).last_seq if self._client_position is None else self._client_position.seq
         width = LOOK_BACK
         while True:
             start = max(0, last - width)
@@ -156,11 +156,11 @@ class RunStream:
         """Return the events from before the run, or before the frame from which it goes on; and the one after them."""
         past: list[Envelope] = []
         while (envelope := await events.next_past()) is not None:
-            if self._at is not None and envelope.cursor > self._at:
+            if self._client_position is not None and envelope.cursor > self._client_position:
                 return past, [envelope]
             past.append(envelope)
         # the state may be ahead of the events that are published
-        while (past[-1].seq if past else start) < (self._at or Cursor((await self._state()).last_seq)).seq:
+        while (past[-1].seq if past else start) < (self._client_position or Cursor((await self._state()).last_seq)).seq:
             envelope = await anext(events, None)
             if envelope is None:
                 break
@@ -220,15 +220,17 @@ class RunStream:
         self._run.begin()
         if self._start is not None:
             messages = self._start.messages
-            self._position = max(self._position, self._start.at)
+            self._position = max(self._position, self._start.cursor)
         else:
             messages = self._messages(state)
-        opening = self._run.opening(messages, () if self._at is not None and self._since else state.subagents)
+        opening = self._run.opening(
+            messages, () if self._client_position is not None and self._since else state.subagents
+        )
         number, self._number = self._number, 0
         if self._since is not None:
             self._number = self._since.number
-            if self._at is not None:
-                self._position = self._at
+            if self._client_position is not None:
+                self._position = self._client_position
                 if self._since.open_message not in {"", str(self._run.open)}:
                     self._run.take_over(self._since.open_message)
         data = self._numbered(opening[self._number :], part="o")
@@ -329,7 +331,7 @@ def _lead(envelope: Envelope, frames: Sequence[Frame]) -> int:
         return max(len(frames) - 1, 0)
     if not isinstance(envelope.event, CLOSES):
         return 0
-    return next((place for place, frame in enumerate(frames) if frame["type"] not in PIECES), len(frames))
+    return next((index for index, frame in enumerate(frames) if frame["type"] not in PIECES), len(frames))
 
 
 def _open_after(frame: Frame, open_message: str) -> str:

@@ -23,23 +23,23 @@ OF_PEOPLE: Final = (Origin.PROMPT, Origin.STEERING)
 """Origins of the user messages that are shown; the others are words of plugins and of the session for the model."""
 
 
-def shown_messages(state: State, own: Json = None) -> list[Frame]:
+def shown_messages(state: State, waiting_content: Json = None) -> list[Frame]:
     """Return the conversation of *state*, with the results of those calls of the open turn that have one.
 
-    *own* is the content of a message that waits for its turn.
+    *waiting_content* is the content of a message that waits for its turn.
 
     A client keeps the order of messages that it has, and adds others at the end. So the id of a message is its place,
     and never one that a client or a stream has made: then it replaces all that it has, but for what is the same.
     """
-    messages = [item for place, message in enumerate(state.history) for item in _messages_of(message, place)]
-    place = len(state.history)
+    messages = [item for index, message in enumerate(state.history) for item in _messages_of(message, index)]
+    index = len(state.history)
     for call in () if state.batch is None else state.batch.calls:
         parts = _answer(call)
         if parts is not None:
-            messages.append(_tool_message(place, call.call_id, parts))
-            place += 1
-    if own is not None:
-        messages.append({"id": f"h{place}", "role": "user", "content": own})
+            messages.append(_tool_message(index, call.call_id, parts))
+            index += 1
+    if waiting_content is not None:
+        messages.append({"id": f"h{index}", "role": "user", "content": waiting_content})
     return messages
 
 
@@ -61,21 +61,21 @@ def _answer(call: Call) -> Sequence[Part] | None:
     return None if call.answer is None else call.answer.content
 
 
-def _messages_of(message: Message, place: int) -> Iterator[Frame]:
+def _messages_of(message: Message, index: int) -> Iterator[Frame]:
     if isinstance(message, ToolMessage):
-        yield _tool_message(place, message.call_id, message.parts)
+        yield _tool_message(index, message.call_id, message.parts)
     elif isinstance(message, UserMessage):
         if message.origin in OF_PEOPLE:
-            yield {"id": f"h{place}", "role": "user", "content": shown_content(message.parts)}
+            yield {"id": f"h{index}", "role": "user", "content": shown_content(message.parts)}
     else:
-        yield from _response(message, place)
+        yield from _response(message, index)
 
 
-def _response(message: AssistantMessage, place: int) -> Iterator[Frame]:
+def _response(message: AssistantMessage, index: int) -> Iterator[Frame]:
     thoughts = thoughts_in(message)
     if thoughts:
-        yield {"id": f"h{place}.r", "role": "reasoning", "content": thoughts}
-    response: Frame = {"id": f"h{place}", "role": "assistant", "content": message.text}
+        yield {"id": f"h{index}.r", "role": "reasoning", "content": thoughts}
+    response: Frame = {"id": f"h{index}", "role": "assistant", "content": message.text}
     if message.calls:
         response["toolCalls"] = [_tool_call(call) for call in message.calls]
     yield response
@@ -90,8 +90,8 @@ def args_json(args: JsonObject) -> str:
     return to_json(args).decode()
 
 
-def _tool_message(place: int, call_id: str, parts: Sequence[Part]) -> Frame:
-    return {"id": f"h{place}", "role": "tool", "toolCallId": call_id, "content": shown_content(parts)}
+def _tool_message(index: int, call_id: str, parts: Sequence[Part]) -> Frame:
+    return {"id": f"h{index}", "role": "tool", "toolCallId": call_id, "content": shown_content(parts)}
 
 
 def result_id(call_id: str) -> str:

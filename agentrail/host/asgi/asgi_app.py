@@ -44,7 +44,7 @@ class AsgiApp:
     ) -> None:
         self._open_service = open_service
         self._limits = limits
-        self._given = supervisor
+        self._shared_supervisor = supervisor
         """The supervisor in which the sessions run; `None` if the app opens one."""
         self._service: AsgiService | asgi_bridge.AsgiBridge | None = None
         """Answers the requests: on Trio the host itself, on asyncio by way of its thread; `None` if it is closed."""
@@ -61,7 +61,7 @@ class AsgiApp:
 
     def _opening(self) -> AbstractAsyncContextManager[AsgiService | asgi_bridge.AsgiBridge]:
         """Return what opens the host for the event loop that runs here."""
-        supervisor, is_trio = self._given, trio.lowlevel.in_trio_run()
+        supervisor, is_trio = self._shared_supervisor, trio.lowlevel.in_trio_run()
         if supervisor is None:
             opening = self._open_service(None)
             return opening if is_trio else asgi_bridge.AsgiBridge.alone(opening, self._limits)

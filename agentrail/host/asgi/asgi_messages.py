@@ -97,8 +97,8 @@ def head_of(scope: AsgiMessage, headers: Headers, limits: HostLimits, route: str
     if route is not None:
         parameters = cast("Mapping[str, object]", scope.get("path_params") or {})
         path = route
-        for place in (SESSION, FILE):
-            path = path.replace(place, str(parameters.get(place[1:-1], "")))
+        for parameter in (SESSION, FILE):
+            path = path.replace(parameter, str(parameters.get(parameter[1:-1], "")))
     length = once.get("content-length", "")
     if length.isdecimal():
         return RequestHead(method, path, query, headers, int(length))
@@ -202,9 +202,9 @@ class AsgiAnswer(AnswerWriter):
         """Send the rest of the content, which the client has to take in time; it ends the answer if *is_end*."""
         seconds = self._limits.answer_seconds + len(content) / LEAST_RATE
         with trio.move_on_after(seconds) as scope:
-            for at in range(0, max(len(content), 1), SEND_SIZE):
-                more_body = not is_end or at + SEND_SIZE < len(content)
-                await self._send(content[at : at + SEND_SIZE], more_body=more_body)
+            for start in range(0, max(len(content), 1), SEND_SIZE):
+                more_body = not is_end or start + SEND_SIZE < len(content)
+                await self._send(content[start : start + SEND_SIZE], more_body=more_body)
         if scope.cancelled_caught:
             raise PeerGone
 

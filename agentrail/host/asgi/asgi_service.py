@@ -29,6 +29,7 @@ from agentrail.host.asgi.asgi_messages import (
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.health.prometheus import RequestFigures
 from agentrail.host.requests.access_log import REQUEST_ID, RequestNote
+from agentrail.host.requests.connection_slots import ConnectionSlots, ConnectionState
 from agentrail.host.requests.exchange import OnAnswer, RequestExchange, sent_headers
 from agentrail.host.requests.http_messages import (
     NO_UPGRADE,
@@ -39,9 +40,8 @@ from agentrail.host.requests.http_messages import (
     ReceivedBody,
     Upgrade,
 )
-from agentrail.host.requests.places import ConnectionState, Places
 from agentrail.host.requests.proxies import Proxies, limited_network
-from agentrail.host.requests.refusals import NO_PLACE, HttpRefusal
+from agentrail.host.requests.refusals import NO_SLOT, HttpRefusal
 from agentrail.host.requests.request_checks import RequestHead
 from agentrail.host.requests.site_policy import SitePolicy, screened
 
@@ -80,7 +80,7 @@ class AsgiService:
         }
         """The handler of requests, by their scheme: which pages belong to the host depends on it."""
         self.limits = limits
-        self.places = Places(limits)
+        self.slots = ConnectionSlots(limits)
         self.proxies = proxies
         self.route = route
         """The path of the only route, which is answered wherever the app is mounted; `None` if there are several."""
@@ -94,18 +94,18 @@ class AsgiService:
 
     def __len__(self) -> int:
         """Number of requests under way."""
-        return self.places.open
+        return self.slots.open
 
     async def serve(self, scope: AsgiMessage, receive: ReceiveMessage, send: SendMessage) -> None:
         """Answer one request."""
         network = limited_network(peer_of(scope), self.proxies)
         exchange = AsgiExchange(self, scope, receive, send)
         with self._under_way(), suppress(PeerGone):  # the server ends an answer that is not whole
-            is_heard = exchange.place.enter(network, exchange)
+            is_heard = exchange.slot.enter(network, exchange)
             try:
-                await (exchange.answer() if is_heard else exchange.refuse(HttpRefusal(NO_PLACE, len(self))))
+                await (exchange.answer() if is_heard else exchange.refuse(HttpRefusal(NO_SLOT, len(self))))
             finally:
-                exchange.place.leave()
+                exchange.slot.leave()
 
     @contextmanager
     def _under_way(self) -> Generator[None]:

@@ -25,17 +25,19 @@ def noted_end(note: Callable[[], object]) -> Generator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    own: dict[int, tuple[Callable[[int, FrameType | None], object], Callable[[int, FrameType | None], object]]] = {}
+    handlers: dict[
+        int, tuple[Callable[[int, FrameType | None], object], Callable[[int, FrameType | None], object]]
+    ] = {}
     for number in ENDING:
         handler = signal.getsignal(number)
         if callable(handler):
             noting = _noting(note, handler)
-            own[number] = handler, noting
+            handlers[number] = handler, noting
             signal.signal(number, noting)
     try:
         yield
     finally:
-        for number_, (former, noting) in own.items():
+        for number_, (former, noting) in handlers.items():
             if signal.getsignal(number_) is noting:
                 signal.signal(number_, former)
 

@@ -73,7 +73,7 @@ class ApiKey(Value):
     """Digest of the key, in hexadecimal."""
     identity: Identity
     """Whose key it is, and what it allows."""
-    made: str
+    made_on: str
     """The day on which it was made."""
 
     @property
@@ -117,7 +117,7 @@ def render_keys(keys: Iterable[ApiKey]) -> str:
 def _line(key: ApiKey) -> str:
     who = key.identity
     scopes = ",".join([scope for scope in SCOPES if scope in who.scopes])
-    return " ".join([key.id, key.digest, quote(who.tenant, safe=""), quote(who.user, safe=""), scopes, key.made])
+    return " ".join([key.id, key.digest, quote(who.tenant, safe=""), quote(who.user, safe=""), scopes, key.made_on])
 
 
 def new_key(tenant: str, user: str, scopes: Iterable[str]) -> tuple[ApiKey, str]:

@@ -99,9 +99,9 @@ async def identified(authenticator: Authenticator, request: HttpRequest) -> Iden
     return await authenticator.identify(request.headers)
 
 
-def take_place(request: HttpRequest, who: Identity) -> None:
+def take_slot(request: HttpRequest, who: Identity) -> None:
     """Count the connection of *request* for its sender; raise `ConnectionsInUse` if the sender has too many."""
-    request.place.take(who.tenant, who.user, who.key)
+    request.slot.take(who.tenant, who.user, who.key)
 
 
 MAX_KEPT: Final = 10_000
@@ -115,14 +115,14 @@ class Rates:
         self._rate = limits.requests_per_second
         self._burst = float(limits.burst)
         # by tenant: the requests left in the bucket, and the time of that number
-        self._left = Newest[str, tuple[float, float]](MAX_KEPT)
+        self._buckets = Newest[str, tuple[float, float]](MAX_KEPT)
 
     def take(self, tenant: str) -> None:
         """Take a request from the bucket of *tenant*; raise `TooManyRequests` if the bucket is empty."""
         now = trio.current_time()
-        tokens, then = self._left.get(tenant, (self._burst, now))
+        tokens, then = self._buckets.get(tenant, (self._burst, now))
         tokens = min(self._burst, tokens + (now - then) * self._rate)
         if tokens < 1:
-            self._left[tenant] = tokens, now
+            self._buckets[tenant] = tokens, now
             raise TooManyRequests(self._rate, (1 - tokens) / self._rate)
-        self._left[tenant] = tokens - 1, now
+        self._buckets[tenant] = tokens - 1, now

@@ -126,10 +126,10 @@ class KeyWatch:
         self._watches: dict[WatchedKey, OpenKey] = {}
         self._of_file: dict[OpenKey, None] = {}
         """Those of which the file of keys says whether they count."""
-        self._asked: dict[OpenKey, None] = {}
+        self._of_authenticator: dict[OpenKey, None] = {}
         """Those for which the authenticator is asked."""
         self._new: list[OpenKey] = []
-        """Those of `_asked` whose tasks have not begun."""
+        """Those of `_of_authenticator` whose tasks have not begun."""
         self._has_new = trio.Event()
         """Set when there is one."""
         self._has_of_file = trio.Event()
@@ -191,7 +191,7 @@ class KeyWatch:
             self._of_file[watch] = None
             self._has_of_file.set()
         else:
-            self._asked[watch] = None
+            self._of_authenticator[watch] = None
             self._new.append(watch)
             self._has_new.set()
         return watch
@@ -200,7 +200,7 @@ class KeyWatch:
         if self._watches.get(key) is watch:
             del self._watches[key]
         self._of_file.pop(watch, None)
-        self._asked.pop(watch, None)
+        self._of_authenticator.pop(watch, None)
         watch.scope.cancel()
 
     # Keys in a file
@@ -272,7 +272,7 @@ class KeyWatch:
                 pause = min(pause, self._limits.heartbeat_seconds)
 
     def _pause(self) -> float:
-        return max(self._look, len(self._asked) / ASKED_A_SECOND)
+        return max(self._look, len(self._of_authenticator) / ASKED_A_SECOND)
 
 
 def _is_stock(authenticator: Authenticator) -> bool:
@@ -281,6 +281,15 @@ def _is_stock(authenticator: Authenticator) -> bool:
 
 
 def _key_of(began: Identity, headers: Sequence[tuple[str, str]]) -> WatchedKey:
-    own = tuple([header for header in headers if header[0] not in OTHER_HEADERS and not header[0].startswith("sec-")])
+    key_headers = tuple(
+        [header for header in headers if header[0] not in OTHER_HEADERS and not header[0].startswith("sec-")]
+    )
     is_forwarded = isinstance(began, ForwardedIdentity)
-    return is_forwarded, began.tenant, began.user, began.key, frozenset(began.scopes), () if is_forwarded else own
+    return (
+        is_forwarded,
+        began.tenant,
+        began.user,
+        began.key,
+        frozenset(began.scopes),
+        () if is_forwarded else key_headers,
+    )

@@ -266,8 +266,8 @@ class SlashCommands(CommandPlugin):
                 raise BadChoice.among("shipped", plain_text(name) or brief(name), SHIPPED)
         if not is_time(deadline):
             raise WrongType("deadline", brief(deadline), "a number of seconds above 0")
-        own = SlashCommand(HELP, "list the commands: /help [COMMAND]", self._help)
-        self._table = CommandTable([*commands, *[SHIPPED[name] for name in SHIPPED if name in shipped], own])
+        help_command = SlashCommand(HELP, "list the commands: /help [COMMAND]", self._help)
+        self._table = CommandTable([*commands, *[SHIPPED[name] for name in SHIPPED if name in shipped], help_command])
         self._refuses = unknown == "refuse"
         self._host: PluginHost | None = None
         self.deadline = deadline

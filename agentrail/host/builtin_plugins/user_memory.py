@@ -52,8 +52,8 @@ class UserMemory(HostPlugin):
         sandbox = self._sandbox_of(context)
         for is_last in (False, False, True):
             data = await data_of_file(sandbox, self._file)
-            before = None if data is None else data.decode()
-            text, added = with_facts(before, facts)
+            old_text = None if data is None else data.decode()
+            text, added = with_facts(old_text, facts)
             if not added:
                 return
             try:

@@ -45,26 +45,26 @@ ELSEWHERE: Final = (
 class MemberNetworks:
     """Networks in which the other hosts are: those with *names*.
 
-    Without any, they are where *own*, the address of this host, is: on this machine, or in a private network.
-    A socket of this machine counts only if *own* is one.
+    Without any, they are where *own_address*, the address of this host, is: on this machine, or in a private network.
+    A socket of this machine counts only if *own_address* is one.
     """
 
-    def __init__(self, own: HostAddress, names: Iterable[str]) -> None:
-        self._at_socket = bool(own.unix)
-        self._told: set[str] = set()
+    def __init__(self, own_address: HostAddress, names: Iterable[str]) -> None:
+        self._at_socket = bool(own_address.unix)
+        self._named_addresses: set[str] = set()
         named = tuple(names)
         try:
             # lists of proxies are lists of networks, too
-            self._networks = Proxies(named or (OWN_MACHINE if is_own_machine(own.host) else PRIVATE))
+            self._networks = Proxies(named or (OWN_MACHINE if is_own_machine(own_address.host) else PRIVATE))
         except BadChoice as error:
             raise BadChoice("networks", error.found, WANTED) from None
 
-    def may_have(self, place: HostAddress) -> bool:
-        """Whether a host may be at *place*. Of a name, that is known when it is connected: see `has_peer`."""
-        if place.unix:
+    def may_have(self, host: HostAddress) -> bool:
+        """Whether *host* may be one of the cluster. Of a name, that is known when it is connected: see `has_peer`."""
+        if host.unix:
             return self._at_socket
-        host = "127.0.0.1" if place.host in LOOPBACK else place.host
-        return not _is_number(host) or self._networks.knows(host)
+        name = "127.0.0.1" if host.host in LOOPBACK else host.host
+        return not _is_number(name) or self._networks.knows(name)
 
     def has_peer(self, peer: str) -> bool:
         """Whether a host may be at the IP address *peer*."""
@@ -72,8 +72,8 @@ class MemberNetworks:
 
     def tell(self, address: str) -> None:
         """Log that no host may be at *address*, once."""
-        if address not in self._told and len(self._told) < MOST_TOLD:
-            self._told.add(address)
+        if address not in self._named_addresses and len(self._named_addresses) < MOST_TOLD:
+            self._named_addresses.add(address)
             log.warning(ELSEWHERE, ascii(address))
 
 
@@ -196,10 +196,10 @@ class Cluster:
         if self.members is not None:
             return address in self.members
         try:
-            place = read_address(address)
+            host = read_address(address)
         except BadConnection:
             return False
-        if self.networks is not None and not self.networks.may_have(place):
+        if self.networks is not None and not self.networks.may_have(host):
             self.networks.tell(address)
             return False
         return True

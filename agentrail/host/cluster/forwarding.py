@@ -157,14 +157,14 @@ class Deadline:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._at: float | None = None
+        self._until: float | None = None
 
     def has_passed(self) -> bool:
         """Whether the seconds are over."""
         now = trio.current_time()
-        if self._at is None:
-            self._at = now + self._seconds
-        return now > self._at
+        if self._until is None:
+            self._until = now + self._seconds
+        return now > self._until
 
 
 class Forwarding:
@@ -180,7 +180,7 @@ class Forwarding:
         self._missed = cluster.lease * 1000 * (1 - 1 / RENEWALS) - LATE
         self._refusals = HeldSessions()
         self._connections = WeakSet[HolderConnection]()
-        self._asked: dict[str, float] = {}
+        self._asked_at: dict[str, float] = {}
         """When each of the hosts was asked last whether it is well; infinity while it is."""
 
     def forwarded(self, functions: Mapping[str, CallFunction]) -> Mapping[str, CallFunction]:
@@ -278,14 +278,14 @@ class Forwarding:
         return None if home == self._cluster.address else home
 
     async def _outlive(
-        self, call: OperationCall, name: SessionName | None, refusal: SessionHeld | None, gone: HolderGoneError
+        self, call: OperationCall, name: SessionName | None, refusal: SessionHeld | None, failure: HolderGoneError
     ) -> None:
         """Wait a moment until it is tried again who has the session of *call*; take it if its holder is dead.
 
         It is dead if it has missed a renewal of its lease, and nobody listens at its address. One that lives but is
         taken for dead loses the session, and can do no harm: the journal refuses what it writes.
         """
-        is_dead = refusal is not None and isinstance(gone, HolderRefusedError) and refusal.left < self._missed
+        is_dead = refusal is not None and isinstance(failure, HolderRefusedError) and refusal.left < self._missed
         if is_dead and name is not None and refusal is not None:
             # its holder had died before it wrote anything, or another host takes it over at the same moment
             with suppress(UnknownSession, SessionHeld, Fenced):
@@ -321,9 +321,9 @@ class Forwarding:
             while True:
                 await trio.sleep(LOOK_SECONDS)
                 late = trio.current_time() - QUIET_SECONDS
-                self._asked = {holder: asked_at for holder, asked_at in self._asked.items() if asked_at > late}
-                for holder in {connection.holder for connection in self._quiet(late)} - self._asked.keys():
-                    self._asked[holder] = math.inf
+                self._asked_at = {holder: asked_at for holder, asked_at in self._asked_at.items() if asked_at > late}
+                for holder in {connection.holder for connection in self._quiet(late)} - self._asked_at.keys():
+                    self._asked_at[holder] = math.inf
                     nursery.start_soon(self._ask_well, holder, late)
 
     def _quiet(self, since: float) -> list[HolderConnection]:
@@ -343,14 +343,14 @@ class Forwarding:
             for connection in self._quiet(late):
                 if connection.holder == holder:
                     connection.cut(is_silent=True)
-        self._asked[holder] = trio.current_time()
+        self._asked_at[holder] = trio.current_time()
 
     async def _look(self, holder: str) -> None:
         """End what is under way at *holder* if it listens elsewhere now."""
         connections = [connection for connection in self._connections if connection.holder == holder]
-        place = await self._cluster.find_again(holder)
+        endpoint = await self._cluster.find_again(holder)
         for connection in connections:
-            if place not in {None, connection.place}:
+            if endpoint not in {None, connection.endpoint}:
                 connection.cut()
 
     async def _check_free(self, call: OperationCall) -> None:
@@ -384,7 +384,7 @@ class Forwarding:
         scope = trio.CancelScope()
 
         async def watch() -> None:
-            await call.gone()
+            await call.wait_gone()
             scope.cancel()
 
         with scope:
@@ -521,8 +521,8 @@ async def _stream(connection: HolderConnection, send: Send) -> bytes | None:
     frames = WholeFrames()
     try:
         while piece := await connection.piece():
-            if whole := frames.add(piece):
-                await send(whole)
+            if whole_frames := frames.add(piece):
+                await send(whole_frames)
     except HolderGoneError:
         raise HostClosing from None
     finally:

@@ -75,12 +75,12 @@ class HolderRefusedError(HolderGoneError):
 
 
 class HolderConnection:
-    """A connection for one request to the host at *holder*, which listens at *place*, and its answer."""
+    """A connection for one request to the host at *holder*, which listens at *endpoint*, and its answer."""
 
-    def __init__(self, stream: trio.abc.Stream, holder: str, place: HostAddress) -> None:
+    def __init__(self, stream: trio.abc.Stream, holder: str, endpoint: HostAddress) -> None:
         self.holder = holder
         """Address of the host."""
-        self.place = place
+        self.endpoint = endpoint
         """Where it listened."""
         self._stream = stream
         self._waiting = trio.CancelScope()
@@ -96,8 +96,8 @@ class HolderConnection:
 
     async def ask(self, authority: str, method: str, target: str, headers: Headers, body: bytes) -> None:
         """Send a request, and read the head of its answer; raise `HolderGoneError` if there is none."""
-        own = [("host", authority), ("connection", "close"), ("content-length", str(len(body)))]
-        request = h11.Request(method=method, target=target, headers=[*own, *headers])
+        own_headers = [("host", authority), ("connection", "close"), ("content-length", str(len(body)))]
+        request = h11.Request(method=method, target=target, headers=[*own_headers, *headers])
         data = b"".join(self._http.send(event) or b"" for event in (request, h11.Data(data=body), h11.EndOfMessage()))
         try:
             self._waiting.deadline = trio.current_time() + SILENT_SECONDS
@@ -182,16 +182,16 @@ async def connect(cluster: Cluster, address: str) -> tuple[HolderConnection, str
         raise HolderUnfitError
     is_refused = False
     with trio.move_on_after(CONNECT_SECONDS):
-        place, tried = await cluster.find(address), None
-        while place is not None and place != tried:
+        endpoint, tried = await cluster.find(address), None
+        while endpoint is not None and endpoint != tried:
             try:
-                return await _dial(cluster, address, place), place.authority
+                return await _dial(cluster, address, endpoint), endpoint.authority
             except OSError as error:
                 is_refused = _is_refusal(error.__cause__ or error)
             except CutError:
                 pass
             cluster.lose(address)
-            place, tried = await cluster.find(address), place
+            endpoint, tried = await cluster.find(address), endpoint
     cluster.lose(address)
     raise HolderRefusedError if is_refused else HolderGoneError
 
@@ -211,19 +211,19 @@ async def is_well(cluster: Cluster, address: str) -> bool:
     return False
 
 
-async def _dial(cluster: Cluster, address: str, place: HostAddress) -> HolderConnection:
-    """Connect to the host at *address*, which listens at *place*, and see where that is before anything is sent."""
-    stream = await dial_address(place, None)
+async def _dial(cluster: Cluster, address: str, endpoint: HostAddress) -> HolderConnection:
+    """Connect to the host at *address*, which listens at *endpoint*, and see where that is before anything is sent."""
+    stream = await dial_address(endpoint, None)
     transport = _below_tls(stream)
     try:
-        if isinstance(transport, trio.SocketStream) and not place.unix:
+        if isinstance(transport, trio.SocketStream) and not endpoint.unix:
             peer = str(transport.socket.getpeername()[0])
             if not cluster.has_peer(address, peer):
                 raise HolderUnfitError
     except BaseException:
         await trio.aclose_forcefully(stream)
         raise
-    return HolderConnection(stream, address, place)
+    return HolderConnection(stream, address, endpoint)
 
 
 def _below_tls(stream: trio.abc.Stream) -> trio.abc.Stream:
@@ -248,31 +248,31 @@ FRAME_BYTES: Final = 64 * 1024 * 1024
 class WholeFrames:
     """Keeps what has come of the next frame; each piece is looked at once, however long the frame is."""
 
-    __slots__ = ("_kept",)
+    __slots__ = ("_buffer",)
 
     def __init__(self) -> None:
-        self._kept = bytearray()
+        self._buffer = bytearray()
 
     def add(self, piece: bytes) -> bytes:
         """Return the frames that are whole now that *piece* has come, with their ends; empty if there are none.
 
         Raise `HolderUnfitError` if one is too large.
         """
-        before = max(len(self._kept) - len(END_OF_FRAME) + 1, 0)
-        self._kept += piece
-        last = self._kept.rfind(END_OF_FRAME, before)
+        start = max(len(self._buffer) - len(END_OF_FRAME) + 1, 0)
+        self._buffer += piece
+        last = self._buffer.rfind(END_OF_FRAME, start)
         if last < 0:
-            if len(self._kept) > FRAME_BYTES:
+            if len(self._buffer) > FRAME_BYTES:
                 raise HolderUnfitError
             return b""
         end = last + len(END_OF_FRAME)
-        whole = bytes(self._kept[:end])
-        del self._kept[:end]
-        return whole
+        whole_frames = bytes(self._buffer[:end])
+        del self._buffer[:end]
+        return whole_frames
 
     def rest(self) -> bytes:
         """Return what has come after the last whole frame."""
-        return bytes(self._kept)
+        return bytes(self._buffer)
 
 
 PASSED: Final = frozenset({"accept", "accept-language", "last-event-id", "user-agent"})
@@ -285,7 +285,7 @@ CHALLENGE: Final = "www-authenticate"
 BEARER: Final = "Bearer"
 """The challenge of hosts: for others, a browser asks its user for a password."""
 OWN_PLACE: Final = "/v1/"
-"""How a place begins to which an answer may lead the client."""
+"""How a URL begins to which an answer may lead the client."""
 
 SENT: Final = frozenset(
     {"allow", "cache-control", CONTENT_TYPE, LOCATION, "retry-after", CHALLENGE, "x-accel-buffering"}
@@ -318,24 +318,24 @@ def passed_headers(call: OperationCall) -> Headers:
 class KeptBody(WrappedBody):
     """A body that can be read again."""
 
-    __slots__ = ("_at", "_pieces")
+    __slots__ = ("_index", "_pieces")
 
     def __init__(self, body: Body) -> None:
         super().__init__(body)
         self._pieces: list[bytes] = []
-        self._at = 0
+        self._index = 0
 
     def rewind(self) -> None:
         """Let the next reader begin with the first piece."""
-        self._at = 0
+        self._index = 0
 
     async def chunk(self) -> bytes:
         """Return the next piece; one that was read before comes from memory."""
-        if self._at == len(self._pieces):
+        if self._index == len(self._pieces):
             self._pieces.append(await self._body.chunk())
-        piece = self._pieces[self._at]
+        piece = self._pieces[self._index]
         if piece:
-            self._at += 1
+            self._index += 1
         return piece
 
 

@@ -121,21 +121,21 @@ def report_call(cluster: Cluster) -> Handler:
     return report
 
 
-async def ask_report(place: HostAddress, address: str, key: str) -> MemberReport | None:
-    """Ask the host *address*, which listens at *place*, for its report; raise `HostNotReached` if it does not answer.
+async def ask_report(endpoint: HostAddress, address: str, key: str) -> MemberReport | None:
+    """Ask the host *address*, listening at *endpoint*, for its report; raise `HostNotReached` if it does not answer.
 
     `None`: it answers, but does not say what it runs, because *key*, a signature, is empty or not one of its cluster.
     """
     problem = f"it did not answer within {ANSWER_WITHIN:g} s"
     with trio.move_on_after(ANSWER_WITHIN):
         try:
-            connection = HolderConnection(await dial_address(place, None), address, place)
+            connection = HolderConnection(await dial_address(endpoint, None), address, endpoint)
         except OSError as error:
             raise HostNotReached(address, cut_reason(error), ADVICE) from None
         except CutError as error:
             raise HostNotReached(address, error.problem, ADVICE) from None
         try:
-            return await _report(connection, place.authority, key)
+            return await _report(connection, endpoint.authority, key)
         except HolderGoneError:
             problem = NO_HOST
         finally:

@@ -87,25 +87,25 @@ class OtherHosts:
 
         A host that has more than a page may have more up to the end of its page alone: there this page ends too.
         """
-        own, *others = views = await self._all_views(ApprovalsView, function, call)
+        own_view, *others = views = await self._all_views(ApprovalsView, function, call)
         if not others:
-            return call.view_answer(own)
-        by_place = {(call.since, call.id): call for view in views for call in view.items}
-        places = sorted(by_place)[: page_of(call.query(PageQuery).limit)]
+            return call.view_answer(own_view)
+        by_key = {(call.since, call.id): call for view in views for call in view.items}
+        keys = sorted(by_key)[: page_of(call.query(PageQuery).limit)]
         more = [(view.items[-1].since, view.items[-1].id) for view in views if view.next is not None]
-        if len(places) < len(by_place):
-            more.append(places[-1])
+        if len(keys) < len(by_key):
+            more.append(keys[-1])
         end = min(more, default=None)
-        items = [by_place[place] for place in places if end is None or place <= end]
+        items = [by_key[key] for key in keys if end is None or key <= end]
         return call.view_answer(ApprovalsView(tuple(items), None if end is None else SEPARATOR.join(map(str, end))))
 
     async def _show(self, function: CallFunction, call: OperationCall) -> Answer:
         """Show a session with what it does, on whatever host that is."""
-        own = _view(DetailView, await function(call))
-        if own.status is None and not own.ended:
+        own_view = _view(DetailView, await function(call))
+        if own_view.status is None and not own_view.ended:
             others = await self._views_of_others(DetailView, call)
-            return call.view_answer(next((other for other in others if other.status is not None), own))
-        return call.view_answer(own)
+            return call.view_answer(next((other for other in others if other.status is not None), own_view))
+        return call.view_answer(own_view)
 
     async def _tasks(self, function: CallFunction, call: OperationCall) -> Answer:
         """List the sub-agents of a session, also those that work on another host: the journal has only the others."""
@@ -142,11 +142,11 @@ class OtherHosts:
         self, cls: type[V], function: CallFunction, call: OperationCall
     ) -> tuple[Mapping[str, V], Missing]:
         """Return what all hosts show, by their address, and those that are missing."""
-        own = _view(cls, await function(call))
+        own_view = _view(cls, await function(call))
         if _is_of_host(call.who):
-            return {self._address: own}, ()
+            return {self._address: own_view}, ()
         others, missing = await self.views(cls, call)
-        views = {self._address: own, **others}
+        views = {self._address: own_view, **others}
         return {host: views[host] for host in sorted(views)}, missing
 
     async def views(self, cls: type[V], call: OperationCall) -> tuple[Mapping[str, V], Missing]:
@@ -274,7 +274,7 @@ def merge_figures(views: Mapping[str, FiguresView], missing: Missing, most: int)
         for row in view.series:
             buckets_by_name.setdefault(row.name, []).extend(row.buckets)
     series = [
-        SeriesView(name, tuple([_merge_bucket(at, same) for at, same in _by_time(buckets, step)]))
+        SeriesView(name, tuple([_merge_bucket(start_ms, same) for start_ms, same in _by_time(buckets, step)]))
         for name, buckets in buckets_by_name.items()
     ]
     series.sort(key=_rank, reverse=True)
@@ -287,7 +287,7 @@ def merge_figures(views: Mapping[str, FiguresView], missing: Missing, most: int)
         per=first.per,
         series=tuple(series[:most]),
         more=max(view.more for view in views.values()) + max(0, len(series) - most),
-        host=tuple([_merge_host_bucket(at, same) for at, same in _by_time(host_buckets, step)]),
+        host=tuple([_merge_host_bucket(start_ms, same) for start_ms, same in _by_time(host_buckets, step)]),
         missing=missing,
     )
 

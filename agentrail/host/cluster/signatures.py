@@ -113,12 +113,14 @@ class Signed(Value):
         return ForwardedIdentity(self.tenant, self.user, frozenset(self.scopes), self.key, self.hops)
 
 
-def signature(cluster: Cluster, who: Identity, to: str, at: int, call: SignedCall) -> tuple[str, str]:
+def signature(cluster: Cluster, who: Identity, to: str, now_ms: int, call: SignedCall) -> tuple[str, str]:
     """Return the header with which *call* of *who* is passed on to the host at the address *to*."""
-    return AUTHORIZATION, f"Bearer {signed_key(cluster, who, to, at, call)}"
+    return AUTHORIZATION, f"Bearer {signed_key(cluster, who, to, now_ms, call)}"
 
 
-def signed_key(cluster: Cluster, who: Identity, to: str, at: int, call: SignedCall, *, is_first: bool = False) -> str:
+def signed_key(
+    cluster: Cluster, who: Identity, to: str, now_ms: int, call: SignedCall, *, is_first: bool = False
+) -> str:
     """Return the key in the header of `signature`.
 
     With *is_first*, no host passes the call on: a program that has the key of the cluster asks.
@@ -132,7 +134,7 @@ def signed_key(cluster: Cluster, who: Identity, to: str, at: int, call: SignedCa
         tuple(sorted(who.scopes)),
         hops,
         to,
-        at,
+        now_ms,
         secrets.token_urlsafe(NUMBER_BYTES),
         call.method,
         call.path,
@@ -159,7 +161,7 @@ def read_signature(cluster: Cluster, key: str, now: int) -> Signed:
     except ValueError:
         raise ClusterFault(OTHER_KEY) from None
     seal_bytes = seal.encode(errors="replace")
-    if not any(hmac.compare_digest(seal_bytes, _seal(own, text).encode()) for own in cluster.keys):
+    if not any(hmac.compare_digest(seal_bytes, _seal(secret, text).encode()) for secret in cluster.keys):
         raise ClusterFault(OTHER_KEY)
     try:
         signed = read_of_host(Signed, text)
@@ -278,10 +280,10 @@ def _signed(request: HttpRequest, digest: str, who: ForwardedIdentity) -> Signed
         request.headers,
         request.peer,
         SignedBody(request.body, digest),
-        request.gone,
+        request.wait_gone,
         request.upgrade_problem,
         request.note,
-        request.place,
+        request.slot,
         signed_for=who,
     )
 
@@ -324,16 +326,16 @@ def _parts(profile: Profile) -> tuple[object, ...]:
 
 
 class ProgramCheck:
-    """Compares what other hosts say that they run with *own*, and logs each difference once."""
+    """Compares what other hosts say that they run with *own_program*, and logs each difference once."""
 
-    def __init__(self, own: str) -> None:
-        self._own = own
-        self._told: dict[str, str] = {}
+    def __init__(self, own_program: str) -> None:
+        self._own_program = own_program
+        self._logged: dict[str, str] = {}
 
     def look(self, host: str, program: str) -> None:
         """Log a warning if the host at the address *host* runs another *program*, unless that was logged before."""
-        if not program or self._told.get(host, self._own) == program:
+        if not program or self._logged.get(host, self._own_program) == program:
             return
-        self._told[host] = program
-        if program != self._own:
-            log.warning(DIFFERS, host, program, self._own)
+        self._logged[host] = program
+        if program != self._own_program:
+            log.warning(DIFFERS, host, program, self._own_program)

@@ -227,14 +227,14 @@ class FiguresHistory(SessionListener):
         points: dict[str, dict[int, Row]] = {}
         host: dict[int, Row] = {}
         buckets = [(start, bucket) for start, bucket in self._buckets.items() if since - MINUTE < start <= until]
-        for place, (start, bucket) in enumerate(buckets, 1):
-            at = start // step * step
+        for number, (start, bucket) in enumerate(buckets, 1):
+            start_ms = start // step * step
             for (kind, whose, name), row in bucket.rows.items():
                 if kind == per and tenant in {None, whose}:
-                    _merge(points.setdefault(name, {}).setdefault(at, {}), row)
+                    _merge(points.setdefault(name, {}).setdefault(start_ms, {}), row)
                 elif kind == "host" and tenant is None:
-                    _merge(host.setdefault(at, {}), row)
-            if not place % AT_ONCE:
+                    _merge(host.setdefault(start_ms, {}), row)
+            if not number % AT_ONCE:
                 await trio.lowlevel.checkpoint()
         names = sorted(points, key=lambda name: (_rank(points[name]), name), reverse=True)
         return FiguresView(
@@ -246,7 +246,10 @@ class FiguresHistory(SessionListener):
             series=tuple([_series_view(per, name, points[name]) for name in names[:most]]),
             more=max(0, len(names) - most),
             host=tuple(
-                [HostBucketView(at, _latency(row, "commit"), _rounded(row, "lag longest")) for at, row in host.items()]
+                [
+                    HostBucketView(start_ms, _latency(row, "commit"), _rounded(row, "lag longest"))
+                    for start_ms, row in host.items()
+                ]
             ),
         )
 
@@ -260,8 +263,8 @@ def _time(what: str, seconds: float) -> Row:
 def _merge(into: Row, row: Row) -> None:
     """Add the figures of *row* to those of *into*."""
     for column, figure in row.items():
-        before = into.get(column, 0)  # small whole numbers take no room of their own
-        into[column] = max(before, figure) if column in LARGEST else before + figure
+        old = into.get(column, 0)  # small whole numbers take no room of their own
+        into[column] = max(old, figure) if column in LARGEST else old + figure
 
 
 def _rank(rows: Mapping[int, Row]) -> tuple[float, float, float]:
@@ -287,16 +290,16 @@ def _latency(row: Row, what: str) -> LatencyView | None:
 
 
 def _series_view(per: Kind, name: str, points: Mapping[int, Row]) -> SeriesView:
-    buckets = tuple([_point(at, row) for at, row in sorted(points.items())])
+    buckets = tuple([_point(start_ms, row) for start_ms, row in sorted(points.items())])
     return SeriesView(visible(name) if per == "session" else name, buckets)
 
 
-def _point(at: int, row: Row) -> FigureBucketView:
+def _point(start_ms: int, row: Row) -> FigureBucketView:
     """Return a row as a point of a plot."""
     columns = ("responses", "input", "output", "cached", "unpriced", "errors")
     responses, tokens_in, tokens_out, cached, unpriced, errors = (int(row.get(column, 0)) for column in columns)
     return FigureBucketView(
-        at_ms=at,
+        at_ms=start_ms,
         cost_usd=_rounded(row, "cost"),
         unpriced=unpriced,
         responses=responses,

@@ -311,7 +311,7 @@ class Readiness:
         nursery: trio.Nursery,
     ) -> None:
         # The disk is that of the journal's file; for a journal without a file, that of the working directory.
-        place = Path(str(getattr(journal, "path", "."))).absolute().parent
+        folder = Path(str(getattr(journal, "path", "."))).absolute().parent
 
         async def can_write() -> bool:
             try:
@@ -322,28 +322,30 @@ class Readiness:
             return not health.figures.is_failing
 
         async def has_space() -> bool:
-            usage = await trio.to_thread.run_sync(shutil.disk_usage, place, abandon_on_cancel=True)
+            usage = await trio.to_thread.run_sync(shutil.disk_usage, folder, abandon_on_cancel=True)
             return usage.free >= limits.free_bytes
 
-        own: HostChecks = {
+        own_checks: HostChecks = {
             "journal": can_write,
             "disk": has_space,
             "loop": lambda: health.lag.worst <= limits.loop_lag_seconds,
             "plugins": lambda: row.is_well(trio.current_time()),
         }
-        self._probes = [Probe(name, check, nursery, limits.check_seconds) for name, check in {**own, **checks}.items()]
+        self._probes = [
+            Probe(name, check, nursery, limits.check_seconds) for name, check in {**own_checks, **checks}.items()
+        ]
 
     async def look(self) -> tuple[CheckView, ...]:
         """Carry out all checks concurrently; return their results."""
         views: dict[int, CheckView] = {}
 
-        async def look(place: int, probe: Probe) -> None:
-            views[place] = await probe.look()
+        async def look(index: int, probe: Probe) -> None:
+            views[index] = await probe.look()
 
         async with trio.open_nursery() as nursery:  # noqa: TID251 - each look is bounded in time
-            for place, probe in enumerate(self._probes):
-                nursery.start_soon(look, place, probe)
-        return tuple([views[place] for place in range(len(self._probes))])
+            for index, probe in enumerate(self._probes):
+                nursery.start_soon(look, index, probe)
+        return tuple([views[index] for index in range(len(self._probes))])
 
 
 def check_models(profiles: Iterable[Profile]) -> None:

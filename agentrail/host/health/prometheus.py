@@ -173,8 +173,8 @@ class MetricCalls:
             if not family.of_tenant:
                 yield self._of_host(family) if operates else ""
                 continue
-            for at in range(0, len(names), AT_ONCE):
-                some = {name: tenants[name] for name in names[at : at + AT_ONCE]}
+            for start in range(0, len(names), AT_ONCE):
+                some = {name: tenants[name] for name in names[start : start + AT_ONCE]}
                 if family.kind == "histogram":
                     times = TIMES[family.name]
                     yield histogram_lines(family, [((name,), times(spread)) for name, spread in some.items()])

@@ -77,7 +77,7 @@ class TreeFeed(SessionListener):
         self._dirty: dict[str, None] = {}
         self._has_changed = trio.Event()
         self._is_left = trio.Event()
-        self.made = 0
+        self.made_rows = 0
         """How many rows were made."""
 
     # Called by sessions
@@ -96,9 +96,9 @@ class TreeFeed(SessionListener):
             await self._has_changed.wait()
             self._has_changed = trio.Event()
             dirty, self._dirty = self._dirty, {}
-            for place, session_id in enumerate(dirty, 1):
+            for number, session_id in enumerate(dirty, 1):
                 self._look_at(session_id)
-                if not place % STEP:
+                if not number % STEP:
                     await trio.lowlevel.checkpoint()
             for listener in [listener for tenant in self._tenants.values() for listener in tenant.listeners]:
                 listener.wake()
@@ -135,8 +135,8 @@ class TreeFeed(SessionListener):
     async def _fill(self, listener: TreeListener, tenant: str) -> None:
         """Give *listener* the rows of *tenant* that are there; those that change meanwhile come as changes."""
         first, rows = beginning(tenant), self._tenants[tenant]
-        for place, session_id in enumerate(self._rows.ids()):
-            if not place % STEP:
+        for number, session_id in enumerate(self._rows.ids()):
+            if not number % STEP:
                 await trio.lowlevel.checkpoint()
             known_row = rows.known.get(session_id)
             if known_row is not None:
@@ -167,7 +167,7 @@ class TreeFeed(SessionListener):
         row = self._rows.row(session_id)
         if row is None:
             return None
-        self.made += 1
+        self.made_rows += 1
         return view(RowView, row, session_id).but(trouble=self._troubles.last(session_id), host=self._host)
 
 
@@ -181,8 +181,8 @@ class TreeListener:
         self._query = query
         self._text = None if query.search is None else query.search.casefold()
         self._most = most
-        self._known = known_rows
-        self._shown: dict[str, None] = {}  # rows that the client has, or gets
+        self._known_rows = known_rows
+        self._shown_ids: dict[str, None] = {}  # rows that the client has, or gets
         self._waiting: dict[str, None] = {}  # rows that fit, beyond the limit
         self._unsent: dict[str, None] = {}
         self._elsewhere: dict[str, bytes] = {}  # rows of other hosts, by the ids that clients see
@@ -196,17 +196,19 @@ class TreeListener:
     def rows(self) -> RowsView:
         """The rows that are shown now."""
         matching, total, missing = self._counts
-        return RowsView(tuple([self._known[session_id].row for session_id in self._shown]), matching, total, missing)
+        return RowsView(
+            tuple([self._known_rows[session_id].row for session_id in self._shown_ids]), matching, total, missing
+        )
 
     @property
     def _counts(self) -> tuple[int, int, tuple[str, ...]]:
         """How many rows fit, how many there are, and the hosts of which that is not known."""
         matching, total = self._counts_elsewhere
-        return len(self._shown) + len(self._waiting) + matching, len(self._known) + total, self._missing
+        return len(self._shown_ids) + len(self._waiting) + matching, len(self._known_rows) + total, self._missing
 
     def take_elsewhere(self, rows: RowsView) -> None:
         """Note the *rows* of other hosts, of which as many are sent as there is room for."""
-        room = max(0, self._most - len(self._shown))
+        room = max(0, self._most - len(self._shown_ids))
         texts = {row.session: to_json(row) for row in rows.items[:room]}
         for session in {*texts, *self._elsewhere}:
             if texts.get(session) != self._elsewhere.get(session):
@@ -217,17 +219,17 @@ class TreeListener:
     def take(self, session_id: str, row: RowView | None) -> None:
         """Note that a session has this *row* now; `None` if it is gone."""
         if row is not None and self._fits(row):
-            if session_id in self._shown or len(self._shown) < self._most:
-                self._shown[session_id] = self._unsent[session_id] = None
+            if session_id in self._shown_ids or len(self._shown_ids) < self._most:
+                self._shown_ids[session_id] = self._unsent[session_id] = None
             else:
                 self._waiting[session_id] = None
-        elif session_id in self._shown:
-            del self._shown[session_id]
+        elif session_id in self._shown_ids:
+            del self._shown_ids[session_id]
             self._unsent[session_id] = None
             if self._waiting:
                 following = next(iter(self._waiting))
                 del self._waiting[following]
-                self._shown[following] = self._unsent[following] = None
+                self._shown_ids[following] = self._unsent[following] = None
         else:
             self._waiting.pop(session_id, None)
 
@@ -270,7 +272,7 @@ class TreeListener:
         """Yield rows that changed. One that moves between hosts is not gone: another one has it, then."""
         size = 0
         if self._unsent_elsewhere:
-            here = {visible(session_id) for session_id in self._shown}
+            here = {visible(session_id) for session_id in self._shown_ids}
             while self._unsent_elsewhere and size < AT_ONCE:
                 session, _ = self._unsent_elsewhere.popitem()
                 if session not in here:
@@ -281,7 +283,11 @@ class TreeListener:
             session_id = next(iter(self._unsent))
             del self._unsent[session_id]
             session = visible(session_id)
-            text = self._known[session_id].text if session_id in self._shown else self._elsewhere.get(session, GONE)
+            text = (
+                self._known_rows[session_id].text
+                if session_id in self._shown_ids
+                else self._elsewhere.get(session, GONE)
+            )
             size += len(text)
             yield session, text
 

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias, TypeGuard
 import trio
 
 from agentrail.api.limits import DEFAULTS, HostLimits
-from agentrail.api.socket_frames import NO_PLACE, TRY_LATER
+from agentrail.api.socket_frames import TOO_MANY_CONNECTIONS, TRY_LATER
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.http11.inbound import PIECE, ConnectionBody, Inbound
 from agentrail.host.http11.listening import (
@@ -34,6 +34,7 @@ from agentrail.host.http11.request_head import NO_HEAD, ConnectionHead, handshak
 from agentrail.host.http11.response_writer import DateHeader, ResponseWriter, write_head
 from agentrail.host.http11.web_socket import CLOSINGS, WebSocket
 from agentrail.host.requests.access_log import REQUEST_ID, RequestNote
+from agentrail.host.requests.connection_slots import HEALTH, MAX_HEARD, SILENT, ConnectionSlots, ConnectionState
 from agentrail.host.requests.exchange import OnAnswer, RequestExchange, sent_headers
 from agentrail.host.requests.http_messages import (
     LINGER,
@@ -45,7 +46,6 @@ from agentrail.host.requests.http_messages import (
     Upgrade,
     problem_answer,
 )
-from agentrail.host.requests.places import HEALTH, MAX_HEARD, SILENT, ConnectionState, Places
 from agentrail.host.requests.proxies import NO_PROXIES, UNIX, Proxies, limited_network
 from agentrail.host.requests.refusals import HttpRefusal
 from agentrail.nurseries import open_shielded_nursery
@@ -66,7 +66,7 @@ TOO_FEW: Final = (
 def files_needed(connections: int, listeners: int = 1) -> int:
     """Return how many descriptors a server of so many *connections* has open at most, for clients.
 
-    Besides those that have a place, these are the connections that are heard without one, and those that each of its
+    Besides those that have a slot, these are the connections that are heard without one, and those that each of its
     *listeners* has just accepted.
     """
     return connections + MAX_HEARD + AT_ONCE * listeners
@@ -132,7 +132,7 @@ class HttpServer:
         self.handler = handler
         self.limits = limits
         self.proxies = proxies
-        self.places = Places(limits)
+        self.slots = ConnectionSlots(limits)
         self.date = DateHeader(now_ms)
         self.late = DelayedTasks()
         self.closing = Gate(CLOSINGS)
@@ -154,7 +154,7 @@ class HttpServer:
 
     def __len__(self) -> int:
         """Number of open connections."""
-        return self.places.open
+        return self.slots.open
 
     @property
     def draining(self) -> bool:
@@ -246,14 +246,14 @@ class HttpServer:
     async def turn(self) -> None:
         """Wait until the connection may begin its first request: only a few may in one pass of the event loop."""
         async with self._turns:
-            pass  # acquired and released at once: waiters get their places pass by pass of the event loop
+            pass  # acquired and released at once: waiters get their turns pass by pass of the event loop
 
     def _may_accept(self) -> bool:
         """Whether connections may be accepted now; not if those would be closed for them that are about to begin.
 
         These wait in a line that moves in each pass of the event loop, however long requests take, so it is over soon.
         """
-        return not self.places.is_crowded or self._turns.statistics().tasks_waiting < MAX_HEARD // 2
+        return not self.slots.is_crowded or self._turns.statistics().tasks_waiting < MAX_HEARD // 2
 
     async def _serve(self, stream: PeerStream) -> None:
         """Serve one connection. Nothing that it raises may reach `trio.serve_listeners`: that would end the server."""
@@ -264,15 +264,15 @@ class HttpServer:
                 return
             connection = HttpConnection(stream, peer, self)
             network = limited_network(peer, self.proxies)
-            if not connection.place.enter(network, connection):
+            if not connection.slot.enter(network, connection):
                 await trio.lowlevel.checkpoint()  # those that are about to read have done so then
-                if not connection.place.enter(network, connection):
+                if not connection.slot.enter(network, connection):
                     await trio.aclose_forcefully(stream)
                     return
             try:
                 await self._serve_or_close(stream, connection)
             finally:
-                connection.place.leave()
+                connection.slot.leave()
 
     async def _serve_or_close(self, stream: PeerStream, connection: HttpConnection) -> None:
         try:
@@ -354,7 +354,7 @@ class HttpConnection(RequestExchange):
         Its peer is told *refusal*, as far as the system takes it without waiting.
         """
         if self._websocket is not None:
-            self._websocket.say_goodbye_now(TRY_LATER, NO_PLACE)
+            self._websocket.say_goodbye_now(TRY_LATER, TOO_MANY_CONNECTIONS)
         elif self._rest is None and not self._outbound.status:
             self._begin(problem_answer(refusal.problem), is_unread=True)
             self._outbound.end_at_once(refusal.problem.content)
@@ -377,8 +377,8 @@ class HttpConnection(RequestExchange):
         try:
             while await self._wait_for_request() and await self._serve_one(RequestNote()):
                 pass
-            refusal = self.place.refusal
-            if refusal is not None and not (self._outbound.status or self.place.closed_by is not None):
+            refusal = self.slot.refusal
+            if refusal is not None and not (self._outbound.status or self.slot.closed_by is not None):
                 await self._refuse(refusal)
         except PeerGone:
             return
@@ -393,7 +393,7 @@ class HttpConnection(RequestExchange):
         with trio.move_on_after(self._patience()) as rest:
             self._rest = rest
             self._service.rests(self)
-            self.place.state = (
+            self.slot.state = (
                 ConnectionState.IDLE
                 if not self._is_new
                 else ConnectionState.UNDER_WAY
@@ -409,9 +409,9 @@ class HttpConnection(RequestExchange):
                 self._service.works(self)
         if came is None:  # cancelled: a request that arrived just before is answered all the same
             came = self._inbound.more_at_once() or bool(self._inbound.buffer)
-        self.place.state = ConnectionState.ASKING if self._inbound.has_head else ConnectionState.UNDER_WAY
-        # One without a place waits when its head is known: it may ask for the health.
-        if self._is_new and came and self.place.refusal is None:
+        self.slot.state = ConnectionState.ASKING if self._inbound.has_head else ConnectionState.UNDER_WAY
+        # One without a slot waits when its head is known: it may ask for the health.
+        if self._is_new and came and self.slot.refusal is None:
             await self._service.turn()
         self._is_new = False
         return came
@@ -423,7 +423,7 @@ class HttpConnection(RequestExchange):
     def _patience(self) -> float:
         """Return for how many seconds to wait for a request."""
         limits = self._service.limits
-        if self._service.drained or (self.place.refusal is not None and not (self._is_new and self._has_tls)):
+        if self._service.drained or (self.slot.refusal is not None and not (self._is_new and self._has_tls)):
             return SILENT if self._is_new else 0
         return limits.header_seconds if self._is_new else limits.idle_seconds
 
@@ -432,18 +432,18 @@ class HttpConnection(RequestExchange):
         head = self._head = read_head(await self._inbound.head())
         self._note.line = head.method, head.target
         self._know(head.headers)
-        if self.place.refusal is not None and head.path not in HEALTH:
-            self.place.state = ConnectionState.ASKING
+        if self.slot.refusal is not None and head.path not in HEALTH:
+            self.slot.state = ConnectionState.ASKING
             await self._service.turn()
         body = self._body = ConnectionBody(head, self._inbound, self._service.limits, self._outbound.say_continue)
         return head, body
 
     def _begin(self, response: HttpResponse, *, is_unread: bool) -> bool:
         head, can_chunk = self._head, self._head.can_chunk and not isinstance(response.content, bytes)
-        is_last = is_unread or head.is_last or self.place.refusal is not None
-        ends = is_last or self._service.draining or self.place.closed_by is not None
-        own: Headers = ("date", self._service.date.text()), (REQUEST_ID, self._note.id)
-        headers = sent_headers(response, own + CHUNKED if can_chunk else own, closes=ends)
+        is_last = is_unread or head.is_last or self.slot.refusal is not None
+        ends = is_last or self._service.draining or self.slot.closed_by is not None
+        server_headers: Headers = ("date", self._service.date.text()), (REQUEST_ID, self._note.id)
+        headers = sent_headers(response, server_headers + CHUNKED if can_chunk else server_headers, closes=ends)
         # the answer to HEAD has no chunks, not even the last one
         is_chunked = can_chunk and head.method != "HEAD"
         self._outbound.begin(response.status, write_head(response.status, headers), is_chunked=is_chunked)
@@ -472,8 +472,8 @@ class HttpConnection(RequestExchange):
 
     async def _linger(self) -> None:
         """Read and drop bytes for a while: closing with unread bytes resets TCP, and the peer would lose the answer."""
-        self.place.free()
-        self.place.state = ConnectionState.IDLE
+        self.slot.free()
+        self.slot.state = ConnectionState.IDLE
         with (
             trio.move_on_after(LINGER) as self._scope,
             suppress(trio.BrokenResourceError, trio.ClosedResourceError),

@@ -145,57 +145,57 @@ AT_ONCE: Final = 1_000
 class PlainBody:
     """A body of `Content-Length` bytes."""
 
-    __slots__ = ("_left", "ended")
+    __slots__ = ("_bytes_left", "ended")
 
     def __init__(self, length: int) -> None:
-        self._left = length
+        self._bytes_left = length
         self.ended = length == 0
         """Whether the whole body has been taken."""
 
     def take(self, buffer: bytearray) -> bytes:
         """Remove the bytes of the body from the front of *buffer*, and return them."""
-        content = bytes(buffer[: self._left])
+        content = bytes(buffer[: self._bytes_left])
         del buffer[: len(content)]
-        self._left -= len(content)
-        self.ended = self._left == 0
+        self._bytes_left -= len(content)
+        self.ended = self._bytes_left == 0
         return content
 
 
 class ChunkedBody:
     """A body in chunks (RFC 9112, 7.1). Extensions and trailers are refused: other parsers may end them elsewhere."""
 
-    __slots__ = ("_last", "_left", "ended")
+    __slots__ = ("_bytes_left", "_last", "ended")
 
     def __init__(self) -> None:
         self.ended = False
-        self._left: int | None = None
+        self._bytes_left: int | None = None
         """Bytes of the current chunk that are still to come; `None` before the line with its size."""
         self._last = False
 
     def take(self, buffer: bytearray) -> bytes:
         """Remove whole parts of the body from *buffer*, of at most `AT_ONCE` chunks, and return their content."""
-        content, at = bytearray(), 0
+        content, end = bytearray(), 0
         for _ in range(AT_ONCE):
-            if self._left is None:
-                match = _SIZE.match(buffer, at)
+            if self._bytes_left is None:
+                match = _SIZE.match(buffer, end)
                 if match is None:
-                    _refuse_other_size(buffer[at : at + _MAX_SIZE])
+                    _refuse_other_size(buffer[end : end + _MAX_SIZE])
                     break
-                self._left = int(match[1], 16)
-                self._last = self._left == 0
-                at = match.end()
-            piece = buffer[at : at + self._left]
+                self._bytes_left = int(match[1], 16)
+                self._last = self._bytes_left == 0
+                end = match.end()
+            piece = buffer[end : end + self._bytes_left]
             content += piece
-            at += len(piece)
-            self._left -= len(piece)
-            if self._left or not self._ends(bytes(buffer[at : at + 2])):
+            end += len(piece)
+            self._bytes_left -= len(piece)
+            if self._bytes_left or not self._ends(bytes(buffer[end : end + 2])):
                 break
-            at += 2
-            self._left = None
+            end += 2
+            self._bytes_left = None
             if self._last:
                 self.ended = True
                 break
-        del buffer[:at]
+        del buffer[:end]
         return bytes(content)
 
     def _ends(self, end: bytes) -> bool:

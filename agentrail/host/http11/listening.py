@@ -159,20 +159,20 @@ class EagerListener(trio.abc.Listener[PeerStream]):
         self.may_accept: Callable[[], bool] = _always
         """Whether connections may be accepted in this pass of the event loop; otherwise they wait with the system."""
         self._plain: socket.socket | None = None
-        self._left = 0
+        self._accepts_left = 0
         self._shortage = Shortage()
 
     async def accept(self) -> PeerStream:  # noqa: ASYNC910 - that is its purpose
         """Return the next connection, as soon as there is room for it; raise what `trio.SocketListener` raises."""
-        if self._left:
-            self._left -= 1
+        if self._accepts_left:
+            self._accepts_left -= 1
             waiting = self._next()
             if waiting is not None:
                 return waiting
         while not self.may_accept():  # noqa: ASYNC110 - for a few passes, in each of which it may have changed
             await trio.lowlevel.checkpoint()
         stream = await self._accept()
-        self._left = 0 if self._shared else AT_ONCE - 1
+        self._accepts_left = 0 if self._shared else AT_ONCE - 1
         return self._with_tls(stream)
 
     async def _accept(self) -> trio.SocketStream:

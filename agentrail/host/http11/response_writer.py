@@ -76,13 +76,13 @@ class DateHeader:
 class ResponseWriter(AnswerWriter):
     """The sending side of a connection."""
 
-    __slots__ = ("_is_chunked", "_is_cut", "_left", "_limits", "_stream", "_unsent")
+    __slots__ = ("_is_chunked", "_is_cut", "_limits", "_seconds_left", "_stream", "_unsent")
 
     def __init__(self, stream: trio.abc.Stream, limits: HostLimits) -> None:
         super().__init__()
         self._stream = stream
         self._limits = limits
-        self._left = limits.answer_seconds
+        self._seconds_left = limits.answer_seconds
         """Seconds for which the client may still keep answers waiting.
 
         It is one budget for all answers, as requests may be pipelined.
@@ -130,7 +130,7 @@ class ResponseWriter(AnswerWriter):
         return head + data
 
     async def _send(self, data: bytes, *, endless: bool = False) -> None:
-        """Send *data*. A piece of an *endless* stream has its own deadline; other data uses the time in `_left`."""
+        """Send *data*. A piece of an *endless* stream has its own deadline; other data uses `_seconds_left`."""
         if self._is_cut:
             raise PeerGone
         self._is_cut = True  # until all of *data* is sent: after half a piece, nothing may follow
@@ -141,22 +141,22 @@ class ResponseWriter(AnswerWriter):
         if first == len(data):
             await trio.lowlevel.cancel_shielded_checkpoint()  # others have their turn
         elif endless:
-            for at in range(first, len(data), SEND_SIZE):
-                await self._send_within(self._limits.write_seconds, data[at : at + SEND_SIZE])
+            for start in range(first, len(data), SEND_SIZE):
+                await self._send_within(self._limits.write_seconds, data[start : start + SEND_SIZE])
         else:
             await self._send_in_time(memoryview(data)[first:])
         self._is_cut = False
 
     def _credit(self, byte_count: int) -> None:
-        """Add time to `_left` for *byte_count* bytes that the client has taken, never above the full budget."""
-        self._left = min(self._left + byte_count / LEAST_RATE, self._limits.answer_seconds)
+        """Add time to `_seconds_left` for *byte_count* bytes that the client has taken, never above the full budget."""
+        self._seconds_left = min(self._seconds_left + byte_count / LEAST_RATE, self._limits.answer_seconds)
 
     async def _send_in_time(self, data: memoryview) -> None:
         """Send the rest of an answer; raise `PeerGone` if the client's time is over."""
-        for at in range(0, len(data), SEND_SIZE):
-            piece, began = data[at : at + SEND_SIZE], trio.current_time()
-            await self._send_within(min(self._limits.write_seconds, self._left), piece)
-            self._left = max(self._left - (trio.current_time() - began), 0)
+        for start in range(0, len(data), SEND_SIZE):
+            piece, began = data[start : start + SEND_SIZE], trio.current_time()
+            await self._send_within(min(self._limits.write_seconds, self._seconds_left), piece)
+            self._seconds_left = max(self._seconds_left - (trio.current_time() - began), 0)
             self._credit(len(piece))
 
     async def _send_within(self, seconds: float, piece: bytes | memoryview) -> None:

@@ -55,7 +55,7 @@ class FrameWriter:
         self._closing = closing
         self._seconds = seconds
         self._turn = trio.StrictFIFOLock()  # held while sending: pongs and closes are sent by other tasks than messages
-        self._left = b""
+        self._unsent = b""
         """What is left of frames that `send_now` could not send."""
         self._midway = False
         self.said_goodbye = False
@@ -70,9 +70,9 @@ class FrameWriter:
         """
         if self.said_goodbye:
             return True
-        sent_bytes = 0 if self._midway or self._left else send_at_once(self._stream, frames)
+        sent_bytes = 0 if self._midway or self._unsent else send_at_once(self._stream, frames)
         self.sent += sent_bytes
-        self._left += frames[sent_bytes:]
+        self._unsent += frames[sent_bytes:]
         return sent_bytes == len(frames)
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
@@ -89,7 +89,7 @@ class FrameWriter:
         # a frame that waited for the lock while a close frame was sent: none may follow that (RFC 6455, 5.5.1)
         if self.said_goodbye:
             return
-        data, self._left = self._left + frame, b""
+        data, self._unsent = self._unsent + frame, b""
         self._midway = True  # until all of the data is sent: after a part of a frame, nothing else may follow
         if isinstance(self._stream, trio.SocketStream):
             await self._send_plain(self._stream.socket, data)
@@ -114,9 +114,9 @@ class FrameWriter:
                 raise trio.BrokenResourceError
 
     async def _send_pieces(self, data: bytes | bytearray | memoryview) -> None:
-        for at in range(0, len(data), PIECE):
+        for start in range(0, len(data), PIECE):
             with trio.move_on_after(self._seconds) as scope:
-                await self._stream.send_all(data[at : at + PIECE])
+                await self._stream.send_all(data[start : start + PIECE])
             if scope.cancelled_caught:
                 await self._turn_to_close()
                 raise trio.BrokenResourceError

@@ -113,11 +113,11 @@ class MessageReader:
         self._opcode = CONTINUATION
         """Opcode of the current frame."""
         self._fin = True
-        self._left = 0
+        self._bytes_left = 0
         """Bytes of the frame's content that have not come yet."""
         self._mask = b""
-        self._at = 0
-        """Place in the content of the next byte, which is masked by it."""
+        self._offset = 0
+        """Offset in the content of the next byte, which is masked by it."""
         self._control = bytearray()
         """Content of the current control frame."""
         self._is_text = False
@@ -172,7 +172,7 @@ class MessageReader:
         if len(buffer) < end:
             return False
         self._in_frame, self._fin, self._opcode = True, bool(buffer[0] & _FIN), buffer[0] & 0x0F
-        self._left, self._at, self._mask = length, 0, bytes(buffer[start:end])
+        self._bytes_left, self._offset, self._mask = length, 0, bytes(buffer[start:end])
         if self._opcode < CLOSE:
             self._is_text = self._opcode == TEXT or (self._opcode == CONTINUATION and self._is_text)
             self._size, self._count = (self._size or 0) + length, self._count + 1
@@ -209,9 +209,9 @@ class MessageReader:
 
     def _take_content(self) -> bool:
         """Take the content of the frame from the buffer, as far as it has arrived; return whether it is complete."""
-        piece = bytes(self._buffer[: self._left])
+        piece = bytes(self._buffer[: self._bytes_left])
         del self._buffer[: len(piece)]
-        self._left -= len(piece)
+        self._bytes_left -= len(piece)
         piece = self._unmask(piece)
         if self._opcode >= CLOSE:
             self._control += piece
@@ -219,10 +219,10 @@ class MessageReader:
             self._decode(piece)
         else:
             self._binary += piece
-        return self._left == 0
+        return self._bytes_left == 0
 
     def _unmask(self, piece: bytes) -> bytes:
-        turn, self._at = self._at % 4, self._at + len(piece)
+        turn, self._offset = self._offset % 4, self._offset + len(piece)
         key = (self._mask[turn:] + self._mask[:turn]) * (len(piece) // 4 + 1)
         number = int.from_bytes(piece, "big") ^ int.from_bytes(key[: len(piece)], "big")
         return number.to_bytes(len(piece), "big")

@@ -72,8 +72,8 @@ class Shown:
     @property
     def all_headers(self) -> Headers:
         """All headers, as they are sent over HTTP."""
-        own: Headers = (NO_STORE,) if self.status in NO_BODY else OF_JSON
-        return own if not self.headers else tuple((dict(own) | dict(self.headers)).items())
+        usual_headers: Headers = (NO_STORE,) if self.status in NO_BODY else OF_JSON
+        return usual_headers if not self.headers else tuple((dict(usual_headers) | dict(self.headers)).items())
 
     @property
     def is_problem(self) -> bool:
@@ -155,7 +155,7 @@ class OperationCall:
     """The IP address of the client; empty if it came from inside the host."""
     note: RequestNote = field(factory=RequestNote)
     """Facts for the log, with the id of the request."""
-    gone: Callable[[], Awaitable[None]] = trio.sleep_forever
+    wait_gone: Callable[[], Awaitable[None]] = trio.sleep_forever
     """Returns when nobody waits for the answer any more."""
     is_on_socket: bool = False
     """Whether it came on a WebSocket."""
@@ -241,7 +241,7 @@ async def http_call(
         request.headers,
         request.peer,
         request.note,
-        request.gone,
+        request.wait_gone,
     )
 
 

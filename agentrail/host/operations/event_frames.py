@@ -50,18 +50,18 @@ class EventFrames:
     def __init__(self, limits: HostLimits, figures: Figures | None = None) -> None:
         self.limits = limits
         self._figures = figures
-        self._kept = OrderedDict[tuple[str, int, int], tuple[Envelope, bytes]]()
+        self._frames = OrderedDict[tuple[str, int, int], tuple[Envelope, bytes]]()
         """The last frames, by the session and the place of their events, the oldest first."""
         self.bytes = 0
         """Size of all frames that are kept, in bytes."""
         self.encoded = 0
         # by subscription whose client is being sent an event: how many checks of `shed` have found it at this event
-        self._given: dict[Subscription, int] = {}
+        self._checks: dict[Subscription, int] = {}
 
     def frame(self, envelope: Envelope) -> bytes:
         """Return the frame of an event."""
         key = envelope.session_id, envelope.seq, envelope.n
-        cached = self._kept.get(key)
+        cached = self._frames.get(key)
         # compared, because a merged delta has the number of its last part
         if cached is not None and cached[0] == envelope:
             return cached[1]
@@ -69,19 +69,19 @@ class EventFrames:
         self.encoded += 1
         if cached is not None:
             self._forget(key)
-        self._kept[key] = envelope, frame
+        self._frames[key] = envelope, frame
         self.bytes += len(frame)
-        while len(self._kept) > KEPT or self.bytes > KEPT_BYTES:
-            self.bytes -= len(self._kept.popitem(last=False)[1][1])
+        while len(self._frames) > KEPT or self.bytes > KEPT_BYTES:
+            self.bytes -= len(self._frames.popitem(last=False)[1][1])
         return frame
 
     def erase(self, session_id: str) -> None:
         """Forget the frames of a session and its sub-agents, because the session or its texts are erased."""
-        for key in [key for key in self._kept if is_within(key[0], session_id)]:
+        for key in [key for key in self._frames if is_within(key[0], session_id)]:
             self._forget(key)
 
     def _forget(self, key: tuple[str, int, int]) -> None:
-        self.bytes -= len(self._kept.pop(key)[1])
+        self.bytes -= len(self._frames.pop(key)[1])
 
     async def give_each(
         self,
@@ -94,7 +94,7 @@ class EventFrames:
         Frames that are ready are given together. A heartbeat is given after `heartbeat_seconds` without an event.
         *frame* makes the frame of an event, or no bytes to leave it out.
         """
-        make, looks, goes_on = frame or self.frame, self._given, True
+        make, looks, goes_on = frame or self.frame, self._checks, True
         apart = self.limits.heartbeat_seconds
         try:
             while goes_on:
@@ -123,7 +123,7 @@ class EventFrames:
 
     async def give_all(self, events: Subscription, give: Callable[[Envelope], Awaitable[None]]) -> None:
         """Call *give* with each event as it comes, until the last one. A WebSocket needs no heartbeat: it has pings."""
-        looks = self._given
+        looks = self._checks
         try:
             async for envelope in events:
                 if events.merged or events.dropped:
@@ -141,9 +141,9 @@ class EventFrames:
         """
         while True:
             await trio.sleep(LOOK)
-            for events in self._given:
-                self._given[events] += 1
-                if self._given[events] >= LOOKS:
+            for events in self._checks:
+                self._checks[events] += 1
+                if self._checks[events] >= LOOKS:
                     events.let_go()
 
     def _count(self, session_id: str, events: Subscription) -> None:

@@ -30,7 +30,7 @@ from agentrail.host.authentication.identity import (
     Identity,
     Rates,
     identified,
-    take_place,
+    take_slot,
 )
 from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.error_responses import refusal
@@ -192,7 +192,7 @@ class Application:
                 request.note.tenant, request.note.user = who.tenant, who.user
                 # the host in front has counted what it passes on
                 self.operations.admit(row, who, is_counted=isinstance(who, ForwardedIdentity))
-                take_place(request, who)
+                take_slot(request, who)
             call = await http_call(request, row, who, matched.session, self.operations.limits)
             return http_response(await self._carry_out(call, request))
         except AgentrailError as error:
@@ -202,7 +202,7 @@ class Application:
         """Return the answer to *call*; raise the refusal if its key is withdrawn while it is waited for."""
         refusals: list[AgentrailError] = []
 
-        async def gone() -> None:
+        async def wait_gone() -> None:
             async with trio.open_nursery() as nursery:  # noqa: TID251 - each task ends with the other one
 
                 async def watch_key() -> None:
@@ -210,11 +210,13 @@ class Application:
                     nursery.cancel_scope.cancel()
 
                 nursery.start_soon(watch_key)
-                await request.gone()
+                await request.wait_gone()
                 nursery.cancel_scope.cancel()
 
         try:
-            return await self.operations.carry_out(call if call.row.scope is None else evolve(call, gone=gone))
+            return await self.operations.carry_out(
+                call if call.row.scope is None else evolve(call, wait_gone=wait_gone)
+            )
         except PeerGone:
             if refusals:
                 raise refusals[0] from None

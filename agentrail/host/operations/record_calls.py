@@ -87,8 +87,8 @@ class RecordCalls:
         records = await self._journal.read(name.internal, number - 1, 1)
         if not records:
             raise UnknownRecord(name.visible, number)
-        before = await self._phase_after(name, number - 1)
-        (view,) = await self._worked_out(partial(_views, records, before, name.tenant, whole=True))
+        phase = await self._phase_after(name, number - 1)
+        (view,) = await self._worked_out(partial(_views, records, phase, name.tenant, is_whole=True))
         return RecordsView((view,), max(head, number), more=number < head)
 
     async def _page(self, name: SessionName, after: int, limit: int) -> list[RecordView]:
@@ -100,7 +100,7 @@ class RecordCalls:
             records = await self._journal.read(name.internal, after, min(AT_ONCE, limit - len(views)))
             if not records:
                 break
-            more = await self._worked_out(partial(_views, records, phase, name.tenant, whole=False))
+            more = await self._worked_out(partial(_views, records, phase, name.tenant, is_whole=False))
             for record in more:
                 views.append(record)
                 size += len(to_json(record))
@@ -144,12 +144,14 @@ class RecordCalls:
         if not records:
             raise UnknownRecord(name.visible, number)
         (record,) = records
-        before = (
+        old_state = (
             opening_of(record) if number == 1 else (await rebuild_state(self._journal, name.internal, number - 1)).state
         )
 
         def reply() -> StateAtView:
-            return state_view(Moment(record, before, folded(before, record)), head, name.tenant, whole=query.whole)
+            return state_view(
+                Moment(record, old_state, folded(old_state, record)), head, name.tenant, is_whole=query.whole
+            )
 
         return call.view_answer(await self._worked_out(reply))
 
@@ -175,7 +177,7 @@ class RecordCalls:
 
         def reply(records: Sequence[Record]) -> SeenView:
             count = rounds_in(requests(records))
-            return seen_view(seen(records, which), count, name.tenant, whole=query.whole)
+            return seen_view(seen(records, which), count, name.tenant, is_whole=query.whole)
 
         return call.view_answer(await self._of_all(name, reply))
 
@@ -195,6 +197,8 @@ class RecordCalls:
         return await trio.to_thread.run_sync(work, limiter=self._workers, abandon_on_cancel=True)
 
 
-def _views(records: Sequence[Record], before: str | None, tenant: str, *, whole: bool) -> list[RecordView]:
-    phases = phases_of(records, before)
-    return [record_view(record, *around, tenant, whole=whole) for record, around in zip(records, phases, strict=True)]
+def _views(records: Sequence[Record], phase: str | None, tenant: str, *, is_whole: bool) -> list[RecordView]:
+    phases = phases_of(records, phase)
+    return [
+        record_view(record, *around, tenant, is_whole=is_whole) for record, around in zip(records, phases, strict=True)
+    ]

@@ -76,60 +76,60 @@ NODE: Final = 8
 class Cuts:
     """Cuts what is long in one thing that is shown, and notes what it has cut."""
 
-    def __init__(self, tenant: str, *, whole: bool, budget: int = BUDGET) -> None:
+    def __init__(self, tenant: str, *, is_whole: bool, budget: int = BUDGET) -> None:
         self._tenant = tenant
-        self._whole = whole
-        self._left = budget
-        self.made: list[FoldedView] = []
+        self._is_whole = is_whole
+        self._budget = budget
+        self.folded: list[FoldedView] = []
 
-    def values(self, values: Iterable[Value], at: str) -> tuple[JsonObject, ...]:
+    def values(self, values: Iterable[Value], path: str) -> tuple[JsonObject, ...]:
         """Return *values* as JSON, cut."""
-        return tuple([self.value(value, f"{at}.{place}") for place, value in enumerate(values)])
+        return tuple([self.value(value, f"{path}.{index}") for index, value in enumerate(values)])
 
-    def value(self, value: Value, at: str) -> JsonObject:
+    def value(self, value: Value, path: str) -> JsonObject:
         """Return *value* as JSON, cut."""
-        return cast("JsonObject", self.json(value, at))
+        return cast("JsonObject", self.json(value, path))
 
-    def mapping(self, value: Mapping[str, object], at: str) -> JsonObject:
+    def mapping(self, value: Mapping[str, object], path: str) -> JsonObject:
         """Return a mapping as JSON, cut."""
-        return cast("JsonObject", self.json(value, at))
+        return cast("JsonObject", self.json(value, path))
 
-    def json(self, value: object, at: str) -> Json:
+    def json(self, value: object, path: str) -> Json:
         """Return *value*, a part of a session, as JSON, cut."""
-        return cast("Json", self._cut(plain(value), at))
+        return cast("Json", self._cut(plain(value), path))
 
-    def text(self, text: str, at: str) -> str:
+    def text(self, text: str, path: str) -> str:
         """Return *text*, cut, with ids of sessions as clients see them."""
-        most = TEXT if self._left > 0 else BRIEF
-        self._left -= min(len(text), most) + NODE
-        if self._whole or len(text) <= most:
+        most = TEXT if self._budget > 0 else BRIEF
+        self._budget -= min(len(text), most) + NODE
+        if self._is_whole or len(text) <= most:
             return without_tenant(text, self._tenant)
-        self.made.append(FoldedView(at, len(text)))
+        self.folded.append(FoldedView(path, len(text)))
         return without_tenant(text[:most], self._tenant)
 
-    def _cut(self, value: object, at: str) -> object:
+    def _cut(self, value: object, path: str) -> object:
         if isinstance(value, str):
-            return self.text(value, at)
-        self._left -= NODE
+            return self.text(value, path)
+        self._budget -= NODE
         if isinstance(value, dict):
-            return self._object(cast("Mapping[str, object]", value), at)
+            return self._object(cast("Mapping[str, object]", value), path)
         if isinstance(value, list):
             items = cast("list[object]", value)
-            shown_items = items if self._whole else items[: ITEMS if self._left > 0 else 0]
+            shown_items = items if self._is_whole else items[: ITEMS if self._budget > 0 else 0]
             if len(shown_items) < len(items):
-                self.made.append(FoldedView(at, len(items)))
-            return [self._cut(item, f"{at}.{place}") for place, item in enumerate(shown_items)]
+                self.folded.append(FoldedView(path, len(items)))
+            return [self._cut(item, f"{path}.{index}") for index, item in enumerate(shown_items)]
         return value
 
-    def _object(self, value: Mapping[str, object], at: str) -> object:
-        most = len(value) if self._whole else ITEMS
+    def _object(self, value: Mapping[str, object], path: str) -> object:
+        most = len(value) if self._is_whole else ITEMS
         shown_items: dict[str, object] = {}
         for key, item in value.items():
-            if len(shown_items) == most or (len(key) > KEY and not self._whole):
-                self.made.append(FoldedView(at, len(value)))
+            if len(shown_items) == most or (len(key) > KEY and not self._is_whole):
+                self.folded.append(FoldedView(path, len(value)))
                 break
-            self._left -= len(key)
-            shown_items[key] = self._cut(item, f"{at}.{key}")
+            self._budget -= len(key)
+            shown_items[key] = self._cut(item, f"{path}.{key}")
         return shown_items
 
 
@@ -160,21 +160,23 @@ def _own(value: object) -> object:
         return type_name(value)
 
 
-def phases_of(records: Iterable[Record], before: str | None) -> Iterator[tuple[str | None, str | None]]:
-    """Yield for each record the phase before and after its step; *before* is the one before the first, if known."""
+def phases_of(records: Iterable[Record], old_phase: str | None) -> Iterator[tuple[str | None, str | None]]:
+    """Yield for each record the phase before and after its step; *old_phase* is the one before the first, if known."""
     for record in records:
         if record.opening is not None:
-            before = record.opening.phase.value
+            old_phase = record.opening.phase.value
         phase: object = record.change.phase
-        after = phase.value if isinstance(phase, Phase) else before
+        new_phase = phase.value if isinstance(phase, Phase) else old_phase
         # the step in which a response begins has no record of its own
-        yield (before if record.began is None else Phase.STREAMING.value), after
-        before = after
+        yield (old_phase if record.began is None else Phase.STREAMING.value), new_phase
+        old_phase = new_phase
 
 
-def record_view(record: Record, before: str | None, after: str | None, tenant: str, *, whole: bool) -> RecordView:
-    """Return *record* as clients see it: ids of sessions as *tenant* sees them, and long texts cut unless *whole*."""
-    cuts = Cuts(tenant, whole=whole)
+def record_view(
+    record: Record, old_phase: str | None, new_phase: str | None, tenant: str, *, is_whole: bool
+) -> RecordView:
+    """Return *record* as clients see it: ids as *tenant* sees them, and long texts cut unless *is_whole*."""
+    cuts = Cuts(tenant, is_whole=is_whole)
     arrival, redacted = record.arrival, record.redacted
     return RecordView(
         number=record.number,
@@ -182,9 +184,9 @@ def record_view(record: Record, before: str | None, after: str | None, tenant: s
         input=InputView(type(arrival.input).__name__, cuts.value(arrival.input, "input.data")),
         by=arrival.by,
         request=arrival.request,
-        phase_before=before,
-        phase_after=after,
-        rulings=tuple([_ruling_view(r, cuts, f"rulings.{place}") for place, r in enumerate(record.rulings)]),
+        phase_before=old_phase,
+        phase_after=new_phase,
+        rulings=tuple([_ruling_view(r, cuts, f"rulings.{index}") for index, r in enumerate(record.rulings)]),
         effects=record.effects,
         events=cuts.values(record.events, "events"),
         changed=_changed(record.change),
@@ -192,21 +194,21 @@ def record_view(record: Record, before: str | None, after: str | None, tenant: s
         due=record.due,
         at_work=record.at_work,
         redacted=None if redacted is None else RedactionView(redacted.at, redacted.by),
-        folded=tuple(cuts.made),
+        folded=tuple(cuts.folded),
     )
 
 
-def _ruling_view(ruling: Ruling, cuts: Cuts, at: str) -> RulingView:
+def _ruling_view(ruling: Ruling, cuts: Cuts, path: str) -> RulingView:
     return RulingView(
         hook=ruling.hook,
         verdict=ruling.verdict.value,
         plugin=ruling.by,
-        reason=cuts.text(ruling.reason, f"{at}.reason"),
+        reason=cuts.text(ruling.reason, f"{path}.reason"),
         critical=ruling.critical,
-        answers=cuts.values(ruling.answers, f"{at}.answers"),
-        decisions=cuts.value(ruling.decisions, f"{at}.decisions"),
-        pause=None if ruling.pause is None else cuts.value(ruling.pause, f"{at}.pause"),
-        errors=cuts.values(ruling.errors, f"{at}.errors"),
+        answers=cuts.values(ruling.answers, f"{path}.answers"),
+        decisions=cuts.value(ruling.decisions, f"{path}.decisions"),
+        pause=None if ruling.pause is None else cuts.value(ruling.pause, f"{path}.pause"),
+        errors=cuts.values(ruling.errors, f"{path}.errors"),
     )
 
 
@@ -277,31 +279,34 @@ def _entry_view(entry: AccountEntry, tenant: str) -> AccountEntryView:
 # The state after a record
 
 
-def state_view(moment: Moment, head: int, tenant: str, *, whole: bool) -> StateAtView:
+def state_view(moment: Moment, head: int, tenant: str, *, is_whole: bool) -> StateAtView:
     """Return the state of *moment*, and what its record changed; the changes come first, so that they are cut least."""
-    cuts = Cuts(tenant, whole=whole, budget=STATE_BUDGET)
+    cuts = Cuts(tenant, is_whole=is_whole, budget=STATE_BUDGET)
     changes = _changes_view(moment.changes, cuts, "changes")
     state = {name: cuts.json(_field(moment.state, name), f"state.{name}") for name in State.__struct_fields__}
     record = moment.record
-    return StateAtView(record.number, record.arrival.at, max(head, record.number), state, changes, tuple(cuts.made))
+    return StateAtView(record.number, record.arrival.at, max(head, record.number), state, changes, tuple(cuts.folded))
 
 
 def _field(state: State, name: str) -> object:
     value: object = getattr(state, name)
     if name == "plugin_states":
-        return {attached.key: own for attached, own in zip(state.plugins, state.plugin_states, strict=False)}
+        return {
+            attached.key: plugin_state
+            for attached, plugin_state in zip(state.plugins, state.plugin_states, strict=False)
+        }
     return value
 
 
-def _changes_view(changes: Iterable[FieldChange], cuts: Cuts, at: str) -> tuple[FieldChangeView, ...]:
+def _changes_view(changes: Iterable[FieldChange], cuts: Cuts, path: str) -> tuple[FieldChangeView, ...]:
     return tuple(
         [
             FieldChangeView(
                 change.field,
-                cuts.json(change.before, f"{at}.{place}.before"),
-                cuts.json(change.after, f"{at}.{place}.after"),
+                cuts.json(change.before, f"{path}.{index}.before"),
+                cuts.json(change.after, f"{path}.{index}.after"),
             )
-            for place, change in enumerate(changes)
+            for index, change in enumerate(changes)
         ]
     )
 
@@ -364,10 +369,10 @@ def _span_view(span: TimelineSpan, tenant: str) -> SpanView:
 # What the model saw
 
 
-def seen_view(sight: Seen, count: int, tenant: str, *, whole: bool) -> SeenView:
+def seen_view(sight: Seen, count: int, tenant: str, *, is_whole: bool) -> SeenView:
     """Return what the model saw; *count* is how many rounds there are."""
-    cuts = Cuts(tenant, whole=whole, budget=STATE_BUDGET)
-    shown_parts = sight.parts if whole else sight.parts[:PARTS]
+    cuts = Cuts(tenant, is_whole=is_whole, budget=STATE_BUDGET)
+    shown_parts = sight.parts if is_whole else sight.parts[:PARTS]
     return SeenView(
         sent=view(SentRequestView, sight.sent),
         requests=count,
@@ -377,19 +382,19 @@ def seen_view(sight: Seen, count: int, tenant: str, *, whole: bool) -> SeenView:
         tokens=sight.tokens,
         usage=None if sight.usage is None else view(UsageView, sight.usage),
         by_tool=sight.by_tool,
-        difference=None if sight.difference is None else _difference_view(sight.difference, cuts, whole=whole),
+        difference=None if sight.difference is None else _difference_view(sight.difference, cuts, is_whole=is_whole),
         unknown=sight.unknown,
-        provider=_provider_view(sight, tenant) if whole else None,
-        test=_test_of(sight, tenant) if whole else None,
-        folded=tuple(cuts.made),
+        provider=_provider_view(sight, tenant) if is_whole else None,
+        test=_test_of(sight, tenant) if is_whole else None,
+        folded=tuple(cuts.folded),
     )
 
 
-def _parts_view(parts: Iterable[SeenPart], cuts: Cuts, at: str) -> tuple[SeenPartView, ...]:
-    return tuple([_part_view(part, cuts, f"{at}.{place}") for place, part in enumerate(parts)])
+def _parts_view(parts: Iterable[SeenPart], cuts: Cuts, path: str) -> tuple[SeenPartView, ...]:
+    return tuple([_part_view(part, cuts, f"{path}.{index}") for index, part in enumerate(parts)])
 
 
-def _part_view(part: SeenPart, cuts: Cuts, at: str) -> SeenPartView:
+def _part_view(part: SeenPart, cuts: Cuts, path: str) -> SeenPartView:
     return SeenPartView(
         layer=part.layer,
         name=part.name,
@@ -397,17 +402,17 @@ def _part_view(part: SeenPart, cuts: Cuts, at: str) -> SeenPartView:
         tokens=part.tokens,
         record=part.record,
         place=part.place,
-        text=cuts.text(part.text, f"{at}.text"),
-        tool=None if part.tool is None else cuts.value(part.tool, f"{at}.tool"),
-        message=None if part.message is None else cuts.value(part.message, f"{at}.message"),
+        text=cuts.text(part.text, f"{path}.text"),
+        tool=None if part.tool is None else cuts.value(part.tool, f"{path}.tool"),
+        message=None if part.message is None else cuts.value(part.message, f"{path}.message"),
         is_passing=part.is_passing,
         cached=part.cached,
     )
 
 
-def _difference_view(difference: RequestDifference, cuts: Cuts, *, whole: bool) -> RequestDifferenceView:
+def _difference_view(difference: RequestDifference, cuts: Cuts, *, is_whole: bool) -> RequestDifferenceView:
     def some(parts: Sequence[SeenPart]) -> Sequence[SeenPart]:
-        return parts if whole else parts[:PARTS]
+        return parts if is_whole else parts[:PARTS]
 
     return RequestDifferenceView(
         before=view(SentRequestView, difference.before),

@@ -44,7 +44,7 @@ from agentrail.host.plugins.plugin_runner import HostPluginRow, RequestHooks
 from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestContext, RequestKind
 from agentrail.host.requests.http_messages import Send, while_here
 from agentrail.host.uploads.prompt_files import NO_FILES, PromptFiles, checked_words
-from agentrail.host.uploads.session_files import SessionFiles, said_media
+from agentrail.host.uploads.session_files import SessionFiles, claimed_media
 from agentrail.runtime.access.sending import AskedPrompt
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle, ask_at_once
@@ -171,7 +171,7 @@ class TalkCalls:
     ) -> Answer:
         answer = self.begin_request(call, "chat", body, partial(self._chat, view_class, until))
         # only the wait is cancelled when the client goes away: the turn and the request go on
-        return await while_here(call.gone, answer.wait)
+        return await while_here(call.wait_gone, answer.wait)
 
     async def stream(self, call: OperationCall) -> Answer:
         """Prompt a session, and answer with its events up to the end of its turn."""
@@ -537,7 +537,7 @@ class FileCalls:
         query = call.query(FileQuery)
         name = self._sessions.name(call.row, call.who, call.session)
         upload = call.body(Upload)
-        media = said_media(upload.media_type)
+        media = claimed_media(upload.media_type)
         with self._files.taking(name) as intake:
             sandbox = await self._sessions.storage(name, call.watch)
             file = await self._files.receive(name.internal, sandbox, intake, upload.content, query.name, media)

@@ -90,13 +90,13 @@ class ViewCalls:
         """
         return await patiently(partial(self._journal.read, name.internal, after, AT_ONCE))
 
-    async def turn_at(self, name: SessionName, place: Cursor) -> int:
-        """Return the number of the record after which to fold what leads to *place*: where the last turn before began.
+    async def turn_at(self, name: SessionName, cursor: Cursor) -> int:
+        """Return the number of the record after which to fold what leads to *cursor*: where the last turn before began.
 
         That is at most `BACK` records before, as the history may be of any length. Of what is open from before, such as
         a call that runs on in the background, the end is folded as that of one of which nothing was told.
         """
-        number = await patiently(partial(self._journal.record_of_seq, name.internal, place.seq))
+        number = await patiently(partial(self._journal.record_of_seq, name.internal, cursor.seq))
         for after in range(number - AT_ONCE, max(number - BACK, 0) - AT_ONCE, -AT_ONCE):
             for record in reversed(await self.stored(name, max(after, 0))):
                 if record.number <= number and any(isinstance(event.event, AgentStart) for event in record.events):
@@ -183,7 +183,7 @@ class SubagentCalls:
         async def answer() -> Answer:
             return call.view_answer(TaskResultView(visible(child), await session.task_result(child)))
 
-        return await while_here(call.gone, answer)
+        return await while_here(call.wait_gone, answer)
 
     async def wait_tasks(self, call: OperationCall) -> Answer:
         """Wait for the answers of sub-agents."""
@@ -197,4 +197,4 @@ class SubagentCalls:
             items = [TaskResultView(visible(child), result) for child, result in results.items()]
             return call.view_answer(TaskResultsView(tuple(items)))
 
-        return await while_here(call.gone, answer)
+        return await while_here(call.wait_gone, answer)

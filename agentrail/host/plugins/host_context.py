@@ -133,10 +133,10 @@ def _context(turn: int, texts: Iterable[AddedText]) -> TurnContext:
             side[-1] = AddedText(f"{side[-1].text}\n\n{addition.text}", addition.front)
         else:
             side.append(addition)
-    front, behind = sides
-    if not front and all(not addition.is_models for addition in behind):
-        return TurnContext(turn, "".join([addition.text for addition in behind]))
-    return TurnContext(turn, added=(*front, *behind))
+    front, back = sides
+    if not front and all(not addition.is_models for addition in back):
+        return TurnContext(turn, "".join([addition.text for addition in back]))
+    return TurnContext(turn, added=(*front, *back))
 
 
 def _message(added: AddedText) -> Message:
@@ -219,8 +219,8 @@ class ContextService:
 
 
 def _fitting(messages: Sequence[Message], room: int, answer: object) -> tuple[AddedText, ...]:
-    front, behind = additions_to(messages)(answer)
-    texts = (*_without_blanks(front, front=True), *_without_blanks(behind, front=False))
+    front, back = additions_to(messages)(answer)
+    texts = (*_without_blanks(front, front=True), *_without_blanks(back, front=False))
     if sum(map(_size, texts)) > room:
         raise UnfitAnswerError(answer, f"less text: {MAX_BYTES} bytes are the limit of a turn, and {room} are left")
     return texts

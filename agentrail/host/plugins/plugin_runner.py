@@ -258,7 +258,7 @@ class HostPluginRow:
         A failed ruling counts for `FAILING` seconds only: without further requests, the plugin cannot show that it
         works again.
         """
-        return not self._lost and all(at + FAILING < now for at in self._failed.values())
+        return not self._lost and all(failed_at + FAILING < now for failed_at in self._failed.values())
 
     def lost_task(self, plugin: HostPlugin) -> None:
         """Note that a task of *plugin* has failed; it is not started again."""

@@ -282,9 +282,9 @@ def additions_to(messages: Sequence[Message]) -> Callable[[object], tuple[Additi
 def _additions(messages: Sequence[Message], value: object) -> tuple[Additions, Additions]:
     if not isinstance(value, list | tuple):
         raise UnfitAnswerError(value, "a list of texts and messages")
-    front, behind = _around_shown(messages, cast("Sequence[object]", value))
+    front, back = _around_shown(messages, cast("Sequence[object]", value))
     return tuple([_addition(messages, addition) for addition in front]), tuple(
-        [_addition(messages, addition) for addition in behind]
+        [_addition(messages, addition) for addition in back]
     )
 
 

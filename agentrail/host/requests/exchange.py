@@ -20,6 +20,7 @@ from agentrail.api.problems import INTERNAL, problem_of
 from agentrail.errors import BadChoice, BodyTooLarge, OriginRefused, WrongType
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.requests.access_log import REQUEST_ID, RequestNote, tell_request, told_target
+from agentrail.host.requests.connection_slots import HEALTH, ConnectionSlot, ConnectionSlots, ConnectionState
 from agentrail.host.requests.http_messages import (
     OWNED,
     WITHOUT_CONTENT,
@@ -34,7 +35,6 @@ from agentrail.host.requests.http_messages import (
     Upgrade,
     problem_answer,
 )
-from agentrail.host.requests.places import HEALTH, ConnectionPlace, ConnectionState, Places
 from agentrail.host.requests.proxies import Proxies
 from agentrail.host.requests.refusals import CLOSED_FOR_ANOTHER, HttpRefusal
 from agentrail.host.requests.request_checks import RequestHead
@@ -126,10 +126,10 @@ class StreamedAnswer:
     """Runs what streams an answer, until that ends or is ended, or the peer has gone; by it the pieces are sent."""
 
     def __init__(
-        self, writer: AnswerWriter, gone: Callable[[], Awaitable[None]], late: DelayedTasks, note: RequestNote
+        self, writer: AnswerWriter, wait_gone: Callable[[], Awaitable[None]], late: DelayedTasks, note: RequestNote
     ) -> None:
         self._writer = writer
-        self._gone = gone
+        self._wait_gone = wait_gone
         """Returns when the peer has gone."""
         self._late = late
         self._note = note
@@ -183,7 +183,7 @@ class StreamedAnswer:
                 self._scope.cancel()
 
     async def _watch(self) -> None:
-        await self._gone()
+        await self._wait_gone()
         self._lose()
 
     def _lose(self) -> None:
@@ -204,7 +204,7 @@ class ExchangeServer(Protocol):
 
     limits: HostLimits
     proxies: Proxies
-    places: Places
+    slots: ConnectionSlots
     late: DelayedTasks
     """Runs what watches the clients of streamed answers."""
     on_answer: OnAnswer
@@ -223,7 +223,7 @@ class RequestExchange(ABC):
         "_server",
         "_writer",
         "peer",
-        "place",
+        "slot",
     )
 
     def __init__(
@@ -239,8 +239,8 @@ class RequestExchange(ABC):
         self._writer = writer
         self.peer = self._client = peer
         """Address of the peer; that of the client is another one behind a proxy."""
-        self.place = ConnectionPlace(server.places, state)
-        """The place of the connection among those of the server."""
+        self.slot = ConnectionSlot(server.slots, state)
+        """The slot of the connection among those of the server."""
         self._note = RequestNote()
         self._is_counted = False
         """Whether the answer to the current request was reported to the server."""
@@ -252,7 +252,7 @@ class RequestExchange(ABC):
     def has_unread(self) -> bool:
         """Whether something has come on the connection that is not read yet."""
 
-    def end(self, refusal: HttpRefusal) -> None:  # noqa: ARG002 - it is that of the place
+    def end(self, refusal: HttpRefusal) -> None:  # noqa: ARG002 - it is that of the slot
         """End the connection for another one; a request that has come just now is refused, not lost."""
         if self._scope is not None:
             self._scope.cancel()
@@ -291,13 +291,13 @@ class RequestExchange(ABC):
                 return await self._answer_request()
             if writer.status:
                 return False
-            raise self.place.closed_by or HttpRefusal(CLOSED_FOR_ANOTHER)
+            raise self.slot.closed_by or HttpRefusal(CLOSED_FOR_ANOTHER)
         except HttpRefusal as refusal:
             self._count(refusal.problem.status)
             await self._refuse(refusal)
             return False
         finally:
-            self.place.free()
+            self.slot.free()
             if not self._is_counted:
                 self._count(0)
             seconds = trio.current_time() - self._began
@@ -322,11 +322,11 @@ class RequestExchange(ABC):
 
     async def _answer_request(self) -> bool:
         """Read a request, call the handler, and send its answer; return whether another request may follow."""
-        if self.place.closed_by is not None:
-            raise self.place.closed_by
+        if self.slot.closed_by is not None:
+            raise self.slot.closed_by
         head, body = await self._read()
         is_bare = head.method == "HEAD"
-        self.place.state = ConnectionState.HEALTH if head.path in HEALTH else ConnectionState.ASKING
+        self.slot.state = ConnectionState.HEALTH if head.path in HEALTH else ConnectionState.ASKING
         request = HttpRequest(
             "GET" if is_bare else head.method,
             head.path,
@@ -334,15 +334,13 @@ class RequestExchange(ABC):
             head.headers,
             self._client,
             body,
-            body.gone,
+            body.wait_gone,
             self._upgrade_problem(),
             self._note,
-            self.place,
+            self.slot,
         )
         response = await call_handler(self._handler, request)
-        self.place.state = (
-            ConnectionState.UNDER_WAY if isinstance(response.content, Upgrade) else ConnectionState.TAKING
-        )
+        self.slot.state = ConnectionState.UNDER_WAY if isinstance(response.content, Upgrade) else ConnectionState.TAKING
         try:
             return await self._send(response, body, is_bare=is_bare)
         finally:
@@ -364,10 +362,10 @@ class RequestExchange(ABC):
             last = content
         else:
             # a body that is not read yet may still be read by what streams the answer, and only one task may
-            gone = trio.sleep_forever if is_unread else body.gone
-            last = await StreamedAnswer(self._writer, gone, self._server.late, self._note).run(content) or b""
+            wait_gone = trio.sleep_forever if is_unread else body.wait_gone
+            last = await StreamedAnswer(self._writer, wait_gone, self._server.late, self._note).run(content) or b""
         await self._end(last, is_unread=is_unread)
-        return may_follow and self.place.closed_by is None
+        return may_follow and self.slot.closed_by is None
 
     async def _converse(self, response: HttpResponse, upgrade: Upgrade) -> None:
         """Open the WebSocket that the request asks for; return when the conversation on it has ended."""
@@ -381,9 +379,9 @@ class RequestExchange(ABC):
             internal_error(failed[0], self._note)
 
 
-def sent_headers(response: HttpResponse, own: Headers, *, closes: bool) -> Headers:
-    """Return the headers of *response*, the server's *own*, and those of the connection, which it *closes* or not."""
-    headers = [*response.headers, *own]
+def sent_headers(response: HttpResponse, server_headers: Headers, *, closes: bool) -> Headers:
+    """Return the headers of *response*, *server_headers*, and those of the connection, which it *closes* or not."""
+    headers = [*response.headers, *server_headers]
     if isinstance(response.content, bytes) and response.status not in WITHOUT_CONTENT:
         headers.append(("content-length", str(len(response.content))))
     if response.status == HTTPStatus.UPGRADE_REQUIRED:

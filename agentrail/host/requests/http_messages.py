@@ -19,7 +19,7 @@ from agentrail.api.limits import LEAST_RATE, HostLimits
 from agentrail.api.problems import MEDIA_TYPE, Problem
 from agentrail.errors import BodyTooLarge
 from agentrail.host.requests.access_log import RequestNote
-from agentrail.host.requests.places import ConnectionPlace
+from agentrail.host.requests.connection_slots import ConnectionSlot
 from agentrail.host.requests.refusals import BAD_BODY, LATE_BODY, SLOW_BODY, HttpRefusal
 
 
@@ -173,14 +173,14 @@ class HttpRequest:
     peer: str
     """The IP address of the client, as a named proxy says it, else of the peer; `unix` on a unix socket."""
     body: Body
-    gone: Callable[[], Awaitable[None]] = trio.sleep_forever
+    wait_gone: Callable[[], Awaitable[None]] = trio.sleep_forever
     """Returns when the peer has closed its side of the connection, or that is broken."""
     upgrade_problem: str = NO_UPGRADE
     """Why the request opens no WebSocket; empty if it does, so that its answer may be an `Upgrade`."""
     note: RequestNote = field(factory=RequestNote)
     """What the log is to say of it."""
-    place: ConnectionPlace = field(factory=ConnectionPlace)
-    """The place of its connection, which whoever finds out who sends the request takes for them."""
+    slot: ConnectionSlot = field(factory=ConnectionSlot)
+    """The slot of its connection, which whoever finds out who sends the request takes for them."""
 
     def header(self, name: str) -> str | None:
         """Return the first header with a *name* (in lower case); `None` if there is none."""
@@ -251,8 +251,8 @@ SOON: Final = 0.05
 """Seconds from which an answer takes long: to watch the peer costs half as much as a small request."""
 
 
-async def while_here(gone: Callable[[], Awaitable[None]], answer: Callable[[], Awaitable[T]]) -> T:
-    """Return the result of *answer*; if *gone* returns before, cancel *answer* and raise `PeerGone`.
+async def while_here(wait_gone: Callable[[], Awaitable[None]], answer: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of *answer*; if *wait_gone* returns before, cancel *answer* and raise `PeerGone`.
 
     A peer that closes only its sending side counts as gone: the two look alike. So use this only for answers that take
     long. *answer* is called a second time if it takes longer than `SOON`.
@@ -263,7 +263,7 @@ async def while_here(gone: Callable[[], Awaitable[None]], answer: Callable[[], A
     async with trio.open_nursery() as nursery:  # noqa: TID251 - the watcher ends with the answer
 
         async def watch() -> None:
-            await gone()
+            await wait_gone()
             nursery.cancel_scope.cancel()
 
         nursery.start_soon(watch)
@@ -364,7 +364,7 @@ class ReceivedBody(Body):
             raise HttpRefusal(SLOW_BODY, self._received, round(self._waited, 1), limits.body_seconds, LEAST_RATE)
         raise HttpRefusal(LATE_BODY, limits.body_seconds)
 
-    async def gone(self) -> None:
+    async def wait_gone(self) -> None:
         """Return when the client has gone.
 
         What it sends meanwhile is kept up to the size of a head; beyond that nothing is read, and this never returns.

@@ -35,7 +35,7 @@ class RefusalRow:
     """A reason to refuse a request, in words: what was found, and what the sender can do. `{0}` is a value."""
 
     kind: RefusalKind
-    found: str
+    finding: str
     to_do: str
     attempted: str = "read the request"
 
@@ -81,7 +81,7 @@ SLOW_BODY: Final = RefusalRow(
     "send it within {2:g} s, and one second more for each {3} bytes",
     "read the body",
 )
-NO_PLACE: Final = RefusalRow(
+NO_SLOT: Final = RefusalRow(
     FULL, "{0} open connections, as many as `connections` lets there be", "try again later", "accept the connection"
 )
 ADDRESS_FULL: Final = RefusalRow(
@@ -114,11 +114,11 @@ class HttpRefusal(Exception):  # noqa: N818 - it is no failure of ours
             row.kind.name,
             row.kind.title,
             row.attempted,
-            row.found.format(*facts),
+            row.finding.format(*facts),
             row.to_do.format(*facts),
             headers=row.kind.headers,
         )
 
     def __str__(self) -> str:
         problem = self.problem
-        return f"cannot {problem.attempted}: {problem.found}; {problem.to_do}"
+        return f"cannot {problem.attempted}: {problem.finding}; {problem.to_do}"

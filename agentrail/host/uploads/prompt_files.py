@@ -28,8 +28,8 @@ from agentrail.host.uploads.session_files import (
     UNKNOWN,
     StoredFile,
     UploadSandbox,
+    claimed_media,
     media_of,
-    said_media,
     shown_media,
 )
 from agentrail.ports.sandbox import KIB
@@ -85,11 +85,11 @@ def checked_words(call: str, words: Sequence[Part], limits: HostLimits) -> tuple
     checked: list[Part] = []
     room = MAX_SHOWN
     for number, part in enumerate(words):
-        at = f"its `message[{number}]`"
+        source = f"its `message[{number}]`"
         if isinstance(part, File) and (part.reference or part.provider):
-            checked.append(part.but(media_type=_media_by_reference(call, at, part)))
+            checked.append(part.but(media_type=_media_by_reference(call, source, part)))
         elif isinstance(part, Image | File):
-            media, size = _checked_media(call, at, part, room, limits)
+            media, size = _checked_media(call, source, part, room, limits)
             checked.append(part.but(media_type=media))
             room -= size
         else:
@@ -97,13 +97,13 @@ def checked_words(call: str, words: Sequence[Part], limits: HostLimits) -> tuple
     return tuple(checked)
 
 
-def _media_by_reference(call: str, at: str, file: File) -> str:
+def _media_by_reference(call: str, source: str, file: File) -> str:
     """Return the media type of a file given by reference; raise `UsageError` if it may be to a private file."""
     problem = _reference_problem(file)
     if problem is not None:
-        raise UsageError("bad-body", call, at, problem)
-    media = said_media(file.media_type) or UNKNOWN
-    _check_image(call, at, file, media)
+        raise UsageError("bad-body", call, source, problem)
+    media = claimed_media(file.media_type) or UNKNOWN
+    _check_image(call, source, file, media)
     return media
 
 
@@ -121,24 +121,24 @@ def _reference_problem(file: File) -> str | None:
     return AT_PROVIDER if is_at_provider else None
 
 
-def _check_image(call: str, at: str, part: Image | File, media: str) -> None:
+def _check_image(call: str, source: str, part: Image | File, media: str) -> None:
     if media not in IMAGES and (isinstance(part, Image) or media.startswith("image/")):
-        raise UsageError("bad-body", call, at, NO_IMAGE.format(media))
+        raise UsageError("bad-body", call, source, NO_IMAGE.format(media))
 
 
-def _checked_media(call: str, at: str, part: Image | File, room: int, limits: HostLimits) -> tuple[str, int]:
+def _checked_media(call: str, source: str, part: Image | File, room: int, limits: HostLimits) -> tuple[str, int]:
     """Return the media type of *part* and its size in bytes."""
     if not part.data:
-        raise UsageError("bad-body", call, at, EMPTY)
+        raise UsageError("bad-body", call, source, EMPTY)
     try:
         content = a2b_base64(part.data, strict_mode=True)
     except ValueError as error:  # raised for invalid base64, and for characters that are not ASCII
-        raise UsageError("bad-body", call, at, NO_BASE64) from error
-    media = media_of(said_media(part.media_type), content[:HEAD])
-    _check_image(call, at, part, media)
+        raise UsageError("bad-body", call, source, NO_BASE64) from error
+    media = media_of(claimed_media(part.media_type), content[:HEAD])
+    _check_image(call, source, part, media)
     most = min(most_shown(media, room), limits.file_bytes)
     if len(content) > most:
-        raise UsageError("bad-body", call, at, TOO_LARGE.format(size=len(content), left=most))
+        raise UsageError("bad-body", call, source, TOO_LARGE.format(size=len(content), left=most))
     return media, len(content)
 
 
@@ -209,8 +209,8 @@ async def _part(sandbox: UploadSandbox, file: StoredFile, room: int) -> Part:
 async def _in_base64(content: bytes) -> str:
     """Return *content* in base64; after each piece, other tasks may run."""
     pieces: list[bytes] = []
-    for at in range(0, len(content), PIECE):
-        pieces.append(b64encode(content[at : at + PIECE]))
+    for start in range(0, len(content), PIECE):
+        pieces.append(b64encode(content[start : start + PIECE]))
         await trio.lowlevel.checkpoint()
     return b"".join(pieces).decode()
 

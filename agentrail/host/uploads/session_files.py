@@ -64,7 +64,7 @@ _SEVERAL: Final = re.compile(r"[.-]{2,}")
 _OURS: Final = re.compile(rf"[0-9a-f]{{12}}-[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{MAX_KEPT - 1}}}", re.ASCII)
 
 
-def said_media(header: str) -> str:
+def claimed_media(header: str) -> str:
     """Return the media type in the header `Content-Type`, empty if it is missing; raise `UsageError` if not valid.
 
     A multipart form is refused: the file would be one of its parts.
@@ -170,7 +170,7 @@ class Incoming:
 
     def __init__(self, body: Body, media_type: str, intake: Intake, limits: HostLimits) -> None:
         self._body = body
-        self._said = media_type
+        self._claimed_type = media_type
         self._intake = intake
         self._limits = limits
         self.media_type = ""
@@ -185,7 +185,7 @@ class Incoming:
             self._intake.bytes += len(chunk)
             piece += chunk
         if not self.media_type:
-            self.media_type = media_of(self._said, bytes(piece[:HEAD]))
+            self.media_type = media_of(self._claimed_type, bytes(piece[:HEAD]))
         if not self.size:
             raise UsageError("bad-body", "upload", "it", "is empty, and must be the file itself")
         return bytes(piece)
@@ -228,13 +228,13 @@ class SessionFiles:
             raise UnknownSession(name.visible)
 
     async def receive(
-        self, session: str, sandbox: UploadSandbox, intake: Intake, body: Body, said_name: str, said_media: str
+        self, session: str, sandbox: UploadSandbox, intake: Intake, body: Body, said_name: str, claimed_media: str
     ) -> StoredFile:
         """Store a file under a new name; if that fails, raise an error and remove what was written."""
         await self._count(session, sandbox, intake)
         if intake.count >= self._limits.session_files:
             raise RefusedError("too-many-files", self._limits.session_files)
-        incoming = Incoming(body, said_media, intake, self._limits)
+        incoming = Incoming(body, claimed_media, intake, self._limits)
         incoming.check(body.length or 0)
         intake.count += 1
         try:

@@ -18,7 +18,7 @@ from agentrail.api.body_parsing import body_of, query_of
 from agentrail.api.limits import HostLimits
 from agentrail.api.operation_table import CALLS, JSON
 from agentrail.api.problems import INTERNAL, Problem
-from agentrail.api.socket_frames import PATH, CallFrame, check_place
+from agentrail.api.socket_frames import PATH, CallFrame, check_session_and_body
 from agentrail.errors import AgentrailError, BadChoice, NotAuthenticated
 from agentrail.host.authentication.identity import AUTHORIZATION, NOBODY, Authenticator, ForwardedIdentity, Identity
 from agentrail.host.authentication.key_watch import CHANGED, KeyWatch
@@ -126,11 +126,11 @@ class SocketCalls:
         self._handshake = handshake.note
 
     async def answer(
-        self, frame: CallFrame, gone: Callable[[], Awaitable[None]], refused: Callable[[], None]
+        self, frame: CallFrame, wait_gone: Callable[[], Awaitable[None]], refused: Callable[[], None]
     ) -> Callable[[], bytes] | None:
         """Carry out a call; return a function that makes its answer. *refused* is called if the key is no longer valid.
 
-        Return `None` if *gone* returns first: the client has gone, or has ended its wait for the answer.
+        Return `None` if *wait_gone* returns first: the client has gone, or has ended its wait for the answer.
         """
         began = trio.current_time()
         line = METHOD, f"{PATH}/{frame.call}"
@@ -138,7 +138,7 @@ class SocketCalls:
         failed: list[BaseException] = []
         answer: Shown | Problem = INTERNAL
         with Contained(failed.append):
-            answer = await self._carry_out(frame, note, gone, refused)
+            answer = await self._carry_out(frame, note, wait_gone, refused)
         is_gone = bool(failed) and isinstance(failed[0], PeerGone)
         seconds = trio.current_time() - began
         self._parts.requests.add(note, 0 if is_gone else answer.status, seconds)
@@ -163,7 +163,7 @@ class SocketCalls:
         self,
         frame: CallFrame,
         note: RequestNote,
-        gone: Callable[[], Awaitable[None]],
+        wait_gone: Callable[[], Awaitable[None]],
         refused: Callable[[], None],
     ) -> Shown | Problem:
         """Admit the call of *frame*, and carry it out as the same call over HTTP; a refusal is a problem document."""
@@ -173,7 +173,7 @@ class SocketCalls:
             who = await self._user.identity()
             note.tenant, note.user = who.tenant, who.user
             operations.admit(row, who)
-            check_place(frame)
+            check_session_and_body(frame)
             headers = (*self._user.headers, ("content-type", JSON))
             headers += () if frame.command is None else ((COMMAND, frame.command),)
             call = OperationCall(
@@ -187,7 +187,7 @@ class SocketCalls:
                 headers,
                 self._peer,
                 note,
-                gone,
+                wait_gone,
                 is_on_socket=True,
             )
             answer = await operations.carry_out(call)

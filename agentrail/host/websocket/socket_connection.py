@@ -23,9 +23,9 @@ from agentrail.api.socket_frames import (
     BROKEN_RULE,
     FAULT,
     KEY_UNKNOWN,
-    NO_PLACE,
     RESTARTS,
     SUBPROTOCOL,
+    TOO_MANY_CONNECTIONS,
     TRY_LATER,
     USER,
     CallFrame,
@@ -47,7 +47,7 @@ from agentrail.errors import (
     NotAuthenticated,
     UsageError,
 )
-from agentrail.host.authentication.identity import Identity, take_place, user_signed_for
+from agentrail.host.authentication.identity import Identity, take_slot, user_signed_for
 from agentrail.host.error_responses import told_problem
 from agentrail.host.requests.http_messages import (
     Headers,
@@ -153,7 +153,7 @@ class SocketConnection:
     async def _close(self, socket: MessageSocket) -> None:
         """Close as told to `_end`; no-op if the client has closed already, or the connection is broken."""
         # without a call of `_end`, the server is cancelling this open connection
-        cut = (TRY_LATER, NO_PLACE) if self._request.place.closed_by is not None else (RESTARTS, RECONNECT)
+        cut = (TRY_LATER, TOO_MANY_CONNECTIONS) if self._request.slot.closed_by is not None else (RESTARTS, RECONNECT)
         code, reason = self._ending or cut
         try:
             while self._ending is not None and code == RESTARTS and self._running:
@@ -222,7 +222,7 @@ class SocketConnection:
             if not self.user.has_key:
                 self.user.take_key(await self._first_key(socket))
             who = await self.user.identity()
-            take_place(self._request, who)
+            take_slot(self._request, who)
             return who
         except NotAuthenticated as error:
             self._report_invalid(None, error)
@@ -235,7 +235,7 @@ class SocketConnection:
         except (ConnectionsInUse, HttpRefusal) as error:
             problem = error.problem if isinstance(error, HttpRefusal) else told_problem(error, READ, "", self._note.id)
             self._send_queue.put_now(socket_frames.unread(None, problem.content))
-            self._end(TRY_LATER, NO_PLACE)
+            self._end(TRY_LATER, TOO_MANY_CONNECTIONS)
             raise SocketClosed from error
 
     async def _first_key(self, socket: MessageSocket) -> str:
@@ -282,10 +282,10 @@ class SocketConnection:
             case (CallFrame() | ListenFrame()) as frame if frame.id in self._uses:
                 self._report_invalid(frame.id, BadFrame(ID, IN_USE))
             case CallFrame() as frame:
-                gone = trio.Event()
-                self._uses[frame.id] = partial(self._give_up, frame.id, gone)
+                has_left = trio.Event()
+                self._uses[frame.id] = partial(self._give_up, frame.id, has_left)
                 self._running += 1
-                calls.start_soon(self._call, frame, gone)
+                calls.start_soon(self._call, frame, has_left)
             case ListenFrame() as frame:
                 scope = trio.CancelScope()
                 self._listens += 1
@@ -313,28 +313,28 @@ class SocketConnection:
         self._listens -= 1
         self._changed.unpark_all()
 
-    def _give_up(self, name: str, gone: trio.Event) -> None:
+    def _give_up(self, name: str, has_left: trio.Event) -> None:
         """End the wait for the answer to a call, at the client's wish: the id can be used again."""
         del self._uses[name]
-        gone.set()
+        has_left.set()
 
-    async def _call(self, frame: CallFrame, gone: trio.Event) -> None:
+    async def _call(self, frame: CallFrame, has_left: trio.Event) -> None:
         """Body of the task of one call."""
         if CALLS[frame.call].looks:
             async with self._looking:
-                if not gone.is_set():
-                    await self._answer(frame, gone)
+                if not has_left.is_set():
+                    await self._answer(frame, has_left)
         else:
-            await self._answer(frame, gone)
-        if not gone.is_set():
+            await self._answer(frame, has_left)
+        if not has_left.is_set():
             del self._uses[frame.id]
         self._running -= 1
         self._changed.unpark_all()
 
-    async def _answer(self, frame: CallFrame, gone: trio.Event) -> None:
+    async def _answer(self, frame: CallFrame, has_left: trio.Event) -> None:
         """Carry out a call; return when its answer has room in the queue."""
-        answer = await self._calls.answer(frame, gone.wait, self._key_refused)
-        if answer is not None and not gone.is_set():
+        answer = await self._calls.answer(frame, has_left.wait, self._key_refused)
+        if answer is not None and not has_left.is_set():
             await self._send_queue.put(answer)
 
 
@@ -365,10 +365,10 @@ class Sockets:
         if connection.user.has_key:
             who = await connection.user.identity()
             self._parts.operations.count(who)
-            take_place(request, who)
+            take_slot(request, who)
             headers = ((USER, user_in_ids(who.tenant, who.user)),)
         else:
-            request.place.settle()
+            request.slot.settle()
 
         async def converse(socket: MessageSocket) -> None:
             self._open.add(connection)

@@ -121,19 +121,19 @@ class SocketListening:
         messages = EventMessages(frame.id, self._parts.frames)
         await self._send_opened(call, await self._opened(frame, call, since), messages, partial(self._begin, frame.id))
 
-    async def _begin(self, name: str, place: Cursor) -> None:
-        await self._send_queue.put(partial(socket_frames.begun, name, place))
+    async def _begin(self, name: str, cursor: Cursor) -> None:
+        await self._send_queue.put(partial(socket_frames.begun, name, cursor))
 
     async def _send_transcript(self, frame: ListenFrame, call: OperationCall) -> None:
         """Send what the events of a session change in its conversation; of one that is only stored, what is there."""
         since = start_of(call.row, EventsQuery(since=frame.since), "")
         messages, sessions, records = TranscriptMessages(frame.id), self._parts.sessions, CALLS["records"]
 
-        async def begin(place: Cursor) -> None:
-            await self._begin(frame.id, place)
+        async def begin(cursor: Cursor) -> None:
+            await self._begin(frame.id, cursor)
             if since is not None and since > BEFORE_ALL:  # what the client was told of is folded before what follows
                 name = sessions.name(call.row, call.who, call.session)
-                await self._send_stored(name, messages, place, until=place)
+                await self._send_stored(name, messages, cursor, until=cursor)
 
         is_over = True
         if frame.last is None:

@@ -15,8 +15,8 @@ import trio.testing
 from agentrail.host import HostLimits
 from agentrail.host.http11.http_server import BEGUN_AT_ONCE, HttpConnection, HttpServer
 from agentrail.host.http11.listening import AT_ONCE
+from agentrail.host.requests.connection_slots import MAX_HEARD, SILENT
 from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
-from agentrail.host.requests.places import MAX_HEARD, SILENT
 from agentrail.host.requests.refusals import CLOSED_FOR_ANOTHER, HttpRefusal
 from tests.host.http11.served import NOW_MS, everything, request, served, statuses
 
@@ -92,7 +92,7 @@ async def test_each_client_of_a_flood_is_served_or_told_to_come_again(
 
     async def answer(asked: HttpRequest) -> HttpResponse:
         nonlocal begun
-        asked.place.settle()
+        asked.slot.settle()
         begun += 1
         await go_on.wait()
         return HttpResponse(200)
@@ -141,7 +141,7 @@ async def hello(_: HttpRequest) -> HttpResponse:
 
 
 async def settled(asked: HttpRequest) -> HttpResponse:
-    asked.place.settle()
+    asked.slot.settle()
     return HttpResponse(200)
 
 
@@ -150,11 +150,11 @@ async def test_a_request_that_comes_as_its_connection_is_closed_for_another_is_t
     connection = HttpConnection(trio.StapledStream(outgoing, incoming), "p", HttpServer(hello, lambda: NOW_MS))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(connection.serve)
-        connection.place.enter(None, connection)
+        connection.slot.enter(None, connection)
         incoming.put_data(request())
         await trio.testing.wait_all_tasks_blocked()
         incoming.put_data(request())
-        connection.place.close(HttpRefusal(CLOSED_FOR_ANOTHER))
+        connection.slot.close(HttpRefusal(CLOSED_FOR_ANOTHER))
         incoming.put_eof()
     answers = bytes(outgoing.get_data_nowait())
     assert statuses(answers) == [200, 503]

@@ -13,8 +13,8 @@ import trio.testing
 from agentrail.api.limits import DEFAULTS, HEADER_COUNT, LEAST_RATE, TARGET_CHARS
 from agentrail.host import HostLimits
 from agentrail.host.http11.http_server import HttpConnection, HttpServer
+from agentrail.host.requests.connection_slots import MAX_HEARD
 from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse, Send
-from agentrail.host.requests.places import MAX_HEARD
 from agentrail.host.requests.refusals import CLOSED_FOR_ANOTHER, HttpRefusal
 from tests.host.http11.served import NOW_MS, echo, everything, request, served, statuses
 
@@ -357,9 +357,9 @@ async def test_a_connection_whose_peer_takes_nothing_can_be_closed_for_another(a
     connection = HttpConnection(Jammed(), "p", HttpServer(echo, lambda: NOW_MS, limits))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(connection.serve)
-        connection.place.enter(None, connection)
+        connection.slot.enter(None, connection)
         await trio.testing.wait_all_tasks_blocked()
-        connection.place.close(HttpRefusal(CLOSED_FOR_ANOTHER))
+        connection.slot.close(HttpRefusal(CLOSED_FOR_ANOTHER))
     assert trio.current_time() < 1e6 / 2
 
 
@@ -375,19 +375,19 @@ class Held:
 
     async def answer_known(self, asked: HttpRequest) -> HttpResponse:
         """Answer the request of a known caller."""
-        asked.place.take("acme", "ann", "")
+        asked.slot.take("acme", "ann", "")
         return await self.answer(asked)
 
     async def answer(self, asked: HttpRequest) -> HttpResponse:
         """Answer the request of a caller that nobody knows, unless it has no place."""
-        asked.place.settle()
+        asked.slot.settle()
         self.begun += 1
         await self.go_on.wait()
         return HttpResponse(200)
 
 
 async def _settled(asked: HttpRequest) -> HttpResponse:
-    asked.place.settle()
+    asked.slot.settle()
     return await echo(asked)
 
 

@@ -22,12 +22,12 @@ from agentrail.host.uploads.session_files import (
     FileNote,
     SessionFiles,
     StoredFile,
+    claimed_media,
     folder_of,
     is_ours,
     media_of,
     new_name,
     readable,
-    said_media,
     shown_media,
 )
 from agentrail.sandboxes import MemorySandbox, Written
@@ -98,7 +98,7 @@ def test_a_name_that_plugins_and_models_get_is_printable_and_as_long(said: str) 
 @given(MEDIA | st.text(), st.binary(max_size=20))
 def test_a_media_type_that_is_shown_is_that_of_the_content(said: str, head: bytes) -> None:
     try:
-        found = media_of(said_media(said), head)
+        found = media_of(claimed_media(said), head)
     except UsageError:
         return
     assert (found in SHOWN) == (shown_media(head) is not None and found == shown_media(head))

@@ -269,25 +269,25 @@ async def check_cost(count: int) -> None:
             nursery.start_soon(tree.run)
             await supervisor.session("h.acme.ann.s0").label(["quiet"])
             await trio.testing.wait_all_tasks_blocked()
-            assert tree.made == 0  # nobody listens
+            assert tree.made_rows == 0  # nobody listens
             async with (
                 tree.listening("acme", RowsQuery(limit=50)) as some,
                 tree.listening("acme", RowsQuery(search="s7")) as others,
             ):
-                assert tree.made == count
+                assert tree.made_rows == count
                 assert await drained(some) < 50 * 1_000
                 await drained(others)
-                made = tree.made
+                made = tree.made_rows
                 for number in range(10):
                     await supervisor.session(f"h.acme.ann.s{number}").label(title=f"new {number}")
                 size = await drained(some)
-                assert made + 10 <= tree.made <= made + 20  # one or two ticks, not one for each row that there is
+                assert made + 10 <= tree.made_rows <= made + 20  # one or two ticks, not one for each row that there is
                 assert 10 * 300 < size < 10 * 2 * 1_000
                 assert await drained(others) < 2 * 1_000
                 for _ in range(100):
                     await supervisor.session("h.acme.ann.s1").label(["a"])
                     await supervisor.session("h.acme.ann.s1").label([], ["a"])
-                assert tree.made <= made + 30  # 200 steps of one session within one tick
+                assert tree.made_rows <= made + 30  # 200 steps of one session within one tick
         nursery.cancel_scope.cancel()
 
 
@@ -304,13 +304,13 @@ async def test_who_comes_back_soon_has_no_row_made_anew(autojump_clock: object) 
             await trio.sleep(LINGERS / 2)
             async with tree.listening("acme", RowsQuery(limit=50)) as listener:
                 assert [row.title for row in listener.rows.items[:3]] == ["", "new", ""]
-                assert tree.made == 60 + 1
+                assert tree.made_rows == 60 + 1
                 await trio.sleep(2 * LINGERS)  # it is not forgotten while somebody listens
                 assert len(listener.rows.items) == 50
             await trio.sleep(2 * LINGERS)
             async with tree.listening("acme", RowsQuery()) as listener:
                 assert listener.rows.total == 60
-            assert tree.made == 60 + 1 + 60
+            assert tree.made_rows == 60 + 1 + 60
         nursery.cancel_scope.cancel()
 
 

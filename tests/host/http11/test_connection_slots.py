@@ -10,7 +10,7 @@ import pytest
 
 from agentrail.errors import ConnectionsInUse
 from agentrail.host import HostLimits
-from agentrail.host.requests.places import MAX_HEARD, ConnectionPlace, ConnectionState, Places
+from agentrail.host.requests.connection_slots import MAX_HEARD, ConnectionSlot, ConnectionSlots, ConnectionState
 from agentrail.host.requests.refusals import CLOSED_FOR_ANOTHER, HttpRefusal
 
 MOST: Final = 20
@@ -32,14 +32,14 @@ class Connection:
 
     def end(self, refusal: HttpRefusal) -> None:
         self._crowd.closed.append(self.name)
-        self._crowd.reasons.append(refusal.problem.found)
+        self._crowd.reasons.append(refusal.problem.finding)
 
 
 class Crowd:
     """Connections of a server, without a server."""
 
     def __init__(self, limits: HostLimits = LIMITS) -> None:
-        self.places = Places(limits)
+        self.slots = ConnectionSlots(limits)
         self.closed: list[str] = []
         """Names of those that were closed for others, in order."""
         self.reasons: list[str] = []
@@ -48,28 +48,28 @@ class Crowd:
 
     def connect(
         self, name: str = "", network: str | None = None, state: ConnectionState = ConnectionState.SILENT
-    ) -> ConnectionPlace:
+    ) -> ConnectionSlot:
         """Open a connection whose caller is not known yet."""
-        place = ConnectionPlace(self.places, state)
-        if not place.enter(network, Connection(self, name)):
+        slot = ConnectionSlot(self.slots, state)
+        if not slot.enter(network, Connection(self, name)):
             self.closed.append(name)
-        return place
+        return slot
 
-    def ask(self, name: str = "", network: str | None = None) -> ConnectionPlace:
-        """Open a connection with a whole request; raise `HttpRefusal` if there is no place for it."""
-        place = self.connect(name, network, ConnectionState.ASKING)
-        place.settle()
-        return place
+    def ask(self, name: str = "", network: str | None = None) -> ConnectionSlot:
+        """Open a connection with a whole request; raise `HttpRefusal` if there is no slot for it."""
+        slot = self.connect(name, network, ConnectionState.ASKING)
+        slot.settle()
+        return slot
 
-    def come(self, tenant: str, key: str) -> ConnectionPlace:
+    def come(self, tenant: str, key: str) -> ConnectionSlot:
         """Open a connection that a key uses."""
-        place = self.connect()
+        slot = self.connect()
         try:
-            place.take(tenant, "one", key)
+            slot.take(tenant, "one", key)
         except BaseException:
-            place.leave()
+            slot.leave()
             raise
-        return place
+        return slot
 
     def fill(self, tenant: str, key: str) -> tuple[str, int]:
         """Open connections of a key until one is refused; return why, and how many there were before."""
@@ -100,7 +100,7 @@ async def test_by_default_a_key_has_a_third_of_the_connections_its_tenant_half_a
         others += room
     while room := crowd.fill(f"tenant {others}", "1")[1]:
         others += room
-    assert crowd.places.open == 438 + 146 + others == 875
+    assert crowd.slots.open == 438 + 146 + others == 875
     full = "875 connections in use, as many as `connections` lets known callers have"
     assert crowd.fill("z", "1") == (f"cannot answer the request: {full}; try again later", 0)
 
@@ -112,26 +112,26 @@ async def test_by_default_tenants_that_take_all_they_can_leave_some_to_others() 
             crowd.fill(f"greedy {tenant}", str(key))
         assert crowd.fill("greedy 0", "another")[1] == 0
         assert crowd.come(f"modest {tenant}", "1").caller == (f"modest {tenant}", "one", "1")
-        assert crowd.places.open < 875
+        assert crowd.slots.open < 875
 
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_whoever_uses_fewer_than_are_left_gets_one_whatever_the_others_do(seed: int) -> None:
     chance = Random(seed)
     crowd = Crowd(HostLimits(connections=MOST))
-    there: list[ConnectionPlace] = []
+    there: list[ConnectionSlot] = []
     for _ in range(1_000):
         if there and chance.random() < 0.3:
-            place = there.pop(chance.randrange(len(there)))
+            slot = there.pop(chance.randrange(len(there)))
             if chance.random() < 0.5:
-                place.leave()
+                slot.leave()
             else:
-                place.free()
-                place.state = ConnectionState.IDLE
+                slot.free()
+                slot.state = ConnectionState.IDLE
             continue
         tenant, key = chance.choice("aaaabbcd"), chance.choice("1112")
-        of_tenant = Counter(place.caller[0] for place in there if place.caller)[tenant]
-        of_key = Counter(place.caller for place in there)[tenant, "one", key]
+        of_tenant = Counter(slot.caller[0] for slot in there if slot.caller)[tenant]
+        of_key = Counter(slot.caller for slot in there)[tenant, "one", key]
         left = IN_USE - len(there)
         try:
             there.append(crowd.come(tenant, key))
@@ -142,7 +142,7 @@ async def test_whoever_uses_fewer_than_are_left_gets_one_whatever_the_others_do(
         else:
             assert left - of_tenant > of_key
         assert len(there) <= IN_USE
-        assert crowd.places.open <= MOST
+        assert crowd.slots.open <= MOST
 
 
 async def test_two_users_whose_keys_have_the_same_id_have_a_share_each() -> None:
@@ -165,7 +165,7 @@ async def test_what_is_one_too_many_closes_nothing_but_its_whole_request_does() 
     crowd.connect("idle", state=ConnectionState.IDLE)
     crowd.connect("first silent"), crowd.connect("last silent")
     late = crowd.connect("late")
-    assert (crowd.closed, late.refusal is not None, crowd.places.open) == ([], True, MOST + 1)
+    assert (crowd.closed, late.refusal is not None, crowd.slots.open) == ([], True, MOST + 1)
     for _ in range(4):
         crowd.ask("asks")
     assert crowd.closed == ["idle", "last silent", "first silent", "old"]
@@ -173,7 +173,7 @@ async def test_what_is_one_too_many_closes_nothing_but_its_whole_request_does() 
         crowd.ask()
     late.take("late", "one", "1")
     assert crowd.closed[4:] == ["asks"]
-    assert all(place.is_open for place in known)
+    assert all(slot.is_open for slot in known)
 
 
 async def test_what_has_come_is_looked_at_before_a_connection_is_closed() -> None:
@@ -202,10 +202,10 @@ async def test_a_connection_that_a_known_caller_keeps_is_not_closed_for_others_o
 async def test_in_a_full_server_the_caller_that_keeps_most_loses_one_after_all_that_nobody_knows() -> None:
     crowd = Crowd(HostLimits(connections=6))
     for number, key in enumerate("11122"):
-        place = crowd.connect(f"{key}.{number}")
-        place.take("acme", "ann", key)
-        place.free()
-        place.state = ConnectionState.IDLE
+        slot = crowd.connect(f"{key}.{number}")
+        slot.take("acme", "ann", key)
+        slot.free()
+        slot.state = ConnectionState.IDLE
     crowd.connect("unknown")
     crowd.ask("first").state = ConnectionState.ASKING
     crowd.ask("second")
@@ -221,7 +221,7 @@ async def test_of_those_without_a_place_the_oldest_of_the_fullest_address_is_clo
     crowd.connect("new", "there")
     assert crowd.closed == ["1"]
     assert watched.is_open
-    assert crowd.places.open == 1 + MAX_HEARD
+    assert crowd.slots.open == 1 + MAX_HEARD
 
 
 async def test_one_that_was_closed_for_another_takes_no_place() -> None:

@@ -1,11 +1,11 @@
-"""`Places`: counts the connections of a server by key, tenant and address, so that no caller locks out the others.
+"""`ConnectionSlots`: counts connections by key, tenant and address, so that no caller locks out the others.
 
 A connection is in use while a request, a stream or a WebSocket of a known caller is on it. A tenant may take one more
 as long as more are free than it uses, and a key as long as more are free for its tenant than it uses: so each leaves
 to others as many as it takes, however many others there are.
 
-A connection for which there is no place, in its address or in the server, is heard all the same, in a room of its own:
-it needs no place to ask for the health of the server, and a known caller gets one. Who has said more counts more: for a
+A connection for which there is no slot, in its address or in the server, is heard all the same, and counted apart:
+it needs no slot to ask for the health of the server, and a known caller gets one. Who has said more counts more: for a
 whole request, a connection is closed that has not sent one, and for a known caller one that nobody knows.
 """
 
@@ -18,9 +18,9 @@ from typing import Final, Protocol, TypeAlias
 from agentrail.api.limits import HostLimits
 from agentrail.api.operation_table import CALLS
 from agentrail.errors import ConnectionsInUse
-from agentrail.host.requests.refusals import ADDRESS_FULL, ALL_IN_USE, CLOSED_FOR_ANOTHER, NO_PLACE, HttpRefusal
+from agentrail.host.requests.refusals import ADDRESS_FULL, ALL_IN_USE, CLOSED_FOR_ANOTHER, NO_SLOT, HttpRefusal
 
-PlaceOwner: TypeAlias = tuple[str, str, str]
+SlotOwner: TypeAlias = tuple[str, str, str]
 """The tenant, the user and the key of a request: ids of keys are unique for a user alone."""
 
 Network: TypeAlias = str | None
@@ -30,7 +30,7 @@ NEWCOMERS: Final = 8
 """One connection in so many is reserved for callers that are not identified yet."""
 
 MAX_HEARD: Final = 256
-"""The most connections that are heard although there is no place for them; with one more, the oldest is closed.
+"""The most connections that are heard although there is no slot for them; with one more, the oldest is closed.
 
 Who sends its request as soon as it is connected is heard while up to some thousands connect in a second.
 """
@@ -39,7 +39,7 @@ CROWDED: Final = MAX_HEARD * 3 // 4
 """So many that are heard leave room for those that are accepted in one pass of the event loop."""
 
 SILENT: Final = 1.0
-"""Seconds for which a connection without a place may say nothing, and any new one when the server is drained."""
+"""Seconds for which a connection without a slot may say nothing, and any new one when the server is drained."""
 
 HEALTH: Final = frozenset([CALLS[name].route.partition(" ")[2] for name in ("health", "ready")])
 """Paths that are answered however many connections there are: whoever watches a host must not take it for dead."""
@@ -80,11 +80,11 @@ HEARD_ORDER: Final = (
     (ConnectionState.ASKING,),
     (ConnectionState.HEALTH,),
 )
-"""The states of connections without a place, in the order in which these are closed."""
+"""The states of connections without a slot, in the order in which these are closed."""
 
 
 class Occupant(Protocol):
-    """A connection that has a place, or is heard without one."""
+    """A connection that has a slot, or is heard without one."""
 
     def has_unread(self) -> bool:
         """Whether something has come on the connection that is not read yet."""
@@ -95,25 +95,25 @@ class Occupant(Protocol):
         ...
 
 
-class ConnectionPlace:
-    """The place of one connection among those of its server; without *places* (in tests), no limits apply."""
+class ConnectionSlot:
+    """The slot of one connection among those of its server; without *slots* (in tests), no limits apply."""
 
-    __slots__ = ("_occupant", "_places", "caller", "closed_by", "is_open", "keeper", "network", "refusal", "state")
+    __slots__ = ("_occupant", "_slots", "caller", "closed_by", "is_open", "last_caller", "network", "refusal", "state")
 
-    def __init__(self, places: Places | None = None, state: ConnectionState = ConnectionState.SILENT) -> None:
-        self._places = places
+    def __init__(self, slots: ConnectionSlots | None = None, state: ConnectionState = ConnectionState.SILENT) -> None:
+        self._slots = slots
         self._occupant: Occupant | None = None
         self.is_open = False
         """Whether the connection counts among the open ones."""
         self.closed_by: HttpRefusal | None = None
-        """Why the connection has to end, if another one has taken its place."""
+        """Why the connection has to end, if another one has taken its slot."""
         self.refusal: HttpRefusal | None = None
-        """Why the connection has no place, and is only heard; `None` if it has one."""
+        """Why the connection has no slot, and is only heard; `None` if it has one."""
         self.network: Network = None
         """The network of its peer."""
-        self.caller: PlaceOwner | None = None
+        self.caller: SlotOwner | None = None
         """Who uses the connection; `None` if nobody does, or it is not known yet."""
-        self.keeper: PlaceOwner | None = None
+        self.last_caller: SlotOwner | None = None
         """Who used the connection last, and keeps it for the next request; `None` if no known caller has."""
         self.state = state
         """What has come on it since a known caller used it."""
@@ -126,20 +126,20 @@ class ConnectionPlace:
         """
         if self.closed_by is not None:
             raise self.closed_by
-        if self._places is not None and self.caller is None:
-            self._places.take(self, (tenant, user, key))
+        if self._slots is not None and self.caller is None:
+            self._slots.take(self, (tenant, user, key))
 
     def free(self) -> None:
         """Note that no known caller uses the connection any more."""
-        if self._places is not None and self.caller is not None:
-            self._places.free(self, self.caller)
+        if self._slots is not None and self.caller is not None:
+            self._slots.free(self, self.caller)
 
     def settle(self) -> None:
-        """Get a place for a whole request whose caller is not known; raise `HttpRefusal` if there is none."""
+        """Get a slot for a whole request whose caller is not known; raise `HttpRefusal` if there is none."""
         if self.closed_by is not None:
             raise self.closed_by
-        if self._places is not None and self.refusal is not None:
-            self._places.settle(self, self.refusal)
+        if self._slots is not None and self.refusal is not None:
+            self._slots.settle(self, self.refusal)
 
     def enter(self, network: Network, occupant: Occupant) -> bool:
         """Count the connection *occupant*, which comes from *network*, among the open ones.
@@ -147,14 +147,14 @@ class ConnectionPlace:
         Return false if it cannot even be heard, so that it is to be closed at once.
         """
         self.network, self._occupant = network, occupant
-        return self._places is None or self._places.enter(self)
+        return self._slots is None or self._slots.enter(self)
 
     def leave(self) -> None:
         """Stop counting the connection as open; no-op if it was closed for another one."""
         self._occupant = None  # what has ended must leave no cycle for the garbage collector
         self.free()
-        if self.is_open and self._places is not None:
-            self._places.leave(self)
+        if self.is_open and self._slots is not None:
+            self._slots.leave(self)
 
     def close(self, reason: HttpRefusal) -> None:
         """Close the connection for another one, for this *reason*, and stop counting it as open."""
@@ -169,97 +169,97 @@ class ConnectionPlace:
         return self.state not in READING or self._occupant is None or not self._occupant.has_unread()
 
 
-class Room:
+class NetworkConnections:
     """Connections by their networks, the oldest of each first."""
 
     def __init__(self) -> None:
-        self._by_network: dict[Network, dict[ConnectionPlace, None]] = {}
+        self._by_network: dict[Network, dict[ConnectionSlot, None]] = {}
         self.size = 0
         """How many connections it has."""
 
-    def of(self, network: Network) -> Collection[ConnectionPlace]:
+    def of(self, network: Network) -> Collection[ConnectionSlot]:
         """Return the connections of *network*."""
         return self._by_network.get(network, {})
 
-    def add(self, place: ConnectionPlace) -> None:
-        """Add the connection of *place*, as the newest of its network."""
-        self._by_network.setdefault(place.network, {})[place] = None
+    def add(self, slot: ConnectionSlot) -> None:
+        """Add the connection of *slot*, as the newest of its network."""
+        self._by_network.setdefault(slot.network, {})[slot] = None
         self.size += 1
 
-    def remove(self, place: ConnectionPlace) -> None:
-        """Take out the connection of *place*. No-op if it is not there."""
-        places = self._by_network.get(place.network)
-        if places is None or place not in places:
+    def remove(self, slot: ConnectionSlot) -> None:
+        """Take out the connection of *slot*. No-op if it is not there."""
+        slots = self._by_network.get(slot.network)
+        if slots is None or slot not in slots:
             return
-        del places[place]
+        del slots[slot]
         self.size -= 1
-        if not places:
-            del self._by_network[place.network]
+        if not slots:
+            del self._by_network[slot.network]
 
-    def fullest_first(self) -> Iterator[Collection[ConnectionPlace]]:
+    def fullest_first(self) -> Iterator[Collection[ConnectionSlot]]:
         """Yield the connections of each network, those of the network first that has most."""
         yield from sorted(self._by_network.values(), key=len, reverse=True)
 
 
-class Places:
+class ConnectionSlots:
     """The connections of a server: counts those of each caller, and closes others for those who say more."""
 
     def __init__(self, limits: HostLimits) -> None:
         most = self._most = limits.connections
         self._most_of_address = limits.connections_per_address
         self._most_in_use = max(most - max(most // NEWCOMERS, 1), 1)
-        self._of_key: dict[PlaceOwner, int] = {}  # number of connections in use by each key
-        self._of_tenant: dict[str, int] = {}  # number of connections in use by each tenant
+        self._count_by_key: dict[SlotOwner, int] = {}  # number of connections in use by each key
+        self._count_by_tenant: dict[str, int] = {}  # number of connections in use by each tenant
         self._in_use = 0  # number of connections in use by known callers
-        self._kept: dict[PlaceOwner, dict[ConnectionPlace, None]] = {}  # those that known callers keep, by caller
-        self._kept_count = 0
-        self._unknown = Room()  # those that no known caller has used
-        self._heard = Room()  # those that have no place
+        self._reserved: dict[SlotOwner, dict[ConnectionSlot, None]] = {}  # those that known callers keep, by caller
+        self._reserved_count = 0
+        self._unknown = NetworkConnections()  # those that no known caller has used
+        self._heard = NetworkConnections()  # those that have no slot
 
     @property
     def open(self) -> int:
-        """Number of open connections, with those that have no place."""
+        """Number of open connections, with those that have no slot."""
         return self._held + self._heard.size
 
     @property
     def is_crowded(self) -> bool:
-        """Whether so many connections are heard without a place that those of one pass may close others."""
+        """Whether so many connections are heard without a slot that those of one pass may close others."""
         return self._heard.size >= CROWDED
 
     @property
     def _held(self) -> int:
-        """Number of connections that have a place."""
-        return self._in_use + self._kept_count + self._unknown.size
+        """Number of connections that have a slot."""
+        return self._in_use + self._reserved_count + self._unknown.size
 
-    def enter(self, place: ConnectionPlace) -> bool:
-        """Count the connection of *place* among the open ones. See `ConnectionPlace.enter`."""
-        place.refusal = self._lack(place.network)
-        if place.refusal is not None and self._heard.size >= MAX_HEARD and not self._close_heard():
+    def enter(self, slot: ConnectionSlot) -> bool:
+        """Count the connection of *slot* among the open ones. See `ConnectionSlot.enter`."""
+        slot.refusal = self._lack(slot.network)
+        if slot.refusal is not None and self._heard.size >= MAX_HEARD and not self._close_heard():
             return False
-        place.is_open = True
-        self._list(place)
+        slot.is_open = True
+        self._list(slot)
         return True
 
-    def leave(self, place: ConnectionPlace) -> None:
-        """No longer count the connection of *place* among the open ones."""
-        place.is_open = False
-        self._unlist(place)
+    def leave(self, slot: ConnectionSlot) -> None:
+        """No longer count the connection of *slot* among the open ones."""
+        slot.is_open = False
+        self._unlist(slot)
 
-    def settle(self, place: ConnectionPlace, refusal: HttpRefusal) -> None:
-        """Give a place to one that is only heard; raise its *refusal* if no other connection can be closed for it."""
-        of_address = self._unknown.of(place.network)
-        if self._is_full_address(place.network) and not _close(_victims([of_address], UNFINISHED), _address_full(self)):
+    def settle(self, slot: ConnectionSlot, refusal: HttpRefusal) -> None:
+        """Give a slot to one that is only heard; raise its *refusal* if no other connection can be closed for it."""
+        of_address = self._unknown.of(slot.network)
+        if self._is_full_address(slot.network) and not _close(_victims([of_address], UNFINISHED), _address_full(self)):
             raise refusal
         if self._held >= self._most and not _close(self._unused(), HttpRefusal(CLOSED_FOR_ANOTHER)):
             raise refusal
-        self._unlist(place)
-        place.refusal = None
-        self._list(place)
+        self._unlist(slot)
+        slot.refusal = None
+        self._list(slot)
 
-    def take(self, place: ConnectionPlace, caller: PlaceOwner) -> None:
-        """Count the connection of *place* for *caller*. See `ConnectionPlace.take`."""
+    def take(self, slot: ConnectionSlot, caller: SlotOwner) -> None:
+        """Count the connection of *slot* for *caller*. See `ConnectionSlot.take`."""
         tenant = caller[0]
-        of_key, of_tenant = self._of_key.get(caller, 0), self._of_tenant.get(tenant, 0)
+        of_key, of_tenant = self._count_by_key.get(caller, 0), self._count_by_tenant.get(tenant, 0)
         free = self._most_in_use - self._in_use
         if free <= 0:
             raise HttpRefusal(ALL_IN_USE, self._most_in_use)
@@ -267,34 +267,34 @@ class Places:
             raise ConnectionsInUse(THE_TENANT, of_tenant, OPTION)
         if free - of_tenant <= of_key:
             raise ConnectionsInUse(THE_KEY, of_key, OPTION)
-        is_heard = place.refusal is not None
+        is_heard = slot.refusal is not None
         if is_heard and self._held >= self._most and not _close(self._not_in_use(), HttpRefusal(CLOSED_FOR_ANOTHER)):
-            raise HttpRefusal(NO_PLACE, self._most)
-        self._unlist(place)
-        place.refusal, place.caller, place.keeper = None, caller, caller
-        self._of_key[caller] = of_key + 1
-        self._of_tenant[tenant] = of_tenant + 1
+            raise HttpRefusal(NO_SLOT, self._most)
+        self._unlist(slot)
+        slot.refusal, slot.caller, slot.last_caller = None, caller, caller
+        self._count_by_key[caller] = of_key + 1
+        self._count_by_tenant[tenant] = of_tenant + 1
         self._in_use += 1
 
-    def free(self, place: ConnectionPlace, caller: PlaceOwner) -> None:
-        """No longer count the connection of *place* for *caller*."""
-        place.caller = None
+    def free(self, slot: ConnectionSlot, caller: SlotOwner) -> None:
+        """No longer count the connection of *slot* for *caller*."""
+        slot.caller = None
         self._in_use -= 1
-        self._of_key[caller] -= 1
-        if not self._of_key[caller]:
-            del self._of_key[caller]
+        self._count_by_key[caller] -= 1
+        if not self._count_by_key[caller]:
+            del self._count_by_key[caller]
         tenant = caller[0]
-        self._of_tenant[tenant] -= 1
-        if not self._of_tenant[tenant]:
-            del self._of_tenant[tenant]
-        if place.is_open:
-            self._list(place)
+        self._count_by_tenant[tenant] -= 1
+        if not self._count_by_tenant[tenant]:
+            del self._count_by_tenant[tenant]
+        if slot.is_open:
+            self._list(slot)
 
     def _lack(self, network: Network) -> HttpRefusal | None:
-        """Return why there is no place for a new connection of *network*; `None` if there is one."""
+        """Return why there is no slot for a new connection of *network*; `None` if there is one."""
         if self._is_full_address(network):
             return _address_full(self)
-        return HttpRefusal(NO_PLACE, self._most) if self._held >= self._most else None
+        return HttpRefusal(NO_SLOT, self._most) if self._held >= self._most else None
 
     def _is_full_address(self, network: Network) -> bool:
         return network is not None and len(self._unknown.of(network)) >= self._most_of_address
@@ -304,64 +304,64 @@ class Places:
         """The most connections of one network that no known caller has used."""
         return self._most_of_address
 
-    def _list(self, place: ConnectionPlace) -> None:
-        """Note where the connection of *place* counts, which is not in use."""
-        if place.refusal is not None:
-            self._heard.add(place)
-        elif place.keeper is None:
-            self._unknown.add(place)
+    def _list(self, slot: ConnectionSlot) -> None:
+        """Note where the connection of *slot* counts, which is not in use."""
+        if slot.refusal is not None:
+            self._heard.add(slot)
+        elif slot.last_caller is None:
+            self._unknown.add(slot)
         else:
-            self._kept.setdefault(place.keeper, {})[place] = None
-            self._kept_count += 1
+            self._reserved.setdefault(slot.last_caller, {})[slot] = None
+            self._reserved_count += 1
 
-    def _unlist(self, place: ConnectionPlace) -> None:
-        """Note that the connection of *place* is in use, has ended, or counts elsewhere."""
-        if place.caller is not None:
+    def _unlist(self, slot: ConnectionSlot) -> None:
+        """Note that the connection of *slot* is in use, has ended, or counts elsewhere."""
+        if slot.caller is not None:
             return
-        if place.refusal is not None:
-            self._heard.remove(place)
-        elif place.keeper is None:
-            self._unknown.remove(place)
-        elif place in (of_caller := self._kept.get(place.keeper, {})):
-            del of_caller[place]
-            self._kept_count -= 1
+        if slot.refusal is not None:
+            self._heard.remove(slot)
+        elif slot.last_caller is None:
+            self._unknown.remove(slot)
+        elif slot in (of_caller := self._reserved.get(slot.last_caller, {})):
+            del of_caller[slot]
+            self._reserved_count -= 1
             if not of_caller:
-                del self._kept[place.keeper]
+                del self._reserved[slot.last_caller]
 
-    def _kept_most_first(self) -> Iterator[Collection[ConnectionPlace]]:
+    def _reserved_most_first(self) -> Iterator[Collection[ConnectionSlot]]:
         """Yield the connections that each caller keeps, those of the caller first who keeps most."""
-        yield from sorted(self._kept.values(), key=len, reverse=True)
+        yield from sorted(self._reserved.values(), key=len, reverse=True)
 
-    def _unused(self) -> Iterator[ConnectionPlace]:
+    def _unused(self) -> Iterator[ConnectionSlot]:
         """Yield the connections that wait for their peer, in the order in which they are closed for a request."""
         yield from _victims(self._unknown.fullest_first(), UNFINISHED)
-        yield from _victims(self._kept_most_first(), UNFINISHED)
+        yield from _victims(self._reserved_most_first(), UNFINISHED)
 
-    def _not_in_use(self) -> Iterator[ConnectionPlace]:
+    def _not_in_use(self) -> Iterator[ConnectionSlot]:
         """Yield all connections that no known caller uses, in the order in which they are closed for one."""
         yield from self._unused()
         yield from _victims(self._unknown.fullest_first(), WHOLE)
-        yield from _victims(self._kept_most_first(), WHOLE)
+        yield from _victims(self._reserved_most_first(), WHOLE)
 
     def _close_heard(self) -> bool:
-        """Close a connection without a place; return whether there was one that can be closed.
+        """Close a connection without a slot; return whether there was one that can be closed.
 
         It is of the address that has most of them, and the oldest there: whoever has just come is about to speak.
         """
         for states in HEARD_ORDER:
-            for places in self._heard.fullest_first():
-                oldest = next((place for place in places if place.state in states and place.is_closable), None)
+            for slots in self._heard.fullest_first():
+                oldest = next((slot for slot in slots if slot.state in states and slot.is_closable), None)
                 if oldest is not None and oldest.refusal is not None:
                     oldest.close(oldest.refusal)
                     return True
         return False
 
 
-def _address_full(places: Places) -> HttpRefusal:
-    return HttpRefusal(ADDRESS_FULL, places.most_of_address)
+def _address_full(slots: ConnectionSlots) -> HttpRefusal:
+    return HttpRefusal(ADDRESS_FULL, slots.most_of_address)
 
 
-def _close(victims: Iterable[ConnectionPlace], reason: HttpRefusal) -> bool:
+def _close(victims: Iterable[ConnectionSlot], reason: HttpRefusal) -> bool:
     """Close the first of *victims*; return whether there was one."""
     victim = next(iter(victims), None)
     if victim is None:
@@ -371,8 +371,8 @@ def _close(victims: Iterable[ConnectionPlace], reason: HttpRefusal) -> bool:
 
 
 def _victims(
-    groups: Iterable[Collection[ConnectionPlace]], states: Collection[ConnectionState]
-) -> Iterator[ConnectionPlace]:
+    groups: Iterable[Collection[ConnectionSlot]], states: Collection[ConnectionState]
+) -> Iterator[ConnectionSlot]:
     """Yield the connections of each group that are at one of these *states*, in the order in which they are closed.
 
     The oldest comes first, but the newest of those that have said nothing: of many that are opened to keep a server
@@ -380,7 +380,7 @@ def _victims(
     """
     for group in groups:
         for state in states:
-            in_state = [place for place in group if place.state is state]
+            in_state = [slot for slot in group if slot.state is state]
             if state is ConnectionState.SILENT:
                 in_state.reverse()
-            yield from (place for place in in_state if place.is_closable)
+            yield from (slot for slot in in_state if slot.is_closable)
