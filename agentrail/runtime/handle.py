@@ -212,8 +212,8 @@ class SessionHandle(HandleHints, SessionCalls):
 
     # Commands: those that need more than a letter in the lane of the user
 
-    async def _send(self, given: AnyCommand, command: str | None = None) -> None:
-        sent_command, command = command_checks.command_of(given), command_checks.command_id_of(command)
+    async def _send(self, input_: AnyCommand, command: str | None = None) -> None:
+        sent_command, command = command_checks.command_of(input_), command_checks.command_id_of(command)
         match sent_command:
             case (
                 commands.ApproveSent(approval_id=ref)
@@ -423,9 +423,9 @@ class SessionHandle(HandleHints, SessionCalls):
 # For the host and the simulator; programs have other ways, so handles have no methods for these.
 
 
-async def send_command(handle: SessionHandle, given: AnyCommand, command: str | None) -> None:
+async def send_command(handle: SessionHandle, input_: AnyCommand, command: str | None) -> None:
     """Send a command as a value, as the methods of *handle* do."""
-    await handle._send(given, command)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    await handle._send(input_, command)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 
 async def ask_at_once(
