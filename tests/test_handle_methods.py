@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 import agentrail
-from agentrail import RemoteSession, SessionHandle, aio, sync
+from agentrail import RemoteSession, SessionHandle, aio, sync, testing
 from agentrail.remote.remote_session import OF_SESSIONS
 from tests.each_case import each_case
 
@@ -50,6 +50,12 @@ def test_a_method_that_is_gone_says_what_to_write(cls: type[object], name: str, 
     with pytest.raises(AttributeError, match=f"object has no attribute '{name}': ") as raised:
         getattr(cls.__new__(cls), name)
     assert hint in str(raised.value)
+
+
+@each_case([("Cue", "ScriptStep"), ("Stage", "SetUp"), ("Staged", "ModelSetup")])
+def test_a_class_of_the_kit_with_another_name_says_the_new_one(old: str, new: str) -> None:
+    with pytest.raises(AttributeError, match=f"agentrail.testing has no `{old}`: use `{new}`, from"):
+        getattr(testing, old)
 
 
 @each_case([agentrail, aio, sync])
