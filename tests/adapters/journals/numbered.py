@@ -39,7 +39,7 @@ def tables() -> dict[str, object]:
         "tables": [" ".join(statement.split()) for statement in TABLES],
         "page size": PAGE_SIZE,
         "record": checksum_of(b"before", record.covered_columns, record.body).hex(),
-        "snapshot": checksum_of_snapshot(b"behind", ("s", 2, 5, "name"), b"{}").hex(),
+        "snapshot": checksum_of_snapshot(b"record", ("s", 2, 5, "name"), b"{}").hex(),
     }
 
 

@@ -73,7 +73,7 @@ DEFINITIONS: Final = (
     """create table ~snapshot (
         session NUMBER primary key,
         number NUMBER not null,
-        behind BYTES not null,
+        record_checksum BYTES not null,
         format NUMBER not null,
         blobs text not null,
         checksum BYTES not null,
@@ -116,7 +116,7 @@ NEW_SESSION: Final = _inserted("session", "id slot# epoch# lease# held# head# se
 ABOUT: Final = _inserted("about", "session parent tenant owner spec title labels created#")
 LABEL: Final = _inserted("label", "label session")
 RECORD: Final = _inserted("record", "session# number# epoch# seq# command format# blobs$ checksum body")
-SNAPSHOT: Final = _inserted("snapshot", "session# number# behind format# blobs$ checksum body")
+SNAPSHOT: Final = _inserted("snapshot", "session# number# record_checksum format# blobs$ checksum body")
 BLOB: Final = _inserted("blob", "session# digest$ content")
 
 

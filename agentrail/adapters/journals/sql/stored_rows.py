@@ -196,15 +196,17 @@ def read_latest(db: SqlConnection, end: SessionColumns, upto: int | None, limit:
 
 def _read_snapshot(db: SqlConnection, end: SessionColumns, last: int) -> Snapshot | None:
     """Return the snapshot of a session; `None` if it has none, a damaged one, or one of a record after *last*."""
-    query = "select number, behind, format, blobs, checksum, body from ~snapshot where session = ? and number <= ?"
+    query = (
+        "select number, record_checksum, format, blobs, checksum, body from ~snapshot where session = ? and number <= ?"
+    )
     for row in db.run(query, (end.key, last)):
-        number, previous_check, form, blobs, check, body = cast("tuple[int, bytes, int, str, bytes, bytes]", row)
+        number, record_checksum, form, blobs, check, body = cast("tuple[int, bytes, int, str, bytes, bytes]", row)
         # the types are checked too: one changed bit can turn a blob into text
-        if type(body) is not bytes or type(previous_check) is not bytes:
+        if type(body) is not bytes or type(record_checksum) is not bytes:
             return None
-        if checksum_of_snapshot(previous_check, (end.id, number, form, blobs), body) != check:
+        if checksum_of_snapshot(record_checksum, (end.id, number, form, blobs), body) != check:
             return None
-        if checked_records(db, end, number, number)[0].check != previous_check:
+        if checked_records(db, end, number, number)[0].check != record_checksum:
             return None
         snapshot = unpack_snapshot(PackedRecord(body, _BlobsOfSession(db, end.key).named(blobs), form))
         return snapshot if snapshot.number == number else None

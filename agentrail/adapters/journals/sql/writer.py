@@ -437,10 +437,10 @@ class SqlWriter:
         packed, number = pack(snapshot), snapshot.number
         if number != row.head:
             self._flush()
-        previous_check = row.check if number == row.head else checked_records(self._db, row, number, number)[0].check
+        record_checksum = row.check if number == row.head else checked_records(self._db, row, number, number)[0].check
         names = self._collect_blobs(row.key, packed)
-        check = checksum_of_snapshot(previous_check, (row.id, number, packed.format, names), packed.body)
-        self._snapshots[row.key] = (row.key, number, previous_check, packed.format, names, check, packed.body)
+        check = checksum_of_snapshot(record_checksum, (row.id, number, packed.format, names), packed.body)
+        self._snapshots[row.key] = (row.key, number, record_checksum, packed.format, names, check, packed.body)
         self._db.was_written(len(packed.body))
         reach("SNAPSHOT_WRITTEN")
 
