@@ -8,6 +8,8 @@ from typing import Final
 
 import pytest
 
+from agentrail import SessionHandle, Supervisor
+from agentrail.events import EVENTS
 from docs.printing import whole_site
 from tests.docs.sources import ROOT
 
@@ -104,3 +106,24 @@ def test_the_files_are_written_beside_the_pages(tmp_path: Path) -> None:
     written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
     assert written == {*_files(), whole_site.DOCUMENT}
     assert posixpath.join("guide", "plugins.md") in written
+
+
+def _first_cells(page: str) -> list[str]:
+    text = (DOCS / "guide" / page).read_text("utf-8")
+    return re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE)
+
+
+def test_there_are_twelve_methods_and_eight_events_to_begin_with() -> None:
+    methods = [re.fullmatch(r"(supervisor|session)\.(\w+)\(.*\)", cell) for cell in _first_cells("twelve-methods.md")]
+    owners = {"supervisor": Supervisor, "session": SessionHandle}
+    assert [match is not None and hasattr(owners[match[1]], match[2]) for match in methods] == [True] * 12
+    assert {*_first_cells("eight-events.md")} <= {event.__name__ for event in EVENTS}
+    assert len(_first_cells("eight-events.md")) == 8
+
+
+def test_the_readme_shows_what_it_is_three_examples_and_links() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert len(re.findall(r"^```python$", text, re.MULTILINE)) == 3
+    assert re.findall(r"^\|", text, re.MULTILINE) == []
+    assert len(re.findall(r"^```sh\n(?:make .+\n){2}```$", text, re.MULTILINE)) == 1
+    assert len(text.split()) <= 1_000
