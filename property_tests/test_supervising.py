@@ -108,7 +108,7 @@ class Supervising(RuleBasedStateMachine):
         ending = Ending(crashed, message, how == "lost", how == "fatal")
         expected = self.reference.expect(key, ending, self.now)
         before = dict(self.wards)
-        decided = decide(self.policy, self.wards, self.restarts, key, ending, at=self.now / 8, chance=chance)
+        decided = decide(self.policy, self.wards, self.restarts, key, ending, now=self.now / 8, chance=chance)
         assert self.wards == before
         found = {name: getattr(decided, name) for name in expected if name != "gone"}
         assert {**found, "gone": decided.facts is None} == expected

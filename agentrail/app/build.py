@@ -268,12 +268,12 @@ def build_sessions(
     """Return the `Sessions` of a new supervisor; start the tasks that all sessions share in *nursery*."""
     registry = Models(models, secrets)
     registry.check_limited(limits)
-    own = ForgettingJournal()
-    journal = own if storage is None else storage.journal
+    forgetting = ForgettingJournal()
+    journal = forgetting if storage is None else storage.journal
     shared = SharedServices(
         nursery=nursery,
-        journal=own if storage is None else held_to_contract(journal),
-        forget=own.forget if storage is None else None,
+        journal=forgetting if storage is None else held_to_contract(journal),
+        forget=forgetting.forget if storage is None else None,
         model=registry,
         gate=Gate() if gate_width is None else Gate(width_of(gate_width)),
         limits=limits,
@@ -333,9 +333,9 @@ def new_session(
     shared: SharedSurroundings | None = None,
 ) -> tuple[State, SessionCode]:
     """Return the first state and the code of a new session; *shared* are sandbox and web of a sub-agent's parent."""
-    own: dict[str, Model] = {}
+    own_models: dict[str, Model] = {}
     prices = prices_of(spec)
-    hook_runner = hook_runner_for(spec, own, model_of, prices)
+    hook_runner = hook_runner_for(spec, own_models, model_of, prices)
     keyed = attachments(spec)
     if not path:  # the specifications of sub-agents were checked with that of their top-level parent
         refuse_misnamed(spec)
@@ -348,7 +348,7 @@ def new_session(
     agents = subagent_codes(spec, Builder(model_of))
     services = place_functions(spec.services)
     code = SessionCode(
-        hook_runner, NO_TOOL_CODE, own, services, around, LateValidator, prices, sources_of(spec), agents
+        hook_runner, NO_TOOL_CODE, own_models, services, around, LateValidator, prices, sources_of(spec), agents
     )
     code.compactor = compactor_here(spec)
     code.section_files = files_of(spec, around)
@@ -369,7 +369,7 @@ def new_session(
         first.model,
         first.options,
         tools={name: AttachedTool(tool.spec, 0) for name, tool in tools.items()} or NO_TOOLS,
-        plugins=tuple(attached_plugins[place] for place in order),
+        plugins=tuple(attached_plugins[index] for index in order),
         fallbacks=first.spares,
         priced_models=first.priced,
     )

@@ -51,13 +51,15 @@ def tools_by_agent(spec: SessionSpec, revision: int, tools_of: ToolsOf, choose: 
     if not spec.handoffs:  # most sessions: each spawn would pay for the others
         return {spec.name: AgentTools(tools_of(spec), revision)}
     agents = agents_of(spec)
-    own = {name: tools_of(agent) for name, agent in agents.items()}
-    revisions = {name: revision + place for place, name in enumerate(agents)}
+    tools_by_name = {name: tools_of(agent) for name, agent in agents.items()}
+    revisions = {name: revision + index for index, name in enumerate(agents)}
     transfers = {name: transfer_specs(agent, agents) for name, agent in agents.items()}
-    specs = {name: (*(tool.spec for tool in own[name].values()), *transfers[name].values()) for name in agents}
+    specs = {
+        name: (*(tool.spec for tool in tools_by_name[name].values()), *transfers[name].values()) for name in agents
+    }
     tools: dict[str, AgentTools] = {}
     for name, agent in agents.items():
-        with_transfers = dict(own[name])
+        with_transfers = dict(tools_by_name[name])
         for handoff in handoffs_of(agent):
             target = name_of(handoff)
             transfer = transfers[name][target]

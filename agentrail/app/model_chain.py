@@ -47,10 +47,10 @@ def chain_of(model: ModelChain, options: Mapping[str, Json]) -> tuple[ChainModel
     if isinstance(model, list | tuple) and not _is_pair(model):
         chain = list(items_of(cast("list[object]", model)))
     links: list[ChainModel] = []
-    for place, link in enumerate(chain):
+    for index, link in enumerate(chain):
         if not _is_pair(link):
-            links.append((cast("str | Model", link), freeze_object(options if place == 0 else {})))
-        elif options and place == 0:
+            links.append((cast("str | Model", link), freeze_object(options if index == 0 else {})))
+        elif options and index == 0:
             raise BadSpec("model_options", "are given beside those in `model`; give the first model's in one place")
         else:
             links.append((link[0], freeze_object(link[1])))

@@ -29,8 +29,8 @@ class PriceList:
 
     __slots__ = ("_own",)
 
-    def __init__(self, own: Prices) -> None:
-        self._own = own
+    def __init__(self, prices: Prices) -> None:
+        self._own = prices
 
     def knows(self, model: str, options: JsonObject) -> bool:
         """Whether the price of *model* with *options* is known."""
@@ -45,9 +45,9 @@ class PriceList:
 
     def _cost(self, model: str, options: JsonObject, usage: Usage) -> float | None:
         """Return the cost of *usage*: by the session's prices, the provider's answer, or published prices."""
-        own = self._own_cost(model, usage)
-        if own is not None:
-            return own
+        own_cost = self._own_cost(model, usage)
+        if own_cost is not None:
+            return own_cost
         if usage.cost_usd is not None or options.get("base_url"):
             return usage.cost_usd  # a server of the user's own has other prices than the published ones
         return published_cost(model, usage)

@@ -78,12 +78,12 @@ _HAS_PRICE: Final = _PUBLISHED.knows
 
 
 def hook_runner_for(
-    spec: SessionSpec, own: Mapping[str, Model], model_of: Callable[[str], Model], prices: PriceList
+    spec: SessionSpec, own_models: Mapping[str, Model], model_of: Callable[[str], Model], prices: PriceList
 ) -> LiveRunner:
-    """Return the hook runner of a session of *spec*; *own* are its own models by name, *model_of* returns others."""
+    """Return the hook runner of a session of *spec*; *own_models* are its own by name, *model_of* returns others."""
     has_price = _HAS_PRICE if prices is _PUBLISHED else prices.knows
     forms = tuple([form for agent in agents_of(spec).values() if (form := answer_form(agent)) is not None])
-    return LiveRunner(_storable, _WhyNot(own, model_of), has_price, _data, _misfit, forms, _why_lost)
+    return LiveRunner(_storable, _WhyNot(own_models, model_of), has_price, _data, _misfit, forms, _why_lost)
 
 
 def prices_of(spec: SessionSpec) -> PriceList:
@@ -275,9 +275,9 @@ def _deps_of(spec: SessionSpec) -> SessionDeps | None:
 def _refuse_agents_without_deps(spec: SessionSpec, deps: SessionDeps | None, depth: int) -> None:
     """Raise `UsageError` if a tool of a sub-agent, down to *depth*, wants other dependencies than its own or *deps*."""
     for agent in spec.agents.values() if depth else ():
-        own = _deps_of(agent) or deps
-        refuse_without_deps(own, tools_of(agent).values())
-        _refuse_agents_without_deps(agent, own, depth - 1)
+        agent_deps = _deps_of(agent) or deps
+        refuse_without_deps(agent_deps, tools_of(agent).values())
+        _refuse_agents_without_deps(agent, agent_deps, depth - 1)
 
 
 def brought_by(plugins: Iterable[AnyPlugin], tools: Mapping[str, Tool]) -> dict[str, Tool]:
@@ -353,8 +353,8 @@ class _WhyNot:
 
     __slots__ = ("_known", "_own")
 
-    def __init__(self, own: Mapping[str, Model], model_of: Callable[[str], Model]) -> None:
-        self._own = own
+    def __init__(self, own_models: Mapping[str, Model], model_of: Callable[[str], Model]) -> None:
+        self._own = own_models
         self._known = model_of
 
     def __call__(self, name: str, options: JsonObject) -> str | None:
@@ -370,12 +370,12 @@ def chosen(
 ) -> SwitchModelSent:
     """Return the input that switches to a chain; raise an error unless all its models exist and take their options."""
     links: list[Spare] = []
-    before = len(code.models)
+    old_count = len(code.models)
     for link, own_options in chain_of(model, options):
         name = own_model(code, link)
         check_options(code.models.get(name) or model_of(name), own_options)
         links.append(Spare(name, own_options))
-    if len(code.models) > before:
+    if len(code.models) > old_count:
         code.next_revision()  # so that a sleeping session keeps its model object, which no registry has
     if not links:
         raise WrongType.of("model", model, MODEL_WANTED)
@@ -526,9 +526,9 @@ def match_code(
     ones. Plugins and tools of *spec* that the session never had are added. Those that it once had and that were
     removed stay removed.
     """
-    own: dict[str, Model] = {}
+    own_models: dict[str, Model] = {}
     prices = prices_of(spec)
-    hook_runner = hook_runner_for(spec, own, model_of, prices)
+    hook_runner = hook_runner_for(spec, own_models, model_of, prices)
     revision = 1 + _last_revision(stored)
     plugins = dict(attachments(spec))
     if not stored.setup.path:
@@ -541,7 +541,7 @@ def match_code(
     parts = (
         hook_runner,
         NO_TOOL_CODE,
-        own,
+        own_models,
         place_functions(spec.services),
         surroundings(spec, stored.setup.working_dir),
     )
@@ -553,7 +553,7 @@ def match_code(
     brought = _brought_tools((*waiting, *attached_plugins), hook_runner)
     tools |= {name: tool for attached, name, tool in brought if _brings(attached, stored.tools.get(name))}
     code.sources = tuple(source for source in sources_of(spec) if source.name not in stored.removed_tools)
-    changed, gone = _compare_tools(stored, tools, [source.name for source in code.sources])
+    changed, removed = _compare_tools(stored, tools, [source.name for source in code.sources])
     tool_code = _tool_code(stored, tools, changed, revision)
     tool_code |= {(name, attached.revision): tool for attached, name, tool in brought}
     tool_code |= _handed_over(stored, spec, desks)
@@ -568,7 +568,7 @@ def match_code(
     announced = lost if stored.turn_count else ()
     reset = tuple(others.items())
     returned = SessionReturned(
-        records, attached_plugins, changed, gone, revision, without, announced, pause, reset, waiting
+        records, attached_plugins, changed, removed, revision, without, announced, pause, reset, waiting
     )
     plugin_states = tuple(state for _, state in row[: len(stored.plugins)])
     return stored.but(plugin_states=plugin_states), code, returned
@@ -612,8 +612,8 @@ def _attached_now(
 
     Add it to *others* if its options differ from the stored ones. Raise `PluginMismatch` if there is no code for it.
     """
-    place = stored.plugins.index(attached)
-    state = stored.plugin_states[place]
+    index = stored.plugins.index(attached)
+    state = stored.plugin_states[index]
     plugin = plugins.get(attached.key)
     if plugin is None:
         raise PluginMismatch(stored.session_id, attached.key, "it is not in the specification")
@@ -736,7 +736,7 @@ def _compare_tools(
     stored: State, tools: Mapping[str, Tool], sources: Collection[str]
 ) -> tuple[tuple[ToolSpec, ...], tuple[str, ...]]:
     """Return the tools that are new or have changed, and the names of the stored tools that no longer exist."""
-    gone = tuple(
+    removed = tuple(
         name for name, attached in stored.tools.items() if name not in tools and attached.source not in sources
     )
     changed = [
@@ -745,7 +745,7 @@ def _compare_tools(
         if (name in stored.tools and stored.tools[name].spec != tool.spec)
         or (name not in stored.tools and name not in stored.removed_tools)
     ]
-    return tuple(changed), gone
+    return tuple(changed), removed
 
 
 def _handed_over(stored: State, spec: SessionSpec, desks: Mapping[str, AgentTools]) -> dict[tuple[str, int], Tool]:
@@ -764,9 +764,9 @@ def _tool_code(
 ) -> dict[tuple[str, int], Tool]:
     """Return the tools by name and revision; a tool that has not changed keeps its old revision."""
     others = {spec.name for spec in changed}
-    own = {
+    own_tools = {
         (name, attached.revision): tools[name]
         for name, attached in stored.tools.items()
         if name in tools and name not in others
     }
-    return own | {(name, revision): tools[name] for name in others}
+    return own_tools | {(name, revision): tools[name] for name in others}

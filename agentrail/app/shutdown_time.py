@@ -48,10 +48,10 @@ class ShutdownTime:
     @contextmanager
     def patience(self, within: float | None) -> Generator[trio.CancelScope]:
         """Yield a cancel scope in which a supervisor waits up to *within* for its children; `begin` may shorten it."""
-        own = math.inf if within is None else trio.current_time() + within - last_of(within)
+        own_deadline = math.inf if within is None else trio.current_time() + within - last_of(within)
         # Shielded: a cancellation around a supervisor starts its closing, and must not also cut the closing short:
         # tests/runtime/test_shutdown.py::test_a_tool_that_ignores_its_end_is_named_and_waited_for
-        scope = trio.CancelScope(shield=True, deadline=min(own, self._by))
+        scope = trio.CancelScope(shield=True, deadline=min(own_deadline, self._by))
         self._patient.add(scope)
         try:
             yield scope

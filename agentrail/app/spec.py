@@ -259,9 +259,9 @@ def _check_user_data(name: str, value: object) -> None:
     try:
         freeze_object(value)
     except NotJson as why:
-        at, thing = why.args
+        path, thing = why.args
         problem = (
-            f"holds {thing} at {at}, and it is stored with the session as JSON; give live objects as "
+            f"holds {thing} at {path}, and it is stored with the session as JSON; give live objects as "
             "`SessionSpec(deps=…)`, which is not stored"
         )
         raise BadSpec(name, problem) from None
@@ -339,8 +339,8 @@ def agents_of(spec: SessionSpec) -> dict[str, SessionSpec]:
                 raise BadSpec("handoffs", f"have two agents called {agent.name!r}; give each a `name` of its own")
     for name in named:
         if name not in agents:
-            there = ", ".join(f"`{other}`" for other in agents if other)
-            raise BadSpec("handoffs", f"name {name!r}, and no agent is called so; those there are: {there or 'none'}")
+            names = ", ".join(f"`{other}`" for other in agents if other)
+            raise BadSpec("handoffs", f"name {name!r}, and no agent is called so; those there are: {names or 'none'}")
     return agents
 
 
@@ -381,14 +381,14 @@ def _inherited(agent: SessionSpec, spec: SessionSpec) -> dict[str, object]:
     for field in SessionSpec.__struct_fields__:
         if field in OWN:
             continue
-        own, session_has = cast("object", getattr(agent, field)), cast("object", getattr(spec, field))
-        is_same = own is session_has or own in (defaults[field], session_has)
+        agent_value, session_value = cast("object", getattr(agent, field)), cast("object", getattr(spec, field))
+        is_same = agent_value is session_value or agent_value in (defaults[field], session_value)
         if field == "plugins":  # a host and the command line add some to those of the session
             is_same = all(plugin in spec.plugins for plugin in agent.plugins)
         if not is_same:
             problem = f"have `{agent.name}` with `{field}` of its own; give that to the session, which keeps it for all"
             raise BadSpec("handoffs", problem)
-        inherited[field] = session_has
+        inherited[field] = session_value
     return inherited
 
 
@@ -400,9 +400,9 @@ def _changed_options(spec: SessionSpec) -> dict[str, object]:
 
 
 @lru_cache(maxsize=64)
-def _share(own: Options) -> Options:
-    """Return one shared object for all options equal to *own*, so that sessions keep them in memory once."""
-    return own
+def _share(options: Options) -> Options:
+    """Return one shared object for all options equal to *options*, so that sessions keep them in memory once."""
+    return options
 
 
 def _check_model(value: object) -> None:
@@ -461,10 +461,10 @@ def _check_flag(name: str, value: object) -> None:
 def _check_figure(name: str, value: object) -> None:
     """Raise `BadSpec` if *value*, a number in `Options`, has another type than its default, or is out of its limits."""
     default, least = getattr(DEFAULTS, name), AT_LEAST[name]
-    whole = isinstance(default, int) or name == "context_window"
+    is_whole = isinstance(default, int) or name == "context_window"
     plain = number(value)
-    if plain is None or (whole and type(plain) is not int):
-        raise BadSpec(name, f"is {brief(value)}; it must be a {'whole' if whole else 'finite'} number")
+    if plain is None or (is_whole and type(plain) is not int):
+        raise BadSpec(name, f"is {brief(value)}; it must be a {'whole' if is_whole else 'finite'} number")
     if plain < least:
         raise BadSpec(name, f"is {brief(plain)}; it must be at least {least}")
     if name not in TIMES and plain > MOST:

@@ -44,10 +44,10 @@ def _folder_of(path: str, sandbox_at: Callable[[str], Sandbox]) -> tuple[Sandbox
     Its root is the folder that contains the file, or the nearest one above that is not hidden itself: a sandbox hides
     nothing of what covers its root.
     """
-    whole = PurePosixPath(with_home(path))
+    full_path = PurePosixPath(with_home(path))
     blocked = fence(BLOCKED_PATHS)
-    root = next(folder for folder in whole.parents if blocked.find(join(HERE, str(folder))) is None)
-    return sandbox_at(str(root)), str(whole.relative_to(root))
+    root = next(folder for folder in full_path.parents if blocked.find(join(HERE, str(folder))) is None)
+    return sandbox_at(str(root)), str(full_path.relative_to(root))
 
 
 class SpecFiles:

@@ -82,23 +82,23 @@ class SubagentCode:
 
         return find
 
-    def _inherit_deps(self, parent: State, code: SessionCode, own: SessionCode) -> None:
+    def _inherit_deps(self, parent: State, code: SessionCode, subagent_code: SessionCode) -> None:
         """Have a sub-agent without dependencies of its own share those of its parent."""
         if self._agent.deps is None and code.deps is not None:
-            own.deps = code.deps.shared(parent)
+            subagent_code.deps = code.deps.shared(parent)
 
     def _spec(self, task: Task, parent: State, code: SessionCode, now: int) -> tuple[SessionSpec, bool]:
         """Return the sub-agent's whole specification, and whether it shares a limit (a plugin) with the parent."""
         agent, base = self._agent, self._base
-        own = parent.setup.options
+        options = parent.setup.options
         figures: dict[str, object] = {
-            "max_agents": min(agent.max_agents, own.max_agents),
-            "max_agent_depth": min(agent.max_agent_depth, own.max_agent_depth - 1),
-            "max_agent_seconds": min(agent.max_agent_seconds, own.max_agent_seconds),
+            "max_agents": min(agent.max_agents, options.max_agents),
+            "max_agent_depth": min(agent.max_agent_depth, options.max_agent_depth - 1),
+            "max_agent_seconds": min(agent.max_agent_seconds, options.max_agent_seconds),
             "hibernate_after": None,  # must not hibernate, because its parent waits for it
         }
         if task.background:  # a task in the foreground is limited by the timeout of its tool call
-            limits = (agent.max_turn_seconds, own.max_agent_seconds)
+            limits = (agent.max_turn_seconds, options.max_agent_seconds)
             figures["max_turn_seconds"] = min(limit for limit in limits if limit is not None)
         if not agent.model:
             figures |= {"model": _chain(parent, code), "model_options": {}}
@@ -124,9 +124,9 @@ def _chain(parent: State, code: SessionCode) -> list[object]:
     return [(code.models.get(name, name), options) for name, options in links_of(parent)]
 
 
-def _inherited_plugins(parent: State, code: SessionCode, now: int, own: Sequence[Attachable]) -> Inherited:
-    """Return the plugins of *parent* that must hold for its sub-agents too, under keys that *own* does not use."""
-    keys = {unkeyed(plugin)[0] for plugin in own}
+def _inherited_plugins(parent: State, code: SessionCode, now: int, attachables: Sequence[Attachable]) -> Inherited:
+    """Return plugins of *parent* that hold for its sub-agents too, under keys that *attachables* do not use."""
+    keys = {unkeyed(plugin)[0] for plugin in attachables}
     ctx = StepDraft(drafted(parent), code.hook_runner, now, 0.5).context()
     inherited: list[Attachable] = []
     shared = False

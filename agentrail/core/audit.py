@@ -94,12 +94,12 @@ class Audit:
         self._last: State | None = None  # state after the last record
         self._history = EMPTY_HISTORY  # equal to the history of that state, on the log of today's steps
 
-    def differences(self, before: State, after: State, record: RecordedStep) -> tuple[Difference, ...]:
-        """Repeat the step of *record* from state *before*; return where the result differs from *record* or *after*.
+    def differences(self, old: State, new: State, record: RecordedStep) -> tuple[Difference, ...]:
+        """Repeat the step of *record* from state *old*; return where the result differs from *record* or *new*.
 
         If today's code cannot make the step, that is returned as a difference and not raised.
         """
-        start = before.but(history=self._history) if before is self._last else before
+        start = old.but(history=self._history) if old is self._last else old
         self._last = None
         try:
             again = redo(
@@ -110,23 +110,23 @@ class Audit:
             return (Difference(record.number, "rulings", _listed(record.rulings), str(what)),)
         except Exception as error:  # noqa: BLE001 - any error of today's code is a finding of the audit
             return (Difference(record.number, "step", type(record.arrival.input).__name__, error_text(error)),)
-        histories = _histories(before, after, start, again.state)
+        histories = _histories(old, new, start, again.state)
         if histories[0] == histories[1]:
-            self._last, self._history = after, again.state.history
-        differing = _differing(record, after, again, histories)
+            self._last, self._history = new, again.state.history
+        differing = _differing(record, new, again, histories)
         return tuple(Difference(record.number, what, then, now) for what, then, now in differing)
 
 
-def differences(before: State, after: State, record: RecordedStep) -> tuple[Difference, ...]:
+def differences(old: State, new: State, record: RecordedStep) -> tuple[Difference, ...]:
     """Repeat one recorded step and return where the result differs from *record*: see `Audit.differences`."""
-    return Audit().differences(before, after, record)
+    return Audit().differences(old, new, record)
 
 
-def _histories(before: State, after: State, start: State, again: State) -> tuple[Sequence[Message], Sequence[Message]]:
+def _histories(old: State, new: State, start: State, again: State) -> tuple[Sequence[Message], Sequence[Message]]:
     """Return the recorded and the recomputed history to compare; only the new messages, if the older ones are equal."""
-    recorded, now = after.history.added_to(before.history), again.history.added_to(start.history)
+    recorded, now = new.history.added_to(old.history), again.history.added_to(start.history)
     if recorded is None or now is None:
-        return after.history, again.history
+        return new.history, again.history
     return recorded, now
 
 
@@ -151,10 +151,10 @@ def _differing(
 
 def _still_stored(events: Sequence[Envelope]) -> tuple[Envelope, ...]:
     """Return *events* without those of a kind that was stored once and is not any more; the others move up."""
-    kept = [envelope for envelope in events if not isinstance(envelope.event, Ephemeral)]
-    if len(kept) == len(events):
+    stored = [envelope for envelope in events if not isinstance(envelope.event, Ephemeral)]
+    if len(stored) == len(events):
         return tuple(events)
-    return tuple([envelope.but(seq=seq) for seq, envelope in enumerate(kept, events[0].seq)])
+    return tuple([envelope.but(seq=seq) for seq, envelope in enumerate(stored, events[0].seq)])
 
 
 def _around(then: str, now: str) -> tuple[str, str]:

@@ -114,11 +114,11 @@ def planning(
         room = _room_for_summary(lost_weight, rest_weight, keep, most if needs_summary else 0)
         if rest_weight > most:
             yield from _last_resort(short, [groups[number] for number in sorted(stays)], rest_weight, keep)
-    gone = [index for number in lost for index in groups[number]]
+    removed = [index for number in lost for index in groups[number]]
     yield
-    went = set(gone)
+    went = set(removed)
     changed = sum([index not in went for index in compress(count(), map(is_not, short, messages))])
-    return Plan(short, gone, room, changed)
+    return Plan(short, removed, room, changed)
 
 
 def _all_shortened(messages: Sequence[Message]) -> Slices[list[Message]]:

@@ -210,20 +210,20 @@ def measured(state: State, usage: Usage) -> Measured | None:
 
 def tokens_of(state: State) -> int:
     """Estimate how many tokens the context of *state* has."""
-    whole = overhead(state) + state.history.size
+    chars = overhead(state) + state.history.size
     counted = state.token_count
     if counted is None:
-        return whole // CHARS_PER_TOKEN
-    return max(0, counted.tokens + int((whole - counted.size) / _chars_per_token(counted)))
+        return chars // CHARS_PER_TOKEN
+    return max(0, counted.tokens + int((chars - counted.size) / _chars_per_token(counted)))
 
 
 def room(state: State, tokens: int) -> int:
     """Return how many characters the history may have so that the whole context has at most *tokens*."""
     counted = state.token_count
-    whole = tokens * CHARS_PER_TOKEN
+    chars = tokens * CHARS_PER_TOKEN
     if counted is not None:
-        whole = counted.size + int((tokens - counted.tokens) * _chars_per_token(counted))
-    return max(0, whole - overhead(state))
+        chars = counted.size + int((tokens - counted.tokens) * _chars_per_token(counted))
+    return max(0, chars - overhead(state))
 
 
 def characters(state: State, tokens: int) -> int:
@@ -244,10 +244,10 @@ def crowded_by(state: State) -> ContextUsage | None:
     if tokens <= target:
         return None
     tools = tools_size(state.tools) + (weight(state.returns) if state.returns else 0)
-    whole = overhead(state)
+    around = overhead(state)
     messages = state.history.size
-    share = tokens / max(1, whole + messages)
-    return ContextUsage(tokens, target, int((whole - tools) * share), int(tools * share), int(messages * share))
+    share = tokens / max(1, around + messages)
+    return ContextUsage(tokens, target, int((around - tools) * share), int(tools * share), int(messages * share))
 
 
 def layers_of(state: State) -> dict[str, int]:

@@ -108,7 +108,7 @@ def decide(
     key: str,
     ending: Ending,
     *,
-    at: float,
+    now: float,
     chance: float = 1.0,
 ) -> RestartDecision:
     """Return what a supervisor of *children* (in order of their start) does after the *ending* of child *key*."""
@@ -125,8 +125,8 @@ def decide(
     if facts.session and facts.crashes >= SAME_INPUT:
         return RestartDecision(facts, restarts, quarantine=True, same_input=True)
     if facts.session and policy.strategy == "one_for_one":
-        return _decide_alone(policy, facts, restarts, at, chance)
-    counted = _recent((*restarts, at), policy, at)
+        return _decide_alone(policy, facts, restarts, now, chance)
+    counted = _recent((*restarts, now), policy, now)
     if len(counted) > policy.max_restarts:
         return RestartDecision(None, counted, fails=True)
     group = _group(policy, children, key)
@@ -155,10 +155,10 @@ def _count_crash(facts: ChildFacts, ending: Ending) -> ChildFacts:
 
 
 def _decide_alone(
-    policy: Policy, facts: ChildFacts, restarts: tuple[float, ...], at: float, chance: float
+    policy: Policy, facts: ChildFacts, restarts: tuple[float, ...], now: float, chance: float
 ) -> RestartDecision:
     """Decide about one session under `one_for_one`: restart it, at once or after a pause, or quarantine it."""
-    counted = _recent((*facts.restarts, at), policy, at)
+    counted = _recent((*facts.restarts, now), policy, now)
     facts = facts.but(restarts=counted)
     if len(counted) > policy.max_restarts:
         return RestartDecision(facts, restarts, quarantine=True)
@@ -172,9 +172,9 @@ def pause_before(restart: int, chance: float) -> float:
     return min(FIRST_PAUSE * 2.0 ** min(restart - 2, 16), MAX_PAUSE) * (0.5 + chance / 2)
 
 
-def _recent(times: Iterable[float], policy: Policy, at: float) -> tuple[float, ...]:
+def _recent(times: Iterable[float], policy: Policy, now: float) -> tuple[float, ...]:
     """Return those *times* of restarts that are within the policy's period."""
-    return tuple(time for time in times if time >= at - policy.period)
+    return tuple(time for time in times if time >= now - policy.period)
 
 
 def _group(policy: Policy, children: Mapping[str, ChildFacts], key: str) -> tuple[str, ...]:

@@ -107,9 +107,9 @@ def environment_on(day: int, about: str) -> Section:
     return Section(ENVIRONMENT, f"{about}\n{_began_on(day)}", ENVIRONMENT, ENVIRONMENT)
 
 
-def environment_of(about: str, at: int) -> Section:
-    """Return the section of a session that begins at *at*, in milliseconds since 1970."""
-    return environment_on(at // _DAY_MS, about)
+def environment_of(about: str, now_ms: int) -> Section:
+    """Return the section of a session that begins at *now_ms*, in milliseconds since 1970."""
+    return environment_on(now_ms // _DAY_MS, about)
 
 
 def without_folder(text: str, mark: str) -> str:
@@ -118,8 +118,8 @@ def without_folder(text: str, mark: str) -> str:
     return f"{folder.partition(': ')[0]}: {mark}{end}{others}"
 
 
-def dated(sections: Sequence[Section], at: int) -> tuple[Section, ...]:
-    """Return the section changes when a turn begins at *at*: the date, if it differs from the session's first day.
+def dated(sections: Sequence[Section], now_ms: int) -> tuple[Section, ...]:
+    """Return the section changes when a turn begins at *now_ms*: the date, if it differs from the session's first day.
 
     The result is empty if the sections have no environment. The date goes into a dynamic section, after the messages,
     so that the provider's cache still fits.
@@ -128,7 +128,7 @@ def dated(sections: Sequence[Section], at: int) -> tuple[Section, ...]:
     environment, last = named.get(ENVIRONMENT), named.get(DATE)
     if environment is None or environment.by != ENVIRONMENT or (last is not None and last.by != ENVIRONMENT):
         return ()
-    day = at // _DAY_MS
+    day = now_ms // _DAY_MS
     if (environment.text or "").endswith(_began_on(day)):
         return () if last is None else (last.but(text=None),)
     return (Section(DATE, f"Today is {_date(day)} (UTC).", DYNAMIC, ENVIRONMENT),)

@@ -183,13 +183,13 @@ def _words(text: str) -> list[str]:
 
 def _score(tool: ToolSpec, names: frozenset[str], words: frozenset[str]) -> int:
     """Return how well *tool* matches; 0 if not at all."""
-    own, name = frozenset(_words(tool.name)), tool.name.casefold()
+    own_words, name = frozenset(_words(tool.name)), tool.name.casefold()
     description = tool.description.casefold()
     properties = tool.parameters.get("properties")
     arguments = " ".join(properties).casefold() if isinstance(properties, Mapping) else ""
     score = _IS_NAMED if tool.name in names else 0
     for word in words:
-        if _is_among(word, own):
+        if _is_among(word, own_words):
             score += _IN_NAME
         elif word in name and len(word) >= LONG_ENOUGH:
             score += _PART_OF_NAME
@@ -198,11 +198,11 @@ def _score(tool: ToolSpec, names: frozenset[str], words: frozenset[str]) -> int:
     return score
 
 
-def _is_among(word: str, own: frozenset[str]) -> bool:
-    """Whether *word* equals one of *own*, or one is the beginning of the other, as for a plural."""
-    if word in own or len(word) < LONG_ENOUGH:
-        return word in own
-    return any(len(part) >= LONG_ENOUGH and (word.startswith(part) or part.startswith(word)) for part in own)
+def _is_among(word: str, words: frozenset[str]) -> bool:
+    """Whether *word* equals one of *words*, or one is the beginning of the other, as for a plural."""
+    if word in words or len(word) < LONG_ENOUGH:
+        return word in words
+    return any(len(part) >= LONG_ENOUGH and (word.startswith(part) or part.startswith(word)) for part in words)
 
 
 def definition(tool: ToolSpec) -> str:

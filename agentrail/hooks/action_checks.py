@@ -257,9 +257,9 @@ def answer_of(plugin: str, action: Action[object], hook: Hook, shown_hook: Hook)
             return PluginAnswer(plugin, kind)
 
 
-def _around(messages: Sequence[Message], front: Sequence[Message], behind: Sequence[Message]) -> Rearranged:
+def _around(messages: Sequence[Message], front: Sequence[Message], back: Sequence[Message]) -> Rearranged:
     """Return *messages*, as a range, with the added messages before and after them."""
-    return Rearranged((*map(_context, front), MessageRange(0, len(messages)), *map(_context, behind)))
+    return Rearranged((*map(_context, front), MessageRange(0, len(messages)), *map(_context, back)))
 
 
 def _context(message: Message) -> Message:

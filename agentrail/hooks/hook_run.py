@@ -145,17 +145,17 @@ class LiveHookRun:
             isinstance(hook, BeforeTool) and (judged or hook.approved or hook.final)
         )
         for entry in entries:
-            at = entry.index
-            if at < first:
+            index = entry.index
+            if index < first:
                 continue
             hook = self._visible_hook(entry, position) if changes else self.hook
-            before = self.states[at]
+            plugin_state = self.states[index]
             try:
-                answer: object = entry.method(hook, before, self.ctx)
+                answer: object = entry.method(hook, plugin_state, self.ctx)
                 if type(answer) is Continue:
                     went_on = cast("Continue[object]", answer)
                     is_plain = not went_on.emits and went_on.family is None
-                    if is_plain and (went_on.state is UNCHANGED or went_on.state is before):
+                    if is_plain and (went_on.state is UNCHANGED or went_on.state is plugin_state):
                         continue
                 stopped = self._take(entry, answer)
             # A hook is sync, so no cancellation of its task can be raised in it; any exception is the plugin's own:

@@ -79,12 +79,12 @@ def first_spoken(
 ) -> FirstAction | None:
     """Call the plugins in order; return the first action that is not a plain `Continue`, or `None`."""
     for entry in entries:
-        before = states[entry.index]
+        plugin_state = states[entry.index]
         try:
-            answer: object = entry.method(hook, before, ctx)
+            answer: object = entry.method(hook, plugin_state, ctx)
             if type(answer) is Continue:
                 went_on = cast("Continue[object]", answer)
-                if not went_on.emits and (went_on.state is UNCHANGED or went_on.state is before):
+                if not went_on.emits and (went_on.state is UNCHANGED or went_on.state is plugin_state):
                     continue
         # A hook is sync, so no cancellation of its task can be raised in it; any exception is the plugin's own.
         except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported, never hidden

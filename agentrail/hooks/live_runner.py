@@ -254,7 +254,7 @@ class LiveRunner:
         broke_critical = None
         for entry in self.audience(row.attached_plugins).entries.get(ON_EVENT, ()):
             failed = failures.get(entry.attached.key, 0)
-            before = state = row.states[entry.index]
+            old_state = state = row.states[entry.index]
             for envelope in events:
                 if failed >= MAX_FAILURES:
                     break
@@ -269,7 +269,7 @@ class LiveRunner:
                     failed += 1
                     broke_critical = entry.attached.key if entry.attached.critical else broke_critical
             loggers += [PluginAnswer(entry.attached.key, "log")] * (len(logs) - len(loggers))
-            if state is not before:
+            if state is not old_state:
                 states[entry.index] = state
         return Ruling(
             ON_EVENT,

@@ -431,8 +431,8 @@ def check_method(
     cls: type, name: str, member: object, arguments: tuple[str, ...], *, may_be_async: bool = False
 ) -> None:
     """Raise `BadPlugin` if *member* cannot be the method *name*, which is called with *arguments*."""
-    own = member if isinstance(member, FunctionType) else None
-    if own is not None and _FITTING.get(own) == arguments:
+    plain_function = member if isinstance(member, FunctionType) else None
+    if plain_function is not None and _FITTING.get(plain_function) == arguments:
         return
     bound: tuple[object, ...] = arguments
     kind_name = type(member).__name__
@@ -454,8 +454,8 @@ def check_method(
         advice = "it must answer by `return`" if may_be_async else AT_ONCE
         raise BadPlugin(cls.__name__, f"its `{name}` is {kind}; {advice}")
     _check_arguments(cls, name, function, bound, arguments)
-    if own is not None and not may_be_async:
-        _FITTING[own] = arguments
+    if plain_function is not None and not may_be_async:
+        _FITTING[plain_function] = arguments
 
 
 def _check_arguments(
@@ -514,11 +514,11 @@ def check_members(cls: type, home: str) -> None:
 def check_frozen(plugin: object, names: frozenset[str]) -> None:
     """Raise `BadPlugin` if an option of *plugin* is mutable, or a hook (one of *names*) is set on the object."""
     cls = type(plugin)
-    own = cast("Mapping[str, object]", getattr(plugin, "__dict__", {}))
-    for name in own:
+    attributes = cast("Mapping[str, object]", getattr(plugin, "__dict__", {}))
+    for name in attributes:
         if name in names or name in OTHERS:
             raise BadPlugin(cls.__name__, f"its `{name}` is set on the object; define it in the class")
-    for name in dict.fromkeys((*(names_of(cls) or ()), *own)):
+    for name in dict.fromkeys((*(names_of(cls) or ()), *attributes)):
         value: object = getattr(plugin, name)
         problem = why_changeable(value, option=True)
         if problem:
@@ -540,8 +540,8 @@ class SignatureOfInit:
         init = _init_of(cls)
         if init is object.__init__:
             return inspect.Signature()
-        whole = inspect.signature(init)
-        return whole.replace(parameters=list(whole.parameters.values())[1:])
+        unbound = inspect.signature(init)
+        return unbound.replace(parameters=list(unbound.parameters.values())[1:])
 
 
 def refuse_unknown_options(cls: type, args: tuple[object, ...], options: Mapping[str, object]) -> None:

@@ -146,14 +146,14 @@ NO_HOLDING = Holding("", 0)
 """The holding of a session that nobody holds."""
 
 
-def check_free(session_id: str, holding: Holding, holder: str, at: int, take_over: bool | str = False) -> None:
-    """Raise `SessionHeld` if a holder other than *holder* has a lease of the session that has not ended at time *at*.
+def check_free(session_id: str, holding: Holding, holder: str, now_ms: int, take_over: bool | str = False) -> None:
+    """Raise `SessionHeld` if a holder other than *holder* has a lease of the session that has not ended at *now_ms*.
 
     The same holder may claim again: a process that starts at an address replaces the process that ran there before.
     With *take_over* so may whoever it is, or takes the session over from the holder that this names.
     """
-    if take_over is not True and holding.holder not in {holder, take_over} and holding.until > at:
-        raise SessionHeld(session_id, holding.holder, holding.until - at)
+    if take_over is not True and holding.holder not in {holder, take_over} and holding.until > now_ms:
+        raise SessionHeld(session_id, holding.holder, holding.until - now_ms)
 
 
 class StoredAnswer(Authored):
@@ -294,9 +294,9 @@ def not_kept(record: Record) -> BadRecord:
     return BadRecord(record.session_id, record.number, "only later ones are kept in memory: give it a larger `keep`")
 
 
-def last_seq(record: Record, before: int) -> int:
-    """Return the number of the last durable event up to *record*; *before*: the same for the previous record."""
-    return record.events[-1].seq if record.events else before
+def last_seq(record: Record, previous: int) -> int:
+    """Return the number of the last durable event up to *record*; *previous*: the same for the previous record."""
+    return record.events[-1].seq if record.events else previous
 
 
 def opening_of(record: Record) -> State:
@@ -490,18 +490,18 @@ def submits(journal: Journal) -> TypeGuard[SubmitJournal]:
     return False
 
 
-def about_after(record: Record, before: About) -> About:
-    """Return the `About` of a session after *record*, where *before* is the one before it."""
+def about_after(record: Record, about: About) -> About:
+    """Return the `About` of a session after *record*, where *about* is the one before it."""
     opening = record.opening
     if record.number == 1:
-        before = About(created=record.arrival.at)
+        about = About(created=record.arrival.at)
     if opening is not None:
         setup = opening.setup
-        before = About(setup.tenant, setup.owner, setup.spec, opening.title, opening.labels, record.arrival.at)
+        about = About(setup.tenant, setup.owner, setup.spec, opening.title, opening.labels, record.arrival.at)
     title, labels = record.change.title, record.change.labels
     if title is not UNSET:
-        before = before.but(title=title)
-    return before if labels is UNSET else before.but(labels=labels)
+        about = about.but(title=title)
+    return about if labels is UNSET else about.but(labels=labels)
 
 
 def tells_about(record: Record) -> bool:

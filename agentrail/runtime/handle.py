@@ -270,9 +270,9 @@ class SessionHandle(HandleHints, SessionCalls):
         letter = self._letter(stop, command)
         self._session.abort_now(letter)
         await self._stopped(letter)
-        gone = await self._session.wait_down()
-        if not gone.ended:
-            raise fresh(gone.error)
+        end = await self._session.wait_down()
+        if not end.ended:
+            raise fresh(end.error)
 
     async def _stopped(self, letter: Letter) -> None:
         """Wait until an abort or stop is journaled; return at once if the journal cannot write."""

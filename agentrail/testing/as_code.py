@@ -112,8 +112,8 @@ class CodeSource:
             for module, names in sorted(self.imports.items(), key=lambda item: item[0])
         ]
         notes = [
-            f"# `{name}` is defined inside a function ({place}); it must be importable"
-            for name, place in self.local.items()
+            f"# `{name}` is defined inside a function ({function}); it must be importable"
+            for name, function in self.local.items()
         ]
         return [*lines, *notes]
 
@@ -157,16 +157,16 @@ def _value_parts(value: Value) -> Iterator[_CodeArgument]:
     defaults = defaults_of(type(value))
     by_place = names_by_place(type(value))
     for name in value.__struct_fields__:
-        there = getattr(value, name)
-        is_default = name in defaults and there == defaults[name]
-        yield _CodeArgument(name, there, is_default, name not in by_place)
+        field_value = getattr(value, name)
+        is_default = name in defaults and field_value == defaults[name]
+        yield _CodeArgument(name, field_value, is_default, name not in by_place)
 
 
 def _attrs_parts(value: object) -> Iterator[_CodeArgument]:
     for field in cast("tuple[attrs.Attribute[object], ...]", attrs.fields(cast("type", type(value)))):
-        there = getattr(value, field.name)
-        is_default = not field.init or there == _default(field, value)
-        yield _CodeArgument(field.alias or field.name, there, is_default, field.kw_only)
+        field_value = getattr(value, field.name)
+        is_default = not field.init or field_value == _default(field, value)
+        yield _CodeArgument(field.alias or field.name, field_value, is_default, field.kw_only)
 
 
 def _default(field: attrs.Attribute[object], value: object) -> object:
@@ -184,9 +184,9 @@ def _public(module: str, name: str, thing: object) -> str:
     """Return the module from which users import *thing*: a public package that exports *name*, else *module*."""
     if module.partition(".")[0] != "agentrail":
         return module
-    for place in _PLACES:
-        there = sys.modules.get(place)
+    for package in _PLACES:
+        loaded = sys.modules.get(package)
         # To ask a package for a name that it does not have makes an error with advice, which takes long
-        if there is not None and name in dir(there) and getattr(there, name) is thing:
-            return place
+        if loaded is not None and name in dir(loaded) and getattr(loaded, name) is thing:
+            return package
     return module

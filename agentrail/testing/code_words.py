@@ -50,8 +50,10 @@ class Vocabulary(Value):
         """Return whether both plugins read the same tool or the same argument of calls."""
         if self.read is None or other.read is None:
             return False
-        here, there = ({*names.tools, *(key.name for key in names.keys)} for names in (self.read, other.read))
-        return not here.isdisjoint(there)
+        own_words, other_words = (
+            {*names.tools, *(key.name for key in names.keys)} for names in (self.read, other.read)
+        )
+        return not own_words.isdisjoint(other_words)
 
 
 def vocabulary(plugin: Attachable, *, watch: bool = True) -> Vocabulary:

@@ -135,8 +135,8 @@ def _refuse(refused: list[str] | None, deed: str | None) -> None:
     frames = list(_frames_of_hook(inspect.currentframe()))
     if any(frame.f_code.co_filename.startswith("<frozen importlib") for frame in frames):
         return  # Python writes the compiled files of what a hook imports
-    own = [frame for frame in frames if _package(frame) not in sys.stdlib_module_names] or frames
-    where = f"it {deed} in {own[0].f_code.co_filename}, line {own[0].f_lineno}"
+    outside = [frame for frame in frames if _package(frame) not in sys.stdlib_module_names] or frames
+    where = f"it {deed} in {outside[0].f_code.co_filename}, line {outside[0].f_lineno}"
     if where not in refused:
         refused.append(where)
     raise PermissionError(f"refused while a hook runs: {where}; have a tool or a service do it")

@@ -98,11 +98,11 @@ class _Argument:
 
     def samples(self) -> Iterator[Json]:
         """Yield sample values: those in the code, numbers next to them, texts and lists by length, one of each type."""
-        whole = [number for number in self.values if type(number) is int]
+        integers = [number for number in self.values if type(number) is int]
         yield from self.values
-        yield from (near for number in whole for near in (number + 1, number - 1))
+        yield from (near for number in integers for near in (number + 1, number - 1))
         if self.measured:
-            sizes = sorted({size for number in whole for size in (number + 1, number) if 0 < size <= _LONGEST})
+            sizes = sorted({size for number in integers for size in (number + 1, number) if 0 < size <= _LONGEST})
             kinds = self.kinds or ("list", "str")
             yield from (("a",) * size for size in sizes if "list" in kinds and size <= _MAX_ITEMS)
             yield from ("a" * size for size in sizes if "str" in kinds)
@@ -136,9 +136,9 @@ class _PluginCodeReader:
         # Functions that were loaded but not called yet: the code of their arguments is read before them
         named: list[FunctionType] = []
         instructions = list(get_instructions(code))
-        for place, instruction in enumerate(instructions):
+        for index, instruction in enumerate(instructions):
             if instruction.opname in _CONSTANTS:
-                self._constant(instructions, place, names, bound)
+                self._constant(instructions, index, names, bound)
             elif _LOCAL.match(instruction.opname):
                 self._locals(instruction, bound)
             elif instruction.opname == "LOAD_GLOBAL":
@@ -155,10 +155,10 @@ class _PluginCodeReader:
             self.function(named.pop())
 
     def _constant(
-        self, instructions: list[Instruction], place: int, names: Mapping[str, object], bound: Mapping[str, str | None]
+        self, instructions: list[Instruction], index: int, names: Mapping[str, object], bound: Mapping[str, str | None]
     ) -> None:
-        constant = cast("object", instructions[place].argval)
-        holds = _container(instructions, place)
+        constant = cast("object", instructions[index].argval)
+        holds = _container(instructions, index)
         about = None if holds is None else bound.get(holds)
         if isinstance(constant, CodeType):
             self.code(constant, names)
@@ -167,13 +167,13 @@ class _PluginCodeReader:
         elif isinstance(constant, str) and about is not None:
             self.at = about
             self._matters(constant)
-        elif isinstance(constant, str) and (whole := _inner_container(instructions, place)) is not None:
-            self._in_argument(constant, whole)
-        elif isinstance(constant, str) and (holds is not None or _is_key(instructions, place)):
-            if self._is_in_object(instructions, place, bound):
+        elif isinstance(constant, str) and (container := _inner_container(instructions, index)) is not None:
+            self._in_argument(constant, container)
+        elif isinstance(constant, str) and (holds is not None or _is_key(instructions, index)):
+            if self._is_in_object(instructions, index, bound):
                 self._kind("Mapping")
             self._argument(constant)
-        elif _next(instructions, place).opname == "MATCH_KEYS":
+        elif _next(instructions, index).opname == "MATCH_KEYS":
             for name in cast("tuple[str, ...]", constant):
                 self._argument(name)
         else:
@@ -219,18 +219,18 @@ class _PluginCodeReader:
             self.arguments.setdefault(name, _Argument())
             self.at, self.fresh = name, True
 
-    def _is_in_object(self, instructions: list[Instruction], place: int, bound: Mapping[str, str | None]) -> bool:
-        """Whether the key at *place* is one of the argument read last: `.get("a")["b"]`, or `a["b"]` of a local `a`."""
-        is_method = instructions[place - 1].opname in ("LOAD_ATTR", "LOAD_METHOD")
-        owner = instructions[place - (2 if is_method else 1)]
+    def _is_in_object(self, instructions: list[Instruction], index: int, bound: Mapping[str, str | None]) -> bool:
+        """Whether the key at *index* is one of the argument read last: `.get("a")["b"]`, or `a["b"]` of a local `a`."""
+        is_method = instructions[index - 1].opname in ("LOAD_ATTR", "LOAD_METHOD")
+        owner = instructions[index - (2 if is_method else 1)]
         if owner.opname == "LOAD_FAST":
             return bound.get(str(owner.argval)) is not None
         return self.fresh and (owner.opname.startswith(("CALL", "BINARY_SUBSCR")) or owner.argrepr == "[]")
 
-    def _in_argument(self, word: str, whole: str) -> None:
-        """Note that *word* is looked up in the argument *whole*: a text that has it, or an object with such a key."""
+    def _in_argument(self, word: str, container: str) -> None:
+        """Note that *word* is looked up in the argument *container*: a text with it, or an object with such a key."""
         self._argument(word)
-        self._argument(whole)
+        self._argument(container)
         self._matters(word)
         self._kind("Mapping")
 
@@ -280,20 +280,20 @@ class _PluginCodeReader:
         for name in dict.fromkeys(names):
             about = arguments.get(name) or Watched()
             has_parts = about.is_object or about.is_list
-            whole = about.samples(name, values, words) if has_parts else objects.get(name, ())
+            full_values = about.samples(name, values, words) if has_parts else objects.get(name, ())
             others = _once((*about.texts, *samples.get(name, ())))
-            keys.append(Key(name, (*whole, *others[:VALUES])))
+            keys.append(Key(name, (*full_values, *others[:VALUES])))
         return Read(
             self._tools(watched), tuple(keys), _once((*COMMON, *(value for key in keys for value in key.values)))
         )
 
     def _objects(self, samples: Mapping[str, tuple[Json, ...]]) -> dict[str, tuple[Json, ...]]:
         """Return sample objects for each argument that the code takes for a mapping."""
-        whole = [name for name, about in self.arguments.items() if "Mapping" in about.kinds]
-        parts = {name: values or COMMON for name, values in samples.items() if name not in whole}
+        mappings = [name for name, about in self.arguments.items() if "Mapping" in about.kinds]
+        parts = {name: values or COMMON for name, values in samples.items() if name not in mappings}
         several = freeze_object({name: values[0] for name, values in parts.items()})
         single_argument_samples = [freeze_object({name: value}) for name, values in parts.items() for value in values]
-        return dict.fromkeys(whole, _once((several, *single_argument_samples)))
+        return dict.fromkeys(mappings, _once((several, *single_argument_samples)))
 
     def _tools(self, watched: WatchedCall) -> tuple[str, ...]:
         """Return the names of tools: what a call's name was compared with, and words that belong to no argument."""
@@ -324,13 +324,15 @@ def _attributes(cls: type) -> Mapping[str, object]:
     return {name: value for base in reversed(cls.__mro__) for name, value in vars(base).items()}
 
 
-def _is_key(instructions: list[Instruction], place: int) -> bool:
-    """Return whether the constant at *place* is the name of an argument: `.get("a")` or `["a"]`."""
-    before, after = instructions[place - 1], _next(instructions, place)
-    subscript = after.opname == "BINARY_SUBSCR" or (after.opname == "BINARY_OP" and after.argrepr == "[]")
+def _is_key(instructions: list[Instruction], index: int) -> bool:
+    """Return whether the constant at *index* is the name of an argument: `.get("a")` or `["a"]`."""
+    previous, following = instructions[index - 1], _next(instructions, index)
+    subscript = following.opname == "BINARY_SUBSCR" or (following.opname == "BINARY_OP" and following.argrepr == "[]")
     # What follows the other arguments in `{**hook.args, "a": 1}`
-    is_replaced = place > 0 and before.opname in ("DICT_UPDATE", "DICT_MERGE") and not _is_own(instructions, place - 2)
-    return subscript or is_replaced or (before.opname in ("LOAD_ATTR", "LOAD_METHOD") and before.argval == "get")
+    is_replaced = (
+        index > 0 and previous.opname in ("DICT_UPDATE", "DICT_MERGE") and not _is_own(instructions, index - 2)
+    )
+    return subscript or is_replaced or (previous.opname in ("LOAD_ATTR", "LOAD_METHOD") and previous.argval == "get")
 
 
 def _local_names(instruction: Instruction) -> tuple[str, ...]:
@@ -339,25 +341,25 @@ def _local_names(instruction: Instruction) -> tuple[str, ...]:
     return cast("tuple[str, ...]", names) if isinstance(names, tuple) else (str(names),)
 
 
-def _is_own(instructions: list[Instruction], place: int) -> bool:
-    """Return whether a local variable is loaded at *place* to which a dictionary was assigned that the code writes out.
+def _is_own(instructions: list[Instruction], index: int) -> bool:
+    """Return whether a local variable is loaded at *index* to which a dictionary was assigned that the code writes out.
 
     Such a dictionary holds no arguments of a call: `{**payload, "to": model}` adds to what an event tells.
     """
-    if place < 0 or not instructions[place].opname.startswith("LOAD_FAST"):
+    if index < 0 or not instructions[index].opname.startswith("LOAD_FAST"):
         return False
-    name = _local_names(instructions[place])[-1]
-    for before in range(place - 1, 0, -1):
-        stores = instructions[before]
+    name = _local_names(instructions[index])[-1]
+    for earlier in range(index - 1, 0, -1):
+        stores = instructions[earlier]
         if stores.opname.startswith("STORE_FAST") and name == _local_names(stores)[0]:
-            return instructions[before - 1].opname in ("BUILD_MAP", "BUILD_CONST_KEY_MAP")
+            return instructions[earlier - 1].opname in ("BUILD_MAP", "BUILD_CONST_KEY_MAP")
     return False
 
 
-def _container(instructions: list[Instruction], place: int) -> str | None:
-    """Return the name on the right of `in` if the constant at *place* stands on its left; else `None`."""
+def _container(instructions: list[Instruction], index: int) -> str | None:
+    """Return the name on the right of `in` if the constant at *index* stands on its left; else `None`."""
     holds: str | None = None
-    for after in instructions[place + 1 : place + 4]:
+    for after in instructions[index + 1 : index + 4]:
         if after.opname == "CONTAINS_OP":
             return holds
         if not after.opname.startswith(("LOAD_FAST", "LOAD_ATTR")):
@@ -366,23 +368,27 @@ def _container(instructions: list[Instruction], place: int) -> str | None:
     return None
 
 
-def _inner_container(instructions: list[Instruction], place: int) -> str | None:
-    """Return the argument in which the constant at *place* is looked up: `"a" in hook.args["b"]`; else `None`."""
+def _inner_container(instructions: list[Instruction], index: int) -> str | None:
+    """Return the argument in which the constant at *index* is looked up: `"a" in hook.args["b"]`; else `None`."""
     argument: str | None = None
-    for further in range(place + 1, min(place + MAX_LOOKED_UP, len(instructions))):
-        instruction = instructions[further]
+    for other_index in range(index + 1, min(index + MAX_LOOKED_UP, len(instructions))):
+        instruction = instructions[other_index]
         if instruction.opname == "CONTAINS_OP":
             return argument
         if instruction.opname.startswith(_ENDS):
             return None
-        if instruction.opname in _CONSTANTS and isinstance(instruction.argval, str) and _is_key(instructions, further):
+        if (
+            instruction.opname in _CONSTANTS
+            and isinstance(instruction.argval, str)
+            and _is_key(instructions, other_index)
+        ):
             argument = instruction.argval
     return None
 
 
-def _next(instructions: list[Instruction], place: int) -> Instruction:
-    """Return the instruction after *place*; the last instruction, a return, if there is none."""
-    return instructions[min(place + 1, len(instructions) - 1)]
+def _next(instructions: list[Instruction], index: int) -> Instruction:
+    """Return the instruction after *index*; the last instruction, a return, if there is none."""
+    return instructions[min(index + 1, len(instructions) - 1)]
 
 
 def _plain(value: object) -> Iterator[Json]:

@@ -68,12 +68,12 @@ class CallDrawer:
         keys = sets[self.choose.turn(reads, len(sets))]
         values = [key.values or reads.values for key in keys]
         tools = (*reads.tools, None)
-        place = self.choose.turn((reads, keys), len(tools) * prod(map(len, values)))
+        number = self.choose.turn((reads, keys), len(tools) * prod(map(len, values)))
         args: dict[str, Json] = {}
         for key, several in zip(keys, values, strict=True):
-            place, at = divmod(place, len(several))
-            args[key.name] = several[at]
-        drawn = call(tools[place] or self._tool(reads), args)
+            number, index = divmod(number, len(several))
+            args[key.name] = several[index]
+        drawn = call(tools[number] or self._tool(reads), args)
         self.said.append(drawn)
         return drawn
 
@@ -146,9 +146,11 @@ class CallDrawer:
             return drawn + more if isinstance(more, str) else drawn
         return drawn
 
-    def _merged(self, left: ToolCall, right: ToolCall) -> ToolCall:
-        """Return a call with the name of *left* and the arguments of both; for an argument of both, either value."""
-        return call(left.name, {**right.args, **left.args} if self.choose.percent(50) else {**left.args, **right.args})
+    def _merged(self, first: ToolCall, second: ToolCall) -> ToolCall:
+        """Return a call with the name of *first* and the arguments of both; for an argument of both, either value."""
+        return call(
+            first.name, {**second.args, **first.args} if self.choose.percent(50) else {**first.args, **second.args}
+        )
 
     def _changed(self, earlier: ToolCall) -> ToolCall:
         """Return *earlier* with another name, or with one argument more, less or changed."""
@@ -159,8 +161,8 @@ class CallDrawer:
             del args[self.choose.pick(list(args))]
             return call(earlier.name, args)
         more = self.args()
-        place = self.choose.pick(list(more)) if more else None
-        return call(earlier.name, args if place is None else {**args, place: more[place]})
+        name = self.choose.pick(list(more)) if more else None
+        return call(earlier.name, args if name is None else {**args, name: more[name]})
 
 
 @cache

@@ -147,9 +147,9 @@ def difference(recorded: ModelRequest, request: ModelRequest) -> str | None:
 
     The ids of session and request and the names of models are not compared.
     """
-    for place, (then, now) in enumerate(zip(recorded.messages, request.messages, strict=False)):
+    for index, (then, now) in enumerate(zip(recorded.messages, request.messages, strict=False)):
         if _said_by_anybody(then) != _said_by_anybody(now):
-            return f"message {place + 1} is {now!r:.200}; recorded is {then!r:.200}"
+            return f"message {index + 1} is {now!r:.200}; recorded is {then!r:.200}"
     if len(recorded.messages) != len(request.messages):
         return f"it has {len(request.messages)} messages; recorded are {len(recorded.messages)}"
     for what in ("system", "background", "sections", "tools", "may_call", "options"):

@@ -193,12 +193,12 @@ class ScriptedModel:
                 return await trio.sleep_forever()
 
     def _next(self, request: ModelRequest) -> ScriptedResponse:
-        place = len(self.requests) - 1
+        index = len(self.requests) - 1
         if self._repeat_last and self._script:
-            place = min(place, len(self._script) - 1)
-        if place >= len(self._script):
-            raise ScriptError(self.name, len(self._script), place + 1)
-        element = self._script[place]
+            index = min(index, len(self._script) - 1)
+        if index >= len(self._script):
+            raise ScriptError(self.name, len(self._script), index + 1)
+        element = self._script[index]
         while callable(element):
             element = element(request)
             _check_element("what an element of `script` returned", element)
@@ -211,8 +211,8 @@ def _elements(script: Script) -> tuple[Element, ...]:
     if isinstance(items, str) or not isinstance(items, Iterable):
         raise WrongType.of("script", items, f"a list; each element is {ELEMENT}")
     elements = tuple(script)
-    for place, element in enumerate(elements):
-        _check_element(f"script[{place}]", element)
+    for index, element in enumerate(elements):
+        _check_element(f"script[{index}]", element)
     return elements
 
 
@@ -259,5 +259,5 @@ def _text_in(chunk: Chunk) -> str:
 
 def _beginning(text: str, after: int) -> tuple[Chunk, ...]:
     _check_count("after", after, 0)
-    words = _words(text) if text else [f"word{place} " for place in range(after)]
+    words = _words(text) if text else [f"word{index} " for index in range(after)]
     return tuple(map(TextChunk, words[:after]))

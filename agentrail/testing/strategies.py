@@ -112,8 +112,8 @@ def messages(draw: st.DrawFn, most: int = 5) -> tuple[Message, ...]:
             messages_.append(UserMessage(draw(parts()), draw(st.sampled_from(Origin))))
             continue
         calls = tuple(
-            call.but(call_id=f"c{number}.{place}")
-            for place, call in enumerate(draw(st.lists(tool_calls(), max_size=2)))
+            call.but(call_id=f"c{number}.{index}")
+            for index, call in enumerate(draw(st.lists(tool_calls(), max_size=2)))
         )
         least = 0 if calls else 1  # providers accept no empty message
         thought = draw(st.lists(st.builds(Text, WORDS) | st.builds(Thinking, WORDS), min_size=least, max_size=2))
@@ -255,7 +255,7 @@ def plugin_sets(
     """Subsets of *candidates*, in any order; from a candidate that is a strategy, a plugin is drawn."""
     order = draw(st.permutations(range(len(candidates))))
     size = draw(st.integers(least, len(candidates) if most is None else min(most, len(candidates))))
-    chosen = [candidates[place] for place in order[:size]]
+    chosen = [candidates[index] for index in order[:size]]
     return tuple(draw(part) if isinstance(part, st.SearchStrategy) else part for part in chosen)
 
 

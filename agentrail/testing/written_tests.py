@@ -78,7 +78,7 @@ class _TestText:
         """Whether the last turn has not got its answer yet."""
         messages = [part.message for part in sight.parts if part.layer in (HISTORY, REPLACED)]
         self._messages = [message for message in messages if message is not None]
-        first = next((place for place, message in enumerate(self._messages) if is_prompt(message)), 0)
+        first = next((index for index, message in enumerate(self._messages) if is_prompt(message)), 0)
         self._left_out = list(self._notes(self._messages[:first]))
         self._messages = self._messages[first:]
 

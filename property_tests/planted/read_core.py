@@ -146,7 +146,7 @@ CHANGES: Final = (
         "fork_keeps_approval_ids",
         "held calls of a fork have the ids of its origin",
         forking._wait_again,
-        'old.but(approval_id=draft.make_id(f"{state.session_id}:a"))',
+        'old.but(approval_id=draft.make_decision_id("a"))',
         "old",
         "fork",
     ),

@@ -57,8 +57,8 @@ CHANGES: Final = (
         "found_tools_not_told_again",
         "after a compaction the model does not have the definitions of what it has found",
         deferred_tools.tell_again,
-        "if there:",
-        "if not there:",
+        "if found_specs:",
+        "if not found_specs:",
         "world",
     ),
     Change(

@@ -79,7 +79,7 @@ CHANGES: Final = (
     Change(
         "changed_tool_approved",
         "a call is approved though its tool has gone or changed",
-        approvals.on_approve,
+        approvals._approve_problem,
         "if attached is None or attached.revision != call.revision:",
         "if False:",
         "world",
@@ -87,9 +87,9 @@ CHANGES: Final = (
     Change(
         "edited_call_always",
         "arguments that were edited count for always",
-        approvals.on_approve,
-        "elif command.always:",
-        "if command.always:",
+        approvals._approve_problem,
+        "if edited is not None and command.always:",
+        "if False:",
         "world",
     ),
     Change(

@@ -612,7 +612,7 @@ def crashed(policy: Policy, times: Sequence[float], *, session: bool) -> list[bo
     """Return, for each crash, whether the child goes on after it."""
     ward, restarts, went_on = ChildFacts("a", session=session), tuple[float, ...](), list[bool]()
     for at in times:
-        decided = decide(policy, {"a": ward}, restarts, "a", Ending(crashed=True), at=at)
+        decided = decide(policy, {"a": ward}, restarts, "a", Ending(crashed=True), now=at)
         ward, restarts = decided.facts or ward, decided.restarts
         went_on.append(not decided.fails and not decided.quarantine)
     return went_on
@@ -683,7 +683,7 @@ def crashes_on_one_command(count: int) -> bool:
     ward = ChildFacts("a", session=True)
     for place in range(count):
         ending = Ending(crashed=True, input="PromptSent 1", is_command=True)
-        decided = decide(Policy(max_restarts=9), {"a": ward}, (), "a", ending, at=100.0 * place)
+        decided = decide(Policy(max_restarts=9), {"a": ward}, (), "a", ending, now=100.0 * place)
         assert decided.facts is not None
         ward = decided.facts
         if decided.drops_input:
@@ -696,7 +696,7 @@ def set_aside(inputs: Sequence[str]) -> bool:
     ward = ChildFacts("a", session=True)
     for place, input_ in enumerate(inputs):
         decided = decide(
-            Policy(max_restarts=1), {"a": ward}, (), "a", Ending(crashed=True, input=input_), at=100.0 * place
+            Policy(max_restarts=1), {"a": ward}, (), "a", Ending(crashed=True, input=input_), now=100.0 * place
         )
         assert decided.facts is not None
         ward = decided.facts

@@ -48,8 +48,8 @@ def _not_held(draft: StepDraft, approval_id: str, call: str) -> UnknownApproval:
     if _stopped_call(draft, approval_id) is not None:
         return WrongDecision(approval_id, call, STOPPED_CALL, END_DOUBT)
     ids = {f"{draft.state.session_id}:{doubt.call_id}": doubt_id(draft, doubt) for doubt in draft.state.in_doubt_calls}
-    whole = [ids[approval_id]] if approval_id in ids else []
-    return UnknownApproval.among(approval_id, (*held_calls(draft), *whole))
+    whole_ids = [ids[approval_id]] if approval_id in ids else []
+    return UnknownApproval.among(approval_id, (*held_calls(draft), *whole_ids))
 
 
 def doubt_id(draft: StepDraft, doubt: Doubt) -> str:

@@ -113,9 +113,7 @@ def put_tools(draft: StepDraft, tools: Mapping[str, AttachedTool]) -> None:
     renewed = {
         name
         for name, _ in state.approved_always
-        if (before := state.tools.get(name))
-        and (before.source or before.plugin)
-        and not _is_same(before, tools.get(name))
+        if (old := state.tools.get(name)) and (old.source or old.plugin) and not _is_same(old, tools.get(name))
     }
     state.approved_always = frozenset(pair for pair in state.approved_always if pair[0] not in renewed)
     state.standing_approvals = tuple(approval for approval in state.standing_approvals if approval.tool not in renewed)
@@ -123,14 +121,14 @@ def put_tools(draft: StepDraft, tools: Mapping[str, AttachedTool]) -> None:
     tell_changes(draft, replaced)
 
 
-def _is_same(before: AttachedTool, after: AttachedTool | None) -> bool:
+def _is_same(old: AttachedTool, new: AttachedTool | None) -> bool:
     """Whether two attached tools differ in their revision at most."""
-    return after is not None and before == after.but(revision=before.revision)
+    return new is not None and old == new.but(revision=old.revision)
 
 
-def removed_names(before: tuple[str, ...], more: Iterable[str], there: Container[str]) -> tuple[str, ...]:
+def removed_names(removed: tuple[str, ...], more: Iterable[str], present: Container[str]) -> tuple[str, ...]:
     """Return the names removed so far, so that recovery does not add them again from the specification."""
-    return tuple(name for name in dict.fromkeys((*before, *more)) if name not in there)
+    return tuple(name for name in dict.fromkeys((*removed, *more)) if name not in present)
 
 
 # Plugins
@@ -154,12 +152,12 @@ def on_detach_plugin(draft: StepDraft, command: commands.DetachPluginSent) -> No
 def _queue(draft: StepDraft, change: PluginChange) -> None:
     """Queue a plugin change; refuse it if the plugin to attach is there already, or the other one is not."""
     state = draft.state
-    there = _keys_to_be(draft)
-    if change.kind == "attach" and change.key in there:
+    keys = _keys_to_be(draft)
+    if change.kind == "attach" and change.key in keys:
         draft.refuse(UsageError("plugin-exists", change.key))
         return
-    if change.kind != "attach" and change.key not in there:
-        draft.refuse(UnknownPlugin.among(change.key, there))
+    if change.kind != "attach" and change.key not in keys:
+        draft.refuse(UnknownPlugin.among(change.key, keys))
         return
     draft.answer = commands.DONE
     last_wins = tuple(

@@ -75,9 +75,9 @@ def hint(draft: StepDraft) -> str:
 
 def note_found(draft: StepDraft, *names: str) -> None:
     """Remember *names* as tools that the model has found, the latest last."""
-    before = draft.state.found_tools
-    if before[-len(names) :] != names:
-        draft.state.found_tools = (*(name for name in before if name not in names), *names)[-MAX_FOUND:]
+    found_tools = draft.state.found_tools
+    if found_tools[-len(names) :] != names:
+        draft.state.found_tools = (*(name for name in found_tools if name not in names), *names)[-MAX_FOUND:]
 
 
 def shown_if_deferred(spec: ToolSpec) -> str:
@@ -88,23 +88,23 @@ def shown_if_deferred(spec: ToolSpec) -> str:
 def tell_again(draft: StepDraft, messages: tuple[Message, ...]) -> None:
     """After a compaction, tell the model the definitions of found tools that the kept *messages* no longer contain."""
     state = draft.state
-    there = [
+    found_specs = [
         state.tools[name].spec
         for name in reversed(state.found_tools)
         if name in state.tools and state.tools[name].spec.deferred
     ]
-    if there:
+    if found_specs:
         texts = [message.text for message in messages]
-        _tell(draft, _STILL, [spec for spec in there if not any(definition(spec) in text for text in texts)])
+        _tell(draft, _STILL, [spec for spec in found_specs if not any(definition(spec) in text for text in texts)])
 
 
-def tell_changes(draft: StepDraft, before: Mapping[str, AttachedTool]) -> None:
-    """Tell the model the new definitions of found tools that differ from those in *before*."""
+def tell_changes(draft: StepDraft, replaced: Mapping[str, AttachedTool]) -> None:
+    """Tell the model the new definitions of found tools that differ from those in *replaced*."""
     state = draft.state
     pairs = [
-        (before[name].spec, state.tools[name].spec)
+        (replaced[name].spec, state.tools[name].spec)
         for name in state.found_tools
-        if name in before and name in state.tools
+        if name in replaced and name in state.tools
     ]
     _tell(draft, _CHANGED, [now for was, now in pairs if now.deferred and definition(was) != definition(now)])
 

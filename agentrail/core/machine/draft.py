@@ -64,7 +64,7 @@ class StepDraft:
         self,
         draft: Draft,
         hook_runner: HookRunner,
-        at: int,
+        now_ms: int,
         random: float,
         partial: Partial = NOTHING_YET,
         by: str = "",
@@ -72,7 +72,7 @@ class StepDraft:
     ) -> None:
         self.state = draft
         self.hook_runner = hook_runner
-        self.at = at
+        self.at = now_ms
         self.by = by
         self.request = request
         self.random = random
@@ -152,14 +152,14 @@ class StepDraft:
         """Whether *timer* is set."""
         return timer in self._timers()
 
-    def set_timer(self, timer: str, at: int) -> None:
-        """Set *timer* to fire at *at*; it replaces one of the same name."""
+    def set_timer(self, timer: str, due_ms: int) -> None:
+        """Set *timer* to fire at *due_ms*; it replaces one of the same name."""
         names = self._timers()
         if timer in names:
             self.drop_timer(timer)
         names.add(timer)
-        self.state.timers = (*self.state.timers, (timer, at))
-        self.effects.append(SetTimer(timer, at))
+        self.state.timers = (*self.state.timers, (timer, due_ms))
+        self.effects.append(SetTimer(timer, due_ms))
 
     def clear_timer(self, timer: str) -> None:
         """Delete *timer*. No-op if it is not set."""
@@ -259,8 +259,8 @@ class StepDraft:
         """Set or remove sections of the system prompt, in order."""
         sections = {section.key: section for section in self.state.sections}
         for section in changed:
-            before = sections.get(section.key)
-            if before is not None and (before.text, before.layer) == (section.text, section.layer):
+            old = sections.get(section.key)
+            if old is not None and (old.text, old.layer) == (section.text, section.layer):
                 continue  # keeps its place, so that the provider's cache still fits
             sections.pop(section.key, None)
             if section.text is not None:

@@ -219,9 +219,9 @@ def on_abort(draft: StepDraft, command: commands.AbortSent) -> None:
 
 def stop_subagents(draft: StepDraft) -> None:
     """Stop all running sub-agents, those in the background included."""
-    there = tuple(agent.child for agent in draft.state.subagents if not agent.rests)
-    if there:
-        draft.add_effect(StopSubagents(there))
+    children = tuple(agent.child for agent in draft.state.subagents if not agent.rests)
+    if children:
+        draft.add_effect(StopSubagents(children))
 
 
 def let_go_of_resting(draft: StepDraft) -> None:

@@ -87,7 +87,7 @@ def _wake(draft: StepDraft) -> None:
     waiting = draft.state.suspended_runs
     for run in waiting:
         ask_again(draft, run.ask_id)
-    recovery.go_on(draft, asked=bool(waiting))
+    recovery.go_on(draft, had_asks=bool(waiting))
 
 
 def _run(draft: StepDraft, hook_name: str, ref: str) -> None:

@@ -64,12 +64,12 @@ def _change_tools(draft: StepDraft, handoff: HandOver) -> None:
         for spec in handoff.tools
         if spec.name not in state.removed_tools and spec.name not in stay
     }
-    gone = tuple(name for name in handoff.leaves if name in state.tools and name not in new)
+    removed = tuple(name for name in handoff.leaves if name in state.tools and name not in new)
     ended = {name for name in handoff.leaves if name not in new or new[name].spec != _spec(state.tools.get(name))}
     state.approved_always = frozenset(pair for pair in state.approved_always if pair[0] not in ended)
     state.standing_approvals = tuple(approval for approval in state.standing_approvals if approval.tool not in ended)
     put_tools(draft, stay | new)
-    report_tools(draft, tuple(new), gone, "")
+    report_tools(draft, tuple(new), removed, "")
 
 
 def _spec(attached: AttachedTool | None) -> object:
@@ -82,7 +82,7 @@ def _change_model(draft: StepDraft, handoff: HandOver) -> None:
     if not handoff.models:
         return
     (model, options), *others = handoff.models
-    spares = tuple([Spare(name, own) for name, own in others])
+    spares = tuple([Spare(name, own_options) for name, own_options in others])
     draft.switch_model(model, options, None, spares, handoff.priced)
     turn = draft.state.turn
     if turn is not None:

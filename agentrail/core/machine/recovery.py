@@ -51,8 +51,8 @@ def on_returned(draft: StepDraft, returned: SessionReturned) -> None:
     if state.working_since_ms is not None:
         state.working_since_ms = draft.at  # the time in which no process ran the session does not count
     draft.emit(SessionRecovered(returned.records))
-    for timer, at in state.timers:
-        draft.add_effect(SetTimer(timer, at))
+    for timer, due_ms in state.timers:
+        draft.add_effect(SetTimer(timer, due_ms))
     change_tools(draft, returned)
     draft.put_sections(returned.sections)
     _renew_changes(draft, returned.waiting)
@@ -88,7 +88,7 @@ def reattach(
 ) -> PluginMismatch | None:
     """Replace the plugins by *attached_plugins*, some with new options; return the error of one that refuses."""
     state = draft.state
-    before = {
+    old_rows = {
         attached.key: (attached, plugin_state)
         for attached, plugin_state in zip(state.plugins, state.plugin_states, strict=True)
     }
@@ -97,7 +97,7 @@ def reattach(
     joined: list[PluginAttached] = []
     others = {key: PluginOptsUpdated(key, success=True, dropped=dropped) for key, dropped in options}
     for attached in attached_plugins:
-        old, plugin_state = before.get(attached.key, (None, None))
+        old, plugin_state = old_rows.get(attached.key, (None, None))
         if old is not None and old.version == attached.version:
             differing = _differing(old.options, attached.options)
             if attached.key in others and differing:
@@ -125,7 +125,7 @@ def reattach(
             upgraded.append(PluginUpgraded(attached.key, old.version, attached.version))
     guards = _guards(state.plugins)
     state.plugins, state.plugin_states = attached_plugins, tuple(states)
-    if tuple(before) != tuple(attached.key for attached in attached_plugins):
+    if tuple(old_rows) != tuple(attached.key for attached in attached_plugins):
         _take_new_places(draft)
     elif guards != _guards(attached_plugins):
         _ask_guards_again(draft)
@@ -347,8 +347,8 @@ def _pause(draft: StepDraft) -> None:
     rest(draft)
 
 
-def go_on(draft: StepDraft, *, asked: bool) -> None:
-    """Go on with work that the end of a process has interrupted, but for asks of plugins (*asked*: if there were any).
+def go_on(draft: StepDraft, *, had_asks: bool) -> None:
+    """Go on with work that the end of a process has interrupted, but for asks of plugins (*had_asks*: if any).
 
     A hook that waits for an ask is the only work of its session, unless it is about one call of a batch.
     """
@@ -362,7 +362,7 @@ def go_on(draft: StepDraft, *, asked: bool) -> None:
         draft.due.extendleft(reversed(hooks))
         if not hooks:  # else other calls start when the first result has been passed on
             advance_batch(draft)
-    elif asked:
+    elif had_asks:
         return
     elif state.compaction is not None:
         draft.due.appendleft(("before_compact", ""))

@@ -18,14 +18,14 @@ def replace_history(draft: StepDraft, messages: tuple[Message, ...]) -> None:
     tell_todos(draft, messages)
 
 
-def _mark(before: History, mark: int, after: tuple[Message, ...]) -> int:
-    """Return the index in *after* of the turn's first message, its prompt, which had index *mark* in *before*.
+def _mark(old: History, mark: int, new: tuple[Message, ...]) -> int:
+    """Return the index in *new* of the turn's first message, its prompt, which had index *mark* in *old*.
 
     A compaction keeps the prompt. If a plugin has removed it, the turn's messages are counted from the end.
     """
-    if mark < len(before):
-        prompt = before[mark]
-        for index in range(len(after) - 1, -1, -1):
-            if after[index] is prompt or after[index] == prompt:
+    if mark < len(old):
+        prompt = old[mark]
+        for index in range(len(new) - 1, -1, -1):
+            if new[index] is prompt or new[index] == prompt:
                 return index
-    return max(0, len(after) - (len(before) - mark))
+    return max(0, len(new) - (len(old) - mark))

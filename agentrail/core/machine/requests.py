@@ -141,10 +141,10 @@ def finish_before_request(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
         draft.append_messages(*added)
         draft.emit(Intervention(text, "before_request"))
     sent_messages = _shown_to(state.history, hook, ruling, added)
-    before, used = state.last_request_model, state.using
-    if before != used:
+    last_used, used = state.last_request_model, state.using
+    if last_used != used:
         state.last_request_model = used
-        if before is not None:
+        if last_used is not None:
             draft.emit(ModelEffective(turn.model))
     request_id = draft.make_id("r")
     replaced = None if sent_messages is state.history else rearrange(state.history, sent_messages)
@@ -158,13 +158,13 @@ def finish_before_request(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
 
 
 def _with(
-    history: History, replaced: Rearranged | None, front: tuple[Added, ...], behind: tuple[Added, ...]
+    history: History, replaced: Rearranged | None, front: tuple[Added, ...], back: tuple[Added, ...]
 ) -> Rearranged | None:
     """Return the messages of a request: those of *history* or what plugins *replaced* them by, with the added ones."""
-    if not front and not behind:
+    if not front and not back:
         return replaced
-    whole = (MessageRange(0, len(history)),) if history else ()
-    return Rearranged((*front, *(whole if replaced is None else replaced.pieces), *behind))
+    ranges = (MessageRange(0, len(history)),) if history else ()
+    return Rearranged((*front, *(ranges if replaced is None else replaced.pieces), *back))
 
 
 def rendered(state: State, turn: Turn, request: RunningRequest) -> ModelRequest:
@@ -208,23 +208,23 @@ def _explains_tags(state: State, *, has_prompt: bool) -> bool:
     return state.setup.prompt_mode != "none" and (has_prompt or bool(state.plugins))
 
 
-def sent_id(before: State, after: State) -> str | None:
-    """Return the id of the request that the step from *before* to *after* sent to the model; `None` if it sent none.
+def sent_id(old: State, new: State) -> str | None:
+    """Return the id of the request that the step from *old* to *new* sent to the model; `None` if it sent none.
 
     A request that was cut in the same step was never sent.
     """
-    request = after.request
-    if request is None or after.turn is None:
+    request = new.request
+    if request is None or new.turn is None:
         return None
-    is_new = before.request is None or before.request.request_id != request.request_id
+    is_new = old.request is None or old.request.request_id != request.request_id
     return request.request_id if is_new else None
 
 
-def sent_request(before: State, after: State) -> ModelRequest | None:
-    """Return the request that the step from *before* to *after* sent to the model; `None` if it sent none."""
-    if sent_id(before, after) is None or after.request is None or after.turn is None:
+def sent_request(old: State, new: State) -> ModelRequest | None:
+    """Return the request that the step from *old* to *new* sent to the model; `None` if it sent none."""
+    if sent_id(old, new) is None or new.request is None or new.turn is None:
         return None
-    return rendered(after, after.turn, after.request)
+    return rendered(new, new.turn, new.request)
 
 
 def _count_passing(messages: Rearranged) -> int:

@@ -138,11 +138,11 @@ def _message(draft: StepDraft, turn: Turn, response: Response) -> AssistantMessa
     """Return *response* as a message for the history, its calls with ids of the session."""
     calls = () if response.stop is REFUSED else response.calls
     tools = draft.state.tools
-    own = tuple([_own(draft, resolve_call(call, tools)) for call in calls]) if calls else ()
+    own_calls = tuple([_own(draft, resolve_call(call, tools)) for call in calls]) if calls else ()
     stop = response.stop
-    if stop is TOOL_CALLS and not own:
+    if stop is TOOL_CALLS and not own_calls:
         stop = StopReason.END
-    return _message_of(response.parts, own, turn.model, stop, response.usage)
+    return _message_of(response.parts, own_calls, turn.model, stop, response.usage)
 
 
 def _own(draft: StepDraft, call: ToolCall) -> ToolCall:

@@ -63,11 +63,11 @@ class Step(Value):
     answer: Answer | None = None
     """Answer to the caller; `None` if the input did not come from one."""
 
-    def changes(self, before: State) -> bool:
-        """Whether the step did anything that must be journaled; *before* is the state it started from."""
+    def changes(self, old: State) -> bool:
+        """Whether the step did anything that must be journaled; *old* is the state it started from."""
         if self.events or self.effects:
             return True
-        return any(getattr(self.state, name) is not getattr(before, name) for name in State.__struct_fields__)
+        return any(getattr(self.state, name) is not getattr(old, name) for name in State.__struct_fields__)
 
 
 COUNTED_EVERY: Final = 1_000

@@ -87,9 +87,9 @@ def _looked_up(draft: StepDraft, call: Call) -> Call | None:
 def _some_tools(draft: StepDraft) -> str:
     """Return the names of the first tools of the session, and how many more there are."""
     names = draft.state.tools
-    there = ", ".join(f"`{name}`" for name in islice(names, NAMED_TOOLS)) or "none"
+    listed = ", ".join(f"`{name}`" for name in islice(names, NAMED_TOOLS)) or "none"
     more = len(names) - NAMED_TOOLS
-    return f"{there}{f' and {more} more' if more > 0 else ''}{hint(draft)}"
+    return f"{listed}{f' and {more} more' if more > 0 else ''}{hint(draft)}"
 
 
 def unfit(draft: StepDraft, call: Call, args: JsonObject) -> str | None:

@@ -152,10 +152,10 @@ def hold_timer(approval_id: str) -> str:
     return f"hold:{approval_id}"
 
 
-def detached_call_of(call: Call, at: int) -> DetachedCall:
+def detached_call_of(call: Call, now_ms: int) -> DetachedCall:
     """Return the `DetachedCall` that stands for *call* after it leaves its turn."""
     parallel = call.spec is None or call.spec.parallel
-    return DetachedCall(call.call_id, call.name, at, call.started_at, touches_files(call.spec), parallel=parallel)
+    return DetachedCall(call.call_id, call.name, now_ms, call.started_at, touches_files(call.spec), parallel=parallel)
 
 
 def release(draft: StepDraft, call: Call, status: str, text: str) -> None:

@@ -65,10 +65,10 @@ def changes_of(changed: type[Struct]) -> Callable[[type[V]], type[V]]:
 
     def derive(cls: type[V]) -> type[V]:
         """Return a class with the fields of *changed*, and the name, module and docstring of *cls*."""
-        own, defaults = get_type_hints(cls, include_extras=True), defaults_of(cls)
+        own_hints, defaults = get_type_hints(cls, include_extras=True), defaults_of(cls)
         hints = get_type_hints(changed, include_extras=True)
-        hints = {name: hint | UnsetType for name, hint in hints.items()} | own
-        required = own.keys() - defaults.keys()
+        hints = {name: hint | UnsetType for name, hint in hints.items()} | own_hints
+        required = own_hints.keys() - defaults.keys()
         fields = [
             (name, hints[name]) if name in required else (name, hints[name], UNSET)
             for name in changed.__struct_fields__
@@ -239,11 +239,11 @@ def change(old: State, new: State) -> Change:
 
 def _differing(old: Struct, new: Struct) -> list[object]:
     """Return the fields of *new* in order, with `UNSET` in place of those that equal the field of *old*."""
-    before, after = astuple(old), astuple(new)
-    changed: list[object] = [UNSET] * len(before)
-    for index in compress(_INDICES, map(is_not, before, after)):
-        now: object = after[index]
-        if type(now) in _PLAIN and now == (was := before[index]) and type(now) is type(was):
+    old_fields, new_fields = astuple(old), astuple(new)
+    changed: list[object] = [UNSET] * len(old_fields)
+    for index in compress(_INDICES, map(is_not, old_fields, new_fields)):
+        now: object = new_fields[index]
+        if type(now) in _PLAIN and now == (was := old_fields[index]) and type(now) is type(was):
             continue
         changed[index] = now
     return changed
@@ -260,12 +260,12 @@ def fold(state: State, change: Change) -> State:
     return state.but(**changed)
 
 
-def _grown(before: State, after: State) -> Appended | Rearranged | UnsetType:
+def _grown(old: State, new: State) -> Appended | Rearranged | UnsetType:
     """Return how the history changed: the appended messages, or a rearrangement; `UNSET` if it did not."""
-    added = after.history.added_to(before.history)
+    added = new.history.added_to(old.history)
     if added is None:
-        return rearrange(before.history, after.history)
-    batch = before.batch
+        return rearrange(old.history, new.history)
+    batch = old.batch
     messages = added if batch is None else tuple([_short_form(message, batch) for message in added])
     return Appended(messages) if messages else UNSET
 
@@ -278,11 +278,11 @@ def _short_form(message: Message, batch: Batch) -> Message | ResultOf:
     return message if call is None or call.result is not message else ResultOf(message.call_id)
 
 
-def _grow(before: State, form: Appended | Rearranged, _: Changed) -> History:
-    """Return the history of *before* with the change *form* applied."""
-    old = before.history
+def _grow(old_state: State, form: Appended | Rearranged, _: Changed) -> History:
+    """Return the history of *old_state* with the change *form* applied."""
+    old = old_state.history
     if isinstance(form, Appended):
-        batch = before.batch
+        batch = old_state.batch
         return old.and_(*[_result(m.call_id, batch) if isinstance(m, ResultOf) else m for m in form.messages])
     return History(form.of(old))
 
@@ -296,20 +296,20 @@ def _result(call_id: str, batch: Batch | None) -> ToolMessage:
     return call.result
 
 
-def _changed_batch(before: State, after: State) -> Batch | ChangedCalls | None:
+def _changed_batch(old_state: State, new_state: State) -> Batch | ChangedCalls | None:
     """Return how the batch changed: its changed calls, or the whole batch; `None` if none is open."""
-    old, new = before.batch, after.batch
+    old, new = old_state.batch, new_state.batch
     if new is None:
         return None
     pairs = None if old is None else new.calls.changed_since(old.calls)
     begins = pairs is None
     if old is None or pairs is None:
-        first = _first_calls(after.history)
+        first = _first_calls(new_state.history)
         if [call.call_id for call in first] != [call.call_id for call in new.calls]:
             return new
         old, pairs = _NO_BATCH, tuple(zip(first, new.calls, strict=True))
     return ChangedCalls(
-        tuple([_changed_call(was, now, before.tools) for was, now in pairs]),
+        tuple([_changed_call(was, now, old_state.tools) for was, now in pairs]),
         begins,
         UNSET if new.decisions is old.decisions else new.decisions,
         UNSET if new.texts is old.texts else new.texts,
@@ -325,7 +325,7 @@ def _first_calls(history: History) -> tuple[Call, ...]:
 def _set_fields(form: Value) -> dict[str, object]:
     """Return the fields of *form* that are not `UNSET`, by name."""
     names, fields = form.__struct_fields__, astuple(form)
-    return {names[at]: fields[at] for at in compress(range(len(names)), map(is_not, fields, repeat(UNSET)))}
+    return {names[index]: fields[index] for index in compress(range(len(names)), map(is_not, fields, repeat(UNSET)))}
 
 
 def _changed_call(old: Call, new: Call, tools: Mapping[str, AttachedTool]) -> ChangedCall:
@@ -345,13 +345,13 @@ def _change_call(call: Call, form: ChangedCall, tools: Mapping[str, AttachedTool
     return call.but(**changed)
 
 
-def _change_batch(before: State, form: Batch | ChangedCalls | None, changed: Changed) -> Batch | None:
-    """Return the batch of *before* with the change *form* applied."""
+def _change_batch(old_state: State, form: Batch | ChangedCalls | None, changed: Changed) -> Batch | None:
+    """Return the batch of *old_state* with the change *form* applied."""
     if not isinstance(form, ChangedCalls):
         return form
-    old = before.batch
+    old = old_state.batch
     if form.begins:
-        old = Batch(CallList(_first_calls(cast("History", changed.get("history", before.history)))))
+        old = Batch(CallList(_first_calls(cast("History", changed.get("history", old_state.history)))))
     if old is None:
         problem = "it changes calls, and there is no batch"
         raise ValueError(problem)
@@ -361,7 +361,7 @@ def _change_batch(before: State, form: Batch | ChangedCalls | None, changed: Cha
         if call is None:
             problem = f"it changes call {changed_call.call_id}, which is not in the batch"
             raise ValueError(problem)
-        calls = calls.put(_change_call(call, changed_call, before.tools))
+        calls = calls.put(_change_call(call, changed_call, old_state.tools))
     return Batch(
         calls,
         old.decisions if form.decisions is UNSET else form.decisions,
@@ -369,17 +369,17 @@ def _change_batch(before: State, form: Batch | ChangedCalls | None, changed: Cha
     )
 
 
-def _changed_states(before: State, after: State) -> ChangedStates:
+def _changed_states(old_state: State, new_state: State) -> ChangedStates:
     """Return the plugin states that are new or changed, with their indices."""
-    old, new = before.plugin_states, after.plugin_states
+    old, new = old_state.plugin_states, new_state.plugin_states
     had = len(old)
     states = [(index, state) for index, state in enumerate(new) if index >= had or old[index] is not state]
     return ChangedStates(len(new), tuple(states))
 
 
-def _change_states(before: State, form: ChangedStates, _: Changed) -> tuple[object, ...]:
-    """Return the plugin states of *before* with the change *form* applied; raise `ValueError` if one is missing."""
-    old = before.plugin_states
+def _change_states(old_state: State, form: ChangedStates, _: Changed) -> tuple[object, ...]:
+    """Return the plugin states of *old_state* with the change *form* applied; raise `ValueError` if one is missing."""
+    old = old_state.plugin_states
     states = dict(form.put)
     if not states.keys() | range(len(old)) >= set(range(form.count)) or max(states, default=-1) >= form.count:
         problem = f"it has states of the plugins {sorted(states)} of {form.count}, and there were {len(old)}"
@@ -387,39 +387,39 @@ def _change_states(before: State, form: ChangedStates, _: Changed) -> tuple[obje
     return tuple([states[index] if index in states else old[index] for index in range(form.count)])
 
 
-def _changed_tools(before: State, after: State) -> ChangedTools:
+def _changed_tools(old_state: State, new_state: State) -> ChangedTools:
     """Return the tools that were removed, added or replaced; all tools if the order changed otherwise."""
-    old, new = before.tools, after.tools
-    gone = tuple(name for name in old if name not in new)
+    old, new = old_state.tools, new_state.tools
+    removed = tuple(name for name in old if name not in new)
     tools = {name: attached for name, attached in new.items() if old.get(name) is not attached}
-    form = ChangedTools(gone, MappingProxyType(tools))
-    if list(_change_tools(before, form, {})) == list(new):
+    form = ChangedTools(removed, MappingProxyType(tools))
+    if list(_change_tools(old_state, form, {})) == list(new):
         return form
     return ChangedTools(tuple(old), MappingProxyType(dict(new)))
 
 
-def _change_tools(before: State, form: ChangedTools, _: Changed) -> Mapping[str, AttachedTool]:
-    """Return the tools of *before* with the change *form* applied."""
-    tools = {name: attached for name, attached in before.tools.items() if name not in form.gone}
+def _change_tools(old: State, form: ChangedTools, _: Changed) -> Mapping[str, AttachedTool]:
+    """Return the tools of *old* with the change *form* applied."""
+    tools = {name: attached for name, attached in old.tools.items() if name not in form.gone}
     return tools | dict(form.put)
 
 
-def _changed_turn(before: State, after: State) -> ChangedTurn | UnsetType | None:
+def _changed_turn(old: State, new: State) -> ChangedTurn | UnsetType | None:
     """Return the changed fields of the turn; `None` if none is open, `UNSET` if nothing changed."""
-    if after.turn is None:
+    if new.turn is None:
         return None
-    changed = _differing(before.turn or NO_TURN, after.turn)
-    return UNSET if before.turn and changed.count(UNSET) == len(changed) else ChangedTurn(*changed)
+    changed = _differing(old.turn or NO_TURN, new.turn)
+    return UNSET if old.turn and changed.count(UNSET) == len(changed) else ChangedTurn(*changed)
 
 
-def _change_turn(before: State, form: ChangedTurn | None, _: Changed) -> Turn | None:
-    """Return the turn of *before* with the change *form* applied."""
-    return None if form is None else (before.turn or NO_TURN).but(**_set_fields(form))
+def _change_turn(old: State, form: ChangedTurn | None, _: Changed) -> Turn | None:
+    """Return the turn of *old* with the change *form* applied."""
+    return None if form is None else (old.turn or NO_TURN).but(**_set_fields(form))
 
 
-def _changed_queue(before: State, after: State) -> tuple[Prompt, ...] | ChangedQueue:
+def _changed_queue(old_state: State, new_state: State) -> tuple[Prompt, ...] | ChangedQueue:
     """Return which prompts were added and removed; the whole queue if the order changed."""
-    old, new = before.queue, after.queue
+    old, new = old_state.queue, new_state.queue
     had, has = {id(prompt) for prompt in old}, {id(prompt) for prompt in new}
     rest = [prompt for prompt in old if id(prompt) in has]
     if not rest or len({prompt.ref for prompt in old}) < len(old):
@@ -427,21 +427,21 @@ def _changed_queue(before: State, after: State) -> tuple[Prompt, ...] | ChangedQ
     begin = next(index for index, prompt in enumerate(new) if id(prompt) in had)
     if list(map(id, new[begin : begin + len(rest)])) != list(map(id, rest)):  # the kept prompts are in another order
         return new
-    gone = tuple([prompt.ref for prompt in old if id(prompt) not in has])
-    return ChangedQueue(gone, new[:begin], new[begin + len(rest) :])
+    removed = tuple([prompt.ref for prompt in old if id(prompt) not in has])
+    return ChangedQueue(removed, new[:begin], new[begin + len(rest) :])
 
 
-def _change_queue(before: State, form: tuple[Prompt, ...] | ChangedQueue, _: Changed) -> tuple[Prompt, ...]:
-    """Return the queue of *before* with the change *form* applied."""
+def _change_queue(old: State, form: tuple[Prompt, ...] | ChangedQueue, _: Changed) -> tuple[Prompt, ...]:
+    """Return the queue of *old* with the change *form* applied."""
     if not isinstance(form, ChangedQueue):
         return form
-    gone = frozenset(form.gone)
-    return (*form.first, *[prompt for prompt in before.queue if prompt.ref not in gone], *form.put)
+    removed = frozenset(form.gone)
+    return (*form.first, *[prompt for prompt in old.queue if prompt.ref not in removed], *form.put)
 
 
-def _changed_timers(before: State, after: State) -> ChangedTimers:
+def _changed_timers(old_state: State, new_state: State) -> ChangedTimers:
     """Return which timers were cleared and set; all of them if the order changed."""
-    old, new = before.timers, after.timers
+    old, new = old_state.timers, new_state.timers
     if not old:
         return ChangedTimers((), new)
     index = next(compress(count(), map(is_not, old, new)), min(len(old), len(new)))
@@ -458,15 +458,15 @@ def _changed_timers(before: State, after: State) -> ChangedTimers:
     return ChangedTimers(tuple([name for name, _ in cleared if name not in names]), timers)
 
 
-def _change_timers(before: State, form: ChangedTimers, _: Changed) -> tuple[tuple[str, int], ...]:
-    """Return the timers of *before* with the change *form* applied."""
-    gone = {*form.gone, *(name for name, _ in form.put)}
-    return (*[timer for timer in before.timers if timer[0] not in gone], *form.put)
+def _change_timers(old: State, form: ChangedTimers, _: Changed) -> tuple[tuple[str, int], ...]:
+    """Return the timers of *old* with the change *form* applied."""
+    removed = {*form.gone, *(name for name, _ in form.put)}
+    return (*[timer for timer in old.timers if timer[0] not in removed], *form.put)
 
 
-def _changed_suspended(before: State, after: State) -> ChangedSuspended:
+def _changed_suspended(old_state: State, new_state: State) -> ChangedSuspended:
     """Return which suspended runs began, changed or ended; all of them if the order changed."""
-    old, new, history = before.suspended_runs, after.suspended_runs, after.history
+    old, new, history = old_state.suspended_runs, new_state.suspended_runs, new_state.history
     if not new:
         return NONE_LEFT
     if not old:
@@ -490,10 +490,10 @@ def _without_messages(run: Suspension, history: History) -> Suspended:
             return Suspended(run)
 
 
-def _change_suspended(before: State, form: ChangedSuspended, changed: Changed) -> tuple[Suspension, ...]:
-    """Return the suspended runs of *before* with the change *form* applied."""
-    history = cast("History", changed.get("history", before.history))
-    runs = {} if form.begins else {run.ask_id: run for run in before.suspended_runs}
+def _change_suspended(old: State, form: ChangedSuspended, changed: Changed) -> tuple[Suspension, ...]:
+    """Return the suspended runs of *old* with the change *form* applied."""
+    history = cast("History", changed.get("history", old.history))
+    runs = {} if form.begins else {run.ask_id: run for run in old.suspended_runs}
     for ask_id in form.gone:
         del runs[ask_id]
     runs |= {suspended.run.ask_id: _with_messages(suspended, history) for suspended in form.put}
@@ -507,8 +507,8 @@ def _with_messages(form: Suspended, history: History) -> Suspension:
     messages = form.messages.of(history)
     if isinstance(form.run.hook, AfterTurn):
         return form.run.but(hook=form.run.hook.but(messages_diff=messages))
-    whole = len(messages) == len(history) and all(map(is_, messages, history))
-    return form.run.but(hook=form.run.hook.but(messages=history if whole else History(messages)))
+    is_same = len(messages) == len(history) and all(map(is_, messages, history))
+    return form.run.but(hook=form.run.hook.but(messages=history if is_same else History(messages)))
 
 
 # For each field that a record does not repeat whole, two functions. The first returns the stored form of the change,

@@ -489,16 +489,18 @@ class State(Draftable):
         is_open = turn is not None and turn.ended is None and turn.ref == ref
         return is_open or (prompt is not None and prompt.ref == ref)
 
-    def worked(self, at: int) -> int:
-        """Return the milliseconds until *at* in which the session has worked; 0 if no plugin counts them.
+    def worked(self, now_ms: int) -> int:
+        """Return the milliseconds until *now_ms* in which the session has worked; 0 if no plugin counts them.
 
         A clock that was set back counts nothing.
         """
-        return self.worked_ms if self.working_since_ms is None else self.worked_ms + max(0, at - self.working_since_ms)
+        return (
+            self.worked_ms if self.working_since_ms is None else self.worked_ms + max(0, now_ms - self.working_since_ms)
+        )
 
-    def worked_in_turn(self, at: int) -> int:
+    def worked_in_turn(self, now_ms: int) -> int:
         """Return the milliseconds in which the session has worked since the open turn began; 0 if none is open."""
-        return 0 if self.turn is None else max(0, self.worked(at) - self.turn.worked_ms)
+        return 0 if self.turn is None else max(0, self.worked(now_ms) - self.turn.worked_ms)
 
     @property
     def waits(self) -> bool:

@@ -193,14 +193,14 @@ class CallList(Sequence[Call]):
         self._statuses[self._indices[changed.call_id]] = _CODES[changed.status]
         self._calls[changed.call_id] = changed
 
-    def changed_since(self, before: CallList) -> tuple[tuple[Call, Call], ...] | None:
-        """Return pairs of old and new call, for each call that was replaced since the list *before*.
+    def changed_since(self, earlier: CallList) -> tuple[tuple[Call, Call], ...] | None:
+        """Return pairs of old and new call, for each call that was replaced since the list *earlier*.
 
-        Return `None` if *before* lists other calls.
+        Return `None` if *earlier* lists other calls.
         """
-        if self._indices is not before._indices:
+        if self._indices is not earlier._indices:
             return None
-        old, new = before._calls.values(), self._calls.values()
+        old, new = earlier._calls.values(), self._calls.values()
         return tuple(compress(zip(old, new, strict=True), map(is_not, old, new)))
 
     def count(self, status: CallStatus) -> int:

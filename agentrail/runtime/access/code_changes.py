@@ -66,14 +66,14 @@ def _attached_plugin(session: Session, key: str, plugin: AnyPlugin) -> AttachedP
     return attached
 
 
-def source_of(tools: tuple[object, ...], there: Collection[str], *, replace: bool) -> ToolSource | None:
+def source_of(tools: tuple[object, ...], source_names: Collection[str], *, replace: bool) -> ToolSource | None:
     """Return *tools* if it is a source of tools (an MCP server), `None` if not; raise if it cannot be attached."""
     source = next((tool for tool in tools if isinstance(tool, ToolSource)), None)
     if source is None:
         return None
     if len(tools) > 1:
         raise UsageError("source-alone", source.name)
-    if source.name in there and not replace:
+    if source.name in source_names and not replace:
         raise UsageError("source-exists", source.name)
     source.check()
     return source

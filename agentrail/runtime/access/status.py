@@ -63,8 +63,8 @@ class Monitor:
 
     @in_brackets
     def __repr__(self) -> str:
-        gone = self._session.gone
-        return f"{self._session.session_id!r} {'alive' if gone is None else 'gone'}"
+        end = self._session.gone
+        return f"{self._session.session_id!r} {'alive' if end is None else 'gone'}"
 
     async def __aenter__(self) -> Self:
         """Begin to watch."""
@@ -91,8 +91,8 @@ class Monitor:
 
     async def wait(self) -> SessionDown:
         """Return when the session is gone for good."""
-        gone = await self._session.wait_down()
-        return SessionDown(self._session.session_id, gone.reason)
+        end = await self._session.wait_down()
+        return SessionDown(self._session.session_id, end.reason)
 
 
 def tasks_of(state: State) -> tuple[Task, ...]:

@@ -90,20 +90,20 @@ SAYS_PARTIAL: Final = frozenset({AbortSent, SteerSent, StopSent, StreamCut, Stre
 """Inputs whose arrival gets no partial response: they carry it as a field."""
 
 
-def amend(letter: Letter, actor: ActorParts, at: int, random: Random) -> Arrival:
-    """Return the arrival of the letter's input at *at*, as the machine gets it; store the code that it brings."""
+def amend(letter: Letter, actor: ActorParts, now_ms: int, random: Random) -> Arrival:
+    """Return the arrival of the letter's input at *now_ms*, as the machine gets it; store the code that it brings."""
     if letter.code is not None:
         actor.code.add(letter.code)
-    input_ = _with_facts(letter, actor, at, random) if type(letter.input) in AMENDED else letter.input
+    input_ = _with_facts(letter, actor, now_ms, random) if type(letter.input) in AMENDED else letter.input
     author, request_id, _ = letter.caller
-    arrival = Arrival(input_, at, random.random(), by=author, request=request_id)
+    arrival = Arrival(input_, now_ms, random.random(), by=author, request=request_id)
     state = actor.state
     if state.plugins and (hook_runner := actor.code.hook_runner).audience(state.plugins).amends:
         return screen_arrival(_with_partial(arrival, state, actor.effect_runner), state, hook_runner)
     return arrival
 
 
-def _with_facts(letter: Letter, actor: ActorParts, at: int, random: Random) -> AnyInput:
+def _with_facts(letter: Letter, actor: ActorParts, now_ms: int, random: Random) -> AnyInput:
     """Return the letter's input with what the runtime knows of it; do what must precede its step."""
     input_ = letter.input
     match input_:
@@ -115,7 +115,7 @@ def _with_facts(letter: Letter, actor: ActorParts, at: int, random: Random) -> A
         case ApproveSent() | RejectSent():
             return input_.but(four_eyes=True) if letter.caller.four_eyes else input_
         case SessionOpened() | SessionBranched() | SessionReturned():
-            return input_.but(incarnation=_incarnation(at, random))
+            return input_.but(incarnation=_incarnation(now_ms, random))
         case SuspendSent():
             actor.mailbox.suspend()
         case ResumeSent():
@@ -134,12 +134,12 @@ def _with_facts(letter: Letter, actor: ActorParts, at: int, random: Random) -> A
     return input_
 
 
-def _incarnation(at: int, random: Random) -> str:
+def _incarnation(now_ms: int, random: Random) -> str:
     """Return a text that is another one each time; also of the time, as with a `seed` each process draws the same.
 
     It is drawn by itself: the random number of the record would be found by it, which a redaction drops.
     """
-    return blake2b(f"{at} {random.getrandbits(64)}".encode(), digest_size=INCARNATION_BYTES).hexdigest()
+    return blake2b(f"{now_ms} {random.getrandbits(64)}".encode(), digest_size=INCARNATION_BYTES).hexdigest()
 
 
 def _with_received(

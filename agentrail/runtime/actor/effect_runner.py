@@ -244,8 +244,8 @@ class EffectRunner:
 
     def model(self, name: str) -> Model:
         """Return the model called *name*; `UnknownModel` if there is none."""
-        own = self._code.models.get(name)
-        return self._shared.model(name) if own is None else own
+        own_model = self._code.models.get(name)
+        return self._shared.model(name) if own_model is None else own_model
 
     def limits(self, name: str, used: Callable[[], Usage]) -> SendRequest:
         """Return what sends request *name*, which waits until the limits of plugins and of the provider allow it.
@@ -397,14 +397,14 @@ class EffectRunner:
         clock = below.limits.purse.clocks.get(child)
         if clock is None:
             return due
-        at = due + clock.seconds
-        return max(at, self._shared.clock.now() + LOOK_AGAIN) if clock.runs else at
+        extended = due + clock.seconds
+        return max(extended, self._shared.clock.now() + LOOK_AGAIN) if clock.runs else extended
 
     def _fire(self, timer: str, due: float) -> None:
         """Post `TimerFired`, or set the timer again if it is to fire later."""
-        at = self.later(timer, due)
-        if at > self._shared.clock.now():
-            self._shared.timers.set((self._session_id, timer), at, partial(self._fire, timer, due))
+        later = self.later(timer, due)
+        if later > self._shared.clock.now():
+            self._shared.timers.set((self._session_id, timer), later, partial(self._fire, timer, due))
         else:
             self._mailbox.post(TimerFired(timer))
 

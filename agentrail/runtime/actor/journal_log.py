@@ -256,43 +256,43 @@ class JournalLog:
             return 0
         return await self._shared.journal.record_of_seq(self.claim.session_id, seq)
 
-    def begin(self, request_id: str, before: State, after: State) -> None:
+    def begin(self, request_id: str, old: State, new: State) -> None:
         """Note that the response to a request has begun; the next record says so."""
-        self._response_begin = ResponseBegin(request_id, before, after)
+        self._response_begin = ResponseBegin(request_id, old, new)
 
-    async def write(self, before: State, arrival: Arrival, outcome: Step, command: str | None) -> None:
-        """Write the record of a step from the state *before*; while the session is starting, records are kept."""
-        if not self._add(before, arrival, outcome, command):
+    async def write(self, old: State, arrival: Arrival, outcome: Step, command: str | None) -> None:
+        """Write the record of a step from the state *old*; while the session is starting, records are kept."""
+        if not self._add(old, arrival, outcome, command):
             return
         try:
             records = await self._append()
         except JournalUnavailable as error:
             records = await self._append_again(error)
-        self.note_written(before, records)
+        self.note_written(old, records)
 
     def submit(
-        self, before: State, arrival: Arrival, outcome: Step, command: str | None, on_written: OnWritten
+        self, old: State, arrival: Arrival, outcome: Step, command: str | None, on_written: OnWritten
     ) -> Withdraw | None:
         """Write as `write` does, to a journal that `submits`, but without a wait.
 
         `None` if that is done. Else *on_written* is called later, and then `note_written` or `write_after` is called.
         """
-        if not self._add(before, arrival, outcome, command):
+        if not self._add(old, arrival, outcome, command):
             return None
         withdraw = self._submit(on_written)
         if withdraw is None:
-            self.note_written(before, ())
+            self.note_written(old, ())
         return withdraw
 
-    async def write_after(self, error: JournalUnavailable, before: State) -> None:
+    async def write_after(self, error: JournalUnavailable, old: State) -> None:
         """Write what was submitted, and could not be written because of *error*."""
         self._doubtful = not isinstance(error, NothingWritten)
-        self.note_written(before, await self._append_again(error))
+        self.note_written(old, await self._append_again(error))
 
     async def _append_again(self, error: JournalUnavailable) -> Sequence[Record]:
         return await self.retry(self._append, None if self.has_written else ATTEMPTS, error)
 
-    def _add(self, before: State, arrival: Arrival, outcome: Step, command: str | None) -> bool:
+    def _add(self, old: State, arrival: Arrival, outcome: Step, command: str | None) -> bool:
         """Add the record of a step to those that are unwritten; return whether they are to be written now."""
         after, begin = outcome.state, self._response_begin
         record = _record(
@@ -311,11 +311,11 @@ class JournalLog:
             after.has_running_work,
         )
         self._opening = None
-        entry = RecordWithStates(record, before if begin is None else begin.before, after)
+        entry = RecordWithStates(record, old if begin is None else begin.before, after)
         self.unwritten = (*self.unwritten, entry)
         return not after.is_starting
 
-    def note_written(self, before: State, records: Sequence[Record]) -> None:
+    def note_written(self, old: State, records: Sequence[Record]) -> None:
         """Note that all entries are written, as *records* if not with their states; store a snapshot if one is due."""
         entries, self.unwritten, self._response_begin = self.unwritten, (), None
         self.head = entries[-1].record.number
@@ -325,7 +325,7 @@ class JournalLog:
             self.stem = stem_after(self.stem, record.number, record.change, entry.after)
         if shared.listener is not None:
             for record in records or changed(entries):
-                shared.listener(before, record)
+                shared.listener(old, record)
         if self.head >= self._kept + SNAPSHOT_EVERY:
             self._kept = self.head
             name = f"snapshot ({self.claim.session_id})"

@@ -153,10 +153,10 @@ class ParentLink:
 
     # To the child
 
-    def begins(self, parent: State, at: int) -> None:
-        """Note that the child begins at *at*: usage from before does not count for its limits."""
+    def begins(self, parent: State, now_ms: int) -> None:
+        """Note that the child begins at *now_ms*: usage from before does not count for its limits."""
         self.base = parent.usage.plus(parent.shared_usage)
-        self.base_ms = parent.worked(at) + parent.shared_worked_ms
+        self.base_ms = parent.worked(now_ms) + parent.shared_worked_ms
 
     def note_elsewhere(self, used: ElsewhereUsed) -> bool:
         """Keep what others have *used* of shared limits; return whether the child must be posted a letter with it.

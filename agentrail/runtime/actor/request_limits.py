@@ -38,9 +38,16 @@ def used_beside(state: State, links: FamilyLinks) -> tuple[str, Usage]:
 
 
 def reached(
-    state: State, code: SessionCode, links: FamilyLinks, purse: Purse, at: int, *, at_most: bool, of_turn: bool = True
+    state: State,
+    code: SessionCode,
+    links: FamilyLinks,
+    purse: Purse,
+    now_ms: int,
+    *,
+    at_most: bool,
+    of_turn: bool = True,
 ) -> Reached | None:
-    """Return a limit that a session, or one above that shares its own, has reached at *at*, uncounted usage included.
+    """Return a limit that a session, or one above that shares its own, has reached by *now_ms*, with uncounted usage.
 
     The limits of most sessions come first.
 
@@ -49,16 +56,16 @@ def reached(
     """
     set_by, elsewhere = used_beside(state, links)
     if set_by != state.session_id and links.above is not None and links.above.beside is not None:
-        above = links.above.beside.limits.reached_above(at, at_most=at_most)
+        above = links.above.beside.limits.reached_above(now_ms, at_most=at_most)
         if above is not None:
             return above
-    own, others = purse.sums(set_by, state.session_id, at_most=at_most)
+    own_cost, others = purse.sums(set_by, state.session_id, at_most=at_most)
     below = NOTHING_USED if links.subagents is None else links.subagents.limits.untold()
-    usage, elsewhere = state.usage.plus(below).plus(own), elsewhere.plus(others)
-    session = time_used(state, links, at).but(usage=usage, elsewhere=elsewhere)
+    usage, elsewhere = state.usage.plus(below).plus(own_cost), elsewhere.plus(others)
+    session = time_used(state, links, now_ms).but(usage=usage, elsewhere=elsewhere)
     used = session
     if of_turn and state.turn is not None:
-        used = session.but(turn_usage=usage.minus(state.turn.used), turn_worked_ms=state.worked_in_turn(at))
+        used = session.but(turn_usage=usage.minus(state.turn.used), turn_worked_ms=state.worked_in_turn(now_ms))
     for attached, limits in code.hook_runner.audience(state.plugins).limits:
         limit = limits.reached(used)
         if limit is not None:
@@ -67,24 +74,26 @@ def reached(
     return None
 
 
-def time_used(state: State, links: FamilyLinks, at: int) -> Used:
+def time_used(state: State, links: FamilyLinks, now_ms: int) -> Used:
     """Return the time that a session has used, its turn left aside, with time of others that it was not told of yet."""
-    worked, elsewhere, above = state.worked(at), state.shared_worked_ms, links.above
+    worked, elsewhere, above = state.worked(now_ms), state.shared_worked_ms, links.above
     if above is not None and above.beside is not None and state.setup.shares:
-        elsewhere = max(elsewhere, above.beside.limits.worked_since(above.task.child, at) - worked)
+        elsewhere = max(elsewhere, above.beside.limits.worked_since(above.task.child, now_ms) - worked)
     return Used(worked_ms=worked, worked_elsewhere_ms=elsewhere)
 
 
-def time_used_up(state: State, code: SessionCode, links: FamilyLinks, at: int, *, of_turn: bool = True) -> str | None:
-    """Return a limit of seconds, of the session or one above, that is used up at *at*; `None` if there is none."""
+def time_used_up(
+    state: State, code: SessionCode, links: FamilyLinks, now_ms: int, *, of_turn: bool = True
+) -> str | None:
+    """Return a limit of seconds, of the session or one above, that is used up at *now_ms*; `None` if there is none."""
     above = links.above
     if above is not None and above.beside is not None and state.setup.shares:
-        problem = above.beside.limits.time_used_up(at, of_turn=not above.task.background)
+        problem = above.beside.limits.time_used_up(now_ms, of_turn=not above.task.background)
         if problem is not None:
             return problem
-    used = time_used(state, links, at)
+    used = time_used(state, links, now_ms)
     if of_turn:
-        used = used.but(turn_worked_ms=state.worked_in_turn(at))
+        used = used.but(turn_worked_ms=state.worked_in_turn(now_ms))
     for attached, limits in code.hook_runner.audience(state.plugins).limits:
         limit = limits.reached(used) if attached.counts_work else None
         if limit is not None:
@@ -150,18 +159,18 @@ class RequestSpending:
 
     def _full(self, purse: Purse) -> Reached | None:
         """Return a limit that running requests might exceed, else `None`; raise `LimitReached` if one is reached."""
-        at = self._clock.now_ms()
-        limit = reached(self.state, self._code, self._links, purse, at, at_most=False)
+        now_ms = self._clock.now_ms()
+        limit = reached(self.state, self._code, self._links, purse, now_ms, at_most=False)
         if limit is not None:
             raise LimitReached(limit.name)
         # Of the limits of a turn above, only seconds are checked: to keep its token limit, requests of different
         # sessions would have to wait for one another.
-        late = time_used_up(self.state, self._code, self._links, at)
+        late = time_used_up(self.state, self._code, self._links, now_ms)
         if late is not None:
             raise LimitReached(late)
         if all(reservation.ended for reservation in purse.pending):
             return None
-        return reached(self.state, self._code, self._links, purse, at, at_most=True)
+        return reached(self.state, self._code, self._links, purse, now_ms, at_most=True)
 
     async def stream(
         self,

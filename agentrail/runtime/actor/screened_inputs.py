@@ -155,18 +155,18 @@ def _items(items: tuple[object, ...], screen: _Screen) -> tuple[object, ...]:
         return _same(items, _run(cast("tuple[Text, ...]", items), screen))
     screened_items: list[object] = []
     for is_text, run in groupby(items, key=lambda item: type(item) is Text):
-        there = list(run)
+        adjacent = list(run)
         screened_items += (
-            _run(cast("list[Text]", there), screen) if is_text else [_screened(item, screen) for item in there]
+            _run(cast("list[Text]", adjacent), screen) if is_text else [_screened(item, screen) for item in adjacent]
         )
     return _same(items, screened_items)
 
 
 def _run(texts: Sequence[Text], screen: _Screen) -> Sequence[Text]:
     """Return adjacent *texts* unchanged, or as one screened text."""
-    whole = "".join([part.text for part in texts])
-    screened_text = screen(whole)
-    return texts if screened_text == whole else [Text(screened_text)]
+    text = "".join([part.text for part in texts])
+    screened_text = screen(text)
+    return texts if screened_text == text else [Text(screened_text)]
 
 
 def _same(items: tuple[object, ...], new_items: Sequence[object]) -> tuple[object, ...]:

@@ -476,13 +476,13 @@ class Session:
         if self._unconfirmed_step is not None or self._unfinished_step is not None:
             self._begun_request = request_id
             return
-        before = self.state
-        after = begun(before, request_id)
-        if after is not before:
-            self.records.begin(request_id, before, after)
-            self.state = self.effect_runner.state = after
+        old = self.state
+        new = begun(old, request_id)
+        if new is not old:
+            self.records.begin(request_id, old, new)
+            self.state = self.effect_runner.state = new
             if self.shared.figures is not None:
-                self.shared.figures.began(before, after)
+                self.shared.figures.began(old, new)
 
     async def _was_answered(self, command: str, letter: Letter) -> bool:
         """If the letter's command id has a stored answer, give it to the caller; return whether it had."""
@@ -514,7 +514,7 @@ class Session:
         # Else the step was counted before a crash.
         if self.shared.figures is not None and effect_runner.state is not outcome.state:
             self.shared.figures.stepped(effect_runner.state, input_, outcome)
-        before = effect_runner.state
+        old = effect_runner.state
         effect_runner.state = outcome.state
         if type(input_) is inputs.StreamEnded or type(input_) is inputs.StreamCut:
             effect_runner.release(input_.request_id)
@@ -524,7 +524,7 @@ class Session:
         remaining: tuple[AnyEffect, ...] = ()
         try:
             if publish:
-                self._publish(before, input_, outcome)
+                self._publish(old, input_, outcome)
             for effect in effects:
                 remaining = (effect,)
                 effect_runner.perform(effect)
@@ -561,17 +561,17 @@ class Session:
             ", ".join(f"`{call.name}` {call.call_id}" for call in accepted.dropped),
         )
 
-    def _publish(self, before: State, input_: inputs.AnyInput, outcome: Step) -> None:
-        """Publish the events of a journaled step from the state *before*, and write the lines of plugins about them."""
+    def _publish(self, old: State, input_: inputs.AnyInput, outcome: Step) -> None:
+        """Publish the events of a journaled step from the state *old*, and write the lines of plugins about them."""
         # Other steps tell nothing about the cache; and a step that was followed before a crash is not followed again.
-        if self.events.hears_prefix and (outcome.events or outcome.rulings) and before is not outcome.state:
-            self._publish_with_prefix(before, input_, outcome)
+        if self.events.hears_prefix and (outcome.events or outcome.rulings) and old is not outcome.state:
+            self._publish_with_prefix(old, input_, outcome)
         else:
             self.events.publish(outcome.events)
         if outcome.state.plugins:
             self._write_lines(outcome, self.code.hook_runner)
 
-    def _publish_with_prefix(self, before: State, input_: inputs.AnyInput, outcome: Step) -> None:
+    def _publish_with_prefix(self, old: State, input_: inputs.AnyInput, outcome: Step) -> None:
         """Publish the events of a step, and why the provider's prompt cache does not fit, if it does not.
 
         What a response tells of the cache comes before the events of its step: these may end the turn, and after that
@@ -581,11 +581,11 @@ class Session:
         if prefix is None:
             prefix = self._prefix = CachePrefix()
         if type(input_) is inputs.StreamEnded:
-            answered = prefix.answered(before, input_)
+            answered = prefix.answered(old, input_)
             if answered is not None:
                 self.events.publish_ephemeral(answered, self.shared.clock.now_ms())
         self.events.publish(outcome.events)
-        changed = prefix.stepped(before, outcome.rulings, outcome.events, outcome.state)
+        changed = prefix.stepped(old, outcome.rulings, outcome.events, outcome.state)
         if changed is not None:
             self.events.publish_ephemeral(changed, self.shared.clock.now_ms())
 
@@ -620,12 +620,12 @@ class Session:
         """Post `SleepDue` if the session was idle for `hibernate_after` seconds and may sleep; set the next check."""
         after = self.state.setup.options.hibernate_after
         if after is not None:
-            at = self.shared.clock.trio_time(self._last_active_ms) + after
-            if (now := self.shared.clock.now()) >= at:
-                at = now + after
+            due = self.shared.clock.trio_time(self._last_active_ms) + after
+            if (now := self.shared.clock.now()) >= due:
+                due = now + after
                 if self.may_sleep:
                     self.mailbox.post(inputs.SleepDue())
-            self.shared.timers.set((self.session_id, "sleep"), at, self._schedule_sleep)
+            self.shared.timers.set((self.session_id, "sleep"), due, self._schedule_sleep)
 
     @property
     def may_sleep(self) -> bool:
@@ -726,20 +726,20 @@ class Session:
         """Clean up after the loop, however it ended, and answer all callers that still wait."""
         if self.shared.figures is not None:
             self.shared.figures.forget(self.state if self._effect_runner is None else self._effect_runner.state)
-        gone = self.gone = why_gone(self.state, error, parked=self.parked)
+        end = self.gone = why_gone(self.state, error, parked=self.parked)
         if self._effect_runner is not None:
             self._effect_runner.close()
-            self._effect_runner.started.settle(gone.error)
-        self.sources.close(gone.error)
+            self._effect_runner.started.settle(end.error)
+        self.sources.close(end.error)
         self.shared.timers.clear_all(self.session_id)
         if self._in_hand is not None:
-            self._in_hand.settle(Refused.of(gone.error))
-        self.mailbox.close(gone.error)
-        self.waiters.close(gone.error)
+            self._in_hand.settle(Refused.of(end.error))
+        self.mailbox.close(end.error)
+        self.waiters.close(end.error)
         self.events.close()
         self.traces.end()
         # Breaks reference cycles, so that the session is freed without the garbage collector.
         self.records.callers = None
         waiting, self.end_waiters = self.end_waiters, ()
         for slot in waiting:
-            slot.settle(gone)
+            slot.settle(end)

@@ -17,20 +17,20 @@ SLOW_HOOKS: Final = 0.05
 """Seconds that a step may take, its hooks included, before it is reported; without plugins it is `BLOCKED`."""
 
 
-def report_slow_hooks(mailbox: Mailbox, elapsed: float, before: State, input_: AnyInput, outcome: Step) -> None:
+def report_slow_hooks(mailbox: Mailbox, elapsed: float, old: State, input_: AnyInput, outcome: Step) -> None:
     """Report a step whose hooks took *elapsed* seconds, if that is too long: write a log line and post a letter.
 
     If an earlier letter still waits in the mailbox, it is changed to the longest time, and none is posted. No
     letter is posted about a step that handled such a letter, or that put the session to sleep: handling the new
     letter would be slow again, or would wake the session, without end.
     """
-    if elapsed <= (SLOW_HOOKS if before.plugins else BLOCKED):
+    if elapsed <= (SLOW_HOOKS if old.plugins else BLOCKED):
         return
     took = int(elapsed * 1000)
-    log.warning("session %s: the hooks of a step took %d ms", before.session_id, took)
+    log.warning("session %s: the hooks of a step took %d ms", old.session_id, took)
     if isinstance(input_, HooksWereSlow) or outcome.state.asleep:
         return
-    keys = tuple(attached.key for attached in before.plugins)
+    keys = tuple(attached.key for attached in old.plugins)
     waiting = mailbox.find_result(HooksWereSlow)
     if waiting is not None and isinstance(waiting.input, HooksWereSlow):
         waiting.input = HooksWereSlow(keys, max(took, waiting.input.elapsed_ms))

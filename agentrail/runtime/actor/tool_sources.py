@@ -166,9 +166,9 @@ class RunningSource:
 
     async def _change(self, offered: Mapping[str, Tool], problems: tuple[str, ...]) -> bool:
         """Send the command that makes *offered* the source's tools; return whether to retry as names have changed."""
-        there = self._look().tools
+        tools = self._look().tools
         mine = {name: revision for name, revision in self._mine.items() if self._is_mine(name)}
-        same = {name for name in mine if name in offered and there[name].spec == offered[name].spec}
+        same = {name for name in mine if name in offered and tools[name].spec == offered[name].spec}
         # A joining source brings new code for all tools, even if their specs are equal.
         unchanged = set[str]() if self._joins else same
         for name in unchanged:
@@ -227,13 +227,13 @@ class RunningSource:
 
     def _is_mine(self, name: str) -> bool:
         """Whether the session's tool *name* is the one that this source has attached."""
-        there = self._look().tools.get(name)
-        return there is not None and there.revision == self._mine.get(name)
+        attached = self._look().tools.get(name)
+        return attached is not None and attached.revision == self._mine.get(name)
 
     def _clashes(self, offered: Mapping[str, Tool]) -> list[str]:
         """Return the names of offered tools that the session already has from elsewhere."""
-        there = self._look().tools
-        return [name for name in offered if name in there and not self._is_mine(name)]
+        tools = self._look().tools
+        return [name for name in offered if name in tools and not self._is_mine(name)]
 
 
 _NONE_RUN: Final[Mapping[str, RunningSource]] = MappingProxyType({})
@@ -276,9 +276,9 @@ class Sources:
         """
         if self._closed is not None:
             raise fresh(self._closed)
-        before = self._running.get(source.name)
-        if before is not None:
-            before.closing = True
+        old = self._running.get(source.name)
+        if old is not None:
+            old.closing = True
         self._put(source)
         nursery.start_soon(source.run, name=source.task)
         joined = False
@@ -287,32 +287,32 @@ class Sources:
             joined = source.failure is None
         finally:
             if not joined and source.waits:  # the session is suspended: the caller does not wait until it is resumed
-                nursery.start_soon(self._undo, source, before, name=f"undoing {source.task}")
+                nursery.start_soon(self._undo, source, old, name=f"undoing {source.task}")
             elif not joined:
                 # A cancelled caller must not leave a source that has half joined, nor the one before it closed:
                 # tests/runtime/test_joining_sources.py::test_one_that_never_starts_is_waited_for_as_long_as_the_caller_likes  # noqa: E501
                 with trio.CancelScope(shield=True):
-                    await self._undo(source, before)
+                    await self._undo(source, old)
         if source.failure is not None:
             raise fresh(source.failure)
-        if before is not None:
-            await before.end()
+        if old is not None:
+            await old.end()
 
     def _put(self, source: RunningSource) -> None:
         """Make *source* the one with its name."""
         self._running = {**self._running, source.name: source}
 
-    async def _undo(self, source: RunningSource, before: RunningSource | None) -> None:
-        """Remove *source*, which failed to join, and let the source *before* it, of the same name, go on."""
+    async def _undo(self, source: RunningSource, old: RunningSource | None) -> None:
+        """Remove *source*, which failed to join, and let the source *old* it, of the same name, go on."""
         await source.withdraw()
         name = source.name
         if self._closed is not None or self._running.get(name) is not source:
             return
-        if before is None:
+        if old is None:
             self._running = {key: other for key, other in self._running.items() if key != name}
         else:
-            self._put(before)
-            await before.reopen()
+            self._put(old)
+            await old.reopen()
 
     def drop(self, names: Sequence[str]) -> None:
         """Cancel the sources with these names; the step that follows detaches their tools."""

@@ -57,8 +57,8 @@ class CrashReport(Value):
 def reason_of(error: BaseException, depth: int = 0) -> Reason:
     """Return *error* as a `Reason`, with its causes and, if it is a group, its exceptions, down to `MAX_DEPTH`."""
     cause: BaseException | None = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    behind = None if cause is None or depth >= MAX_DEPTH else reason_of(cause, depth + 1)
-    reason = Reason(kind_of(error), described(error), _where(error), cause=behind)
+    cause_reason = None if cause is None or depth >= MAX_DEPTH else reason_of(cause, depth + 1)
+    reason = Reason(kind_of(error), described(error), _where(error), cause=cause_reason)
     if depth >= MAX_DEPTH or not isinstance(error, BaseExceptionGroup):
         return reason
     group = cast("BaseExceptionGroup[BaseException]", error)

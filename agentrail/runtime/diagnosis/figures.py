@@ -124,22 +124,20 @@ class TenantFigures:
             for call in state.waiting_calls:
                 self.held.pop((state.session_id, call.call_id), None)
 
-    def move(self, before: State, after: State, now: int) -> None:
+    def move(self, old: State, new: State, now: int) -> None:
         """Update the gauges from a session's state before a step to its state after it."""
-        if before.phase is not after.phase or before.asleep is not after.asleep:
-            self.phases[_phase(before)] -= 1
-            self.phases[_phase(after)] += 1
-        if before.queue is not after.queue:
-            self.queued += len(after.queue) - len(before.queue)
-        if before.steering is not after.steering:
-            self.steering += len(after.steering) - len(before.steering)
-        if before.quarantined_calls is not after.quarantined_calls:
-            self.quarantined += len(after.quarantined_calls) - len(before.quarantined_calls)
-        if before.batch is not after.batch and (_waiting(before) or _waiting(after)):
-            since = {
-                call.call_id: self.held.pop((before.session_id, call.call_id), None) for call in before.waiting_calls
-            }
-            self._hold(after, now, since)
+        if old.phase is not new.phase or old.asleep is not new.asleep:
+            self.phases[_phase(old)] -= 1
+            self.phases[_phase(new)] += 1
+        if old.queue is not new.queue:
+            self.queued += len(new.queue) - len(old.queue)
+        if old.steering is not new.steering:
+            self.steering += len(new.steering) - len(old.steering)
+        if old.quarantined_calls is not new.quarantined_calls:
+            self.quarantined += len(new.quarantined_calls) - len(old.quarantined_calls)
+        if old.batch is not new.batch and (_waiting(old) or _waiting(new)):
+            since = {call.call_id: self.held.pop((old.session_id, call.call_id), None) for call in old.waiting_calls}
+            self._hold(new, now, since)
 
     def _hold(self, state: State, now: int, since: Mapping[str, int | None] = NOBODY_WAITS) -> None:
         """Note the calls that wait; *since* says of some when they began to."""
@@ -261,58 +259,58 @@ class Figures:
 
     def not_here(self, session_id: str) -> None:
         """Tell the listeners that a session runs here no more, or was to run here and could not begin to."""
-        for gone in self._hears.gone:
-            gone(session_id)
+        for notify in self._hears.gone:
+            notify(session_id)
 
-    def moved(self, before: State, after: State) -> None:
+    def moved(self, old: State, new: State) -> None:
         """Update the gauges to a session's new state."""
         if (
-            before.phase is after.phase
-            and before.asleep is after.asleep
-            and before.queue is after.queue
-            and before.steering is after.steering
-            and before.quarantined_calls is after.quarantined_calls
-            and before.batch is after.batch
-            and before.is_starting is after.is_starting
+            old.phase is new.phase
+            and old.asleep is new.asleep
+            and old.queue is new.queue
+            and old.steering is new.steering
+            and old.quarantined_calls is new.quarantined_calls
+            and old.batch is new.batch
+            and old.is_starting is new.is_starting
         ):
             return
-        if before.batch is not after.batch:
-            self._tell_of_held(before, after)
-        if _counts(before) and _counts(after):
-            self.of(after.setup.tenant).move(before, after, self._clock.now_ms())
-        elif _counts(before):
-            self.of(before.setup.tenant).add(before, -1, 0)
-        elif _counts(after):
-            self.of(after.setup.tenant).add(after, 1, self._clock.now_ms())
+        if old.batch is not new.batch:
+            self._tell_of_held(old, new)
+        if _counts(old) and _counts(new):
+            self.of(new.setup.tenant).move(old, new, self._clock.now_ms())
+        elif _counts(old):
+            self.of(old.setup.tenant).add(old, -1, 0)
+        elif _counts(new):
+            self.of(new.setup.tenant).add(new, 1, self._clock.now_ms())
 
-    def _tell_of_held(self, before: State, after: State) -> None:
+    def _tell_of_held(self, old: State, new: State) -> None:
         """Tell the listeners if calls or questions wait for a person, or have waited."""
-        if _waiting(before) or _waiting(after):
+        if _waiting(old) or _waiting(new):
             for waiting_changed in self._hears.waiting_changed:
-                waiting_changed(after.session_id)
+                waiting_changed(new.session_id)
 
-    def stepped(self, before: State, input_: AnyInput, outcome: Step) -> None:
+    def stepped(self, old: State, input_: AnyInput, outcome: Step) -> None:
         """Count a step of a session: its new state, its events, and what it has used."""
-        after = outcome.state
-        self.moved(before, after)
+        new = outcome.state
+        self.moved(old, new)
         # The usage of sub-agents is counted with their own steps.
-        if before.usage is not after.usage and type(input_) is not SubagentReported:
-            model, usage = before.using[0], after.usage.minus(before.usage)
-            self.of(after.setup.tenant).use(model, usage)
+        if old.usage is not new.usage and type(input_) is not SubagentReported:
+            model, usage = old.using[0], new.usage.minus(old.usage)
+            self.of(new.setup.tenant).use(model, usage)
             for used in self._hears.used:
-                used(after, model, usage)
+                used(new, model, usage)
         if outcome.events:
-            self._count_ends(before, after, outcome.events)
-        self.changed(after.session_id)
+            self._count_ends(old, new, outcome.events)
+        self.changed(new.session_id)
         if outcome.events:
             for stepped in self._hears.stepped:
-                stepped(before, outcome)
+                stepped(old, outcome)
 
-    def began(self, before: State, after: State) -> None:
+    def began(self, old: State, new: State) -> None:
         """Count that the response to a request has begun, which is no step."""
-        self.moved(before, after)
-        self._spoke(after)
-        self.changed(after.session_id)
+        self.moved(old, new)
+        self._spoke(new)
+        self.changed(new.session_id)
 
     def _spoke(self, state: State) -> None:
         """Record the time to the first word or thought of a turn. No-op after the first."""
@@ -322,7 +320,7 @@ class Figures:
             self.of(state.setup.tenant).first_words.add(seconds)
             self._took(state, "first_word", seconds)
 
-    def _count_ends(self, before: State, state: State, events: Sequence[Envelope]) -> None:
+    def _count_ends(self, old: State, state: State, events: Sequence[Envelope]) -> None:
         """Count the ends of turns, and aborts, among *events*."""
         for envelope in events:
             event = envelope.event
@@ -332,21 +330,21 @@ class Figures:
                 self._silent[state.session_id] = self._clock.now()
             elif isinstance(event, AgentEnd):
                 self.of(state.setup.tenant).turns[event.reason] += 1
-                self._ended(before, envelope)
+                self._ended(old, envelope)
             elif isinstance(event, AgentAbort):
                 self._aborted(state, event)
                 if event.ref is not None:
-                    self._ended(before, envelope)
+                    self._ended(old, envelope)
             elif isinstance(event, SessionQuarantined):
                 self.of(state.setup.tenant).set_aside += 1
 
-    def _ended(self, before: State, end: Envelope) -> None:
+    def _ended(self, old: State, end: Envelope) -> None:
         """Count the time of a turn, from its start on, also if that was in an earlier process."""
-        self._silent.pop(before.session_id, None)
-        began = end.at if before.turn is None else before.turn.started_at
+        self._silent.pop(old.session_id, None)
+        began = end.at if old.turn is None else old.turn.started_at
         seconds = max(0, end.at - began) / MILLISECONDS
-        self.of(before.setup.tenant).turn_times.add(seconds)
-        self._took(before, "turn", seconds)
+        self.of(old.setup.tenant).turn_times.add(seconds)
+        self._took(old, "turn", seconds)
 
     def abort_began(self, session_id: str) -> None:
         """Note that an abort was asked for; its time ends with its record."""

@@ -58,12 +58,12 @@ class Complaints:
     def tell(self, attached: AttachedPlugin, hook: str, problem: str, error: BaseException | None) -> None:
         """Log that *hook* of the plugin *attached* broke, unless a line about it was logged within `PERIOD` seconds."""
         now = self._now()
-        place = (attached.plugin, hook)
-        last, unsaid = self._last.get(place, (now - PERIOD, 0))
+        key = (attached.plugin, hook)
+        last, unsaid = self._last.get(key, (now - PERIOD, 0))
         if now - last < PERIOD:
-            self._last[place] = (last, unsaid + 1)
+            self._last[key] = (last, unsaid + 1)
             return
-        self._last[place] = (now, 0)
+        self._last[key] = (now, 0)
         more = f", and {unsaid} times more since the last line about it" if unsaid else ""
         consequence = "the session goes on as if it had no objection"
         if attached.critical:

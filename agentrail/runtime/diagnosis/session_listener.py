@@ -23,7 +23,7 @@ class SessionListener:
     def changed(self, session_id: str) -> None:
         """Called when a session came or went, made a step, or is in another state as a child."""
 
-    def stepped(self, before: State, outcome: Step) -> None:
+    def stepped(self, old: State, outcome: Step) -> None:
         """Called when a session made a step with events, which is in its journal."""
 
     def gone(self, session_id: str) -> None:

@@ -65,8 +65,8 @@ def called(task: trio.lowlevel.Task) -> str:
 def place_of(task: trio.lowlevel.Task) -> str:
     """Return where *task*, which does not run now, waits: file, line and function of its last frame outside Trio."""
     frames = [(frame.f_code, line) for frame, line in task.iter_await_frames()]
-    own = [entry for entry in frames if not entry[0].co_filename.startswith(TRIO)]
-    return _placed(own or frames) or UNKNOWN
+    outside = [entry for entry in frames if not entry[0].co_filename.startswith(TRIO)]
+    return _placed(outside or frames) or UNKNOWN
 
 
 def foreign_place_of(task: trio.lowlevel.Task) -> str | None:
@@ -109,8 +109,8 @@ def threads_among(
         files = [frame[1] for frame in frames if not frame[1].endswith("threading.py")]
         ours = tasks and thread.name.startswith(OURS) and files[:1] != files[-1:]
         if thread.ident in names or ours or thread.name.rpartition(" from ")[2] in tasks:
-            place = f"{frames[0][1]}:{frames[0][2]} in {frames[0][3]}" if frames else UNKNOWN
-            yield names.get(thread.ident or 0, thread.name), place
+            position = f"{frames[0][1]}:{frames[0][2]} in {frames[0][3]}" if frames else UNKNOWN
+            yield names.get(thread.ident or 0, thread.name), position
 
 
 class Scratch:
@@ -183,10 +183,10 @@ def line_of_user(frames: Sequence[str]) -> str:
     *frames* are those of the loop's thread, the innermost first. If none is of the program, it is one of a package that
     is installed, and else of agentrail.
     """
-    places = [*in_the_loop(frames)]
-    theirs = [place for place in places if not _is_library(place[0])]
-    own = [place for place in theirs if INSTALLED not in place[0]]
-    for file, line, function in (own or theirs or places)[:1]:
+    every = [*in_the_loop(frames)]
+    foreign = [frame for frame in every if not _is_library(frame[0])]
+    program = [frame for frame in foreign if INSTALLED not in frame[0]]
+    for file, line, function in (program or foreign or every)[:1]:
         return f"{file}:{line} in {function}"
     return UNKNOWN
 

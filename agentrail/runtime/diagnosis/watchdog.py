@@ -272,9 +272,9 @@ class Watchdog:
         if suspect is not None:
             return self._name(suspect.crumb, now, scratch)
         task, beats = pulse.running(), pulse.beats
-        before = self.collecting(NOTHING, now)  # includes the time of a collection that still runs
+        collected = self.collecting(NOTHING, now)  # includes the time of a collection that still runs
         self._suspect = (
-            None if task is None else Suspect(task, beats, (called(task), "", now, before, len(sys.modules)))
+            None if task is None else Suspect(task, beats, (called(task), "", now, collected, len(sys.modules)))
         )
         return SLOW
 
@@ -297,18 +297,19 @@ class Watchdog:
         stacks = scratch.stacks()
         named = [] if task is None else [f"the task `{called(task)}`"]
         working = {thread: tool for threads in self._working for thread, tool in dict(threads).items()}
-        places = threads_among((), working, stacks)
-        named += [f"the thread of the tool `{name}` at {place}" for name, place in places]
+        named += [
+            f"the thread of the tool `{name}` at {position}" for name, position in threads_among((), working, stacks)
+        ]
         by = " or ".join(named) or NO_TIME
         collecting = self.collecting(NOTHING, now) - self._collected
         if collecting >= LATE:
             _log(collecting, COLLECTED, collecting * 1000, f"{by} ran")
         if late - collecting >= LATE:
-            kept, frames = late - collecting, () if task is None else stacks.get(self._loop, ())
+            blocked, frames = late - collecting, () if task is None else stacks.get(self._loop, ())
             if imports_ours(frames):
-                _log_import(kept, f"{by} ran")
+                _log_import(blocked, f"{by} ran")
             else:
-                _log(kept, KEPT, by, kept * 1000, _where(kept, frames))
+                _log(blocked, KEPT, by, blocked * 1000, _where(blocked, frames))
 
     def _name(self, step: Crumb, now: float, scratch: Scratch) -> float:
         """Log *step* if it is slow, and garbage collection during it if that is slow; return when to look again."""

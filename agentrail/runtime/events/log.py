@@ -124,8 +124,8 @@ class Stretch:
             return cast("list[Envelope]", events)
         envelope_of, ephemeral = self._last_durable.but, cast("list[Event | str]", events)
         return [
-            envelope_of(n=n, at=at, event=_delta(event) if isinstance(event, str) else event)
-            for n, at, event in zip(count(self._n + begin), self.at[begin:end], ephemeral, strict=False)
+            envelope_of(n=n, at=at_ms, event=_delta(event) if isinstance(event, str) else event)
+            for n, at_ms, event in zip(count(self._n + begin), self.at[begin:end], ephemeral, strict=False)
         ]
 
 
@@ -154,7 +154,7 @@ class EventLog:
         buffer_size: int,
         records: Reader,
         hearing: Gate,
-        before: int = 0,
+        last_seq: int = 0,
         *,
         mid_turn: bool = False,
     ) -> None:
@@ -165,13 +165,13 @@ class EventLog:
         self.closed = False
         self.end = 0
         """Index after the newest event."""
-        self.newest = self.oldest = Stretch(0, before)
+        self.newest = self.oldest = Stretch(0, last_seq)
         """The last stretch; and the first that is held for those who come later."""
         self._ephemeral_count = 0  # ephemeral events from the oldest stretch on
         self._buffer_size = buffer_size
         # Ephemeral events of an earlier process are gone, also those after the last durable one if a turn was open:
         # tests/runtime/test_cursors.py::test_deltas_of_an_earlier_process_are_a_gap
-        self._dropped: Cursor | None = Cursor(before + mid_turn) if before else None
+        self._dropped: Cursor | None = Cursor(last_seq + mid_turn) if last_seq else None
         self._listeners: tuple[LogListener, ...] = ()
         self._hear_deltas: tuple[LogListener, ...] = ()
         # Whether a subscription wanted `PrefixChanged` so far: from the first on, the session follows what changes.
@@ -203,7 +203,7 @@ class EventLog:
             self.oldest = stretch
         reach("PUBLISHED")
 
-    def publish_ephemeral(self, event: Event | str, at: int) -> None:
+    def publish_ephemeral(self, event: Event | str, at_ms: int) -> None:
         """Add an ephemeral event, which is not journaled; a text is a `MessageDelta`."""
         stretch = self.newest
         if not stretch.is_ephemeral or len(stretch.events) >= LENGTH:
@@ -211,7 +211,7 @@ class EventLog:
             if self._ephemeral_count > self._buffer_size:
                 self._forget(self._buffer_size)
         stretch.events.append(event)
-        stretch.at.append(at)
+        stretch.at.append(at_ms)
         self._ephemeral_count += 1
         self.end += 1
         for listener in self._hear_deltas:

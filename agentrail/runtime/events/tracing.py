@@ -167,11 +167,11 @@ class Traces:
         """Remove *trace*."""
         self._all = tuple(other for other in self._all if other is not trace)
 
-    def show(self, before: State, arrival: Arrival, outcome: Step) -> None:
+    def show(self, old: State, arrival: Arrival, outcome: Step) -> None:
         """Send a step to all traces; the input that opened a trace is left out."""
         if isinstance(arrival.input, TraceSent):
             return
-        phases = before.phase.value, outcome.state.phase.value
+        phases = old.phase.value, outcome.state.phase.value
         rulings = tuple(
             ruling for ruling in outcome.rulings if ruling.answers or ruling.errors or ruling.by is not None
         )

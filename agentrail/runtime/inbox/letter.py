@@ -147,6 +147,6 @@ def joined(waiting: Sequence[Letter]) -> Letter:
         ended.append(input_)
     if len(ended) <= 1:
         return waiting[0]
-    whole = Letter(CallsEnded(tuple(ended)))
-    whole.number, whole.parts = waiting[0].number, tuple(waiting[: len(ended)])
-    return whole
+    joined_letter = Letter(CallsEnded(tuple(ended)))
+    joined_letter.number, joined_letter.parts = waiting[0].number, tuple(waiting[: len(ended)])
+    return joined_letter

@@ -59,22 +59,22 @@ class Steady:
         self._now = max(self._now, self._last + self._ahead)
         return self._now
 
-    def deadline(self, at: float) -> float:
-        """Return what the user's clock shows at time *at* of this one, if it runs on steadily: a deadline for Trio."""
-        return at - self._ahead
+    def deadline(self, time: float) -> float:
+        """Return what the user's clock shows at *time* of this one, if it runs on steadily: a deadline for Trio."""
+        return time - self._ahead
 
-    def reached(self, at: float) -> None:
-        """Move this clock on to *at*, because Trio has slept until then. No-op if it shows a later time already.
+    def reached(self, time: float) -> None:
+        """Move this clock on to *time*, because Trio has slept until then. No-op if it shows a later time already.
 
         The user's clock may lag behind Trio: without this, a timer that is due would seem not to be.
         """
-        if at > self._now:
-            self._now, self._ahead = at, at - self._last
+        if time > self._now:
+            self._now, self._ahead = time, time - self._last
 
 
-def _same(at: float) -> float:
-    """Return *at*: deadlines of Trio's own clocks need no conversion."""
-    return at
+def _same(time: float) -> float:
+    """Return *time*: deadlines of Trio's own clocks need no conversion."""
+    return time
 
 
 def _ignore(_: float) -> None:

@@ -60,9 +60,9 @@ class PermitQueue:
     def join(self, session_id: str, look: Look, needs: tuple[LimitKey, ...]) -> Waiter:
         """Append a request that needs room in all the limits *needs*; if none is known as full, let it look."""
         waiter = Waiter(session_id, look, needs)
-        own = self._waiting.setdefault(session_id, deque())
-        own.append(waiter)
-        if len(own) == 1:
+        queue = self._waiting.setdefault(session_id, deque())
+        queue.append(waiter)
+        if len(queue) == 1:
             self._let_look((session_id,))
         return waiter
 
@@ -119,7 +119,7 @@ class PermitQueue:
 
     def _remove(self, waiter: Waiter) -> None:
         """Remove a request that is through or given up."""
-        own = self._waiting[waiter.session_id]
-        own.remove(waiter)
-        if not own:
+        queue = self._waiting[waiter.session_id]
+        queue.remove(waiter)
+        if not queue:
             del self._waiting[waiter.session_id]

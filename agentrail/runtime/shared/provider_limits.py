@@ -107,9 +107,9 @@ class Lane:
             minute.popleft()
         if limit.concurrency is not None and self._out >= limit.concurrency:
             return math.inf
-        at = max(now, self._closed_until)
+        free_at = max(now, self._closed_until)
         if limit.requests_per_minute is not None and len(minute) >= limit.requests_per_minute:
-            at = max(at, minute[len(minute) - limit.requests_per_minute].at + MINUTE)
+            free_at = max(free_at, minute[len(minute) - limit.requests_per_minute].at + MINUTE)
         if limit.tokens_per_minute is not None:
             # A request larger than the whole limit is sent when nothing else was sent for a minute.
             spent = sum(other.tokens for other in minute)
@@ -117,8 +117,8 @@ class Lane:
                 if spent + ticket.tokens <= limit.tokens_per_minute:
                     break
                 spent -= other.tokens
-                at = max(at, other.at + MINUTE)
-        return at
+                free_at = max(free_at, other.at + MINUTE)
+        return free_at
 
 
 class SendRequest(Protocol):

@@ -130,12 +130,12 @@ class Slots:
         """Claim what is free, and a share of the rest; begin a round if a slot has come, or another supervisor died."""
         holders = {slot: holder for slot in range(SLOTS) if (holder := await self._holder(slot)) is not None}
         await self._take_share(holders)
-        own, others = frozenset(range(SLOTS)).difference(holders), frozenset(holders.values())
-        gone = self.others - others
-        has_more = not self._round or own - self.held or gone
-        self.held, self.others = own, others
-        if gone:
-            self.died(gone)
+        own_slots, others = frozenset(range(SLOTS)).difference(holders), frozenset(holders.values())
+        dead = self.others - others
+        has_more = not self._round or own_slots - self.held or dead
+        self.held, self.others = own_slots, others
+        if dead:
+            self.died(dead)
         if has_more:
             self._round += 1
             wakeup, self._wakeup = self._wakeup, trio.Event()

@@ -43,24 +43,24 @@ class Timers:
         """Number of timers in the heap, cleared ones included."""
         return len(self._heap)
 
-    def set(self, key: Key, at: float, fire: Callable[[], None]) -> None:
+    def set(self, key: Key, due: float, fire: Callable[[], None]) -> None:
         """Call *fire* at a time of the clock; replaces a timer with the same key."""
         count = self._counter = self._counter + 1
         owner, name = key
-        own = self._live.get(owner)
-        if own is None:
-            own = self._live[owner] = {}
-        own[name] = (count, fire)
-        heapq.heappush(self._heap, (at, count, key))
+        by_name = self._live.get(owner)
+        if by_name is None:
+            by_name = self._live[owner] = {}
+        by_name[name] = (count, fire)
+        heapq.heappush(self._heap, (due, count, key))
         if len(self._heap) > self._limit:
             self._sweep()
-        if at < self._until and self._parked and self._task is not None:
+        if due < self._until and self._parked and self._task is not None:
             if self._waiting is None:
                 self._parked = False
                 trio.lowlevel.reschedule(self._task)
             else:  # cheaper than waking the task: most timers, such as that of an abort, are cleared soon
-                self._until = at
-                self._waiting.deadline = self.clock.deadline(at)
+                self._until = due
+                self._waiting.deadline = self.clock.deadline(due)
         reach("TIMER_SET")
 
     def clear(self, key: Key) -> None:
@@ -75,11 +75,11 @@ class Timers:
     def _take(self, key: Key) -> Callable[[], None] | None:
         """Remove a timer and return its callback; `None` if it is not set."""
         owner, name = key
-        own = self._live.get(owner)
-        timer = None if own is None else own.pop(name, None)
+        by_name = self._live.get(owner)
+        timer = None if by_name is None else by_name.pop(name, None)
         if timer is None:
             return None
-        if not own:
+        if not by_name:
             del self._live[owner]
         return timer[1]
 
@@ -118,7 +118,7 @@ class Timers:
 
     def _sweep(self) -> None:
         """Drop all cleared timers; the next sweep is due when `SLACK` more timers are cleared than are set now."""
-        live = {count for own in self._live.values() for count, _ in own.values()}
+        live = {count for by_name in self._live.values() for count, _ in by_name.values()}
         self._heap = [timer for timer in self._heap if timer[1] in live]
         heapq.heapify(self._heap)
         self._limit = SLACK + 2 * len(self._heap)
@@ -126,8 +126,8 @@ class Timers:
     def _is_live(self, timer: tuple[float, int, Key]) -> bool:
         """Whether a timer of the heap is still set, and was not replaced."""
         owner, name = timer[2]
-        own = self._live.get(owner)
-        live = None if own is None else own.get(name)
+        by_name = self._live.get(owner)
+        live = None if by_name is None else by_name.get(name)
         return live is not None and live[0] == timer[1]
 
     def _leave(self, _: object) -> trio.lowlevel.Abort:

@@ -89,14 +89,12 @@ async def _changed_sections(state: State, code: SessionCode) -> tuple[Section, .
     """
     files = () if code.section_files is None else await code.section_files.sections(state.session_id, tell=False)
     now = {section.key: section for section in files}
-    before = {section.key: section for section in state.sections}
-    gone = [section.but(text=None) for section in state.sections if not section.by and section.key not in now]
+    old = {section.key: section for section in state.sections}
+    removed = [section.but(text=None) for section in state.sections if not section.by and section.key not in now]
     changed = [
-        section
-        for key, section in now.items()
-        if key not in before or (not before[key].by and before[key].text != section.text)
+        section for key, section in now.items() if key not in old or (not old[key].by and old[key].text != section.text)
     ]
-    return (*gone, *changed)
+    return (*removed, *changed)
 
 
 async def read_opening(shared: SharedServices, session_id: str) -> State:
@@ -114,20 +112,20 @@ async def stored_state(shared: SharedServices, session_id: str) -> State:
 
 
 async def forked(
-    shared: SharedServices, origin: str, at: int | str | None, session_id: str, find_code: FindCode
+    shared: SharedServices, origin: str, point: int | str | None, session_id: str, find_code: FindCode
 ) -> tuple[State, SessionCode, SessionBranched]:
-    """Return state, code and first input of a fork of *origin* after record *at* (the last one if `None`).
+    """Return state, code and first input of a fork of *origin* after record *point* (the last one if `None`).
 
-    If *at* is the ref of a prompt, it is the record before the one with which the turn of that prompt began.
+    If *point* is the ref of a prompt, it is the record before the one with which the turn of that prompt began.
     """
-    if isinstance(at, int) and at < 1:
-        raise UnknownRecord(origin, at)
+    if isinstance(point, int) and point < 1:
+        raise UnknownRecord(origin, point)
     await read_opening(shared, origin)  # raises if it does not exist
-    if isinstance(at, str):
-        at = await _record_before(shared.journal, origin, at)
-    state, number, *_ = await rebuild_state(shared.journal, origin, at)
-    if at is not None and number != at:
-        raise UnknownRecord(origin, at)
+    if isinstance(point, str):
+        point = await _record_before(shared.journal, origin, point)
+    state, number, *_ = await rebuild_state(shared.journal, origin, point)
+    if point is not None and number != point:
+        raise UnknownRecord(origin, point)
     left_calls = await left_behind(shared.journal, origin, number, state)
     state, code, now = await find_code(branch(state, session_id), number)
     return (
@@ -171,10 +169,10 @@ async def _intact(journal: Journal, origin: str, after: int) -> Sequence[Record]
         return await journal.read(origin, after, PAGE)
     except BadRecord as damage:
         _, number, _ = damage.args
-        whole = number - after - 1
-        if not 0 < whole < PAGE:
+        intact = number - after - 1
+        if not 0 < intact < PAGE:
             return damage
-    return await journal.read(origin, after, whole)
+    return await journal.read(origin, after, intact)
 
 
 def _events(record: Record) -> list[Event]:
@@ -285,16 +283,16 @@ class Returning:
         finally:
             self._room.release()
 
-    def _bring_back_at(self, session_id: str, at: int) -> None:
-        self._set_timer((session_id, "due"), at, partial(self._bring_back, session_id))
+    def _bring_back_at(self, session_id: str, due_ms: int) -> None:
+        self._set_timer((session_id, "due"), due_ms, partial(self._bring_back, session_id))
 
-    def _set_timer(self, key: Key, at: int, work: Callable[[], Awaitable[None]]) -> None:
+    def _set_timer(self, key: Key, due_ms: int, work: Callable[[], Awaitable[None]]) -> None:
         """Start *work* in a task at a time in milliseconds since 1970."""
 
         def is_due() -> None:
             self._shared.nursery.start_soon(work)
 
-        self._shared.timers.set(key, self._shared.clock.trio_time(at), is_due)
+        self._shared.timers.set(key, self._shared.clock.trio_time(due_ms), is_due)
 
     async def _bring_back(self, session_id: str, attempts: int | None = None, pause: float = FIRST_PAUSE) -> None:
         """Resume one session; any error is logged, and does not keep others from being resumed.
@@ -317,8 +315,8 @@ class Returning:
             else:
                 log.error("session %s cannot be brought back: %s%s", session_id, traced(error), AGAIN % pause)
                 again = partial(self._bring_back, session_id, None, min(2 * pause, MAX_PAUSE))
-                at = self._shared.clock.now_ms() + int(pause * 1000)
-                self._set_timer((session_id, "again"), at, again)
+                due_ms = self._shared.clock.now_ms() + int(pause * 1000)
+                self._set_timer((session_id, "again"), due_ms, again)
 
         with Contained(log_failure):  # specifications are built by code of users
             await patiently(partial(self._bring_back_once, session_id), attempts=attempts)

@@ -130,9 +130,9 @@ class RootNursery:
             tasks[self._task] = THE_END
         names = {task.name for task in (*tasks, self._task)}
         foreign = [
-            f"{what} at {place}" for task, what in tasks.items() if (place := foreign_place_of(task)) is not None
+            f"{what} at {position}" for task, what in tasks.items() if (position := foreign_place_of(task)) is not None
         ]
-        foreign += [f"thread `{name}` at {place}" for name, place in threads_among(names, threads)]
+        foreign += [f"thread `{name}` at {position}" for name, position in threads_among(names, threads)]
         return tuple(foreign or [f"{what} at {place_of(task)}" for task, what in tasks.items()])
 
 

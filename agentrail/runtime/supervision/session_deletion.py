@@ -132,10 +132,10 @@ async def _wait_gone(sessions: Sessions, session_id: str) -> None:
 
 def _ending(sessions: Sessions, session_id: str) -> list[Session]:
     sessions_: list[Session] = []
-    there = sessions.tree.sessions
-    if session_id in there or session_id in sessions.starting:
+    children = sessions.tree.sessions
+    if session_id in children or session_id in sessions.starting:
         raise SessionStillRuns(session_id, session_id)
-    for name, child in there.items():
+    for name, child in children.items():
         session = session_of(child)
         if session is None or session.is_asleep or session_id not in session.state.setup.path[::2]:
             continue

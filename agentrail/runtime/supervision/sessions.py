@@ -118,25 +118,25 @@ class Sessions:
             session.links.above = above
             return await self._begin(node, session, SessionOpened(), restart, command)
 
-    async def _fork_here(self, origin: str, at: int | str | None, session_id: str) -> SessionHandle:
+    async def _fork_here(self, origin: str, point: int | str | None, session_id: str) -> SessionHandle:
         """Fork a session of this tree, with its code, under the root supervisor."""
         session = session_of(self.tree.sessions.get(origin))
         if session is None:
             raise UnknownSession(origin)
-        return await self.fork(self.root, origin, at, session_id, session.find_code)
+        return await self.fork(self.root, origin, point, session_id, session.find_code)
 
     async def fork(
         self,
         node: SupervisorNode,
         origin: str,
-        at: int | str | None,
+        point: int | str | None,
         session_id: str,
         find_code: FindCode,
         command: str | None = None,
     ) -> SessionHandle:
         """Start a fork of a stored session, up to a record or a turn; the original is not changed."""
         with self._taking(node, session_id):
-            fork = partial(forked, self.shared, origin, at, session_id, find_code)
+            fork = partial(forked, self.shared, origin, point, session_id, find_code)
             state, code, branched = await self._reading(session_id, fork)
             claim = await self._reading(session_id, partial(self._claim, node, session_id))
             session = Session(state, claim, self.shared, code, find_code)
@@ -397,8 +397,10 @@ class Sessions:
             await calls.wait_empty()
         names = self.shared.threads.names()
         if names:
-            places = ", ".join(f"{name} at {place}" for name, place in threads_among((), self.shared.threads.working))
-            log.warning("threads of tools that do not end are left behind: %s", places or ", ".join(names))
+            threads = ", ".join(
+                f"{name} at {position}" for name, position in threads_among((), self.shared.threads.working)
+            )
+            log.warning("threads of tools that do not end are left behind: %s", threads or ", ".join(names))
         stubborn = calls.names(names)
         if stubborn:
             log.warning("tools that ignore their cancellation are waited for: %s", ", ".join(stubborn))

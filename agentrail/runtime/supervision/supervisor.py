@@ -251,8 +251,8 @@ class SupervisorNode:
         """Apply the supervision rules to the end of *child*."""
         runner = child.runner if isinstance(child.runner, SessionRunner) else None
         ending = ending_of(child, error)
-        at, chance = self.tree.shared.clock.now(), self.tree.shared.random.random()
-        decided = decide(self._policy, self._facts, self._restarts, child.key, ending, at=at, chance=chance)
+        now, chance = self.tree.shared.clock.now(), self.tree.shared.random.random()
+        decided = decide(self._policy, self._facts, self._restarts, child.key, ending, now=now, chance=chance)
         self._restarts = decided.restarts
         if error is not None and not decided.fails:
             self._report(child, error, _outcome(decided))
@@ -374,9 +374,9 @@ class SupervisorNode:
         child.is_reported = True
         path = (*self.path, child.key)
         view = child.view()
-        at = self.tree.shared.clock.now_ms()
+        now_ms = self.tree.shared.clock.now_ms()
         report = CrashReport(
-            path, child.runner.kind, reason_of(error), outcome, child.restarts, in_hand(child), view.mailbox, at
+            path, child.runner.kind, reason_of(error), outcome, child.restarts, in_hand(child), view.mailbox, now_ms
         )
         self.tree.reports.append(report)
         log.error(

@@ -126,13 +126,15 @@ class RunningAsk(Work):
         else:
             self._answer = await _of_files(world.sandbox, request)
 
-    async def call_model(self, request: CallModel, own: str, state: State, prices: PriceBook, ask: ModelCaller) -> None:
-        """Send the prompt to the request's model, else the session's *own*, for a text or an object; add the usage."""
+    async def call_model(
+        self, request: CallModel, own_model: str, state: State, prices: PriceBook, ask: ModelCaller
+    ) -> None:
+        """Send the prompt to the request's model, else the session's *own_model*, for text or an object; add usage."""
         reach("ASK_SPAWNED")
         if self.cancelled:  # as in `run`
             return
         prompt = (_user((_text(request.prompt),)),) if request.prompt or not request.messages else ()
-        model = request.model or own
+        model = request.model or own_model
         options = _options_of(request, state, model)
         if request.max_tokens is not None:
             options = freeze_object({**options, "max_tokens": request.max_tokens})
@@ -167,8 +169,8 @@ def _options_of(request: CallModel, state: State, name: str) -> JsonObject:
     if request.options and request.model is not None:
         return request.options
     model, options = state.using
-    own = options if model == name else EMPTY
-    return freeze_object({**own, **request.options}) if request.options else own
+    own_options = options if model == name else EMPTY
+    return freeze_object({**own_options, **request.options}) if request.options else own_options
 
 
 def _object_in(text: str, schema: JsonObject) -> AskAnswer:
@@ -221,5 +223,5 @@ async def _write(sandbox: Sandbox, request: WriteFile) -> None:
     path, data = request.path, request.text.encode()
     if len(data) > MAX_WRITTEN:
         raise FileFailed("write", path, f"its text is larger than {MAX_WRITTEN} bytes")
-    before = None if request.replaces is None else request.replaces.encode()
-    await replace_file(sandbox, path, data, before)
+    old = None if request.replaces is None else request.replaces.encode()
+    await replace_file(sandbox, path, data, old)

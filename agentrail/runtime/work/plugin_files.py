@@ -81,10 +81,10 @@ class Wanted:
 
     def beginning(self, parts: Sequence[str]) -> str | None:
         """Return the path *parts* up to the first part with a wanted name; `None` if no part has one."""
-        for place, part in enumerate(parts):
+        for index, part in enumerate(parts):
             folded = part.casefold()
             if folded in self._plain or any(pattern.match(folded) for pattern in self._patterns):
-                return "/".join(parts[: place + 1])
+                return "/".join(parts[: index + 1])
         return None
 
 
@@ -133,48 +133,50 @@ def entries_of_index(data: bytes) -> Iterator[tuple[int, str]]:
     content, checksum = data[:-_CHECKSUM], data[-_CHECKSUM:]
     if checksum not in {_SKIPPED, hashlib.sha1(content, usedforsecurity=False).digest()}:
         raise OutsideError("not-readable", INDEX, "its SHA-1 does not fit")
-    at = _HEAD
+    offset = _HEAD
     for _ in range(_number(content, 8)):
-        flags = int.from_bytes(content[at + _FLAGS : at + _STAT], "big")
-        start = at + _STAT + (2 if flags & _EXTENDED else 0)
+        flags = int.from_bytes(content[offset + _FLAGS : offset + _STAT], "big")
+        start = offset + _STAT + (2 if flags & _EXTENDED else 0)
         end = content.find(0, start)
         # Without a checksum, only this tells an index in which names begin elsewhere, as with SHA-256
         if end < 0 or min(end - start, _LONGEST) != flags & _LONGEST:
             raise OutsideError("not-readable", INDEX, "an entry has not the length that it names")
-        yield _number(content, at + _MODE), content[start:end].decode(errors="replace")
-        at += (end - at) // _ALIGNED * _ALIGNED + _ALIGNED
-    while at < len(content):
-        if not content[at : at + 1].isupper():  # this extension means that some files are named in another index file
-            raise OutsideError("not-readable", INDEX, f"its part {content[at : at + 4]!r} is not known")
-        at += _EXTENSION + _number(content, at + 4)
-    if at != len(content):
+        yield _number(content, offset + _MODE), content[start:end].decode(errors="replace")
+        offset += (end - offset) // _ALIGNED * _ALIGNED + _ALIGNED
+    while offset < len(content):
+        if not content[
+            offset : offset + 1
+        ].isupper():  # this extension means that some files are named in another index file
+            raise OutsideError("not-readable", INDEX, f"its part {content[offset : offset + 4]!r} is not known")
+        offset += _EXTENSION + _number(content, offset + 4)
+    if offset != len(content):
         raise OutsideError("not-readable", INDEX, "it ends in the midst of a part")
 
 
-def _number(data: bytes, at: int) -> int:
-    """Return the 32-bit number at offset *at* of git's index."""
-    return int.from_bytes(data[at : at + 4], "big")
+def _number(data: bytes, offset: int) -> int:
+    """Return the 32-bit number at offset *offset* of git's index."""
+    return int.from_bytes(data[offset : offset + 4], "big")
 
 
-async def replace_file(sandbox: Sandbox, path: str, data: bytes, before: bytes | None) -> None:
-    """Write *data* to a file that holds *before*; `None`: to a new file. No-op if the file holds *data* already.
+async def replace_file(sandbox: Sandbox, path: str, data: bytes, old: bytes | None) -> None:
+    """Write *data* to a file that holds *old*; `None`: to a new file. No-op if the file holds *data* already.
 
     Raise `FileFailed` if it holds anything else, also if that is written at the same moment; only what is added to
-    *before* at the same moment stays, and stands after *data*.
+    *old* at the same moment stays, and stands after *data*.
     """
-    content = await data_of_file(sandbox, path, max(len(data), len(before or b"")) + 1)
+    content = await data_of_file(sandbox, path, max(len(data), len(old or b"")) + 1)
     if content == data:
         return
-    if content != before:
+    if content != old:
         raise _changed(path)
-    if before is None:
+    if old is None:
         await _create(sandbox, path, data)
-    elif not before:  # an edit needs some text to replace, so an empty file is written whole
+    elif not old:  # an edit needs some text to replace, so an empty file is written whole
         await sandbox.write(path, data)
     else:
         try:
             # An edit fails if the file has changed since it was read; a write would overwrite that.
-            await sandbox.edit(path, before, data)
+            await sandbox.edit(path, old, data)
         except (BadEdit, FileMissing) as error:
             raise _changed(path) from error
 

@@ -141,14 +141,14 @@ class Purse:
 
         With *at_most*, a running request counts as the most that it can cost, else as nothing.
         """
-        own = others = NOTHING_USED
+        own_sum = other_sum = NOTHING_USED
         for reservation in self.pending:
             cost = reservation.cost if at_most or reservation.ended else NOTHING_USED
             if below in reservation.line:
-                own = own.plus(cost)
+                own_sum = own_sum.plus(cost)
             elif above in reservation.line:
-                others = others.plus(cost)
-        return own, others
+                other_sum = other_sum.plus(cost)
+        return own_sum, other_sum
 
     @property
     def is_held(self) -> bool:
@@ -204,17 +204,17 @@ class FamilyUsage(Protocol):
         """Note that a sub-agent was resumed, so that its usage and its knowledge of others' usage are known."""
         ...
 
-    def worked_since(self, child: str, at: int) -> int:
-        """Return the milliseconds up to *at* that the family has worked since *child* began; 0 without parent."""
+    def worked_since(self, child: str, now_ms: int) -> int:
+        """Return the milliseconds up to *now_ms* that the family has worked since *child* began; 0 without parent."""
         ...
 
-    def time_used_up(self, at: int, *, of_turn: bool) -> str | None:
-        """Return a limit of seconds of the session, or of one above whose limits it shares, that is used up at *at*.
+    def time_used_up(self, now_ms: int, *, of_turn: bool) -> str | None:
+        """Return a limit of seconds of the session, or one above whose limits it shares, that is used up at *now_ms*.
 
         With *of_turn*, that of its turn too: a sub-agent that is not in the background is of the turn that is open.
         """
         ...
 
-    def reached_above(self, at: int, *, at_most: bool) -> Reached | None:
+    def reached_above(self, now_ms: int, *, at_most: bool) -> Reached | None:
         """Return a limit of the session, or of one above whose limits it shares, that is reached; see `reached`."""
         ...

@@ -228,11 +228,11 @@ class RunningCompaction:
     async def _attempt(self, request: ModelRequest) -> Response:
         """Make the *request* once, and add its usage."""
         priced = partial(self._prices.priced, request.model, request.options)
-        before, meter = self._used, UsageMeter(request)
+        old_usage, meter = self._used, UsageMeter(request)
         usage: Usage | None = None
         try:
             response = await self._ask(request, meter)
             usage = response.usage
             return response
         finally:
-            self._used = before.plus(priced(meter.used(cut=True) if usage is None else usage))
+            self._used = old_usage.plus(priced(meter.used(cut=True) if usage is None else usage))

@@ -153,16 +153,16 @@ class HeldText:
     def _cut(self) -> tuple[str, str]:
         """Cut the text at the last safe place; return the part before it, as received and as screened."""
         text = "".join(self._held)
-        places = self.places(text, len(text) - self._reach)
-        whole = self._screen(text) if places else ""
-        for place in places:
-            shown_text = self._screen(text[:place])
-            if shown_text + self._screen(text[place:]) == whole:
-                self._keep(text[place:], max(len(text) - place + self._step, self._reach))
-                return text[:place], shown_text
+        indices = self.places(text, len(text) - self._reach)
+        screened = self._screen(text) if indices else ""
+        for index in indices:
+            shown_text = self._screen(text[:index])
+            if shown_text + self._screen(text[index:]) == screened:
+                self._keep(text[index:], max(len(text) - index + self._step, self._reach))
+                return text[:index], shown_text
         # A text that a plugin replaces may go on beyond what has come. The next search waits until twice as many
         # characters have come, so that the time of all searches is proportional to the text.
-        self._keep(text, 2 * len(text) if places else len(text) + self._step)
+        self._keep(text, 2 * len(text) if indices else len(text) + self._step)
         return "", ""
 
     def _keep(self, text: str, position: int) -> None:

@@ -80,12 +80,12 @@ class StoredPast:
 class _Said:
     """Collects the messages of the records passed to `take`: numbers them, and keeps the wanted ones."""
 
-    def __init__(self, after: int, wanted: Callable[[Message], bool] | None) -> None:
+    def __init__(self, after: int, matches: Callable[[Message], bool] | None) -> None:
         self.found: dict[int, Message] = {}
         self.results = Results()
         self.may_change = False  # whether a plugin may still replace the last message
         self._after = after
-        self._wanted = wanted
+        self._wanted = matches
         self._number = 0
         self._last = 0
 

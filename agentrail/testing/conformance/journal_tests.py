@@ -139,8 +139,8 @@ class JournalConformance:
         await journal.close()
         return journal
 
-    async def set_clock(self, journal: Journal, at: int) -> None:
-        """Let the clock of the journal show *at* until the next call; override this if it has a clock of its own.
+    async def set_clock(self, journal: Journal, now_ms: int) -> None:
+        """Let the clock of the journal show *now_ms* until the next call; override this if it has a clock of its own.
 
         No-op here: the journal uses the times that it is given.
         """
@@ -172,10 +172,10 @@ class JournalConformance:
         """While a lease lasts, another holder's claim is refused, changes nothing, and names the holder."""
         await self.set_clock(journal, 1000)
         first = await opened(journal, "s", lease=Lease(1000, 500))
-        for at in (0, 1000, 1499):
-            await self.set_clock(journal, at)
-            error = await raised(SessionHeld, journal.claim("s", "another", Lease(at, 500)))
-            assert error.args == ("s", "test", 1500 - at)
+        for now_ms in (0, 1000, 1499):
+            await self.set_clock(journal, now_ms)
+            error = await raised(SessionHeld, journal.claim("s", "another", Lease(now_ms, 500)))
+            assert error.args == ("s", "test", 1500 - now_ms)
         await raised(SessionHeld, journal.claim("s", "another"))
         assert await journal.append(first, 3, run_of("s", 4, 1)) == 4
         await self.set_clock(journal, 1500)
@@ -299,9 +299,9 @@ class JournalConformance:
             for _ in range(20):
                 nursery.start_soon(claim)
         claims.sort(key=lambda item: item.epoch)
-        assert all(left.epoch < right.epoch for left, right in pairwise(claims))
-        for old in claims[:-1]:
-            await raised(Fenced, journal.append(old, 0, run_of("s", 1, 1)))
+        assert all(old.epoch < new.epoch for old, new in pairwise(claims))
+        for claim_ in claims[:-1]:
+            await raised(Fenced, journal.append(claim_, 0, run_of("s", 1, 1)))
         assert await journal.append(claims[-1], 0, run_of("s", 1, 1)) == 1
 
     # Lists
@@ -381,9 +381,9 @@ class JournalConformance:
             "slots": (frozenset(), frozenset({0, 7}), frozenset(range(SLOTS))),
         }
         single = [{name: value} for name, values in conditions.items() for value in values]
-        for left, right in product(single, single):
+        for first_fields, second_fields in product(single, single):
             session_filter = SessionFilter().but(
-                **left, **{key: value for key, value in right.items() if key not in left}
+                **first_fields, **{key: value for key, value in second_fields.items() if key not in first_fields}
             )
             listed: list[StoredSession] = []
             while page := await journal.sessions(session_filter, listed[-1] if listed else None, 30):
@@ -471,10 +471,10 @@ class JournalConformance:
         claim = await below(journal, "s.c1", "s", "c1")
         await self.set_clock(journal, 1000)
         await journal.claim("s.c1", "test", Lease(1000, 500))
-        for at in (0, 1499):
-            await self.set_clock(journal, at)
-            error = await raised(SessionHeld, journal.delete("s", "another", at))
-            assert error.args == ("s.c1", "test", 1500 - at)
+        for now_ms in (0, 1499):
+            await self.set_clock(journal, now_ms)
+            error = await raised(SessionHeld, journal.delete("s", "another", now_ms))
+            assert error.args == ("s.c1", "test", 1500 - now_ms)
         assert await stored(journal) == ["s", "s.c1"]
         assert len(await journal.read("s.c1")) == claim.head + 1
         await self.set_clock(journal, 1500)

@@ -171,10 +171,10 @@ class ModelConformance:
     async def test_a_request_can_be_cancelled_at_each_chunk_and_the_next_is_answered(self, set_up: SetUp) -> None:
         """A request that was cancelled at any chunk has no effect on the next one, which gets its whole answer."""
         setup = await text_setup(set_up)
-        whole, chunks = await heard(setup)
+        response, chunks = await heard(setup)
         for most in range(1, len(chunks)):
             await _cut_at(setup, most)
-            assert (await heard(setup))[0].but(calls=()) == whole.but(calls=())
+            assert (await heard(setup))[0].but(calls=()) == response.but(calls=())
 
     async def test_a_silent_request_can_be_cancelled(self, set_up: SetUp) -> None:
         """A request that waits for an answer ends soon when it is cancelled."""
@@ -189,7 +189,7 @@ class ModelConformance:
     async def test_requests_side_by_side_do_not_mix(self, set_up: SetUp) -> None:
         """Each of several concurrent requests gets its own answer."""
         setup = await text_setup(set_up)
-        whole, _ = await heard(setup)
+        response, _ = await heard(setup)
         answers: list[Response] = []
 
         async def one() -> None:
@@ -198,7 +198,7 @@ class ModelConformance:
         async with trio.open_nursery() as nursery:  # noqa: TID251 - a test
             for _ in range(4):
                 nursery.start_soon(one)
-        assert answers == [whole] * 4
+        assert answers == [response] * 4
 
     async def test_failures_are_told_by_class(self, set_up: SetUp) -> None:
         """A failure raises the class of error that tells whether another try makes sense."""

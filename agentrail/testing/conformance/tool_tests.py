@@ -100,8 +100,8 @@ def _objects(schema: Schema, root: Schema, depth: int) -> Sequence[object]:
     most = max((len(values) for values in samples.values()), default=1)
     objects: list[object] = []
     for number in range(most):
-        whole = {name: values[number % len(values)] for name, values in samples.items()}
-        objects += [{name: whole[name] for name in required if name in whole}, whole]
+        full_object = {name: values[number % len(values)] for name, values in samples.items()}
+        objects += [{name: full_object[name] for name in required if name in full_object}, full_object]
     return objects
 
 
@@ -217,14 +217,14 @@ class ToolConformance:
             sandbox = ctx.sandbox
             if not isinstance(sandbox, MemorySandbox):
                 return
-            before = sandbox.files
+            old_files = sandbox.files
             await self._answer(tool_, args, ctx)
-            once = sandbox.files
+            new_files = sandbox.files
             if tool_.spec.effect is EffectClass.PURE:
-                assert once == before, f"it is declared `pure` and has changed files with {args}"
+                assert new_files == old_files, f"it is declared `pure` and has changed files with {args}"
             if tool_.spec.effect is EffectClass.IDEMPOTENT:
                 await self._answer(tool_, args, ctx)
-                assert sandbox.files == once, f"it is declared `idempotent` and has changed more with {args}"
+                assert sandbox.files == new_files, f"it is declared `idempotent` and has changed more with {args}"
 
     async def _answer(self, tool: Tool, args: JsonObject, ctx: ToolContext) -> ToolResult:
         """Call the tool as a session does, check that it returns a valid result, and return it."""

@@ -66,8 +66,8 @@ class Replayed(Choose):
         self.drawn: list[int] = []
 
     def _below(self, below: int) -> int:
-        place = len(self.drawn)
-        drawn = min(self._choices[place], below - 1) if place < len(self._choices) else 0
+        index = len(self.drawn)
+        drawn = min(self._choices[index], below - 1) if index < len(self._choices) else 0
         self.drawn.append(drawn)
         return drawn
 
@@ -86,9 +86,9 @@ class Simplest(Generic[T]):
 
     def find(self) -> T:
         """Simplify the choices until nothing helps, or `TRIES` runs were played; return the simplest run's failure."""
-        before: list[int] = []
-        while before != self.choices and self._left > 0:
-            before = self.choices
+        old: list[int] = []
+        while old != self.choices and self._left > 0:
+            old = self.choices
             self._fewer()
             self._smaller()
         return self.failure

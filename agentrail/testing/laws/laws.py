@@ -180,10 +180,10 @@ class _Trial:
 
     def twice(self, ask: Callable[[], object], arguments: tuple[object, ...]) -> object:
         """Call the plugin twice and return its first answer; check that both are equal, and *arguments* unchanged."""
-        before = snapshot((self.plugin, *arguments))
+        old = snapshot((self.plugin, *arguments))
         first = self.called(ask)
-        if before != snapshot((self.plugin, *arguments)):
-            self.demands(False, "nothing is changed", f"it changed {self._what_changed(before, arguments)}")
+        if old != snapshot((self.plugin, *arguments)):
+            self.demands(False, "nothing is changed", f"it changed {self._what_changed(old, arguments)}")
         first_text = snapshot(first)
         second = snapshot(self.called(ask))
         if first_text != second:
@@ -250,7 +250,7 @@ class _Trial:
         fits = isinstance(description, str | Mapping)
         self.demands(fits, "a description", f"it described itself as {description!r:.80}")
 
-    def _what_changed(self, before: str, arguments: tuple[object, ...]) -> str:
+    def _what_changed(self, old: str, arguments: tuple[object, ...]) -> str:
         names = (
             "itself, the plugin",
             "the hook" if self.where != ON_EVENT else "the event",
@@ -258,7 +258,7 @@ class _Trial:
             "the context",
         )
         for name, thing in zip(names, (self.plugin, *arguments), strict=False):
-            if snapshot(thing) not in before:
+            if snapshot(thing) not in old:
                 return f"{name}, which now is {snapshot(thing):.200}"
         return "what it was shown"
 

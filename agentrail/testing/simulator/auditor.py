@@ -154,9 +154,9 @@ class Auditor:
         """Check that *value* does not contain the canary; no-op in runs without a canary."""
         if self.canary:
             text_ = repr(value)
-            at = text_.find(CANARY)
-            text = f"{where} of `{session_id}` has the canary: …{text_[max(0, at - 120) : at + 20]}"
-            self._verdict.demand(at < 0, "screened", text)
+            index = text_.find(CANARY)
+            text = f"{where} of `{session_id}` has the canary: …{text_[max(0, index - 120) : index + 20]}"
+            self._verdict.demand(index < 0, "screened", text)
 
     def kept(self, snapshot: Snapshot) -> None:
         """Check that *snapshot* equals the state after the records up to its number."""
@@ -169,10 +169,10 @@ class Auditor:
         text = f"the snapshot of `{snapshot.session_id}` at record {snapshot.number} is not the state of its records"
         self._verdict.demand(is_same(snapshot.state, expected), "snapshots", text)
 
-    def deleted(self, session_id: str, left: Sequence[str]) -> None:
-        """Note that a session was deleted; check that *left*, the stored sessions, has neither it nor a sub-agent."""
+    def deleted(self, session_id: str, stored: Sequence[str]) -> None:
+        """Note that a session was deleted; check that *stored*, the stored sessions, has neither it nor a sub-agent."""
         self.book(session_id).deleted = True
-        mine = [other for other in left if other == session_id or other.startswith(f"{session_id}.c")]
+        mine = [other for other in stored if other == session_id or other.startswith(f"{session_id}.c")]
         self._verdict.demand(not mine, "erased", "`{}` was deleted, and there are {}", session_id, mine)
 
     def redacted(self, records: Sequence[Record]) -> None:
@@ -197,16 +197,16 @@ class Auditor:
         demand(record.number == book.records, "numbers", "{} is written as record {}", record.number, book.records)
         if book.state is None:
             book.state = record.opening
-        before = start = book.state
-        if before is None or start is None:
+        old = start = book.state
+        if old is None or start is None:
             demand(False, "replay", "the first record of `{}` has no beginning", book.session_id)
             return
         input_ = record.arrival.input
         if record.began is not None:
-            before = begun(before, record.began)
+            old = begun(old, record.began)
             book.out.requests[record.began].began = True
         hook_runner = RecordedRunner(record.rulings, book.session_id, record.number)
-        step_ = self._step(book, before, record.arrival, hook_runner)
+        step_ = self._step(book, old, record.arrival, hook_runner)
         demand(
             step_.events == record.events, "replay", "record {} of `{}`: other events", record.number, book.session_id
         )
@@ -223,12 +223,12 @@ class Auditor:
             demand(envelope.seq == book.seq, "numbers", "event {} comes as number {}", envelope.seq, book.seq)
         self._said(book, input_, step_)
         self._quiet(book, input_)
-        self._spent(book, before, step_.state, input_)
+        self._spent(book, old, step_.state, input_)
         if record.command is not None:
             demand(record.command not in book.commands, "commands", "`{}` is carried out twice", record.command)
             book.commands[record.command] = (input_, record.answer)
 
-    def _step(self, book: Book, before: State, arrival: Arrival, hook_runner: RecordedRunner) -> Step:
+    def _step(self, book: Book, old: State, arrival: Arrival, hook_runner: RecordedRunner) -> Step:
         """Repeat a step, note the work that it starts in the book, check it, and return it."""
         input_ = arrival.input
         if isinstance(input_, TimerFired) and book.out.timers.get(input_.timer, arrival.at + 1) <= arrival.at:
@@ -236,7 +236,7 @@ class Auditor:
         if isinstance(input_, SessionReturned):
             book.out = Outstanding()  # a restart: all work ended with the old process
         _closed(book.out, input_)
-        step_ = step(before, arrival, hook_runner)
+        step_ = step(old, arrival, hook_runner)
         for effect in step_.effects:
             book.out.perform(effect, arrival.at)
             if isinstance(effect, StartRequest):
@@ -244,16 +244,16 @@ class Auditor:
             elif isinstance(effect, StartCall):
                 book.starts.setdefault(effect.call_id, []).append(effect)
         book.out.back(step_.state.subagents, step_.effects)
-        self.check(book, before, arrival, step_)
+        self.check(book, old, arrival, step_)
         return step_
 
-    def check(self, book: Book, before: State, arrival: Arrival, step: Step) -> None:  # noqa: ARG002 - for subclasses
+    def check(self, book: Book, old: State, arrival: Arrival, step: Step) -> None:  # noqa: ARG002 - for subclasses
         """Check a step that was repeated, whose work is in *book* already; override this to check more of it."""
         input_ = arrival.input
-        if isinstance(input_, AbortSent | StopSent) and before.turn is not None:
+        if isinstance(input_, AbortSent | StopSent) and old.turn is not None:
             after = step.state.turn
-            over = after is None or after.ended is not None or after.ref != before.turn.ref
-            self._verdict.demand(over, "abort", "after {} the turn {} is open", input_, before.turn.ref)
+            over = after is None or after.ended is not None or after.ref != old.turn.ref
+            self._verdict.demand(over, "abort", "after {} the turn {} is open", input_, old.turn.ref)
 
     def _said(self, book: Book, input_: AnyInput, step: Step) -> None:
         """Note in the book what a step tells: accepted refs, decisions, aborts, a stop."""
@@ -303,17 +303,17 @@ class Auditor:
             case _:
                 pass
 
-    def _spent(self, book: Book, before: State, after: State, input_: AnyInput) -> None:
+    def _spent(self, book: Book, old: State, new: State, input_: AnyInput) -> None:
         """Check usage against the budget; it may be exceeded by the largest response of the session or a sub-agent."""
         if not isinstance(input_, SubagentReported):
-            path = after.setup.path
+            path = new.setup.path
             lead = self.book(path[0]) if path else book
-            lead.biggest = max(lead.biggest, after.usage.total_tokens - before.usage.total_tokens)
-            lead.dearest = max(lead.dearest, (after.usage.cost_usd or 0.0) - (before.usage.cost_usd or 0.0))
+            lead.biggest = max(lead.biggest, new.usage.total_tokens - old.usage.total_tokens)
+            lead.dearest = max(lead.dearest, (new.usage.cost_usd or 0.0) - (old.usage.cost_usd or 0.0))
         budget = book.budget
         if budget is None:
             return
-        used, cost = after.usage.total_tokens, after.usage.cost_usd or 0.0
+        used, cost = new.usage.total_tokens, new.usage.cost_usd or 0.0
         if budget.max_tokens is not None:
             text = f"`{book.session_id}` has used {used} tokens of {budget.max_tokens}"
             self._verdict.demand(used <= budget.max_tokens + book.biggest, "budget", text)
@@ -323,7 +323,7 @@ class Auditor:
 
 
 def _due(state: State) -> int | None:
-    return min((at for _, at in state.timers), default=None)
+    return min((due_ms for _, due_ms in state.timers), default=None)
 
 
 def _closed(out: Outstanding, input_: AnyInput) -> None:

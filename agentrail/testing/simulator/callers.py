@@ -141,9 +141,9 @@ class SimulatedCaller:
             outcome = f"{refused}"
         except AgentrailError:  # the journal or the session failed, so this is no answer to the command
             return
-        (_, before) = self.environment.answers.setdefault((handle.id, command), (text, outcome))
+        (_, first_outcome) = self.environment.answers.setdefault((handle.id, command), (text, outcome))
         self.environment.demand(
-            outcome == before, "answers", "{} was answered {!r}, and now {!r}", command, before, outcome
+            outcome == first_outcome, "answers", "{} was answered {!r}, and now {!r}", command, first_outcome, outcome
         )
 
 
@@ -232,11 +232,11 @@ async def _aborts(caller: SimulatedCaller, handle: SessionHandle) -> None:
     kill: Kill = choose.pick(("killable", "all", "none"))
     book = caller.book(handle)
     relieved = caller.environment.relieved
-    before = book.aborts, relieved[handle.id]  # aborts that wait are joined into one, so only the number is checked
+    old_counts = book.aborts, relieved[handle.id]  # aborts that wait are joined into one, so only the number is checked
     clears, command = choose.percent(30), caller.command()
     is_repeat = command in book.commands  # the caller's last command had this id, so its old answer is returned
     await handle.abort(reason, kill_tools=kill, clear_queue=clears, command=command)
-    is_written, answered_early = book.aborts > before[0], relieved[handle.id] > before[1]
+    is_written, answered_early = book.aborts > old_counts[0], relieved[handle.id] > old_counts[1]
     caller.told(is_written or answered_early or is_repeat, handle, f"the abort {reason!r}")
 
 

@@ -164,8 +164,8 @@ class SimulatedProvider:
         canary = self._environment.canary(self._secret, 25 if request.request_id else 80)
         if not canary:
             return words_
-        at = self._secret.number(1, 9)
-        return [*words_, canary[:at], canary[at:], *(MORE if self._secret.percent(20) else ())]
+        index = self._secret.number(1, 9)
+        return [*words_, canary[:index], canary[index:], *(MORE if self._secret.percent(20) else ())]
 
     def _calls(self, request: ModelRequest) -> tuple[ToolCall, ...]:
         chance = self._chance
@@ -179,7 +179,7 @@ class SimulatedProvider:
             names = answers
         if request.must_call:
             names = [request.must_call]
-        return tuple(ToolCall("", name, self._args(name), f"x{place}") for place, name in enumerate(names))
+        return tuple(ToolCall("", name, self._args(name), f"x{index}") for index, name in enumerate(names))
 
     def _args(self, name: str) -> JsonObject:
         chance = self._chance

@@ -73,8 +73,8 @@ def check_reports(environment: Environment, policy: Intensity, supervisor: Super
             del reports[-1:]  # the first crash on that input does not count
     if policy.strategy == "one_for_one" and len(supervisor.crashes()) < 100:  # noqa: PLR2004 - a supervisor keeps 100
         for name, reports in crashes.items():
-            for place in range(len(reports)):
-                _check_restart(environment, policy, name, reports[: place + 1])
+            for index in range(len(reports)):
+                _check_restart(environment, policy, name, reports[: index + 1])
 
 
 def _check_restart(environment: Environment, policy: Intensity, name: str, reports: Sequence[CrashReport]) -> None:
@@ -104,9 +104,9 @@ def check_order(environment: Environment) -> None:
 
     A child that crashes or ends by itself, while the supervisor waits for a younger one, does not count.
     """
-    gone = [name for name in environment.down if name in environment.closing]
-    expected = [name for name in reversed(environment.closing) if name in gone]
-    environment.demand(gone == expected, "order", "{} have gone in the order {}", environment.closing, gone)
+    ended = [name for name in environment.down if name in environment.closing]
+    expected = [name for name in reversed(environment.closing) if name in ended]
+    environment.demand(ended == expected, "order", "{} have gone in the order {}", environment.closing, ended)
     environment.closing = []
 
 

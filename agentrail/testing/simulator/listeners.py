@@ -52,8 +52,10 @@ class CheckingListener:
                             over = False
                             break
             except SubscriberTooSlow as slow:
-                at = Cursor(*slow.args)
-                self._demand(at == self._at or at.seq == self._at.seq, "complete", "is told to go on at {}", at)
+                cursor = Cursor(*slow.args)
+                self._demand(
+                    cursor == self._at or cursor.seq == self._at.seq, "complete", "is told to go on at {}", cursor
+                )
                 over = False
             await trio.sleep(0.01)
         self._ends()

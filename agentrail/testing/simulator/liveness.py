@@ -83,9 +83,9 @@ class LivenessCheck:
         """Check that each timer in *state* is set in the clock and not overdue."""
         name, now = session.session_id, self._environment.watch.time() * 1000
         for timer, due in state.timers:
-            there = (name, timer) in self._environment.timers
+            is_set = (name, timer) in self._environment.timers
             self._demand(
-                there, "`{}` waits for the timer `{}`, due in {:.0f} ms, which is not set", name, timer, due - now
+                is_set, "`{}` waits for the timer `{}`, due in {:.0f} ms, which is not set", name, timer, due - now
             )
             late = due + _extension_ms(session, timer, due)
             self._demand(

@@ -101,7 +101,7 @@ def _timed(environment: Environment) -> Generator[None]:
     """Within this block, note each timer that is set; check of each that fires that it was set and is not early."""
     set_timer, clear_timer, clear_all = Timers.set, Timers.clear, Timers.clear_all
 
-    def noted_set(timers: Timers, key: Key, at: float, fire: Callable[[], None]) -> None:
+    def noted_set(timers: Timers, key: Key, due: float, fire: Callable[[], None]) -> None:
         mine = object()
 
         def fires() -> None:
@@ -109,11 +109,11 @@ def _timed(environment: Environment) -> Generator[None]:
             environment.demand(
                 environment.timers.pop(key, None) is mine, "timers", "{} fires, and was cleared or set anew", key
             )
-            environment.demand(now >= at, "timers", "{} fires {:.3f} s before its time", key, at - now)
+            environment.demand(now >= due, "timers", "{} fires {:.3f} s before its time", key, due - now)
             fire()
 
         environment.timers[key] = mine
-        set_timer(timers, key, at, fires)
+        set_timer(timers, key, due, fires)
 
     def noted_clear(timers: Timers, key: Key) -> None:
         environment.timers.pop(key, None)

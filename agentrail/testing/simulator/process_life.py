@@ -273,10 +273,10 @@ class Life:
             # Read before the journal, because a session that the supervisor has resumed may write meanwhile
             expected, records, seq = book.state, book.records, book.seq
             state, head, *_ = await rebuild_state(self._disk, session_id, records)
-            whole = (
+            is_whole = (
                 head == records and state.last_seq == seq and expected is not None and state.history == expected.history
             )
-            self._environment.demand(whole, "kept", "`{}` has {} records of {}", session_id, head, records)
+            self._environment.demand(is_whole, "kept", "`{}` has {} records of {}", session_id, head, records)
 
 
 async def _ends(over: trio.Event, scope: trio.CancelScope) -> None:

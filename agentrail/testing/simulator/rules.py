@@ -87,5 +87,5 @@ class RunVerdict:
         line = " ".join(map(str, facts))
         self._trace.update(line.encode("utf-8", "backslashreplace"))
         if self.lines is not None:
-            at = f"{trio.current_time():10.3f}" if trio.lowlevel.in_trio_run() else " " * 10  # the run never ends
-            self.lines.append(f"{at} {line}")
+            time = f"{trio.current_time():10.3f}" if trio.lowlevel.in_trio_run() else " " * 10  # the run never ends
+            self.lines.append(f"{time} {line}")

@@ -251,15 +251,15 @@ class _Draws:
         if about == "related" and self.related:
             pair = two = self._next_pair()
             if pair not in self.meetings:
-                self.meetings[pair] = Meeting(*(self.words[place] for place in pair))
+                self.meetings[pair] = Meeting(*(self.words[index] for index in pair))
             meeting = self.meetings[pair]
             size = 2 if choose.percent(50) else size
-        rest = [place for place in range(len(plugins)) if place not in two]
+        rest = [index for index in range(len(plugins)) if index not in two]
         others = (rest.pop(choose.below(len(rest))) for _ in range(size - len(two)))
         drawn = [*two, *others]
         focus = list(drawn) if about == "all" else drawn[:2]
         order = [drawn.pop(choose.below(len(drawn))) for _ in range(len(drawn))]
-        return tuple(plugins[place] for place in order), tuple(plugins[place] for place in focus), meeting
+        return tuple(plugins[index] for index in order), tuple(plugins[index] for index in focus), meeting
 
     def _next_pair(self) -> tuple[int, int]:
         """Return the next pair of plugins with a hook in common."""
@@ -310,7 +310,7 @@ def _without_one(plugins: tuple[Attachable, ...], setup: ConflictSetup) -> Itera
         yield plugins[:half]
         yield plugins[half:]
     yield from (
-        plugins[:place] + plugins[place + 1 :] for place, plugin in enumerate(plugins) if not setup.keeps(plugin)
+        plugins[:index] + plugins[index + 1 :] for index, plugin in enumerate(plugins) if not setup.keeps(plugin)
     )
 
 

@@ -85,8 +85,8 @@ def draw_saying(choose: Choose, words: Vocabulary, caller: CallDrawer) -> Saying
 
 def simpler_scripts(script: tuple[ScriptStep, ...]) -> Iterator[tuple[ScriptStep, ...]]:
     """Yield variants of *script*: one step left out, then two responses merged, then one step made simpler."""
-    yield from (script[:place] + script[place + 1 :] for place in reversed(range(len(script))))
-    for place, (script_step, after) in enumerate(pairwise(script)):
+    yield from (script[:index] + script[index + 1 :] for index in reversed(range(len(script))))
+    for index, (script_step, after) in enumerate(pairwise(script)):
         if (
             isinstance(script_step, Saying)
             and isinstance(after, Saying)
@@ -94,13 +94,13 @@ def simpler_scripts(script: tuple[ScriptStep, ...]) -> Iterator[tuple[ScriptStep
             and after.response.calls
         ):
             yield (
-                *script[:place],
+                *script[:index],
                 say(calls=(*script_step.response.calls, *after.response.calls)),
-                *script[place + 2 :],
+                *script[index + 2 :],
             )
-    for place, script_step in enumerate(script):
+    for index, script_step in enumerate(script):
         for simple in simpler(script_step):
-            yield (*script[:place], simple, *script[place + 1 :])
+            yield (*script[:index], simple, *script[index + 1 :])
 
 
 def simpler(script_step: ScriptStep) -> Iterator[ScriptStep]:
@@ -111,14 +111,14 @@ def simpler(script_step: ScriptStep) -> Iterator[ScriptStep]:
                 yield GO
         case Saying(response=response):
             calls = response.calls
-            for place in range(len(calls) if len(calls) > 1 else 0):
-                yield say(calls=(*calls[:place], *calls[place + 1 :]))
+            for index in range(len(calls) if len(calls) > 1 else 0):
+                yield say(calls=(*calls[:index], *calls[index + 1 :]))
             plain = say("fine") if not calls else say(calls=calls)
             if plain.response != response:
                 yield plain
-            for place, call_ in enumerate(calls):
+            for index, call_ in enumerate(calls):
                 for args in _simpler_args(call_.args):
-                    yield say(calls=(*calls[:place], call(call_.name, args), *calls[place + 1 :]), usage=response.usage)
+                    yield say(calls=(*calls[:index], call(call_.name, args), *calls[index + 1 :]), usage=response.usage)
         case _:
             return
 

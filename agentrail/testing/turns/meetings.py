@@ -81,12 +81,12 @@ class Meeting:
             first = choose.below(len(others)) if len(others) > MORE else 0
             names = (*base, *choose.some(others[first : first + MORE], 50))
         values = [self._values[name] for name in names]
-        place = choose.turn((self, names), len(self._tools) * prod(map(len, values)))
-        place, tool = divmod(place, len(self._tools))
+        number = choose.turn((self, names), len(self._tools) * prod(map(len, values)))
+        number, tool = divmod(number, len(self._tools))
         args: dict[str, Json] = {}
         for name, several in zip(names, values, strict=True):
-            place, at = divmod(place, len(several))
-            args[name] = several[at]
+            number, index = divmod(number, len(several))
+            args[name] = several[index]
         return call(self._tools[tool], args)
 
     def _text(self, choose: Choose) -> str:
@@ -129,12 +129,12 @@ def _joined(mine: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
 
 def _completed(objects: Sequence[FrozenObject], other: Sequence[FrozenObject]) -> Iterator[FrozenObject]:
     """Yield each of *objects* with the further keys that the first of *other*, which has all keys, has."""
-    yield from (_merged(whole, value) for whole in other[:1] for value in objects)
+    yield from (_merged(full_object, value) for full_object in other[:1] for value in objects)
 
 
-def _merged(whole: FrozenObject, changes: FrozenObject) -> FrozenObject:
-    """Return *whole* with the values of *changes*; objects within both are merged too."""
-    merged = dict[str, Json](whole)
+def _merged(full_object: FrozenObject, changes: FrozenObject) -> FrozenObject:
+    """Return *full_object* with the values of *changes*; objects within both are merged too."""
+    merged = dict[str, Json](full_object)
     for name, value in changes.items():
         old = merged.get(name)
         merged[name] = (

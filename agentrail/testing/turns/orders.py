@@ -53,13 +53,13 @@ class OrderMatters(Value, gc=True):
     def __str__(self) -> str:
         first, second = unkeyed(self.first)[0], unkeyed(self.second)[0]
         how = "their priorities settle it" if self.settled else "the order of registration settles it"
-        here, there = self.traces()
+        first_trace, second_trace = self.traces()
         source = CodeSource()
         script = ", ".join(script_step_code(script_step, source) for script_step in self.script)
         return (
             f"`{first}` and `{second}`: the order matters at `{self.hook}`; {how}\n"
             f"  script: {script}\n\n"
-            f"  {first} first:\n{_indented(str(here))}\n\n  {second} first:\n{_indented(str(there))}"
+            f"  {first} first:\n{_indented(str(first_trace))}\n\n  {second} first:\n{_indented(str(second_trace))}"
         )
 
 
@@ -123,13 +123,13 @@ class OrderSearch:
         meeting = Meeting(*words) if meetings(words) else None
         for number in range(examples):
             script = self._script(first, second) if meeting is None or number % 2 else meeting.script(self._choose)
-            here = _play((first, second), script)
-            if not any(_matters(ruling) for happened in here.steps for ruling in happened.step.rulings):
+            first_trace = _play((first, second), script)
+            if not any(_matters(ruling) for happened in first_trace.steps for ruling in happened.step.rulings):
                 continue  # in the other order, each would see the same hook and let it pass too
-            there = _play((second, first), script)
-            self._lore.learn(here)
-            self._lore.learn(there)
-            hook = difference(here, there)
+            second_trace = _play((second, first), script)
+            self._lore.learn(first_trace)
+            self._lore.learn(second_trace)
+            hook = difference(first_trace, second_trace)
             if hook is not None and hook not in hooks:
                 short = _shortest(first, second, hook, script)
                 hooks[hook] = OrderMatters(first, second, hook, short, is_settled)
@@ -149,17 +149,17 @@ class OrderSearch:
         return draw_script_steps(self._choose, [self._words[id(plugin)] for plugin in focus], self._lore.calls(focus))
 
 
-def difference(here: Trace, there: Trace) -> str | None:
+def difference(first: Trace, second: Trace) -> str | None:
     """Return the first hook at which two traces of one script differ; `None` if their outcomes are equal.
 
     The hook is the one whose first decision differs; but only if the outcomes of the two sessions differ at last.
     """
-    if _outcome(here) == _outcome(there):
+    if _outcome(first) == _outcome(second):
         return None
     hook = "session_start"
-    for ruled, ruled_too in zip(_decided(here), _decided(there), strict=False):
+    for ruled, ruled_too in zip(_decided(first), _decided(second), strict=False):
         hook = ruled.hook
-        if ruled.hook != ruled_too.hook or _decision(ruled, here) != _decision(ruled_too, there):
+        if ruled.hook != ruled_too.hook or _decision(ruled, first) != _decision(ruled_too, second):
             return hook
     return hook
 
@@ -215,7 +215,7 @@ def _decision(ruling: Ruling, trace: Trace) -> tuple[object, ...]:
     """Return the decision of *ruling* in a form that does not depend on who decided, with texts and events sorted."""
     decisions, switch, pause = ruling.decisions, ruling.decisions.switch, ruling.pause
     keys = [attached.key for attached in trace.state.plugins]
-    states = {keys[place]: state for place, state in ruling.states if place < len(keys)}
+    states = {keys[index]: state for index, state in ruling.states if index < len(keys)}
     return (
         ruling.verdict,
         ruling.reason if ruling.verdict is not Verdict.PASS else "",

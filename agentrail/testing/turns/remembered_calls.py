@@ -42,8 +42,8 @@ class Lore:
                 continue
             calls = script_step.response.calls
             rulings = [ruling for ruling in happened.step.rulings if ruling.hook == "before_tool"]
-            for place, ruling in enumerate(rulings):
-                about = calls[place : place + 1] if len(rulings) == len(calls) else calls
+            for index, ruling in enumerate(rulings):
+                about = calls[index : index + 1] if len(rulings) == len(calls) else calls
                 did = sorted(deeds_of(ruling, keys))
                 for deeds in (*combinations(did, 1), *combinations(did, 2)):
                     self._keep(deeds, about)
@@ -67,6 +67,6 @@ def deeds_of(ruling: Ruling, keys: Sequence[str]) -> Iterator[Deed]:
         yield ruling.by, ruling.verdict.value
     for key in ruling.decisions.replaced_by:
         yield key, "replaced"
-    for place, _ in ruling.states:
-        if place < len(keys):
-            yield keys[place], "remembered"
+    for index, _ in ruling.states:
+        if index < len(keys):
+            yield keys[index], "remembered"

@@ -263,10 +263,10 @@ def _arguments(script_step: ScriptStep, positional: int, source: CodeSource) -> 
     """Return the arguments of *script_step* as code."""
     arguments: list[str] = []
     defaults = defaults_of(type(script_step))
-    for place, name in enumerate(script_step.__struct_fields__):
+    for index, name in enumerate(script_step.__struct_fields__):
         value: object = getattr(script_step, name)
         if name not in defaults or value != defaults[name]:
-            named = place >= positional or len(arguments) < place
+            named = index >= positional or len(arguments) < index
             arguments.append(f"{name}={source.plain(value)}" if named else source.plain(value))
     return ", ".join(arguments)
 

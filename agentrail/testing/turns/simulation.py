@@ -202,7 +202,7 @@ class Simulation:
             self.hook_runner.attach(key, 0, plugin if watch is None else watch.over(key, plugin))
         attached_plugins = tuple(_attached_plugin(key, plugin) for key, plugin in keyed)
         if not as_given:
-            attached_plugins = tuple(attached_plugins[place] for place in in_order(attached_plugins))
+            attached_plugins = tuple(attached_plugins[index] for index in in_order(attached_plugins))
         tools: dict[str, AttachedTool] = {}
         for spec in scene.tools:
             self.hook_runner.tool(spec.name, 0, _anything)
@@ -230,13 +230,13 @@ class Simulation:
         if self.watch is not None:
             self.watch.step = len(self.happened)
         self.out.answered(input_)
-        before = self.state
+        old = self.state
         arrival = Arrival(input_, self.now)
-        step_ = refusing_if_collected(lambda: step(before, arrival, self.hook_runner))
+        step_ = refusing_if_collected(lambda: step(old, arrival, self.hook_runner))
         for effect in step_.effects:
             self.out.perform(effect, self.now)
         self.state = step_.state
-        self.happened.append(Happened(self.script_step, plain, before, arrival, step_))
+        self.happened.append(Happened(self.script_step, plain, old, arrival, step_))
 
     # The steps
 
@@ -333,10 +333,10 @@ class Simulation:
         """Send default answers until *is_reached* is true. If it does not come true, undo them and return `False`."""
         if is_reached():
             return True
-        before = self.state, self.out.copy(), self.now, len(self.happened)
+        saved = self.state, self.out.copy(), self.now, len(self.happened)
         if self._settle(is_reached):
             return True
-        self.state, self.out, self.now, length = before
+        self.state, self.out, self.now, length = saved
         del self.happened[length:]
         if self.watch is not None:
             self.watch.forget(length)
@@ -428,7 +428,7 @@ def said(chunks: Iterable[Chunk]) -> Partial:
 
 def _compacted(name: str, messages: Sequence[Message]) -> CompactionEnded:
     """Return the end of a compaction that keeps the last user message and all after it, and sums up the rest."""
-    starts = [place for place, message in enumerate(messages) if isinstance(message, UserMessage)]
+    starts = [index for index, message in enumerate(messages) if isinstance(message, UserMessage)]
     messages_ = tuple(messages[starts[-1] :]) if starts else tuple(messages)
     return CompactionEnded(name, messages_, len(messages) - len(messages_), "shorter")
 

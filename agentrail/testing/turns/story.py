@@ -38,7 +38,7 @@ def story(
     for decision in decisions:
         by_step.setdefault(decision.step, []).append(decision)
     source = CodeSource()
-    notes = ("   (there was nothing to do for it)" if place in void else "" for place in range(len(script)))
+    notes = ("   (there was nothing to do for it)" if index in void else "" for index in range(len(script)))
     told_of = enumerate(zip(script, notes, strict=True), 1)
     script_steps = [
         f"{number:>3}  {script_step_code(script_step, source)}{note}" for number, (script_step, note) in told_of
@@ -98,12 +98,12 @@ def decided(decision: Decision) -> str:
     return ", ".join(parts)
 
 
-def _change(before: object, after: object) -> str:
+def _change(old_state: object, new_state: object) -> str:
     """Return the change of a plugin's state as text; for classes with fields, only the changed fields."""
-    names = names_of(type(after))
-    if type(before) is not type(after) or names is None:
-        return f"{_value(before)} → {_value(after)}"
-    pairs = ((name, getattr(before, name), getattr(after, name)) for name in names)
+    names = names_of(type(new_state))
+    if type(old_state) is not type(new_state) or names is None:
+        return f"{_value(old_state)} → {_value(new_state)}"
+    pairs = ((name, getattr(old_state, name), getattr(new_state, name)) for name in names)
     return ", ".join(f"{name} {_value(old)} → {_value(new)}" for name, old, new in pairs if old != new)
 
 

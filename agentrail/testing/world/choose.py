@@ -68,9 +68,9 @@ class Walking(Choose):
 
     def turn(self, about: Hashable, below: int) -> int:
         """Return the next number of a walk over all numbers below *below*; each *about* has a walk of its own."""
-        at, stride = self._walks.get((about, below)) or (self._pace(below), self._stride(below))
-        self._walks[about, below] = (at + stride) % below, stride
-        return at
+        number, stride = self._walks.get((about, below)) or (self._pace(below), self._stride(below))
+        self._walks[about, below] = (number + stride) % below, stride
+        return number
 
     def _stride(self, below: int) -> int:
         """Draw the step width of a walk over all numbers below *below*: a number without a common divisor with it."""
@@ -96,6 +96,6 @@ class InTurn(Walking):
 
     def turn(self, about: Hashable, below: int) -> int:
         """Return the next number of a walk, and keep it."""
-        at = super().turn(about, below)
-        self.drawn.append(at)
-        return at
+        number = super().turn(about, below)
+        self.drawn.append(number)
+        return number

@@ -374,9 +374,9 @@ def _change_tools(state: State, choose: Choose) -> AnyInput:
 
 def _update(state: State, teach: Teach, choose: Choose) -> AnyInput:
     key = choose.pick(KEYS)
-    there = {attached.key: attached.plugin for attached in state.plugins}
+    class_by_key = {attached.key: attached.plugin for attached in state.plugins}
     drawn = [draw_plugin(choose, key).plugin for _ in range(DRAWN)]
-    same = [plugin for plugin in drawn if class_name(plugin) == there.get(key)]
+    same = [plugin for plugin in drawn if class_name(plugin) == class_by_key.get(key)]
     attached = teach(key, (same or drawn)[0])
     return UpdatePluginSent(attached, FrozenObject({"level": choose.below(3)}))
 
@@ -396,10 +396,10 @@ def _label(choose: Choose) -> AnyInput:
 
 
 def _come_back(state: State, choose: Choose) -> AnyInput:
-    gone = choose.some(tuple(state.tools), 10)
+    removed = choose.some(tuple(state.tools), 10)
     without = choose.some(tuple(change.key for change in state.plugin_changes), 30)
     lost = choose.pick(((), ("the MCP server `files`",)))
-    return SessionReturned(1, state.plugins, (), gone, 0, without, lost, choose.percent(40))
+    return SessionReturned(1, state.plugins, (), removed, 0, without, lost, choose.percent(40))
 
 
 def _stop(out: Outstanding, choose: Choose) -> AnyInput:

@@ -138,5 +138,5 @@ def draw_answer(choose: Choose) -> AskAnswer:
 
 def shortened(messages: Sequence[Message], choose: Choose) -> tuple[Message, ...]:
     """Return a suffix of *messages* that begins at a user message, so that no call is separated from its result."""
-    starts = [place for place, message in enumerate(messages) if isinstance(message, UserMessage)]
+    starts = [index for index, message in enumerate(messages) if isinstance(message, UserMessage)]
     return tuple(messages[choose.pick(starts) :]) if starts else tuple(messages)

@@ -83,7 +83,7 @@ class World:
             Setup(options=self.scene.options, user_data=self.scene.user_data, returns=self.scene.returns),
             self.scene.model,
             tools=tools or NO_TOOLS,
-            plugins=tuple(attached_plugins[place] for place in in_order(attached_plugins)),
+            plugins=tuple(attached_plugins[index] for index in in_order(attached_plugins)),
             fallbacks=self.scene.spares,
         )
 
@@ -122,12 +122,12 @@ class World:
             self.now += choose.pick((1, 0, 30, 120))
         self._comes(input_)
         arrival = Arrival(input_, self.now, 0.5 if choose is None else choose.below(10) / 10)
-        before = self.state
-        step_ = step(before, arrival, self.hook_runner)
+        old = self.state
+        step_ = step(old, arrival, self.hook_runner)
         names = tuple(type(effect).__name__ for effect in step_.effects)
-        began, before = self._begun or (None, before)
+        began, old = self._begun or (None, old)
         self._begun = None
-        change_, number = change(before, step_.state), len(self.records) + 1
+        change_, number = change(old, step_.state), len(self.records) + 1
         self.records.append(
             WorldRecord(number, arrival, step_.rulings, step_.events, names, change_, step_.answer, began)
         )
@@ -143,10 +143,10 @@ class World:
 
     def begin(self, request_id: str) -> None:
         """Begin the response to a running request, which the next record says."""
-        before = self.state
+        old = self.state
         self.out.requests[request_id].began = True
-        self.state = begun(before, request_id)
-        self._begun = request_id, before
+        self.state = begun(old, request_id)
+        self._begun = request_id, old
 
     def play(self, choose: Choose, steps: int) -> None:
         """Open the session, make at most *steps* steps with drawn inputs, and check that the records replay."""
@@ -194,8 +194,8 @@ class World:
         """Fold the first *upto* records (or all) and return the state; raise if an audit finds a difference."""
         state = self.first
         for record in self.records[:upto]:
-            before, state = state, fold(state, record.change)
-            differences_ = differences(before, state, record)
+            old, state = state, fold(state, record.change)
+            differences_ = differences(old, state, record)
             demand(not differences_, "the audit of record {} finds {}", record.number, differences_)
         return state
 

@@ -78,12 +78,12 @@ class SharedLimits:
             self._known = children_
         stand = frozenset(agent.child for agent in state.subagents if not agent.works)
         go_on, self._stood = self._stood - stand, stand
-        before, self._spread = self._spread, (state.usage, state.shared_usage, state.shared_worked_ms)
-        if before == self._spread and not go_on:
+        old, self._spread = self._spread, (state.usage, state.shared_usage, state.shared_worked_ms)
+        if old == self._spread and not go_on:
             return
         total = state.usage.plus(state.shared_usage)
         counted = {agent.child: agent.used for agent in state.subagents}
-        told_of_time = before is None or before[2] != state.shared_worked_ms
+        told_of_time = old is None or old[2] != state.shared_worked_ms
         for session in tuple(filter(None, map(session_of, self._node.children.values()))):
             child = session.session_id
             link = self._links.get(child)
@@ -92,8 +92,8 @@ class SharedLimits:
             others = total.plus(link.elsewhere_before).minus(link.base).minus(counted.get(child, NOTHING_USED))
             worked = link.elsewhere.worked_ms
             if child in go_on or (told_of_time and child not in stand):
-                at = self._shared.clock.now_ms()
-                worked = max(worked, self.worked_since(child, at) - session.state.worked(at))
+                now_ms = self._shared.clock.now_ms()
+                worked = max(worked, self.worked_since(child, now_ms) - session.state.worked(now_ms))
             used = ElsewhereUsed(others, worked)
             if link.note_elsewhere(used):
                 session.mailbox.post(used)
@@ -123,25 +123,25 @@ class SharedLimits:
         total = parent.state.usage.plus(self.untold()).plus(elsewhere)
         return set_by, total.plus(link.elsewhere_before).minus(link.base).minus(self._used_by(link))
 
-    def worked_since(self, child: str, at: int) -> int:
-        """Return the milliseconds up to *at* that the family has worked since a sub-agent began; 0 without parent."""
+    def worked_since(self, child: str, now_ms: int) -> int:
+        """Return the milliseconds up to *now_ms* that the family worked since a sub-agent began; 0 without parent."""
         parent, link = self.living_parent, self._links.get(child)
         if parent is None or link is None:
             return 0
-        used = time_used(parent.state, parent.links, at)
+        used = time_used(parent.state, parent.links, now_ms)
         return used.worked_ms + used.worked_elsewhere_ms - link.base_ms
 
-    def reached_above(self, at: int, *, at_most: bool) -> Reached | None:
+    def reached_above(self, now_ms: int, *, at_most: bool) -> Reached | None:
         """Return a limit of the parent, or of a session above whose limits it shares, that is reached."""
         parent = self.parent
-        return reached(parent.state, parent.code, parent.links, self.purse, at, at_most=at_most, of_turn=False)
+        return reached(parent.state, parent.code, parent.links, self.purse, now_ms, at_most=at_most, of_turn=False)
 
-    def time_used_up(self, at: int, *, of_turn: bool) -> str | None:
-        """Return a limit of seconds of the parent, or of one above whose limits it shares, that is used up at *at*."""
+    def time_used_up(self, now_ms: int, *, of_turn: bool) -> str | None:
+        """Return a limit of seconds of the parent, or one above whose limits it shares, that is used up at *now_ms*."""
         parent = self.living_parent
         if parent is None:
             return None
-        return time_used_up(parent.state, parent.code, parent.links, at, of_turn=of_turn)
+        return time_used_up(parent.state, parent.code, parent.links, now_ms, of_turn=of_turn)
 
     # After a restart
 
@@ -161,12 +161,12 @@ class SharedLimits:
         """
         name = child.session_id
         if name in self._coming:
-            link, at, state = self._links[name], self._shared.clock.now_ms(), self.parent.state
+            link, now_ms, state = self._links[name], self._shared.clock.now_ms(), self.parent.state
             link.elsewhere_before = child.shared_usage
             link.elsewhere = ElsewhereUsed(NOTHING_USED, child.shared_worked_ms)
             began = next((agent.began_ms for agent in state.subagents if agent.child == name), None)
             if began is None:
-                began = state.worked(at) + state.shared_worked_ms - child.worked(at) - child.shared_worked_ms
+                began = state.worked(now_ms) + state.shared_worked_ms - child.worked(now_ms) - child.shared_worked_ms
             link.base_ms = began
             self._has_come(link)
 

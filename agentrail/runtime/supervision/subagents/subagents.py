@@ -245,8 +245,8 @@ class Subagents:
 
     async def send(self, task: Task, command: str, to: str, text: str, asked_by: tuple[str, ...]) -> None:
         """Send a message from the sub-agent of *task* to its peer *to*; raise `UnknownTask` if that is none."""
-        there = self._ended.get(to) if (run := self._runs.get(to)) is None else run.task
-        if to not in task.peers and (there is None or task.child not in there.peers):
+        receiver = self._ended.get(to) if (run := self._runs.get(to)) is None else run.task
+        if to not in task.peers and (receiver is None or task.child not in receiver.peers):
             raise UnknownTask.among(to, (peer.child for peer in self.peers(task)))
         sender = f"`{task.child}`, an agent `{task.agent}` at work beside you"
         await self._deliver(to, worded(sender, text), Caller(task.child), asked_by, command)
@@ -258,9 +258,9 @@ class Subagents:
 
     def why_no_peers(self, task: Task) -> str | None:
         """Return why the peers of a new *task* cannot exchange messages with it; `None` if they can."""
-        gone = next((peer for peer in task.peers if peer not in self._runs), None)
-        if gone is not None:
-            return f"no task `{gone}` runs, so it can be no peer of another; start it first"
+        missing = next((peer for peer in task.peers if peer not in self._runs), None)
+        if missing is not None:
+            return f"no task `{missing}` runs, so it can be no peer of another; start it first"
         agents = self._parent.code.agents
         both = (task.agent, *(self._runs[peer].task.agent for peer in task.peers)) if task.peers else ()
         mute = next((agent for agent in both if not agents[agent].talks), None)
@@ -480,9 +480,9 @@ class Subagents:
     @property
     def _goes_on(self) -> bool:
         """Whether the parent will come back with its sub-agents, so that they are parked and not stopped."""
-        tree, gone = self._node.tree, self._parent.gone
+        tree, end = self._node.tree, self._parent.gone
         parks = tree.parks and (tree.closing or self._shared.parkable is not None)
-        return parks or (gone is not None and isinstance(gone.error, Fenced))
+        return parks or (end is not None and isinstance(end.error, Fenced))
 
     async def _see_off(self, run: SubagentRun) -> None:
         """Stop or park the child session, report its end to the parent, and keep its answer."""
