@@ -278,13 +278,12 @@ class LiveHookRun:
             verdict,
             entry.attached.key if entry is not None else None,
             reason,
-            critical,
-            decisions,
-            tuple(self.changed.items()),
-            tuple(self.errors),
-            pause,
-            (),
-            tuple(self.answers),
+            critical=critical,
+            decisions=decisions,
+            states=tuple(self.changed.items()),
+            errors=tuple(self.errors),
+            pause=pause,
+            answers=tuple(self.answers),
         )
 
     def replace(self, entry: PluginEntry, **replaced: object) -> None:

@@ -1,7 +1,8 @@
 """`HookRunner`: runs plugins for the machine, which is pure and does not run foreign code itself.
 
-In a live session it runs the session's plugins (`LiveRunner`). At recovery it returns recorded rulings
-(`RecordedRunner`). In a back-test it runs other plugins. The machine cannot tell them apart.
+In a live session it runs the session's plugins (`LiveRunner`), in a back-test other plugins. Where a recorded step is
+made again (`redo`), it returns the recorded rulings (`RecordedRunner`): audits and explanations do that. A session that
+comes back does not: its state is folded from its records. The machine cannot tell them apart.
 """
 
 from __future__ import annotations

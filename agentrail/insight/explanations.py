@@ -128,7 +128,8 @@ class _Walk:
             yield from self._without_plugins()
             return
         if not question.position.final:
-            yield from self._pass([attached.key for attached in question.plugins], self._first)
+            keys = [attached.key for attached in question.plugins]
+            yield from self._pass_steps(keys, self._first, again=False)
         if self._is_over or not self._has_second_pass:
             return
         index = self._replaced_at
@@ -137,7 +138,7 @@ class _Walk:
             for attached in question.plugins
             if attached.critical and self._order.index(attached.key) < index
         ]
-        yield from self._pass(guards, self._again, again=True)
+        yield from self._pass_steps(guards, self._again, again=True)
 
     def _without_plugins(self) -> Iterator[PluginStep]:
         """Yield the recorded answers alone: who was asked beside them is not known."""
@@ -165,14 +166,15 @@ class _Walk:
         """Whether critical plugins were asked again about replaced arguments."""
         return self._question.position.final or (self._ruling.hook == BeforeTool.hook_name and self._replaced_at >= 0)
 
-    def _pass(
-        self, keys: list[str], answers: Mapping[str, PluginAnswer], *, again: bool = False
-    ) -> Iterator[PluginStep]:
-        """Yield a step for each of the plugins *keys*, asked one after the other."""
-        start = self._question.position.index if again is self._question.position.final else 0
+    def _pass_steps(self, keys: list[str], answers: Mapping[str, PluginAnswer], *, again: bool) -> Iterator[PluginStep]:
+        """Yield a step for each of the plugins *keys*, asked one after the other, in the second pass if *again*.
+
+        A run that goes on after a pause does so in the pass that had paused, at the plugin that paused it.
+        """
+        position = self._question.position
+        resumed_index = position.index if position.final == again else 0
         for key in keys:
-            index = self._order.index(key)
-            if index < start:
+            if self._order.index(key) < resumed_index:
                 yield PluginStep(key, f"`{key}` had been asked before the pause")
             elif self._is_over:
                 yield PluginStep(key, f"`{key}` was not asked: `{self._ruling.by}` had decided")

@@ -170,16 +170,16 @@ def _row(moment: Moment) -> TimelineRow:
     return TimelineRow(
         record.number,
         record.arrival.at,
-        state.turn_count if state.turn is not None else 0,
-        state.round,
-        type(record.arrival.input).__name__,
-        record.arrival.by,
-        old.phase if record.began is None else Phase.STREAMING,
-        state.phase,
-        tuple([_hook_run(ruling) for ruling in record.rulings if _is_told(ruling, old, state)]),
-        record.effects,
-        tuple([envelope.event for envelope in record.events]),
-        record.redacted is not None,
+        turn=state.turn_count if state.turn is not None else 0,
+        round=state.round,
+        input=type(record.arrival.input).__name__,
+        by=record.arrival.by,
+        before=old.phase if record.began is None else Phase.STREAMING,
+        after=state.phase,
+        hooks=tuple([_hook_run(ruling) for ruling in record.rulings if _is_told(ruling, old, state)]),
+        effects=record.effects,
+        events=tuple([envelope.event for envelope in record.events]),
+        is_redacted=record.redacted is not None,
     )
 
 

@@ -113,17 +113,17 @@ def stored_record(record: Record, references: MessageReferences) -> StoredRecord
     return StoredRecord(
         record.arrival,
         tuple([_stored_ruling(ruling) for ruling in without_pauses(record.rulings, record.change)]),
-        events,
-        moved,
-        record.effects,
-        record.change,
-        record.began,
-        record.command,
-        record.answer,
-        record.opening,
-        record.due,
-        record.at_work,
-        record.redacted,
+        events=events,
+        moved=moved,
+        effects=record.effects,
+        change=record.change,
+        began=record.began,
+        command=record.command,
+        answer=record.answer,
+        opening=record.opening,
+        due=record.due,
+        at_work=record.at_work,
+        redacted=record.redacted,
     )
 
 

@@ -116,14 +116,14 @@ def _wait_again(draft: StepDraft, call: Call) -> None:
                 hold.approval_id,
                 call.call_id,
                 call.name,
-                hold.args,
-                hold.hint,
-                hold.plugin,
-                hold.requested_at,
-                hold.expires_at,
-                hold.family,
-                draft.state.setup.path,
-                digest_of(hold, call.name),
+                args=hold.args,
+                hint=hold.hint,
+                plugin=hold.plugin,
+                requested_at=hold.requested_at,
+                expires_at=hold.expires_at,
+                family=hold.family,
+                path=draft.state.setup.path,
+                digest=digest_of(hold, call.name),
             )
         )
     elif call.question is not None:

@@ -195,13 +195,13 @@ def hold(draft: StepDraft, call: Call, ruling: Ruling, pause: Pause) -> None:
     hold_ = Hold(
         approval_id,
         hint,
-        ruling.by or "",
-        call.args,
-        pause.position,
-        ruling.decisions.without_events(),
-        draft.at,
-        expires,
-        pause.family,
+        plugin=ruling.by or "",
+        args=call.args,
+        position=pause.position,
+        decisions=ruling.decisions.without_events(),
+        requested_at=draft.at,
+        expires_at=expires,
+        family=pause.family,
     )
     put(draft, call.but(status=CallStatus.HELD, hold=hold_))
     if expires is not None:
@@ -211,13 +211,13 @@ def hold(draft: StepDraft, call: Call, ruling: Ruling, pause: Pause) -> None:
             approval_id,
             call.call_id,
             call.name,
-            call.args,
-            hint,
-            hold_.plugin,
-            draft.at,
-            expires,
-            pause.family,
-            state.setup.path,
-            digest_of(hold_, call.name),
+            args=call.args,
+            hint=hint,
+            plugin=hold_.plugin,
+            requested_at=draft.at,
+            expires_at=expires,
+            family=pause.family,
+            path=state.setup.path,
+            digest=digest_of(hold_, call.name),
         )
     )

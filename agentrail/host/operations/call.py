@@ -234,14 +234,14 @@ async def http_call(
         row,
         who,
         session,
-        limits,
-        body,
-        None if row.query is None else read_query(row, request.query),
-        request.header(COMMAND),
-        request.headers,
-        request.peer,
-        request.note,
-        request.wait_gone,
+        limits=limits,
+        body=body,
+        query=None if row.query is None else read_query(row, request.query),
+        key=request.header(COMMAND),
+        headers=request.headers,
+        peer=request.peer,
+        note=request.note,
+        wait_gone=request.wait_gone,
     )
 
 

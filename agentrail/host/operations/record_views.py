@@ -338,16 +338,16 @@ def _row_view(row: TimelineRow, tenant: str) -> TimelineRowView:
     return TimelineRowView(
         row.record,
         row.at_ms,
-        row.turn,
-        row.round,
-        row.input,
-        row.by,
-        row.before.value,
-        row.after.value,
-        tuple(hooks),
-        row.effects,
-        tuple([type(event).__name__ for event in row.events]),
-        row.is_redacted,
+        turn=row.turn,
+        round=row.round,
+        input=row.input,
+        by=row.by,
+        before=row.before.value,
+        after=row.after.value,
+        hooks=tuple(hooks),
+        effects=row.effects,
+        events=tuple([type(event).__name__ for event in row.events]),
+        is_redacted=row.is_redacted,
     )
 
 

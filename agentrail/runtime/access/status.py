@@ -29,24 +29,26 @@ def status_of(state: State, below: tuple[HeldCall, ...] = (), tasks: tuple[Task,
     return Status(
         state.session_id,
         state.phase.value,
-        state.model,
-        state.turn_count,
-        state.round,
-        state.turn is not None,
-        state.usage,
-        len(state.queue),
-        len(state.steering),
-        (*held_calls(state), *below),
-        tuple(Asking(w.hook.hook_name, w.plugin, type(w.pause.request).__name__) for w in state.suspended_runs),
-        tuple(Background(detached.call_id, detached.name, detached.since) for detached in state.lingering_calls),
-        tuple(
+        model=state.model,
+        turn=state.turn_count,
+        round=state.round,
+        turn_open=state.turn is not None,
+        usage=state.usage,
+        queued=len(state.queue),
+        steering=len(state.steering),
+        held=(*held_calls(state), *below),
+        asking=tuple(Asking(w.hook.hook_name, w.plugin, type(w.pause.request).__name__) for w in state.suspended_runs),
+        lingering=tuple(
+            Background(detached.call_id, detached.name, detached.since) for detached in state.lingering_calls
+        ),
+        quarantined=tuple(
             Background(detached.call_id, detached.name, detached.since, detached.reported)
             for detached in state.quarantined_calls
         ),
-        tasks,
-        None if state.compaction is None else Compacting(state.compaction.reason, state.compaction.tokens),
-        state.waits,
-        state.agent_name,
+        tasks=tasks,
+        compacting=None if state.compaction is None else Compacting(state.compaction.reason, state.compaction.tokens),
+        waits=state.waits,
+        agent=state.agent_name,
     )
 
 
