@@ -636,7 +636,7 @@ async def test_what_is_allowed_and_cannot_be_read_is_an_answer_and_ends_nothing(
         server = {"name": "files", "command": "files", "args": [], "env": []}
         result = await connected.call("session/new", cwd=str(tmp_path), mcpServers=[server])
         (tmp_path / "home" / "allowed").mkdir(parents=True)
-        with pytest.raises(RefusedError, match="Is a directory"):
+        with pytest.raises(RefusedError, match="no regular file"):
             await connected.answer(connected.prompt(str(result["sessionId"]), "hello"))
         other = await connected.open(tmp_path)
         assert await ended(connected, connected.prompt(other, "hello")) == "end_turn"
