@@ -420,11 +420,11 @@ def _first_change(
     Of two items that differ at one place, it is the one that was removed, added, changed or moved, not the one that
     only took its place.
     """
-    for index, (left, right) in enumerate(zip(old, new, strict=False)):
-        if not is_same(left, right):
-            was_added = all(name_of(right) != name_of(other) for other in old)
-            stays = any(name_of(left) == name_of(other) for other in new)
-            return name_of(right if was_added and stays else left), index
+    for index, (old_item, new_item) in enumerate(zip(old, new, strict=False)):
+        if not is_same(old_item, new_item):
+            was_added = all(name_of(new_item) != name_of(other) for other in old)
+            stays = any(name_of(old_item) == name_of(other) for other in new)
+            return name_of(new_item if was_added and stays else old_item), index
     same = min(len(old), len(new))
     others = (*old[same:], *new[same:])
     return (name_of(others[0]) if others else ""), same

@@ -185,7 +185,7 @@ First the short options, as letters; then whole words, of which `--words` may al
 class Judgement(Value):
     """The plugin's findings about a call, which decide whether it is held."""
 
-    shown: str
+    question: str
     """The command or call, as text for the person who decides."""
     family: str | None
     """The family of commands that an answer "always" would approve; `None` if there is none."""
@@ -246,7 +246,7 @@ class HumanApproval(Plugin[None]):
         approved = approved_family(hook.name, judgement.family, self.always_seconds, ctx)
         if approved is not None:
             return Continue(family=approved)
-        shown = judgement.shown
+        question = judgement.question
         if judgement.safe:
             answer = hook.answer if hook.asked == FindGitPrograms() else None
             if answer is None and not hook.final:
@@ -254,30 +254,30 @@ class HumanApproval(Plugin[None]):
             problem = _program_of_git(answer)
             if problem is None:
                 return Continue()
-            shown = f"{shown}; {problem}"
+            question = f"{question}; {problem}"
         if self.reach and judgement.runs_commands:
-            shown = f"{shown}; {self.reach}"
-        return HoldTool(shown, timeout=self.timeout, family=offered(judgement.family, self.always_seconds, ctx))
+            question = f"{question}; {self.reach}"
+        return HoldTool(question, timeout=self.timeout, family=offered(judgement.family, self.always_seconds, ctx))
 
     def _judge(self, tool: str, args: JsonObject) -> Judgement:
         command_args = COMMAND_ARGS | self.command_args
         lines = tuple(command_lines(args, command_args))
         if not lines:
             return Judgement(f"`{tool}` wants to run with {shown_as_json(args)}", tool, runs_commands=False)
-        shown = f"`{tool}` wants to run " + " and ".join(dict.fromkeys(f"`{visible(text)}`" for text, _ in lines))
+        question = f"`{tool}` wants to run " + " and ".join(dict.fromkeys(f"`{visible(text)}`" for text, _ in lines))
         for _, line in lines:
             if isinstance(line, Unlexable):
-                return Judgement(f"{shown}; it cannot be read because of {line.reason}", None)
+                return Judgement(f"{question}; it cannot be read because of {line.reason}", None)
         others = FrozenObject(
             {key: item for key, item in args.items() if plain_argument(key) not in command_args | INERT_ARGS}
         )
         if others:
-            return Judgement(f"{shown} with {shown_as_json(others)}", None)
+            return Judgement(f"{question} with {shown_as_json(others)}", None)
         readable = [line for _, line in lines if isinstance(line, Commands)]
         families = {line.family() for line in readable}
         has_git = any(command.name == "git" for line in readable for command in line)
         family = families.pop() if len(families) == 1 else None
-        return Judgement(shown, family, all(map(self._is_safe, readable)), has_git=has_git)
+        return Judgement(question, family, all(map(self._is_safe, readable)), has_git=has_git)
 
     def _is_safe(self, line: Commands) -> bool:
         names_assigned = assigned(line)

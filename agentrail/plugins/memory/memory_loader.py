@@ -129,8 +129,8 @@ class MemoryLoader(Plugin[Unread]):
         """Yield the files that the call may have written: named in a writer's path argument, or in a command."""
         if hook.name in WRITERS or hook.name in self.writers:
             for _, value, _ in named(hook.args, PATH_ARGS):
-                written = {_normal_path(working_dir, text) for text in texts(value)}
-                yield from (path for path in self.files if _normal_path(working_dir, path) in written)
+                paths = {_normal_path(working_dir, text) for text in texts(value)}
+                yield from (path for path in self.files if _normal_path(working_dir, path) in paths)
         for _, value, _ in named(hook.args, COMMAND_ARGS):
             for text in texts(value):
                 yield from (path for path in self.files if posixpath.basename(path) in text)
