@@ -42,15 +42,15 @@ class Talk:
     def __init__(self, process: "subprocess.Popen[bytes]", input_descriptor: int, output_descriptor: int) -> None:
         self.process = process
         self.output = ""
-        self._given = input_descriptor
-        self._shown = output_descriptor
+        self._input_descriptor = input_descriptor
+        self._output_descriptor = output_descriptor
         self._read_to = 0
         self.screen = pyte.HistoryScreen(80, 24, history=100_000, ratio=0.001)
         self._stream = pyte.Stream(self.screen)
         self._decode = codecs.getincrementaldecoder("utf-8")()
 
     def say(self, text: str) -> None:
-        os.write(self._given, text.encode())
+        os.write(self._input_descriptor, text.encode())
 
     def press(self, key: str) -> None:
         """Answer a question by a single *key*, which it takes when a person can have seen it."""
@@ -86,7 +86,7 @@ class Talk:
         return "\n".join(row.rstrip() for row in [*above, *self.screen.display]).rstrip()
 
     def resize(self, columns: int, rows: int) -> None:
-        fcntl.ioctl(self._shown, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        fcntl.ioctl(self._output_descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         rows_above = max(self.screen.lines - rows, 0)  # pyte takes them away and leaves the cursor where it was
         self.screen.resize(rows, columns)
         self.screen.cursor.y = max(self.screen.cursor.y - rows_above, 0)
@@ -99,10 +99,10 @@ class Talk:
         self.process.send_signal(number)
 
     def _receive(self, deadline: float) -> bool:
-        readable, _, _ = select.select([self._shown], [], [], max(deadline - time.monotonic(), 0))
+        readable, _, _ = select.select([self._output_descriptor], [], [], max(deadline - time.monotonic(), 0))
         assert readable, f"nothing came behind {self.output[-2000:]!r}, which is\n{self.seen()}"
         try:
-            chunk = os.read(self._shown, 4096)
+            chunk = os.read(self._output_descriptor, 4096)
         except OSError:  # the other side of the terminal is gone
             return False
         text = self._decode.decode(chunk)

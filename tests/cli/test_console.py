@@ -21,7 +21,7 @@ from tests.kit import Element
 PATIENCE = 20
 
 
-class Shown(io.StringIO):
+class ShownText(io.StringIO):
     """What a person sees, and a way to wait for it."""
 
     def __init__(self) -> None:
@@ -48,21 +48,21 @@ class Shown(io.StringIO):
 class Person:
     """Somebody at one end of two pipes, and the session at the other."""
 
-    def __init__(self, input_descriptor: int, screen: Shown, session: SessionHandle) -> None:
-        self._given = input_descriptor
-        self.shown = screen
+    def __init__(self, input_descriptor: int, screen: ShownText, session: SessionHandle) -> None:
+        self._input_descriptor = input_descriptor
+        self.screen = screen
         self.session = session
-        self.gone = trio.Event()
+        self.has_left = trio.Event()
 
     async def says(self, text: str, answer: str) -> str:
         """Type *text*, and return what is shown until *answer*."""
-        os.write(self._given, f"{text}\n".encode())
-        return await self.shown.wait_for(answer)
+        os.write(self._input_descriptor, f"{text}\n".encode())
+        return await self.screen.wait_for(answer)
 
     async def leaves(self) -> None:
-        os.write(self._given, b"/quit\n")
+        os.write(self._input_descriptor, b"/quit\n")
         with trio.fail_after(PATIENCE):
-            await self.gone.wait()
+            await self.has_left.wait()
 
 
 @contextmanager
@@ -84,7 +84,7 @@ async def talking(script: Iterable[Element], helper: SessionSpec | None = None) 
     with a_pipe() as (source, theirs):
         async with open_supervisor(seed=1) as supervisor, trio.open_nursery() as nursery:
             session = await supervisor.spawn(spec)
-            person = Person(theirs, Shown(), session)
+            person = Person(theirs, ShownText(), session)
 
             nursery.start_soon(converse, person, source, None)
             yield person
@@ -92,8 +92,8 @@ async def talking(script: Iterable[Element], helper: SessionSpec | None = None) 
 
 
 async def converse(person: Person, source: TextIO, past: Cursor | None) -> None:
-    await Console(person.session, Terminal(source, person.shown), past=past).run()
-    person.gone.set()
+    await Console(person.session, Terminal(source, person.screen), past=past).run()
+    person.has_left.set()
 
 
 @asynccontextmanager
@@ -103,7 +103,7 @@ async def joining(session: SessionHandle) -> AsyncGenerator[Person, None]:
         past = events.position
     with a_pipe() as (source, theirs):
         async with trio.open_nursery() as nursery:
-            person = Person(theirs, Shown(), session)
+            person = Person(theirs, ShownText(), session)
             nursery.start_soon(converse, person, source, past)
             yield person
             await person.leaves()
@@ -158,13 +158,13 @@ async def test_a_line_that_was_typed_before_the_question_is_no_answer_to_it() ->
         async with open_supervisor(seed=1) as supervisor, trio.open_nursery() as nursery:
             session = await supervisor.spawn(spec)
             await session.ask("burn")
-            person = Person(person_end, Shown(), session)
+            person = Person(person_end, ShownText(), session)
             os.write(person_end, "".join(f"{text}\n" for text in lines).encode())
             nursery.start_soon(converse, person, source, None)
             for text in lines:
-                await person.shown.wait_for(f"✗ not sent, for there is a question first: {text}\n")
-            if "[e]dit\n" not in person.shown.getvalue():
-                await person.shown.wait_for("[e]dit\n")
+                await person.screen.wait_for(f"✗ not sent, for there is a question first: {text}\n")
+            if "[e]dit\n" not in person.screen.getvalue():
+                await person.screen.wait_for("[e]dit\n")
             await trio.sleep(2 * SEEN)  # until then nobody can have read it
             assert "approved: burn\n" in await person.says("y", "Well.\n\n")
             await person.leaves()
@@ -176,7 +176,7 @@ async def test_an_answer_may_come_from_elsewhere() -> None:
         await person.says("burn", "[e]dit\n")
         (held,) = person.session.status().held
         await person.session.approve(held.id)
-        await person.shown.wait_for("Well.\n\n")
+        await person.screen.wait_for("Well.\n\n")
         assert await person.says("y", "Yes?\n\n") == "> y\nYes?\n\n"
 
 
@@ -203,9 +203,9 @@ async def test_who_comes_later_sees_what_was_seen_when_it_was_new() -> None:
         await first.says("again", ")\n\n")
         await first.says("once more", "[e]dit\n")
         async with joining(first.session) as second:
-            await second.shown.wait_for("[e]dit\n")
+            await second.screen.wait_for("[e]dit\n")
             assert _answers(second) == _answers(first)
-            assert "→ burn what=letters" not in second.shown.getvalue(), "it waits, and has not run"
+            assert "→ burn what=letters" not in second.screen.getvalue(), "it waits, and has not run"
             await second.says("/show 2", "Hm.\n")
             await second.says("/why", "  burn was approved\n")
             await second.says("y", "Good.\n\n")
@@ -224,7 +224,7 @@ async def test_a_line_of_a_pipe_answers_the_question_of_a_sub_agent_while_the_se
         assert await person.says("y", "✓ sub-agent: Burnt.\n") == (
             "  │ approved: burn\n  │ → burn what=toast\n  │ ✓ burn: burnt toast\n  ✓ sub-agent: Burnt.\n"
         )
-        await person.shown.wait_for("Done.\n\n")
+        await person.screen.wait_for("Done.\n\n")
 
 
 async def test_a_text_that_is_void_is_told_so_also_to_who_comes_later() -> None:
@@ -235,14 +235,14 @@ async def test_a_text_that_is_void_is_told_so_also_to_who_comes_later() -> None:
             "? burn waits for your approval\n    what: toast\n  [y]es / [n]o / [a]lways (all of `burn`) / [e]dit\n"
         )
         async with joining(first.session) as second:
-            await second.shown.wait_for("[e]dit\n")
+            await second.screen.wait_for("[e]dit\n")
             assert _answers(second) == _answers(first)
             await second.says("y", "Well.\n\n")
 
 
 def _answers(person: Person) -> list[str]:
     """Return the rows that were shown, but for questions, which are asked again only if they are open."""
-    rows = person.shown.getvalue().splitlines()
+    rows = person.screen.getvalue().splitlines()
     return [row for row in rows if not row.startswith(("? ", "    ", "  [y]es"))]
 
 
@@ -255,10 +255,10 @@ async def test_who_comes_in_mid_answer_sees_the_text_so_far_and_its_rest() -> No
         await first.says("count", "[e]dit\n")
         await first.says("y", "one two ")
         async with joining(first.session) as second:
-            assert (await second.shown.wait_for("one two ")).count("I look.") == 1
+            assert (await second.screen.wait_for("one two ")).count("I look.") == 1
             await first.says("/steer now stop", "Changed.\n\n")
-            await second.shown.wait_for("Changed.\n\n")
-            assert second.shown.getvalue().count("one two ") == 1
+            await second.screen.wait_for("Changed.\n\n")
+            assert second.screen.getvalue().count("one two ") == 1
 
 
 async def test_failures_of_the_model_are_told() -> None:
@@ -286,7 +286,7 @@ async def test_too_much_steering_is_refused_once() -> None:
         assert await person.says("/steer d", "\n") == "  ↳ steering refused, too many wait: d\n"
         assert person.session.status().steering == 3
         await person.session.abort()
-        assert await person.shown.wait_for("■ stopped (user)\n\n") == (
+        assert await person.screen.wait_for("■ stopped (user)\n\n") == (
             "  ↳ steering dropped: a\n  ↳ steering dropped: b\n  ↳ steering dropped: c\n■ stopped (user)\n\n"
         )
 
@@ -296,8 +296,8 @@ async def test_the_end_of_the_session_ends_the_conversation() -> None:
         await person.says("/model", "uses another\n")
         await person.session.stop("enough")
         with trio.fail_after(PATIENCE):
-            await person.gone.wait()
-        assert await person.shown.wait_for("\n") == "  the session has ended: enough\n"
+            await person.has_left.wait()
+        assert await person.screen.wait_for("\n") == "  the session has ended: enough\n"
 
 
 async def test_the_status_says_what_waits() -> None:
@@ -341,7 +341,7 @@ async def test_a_question_whose_events_come_late_is_answered_when_the_input_has_
     os.close(theirs)
     with os.fdopen(ours) as source:
         async with open_supervisor(seed=1) as supervisor:
-            late, terminal = LateEvents(await supervisor.spawn(spec)), Shown()
+            late, terminal = LateEvents(await supervisor.spawn(spec)), ShownText()
             with trio.fail_after(PATIENCE):
                 await Console(cast("SessionHandle", late), Terminal(source, terminal)).run()
     assert terminal.getvalue().endswith("  rejected: burn: nobody is here to ask\n  goes on (tool rejected)\nWell.\n\n")

@@ -14,7 +14,7 @@ LOOK = TerminalStyle(width=WIDTH, height=HEIGHT)
 MARKDOWN = "# A\n\ntext\n- one\n\n  more\n```py\n\nx = 1\n```\n~~~\nb"
 
 
-class Shown:
+class ShownRows:
     """What is finished, and below it what changes."""
 
     def __init__(self, look: TerminalStyle = LOOK) -> None:
@@ -35,7 +35,7 @@ def text_piece(text: str) -> ScreenText:
 
 
 def test_what_is_finished_stays_above_what_changes() -> None:
-    terminal = Shown()
+    terminal = ShownRows()
     terminal.live.put(line("hello"))
     terminal.live.put(text_piece("One.\n\nTwo\nTh"))
     assert terminal.text() == "hello\nOne.\n\nTwo Th"
@@ -51,7 +51,7 @@ def test_what_is_finished_stays_above_what_changes() -> None:
 
 
 def test_thoughts_are_folded_when_they_are_over() -> None:
-    terminal = Shown()
+    terminal = ShownRows()
     terminal.live.put(ScreenText(Flow.THOUGHT, "I think " * 30))
     thoughts = terminal.text().split("\n")
     assert len(thoughts) == 3
@@ -62,7 +62,7 @@ def test_thoughts_are_folded_when_they_are_over() -> None:
 
 
 def test_a_question_stays_below_all_else_until_it_is_answered() -> None:
-    terminal = Shown()
+    terminal = ShownRows()
     terminal.live.ask((line("? write_file"), line("  [y]es")))
     terminal.live.put(line("meanwhile"))
     terminal.live.put(text_piece("text"))
@@ -72,7 +72,7 @@ def test_a_question_stays_below_all_else_until_it_is_answered() -> None:
 
 
 def test_of_a_question_that_is_too_long_only_the_answers_stay_below() -> None:
-    terminal = Shown()
+    terminal = ShownRows()
     terminal.live.ask((*(line(f"{number}") for number in range(20)), line("  [y]es")))
     assert terminal.text().endswith("18\n19\n  [y]es")
     terminal.live.ask(())
@@ -88,7 +88,7 @@ def test_of_a_text_that_fills_the_screen_the_last_rows_are_seen() -> None:
 
 
 def test_of_a_long_text_that_was_sent_the_beginning_is_shown() -> None:
-    terminal = Shown()
+    terminal = ShownRows()
     terminal.live.send("\n".join(f"\t{number}\x1b[2J" for number in range(10_000)))
     *rows, count = terminal.text().split("\n")
     assert rows[:2] == [">     0\ufffd[2J", "      1\ufffd[2J"]
@@ -110,7 +110,7 @@ PIECES = st.lists(
 @pytest.mark.long
 @given(PIECES)
 def test_how_often_it_is_drawn_changes_nothing_that_stays(pieces: list[ScreenText]) -> None:
-    often, once = Shown(), Shown()
+    often, once = ShownRows(), ShownRows()
     for piece in pieces:
         often.live.put(piece)
         often.text()
@@ -167,7 +167,7 @@ def test_markdown_hides_nothing(colours: bool) -> None:
 @given(st.text(max_size=60), st.integers(10, 40))
 def test_any_text_can_be_laid_out(text: str, width: int) -> None:
     look = TerminalStyle(width=width)
-    terminal = Shown()
+    terminal = ShownRows()
     terminal.live.put(text_piece(text))
     terminal.end()
     for row in markdown_rows(text, look):
@@ -175,7 +175,7 @@ def test_any_text_can_be_laid_out(text: str, width: int) -> None:
 
 
 def test_colours_of_a_row_do_not_count_as_columns() -> None:
-    terminal = Shown(LOOK.but(colours=True))
+    terminal = ShownRows(LOOK.but(colours=True))
     terminal.live.put(ScreenText(Flow.STATUS, "x" * 50, Tone.DIM))
     assert terminal.text().count("x") == WIDTH - 2
 
@@ -200,7 +200,7 @@ def test_what_markdown_decodes_commands_no_terminal(text: str) -> None:
 
 
 def test_a_question_that_has_no_room_any_more_stays_whole_above() -> None:
-    terminal = Shown(TerminalStyle(width=WIDTH, height=50))
+    terminal = ShownRows(TerminalStyle(width=WIDTH, height=50))
     terminal.live.ask([line("? shell"), *[line(f"    {number}") for number in range(20)], line("  [y]es / [n]o")])
     old_text = terminal.text()
     terminal.live.resize(LOOK)
