@@ -243,8 +243,8 @@ async def _in_turn() -> list[float]:
         for _ in range(SESSIONS):
             sessions = [await supervisor.spawn(_spec(*part)) for supervisor, part in pairs]
             for _ in range(TURNS // SLICE):
-                for place, session in enumerate(sessions):
-                    cpu[place] += await _cpu(session, SLICE)
+                for index, session in enumerate(sessions):
+                    cpu[index] += await _cpu(session, SLICE)
         return cpu
 
 

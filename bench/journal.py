@@ -46,8 +46,8 @@ def record(session_id: str, number: int) -> Record:
     """Return what a prompt to an idle session leaves: three events."""
     events = (PromptReceived("p1", "go on"), AgentStart("p1"), RequestStart("r1", "instant", 3, 1))
     envelopes = tuple(
-        Envelope(session_id, EVENTS * (number - 1) + place, 0, 1_700_000_000_000, 1, 1, event)
-        for place, event in enumerate(events, 1)
+        Envelope(session_id, EVENTS * (number - 1) + index, 0, 1_700_000_000_000, 1, 1, event)
+        for index, event in enumerate(events, 1)
     )
     return Record(session_id, number, Arrival(PromptSent((Text("go on"),)), 1_700_000_000_000, 0.5), (), envelopes)
 
@@ -58,7 +58,7 @@ async def ours(sessions: int, before: int, seconds: float, folder: Path) -> floa
     claims = [await journal.claim(f"session-{number}", "bench") for number in range(sessions)]
     for head in range(0, before, AT_ONCE):
         for number, claim in enumerate(claims):
-            some = [record(f"session-{number}", head + place) for place in range(1, AT_ONCE + 1)]
+            some = [record(f"session-{number}", head + index) for index in range(1, AT_ONCE + 1)]
             await journal.append(claim, head, some)
     done = 0
     end = time.perf_counter() + seconds
@@ -138,7 +138,7 @@ def _wake(tasks: list[trio.lowlevel.Task]) -> None:
 async def bare(sessions: int, before: int, seconds: float, folder: Path) -> float:
     """Return the same on bare sqlite3."""
     body = pack(record("session-1", 1)).body
-    rows = ((f"session-{number}", place, body) for place in range(1, before + 1) for number in range(sessions))
+    rows = ((f"session-{number}", index, body) for index in range(1, before + 1) for number in range(sessions))
     journal = Bare(folder / "bare.db", rows)
     done = 0
     end = time.perf_counter() + seconds

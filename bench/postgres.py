@@ -69,17 +69,17 @@ async def ours(url: str, number: int) -> float:
     claims = [await journal.claim(name, "bench") for name in names]
     done, end = 0, time.perf_counter() + SECONDS
 
-    async def write(place: int) -> None:
+    async def write(index: int) -> None:
         nonlocal done
         head = 0
         while time.perf_counter() < end:
-            head = await journal.append(claims[place], head, (record(names[place], head + 1),))
+            head = await journal.append(claims[index], head, (record(names[index], head + 1),))
             done += 1
 
     began = time.perf_counter()
     async with trio.open_nursery() as nursery:
-        for place in range(SESSIONS):
-            nursery.start_soon(write, place)
+        for index in range(SESSIONS):
+            nursery.start_soon(write, index)
     took = time.perf_counter() - began
     await journal.close()
     return done / took
@@ -93,16 +93,16 @@ async def prompts(journal: Journal) -> float:
         sessions = [await supervisor.spawn(spec) for _ in range(SESSIONS)]
         end = time.perf_counter() + SECONDS
 
-        async def ask(place: int) -> None:
+        async def ask(index: int) -> None:
             nonlocal done
             while time.perf_counter() < end:
-                await sessions[place].ask("go on")
+                await sessions[index].ask("go on")
                 done += 1
 
         began = time.perf_counter()
         async with trio.open_nursery() as nursery:
-            for place in range(SESSIONS):
-                nursery.start_soon(ask, place)
+            for index in range(SESSIONS):
+                nursery.start_soon(ask, index)
         took = time.perf_counter() - began
     return done / took
 

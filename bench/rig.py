@@ -128,7 +128,7 @@ class Nothing(Plugin[None]):
 
 def idle_plugins(number: int) -> tuple[Attachable, ...]:
     """Return so many plugins that do nothing at one hook."""
-    return tuple(Keyed(f"nothing-{place}", Nothing()) for place in range(number))
+    return tuple(Keyed(f"nothing-{index}", Nothing()) for index in range(number))
 
 
 async def listen(session: SessionHandle, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

@@ -220,10 +220,10 @@ def _each(
 ) -> dict[str, Callable[[object], object]]:
     """Return a dict with a check for each of the values that *made* makes of an odd one."""
 
-    def one(place: int, found: object) -> object:
-        return check(made(found)[place])
+    def one(index: int, found: object) -> object:
+        return check(made(found)[index])
 
-    return {f"{name} {place}": partial(one, place) for place in range(len(made(0)))}
+    return {f"{name} {index}": partial(one, index) for index in range(len(made(0)))}
 
 
 CHECKS: Final[Mapping[str, Callable[[object], object]]] = MappingProxyType(

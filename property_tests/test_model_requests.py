@@ -93,7 +93,7 @@ class Meddles(Plugin[int]):
 
 def _whole(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return *messages* from the first one of a user on: a result without its call is no conversation."""
-    first = next((place for place, one in enumerate(messages) if isinstance(one, UserMessage)), None)
+    first = next((index for index, one in enumerate(messages) if isinstance(one, UserMessage)), None)
     return (UserMessage((Text("…"),)),) if first is None else tuple(messages[first:])
 
 

@@ -251,22 +251,22 @@ LINES: Final = ("add_context", "continue", "intervene", "replace_messages", "ask
 MARK: Final = "context of"
 
 
-def _adding(place: int, line: tuple[str, ...]) -> AnyPlugin:
+def _adding(index: int, line: tuple[str, ...]) -> AnyPlugin:
     """Return a plugin that answers `before_request` as *line* says, over and over; each context that it adds is new."""
 
     def answer(hook: Hook, state: object, _ctx: Context) -> object:
         assert isinstance(state, int)
         kind = line[state % len(line)]
         if kind == "add_context":
-            return AddContext(f"{MARK} P{place}, {state}", state + 1)
+            return AddContext(f"{MARK} P{index}, {state}", state + 1)
         return Continue(state + 1) if hook.answer is not None else ANSWERS[kind](hook, state)
 
-    return plug(f"P{place}", first=0, priority=900 + place, before_request=answer)
+    return plug(f"P{index}", first=0, priority=900 + index, before_request=answer)
 
 
 @given(st.lists(st.lists(st.sampled_from(LINES), min_size=1, max_size=4).map(tuple), min_size=1, max_size=4))
 def test_added_context_is_in_its_request_alone_in_order_and_with_its_origin(lines: list[tuple[str, ...]]) -> None:
-    bench = called(*[_adding(place, line) for place, line in enumerate(lines)])
+    bench = called(*[_adding(index, line) for index, line in enumerate(lines)])
     for _ in range(3):
         for done in () if bench.state.batch is None else tuple(bench.state.batch.calls):
             bench.returns(done.call_id)

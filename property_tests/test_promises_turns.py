@@ -103,8 +103,8 @@ def test_the_result_of_a_lingering_call_is_told_once_in_each_later_state(
     bench.answers("", call("keep"))
     bench.send(AbortSent())
     entry = next(message for message in bench.state.history if isinstance(message, ToolMessage))
-    for place, move in enumerate([*moves, "prompt", "begin", "answer"]):
-        if place == min(when, len(moves)):
+    for index, move in enumerate([*moves, "prompt", "begin", "answer"]):
+        if index == min(when, len(moves)):
             late = bench.returns("c3", err("no disk") if fails else ok("all of it"))
             _is_told(late, "no disk" if fails else "all of it")
             _again(bench)

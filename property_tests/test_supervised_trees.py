@@ -174,12 +174,12 @@ async def start(service: Service, name: str, supervisor: Supervisor) -> None:
     await supervisor.start_service(service, name, restart=leaf.restart, shutdown=leaf.shutdown, start_timeout=SETTLED)
 
 
-async def start_later(service: Service, place: int, grown: Grown) -> None:
+async def start_later(service: Service, index: int, grown: Grown) -> None:
     await trio.sleep(service.leaf.starts_at)
     try:
-        await start(service, str(place), grown.supervisor)
+        await start(service, str(index), grown.supervisor)
     except (SupervisorClosed, NotReady):
-        grown.refused.append(place)
+        grown.refused.append(index)
 
 
 def find(grown: Grown, steps: tuple[int, ...]) -> tuple[Grown, tuple[int, ...]]:
@@ -217,23 +217,23 @@ def services(grown: Grown) -> Iterator[Service]:
 def check(grown: Grown, view: ChildView, stopped: Sequence[tuple[int, ...]], path: tuple[int, ...] = ()) -> None:
     """Raise an error if *view*, what a supervisor shows of itself, or what runs under it, is wrong."""
     views = {child.name: child for child in view.children}
-    for place, child in enumerate(grown.children):
-        here = (*path, place)
-        is_there = str(place) in views
+    for index, child in enumerate(grown.children):
+        here = (*path, index)
+        is_there = str(index) in views
         what = (here, child, views)
         if here in stopped:
             assert not is_there, what
         if isinstance(child, Grown):
             assert is_there or here in stopped or child.branch.restart == "temporary", what
             if is_there:
-                check(child, views[str(place)], stopped, here)
+                check(child, views[str(index)], stopped, here)
             else:
                 assert not any(service.running for service in services(child)), what
             continue
         is_running = bool(child.running)
-        is_over = here in stopped or place in grown.refused
+        is_over = here in stopped or index in grown.refused
         assert is_running == is_there == (not is_over and is_wanted(child)), what
-        assert not is_running or views[str(place)].state == "running", what
+        assert not is_running or views[str(index)].state == "running", what
 
 
 def is_wanted(service: Service) -> bool:

@@ -191,8 +191,8 @@ def _of_module(tree: ast.Module) -> Iterator[ast.stmt]:
 
 def _with_texts(body: Sequence[ast.stmt]) -> Iterator[tuple[ast.stmt, str]]:
     """Yield each statement with the string under it, its description; empty if there is none."""
-    for place, node in enumerate(body):
-        below = body[place + 1] if place + 1 < len(body) else None
+    for index, node in enumerate(body):
+        below = body[index + 1] if index + 1 < len(body) else None
         text = ""
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
             text = below.value.value
@@ -275,10 +275,10 @@ def _arguments(given: ast.arguments) -> Iterator[str]:
     """Yield the parameters as written in source, without `self`."""
     places = [*given.posonlyargs, *given.args]
     defaults = [*[None] * (len(places) - len(given.defaults)), *given.defaults]
-    for place, (one, default) in enumerate(zip(places, defaults, strict=True), 1):
+    for index, (one, default) in enumerate(zip(places, defaults, strict=True), 1):
         if one.arg != "self":
             yield _argument(one, default)
-            if place == len(given.posonlyargs):
+            if index == len(given.posonlyargs):
                 yield "/"
     if given.vararg is not None:
         yield f"*{_argument(given.vararg, None)}"

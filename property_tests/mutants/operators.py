@@ -223,11 +223,11 @@ def _of_display(node: ast.expr) -> Iterator[Change]:
         case ast.Dict():
             pairs = [(key, value) for key, value in zip(node.keys, node.values, strict=True) if key is not None]
             texts = [ast.unparse(value) for _, value in pairs]
-            for place, (key, value) in enumerate(pairs):
+            for index, (key, value) in enumerate(pairs):
                 pair = ast.copy_location(ast.Tuple([], ast.Load()), key)
                 pair.end_lineno, pair.end_col_offset = value.end_lineno, value.end_col_offset
                 yield pair, "**{}"
-                other = next((text for text in texts[place:] + texts[:place] if text != texts[place]), None)
+                other = next((text for text in texts[index:] + texts[:index] if text != texts[index]), None)
                 if other is not None:
                     yield value, other
         case ast.Tuple() | ast.Set() | ast.List():

@@ -85,9 +85,9 @@ class Shelf:
         known = self.kept[name]
         return not known.is_held or known.holder == holder or self.leases[known.holder] <= self.now
 
-    def is_last(self, place: int) -> bool:
+    def is_last(self, index: int) -> bool:
         """Whether a claim is the last one of its session."""
-        return self.kept[self.claims[place][0]].epoch == place
+        return self.kept[self.claims[index][0]].epoch == index
 
     async def claim(self) -> str | None:
         """Claim a session, with a lease or without."""
@@ -338,8 +338,8 @@ async def _retained(choose: Choose) -> str | None:
     days, label = choose.pick((1, 3)), choose.pick((None, "new"))
     today = round(20_000 * DAY)
     stay: list[str] = []
-    for place in range(6):
-        name, labels = f"s{place}", choose.pick(LABELS)
+    for index in range(6):
+        name, labels = f"s{index}", choose.pick(LABELS)
         opening = State(name, Setup(), "demo", labels=labels)
         age, ended = choose.pick((0, 2, 5)), choose.percent(60)
         record = prompted(name, 1, opening=opening)

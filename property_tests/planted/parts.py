@@ -112,13 +112,13 @@ def broken_mailbox(number: int) -> str | None:
     async def main() -> str | None:
         mailbox, lanes = Mailbox("s", Gate(float("inf"))), Lanes()
         received: Letter | None = None
-        for place in range(choose.number(1, 400)):
+        for index in range(choose.number(1, 400)):
             match choose.below(12):
                 case 0 | 1:
-                    if not lanes.aborts(mailbox, choose, f"{place}"):
+                    if not lanes.aborts(mailbox, choose, f"{index}"):
                         return "served"
                 case 2 | 3:
-                    lanes.results(mailbox, choose, f"{place}")
+                    lanes.results(mailbox, choose, f"{index}")
                 case 4 if received is not None:
                     mailbox.put_back(received)
                     lanes.lanes[lanes.last].insert(0, received)
@@ -128,7 +128,7 @@ def broken_mailbox(number: int) -> str | None:
                     if received is not lanes.take():
                         return "lanes"
                 case _:
-                    lanes.prompts(mailbox, choose, f"{place}")
+                    lanes.prompts(mailbox, choose, f"{index}")
             if max(map(len, lanes.bounded)) > MAX_MESSAGES + 2:  # one that was put back, and an abort without an id
                 return "bound"
         return None
@@ -171,16 +171,16 @@ def broken_limits(number: int) -> str | None:
         timers = Timers(Clock())
         limits = ProviderLimits({"fickle": Limit(concurrency=limit)}, timers)
 
-        async def ask(place: int) -> None:
+        async def ask(index: int) -> None:
             try:
-                await limits.stream(f"s{place % 3}", model, ModelRequest("fickle:one", ()), lambda _: None)
+                await limits.stream(f"s{index % 3}", model, ModelRequest("fickle:one", ()), lambda _: None)
             except TransientModelError:
                 return
 
         with trio.move_on_after(60) as scope:
             async with trio.open_nursery() as nursery:
-                for place in range(waiting):
-                    nursery.start_soon(ask, place)
+                for index in range(waiting):
+                    nursery.start_soon(ask, index)
         return "turn" if scope.cancelled_caught else None
 
     broken = trio.run(main, clock=MockClock(autojump_threshold=0))

@@ -77,7 +77,7 @@ def _of_subagent(event: e.Event, call_id: str, child: str) -> e.Event:
 
 def _streamed(stored: Sequence[e.Envelope], draw: random.Random) -> Iterator[e.Envelope]:
     deltas, before = list[e.Event](), stored[0]
-    for place, envelope in enumerate(stored):
+    for index, envelope in enumerate(stored):
         count = len(deltas) if isinstance(envelope.event, e.ResponseComplete) else draw.randint(0, len(deltas))
         for n, delta in enumerate(deltas[:count], before.n + 1):
             yield before.but(n=n, event=delta)
@@ -87,7 +87,7 @@ def _streamed(stored: Sequence[e.Envelope], draw: random.Random) -> Iterator[e.E
         if isinstance(envelope.event, ENDS):
             deltas.clear()
         if isinstance(envelope.event, e.RequestStart):
-            end = next((later.event for later in stored[place + 1 :] if isinstance(later.event, ENDS)), None)
+            end = next((later.event for later in stored[index + 1 :] if isinstance(later.event, ENDS)), None)
             deltas += _deltas_of(end, draw)
 
 

@@ -79,7 +79,7 @@ def test_an_error_of_each_row_comes_back_with_its_class_and_the_facts_that_were_
 @pytest.mark.parametrize("cls", PARTLY_TOLD, ids=lambda cls: cls.__name__)
 def test_facts_that_clients_may_know_are_told(cls: type[AgentrailError]) -> None:
     facts = cast("list[object]", sent(example(cls))["facts"])
-    assert tuple([place for place, fact in enumerate(facts) if fact is not None]) == PARTLY_TOLD[cls]
+    assert tuple([index for index, fact in enumerate(facts) if fact is not None]) == PARTLY_TOLD[cls]
 
 
 @each_case(BRANCHES)

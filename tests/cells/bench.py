@@ -313,11 +313,11 @@ def vars_of(found: Value, name: str) -> object:
 
 def _in_sequence(at: str, expected: tuple[object, ...], got: tuple[object, ...]) -> Sequence[str]:
     lines: list[str] = []
-    for place in range(max(len(expected), len(got))):
-        if place >= len(got):
-            lines.append(f"  {at}[{place}] is missing: {expected[place]!r}")
-        elif place >= len(expected):
-            lines.append(f"  {at}[{place}] is too much: {got[place]!r}")
+    for index in range(max(len(expected), len(got))):
+        if index >= len(got):
+            lines.append(f"  {at}[{index}] is missing: {expected[index]!r}")
+        elif index >= len(expected):
+            lines.append(f"  {at}[{index}] is too much: {got[index]!r}")
         else:
-            lines.extend(_differences(f"{at}[{place}]", expected[place], got[place]))
+            lines.extend(_differences(f"{at}[{index}]", expected[index], got[index]))
     return lines

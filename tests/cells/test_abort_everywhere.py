@@ -47,10 +47,10 @@ KILL_TOOLS = ("killable", "all", "none")
 RECORDED = {name: script.record() for name, script in SCRIPTS.items()}
 
 
-def aborted(name: str, place: int, kill_tools: str, *, clear_queue: bool) -> tuple[Bench, Got]:
-    """Play the first *place* inputs of a script, and abort."""
+def aborted(name: str, index: int, kill_tools: str, *, clear_queue: bool) -> tuple[Bench, Got]:
+    """Play the first *index* inputs of a script, and abort."""
     bench = SCRIPTS[name].bench()
-    for move in RECORDED[name][:place]:
+    for move in RECORDED[name][:index]:
         replay(bench, move)
     partial = bench.cut_short()
     return bench, bench.send(AbortSent("enough", kill_tools, clear_queue, partial=partial))

@@ -318,7 +318,7 @@ def parts_of(shape: Shape, at: str, seen: set[type[object]]) -> Iterator[tuple[s
         case Items(item=item) | Table(item=item):
             yield f"{at}[]", item
         case Row(items=items):
-            yield from ((f"{at}[{place}]", item) for place, item in enumerate(items))
+            yield from ((f"{at}[{index}]", item) for index, item in enumerate(items))
         case Instance(cls=cls):
             fields = () if cls in seen else fields_of(cls)
             seen.add(cls)

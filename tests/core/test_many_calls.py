@@ -11,7 +11,7 @@ STATUSES = list(CallStatus)
 
 
 def some_calls(number: int) -> list[Call]:
-    return [Call(f"c{place}", "look", EMPTY) for place in range(number)]
+    return [Call(f"c{index}", "look", EMPTY) for index in range(number)]
 
 
 def agrees(ours: CallList, plain: list[Call]) -> None:

@@ -129,7 +129,7 @@ def test_what_is_attached_says_everything_of_a_plugin_but_its_code_and_state() -
 
 def test_attached_plugins_are_asked_by_priority_then_by_registration() -> None:
     attached_plugins = tuple(
-        attached_plugin(str(place), plug(priority=priority)) for place, priority in enumerate((9, 1, 9, 1))
+        attached_plugin(str(index), plug(priority=priority)) for index, priority in enumerate((9, 1, 9, 1))
     )
     assert in_order(attached_plugins) == (1, 3, 0, 2)
 

@@ -187,8 +187,8 @@ def characters_of_an_odd_name(size: int) -> bool:
 async def requests_that_are_out_at_once(number: int) -> bool:
     limiter = Http()._limiter
     try:
-        for place in range(number):
-            limiter.acquire_on_behalf_of_nowait(place)
+        for index in range(number):
+            limiter.acquire_on_behalf_of_nowait(index)
     except trio.WouldBlock:
         return False
     return True
@@ -243,8 +243,8 @@ SERVER = McpServer(["nothing"], name="s")
 
 def tools(*schemas: Mapping[str, object], description: str = "d") -> list[McpTool]:
     listed = [
-        types.Tool(name=f"t{place}", description=description, input_schema=dict(schema))
-        for place, schema in enumerate(schemas)
+        types.Tool(name=f"t{index}", description=description, input_schema=dict(schema))
+        for index, schema in enumerate(schemas)
     ]
     return adopt(SERVER, listed, nobody)[0]
 
@@ -433,8 +433,8 @@ async def bytes_among_which_a_zero_tells_that_it_is_no_text(size: int) -> bool:
 async def calls_that_are_in_the_file_system(number: int) -> bool:
     limiter = LocalSandbox(".")._threads()
     try:
-        for place in range(number):
-            limiter.acquire_on_behalf_of_nowait(place)
+        for index in range(number):
+            limiter.acquire_on_behalf_of_nowait(index)
     except trio.WouldBlock:
         return False
     return True
@@ -446,9 +446,9 @@ def chained(links: int) -> Iterator[tuple[str, str]]:
     with TemporaryDirectory() as folder:
         name = "file"
         (Path(folder) / name).write_bytes(b"x")
-        for place in range(links):
-            (Path(folder) / f"l{place}").symlink_to(name)
-            name = f"l{place}"
+        for index in range(links):
+            (Path(folder) / f"l{index}").symlink_to(name)
+            name = f"l{index}"
         yield folder, name
 
 
@@ -527,7 +527,7 @@ def times_that_a_file_changes_while_it_is_edited(times: int) -> bool:
 
 @scene("adapters.sandboxes.composite.MAX_FOUND", 5)
 async def files_of_a_prefix(number: int) -> bool:
-    below = MemorySandbox({f"f{place}": b"" for place in range(number)})
+    below = MemorySandbox({f"f{index}": b"" for index in range(number)})
     with smaller(composite, "MAX_FOUND", 5):
         found = await CompositeSandbox({"notes": below}, MemorySandbox()).glob("**")
     assert len(found.entries) == min(number, 5)
@@ -537,7 +537,7 @@ async def files_of_a_prefix(number: int) -> bool:
 @scene("adapters.sandboxes.searching.MAX_SEEN", 5)
 async def files_that_a_walk_looks_at(number: int) -> bool:
     with smaller(searching, "MAX_SEEN", 5):
-        box = MemorySandbox({f"f{place}": b"x" for place in range(number)})
+        box = MemorySandbox({f"f{index}": b"x" for index in range(number)})
         found, lines = await box.glob("**"), await box.grep(Search("x"))
     assert len(found.entries) == len(lines.matches) == min(number, 5)
     assert found.cut == lines.cut
@@ -556,12 +556,12 @@ async def matches_of_a_search(number: int) -> bool:
 
 @scene("ports.sandbox.Sandbox.list.limit", 1000)
 async def entries_of_a_folder(number: int) -> bool:
-    return not (await MemorySandbox({f"f{place}": b"" for place in range(number)}).list(".")).cut
+    return not (await MemorySandbox({f"f{index}": b"" for index in range(number)}).list(".")).cut
 
 
 @scene("ports.sandbox.Sandbox.glob.limit", 1000)
 async def files_of_a_glob(number: int) -> bool:
-    return not (await MemorySandbox({f"f{place}": b"" for place in range(number)}).glob("*")).cut
+    return not (await MemorySandbox({f"f{index}": b"" for index in range(number)}).glob("*")).cut
 
 
 # Journals
@@ -580,8 +580,8 @@ async def calls_that_one_transaction_carries_out(number: int) -> bool:
 def sessions_whose_messages_are_remembered(number: int) -> bool:
     known = ReferencesBySession()
     first = known["s0"]
-    for place in range(1, number):
-        known[f"s{place}"]
+    for index in range(1, number):
+        known[f"s{index}"]
     return known["s0"] is first
 
 
@@ -594,8 +594,8 @@ async def sessions_whose_rows_are_at_hand(number: int) -> bool:
     with TemporaryDirectory(dir=IN_MEMORY) as folder, smaller(sql_writer, "ROWS_KEPT", 5):
         journal = SqliteJournal(Path(folder) / "j", sync="normal")
         writer = journal._writers[0]
-        for place in range(number):
-            await AwakeJournal(journal).claim(f"s{place}", "me")
+        for index in range(number):
+            await AwakeJournal(journal).claim(f"s{index}", "me")
         kept = len(writer._rows)
         await AwakeJournal(journal).close()
     return kept == number

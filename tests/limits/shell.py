@@ -681,9 +681,9 @@ def crashes_on_one_message_behind_one_on_none(count: int) -> bool:
 @scene("core.supervision_rules.SAME_COMMAND", last=-1)
 def crashes_on_one_command(count: int) -> bool:
     ward = ChildFacts("a", session=True)
-    for place in range(count):
+    for index in range(count):
         ending = Ending(crashed=True, input="PromptSent 1", is_command=True)
-        decided = decide(Policy(max_restarts=9), {"a": ward}, (), "a", ending, now=100.0 * place)
+        decided = decide(Policy(max_restarts=9), {"a": ward}, (), "a", ending, now=100.0 * index)
         assert decided.facts is not None
         ward = decided.facts
         if decided.drops_input:
@@ -694,9 +694,9 @@ def crashes_on_one_command(count: int) -> bool:
 
 def set_aside(inputs: Sequence[str]) -> bool:
     ward = ChildFacts("a", session=True)
-    for place, input_ in enumerate(inputs):
+    for index, input_ in enumerate(inputs):
         decided = decide(
-            Policy(max_restarts=1), {"a": ward}, (), "a", Ending(crashed=True, input=input_), now=100.0 * place
+            Policy(max_restarts=1), {"a": ward}, (), "a", Ending(crashed=True, input=input_), now=100.0 * index
         )
         assert decided.facts is not None
         ward = decided.facts

@@ -300,11 +300,11 @@ def _sorted_lines(text: str) -> list[str]:
 
 def difference(one: Played, other: Played) -> int | str | None:
     """Return the place of the first run that differs, else what differs at the end, else `None`."""
-    for place, (here, there) in enumerate(zip(one.runs, other.runs, strict=False)):
+    for index, (here, there) in enumerate(zip(one.runs, other.runs, strict=False)):
         if here.about != there.about or _differing(here, there):
-            return place
+            return index
         if any(here.last(kind) != there.last(kind) for kind in REPLACING):
-            return place
+            return index
     if len(one.runs) != len(other.runs):
         return "one has more runs of hooks"
     return next((f"at the end: {name}" for name, found in one.end.items() if found != other.end[name]), None)

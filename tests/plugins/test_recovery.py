@@ -330,6 +330,6 @@ def test_whatever_happens_the_state_stays_small(moments: list[tuple[int, str, st
         found = action if isinstance(action, Fallen) else action.state
         state = found if isinstance(found, Fallen) else state
         assert len(canonical(freeze(state.home_options))) < STATE_LIMIT // 2
-        assert -1 <= state.place < 2
+        assert -1 <= state.index < 2
         if not isinstance(action, Fallen):
             assert all(len(canonical(freeze(one.payload))) < 5_000 for one in action.emits if isinstance(one, Emission))

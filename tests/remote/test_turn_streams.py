@@ -101,7 +101,7 @@ def waits(*script: Element) -> tuple[SessionSpec, Gate]:
 def names(events: list[Event]) -> list[str]:
     """Return the kinds of *events*, each once for as many in a row."""
     kinds = [type(event).__name__ for event in events]
-    return [kind for place, kind in enumerate(kinds) if place == 0 or kinds[place - 1] != kind]
+    return [kind for index, kind in enumerate(kinds) if index == 0 or kinds[index - 1] != kind]
 
 
 def refs(events: list[Event]) -> set[object]:

@@ -234,8 +234,8 @@ async def test_nothing_of_it_is_left(
             counts: list[Counter[str]] = []
             for number in range(ROUNDS):
                 async with trio.open_nursery() as nursery:
-                    for place in range(AT_ONCE):
-                        nursery.start_soon(live, supervisor, f"r{number}-{place}")
+                    for index in range(AT_ONCE):
+                        nursery.start_soon(live, supervisor, f"r{number}-{index}")
                 await trio.sleep(A_DAY / 10)  # Trio keeps up to a thousand deadlines of scopes that were left
                 supervisor._sessions.tree.reports.clear()  # noqa: SLF001 - a hundred of them are kept
                 assert kept_in(supervisor) == []

@@ -109,7 +109,7 @@ def written() -> list[Record]:
 @pytest.mark.long
 def test_between_any_two_commits_the_right_agent_goes_on() -> None:
     records = written()
-    places = [place for place, record in enumerate(records) if record.events]
+    places = [index for index, record in enumerate(records) if record.events]
 
     async def comes_back(count: int) -> None:
         journal = await cut(records[:count])

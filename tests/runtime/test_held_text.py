@@ -92,8 +92,8 @@ def test_the_work_grows_as_the_text_does() -> None:
         for length in (20_000, 40_000):
             screen = Counted(pattern)
             held = HeldText(screen, MAX_SCREENED)
-            for place in range(0, length, 4):
-                held.feed((unit * 4)[place % len(unit) :][:4])
+            for index in range(0, length, 4):
+                held.feed((unit * 4)[index % len(unit) :][:4])
             held.end()
             work.append(screen.characters / length)
         assert work[1] < max(1.5 * work[0], 20), (unit, pattern, work)

@@ -25,18 +25,18 @@ async def at_once(calls: Sequence[Callable[[], Awaitable[object]]]) -> list[Agen
     raised: list[AgentrailError | None] = [None] * len(calls)
     left = len(calls)
 
-    async def make(place: int) -> None:
+    async def make(index: int) -> None:
         nonlocal left
         try:
-            await calls[place]()
+            await calls[index]()
         except AgentrailError as error:
-            raised[place] = error
+            raised[index] = error
         left -= 1
 
     with trio.fail_after(1000):
         async with trio.open_nursery() as nursery:
-            for place in range(len(calls)):
-                nursery.start_soon(make, place)
+            for index in range(len(calls)):
+                nursery.start_soon(make, index)
     assert left == 0
     return raised
 
@@ -67,7 +67,7 @@ async def test_each_command_id_of_an_abort_has_an_answer_of_its_own_or_is_refuse
         refused = [error for error in raised if error is not None]
         assert {type(error) for error in refused} == {MailboxFull}
         assert MAX_MESSAGES <= MANY - len(refused) <= MAX_MESSAGES + 2
-        answered = next(place for place, error in enumerate(raised) if error is None)
+        answered = next(index for index, error in enumerate(raised) if error is None)
         before = len(await journal.read(session.id))
         await session.abort("same", command=f"c{answered}")
         assert len(await journal.read(session.id)) == before

@@ -107,7 +107,7 @@ RECORDS: Final = 4
 
 def records_of_turns(records: Sequence[Record]) -> set[int]:
     """Return how many records the turns have."""
-    starts = [place for place, record in enumerate(records) if isinstance(record.arrival.input, PromptSent)]
+    starts = [index for index, record in enumerate(records) if isinstance(record.arrival.input, PromptSent)]
     return {after - before for before, after in itertools.pairwise([*starts, len(records)])}
 
 

@@ -131,7 +131,7 @@ async def test_after_64_higher_messages_one_of_the_user_is_served(mailbox: Mailb
     for number in range(2):
         mailbox.post_user_nowait(prompt(str(number)))
     got = await take(mailbox, 3 * PATIENCE + 2)
-    assert [place for place, given in enumerate(got) if isinstance(given, PromptSent)] == [PATIENCE, 2 * PATIENCE + 1]
+    assert [index for index, given in enumerate(got) if isinstance(given, PromptSent)] == [PATIENCE, 2 * PATIENCE + 1]
 
 
 async def test_messages_that_nobody_waited_behind_do_not_count(mailbox: Mailbox) -> None:

@@ -754,11 +754,11 @@ async def test_the_place_of_a_snapshot_is_a_plain_number() -> None:
     [(1, None, True), (1, 1, True), (1, 0, True), (1, 2, False), (0, None, False), (-1, None, False), (1, -1, False)],
 )
 async def test_a_snapshot_is_of_a_record_that_is_there_and_not_of_one_before_it(
-    place: int, since: int | None, *, believed: bool
+    index: int, since: int | None, *, believed: bool
 ) -> None:
     async with open_supervisor(journal=MemoryJournal()) as supervisor:
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])))
-        given = Snapshot(session.id, place, session.inspect(), since)
+        given = Snapshot(session.id, index, session.inspect(), since)
         held = CheckedJournal(OddJournal("snapshot", given))
         assert ((await held.latest(session.id)).snapshot == given) is believed
 

@@ -273,7 +273,7 @@ async def summary(*plugins: Attachable, compactor: Compactor | None = None) -> s
 async def test_the_specification_s_compactor_goes_before_those_of_plugins_in_their_order(
     plugins: tuple[str, ...], compactor: Compactor | None, expected: str
 ) -> None:
-    keyed = [Keyed(f"P{place}", Sums(text)) for place, text in enumerate(plugins)]
+    keyed = [Keyed(f"P{index}", Sums(text)) for index, text in enumerate(plugins)]
     assert await summary(*keyed, compactor=compactor) == expected
 
 

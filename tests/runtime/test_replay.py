@@ -69,7 +69,7 @@ class Reader:
 
         tokens = [token for e in self.got if not isinstance(e.event, Gap) for token in tokens_of(e)]
         assert len(tokens) == len(set(tokens)), "something came twice"
-        order = {token: place for place, e in enumerate(wanted) for token in tokens_of(e)}
+        order = {token: index for index, e in enumerate(wanted) for token in tokens_of(e)}
         assert [order[token] for token in tokens] == sorted(order[token] for token in tokens), "out of order"
         lost = {token for e in wanted for token in tokens_of(e) if not may_be_lost(e)} - set(tokens)
         assert not lost, f"lost: {sorted(lost)}"

@@ -65,7 +65,7 @@ async def listing(supervisor: Supervisor, count: int) -> list[StoredSession]:
     """Return *count* stored sessions, as if each waited for a timer: one each minute, the first two are due."""
     now = supervisor._sessions.shared.clock.now_ms()  # noqa: SLF001 - the clock by which they are due
     stored = await supervisor.stored(limit=count)
-    return [one.but(due=now + 60_000 * (place - 1)) for place, one in enumerate(stored)]
+    return [one.but(due=now + 60_000 * (index - 1)) for index, one in enumerate(stored)]
 
 
 async def test_of_what_is_due_later_only_the_next_page_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ async def test_of_what_is_due_later_only_the_next_page_is_known(monkeypatch: pyt
         shared = supervisor._sessions.shared  # noqa: SLF001 - what `Sessions` gives it
         await Returning(shared, listed, resume).run()  # type: ignore[arg-type]  # a list does as well
         await trio.sleep(3600)
-    assert back == {f"s{place}": max(60 * (place - 1), 0) for place in range(9)}
+    assert back == {f"s{index}": max(60 * (index - 1), 0) for index in range(9)}
     assert asked == [0, 60, 240, 420]
 
 

@@ -123,8 +123,8 @@ async def test_what_was_shortened_stays_as_it_is_until_the_next_compaction() -> 
     assert any("were shortened" in end.note for end in compactions), compactions
     assert [event.name for event in changes] == ["compaction"] * len(compactions)
     moved = [
-        place
-        for place, (before, after) in enumerate(pairwise(model.requests))
+        index
+        for index, (before, after) in enumerate(pairwise(model.requests))
         if tuple(after.messages)[: len(before.messages)] != tuple(before.messages)
     ]
     assert len(moved) == len(compactions)
@@ -200,8 +200,8 @@ class Breaks(Plugin[None]):
         raise OSError
 
 
-def _last(model: ScriptedModel, place: int) -> list[str]:
-    return [text_of(one.parts) for one in model.requests[place].messages if isinstance(one, UserMessage)]
+def _last(model: ScriptedModel, index: int) -> list[str]:
+    return [text_of(one.parts) for one in model.requests[index].messages if isinstance(one, UserMessage)]
 
 
 async def test_one_that_breaks_leaves_the_context_of_the_others() -> None:

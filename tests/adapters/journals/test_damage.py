@@ -308,8 +308,8 @@ async def test_what_an_older_log_has_left_behind_the_end_of_a_log_is_no_damage(t
 async def test_a_damaged_snapshot_is_none(tmp_path: Path, whole: bytes) -> None:
     at = whole.rindex(b'"state":{"session_id":"a"')
     path = tmp_path / "damaged.db"
-    for place in range(at, at + 40, 1 if CAMPAIGN else 9):
-        found = await look(path, flipped(whole, place, 1))
+    for index in range(at, at + 40, 1 if CAMPAIGN else 9):
+        found = await look(path, flipped(whole, index, 1))
         assert found == {name: stored_of(name) for name in NAMES}
         journal = SqliteJournal(path)
         assert (await journal.latest("a")).snapshot is None

@@ -215,18 +215,18 @@ async def test_a_process_that_is_killed_leaves_a_whole_file(
 ) -> None:
     path, before = written
     know_older_tables(monkeypatch)
-    place, status = 0, REACHED
+    index, status = 0, REACHED
     while status == REACHED:
-        place += 1
-        copy = Path(shutil.copytree(path.parent, tmp_path / f"killed-{place}")) / path.name
+        index += 1
+        copy = Path(shutil.copytree(path.parent, tmp_path / f"killed-{index}")) / path.name
         child = os.fork()
         if not child:
             reached = 0
 
-            def watch(_: Failpoint, place: int = place) -> None:
+            def watch(_: Failpoint, index: int = index) -> None:
                 nonlocal reached
                 reached += 1
-                if reached == place:
+                if reached == index:
                     os._exit(REACHED)
 
             with watching(watch):
@@ -235,9 +235,9 @@ async def test_a_process_that_is_killed_leaves_a_whole_file(
         _, waited = os.waitpid(child, 0)  # noqa: ASYNC222 - nothing else runs here
         status = os.waitstatus_to_exitcode(waited)
         journal = SqliteJournal(copy)
-        assert await contents(journal) == before, place
+        assert await contents(journal) == before, index
         await journal.close()
-    assert (status, place > len(TO_NEXT)) == (0, True)
+    assert (status, index > len(TO_NEXT)) == (0, True)
 
 
 PROCESS = """

@@ -454,8 +454,8 @@ def chat_read(url: str) -> Heard:
             for call in choice.delta.tool_calls or ():
                 found = calls.setdefault(call.index, ["", "", ""])
                 function = call.function
-                for place, more in enumerate((call.id, function and function.name, function and function.arguments)):
-                    found[place] += more or ""
+                for index, more in enumerate((call.id, function and function.name, function and function.arguments)):
+                    found[index] += more or ""
     assert usage is not None
     assert usage.prompt_tokens_details is not None
     return Heard(

@@ -69,7 +69,7 @@ def _with_system(body: Mapping[str, object]) -> Mapping[str, object]:
 
 def common(one: bytes, other: bytes) -> int:
     """Return how many bytes *one* and *other* begin with alike."""
-    places = (place for place, (here, there) in enumerate(zip(one, other, strict=False)) if here != there)
+    places = (index for index, (here, there) in enumerate(zip(one, other, strict=False)) if here != there)
     return next(places, min(len(one), len(other)))
 
 

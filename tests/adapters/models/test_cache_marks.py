@@ -57,7 +57,7 @@ def blocks_of(request: ModelRequest) -> list[Mapping[str, object]]:
 
 
 def sites_of_marks(request: ModelRequest) -> list[int]:
-    return [place for place, block in enumerate(blocks_of(request)) if "cache_control" in block]
+    return [index for index, block in enumerate(blocks_of(request)) if "cache_control" in block]
 
 
 @frozen

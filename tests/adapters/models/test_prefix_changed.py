@@ -258,7 +258,7 @@ class Edit:
         self.refused = refused  # numbers of the turns in which the provider refuses the schema of the answer
         self.readers = readers  # providers, or models, of which it is to be true
         self.passing = passing  # the most bytes that end a request and are of this request alone
-        self.plugins = [Keyed(f"Editor{place}", plugin) for place, plugin in enumerate(plugins)]
+        self.plugins = [Keyed(f"Editor{index}", plugin) for index, plugin in enumerate(plugins)]
         self.between = between
         self.turns = turns
         self.script = script
@@ -476,7 +476,7 @@ async def played(edit: Edit) -> tuple[list[ModelRequest], list[PrefixChanged]]:
     """
     requests: list[ModelRequest] = []
     known = [Keyed(key.partition(".")[0], Sets(0, key, f"{key}: {LONG}", layer)) for key, layer in KNOWN]
-    later = [tool(f"deferred{place}", LONG * 8, deferred=True) for place in range(8)]
+    later = [tool(f"deferred{index}", LONG * 8, deferred=True) for index in range(8)]
     told: list[Envelope] = []
     journal = MemoryJournal()
     named: dict[str, Formed] = {

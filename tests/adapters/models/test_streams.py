@@ -113,7 +113,7 @@ def replaced(value: object, odd: object) -> Iterator[object]:
 def test_an_odd_value_anywhere_is_read_or_is_an_error_of_the_model(name: str) -> None:
     events = recorded(f"{name}.sse").strip().split(b"\n\n")
     number = count()
-    for place, event in enumerate(events):
+    for index, event in enumerate(events):
         head, mark, data = event.rpartition(b"data: ")
         if not data.startswith(b"{"):
             continue
@@ -121,4 +121,4 @@ def test_an_odd_value_anywhere_is_read_or_is_an_error_of_the_model(name: str) ->
             for value in replaced(json.loads(data), odd):
                 changed = head + mark + json.dumps(value).encode()
                 with suppress(ModelError):
-                    heard(name, b"\n\n".join((*events[:place], changed, *events[place + 1 :], b"")))
+                    heard(name, b"\n\n".join((*events[:index], changed, *events[index + 1 :], b"")))

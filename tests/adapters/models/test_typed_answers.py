@@ -161,10 +161,10 @@ async def test_a_schema_that_is_refused_later_is_told_as_the_cause_of_a_lost_cac
     good, journal = answering(provider, GOOD), MemoryJournal()
     async with serving(good, good, REFUSED, good) as server:
         spec = spec_of(provider, server.url)
-        for place in range(2):  # another process does not know that the schema was refused
+        for index in range(2):  # another process does not know that the schema was refused
             async with open_supervisor(journal=journal, secrets={"KEY": KEYS["openai"]}.get) as supervisor:
                 session = await supervisor.open("s", spec)
-                for _ in range(4 - place):
+                for _ in range(4 - index):
                     assert await session.ask("go", returns=SCHEMA) == GOOD
     broken = broken_prefixes(await journal.read("s"))
     assert [(turn, changed.part, changed.name) for turn, changed in broken] == [

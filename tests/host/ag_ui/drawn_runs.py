@@ -63,7 +63,7 @@ class Story:
     def next(self, _: object = None) -> Element:
         """Return the next answer, which differs from all before it."""
         draw, self._number = self._draw, self._number + 1
-        words = " ".join(f"w{self._number}x{place}" for place in range(draw.randint(1, 6)))
+        words = " ".join(f"w{self._number}x{index}" for index in range(draw.randint(1, 6)))
         delay = draw.choice((None, 0.0, 0.1, 0.5))
         kind = draw.random()
         if kind < 0.1:
@@ -71,11 +71,11 @@ class Story:
         if kind < 0.13:
             return permanent(after=draw.randint(0, 4))
         thinking = f"thinks {self._number}" if draw.random() < 0.3 else ""
-        calls = [self._call(place) for place in range(draw.randint(1, 3))] if kind < 0.6 else []
+        calls = [self._call(index) for index in range(draw.randint(1, 3))] if kind < 0.6 else []
         return say(words if draw.random() < 0.8 or not calls else "", thinking=thinking, calls=calls, delay=delay)
 
-    def _call(self, place: int) -> ToolCall:
-        name = f"{self._number}.{place}"
+    def _call(self, index: int) -> ToolCall:
+        name = f"{self._number}.{index}"
         choices = (
             call("look", {"at": name, "seconds": self._draw.choice((0.0, 0.3, 2.0))}),
             call("pay", {"to": name}),

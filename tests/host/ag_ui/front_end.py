@@ -150,4 +150,4 @@ def has_call(message: Frame, call_id: str) -> bool:
 def kinds(frames: Sequence[Frame]) -> list[str]:
     """Return the types of *frames*, equal ones in a row once."""
     types = [frame["type"] for frame in frames]
-    return [each for place, each in enumerate(types) if place == 0 or types[place - 1] != each]
+    return [each for index, each in enumerate(types) if index == 0 or types[index - 1] != each]

@@ -83,11 +83,11 @@ async def test_a_run_that_is_cut_after_any_frame_is_whole_in_the_end(spec: Calla
     async with open_desk(spec()) as desk:
         pairs = parsed((await desk.ann.post("/v1/ag-ui", json=start())).text)
         whole = view([frame for _, frame in pairs])
-        for place in range(1, len(pairs)):
-            rest = await follow(desk, pairs[place - 1][0])
-            frames = [frame for _, frame in [*pairs[:place], *rest]]
+        for index in range(1, len(pairs)):
+            rest = await follow(desk, pairs[index - 1][0])
+            frames = [frame for _, frame in [*pairs[:index], *rest]]
             check_run(frames)
-            assert view(frames) == whole, pairs[place - 1]
+            assert view(frames) == whole, pairs[index - 1]
             assert frames[-1]["outcome"] == pairs[-1][1]["outcome"]
 
 

@@ -54,17 +54,17 @@ async def test_processes_that_share_a_socket_take_turns() -> None:
         for _ in range(COUNT):
             stack.enter_context(socket.create_connection(address))
 
-        async def accept(place: int) -> None:
+        async def accept(index: int) -> None:
             own = trio.SocketListener(trio.socket.from_stdlib_socket(listener.dup()))
             async with EagerListener(own, shared=True) as shared:
                 while sum(counts) < COUNT:
                     await trio.aclose_forcefully(await shared.accept())
-                    counts[place] += 1
+                    counts[index] += 1
             nursery.cancel_scope.cancel()
 
         async with trio.open_nursery() as nursery:
-            for place in range(2):
-                nursery.start_soon(accept, place)
+            for index in range(2):
+                nursery.start_soon(accept, index)
     listener.close()
     assert sum(counts) == COUNT
     assert min(counts) > COUNT // 3

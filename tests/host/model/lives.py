@@ -102,11 +102,11 @@ class Lives:
     def drawn(self, count: int) -> None:
         """Draw *count* plugins, and one that has all hooks, never fails, and comes last."""
         draw = self.draw
-        for place in range(count):
+        for index in range(count):
             trouble = draw.choice((0.0, 0.1, 0.4))
             hooks = [hook for hook in HOOKS if draw.random() < 0.6]
             read = {"priority": draw.randint(-2, 2), "critical": draw.random() < 0.2}
-            self.plugins.append(self.plugin(f"p{place}", hooks, trouble, read))
+            self.plugins.append(self.plugin(f"p{index}", hooks, trouble, read))
         self.plugins.append(self.plugin("last", HOOKS, None, {"priority": -9}))
 
     def plugin(self, name: str, hooks: Sequence[str], trouble: float | None, read: Mapping[str, object]) -> HostPlugin:
@@ -155,9 +155,9 @@ class Lives:
         """Return who has to be called, and how it ends: `answers`, `fails` (a critical plugin) or `passes`."""
         critical = {each.name for each in self.plugins if each.critical}
         names = self.having(hook)
-        for place, each in enumerate(calls):
+        for index, each in enumerate(calls):
             if each.did == "answers" or (each.did == "fails" and each.plugin in critical):
-                return names[: place + 1], each.did
+                return names[: index + 1], each.did
         return names, "passes"
 
     def requests(self) -> list[str]:

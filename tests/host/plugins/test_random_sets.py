@@ -86,9 +86,9 @@ def first_that_ends(world: World, plugins: HostPluginRow, hook: str) -> tuple[li
     """Return who has to be called, and how it ends: by an answer, a failed critical plugin, or not at all."""
     critical = {each.name for each in plugins.plugins if each.critical}
     names = [each.name for each in plugins.having(hook)]
-    for place, (name, did) in enumerate(zip(world.called(hook), world.did, strict=False)):
+    for index, (name, did) in enumerate(zip(world.called(hook), world.did, strict=False)):
         if did == "answers" or (did == "fails" and name in critical):
-            return names[: place + 1], "answered" if did == "answers" else name
+            return names[: index + 1], "answered" if did == "answers" else name
     return names, None
 
 
@@ -136,7 +136,7 @@ async def check_request(world: World, plugins: HostPluginRow) -> None:
 
 async def check_host(seed: int, count: int) -> None:
     world = World(Random(seed))
-    drawn = [plugin(world, f"p{place}") for place in range(world.draw.randint(0, 12))]
+    drawn = [plugin(world, f"p{index}") for index in range(world.draw.randint(0, 12))]
     plugins = HostPluginRow(drawn, lambda *_: None)
     names = [each.name for each in plugins.plugins]
     assert names == [each.name for each in sorted(drawn, key=lambda each: -each.priority)]

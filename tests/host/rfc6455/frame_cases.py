@@ -91,7 +91,7 @@ def in_pieces(payload: bytes, size: int) -> list[bytes]:
 
 def each_byte(data: bytes) -> list[bytes]:
     """Return *data* as pieces of one byte."""
-    return [data[place : place + 1] for place in range(len(data))]
+    return [data[index : index + 1] for index in range(len(data))]
 
 
 def lengths() -> Iterator[Case]:

@@ -47,9 +47,9 @@ class Foreign:
 
     def until(self, event: str) -> list[Message]:
         while True:
-            for place, one in enumerate(self._heard):
+            for index, one in enumerate(self._heard):
                 if one.get("event") == event:
-                    found, self._heard = self._heard[: place + 1], self._heard[place + 1 :]
+                    found, self._heard = self._heard[: index + 1], self._heard[index + 1 :]
                     return found
             self._heard.append(self._receive())
 

@@ -101,9 +101,9 @@ async def test_it_tells_what_the_transcript_makes_of_the_events_from_the_beginni
         assert {"MessageDelta", "ResponseEnded", "CallChanged", "CallEnded", "OfSubagent"} <= {*kinds_in(live)}
         assert "h.acme" not in json.dumps(live)
         stored = [each for each in whole if is_stored(each[0])]
-        for place in range(0, len(stored) - 1, 6):
-            rest = told_in(await listen(talker, f"from {place}", since=stored[place][0]))
-            assert [each for each in rest if is_stored(each[0])] == stored[place + 1 :]
+        for index in range(0, len(stored) - 1, 6):
+            rest = told_in(await listen(talker, f"from {index}", since=stored[index][0]))
+            assert [each for each in rest if is_stored(each[0])] == stored[index + 1 :]
 
 
 async def test_who_misses_deltas_is_told_of_a_gap_and_of_the_whole_answer() -> None:

@@ -156,7 +156,7 @@ def _steers(transition: Transition) -> None:
     refs_ += [after.next_prompt.ref] if after.next_prompt is not None else []
     order = [*refs_, *(prompt.ref for prompt in after.queue)]
     behind = {prompt.ref for prompt in before.queue}
-    first = next((place for place, ref in enumerate(order) if ref in behind), len(order))
+    first = next((index for index, ref in enumerate(order) if ref in behind), len(order))
     demand(not set(order[first:]) & set(refs), "steering {} comes after the prompts that wait: {}", refs, order)
 
 

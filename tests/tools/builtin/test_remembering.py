@@ -142,9 +142,9 @@ async def test_a_page_of_records_makes_no_difference(page: int, monkeypatch: pyt
     ]
     numbers = [one.number for one in every]
     assert numbers == sorted(set(numbers))
-    for place, number in enumerate(numbers):
+    for index, number in enumerate(numbers):
         for limit in (1, 2, 4, 20):
-            assert await StoredPast(journal, "s").messages(number - 1, limit) == every[place : place + limit]
+            assert await StoredPast(journal, "s").messages(number - 1, limit) == every[index : index + limit]
 
 
 @pytest.mark.long

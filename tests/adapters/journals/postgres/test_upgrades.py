@@ -99,20 +99,20 @@ async def test_many_upgrade_at_the_same_time(url: str, before: Contents) -> None
 
 @pytest.mark.usefixtures("upgrade")
 async def test_a_process_that_is_killed_leaves_the_tables_as_they_were(url: str, before: Contents) -> None:
-    place, status = 0, REACHED
+    index, status = 0, REACHED
     while status == REACHED:
         with psycopg.connect(url) as connection:
             connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()")
             assert connection.execute("select version from agentrail.meta").fetchall() == [(OLDER,)]
-        place += 1
+        index += 1
         child = os.fork()
         if not child:
             reached = 0
 
-            def watch(_: Failpoint, place: int = place) -> None:
+            def watch(_: Failpoint, index: int = index) -> None:
                 nonlocal reached
                 reached += 1
-                if reached == place:
+                if reached == index:
                     os._exit(REACHED)
 
             with watching(watch):
@@ -120,7 +120,7 @@ async def test_a_process_that_is_killed_leaves_the_tables_as_they_were(url: str,
             os._exit(0)
         _, waited = await trio.to_thread.run_sync(os.waitpid, child, 0)
         status = os.waitstatus_to_exitcode(waited)
-    assert (status, place > len(TO_NEXT)) == (0, True)
+    assert (status, index > len(TO_NEXT)) == (0, True)
     journal = PostgresJournal(url)
     assert await contents(journal) == before
     await journal.close()
