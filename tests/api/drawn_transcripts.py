@@ -76,13 +76,13 @@ def _of_subagent(event: e.Event, call_id: str, child: str) -> e.Event:
 
 
 def _streamed(stored: Sequence[e.Envelope], draw: random.Random) -> Iterator[e.Envelope]:
-    deltas, before = list[e.Event](), stored[0]
+    deltas, previous = list[e.Event](), stored[0]
     for index, envelope in enumerate(stored):
         count = len(deltas) if isinstance(envelope.event, e.ResponseComplete) else draw.randint(0, len(deltas))
-        for n, delta in enumerate(deltas[:count], before.n + 1):
-            yield before.but(n=n, event=delta)
+        for n, delta in enumerate(deltas[:count], previous.n + 1):
+            yield previous.but(n=n, event=delta)
         del deltas[:count]
-        before = envelope
+        previous = envelope
         yield envelope
         if isinstance(envelope.event, ENDS):
             deltas.clear()
@@ -96,12 +96,12 @@ def _deltas_of(end: e.Event | None, draw: random.Random) -> Iterator[e.Event]:
     if isinstance(end, e.ResponseComplete):
         text, thoughts = end.message.text, thoughts_in(end.message)
         text = draw.choice((text, text, text, text[: draw.randint(0, len(text))], f"other {text}", f" {text}"))
-    for kind, whole in ((e.ThinkingDelta, thoughts), (e.MessageDelta, text)):
-        place = 0
-        while place < len(whole):
+    for kind, content in ((e.ThinkingDelta, thoughts), (e.MessageDelta, text)):
+        offset = 0
+        while offset < len(content):
             size = draw.randint(0, 4)
-            yield kind(whole[place : place + size])
-            place += size
+            yield kind(content[offset : offset + size])
+            offset += size
 
 
 # What is seen

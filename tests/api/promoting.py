@@ -37,8 +37,8 @@ def is_promoted(world: World) -> bool:
 
 def tried() -> bool:
     """Whether the kit tries the command: it draws what it knows by its class alone."""
-    found = find(sessions(), is_promoted, settings=SETTINGS)
-    return is_promoted(found)
+    example = find(sessions(), is_promoted, settings=SETTINGS)
+    return is_promoted(example)
 
 
 async def main() -> None:
@@ -52,7 +52,7 @@ async def main() -> None:
     )
     async with host.serving() as serving:
         async with connect(serving.url, key) as remote:
-            there = await promote(await remote.spawn("desk", "trip"))
+            remote_session = await promote(await remote.spawn("desk", "trip"))
         async with httpx.AsyncClient(trust_env=False, headers={"authorization": f"Bearer {key}"}) as client:
             path = f"{serving.url}/v1/sessions/trip/promote"
             queued = (await client.get(f"{serving.url}/v1/sessions/trip/queue")).json()["items"]
@@ -60,7 +60,7 @@ async def main() -> None:
             answers = [await client.post(path, json=body) for body in bodies]
             document = (await client.get(f"{serving.url}/openapi.json")).json()
     promoting = document["paths"]["/v1/sessions/{id}/promote"]["post"]["operationId"]
-    print(json.dumps([here, there, [answer.status_code for answer in answers], promoting, tried()]))  # noqa: T201
+    print(json.dumps([here, remote_session, [answer.status_code for answer in answers], promoting, tried()]))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ class Schemas:
         """Return a strategy for values that fit."""
         schema = self.found(schema)
         if "anyOf" in schema:
-            return st.one_of([self.values(each) for each in cast("Sequence[Schema]", schema["anyOf"])])
+            return st.one_of([self.values(part) for part in cast("Sequence[Schema]", schema["anyOf"])])
         if "const" in schema:
             return st.just(cast("Json", schema["const"]))
         if "enum" in schema:
@@ -70,10 +70,10 @@ class Schemas:
             case "object" if "properties" in schema:
                 properties = cast("Mapping[str, Schema]", schema["properties"])
                 needed = set(cast("Sequence[str]", schema.get("required", ())))
-                parts = {name: self.values(each) for name, each in properties.items()}
+                parts = {name: self.values(part) for name, part in properties.items()}
                 return st.fixed_dictionaries(
-                    {name: each for name, each in parts.items() if name in needed},
-                    optional={name: each for name, each in parts.items() if name not in needed},
+                    {name: part for name, part in parts.items() if name in needed},
+                    optional={name: part for name, part in parts.items() if name not in needed},
                 )
             case "object":
                 return st.dictionaries(TEXTS, ANY, max_size=3)
@@ -84,7 +84,7 @@ class Schemas:
         """Return the types that a schema takes at all; an empty set if any."""
         schema = self.found(schema)
         if "anyOf" in schema:
-            parts = [self.takes(each) for each in cast("Sequence[Schema]", schema["anyOf"])]
+            parts = [self.takes(part) for part in cast("Sequence[Schema]", schema["anyOf"])]
             return set[str]().union(*parts)
         if "const" in schema or "enum" in schema:
             return {"string"}
@@ -117,9 +117,9 @@ class Schemas:
             ]
             bad += [
                 {**fitting, name: w}
-                for name, each in properties.items()
+                for name, part in properties.items()
                 if name in fitting
-                for w in self.wrong(each, fitting[name])
+                for w in self.wrong(part, fitting[name])
             ]
         if isinstance(fitting, list) and fitting and "items" in schema:
             bad += [[w, *fitting[1:]] for w in self.wrong(cast("Schema", schema["items"]), fitting[0])]

@@ -28,17 +28,17 @@ def test_no_body_and_no_query_says_who_one_is(call: HostCall) -> None:
 
 @ALL
 def test_each_error_of_a_call_has_a_row_and_is_told_once(call: HostCall) -> None:
-    found = errors_of(call)
-    assert len(found) == len(set(found))
-    assert set(found) <= ROWS.keys()
+    errors = errors_of(call)
+    assert len(errors) == len(set(errors))
+    assert set(errors) <= ROWS.keys()
 
 
 @ALL
 def test_a_call_that_needs_a_key_can_be_refused_for_want_of_one(call: HostCall) -> None:
     refusals = {NotAuthenticated, ScopeMissing, TooManyRequests}
-    found = refusals & set(errors_of(call))
+    result = refusals & set(errors_of(call))
     late = refusals - {ScopeMissing} if call.name == "socket" else set()  # its key may come in the first message
-    assert found == (refusals if call.scope else late)
+    assert result == (refusals if call.scope else late)
 
 
 @ALL

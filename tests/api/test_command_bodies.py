@@ -23,8 +23,10 @@ MADE_BY = [call for call in CALLS.values() if call.commands]
 def sent(call: HostCall, content: str) -> AnyCommand:
     """Return the command in a request."""
     body = read_body(call, content.encode())
-    (found,) = [each for each in call.commands if each.body is not None and isinstance(body, each.body)]
-    return found.read(body)
+    (command,) = [
+        candidate for candidate in call.commands if candidate.body is not None and isinstance(body, candidate.body)
+    ]
+    return command.read(body)
 
 
 def test_a_body_is_read_as_its_command() -> None:
@@ -37,21 +39,21 @@ def test_what_is_done_says_which_of_several_commands_it_is() -> None:
     assert sent(call, '{"do": "attach", "plugin": "guard"}') == AttachPlugin("guard")
     assert sent(call, '{"do": "detach", "plugin": "guard"}') == DetachPluginSent("guard")
     assert sent(call, '{"do": "update", "plugin": "guard", "options": {"a": 1}}') == UpdatePlugin("guard", {"a": 1})
-    _, found = COMMANDS[DetachPluginSent]
-    assert found.encode(DetachPluginSent("guard")) == {"do": "detach", "plugin": "guard"}
+    _, row = COMMANDS[DetachPluginSent]
+    assert row.encode(DetachPluginSent("guard")) == {"do": "detach", "plugin": "guard"}
 
 
 def test_a_command_is_written_as_its_body_is_read() -> None:
-    call, found = COMMANDS[ApproveSent]
+    call, row = COMMANDS[ApproveSent]
     for command in (ApproveSent("a1"), ApproveSent("a1", auto_resume=False)):
-        assert sent(call, json.dumps(found.encode(command))) == command
+        assert sent(call, json.dumps(row.encode(command))) == command
 
 
 def test_a_field_that_is_not_listed_is_no_field_of_the_body() -> None:
-    found = spelled(ApproveSent, approval_id=As(name="approval"))
-    assert found.body is not None
-    assert found.body.__struct_fields__ == ("approval",)
-    assert found.encode(ApproveSent("a1", four_eyes=True)) == {"approval": "a1"}
+    spelling = spelled(ApproveSent, approval_id=As(name="approval"))
+    assert spelling.body is not None
+    assert spelling.body.__struct_fields__ == ("approval",)
+    assert spelling.encode(ApproveSent("a1", four_eyes=True)) == {"approval": "a1"}
 
 
 @pytest.mark.parametrize(("name", "field"), [("approve", "four_eyes"), ("abort", "partial"), ("stop", "$")])

@@ -60,10 +60,10 @@ HUGE: Final[tuple[Json, ...]] = ("x" * 100_000, 10**400, -(10**400), [[]] * 5_00
 
 def nested(levels: int) -> Json:
     """Return objects in each other."""
-    found: Json = "x"
+    value: Json = "x"
     for _ in range(levels):
-        found = {"a": found}
-    return found
+        value = {"a": value}
+    return value
 
 
 WRONG: Final = ANY | st.sampled_from(HUGE) | st.integers(1, 200).map(nested)
@@ -75,26 +75,26 @@ def messages(draw: st.DrawFn) -> tuple[str, dict[str, Json], bool]:
     kind = draw(st.sampled_from(sorted(WITH)))
     needed, may = WITH[kind]
     names = [kind, *needed, *(name for name in may if draw(st.booleans()))]
-    found = {name: draw(OBJECT if name == "body" else RIGHT[name]) for name in names}
+    message = {name: draw(OBJECT if name == "body" else RIGHT[name]) for name in names}
     is_right = True
     if draw(st.booleans()):
-        place = draw(st.sampled_from([*names, *RIGHT, "body", "other", ""]))
-        found[place] = draw(WRONG)
+        field = draw(st.sampled_from([*names, *RIGHT, "body", "other", ""]))
+        message[field] = draw(WRONG)
         is_right = False
-    return kind, found, is_right
+    return kind, message, is_right
 
 
-def read(said: object) -> object:
+def read(message: object) -> object:
     """Return the message, or its problem as a client gets it, which must be made without an error."""
     try:
-        return read_frame(read_object(json.dumps(said)))
+        return read_frame(read_object(json.dumps(message)))
     except (BadFrame, BadText) as error:
         return problem(error)
 
 
 def problem(error: AgentrailError) -> dict[str, object]:
-    found: dict[str, object] = json.loads(unread(None, problem_of(error, "read the message").content))["problem"]
-    return found
+    document: dict[str, object] = json.loads(unread(None, problem_of(error, "read the message").content))["problem"]
+    return document
 
 
 @given(messages())
@@ -104,19 +104,19 @@ def problem(error: AgentrailError) -> dict[str, object]:
 def test_what_is_right_is_read_as_it_was_and_what_is_wrong_is_told_shortly(
     drawn: tuple[str, dict[str, Json], bool],
 ) -> None:
-    kind, said, is_right = drawn
-    found = read(said)
-    feed = said.get("listen")
+    kind, message, is_right = drawn
+    frame = read(message)
+    feed = message.get("listen")
     unfit = next((fields for name, fields in NOT_OF.items() if name == feed), ())  # what is drawn may have no hash
-    lacks = kind == "listen" and (feed == "tree" or ("session" not in unfit and "session" not in said))
-    if is_right and not (lacks or any(name in said for name in unfit)):
-        assert {name: getattr(found, name) for name in said if name != "types"} == {
-            name: value for name, value in said.items() if name != "types"
+    lacks = kind == "listen" and (feed == "tree" or ("session" not in unfit and "session" not in message))
+    if is_right and not (lacks or any(name in message for name in unfit)):
+        assert {name: getattr(frame, name) for name in message if name != "types"} == {
+            name: value for name, value in message.items() if name != "types"
         }
-        assert list(getattr(found, "types", None) or ()) == list(said.get("types", ()))  # type: ignore[arg-type]  # texts
-    elif isinstance(found, dict):
-        assert found["status"] in {400, 422}
-        assert len(json.dumps(found)) < 2_000
+        assert list(getattr(frame, "types", None) or ()) == list(message.get("types", ()))  # type: ignore[arg-type]  # texts
+    elif isinstance(frame, dict):
+        assert frame["status"] in {400, 422}
+        assert len(json.dumps(frame)) < 2_000
 
 
 @given(WRONG)
@@ -127,5 +127,5 @@ def test_an_id_is_told_if_it_is_one(value: Json) -> None:
 
 @given(ANY)
 def test_each_message_of_any_kind_is_read_or_refused(value: Json) -> None:
-    found = read(value)
-    assert isinstance(found, dict | KeyFrame | CallFrame)
+    frame = read(value)
+    assert isinstance(frame, dict | KeyFrame | CallFrame)

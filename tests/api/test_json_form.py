@@ -99,11 +99,13 @@ def test_what_has_no_such_form_is_refused() -> None:
 )
 async def test_the_types_of_the_page_take_what_is_written(tmp_path: Path) -> None:
     reply, status, _, envelopes = await spoken()
-    values = [f"const e{number}: t.Envelope = {to_json(one)};" for number, one in enumerate([*samples(), *envelopes])]
+    values = [
+        f"const e{number}: t.Envelope = {to_json(sample)};" for number, sample in enumerate([*samples(), *envelopes])
+    ]
     values += [f"const r: t.WholeReplyView = {to_json(reply)};", f"const s: t.StatusView = {to_json(status)};"]
-    told = "export const told = (e: t.Envelope) => (e.event.$ === 'MessageDelta' ? e.event.delta : e.session_id);"
+    text = "export const told = (e: t.Envelope) => (e.event.$ === 'MessageDelta' ? e.event.delta : e.session_id);"
     wrong = "// @ts-expect-error - a field that no event has\nconst w: t.MessageDelta = {$: 'MessageDelta', text: ''};"
     shutil.copy(TYPES, tmp_path)
-    program = ["import * as t from './agentrail';", *values, told, wrong, "export {};"]
+    program = ["import * as t from './agentrail';", *values, text, wrong, "export {};"]
     (tmp_path / "program.ts").write_text("\n".join(program), encoding="utf-8")
     await run(NODE, COMPILER, "--strict", "--noEmit", "--skipLibCheck", "program.ts", folder=tmp_path)

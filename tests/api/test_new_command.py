@@ -83,10 +83,10 @@ ADDED: Final = {
 """By module: texts that are put in, each in front of a text that is there once."""
 
 
-def changed(compared: dircmp[str], at: str = "") -> list[str]:
+def changed(compared: dircmp[str], prefix: str = "") -> list[str]:
     """Return the files in which two folders differ."""
-    below = [name for folder, each in compared.subdirs.items() for name in changed(each, f"{at}{folder}/")]
-    return [*(at + name for name in (*compared.diff_files, *compared.left_only, *compared.right_only)), *below]
+    below = [name for folder, subdir in compared.subdirs.items() for name in changed(subdir, f"{prefix}{folder}/")]
+    return [*(prefix + name for name in (*compared.diff_files, *compared.left_only, *compared.right_only)), *below]
 
 
 def test_a_command_takes_few_places_and_works_everywhere(tmp_path: Path) -> None:
@@ -95,13 +95,13 @@ def test_a_command_takes_few_places_and_works_everywhere(tmp_path: Path) -> None
     for name, texts in ADDED.items():
         module = copy / name
         source = module.read_text(encoding="utf-8")
-        for before, text in texts:
-            assert source.count(before) == 1, (name, before)
-            source = source.replace(before, text + before)
+        for old, text in texts:
+            assert source.count(old) == 1, (name, old)
+            source = source.replace(old, text + old)
         module.write_text(source, encoding="utf-8")
-    found = changed(dircmp(PACKAGE, copy, ignore=["__pycache__"]))
-    assert sorted(found) == sorted(ADDED)
-    assert len(found) <= MOST_PLACES
+    files = changed(dircmp(PACKAGE, copy, ignore=["__pycache__"]))
+    assert sorted(files) == sorted(ADDED)
+    assert len(files) <= MOST_PLACES
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("COV", "PYTEST"))}
     ran = subprocess.run(  # noqa: S603 - a program of ours
         [sys.executable, Path(__file__).with_name("promoting.py")],

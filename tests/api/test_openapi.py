@@ -37,8 +37,8 @@ VIEWS = [call.gives for call in CALLS.values() if call.gives is not None]
 
 @cache
 def read() -> dict[str, object]:
-    found: dict[str, object] = json.loads(openapi_json())
-    return found
+    document: dict[str, object] = json.loads(openapi_json())
+    return document
 
 
 def components() -> dict[str, Schema]:
@@ -47,8 +47,8 @@ def components() -> dict[str, Schema]:
 
 def operation(call: HostCall) -> dict[str, object]:
     paths = cast("dict[str, dict[str, dict[str, object]]]", read()["paths"])
-    (found,) = [each for path in paths.values() for each in path.values() if each["operationId"] == call.name]
-    return found
+    (row,) = [entry for path in paths.values() for entry in path.values() if entry["operationId"] == call.name]
+    return row
 
 
 def body_schema(call: HostCall) -> Schema:
@@ -88,26 +88,26 @@ def test_the_document_is_the_stored_one() -> None:
 
 def test_each_route_is_in_the_document_with_its_errors() -> None:
     paths = cast("dict[str, dict[str, dict[str, dict[str, object]]]]", read()["paths"])
-    assert {(method.upper(), path) for path, found in paths.items() for method in found} == {
+    assert {(method.upper(), path) for path, methods in paths.items() for method in methods} == {
         (route.method, route.path) for route in ROUTES
     }
     for route in ROUTES:
-        told = {int(status) for status in paths[route.path][route.method.lower()]["responses"]}
+        statuses = {int(status) for status in paths[route.path][route.method.lower()]["responses"]}
         raised = {ROWS[error].status for error in errors_of(route.call)}
-        assert raised | {route.call.status} <= told
+        assert raised | {route.call.status} <= statuses
 
 
 @each_case(CALLS.values())
 def test_a_call_that_needs_a_key_says_so(call: HostCall) -> None:
-    wanted: object = [{"key": []}, {}] if call.name == "socket" else [{"key": []}] if call.scope else None
-    assert operation(call).get("security") == wanted
+    expected: object = [{"key": []}, {}] if call.name == "socket" else [{"key": []}] if call.scope else None
+    assert operation(call).get("security") == expected
     assert call.scope is None or f"`{call.scope}`" in str(operation(call)["description"])
 
 
 @each_case(CALLS.values())
 def test_a_call_says_that_its_turn_may_wait_for_a_person(call: HostCall) -> None:
-    told = cast("dict[str, object]", operation(call)["responses"])
-    assert ("202" in told) == (call.held or call.status == 202)
+    responses = cast("dict[str, object]", operation(call)["responses"])
+    assert ("202" in responses) == (call.held or call.status == 202)
 
 
 @pytest.mark.long
@@ -145,8 +145,8 @@ def test_what_a_schema_takes_is_read_and_what_is_wrong_in_one_place_is_not(call:
 
 
 def parameters(call: str) -> dict[str, Schema]:
-    found = cast("list[dict[str, Schema]]", operation(CALLS[call])["parameters"])
-    return {str(each["name"]): each["schema"] for each in found}
+    rows = cast("list[dict[str, Schema]]", operation(CALLS[call])["parameters"])
+    return {str(row["name"]): row["schema"] for row in rows}
 
 
 @pytest.mark.parametrize(
@@ -184,20 +184,20 @@ def test_names_of_new_sessions_have_their_grammar() -> None:
 
 def test_headers_that_an_answer_always_has_are_in_the_document() -> None:
     for route in ROUTES:
-        told = cast("dict[str, dict[str, dict[str, object]]]", operation(route.call)["responses"])
-        found = {(status, name) for status, each in told.items() for name in each.get("headers", {})}
-        wanted = {("401", "WWW-Authenticate"), ("429", "Retry-After"), ("503", "Retry-After"), ("507", "Retry-After")}
-        assert found == {(status, "X-Request-Id") for status in told} | {
+        responses = cast("dict[str, dict[str, dict[str, object]]]", operation(route.call)["responses"])
+        pairs = {(status, name) for status, response in responses.items() for name in response.get("headers", {})}
+        expected = {("401", "WWW-Authenticate"), ("429", "Retry-After"), ("503", "Retry-After"), ("507", "Retry-After")}
+        assert pairs == {(status, "X-Request-Id") for status in responses} | {
             ("201", "Location") for _ in (1,) if route.call.gives is OpenedView
-        } | {(status, name) for status, name in wanted if status in told and route.call.name != "ready"}, (
+        } | {(status, name) for status, name in expected if status in responses and route.call.name != "ready"}, (
             route.call.name
         )
 
 
 def test_a_host_that_is_not_ready_says_so_in_the_form_of_the_call() -> None:
-    told = cast("dict[str, dict[str, dict[str, dict[str, Schema]]]]", operation(CALLS["ready"])["responses"])
+    responses = cast("dict[str, dict[str, dict[str, dict[str, Schema]]]]", operation(CALLS["ready"])["responses"])
     for status in ("200", "503"):
-        assert told[status]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/ReadyView"}
+        assert responses[status]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/ReadyView"}
 
 
 def test_a_file_is_sent_as_it_is_and_not_as_a_form() -> None:
@@ -217,10 +217,10 @@ def parts(value: object) -> Iterator[Schema]:
     if isinstance(value, dict):
         yield cast("Schema", value)
     if isinstance(value, dict | list):
-        for each in (
+        for schema in (
             cast("dict[str, object]", value).values() if isinstance(value, dict) else cast("list[object]", value)
         ):
-            yield from parts(each)
+            yield from parts(schema)
 
 
 def test_no_schema_has_an_enum_of_one_value_or_items_that_are_false() -> None:
@@ -253,8 +253,8 @@ def test_the_tag_of_each_event_is_a_constant() -> None:
 def test_a_query_parameter_is_required_if_it_has_no_default() -> None:
     for call in CALLS.values():
         if call.query is not None:
-            told = cast("list[dict[str, object]]", operation(call)["parameters"])
-            required = {each["name"] for each in told if each["in"] == "query" and each["required"]}
+            rows = cast("list[dict[str, object]]", operation(call)["parameters"])
+            required = {row["name"] for row in rows if row["in"] == "query" and row["required"]}
             assert required == {field.encode_name for field in msgspec.structs.fields(call.query) if field.required}, (
                 call.name
             )

@@ -43,9 +43,9 @@ PARTLY_TOLD: Final[Mapping[type[AgentrailError], tuple[int, ...]]] = {
 
 def hints(cls: type[AgentrailError]) -> list[object]:
     """Return the types of the facts that a class takes, none if it takes anything."""
-    found = inspect.signature(cls).parameters.values()
+    parameters = inspect.signature(cls).parameters.values()
     named = get_type_hints(cls.__init__)
-    return [named[each.name] for each in found if each.kind is not each.VAR_POSITIONAL]
+    return [named[parameter.name] for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL]
 
 
 def example(cls: type[AgentrailError]) -> AgentrailError:
@@ -69,11 +69,11 @@ def test_an_error_of_each_row_comes_back_with_its_class_and_the_facts_that_were_
 ) -> None:
     error = example(cls)
     document = sent(error)
-    found = error_of(freeze_object(document))
-    assert type(found) is cls
-    assert found.args == told(cls, document)
-    is_whole = found.args == error.args
-    assert str(found) == (str(error) if is_whole else document["detail"])
+    read_error = error_of(freeze_object(document))
+    assert type(read_error) is cls
+    assert read_error.args == told(cls, document)
+    is_whole = read_error.args == error.args
+    assert str(read_error) == (str(error) if is_whole else document["detail"])
 
 
 @pytest.mark.parametrize("cls", PARTLY_TOLD, ids=lambda cls: cls.__name__)
@@ -87,10 +87,10 @@ def test_an_error_with_a_code_comes_back_with_it(code: str) -> None:
     branch = BRANCHES[code]
     error = branch(code, *["a fact"] * len(named_in(branch.coded[code].says)))
     document = sent(error)
-    found = error_of(freeze_object(document))
-    assert (type(found), found.code) == (branch, code)
-    is_whole = None not in found.args
-    assert str(found) == (str(error) if is_whole else document["detail"])
+    read_error = error_of(freeze_object(document))
+    assert (type(read_error), read_error.code) == (branch, code)
+    is_whole = None not in read_error.args
+    assert str(read_error) == (str(error) if is_whole else document["detail"])
 
 
 def test_a_code_is_told_as_if_there_were_a_class_which_earlier_versions_have() -> None:
@@ -103,7 +103,7 @@ def test_a_code_is_told_as_if_there_were_a_class_which_earlier_versions_have() -
 
 
 def test_most_errors_that_a_caller_can_fix_are_told_whole() -> None:
-    whole = (
+    complete = (
         errors.QueueFull(8),
         errors.SteeringQueueFull(3),
         errors.MailboxFull("trip", 5, 900),
@@ -128,7 +128,7 @@ def test_most_errors_that_a_caller_can_fix_are_told_whole() -> None:
         errors.RateLimited("slow down", 2.5),
         errors.TooManyRequests(20.0, 0.5),
     )
-    assert [error_of(freeze_object(sent(error))) for error in whole] == [*whole]
+    assert [error_of(freeze_object(sent(error))) for error in complete] == [*complete]
 
 
 def test_an_error_with_the_name_of_another_comes_back_as_itself_unless_it_is_one_of_those() -> None:
@@ -138,23 +138,23 @@ def test_an_error_with_the_name_of_another_comes_back_as_itself_unless_it_is_one
 
 def test_a_session_that_the_host_does_not_name_is_that_of_the_call() -> None:
     document = freeze_object(sent(errors.SessionNotStored("h.acme.al.trip"), "acme"))
-    found = error_of(document, "trip")
-    assert found == errors.UnknownSession("trip")
-    assert str(found) == str(errors.UnknownSession("trip"))
+    error = error_of(document, "trip")
+    assert error == errors.UnknownSession("trip")
+    assert str(error) == str(errors.UnknownSession("trip"))
 
 
 def test_ids_among_the_facts_are_those_that_clients_see() -> None:
     held = new_name("acme", "al.ice", "main").internal
-    found = error_of(freeze_object(sent(errors.SessionNotAlive(held, f"`{held}.1` was stopped"), "acme")))
-    assert found == errors.SessionNotAlive("al_2eice.main", "`al_2eice.main.1` was stopped")
+    error = error_of(freeze_object(sent(errors.SessionNotAlive(held, f"`{held}.1` was stopped"), "acme")))
+    assert error == errors.SessionNotAlive("al_2eice.main", "`al_2eice.main.1` was stopped")
 
 
 def test_a_turn_whose_model_failed_is_an_aborted_turn() -> None:
     document = sent(errors.TurnAborted("p1", "provider_error", "sk-123 is refused"))
-    found = error_of(freeze_object(document))
+    error = error_of(freeze_object(document))
     assert document["type"] == "urn:agentrail:problem:model-error"
-    assert found == errors.TurnAborted("p1", "provider_error", NOT_TOLD)
-    assert MODEL_FAILED in str(found)
+    assert error == errors.TurnAborted("p1", "provider_error", NOT_TOLD)
+    assert MODEL_FAILED in str(error)
 
 
 def test_a_fault_of_the_host_is_told_as_that() -> None:

@@ -87,10 +87,10 @@ def test_what_is_of_the_hosts_alone_is_not_told(kind: Kind) -> None:
 @each_case(ROWS)
 def test_no_words_are_for_programs_in_python(kind: Kind) -> None:
     problem = problem_of(example(kind), "talk")
-    told = f"{problem.finding}; {problem.to_do}"
+    text = f"{problem.finding}; {problem.to_do}"
     assert problem.finding
     assert problem.to_do
-    assert [word for word in ("supervisor", "await", "()", "journal=", "`Model`", "session_") if word in told] == []
+    assert [word for word in ("supervisor", "await", "()", "journal=", "`Model`", "session_") if word in text] == []
 
 
 def test_the_facts_of_an_error_are_not_taken_for_its_advice() -> None:
@@ -126,7 +126,7 @@ def test_a_document_says_what_was_attempted_what_was_found_and_what_to_do() -> N
 
 
 def test_what_is_missing_foreign_or_no_id_has_one_document() -> None:
-    told = {
+    documents = {
         (problem.content, problem.status, problem.headers)
         for problem in (
             problem_of(error, "prompt a session", "acme")
@@ -139,7 +139,7 @@ def test_what_is_missing_foreign_or_no_id_has_one_document() -> None:
             )
         )
     }
-    assert len(told) == 1
+    assert len(documents) == 1
 
 
 def test_an_error_that_says_when_to_come_back_is_believed() -> None:
@@ -185,10 +185,10 @@ def test_an_error_that_has_no_class_of_its_own_is_told_by_its_code() -> None:
 
 def test_ids_are_told_as_clients_of_the_tenant_see_them() -> None:
     held = new_name("acme", "al.ice", "main").internal
-    told = problem_of(errors.SessionNotAlive(held, "it was stopped"), "prompt a session", "acme").finding
-    assert told == "session `al_2eice.main` has ended (it was stopped)"
+    finding = problem_of(errors.SessionNotAlive(held, "it was stopped"), "prompt a session", "acme").finding
+    assert finding == "session `al_2eice.main` has ended (it was stopped)"
 
 
 def test_a_text_that_cannot_be_sent_is_sent_with_a_mark() -> None:
-    told = json.loads(problem_of(errors.ToolError("half \ud800 a pair"), "talk").content)
-    assert told["found"] == "half ? a pair"
+    document = json.loads(problem_of(errors.ToolError("half \ud800 a pair"), "talk").content)
+    assert document["found"] == "half ? a pair"

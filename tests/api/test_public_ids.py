@@ -44,50 +44,50 @@ NAMES = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,35}\Z") | st.text(alphabet=
 @pytest.mark.long
 @given(OWNERS, OWNERS, NAMES)
 def test_an_id_is_read_back_as_the_parts_that_it_was_made_of(tenant: str, user: str, name: str) -> None:
-    found = new_name(tenant, user, name)
-    assert follows_grammar(found.internal)
-    assert read_internal(found.internal) == (tenant, user, name)
-    assert named(tenant, user, name) == found
-    assert named(tenant, "another", found.visible) == found
-    assert found.internal.endswith(f".{found.visible}")
+    session_name = new_name(tenant, user, name)
+    assert follows_grammar(session_name.internal)
+    assert read_internal(session_name.internal) == (tenant, user, name)
+    assert named(tenant, user, name) == session_name
+    assert named(tenant, "another", session_name.visible) == session_name
+    assert session_name.internal.endswith(f".{session_name.visible}")
 
 
 @pytest.mark.long
 @given(st.tuples(OWNERS, OWNERS, NAMES), st.tuples(OWNERS, OWNERS, NAMES))
-def test_no_two_owners_have_one_id(one: tuple[str, str, str], other: tuple[str, str, str]) -> None:
-    assert (new_name(*one).internal == new_name(*other).internal) == (one == other)
+def test_no_two_owners_have_one_id(owner: tuple[str, str, str], other: tuple[str, str, str]) -> None:
+    assert (new_name(*owner).internal == new_name(*other).internal) == (owner == other)
 
 
 @pytest.mark.long
 @given(st.tuples(HOSTILE, HOSTILE, HOSTILE))
 def test_what_is_no_owner_or_no_name_is_refused(parts: tuple[str, str, str]) -> None:
     try:
-        found = new_name(*parts)
+        session_name = new_name(*parts)
     except BadName:
         return
-    assert follows_grammar(found.internal)
-    assert read_internal(found.internal) == parts
+    assert follows_grammar(session_name.internal)
+    assert read_internal(session_name.internal) == parts
 
 
 @pytest.mark.long
 @given(OWNERS, OWNERS, st.text(max_size=60) | HOSTILE | st.builds("{}.{}".format, HOSTILE, NAMES))
-def test_whatever_a_client_says_it_names_sessions_of_its_tenant_alone(tenant: str, user: str, said: str) -> None:
+def test_whatever_a_client_says_it_names_sessions_of_its_tenant_alone(tenant: str, user: str, text: str) -> None:
     try:
-        found = named(tenant, user, said)
+        session_name = named(tenant, user, text)
     except UnknownSession:
         return
-    assert found.tenant == tenant
-    assert follows_grammar(found.internal)
-    assert found.internal.startswith(f"h.{escaped(tenant)}.")
-    assert read_internal(found.internal) == found
-    assert "." in said or found.user == user
+    assert session_name.tenant == tenant
+    assert follows_grammar(session_name.internal)
+    assert session_name.internal.startswith(f"h.{escaped(tenant)}.")
+    assert read_internal(session_name.internal) == session_name
+    assert "." in text or session_name.user == user
 
 
 @pytest.mark.long
 @given(st.text(max_size=140) | st.builds("h.{}.{}.{}".format, HOSTILE, HOSTILE, HOSTILE))
 def test_an_id_that_no_host_has_made_is_nobodys(internal: str) -> None:
-    found = read_internal(internal)
-    assert found is None or found.internal == internal
+    session_name = read_internal(internal)
+    assert session_name is None or session_name.internal == internal
 
 
 def test_the_longest_parts_fit_and_one_more_does_not() -> None:
@@ -120,9 +120,9 @@ def test_a_random_id_is_a_name() -> None:
 @pytest.mark.parametrize("user", ["ann", "bob@acme.com"])
 def test_what_a_host_tells_a_client_makes_a_name_the_whole_id(user: str) -> None:
     of_user = user_in_ids("acme", user)
-    shown = new_name("acme", user, "trip").visible
-    assert whole_id(of_user, "trip") == whole_id(of_user, shown) == shown
-    assert whole_id(of_user, f"{shown}.task") == f"{shown}.task"
+    visible = new_name("acme", user, "trip").visible
+    assert whole_id(of_user, "trip") == whole_id(of_user, visible) == visible
+    assert whole_id(of_user, f"{visible}.task") == f"{visible}.task"
     assert whole_id(user_in_ids(WHOLE_JOURNAL, user), "trip") == "trip"
 
 
@@ -133,9 +133,9 @@ def test_a_sub_agent_is_named_below_its_parent() -> None:
 
 
 @each_case(["", ".", "a.", ".a", "a..b", "alice.main.", "a_2Eb.c", "a_zz.c", "h.acme.b.c/d", "x" * 200])
-def test_what_is_no_id_is_answered_as_a_missing_session(said: str) -> None:
+def test_what_is_no_id_is_answered_as_a_missing_session(text: str) -> None:
     with pytest.raises(UnknownSession):
-        named("acme", "bob", said)
+        named("acme", "bob", text)
 
 
 def test_each_owner_is_written_in_one_way() -> None:
@@ -162,19 +162,19 @@ def test_a_text_for_a_tenant_has_no_tenant_in_it() -> None:
 @pytest.mark.long
 @given(st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z"))
 def test_in_a_whole_journal_a_session_has_its_id_there(session_id: str) -> None:
-    found = named(WHOLE_JOURNAL, "you", session_id)
-    assert found.internal == found.visible == found.root.internal == session_id
+    session_name = named(WHOLE_JOURNAL, "you", session_id)
+    assert session_name.internal == session_name.visible == session_name.root.internal == session_id
     assert session_id.startswith(beginning(WHOLE_JOURNAL))
 
 
 @given(HOSTILE | st.text(max_size=200))
-def test_in_a_whole_journal_a_text_that_is_no_id_names_nothing(said: str) -> None:
+def test_in_a_whole_journal_a_text_that_is_no_id_names_nothing(text: str) -> None:
     try:
-        found = named(WHOLE_JOURNAL, "you", said)
+        session_name = named(WHOLE_JOURNAL, "you", text)
     except UnknownSession:
         return
-    assert found.internal == said
-    assert len(said) <= MAX_ID
+    assert session_name.internal == text
+    assert len(text) <= MAX_ID
 
 
 def test_no_tenant_is_a_whole_journal() -> None:

@@ -23,17 +23,17 @@ WORDS = sorted({part for route in ROUTES for part in route.path.split("/")} - PL
 
 def fits(route: HostRoute, path: str) -> bool:
     """Say whether a path is that of a route, part by part."""
-    wanted, found = route.path.split("/"), path.split("/")
-    return len(wanted) == len(found) and all(
-        one == other or (one in PLACES and bool(other)) for one, other in zip(wanted, found, strict=True)
+    route_parts, path_parts = route.path.split("/"), path.split("/")
+    return len(route_parts) == len(path_parts) and all(
+        part == other or (part in PLACES and bool(other)) for part, other in zip(route_parts, path_parts, strict=True)
     )
 
 
 @pytest.mark.long
 @given(st.sampled_from(ROUTES), IDS.filter(lambda text: "/" not in text))
 def test_each_route_is_found_and_its_id_is_as_it_was(route: HostRoute, session: str) -> None:
-    found = match(route.method, route.path.replace("{id}", session).replace("{file}", "a.js"))
-    assert found == Matched(route, session if route.about_session else "")
+    result = match(route.method, route.path.replace("{id}", session).replace("{file}", "a.js"))
+    assert result == Matched(route, session if route.about_session else "")
 
 
 @pytest.mark.long
@@ -42,16 +42,16 @@ def test_each_route_is_found_and_its_id_is_as_it_was(route: HostRoute, session: 
     st.lists(st.sampled_from([*WORDS, "x", "{id}", "v2", "Sessions"]) | IDS, max_size=5).map("/".join),
 )
 def test_a_path_means_the_route_with_its_parts_and_nothing_else(method: str, path: str) -> None:
-    there = [route for route in ROUTES if fits(route, path)]
-    real = [route for route in there if route.method == ("GET" if method == "HEAD" else method)]
+    routes = [route for route in ROUTES if fits(route, path)]
+    real = [route for route in routes if route.method == ("GET" if method == "HEAD" else method)]
     if real:
         assert [match(method, path).route] == real
         return
     with pytest.raises(UsageError) as caught:
         match(method, path)
-    assert caught.value.code == ("method-refused" if there else "unknown-route")
+    assert caught.value.code == ("method-refused" if routes else "unknown-route")
     if isinstance(caught.value, MethodRefused):
-        methods = {route.method for route in there}
+        methods = {route.method for route in routes}
         assert caught.value.allowed == ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
 
 
@@ -92,8 +92,8 @@ def test_an_id_that_is_decoded_is_not_decoded_again() -> None:
 
 
 def test_the_head_of_what_can_be_read_can_be_read_alone() -> None:
-    found = match("HEAD", "/healthz")
-    assert found.route.call.name == "health"
+    result = match("HEAD", "/healthz")
+    assert result.route.call.name == "health"
 
 
 @pytest.mark.parametrize(

@@ -45,13 +45,13 @@ FRAMES: list[SentFrame] = [
 ]
 
 
-def read(said: object) -> SentFrame:
-    return read_frame(read_object(json.dumps(said)))
+def read(message: object) -> SentFrame:
+    return read_frame(read_object(json.dumps(message)))
 
 
-def wrong(said: object) -> str:
+def wrong(message: object) -> str:
     with pytest.raises(BadFrame) as caught:
-        read(said)
+        read(message)
     return " ".join(map(str, caught.value.args))
 
 
@@ -102,8 +102,8 @@ def test_the_policies_are_those_of_a_subscription() -> None:
         ({"key": "k", "id": "1"}, "it has the key `id`, which is not known"),
     ]
 )
-def test_what_does_not_fit_is_refused_with_the_place(said: object, problem: str) -> None:
-    assert wrong(said) == problem
+def test_what_does_not_fit_is_refused_with_the_place(message: object, problem: str) -> None:
+    assert wrong(message) == problem
 
 
 @each_case(sorted(set(CALLS) - SOCKET_CALLS))
@@ -141,7 +141,7 @@ def test_a_body_may_be_as_deep_as_over_http() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "found"),
+    ("message", "frame_id"),
     [
         ({"id": "7", "call": 5}, "7"),
         ({"id": "x" * 64}, "x" * 64),
@@ -151,8 +151,10 @@ def test_a_body_may_be_as_deep_as_over_http() -> None:
         ({}, None),
     ],
 )
-def test_the_id_of_a_message_that_does_not_fit_is_told_if_it_is_one(said: dict[str, object], found: str | None) -> None:
-    assert id_in(read_object(json.dumps(said))) == found
+def test_the_id_of_a_message_that_does_not_fit_is_told_if_it_is_one(
+    message: dict[str, object], frame_id: str | None
+) -> None:
+    assert id_in(read_object(json.dumps(message))) == frame_id
 
 
 def test_a_query_stands_as_in_an_address() -> None:
@@ -186,14 +188,14 @@ def test_a_call_has_the_session_and_the_body_that_it_needs(frame: CallFrame, pro
 
 def test_views_are_told_from_events() -> None:
     assert not is_view("events")
-    assert [is_view(each) for each in frames.VIEWS] == [True, True]
+    assert [is_view(message) for message in frames.VIEWS] == [True, True]
 
 
 def test_what_the_host_sends_has_the_id_that_it_answers() -> None:
-    problem, gone = problem_of(QueueFull(8), "prompt the session"), problem_of(UnknownSession("a"), "listen")
-    told, lost = json.loads(problem.content), json.loads(gone.content)
+    problem, missing = problem_of(QueueFull(8), "prompt the session"), problem_of(UnknownSession("a"), "listen")
+    document, lost = json.loads(problem.content), json.loads(missing.content)
     assert problem.status == 429
-    assert told["retry_after"] == 5
+    assert document["retry_after"] == 5
     name = 'x"\\ü'
     sent = [
         frames.answer(name, 202, b'{"ref":"p1"}'),
@@ -206,14 +208,14 @@ def test_what_the_host_sends_has_the_id_that_it_answers() -> None:
         frames.gap(name, b'{"from":"1.0","to":"2.0"}'),
         frames.view(name, b"[]"),
         frames.ended(name),
-        frames.ended(name, gone.content),
+        frames.ended(name, missing.content),
     ]
-    assert [json.loads(each) for each in sent] == [
+    assert [json.loads(message) for message in sent] == [
         {"id": name, "status": 202, "body": {"ref": "p1"}},
         {"id": name, "status": 204},
-        {"id": name, "status": 429, "problem": told},
-        {"id": name, "problem": told},
-        {"problem": told},
+        {"id": name, "status": 429, "problem": document},
+        {"id": name, "problem": document},
+        {"problem": document},
         {"id": name, "cursor": "12.2"},
         {"id": name, "cursor": "12.3", "event": "TextDelta", "data": {"delta": "a"}},
         {"id": name, "gap": {"from": "1.0", "to": "2.0"}},
@@ -234,8 +236,8 @@ BYTES = st.sampled_from([b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"0", 
 )
 def test_mutated_messages_are_read_or_refused(seed: bytes, edits: list[tuple[int, int, bytes]]) -> None:
     content = seed
-    for place, cut, put in edits:
-        content = content[:place] + put + content[place + cut :]
+    for offset, cut, put in edits:
+        content = content[:offset] + put + content[offset + cut :]
     try:
         frame = read_frame(read_object(content))
     except (BadText, BadFrame):

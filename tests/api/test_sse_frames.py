@@ -59,13 +59,13 @@ def lines(sent: bytes) -> dict[str, str]:
 @each_case(EVENTS)
 def test_each_event_is_one_frame_in_which_its_data_is_one_line(event: type[Event]) -> None:
     envelope = event_sample(event)
-    found = lines(event_frame(envelope))
+    frame_lines = lines(event_frame(envelope))
     if event is Gap:
-        assert found["event"] == "gap"
+        assert frame_lines["event"] == "gap"
         return
-    assert found["id"] == str(envelope.cursor)
-    assert found["event"] == event.__name__
-    assert json.loads(found["data"])["event"]["$"] == event.__name__
+    assert frame_lines["id"] == str(envelope.cursor)
+    assert frame_lines["event"] == event.__name__
+    assert json.loads(frame_lines["data"])["event"]["$"] == event.__name__
 
 
 def test_an_event_is_told_with_its_place_and_its_time() -> None:
@@ -81,8 +81,8 @@ def test_an_event_is_told_with_its_place_and_its_time() -> None:
 def test_the_quick_frame_of_an_event_is_that_of_its_whole_envelope(event: type[Event]) -> None:
     sample = event_sample(event).but(session_id="h.acme.bob.main")
     for envelope in (sample.but(path=(), by=""), sample.but(path=("h.acme.bob.top",)), sample.but(path=(), by="zoë")):
-        whole = frame(event.__name__, to_json(as_seen(envelope)), envelope.cursor)
-        assert event_frame(envelope) == whole
+        plain_frame = frame(event.__name__, to_json(as_seen(envelope)), envelope.cursor)
+        assert event_frame(envelope) == plain_frame
 
 
 def test_a_gap_has_no_id_of_its_own() -> None:
@@ -105,22 +105,22 @@ def test_the_fields_with_ids_of_sessions_are_those_that_say_so() -> None:
 @each_case(EVENTS)
 def test_no_event_tells_a_tenant(event: type[Event]) -> None:
     secret = "h.acme.bob.main"
-    made = event_sample(event).event
+    sample = event_sample(event).event
     ids = {name: (secret, "call-1") if name == "path" else f"{secret}:a1" for name in WITH_SESSION.get(event, ())}
-    envelope = Envelope(secret, 1, 0, 0, 0, 0, made.but(**ids), (secret, "call-1"))
+    envelope = Envelope(secret, 1, 0, 0, 0, 0, sample.but(**ids), (secret, "call-1"))
     assert b"acme" not in event_frame(envelope)
 
 
 def test_ids_in_an_event_of_a_sub_agent_are_as_clients_see_them() -> None:
     inner = SubagentStart("c2", "h.acme.bob.main.c1.c2", "look")
     outer = SubAgentEvent("c1", "h.acme.bob.main.c1", inner)
-    told = json.loads(lines(event_frame(Envelope("h.acme.bob.main", 1, 0, 0, 0, 0, outer)))["data"])
-    assert told["event"]["child"] == "bob.main.c1"
-    assert told["event"]["event"]["child"] == "bob.main.c1.c2"
+    document = json.loads(lines(event_frame(Envelope("h.acme.bob.main", 1, 0, 0, 0, 0, outer)))["data"])
+    assert document["event"]["child"] == "bob.main.c1"
+    assert document["event"]["event"]["child"] == "bob.main.c1.c2"
     forked = event_frame(Envelope("h.acme.bob.b", 1, 0, 0, 0, 0, SessionForked("h.acme.bob.a", 3)))
     assert json.loads(lines(forked)["data"])["event"]["origin"] == "bob.a"
 
 
 def test_words_that_look_like_an_id_stay_as_they_were_said() -> None:
-    said = event_sample(PromptReceived).event.but(ref="h.acme.bob.main")
-    assert b'"ref":"h.acme.bob.main"' in event_frame(Envelope("h.acme.bob.main", 1, 0, 0, 0, 0, said))
+    event = event_sample(PromptReceived).event.but(ref="h.acme.bob.main")
+    assert b'"ref":"h.acme.bob.main"' in event_frame(Envelope("h.acme.bob.main", 1, 0, 0, 0, 0, event))

@@ -45,7 +45,7 @@ def test_no_body_is_an_empty_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "problem"),
     [
         (b"message=hi", "expecting value at line 1, column 1"),
         (b'{"message":"hi"', "expecting ',' delimiter at line 1, column 16"),
@@ -67,14 +67,14 @@ def test_no_body_is_an_empty_one() -> None:
         (b'{"message":[' + b"0," * 10_001, "it has more than 10000 items"),
     ],
 )  # fmt: skip
-def test_what_is_no_strict_json_is_refused_with_the_place(content: bytes, said: str) -> None:
+def test_what_is_no_strict_json_is_refused_with_the_place(content: bytes, problem: str) -> None:
     with pytest.raises(BadText) as caught:
         read_body(PROMPT, content)
-    assert caught.value.args[0] == said
+    assert caught.value.args[0] == problem
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "problem"),
     [
         ([], "it is an array where an object is wanted"),
         ({}, "it lacks `message`"),
@@ -95,15 +95,15 @@ def test_what_is_no_strict_json_is_refused_with_the_place(content: bytes, said: 
         ({"message": "a", "files": ["a"] * 101}, "its `files` has more than 100 items"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_the_place(content: object, said: str) -> None:
+def test_what_does_not_fit_is_refused_with_the_place(content: object, problem: str) -> None:
     with pytest.raises(UsageError, check=coded("bad-body")) as caught:
         read_body(PROMPT, json.dumps(content).encode())
-    assert f"{caught.value.args[2]} {caught.value.args[3]}" == said
-    assert str(caught.value) == f"the body of `prompt` does not fit: {said}; `/openapi.json` has its schema"
+    assert f"{caught.value.args[2]} {caught.value.args[3]}" == problem
+    assert str(caught.value) == f"the body of `prompt` does not fit: {problem}; `/openapi.json` has its schema"
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "problem"),
     [
         ("change_tools", b'{"do":"attach","tools":[]}', "its `tools` is empty"),
         ("change_tools", b'{"do":"drop","tools":["a"]}', "its `do` is none of those that are known"),
@@ -113,16 +113,16 @@ def test_what_does_not_fit_is_refused_with_the_place(content: object, said: str)
         ("change_plugins", b'{"do":"attach","plugin":"guard","pin":true}', "it has the key `pin`, which is not known"),
     ],
 )
-def test_other_bodies_name_the_place_too(name: str, content: bytes, said: str) -> None:
+def test_other_bodies_name_the_place_too(name: str, content: bytes, problem: str) -> None:
     with pytest.raises(UsageError, check=coded("bad-body")) as caught:
         read_body(CALLS[name], content)
-    assert f"{caught.value.args[2]} {caught.value.args[3]}" == said
+    assert f"{caught.value.args[2]} {caught.value.args[3]}" == problem
 
 
 def test_words_that_look_like_items_are_words() -> None:
-    said = ",[{" * 20_000
-    assert read_body(PROMPT, json.dumps({"message": said}).encode()) == PromptBody(said)
-    assert read_body(PROMPT, json.dumps({"message": f'"{said}\\'}).encode()) == PromptBody(f'"{said}\\')
+    text = ",[{" * 20_000
+    assert read_body(PROMPT, json.dumps({"message": text}).encode()) == PromptBody(text)
+    assert read_body(PROMPT, json.dumps({"message": f'"{text}\\'}).encode()) == PromptBody(f'"{text}\\')
 
 
 SEEDS = [b'{"message":"hi","files":["a"]}', b'{"message":[{"$":"Data","data":{"a":[1,2.5e3,null,"\\u00e9\\""]}}]}']
@@ -138,8 +138,8 @@ BYTES = st.sampled_from(
 )
 def test_mutated_bodies_are_read_or_refused(seed: bytes, edits: list[tuple[int, int, bytes]]) -> None:
     content = seed
-    for place, cut, put in edits:
-        content = content[:place] + put + content[place + cut :]
+    for offset, cut, put in edits:
+        content = content[:offset] + put + content[offset + cut :]
     try:
         body = read_body(PROMPT, content)
     except UsageError:
@@ -183,14 +183,14 @@ def test_a_large_bad_body_costs_no_more_than_its_length(piece: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "found", ["application/json", "Application/JSON; charset=utf-8", 'application/json;charset="UTF-8"']
+    "media_type", ["application/json", "Application/JSON; charset=utf-8", 'application/json;charset="UTF-8"']
 )
-def test_json_is_taken_as_json(found: str) -> None:
-    check_media(PROMPT, found)
+def test_json_is_taken_as_json(media_type: str) -> None:
+    check_media(PROMPT, media_type)
 
 
 @pytest.mark.parametrize(
-    "found",
+    "media_type",
     [
         "",
         "text/plain",
@@ -200,14 +200,14 @@ def test_json_is_taken_as_json(found: str) -> None:
         "multipart/form-data; boundary=x",
     ],
 )
-def test_another_media_type_is_refused(found: str) -> None:
+def test_another_media_type_is_refused(media_type: str) -> None:
     with pytest.raises(UsageError, check=coded("wrong-media"), match="send `application/json`"):
-        check_media(PROMPT, found)
-    check_media(EVENTS, found)
+        check_media(PROMPT, media_type)
+    check_media(EVENTS, media_type)
 
 
 @pytest.mark.parametrize(
-    ("name", "query", "wanted"),
+    ("name", "query", "expected"),
     [
         ("approvals", "", PageQuery()),
         ("approvals", "limit=5&after=a.b", PageQuery("a.b", 5)),
@@ -221,12 +221,12 @@ def test_another_media_type_is_refused(found: str) -> None:
         ("tree", "", None),
     ],
 )
-def test_a_query_is_read_by_the_kinds_of_its_fields(name: str, query: str, wanted: object) -> None:
-    assert read_query(CALLS[name], query) == wanted
+def test_a_query_is_read_by_the_kinds_of_its_fields(name: str, query: str, expected: object) -> None:
+    assert read_query(CALLS[name], query) == expected
 
 
 @pytest.mark.parametrize(
-    ("name", "query", "said"),
+    ("name", "query", "problem"),
     [
         ("approvals", "limt=5", "its `limt` is not known; did you mean `limit`?"),
         ("approvals", "limit=5&limit=6", "its `limit` stands there twice"),
@@ -240,10 +240,10 @@ def test_a_query_is_read_by_the_kinds_of_its_fields(name: str, query: str, wante
         ("tree", "deep=1", "its `deep` is not known; the call takes none"),
     ],
 )
-def test_a_query_that_does_not_fit_is_refused_with_the_place(name: str, query: str, said: str) -> None:
+def test_a_query_that_does_not_fit_is_refused_with_the_place(name: str, query: str, problem: str) -> None:
     with pytest.raises(UsageError, check=coded("bad-query")) as caught:
         read_query(CALLS[name], query)
-    assert f"{caught.value.args[2]} {caught.value.args[3]}" == said
+    assert f"{caught.value.args[2]} {caught.value.args[3]}" == problem
 
 
 @pytest.mark.long
@@ -251,10 +251,10 @@ def test_a_query_that_does_not_fit_is_refused_with_the_place(name: str, query: s
 def test_any_query_is_read_or_refused(query: str) -> None:
     for name in ("approvals", "delete_session", "tree"):
         try:
-            found = read_query(CALLS[name], query)
+            values = read_query(CALLS[name], query)
         except UsageError:
             continue
-        assert isinstance(found, PageQuery | DeleteQuery | None)
+        assert isinstance(values, PageQuery | DeleteQuery | None)
 
 
 def test_the_header_of_a_browser_that_comes_back_counts_more_than_the_address() -> None:

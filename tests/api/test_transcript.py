@@ -45,22 +45,25 @@ def test_deltas_after_a_gap_are_not_told_and_the_rest_comes_with_the_response() 
 
 def test_what_lies_behind_a_gap_is_not_told_as_heard_whole_also_if_a_response_begins_there() -> None:
     message = response("Hello")
-    for before, is_heard in ((e.Cursor(1, 1), False), (e.Cursor(1, 2), False), (e.Cursor(1, 3), True)):
+    for since, is_heard in ((e.Cursor(1, 1), False), (e.Cursor(1, 2), False), (e.Cursor(1, 3), True)):
         transcript = Transcript()
         events = (e.Gap(1, 0, 1, 3), ASKED, e.MessageDelta("lo"), e.ResponseComplete(message))
-        found = [
+        shown_changes = [
             change
             for event in events
-            for change in transcript.take(e.Envelope("s", before.seq, before.n, 0, 1, 1, event))
+            for change in transcript.take(e.Envelope("s", since.seq, since.n, 0, 1, 1, event))
         ]
-        assert (e.MessageDelta("lo") in found) is is_heard
-        assert found[-1] == ResponseEnded(message, "lo" if is_heard else "", "", is_heard)
+        assert (e.MessageDelta("lo") in shown_changes) is is_heard
+        assert shown_changes[-1] == ResponseEnded(message, "lo" if is_heard else "", "", is_heard)
 
 
 def test_a_call_whose_end_no_event_tells_ends_at_the_latest_with_its_turn() -> None:
-    made, result = response("", ToolCall("c1", "look", ARGS)), ToolMessage("c1", "look", (Text("no such place"),), True)
+    message, result = (
+        response("", ToolCall("c1", "look", ARGS)),
+        ToolMessage("c1", "look", (Text("no such place"),), True),
+    )
     end = e.AgentEnd("p1", "end", (result,), NOTHING_USED)
-    assert changes(e.ResponseComplete(made), ASKED, end)[1:] == [
+    assert changes(e.ResponseComplete(message), ASKED, end)[1:] == [
         CallChanged(ShownCall("c1", "look", ARGS), is_new=True),
         CallEnded(ShownCall("c1", "look", ARGS, "unheard"), None, ASKED),
         ASKED,
@@ -71,22 +74,24 @@ def test_a_call_whose_end_no_event_tells_ends_at_the_latest_with_its_turn() -> N
 
 
 def test_of_calls_without_a_result_each_is_asked_for_it_once_and_at_the_end_of_its_turn() -> None:
-    asked: list[str] = []
+    call_ids: list[str] = []
 
     def find(call_id: str) -> None:
-        asked.append(call_id)
+        call_ids.append(call_id)
 
     transcript, rounds = Transcript(find), [f"c{number}" for number in range(20)]
     blocked = [(e.ToolBlocked(call_id, "look", "no", "Guard"), ASKED) for call_id in rounds]
     for event in [*(event for pair in blocked for event in pair), e.AgentEnd("p1", "end", (), NOTHING_USED)]:
         list(transcript.take(e.Envelope("s", 1, 0, 0, 1, 1, event)))
-    assert asked == [*rounds, *rounds]
+    assert call_ids == [*rounds, *rounds]
 
 
 def test_a_result_that_comes_after_its_turn_announces_no_call_again() -> None:
     late = e.ToolExecutionEnd("c1", "look", (Text("seen"),), is_error=False, late=True)
-    told = changes(e.ToolExecutionStart("c1", "look", ARGS), e.AgentAbort("p1", "user"), e.AgentStart("p2"), late)
-    assert [type(change) for change in told] == [CallChanged, CallEnded, e.AgentAbort, e.AgentStart, CallEnded]
+    shown_changes = changes(
+        e.ToolExecutionStart("c1", "look", ARGS), e.AgentAbort("p1", "user"), e.AgentStart("p2"), late
+    )
+    assert [type(change) for change in shown_changes] == [CallChanged, CallEnded, e.AgentAbort, e.AgentStart, CallEnded]
 
 
 def test_of_calls_that_no_event_can_tell_of_any_more_not_even_ids_are_kept() -> None:
@@ -108,16 +113,16 @@ def test_of_calls_that_no_event_can_tell_of_any_more_not_even_ids_are_kept() -> 
 def test_a_call_knows_its_attempt_and_whether_a_person_was_asked() -> None:
     held = e.ApprovalRequired("a1", "c1", "pay", ARGS, "", "p", 1, None)
     again = e.ToolExecutionStart("c1", "pay", ARGS, 2)
-    (*_, told) = changes(held, e.ApprovalResolved("a1", "c1", "pay", "approved"), again)
-    assert told == CallChanged(ShownCall("c1", "pay", ARGS, "running", 2, was_held=True), is_new=False)
+    (*_, shown_changes) = changes(held, e.ApprovalResolved("a1", "c1", "pay", "approved"), again)
+    assert shown_changes == CallChanged(ShownCall("c1", "pay", ARGS, "running", 2, was_held=True), is_new=False)
 
 
 def test_decisions_about_calls_of_sub_agents_concern_no_call_of_the_same_id() -> None:
     held = e.ApprovalRequired("s.c1:a", "c2", "pay", ARGS, "", "p", 1, None, path=("s", "c1"))
     resolved = e.ApprovalResolved("s.c1:a", "c2", "pay", "rejected")
-    own = e.ToolExecutionStart("c2", "look", ARGS)
+    start = e.ToolExecutionStart("c2", "look", ARGS)
     call = ShownCall("c2", "pay", ARGS, "held", was_held=True)
-    assert changes(own, e.SubagentStart("c1", "s.c1", "pays"), held, resolved)[2:] == [
+    assert changes(start, e.SubagentStart("c1", "s.c1", "pays"), held, resolved)[2:] == [
         OfSubagent("c1", "s.c1", CallChanged(call, is_new=True)),
         OfSubagent("c1", "s.c1", CallEnded(call._replace(state="rejected"), None, resolved)),
     ]
@@ -125,5 +130,5 @@ def test_decisions_about_calls_of_sub_agents_concern_no_call_of_the_same_id() ->
 
 def test_texts_of_steering_are_read_as_one() -> None:
     queued = [e.SteeringReceived(ref, text, "queued") for ref, text in (("1", "tea"), ("2", "no"), ("3", "milk"))]
-    told = changes(*queued, e.SteeringReceived("2", "no", "dropped"), e.SteeringApplied(("1", "3"), 2))
-    assert told[-1] == SteeringRead(("1", "3"), "tea\n\nmilk")
+    shown_changes = changes(*queued, e.SteeringReceived("2", "no", "dropped"), e.SteeringApplied(("1", "3"), 2))
+    assert shown_changes[-1] == SteeringRead(("1", "3"), "tea\n\nmilk")

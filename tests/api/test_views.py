@@ -71,8 +71,8 @@ USED = {
 USAGE = Usage(3, 2)
 
 
-def shown(cls: type[View], found: object) -> object:
-    return json.loads(to_json(view(cls, found, SESSION)))
+def shown(cls: type[View], value: object) -> object:
+    return json.loads(to_json(view(cls, value, SESSION)))
 
 
 def test_a_reply_has_its_text_its_usage_and_what_is_held() -> None:
@@ -140,8 +140,9 @@ def test_a_tree_names_sessions_as_clients_do() -> None:
         "permanent",
         children=(ChildView(SESSION, "session", "running", "transient", children=(below,)),),
     )
-    told = view(ChildShown, tree)
-    assert [told.name, told.children[0].name, told.children[0].children[0].name] == ["root", "bob.main", "bob.main.c0"]
+    tree_view = view(ChildShown, tree)
+    names = [tree_view.name, tree_view.children[0].name, tree_view.children[0].children[0].name]
+    assert names == ["root", "bob.main", "bob.main.c0"]
 
 
 def test_an_accepted_text_says_in_which_session() -> None:

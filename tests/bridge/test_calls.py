@@ -224,8 +224,8 @@ def test_calls_from_other_loops_and_threads_are_answered_where_they_came_from() 
 
 def test_two_supervisors_in_one_loop_and_two_runs_one_after_the_other() -> None:
     async def main() -> None:
-        async with aio.open_supervisor() as one, aio.open_supervisor() as other:
-            first, second = await asyncio.gather(one.spawn(ANSWERS, "x"), other.spawn(ANSWERS, "x"))
+        async with aio.open_supervisor() as supervisor, aio.open_supervisor() as other:
+            first, second = await asyncio.gather(supervisor.spawn(ANSWERS, "x"), other.spawn(ANSWERS, "x"))
             assert (await first.ask("hi")).text == (await second.ask("hi")).text
 
     plain(main)

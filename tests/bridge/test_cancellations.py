@@ -88,7 +88,9 @@ def test_of_users_that_are_cancelled_at_random_moments_nothing_is_left(run: Run)
                     *await asyncio.gather(*ends, return_exceptions=True),
                 ]
                 strange = [
-                    each for each in outcomes if not isinstance(each, asyncio.CancelledError | AgentrailError | None)
+                    outcome
+                    for outcome in outcomes
+                    if not isinstance(outcome, asyncio.CancelledError | AgentrailError | None)
                 ]
                 assert strange == []
             assert supervisor.sessions() == ()

@@ -206,8 +206,8 @@ def in_a_fork(work: Callable[[], object]) -> str:
         os.write(writing, text.encode())
         os._exit(0)
     os.close(writing)
-    with os.fdopen(reading, encoding="utf-8") as told:
-        text = told.read()
+    with os.fdopen(reading, encoding="utf-8") as pipe:
+        text = pipe.read()
     os.waitpid(child, 0)
     return text
 

@@ -108,8 +108,8 @@ def test_tools_of_all_kinds_are_marked() -> None:
         return threading.current_thread().name
 
     async def main() -> None:
-        for made, expected in ((aio.tool(fetch), "fetched"), (aio.tool(Lookup()), "in call"), (count, "count")):
-            async with session_with([made], made.spec.name) as session:
+        for function, expected in ((aio.tool(fetch), "fetched"), (aio.tool(Lookup()), "in call"), (count, "count")):
+            async with session_with([function], function.spec.name) as session:
                 assert expected in (await result_of(session)).text
 
     plain(main)
@@ -215,8 +215,8 @@ def test_what_asyncio_code_hands_on_and_is_none_ends_its_call_alone() -> None:
 
     async def main() -> None:
         async with aio.open_supervisor() as supervisor:
-            for made in (fetch, aio.tool(Reporting())):
-                session = await supervisor.spawn(SessionSpec(model=calling(made.spec.name), tools=[made]))
+            for function in (fetch, aio.tool(Reporting())):
+                session = await supervisor.spawn(SessionSpec(model=calling(function.spec.name), tools=[function]))
                 ended = await result_of(session)
                 assert ended.is_error
                 assert "5 where text is wanted" in ended.text
@@ -377,7 +377,7 @@ def test_the_parts_of_a_context_can_be_used_in_the_loop() -> None:
         assert execution.stdout.text == "hello\nwritten"
         job = ctx.jobs.start("sleep 60", ctx.sandbox.prepare(Command("sleep 60")))
         assert ctx.jobs.find(job.job_id) is not None
-        assert [(each.command, each.has_ended) for each in ctx.jobs.all()] == [("sleep 60", False)]
+        assert [(started_job.command, started_job.has_ended) for started_job in ctx.jobs.all()] == [("sleep 60", False)]
         job.process.kill()
         await job.kill()
         assert job.has_ended
@@ -576,8 +576,8 @@ def test_the_kind_of_a_function_is_told_where_its_code_names_it(
     expected = "asyncio" if fn.__name__ in told_by else "Trio"
 
     async def main() -> None:
-        for made in (fn, tool(fn)):
-            async with session_with([made], fn.__name__) as session:
+        for function in (fn, tool(fn)):
+            async with session_with([function], fn.__name__) as session:
                 assert (await result_of(session)).text == expected
 
     plain(main)
@@ -801,8 +801,8 @@ def test_a_marked_tool_that_asyncio_refuses_something_is_not_told_to_mark_itself
         return ""
 
     async def main() -> None:
-        for made in (fetch, confused):
-            async with session_with([made], made.spec.name) as session:
+        for function in (fetch, confused):
+            async with session_with([function], function.spec.name) as session:
                 ended = await result_of(session)
                 assert ended.is_error
                 assert "Trio" not in ended.text
@@ -883,10 +883,10 @@ def test_sub_agents_use_the_loop_too() -> None:
     async def where() -> str:
         """Say where."""
         await asyncio.sleep(0)
-        found.append("asyncio")
+        texts.append("asyncio")
         return "asyncio"
 
-    found: list[str] = []
+    texts: list[str] = []
     helper = SessionSpec(model=calling("where"), tools=[where], description="Helps.")
     task = call("task", {"agent": "helper", "description": "look", "prompt": "go"})
     spec = SessionSpec(model=ScriptedModel([say(calls=[task]), "finished"]), agents={"helper": helper})
@@ -894,6 +894,6 @@ def test_sub_agents_use_the_loop_too() -> None:
     async def main() -> None:
         async with aio.open_supervisor() as supervisor:
             assert (await (await supervisor.spawn(spec)).ask("go")).text == "finished"
-        assert found == ["asyncio"]
+        assert texts == ["asyncio"]
 
     plain(main)

@@ -38,9 +38,11 @@ def members(cls: type) -> Iterator[str]:
 def signature(cls: type, name: str) -> tuple[str, ...]:
     """Return the parameters of a member with their annotations and defaults, and what it returns, as text."""
     member = inspect.getattr_static(cls, name)
-    found = inspect.signature(cast("FunctionType", member.fget if isinstance(member, property) else member))
-    parameters = [str(each) for each in found.parameters.values() if each.name not in ADDED.get(name, ())]
-    returns = re.sub(r"commands\.", "", str(found.return_annotation)).replace("ActorTrace", "Trace")
+    inspected = inspect.signature(cast("FunctionType", member.fget if isinstance(member, property) else member))
+    parameters = [
+        str(parameter) for parameter in inspected.parameters.values() if parameter.name not in ADDED.get(name, ())
+    ]
+    returns = re.sub(r"commands\.", "", str(inspected.return_annotation)).replace("ActorTrace", "Trace")
     return (*parameters, returns)
 
 
@@ -71,9 +73,9 @@ def test_the_handle_has_as_many_members_as_were_counted() -> None:
 
 
 def test_a_supervisor_is_opened_with_the_same_options() -> None:
-    options = [str(each) for each in inspect.signature(open_supervisor).parameters.values()]
+    options = [str(parameter) for parameter in inspect.signature(open_supervisor).parameters.values()]
     for opening in (aio.open_supervisor, sync.open_supervisor):
-        assert [str(each) for each in inspect.signature(opening).parameters.values()] == options
+        assert [str(parameter) for parameter in inspect.signature(opening).parameters.values()] == options
     assert aio.open_supervisor.__doc__ == open_supervisor.__doc__
     assert sync.open_supervisor.__doc__ == in_blocking_words(open_supervisor.__doc__ or "")
     with pytest.raises(UnknownArgument, match="journal"):

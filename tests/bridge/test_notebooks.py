@@ -35,15 +35,15 @@ def run(*cells: str, interrupt: bool = False) -> Iterator[nbformat.NotebookNode]
     new_notebook = cast("Callable[..., nbformat.NotebookNode]", nbformat.v4.new_notebook)
     notebook = new_notebook(cells=list(map(new_cell, cells)))
     client = NotebookClient(notebook, timeout=PATIENCE, kernel_name="python3", interrupt_on_timeout=False)
-    said = threading.Event()
+    event = threading.Event()
 
     def hear(cell_index: int, **_: object) -> None:
         if cell_index == len(cells) - 1:
-            said.set()
+            event.set()
 
     client.on_cell_execute = hear
     with client.setup_kernel():
-        thread = threading.Thread(target=_interrupt, args=(client, said))
+        thread = threading.Thread(target=_interrupt, args=(client, event))
         if interrupt:
             thread.start()
         for index, cell in enumerate(notebook.cells):
@@ -52,8 +52,8 @@ def run(*cells: str, interrupt: bool = False) -> Iterator[nbformat.NotebookNode]
             thread.join()
 
 
-def _interrupt(client: NotebookClient, said: threading.Event) -> None:
-    said.wait(PATIENCE)
+def _interrupt(client: NotebookClient, event: threading.Event) -> None:
+    event.wait(PATIENCE)
     threading.Event().wait(1.0)  # the kernel begins with the cell by then; sooner, there would be nothing to end
     os.kill(cast("int", attrgetter("provisioner.pid")(client.km)), signal.SIGINT)
 
@@ -65,9 +65,9 @@ def text_of(cell: nbformat.NotebookNode) -> str:
 def test_sessions_live_across_cells_and_are_shown() -> None:
     cells = list(run(OPENING, 'print(session.ask("hi").text)', "session", "supervisor.close()\nprint('closed')"))
     assert text_of(cells[1]) == "hello <b>\n"
-    (shown,) = cells[2].outputs
-    assert "hello &lt;b&gt;" in shown["data"]["text/html"]
-    assert "> hello <b>" in shown["data"]["text/markdown"]
+    (output,) = cells[2].outputs
+    assert "hello &lt;b&gt;" in output["data"]["text/html"]
+    assert "> hello <b>" in output["data"]["text/markdown"]
     assert text_of(cells[3]) == "closed\n"
 
 

@@ -40,7 +40,7 @@ COUNTED: Final = " ".join(f"n{number}" for number in range(100))
 
 def service() -> str:
     """Return the service of the guide."""
-    (program,) = (each for each in programs_of(GUIDE) if "FastAPI" in each.text)
+    (program,) = (candidate for candidate in programs_of(GUIDE) if "FastAPI" in candidate.text)
     return program.parts[0][0].text
 
 
@@ -143,7 +143,7 @@ def test_the_page_of_the_guide_shows_each_message_once_although_the_service_is_k
             client.post("/chats/trip", params={"text": "again"})
             page.wait_for_function("document.querySelectorAll('p').length === 2 && line === undefined")
             assert page.locator("p").all_text_contents() == [COUNTED, COUNTED]
-            seen = [tuple(each) for each in page.evaluate("seen")]
+            seen = [tuple(row) for row in page.evaluate("seen")]
             assert seen == sorted(set(seen))
         browser.close()
 

@@ -93,10 +93,10 @@ def test_a_sender_goes_on_when_half_of_the_window_is_free() -> None:
             sending = asyncio.create_task(thread.call(partial(send_all, stream, MANY)))
             await until(lambda: stream.waiting == 8)
             await thread.call(trio.testing.wait_all_tasks_blocked)
-            for left in (7, 6, 5):
+            for size in (7, 6, 5):
                 await stream.receive()
                 await thread.call(trio.testing.wait_all_tasks_blocked)
-                assert stream.waiting == left
+                assert stream.waiting == size
             await stream.receive()
             await until(lambda: stream.waiting == 8)
             stream.leave()
@@ -193,10 +193,10 @@ async def answer_one(receive: ReceiveItem[str], send: SendItem[str]) -> None:
 def test_an_exchange_leaves_no_task_that_waits_for_an_item() -> None:
     async def main() -> None:
         async with bare_thread() as thread:
-            other, before = Other(), asyncio.all_tasks()
+            other, tasks = Other(), asyncio.all_tasks()
             await exchange_of(thread).run(answer_one, other.receive, other.send)
             assert other.has_left
-            assert asyncio.all_tasks() == before
+            assert asyncio.all_tasks() == tasks
             assert other.items == ["first, answered"]
 
     plain(main)
@@ -205,7 +205,7 @@ def test_an_exchange_leaves_no_task_that_waits_for_an_item() -> None:
 def test_an_exchange_that_is_cancelled_cancels_its_work_and_waits_for_its_end() -> None:
     async def main() -> None:
         async with bare_thread() as thread:
-            other, told = Other(), list[str]()
+            other, texts = Other(), list[str]()
 
             async def work(receive: ReceiveItem[str], send: SendItem[str]) -> None:
                 await send("begun")
@@ -215,7 +215,7 @@ def test_an_exchange_that_is_cancelled_cancels_its_work_and_waits_for_its_end() 
                 finally:
                     with trio.CancelScope(shield=True):
                         await trio.lowlevel.checkpoint()
-                    told.append("ended")
+                    texts.append("ended")
 
             exchange = exchange_of(thread)
             running = asyncio.create_task(exchange.run(work, other.receive, other.send))
@@ -223,7 +223,7 @@ def test_an_exchange_that_is_cancelled_cancels_its_work_and_waits_for_its_end() 
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await running
-            assert (told, other.has_left) == (["ended"], True)
+            assert (texts, other.has_left) == (["ended"], True)
 
     plain(main)
 
@@ -231,10 +231,10 @@ def test_an_exchange_that_is_cancelled_cancels_its_work_and_waits_for_its_end() 
 def test_nothing_is_received_before_the_work_of_an_exchange_asks_for_it() -> None:
     async def main() -> None:
         async with bare_thread() as thread:
-            other, asked = Other(), list[str]()
+            other, texts = Other(), list[str]()
 
             async def receive() -> str:
-                asked.append("an item")
+                texts.append("an item")
                 return await other.receive()
 
             async def work(_: ReceiveItem[str], send: SendItem[str]) -> None:
@@ -242,7 +242,7 @@ def test_nothing_is_received_before_the_work_of_an_exchange_asks_for_it() -> Non
                     await send(item)
 
             await exchange_of(thread).run(work, receive, other.send)
-            assert (asked, other.items) == ([], ["one", "two", "three"])
+            assert (texts, other.items) == ([], ["one", "two", "three"])
 
     plain(main)
 
@@ -267,7 +267,7 @@ def test_when_no_more_items_come_the_work_of_an_exchange_gets_the_last_one_again
 def test_the_work_of_an_exchange_learns_that_the_other_side_is_gone_or_takes_too_long() -> None:
     async def main() -> None:
         async with bare_thread() as thread:
-            other, told = Other(), list[str]()
+            other, texts = Other(), list[str]()
 
             async def fail(_: str) -> None:
                 raise ConnectionResetError
@@ -280,11 +280,11 @@ def test_the_work_of_an_exchange_learns_that_the_other_side_is_gone_or_takes_too
                     for _number in range(10):
                         await send("x")
                 except BrokenPipeError:
-                    told.append("gone")
+                    texts.append("gone")
 
             await exchange_of(thread).run(work, other.receive, fail)
             await exchange_of(thread, 0.0).run(work, other.receive, hang)
-            assert told == ["gone", "gone"]
+            assert texts == ["gone", "gone"]
 
     plain(main)
 

@@ -32,12 +32,12 @@ def flood(chunks: int) -> SessionSpec:
 
 
 async def events_until_end(events: aio.Subscription) -> list[Event]:
-    found: list[Event] = []
+    received: list[Event] = []
     async for envelope in events:
-        found.append(envelope.event)
+        received.append(envelope.event)
         if isinstance(envelope.event, AgentEnd):
             break
-    return found
+    return received
 
 
 @on_each_loop
@@ -172,9 +172,9 @@ def test_a_trace_shows_the_steps_and_a_monitor_the_end() -> None:
             async with session.trace() as steps, session.monitor() as down:
                 await session.ask("hi")
                 assert type((await anext(steps)).input).__name__ == "PromptSent"
-                gone = asyncio.create_task(down.wait())
+                waiting = asyncio.create_task(down.wait())
                 await session.stop("enough")
-                assert (await gone).reason == "enough"
+                assert (await waiting).reason == "enough"
 
     plain(main)
 

@@ -240,9 +240,9 @@ def test_an_interrupt_that_a_tool_raises_ends_the_supervisor_as_it_does_on_trio(
         """Interrupt."""
         raise KeyboardInterrupt
 
-    for made in (on_the_loop, on_trio):
+    for function in (on_the_loop, on_trio):
         supervisor = sync.open_supervisor()
-        session = supervisor.spawn(SessionSpec(model=calling(getattr(made, "__name__", "")), tools=[made]))
+        session = supervisor.spawn(SessionSpec(model=calling(getattr(function, "__name__", "")), tools=[function]))
         with pytest.raises(BridgeClosed):
             session.ask("go")
         with pytest.raises(KeyboardInterrupt):
@@ -252,11 +252,11 @@ def test_an_interrupt_that_a_tool_raises_ends_the_supervisor_as_it_does_on_trio(
 def test_a_call_that_would_never_return_is_refused() -> None:
     with sync.open_supervisor() as supervisor:
         errors: list[str] = []
-        asked = supervisor.spawn(ANSWERS)
+        spawning = supervisor.spawn(ANSWERS)
 
         def ask() -> None:
             try:
-                asked.ask("hi")
+                spawning.ask("hi")
             except UsageError as error:
                 errors.append(f"{error.code}: {error}")
 
@@ -275,15 +275,15 @@ def test_a_call_that_would_never_return_is_refused() -> None:
 
         def in_a_thread() -> str:
             """Ask."""
-            return asked.ask("hi").text or ""
+            return spawning.ask("hi").text or ""
 
-        for made in (on_the_loop, on_trio, in_a_thread):
-            name = getattr(made, "__name__", "")
-            supervisor.spawn(SessionSpec(model=calling(name), tools=[made])).ask("go")
-        assert [told.partition(":")[0] for told in errors] == ["would-deadlock"] * 2
+        for function in (on_the_loop, on_trio, in_a_thread):
+            name = getattr(function, "__name__", "")
+            supervisor.spawn(SessionSpec(model=calling(name), tools=[function])).ask("go")
+        assert [message.partition(":")[0] for message in errors] == ["would-deadlock"] * 2
         assert "asyncio.to_thread" in errors[0]
         assert "plain `def`" in errors[1]
-        assert asked.status().turn == 1
+        assert spawning.status().turn == 1
 
 
 def test_an_error_of_the_body_and_one_of_the_end_come_together() -> None:

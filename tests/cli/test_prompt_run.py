@@ -30,7 +30,7 @@ from agentrail.testing.probe_plugins import CriticalRaiser
 from agentrail.tools.builtin import ask_user
 from tests.kit import Element, freeze_object
 from tests.patience import PATIENCE
-from tests.remote.places import EACH_PLACE, Open, local
+from tests.remote.session_access import EVERY_ACCESS, Open, local
 
 SCHEMA = freeze_object({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
 
@@ -113,7 +113,7 @@ async def follow(
         return Followed(await run.run("Go on.", schema, since), run, events)
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_an_answer_is_there(opened: Open) -> None:
     async with opened(spec_of(LOOKING, say("Seen.", usage=Usage(5, 7)))) as opened_run:
         followed = await follow(opened_run.session)
@@ -123,14 +123,14 @@ async def test_an_answer_is_there(opened: Open) -> None:
         assert (view.answer, view.turns, view.rounds, view.usage.output_tokens) == ("Seen.", 1, 2, 7)
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_an_answer_fits_the_schema(opened: Open) -> None:
     async with opened(spec_of("no object", '```json\n{"n": 3}\n```')) as opened_run:
         followed = await follow(opened_run.session, schema=SCHEMA)
         assert followed.ending == RunEnding(Outcome.DONE, stop_reason="end", answer=freeze_object({"n": 3}))
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 @pytest.mark.parametrize("schema", [None, SCHEMA], ids=["text", "schema"])
 async def test_what_waits_for_a_person_ends_the_run_and_every_event_of_it_was_shown(
     opened: Open, schema: JsonObject | None
@@ -145,7 +145,7 @@ async def test_what_waits_for_a_person_ends_the_run_and_every_event_of_it_was_sh
         assert followed.ending.problem.startswith('`pay` waits for approval with {"to":"ann"}; nobody is here to ask: ')
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 @pytest.mark.parametrize("schema", [None, SCHEMA], ids=["text", "schema"])
 async def test_all_is_approved_one_round_after_the_other(opened: Open, schema: JsonObject | None) -> None:
     async with opened(spec_of(PAYING, PAYING, '{"n": 2}')) as opened_run:
@@ -155,7 +155,7 @@ async def test_all_is_approved_one_round_after_the_other(opened: Open, schema: J
         assert [message.text for message in messages if isinstance(message, ToolMessage)] == ["paid ann"] * 2
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_all_is_refused_and_nothing_ran(opened: Open) -> None:
     async with opened(spec_of(PAYING, "Not paid.")) as opened_run:
         followed = await follow(opened_run.session, refuse_all)
@@ -163,7 +163,7 @@ async def test_all_is_refused_and_nothing_ran(opened: Open) -> None:
         assert followed.ending == RunEnding(Outcome.REFUSED, problem, "end", "Not paid.")
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_what_was_refused_beside_other_work_is_no_refusal_of_all(opened: Open) -> None:
     async with opened(spec_of(LOOKING, PAYING, "Looked.")) as opened_run:
         assert (await follow(opened_run.session, refuse_all)).ending == RunEnding(
@@ -171,7 +171,7 @@ async def test_what_was_refused_beside_other_work_is_no_refusal_of_all(opened: O
         )
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_question_is_not_approved_but_may_be_refused(opened: Open) -> None:
     async with opened(spec_of(ASKING, "Tea then.")) as opened_run:
         followed = await follow(opened_run.session, approve_all)
@@ -181,7 +181,7 @@ async def test_a_question_is_not_approved_but_may_be_refused(opened: Open) -> No
         assert (await follow(opened_run.session, refuse_all)).ending.text == "Tea then."
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_reader_who_leaves_ends_the_run(opened: Open) -> None:
     async with opened(spec_of(PAYING, "Paid.")) as opened_run:
         followed = await follow(
@@ -233,7 +233,7 @@ async def test_a_signal_that_is_ignored_stays_ignored() -> None:
         signal.signal(signal.SIGHUP, old_handler)
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 @pytest.mark.parametrize("seconds", [0.05, 1e-6], ids=["while it is asked", "before"])
 async def test_nobody_is_asked_any_more_when_a_hold_has_expired(opened: Open, seconds: float) -> None:
     async def never(_session: AnySession, _calls: tuple[HeldCall, ...]) -> None:
@@ -246,7 +246,7 @@ async def test_nobody_is_asked_any_more_when_a_hold_has_expired(opened: Open, se
         assert followed.ending.problem.startswith("nothing ran of what was wanted: `pay` was not approved (")
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 @pytest.mark.parametrize("decide", [approve_all, decide_nothing])
 async def test_what_waits_in_a_sub_agent_is_decided_too(
     opened: Open, decide: Decider, monkeypatch: pytest.MonkeyPatch

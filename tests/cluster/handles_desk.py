@@ -19,10 +19,10 @@ def find(context: RequestContext) -> Profile | None:
     """Return the profile of a test; its model goes on with its script."""
     name = context.agent_id or ""
     if name not in profiles:
-        place = FOLDER / f"{name}.pickle"
-        if not place.exists():
+        path = FOLDER / f"{name}.pickle"
+        if not path.exists():
             return None
-        profiles[name] = Profile(name, read(place.read_bytes()))
+        profiles[name] = Profile(name, read(path.read_bytes()))
     return profiles[name]
 
 

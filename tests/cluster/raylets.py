@@ -116,13 +116,13 @@ def raylets() -> Iterator[Raylets]:
 @contextmanager
 def changed(environment: Mapping[str, str]) -> Iterator[None]:
     """Add variables to the environment; put it back afterwards, with what Ray itself has changed."""
-    before = dict(os.environ)
+    old_environment = dict(os.environ)
     os.environ.update(environment)
     try:
         yield
     finally:
-        for name in (os.environ.keys() | before.keys()) - {OF_PYTEST}:
-            if name in before:
-                os.environ[name] = before[name]
+        for name in (os.environ.keys() | old_environment.keys()) - {OF_PYTEST}:
+            if name in old_environment:
+                os.environ[name] = old_environment[name]
             else:
                 del os.environ[name]

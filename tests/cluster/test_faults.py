@@ -44,9 +44,9 @@ SETTLED = 0.5
 
 @frozen
 class Trouble:
-    """Kills what serves the clients of *one* on *machines*, one thing after the other."""
+    """Kills what serves the clients of *hosts* on *machines*, one thing after the other."""
 
-    one: Crew
+    hosts: Crew
     machines: Raylets
 
     async def make(self) -> None:
@@ -56,84 +56,84 @@ class Trouble:
         if not CAMPAIGN:
             await self.kill_shard()
             await self.kill_machine()
-            await self.one.kill_server()
-        while self.one.kills < KILLS:
-            await trio.sleep(self.one.chance.uniform(0.3, 5))
-            (kind,) = self.one.chance.choices(kinds, weights)
+            await self.hosts.kill_server()
+        while self.hosts.kills < KILLS:
+            await trio.sleep(self.hosts.chance.uniform(0.3, 5))
+            (kind,) = self.hosts.chance.choices(kinds, weights)
             await kind()
 
     async def make_in_front(self) -> None:
         """Kill hosts in front of the shards, and the server."""
-        while self.one.kills < KILLS:
-            await trio.sleep(self.one.chance.uniform(5, 30))
-            if self.one.chance.random() < 0.5:
-                await self.one.restart(self.one.chance.choice(self.one.places))
+        while self.hosts.kills < KILLS:
+            await trio.sleep(self.hosts.chance.uniform(5, 30))
+            if self.hosts.chance.random() < 0.5:
+                await self.hosts.restart(self.hosts.chance.choice(self.hosts.places))
             else:
-                await self.one.kill_server()
+                await self.hosts.kill_server()
 
     # Shards
 
     async def kill_shard(self) -> None:
         """Kill the process of a shard."""
-        name, place = await self._any()
+        name, shard = await self._any()
         with suppress(ProcessLookupError):  # it has ended meanwhile, as it moves
-            await self.one.kill_process(place.process, name, "shards")
+            await self.hosts.kill_process(shard.process, name, "shards")
 
     async def stop_shard(self) -> None:
         """Stop a shard for longer than its lease; then it goes on, as if no time had passed."""
-        _, place = await self._any()
+        _, shard = await self._any()
         with suppress(ProcessLookupError):  # as above
-            os.kill(place.process, signal.SIGSTOP)
-            self.one.figures["stopped and continued"] += 1
+            os.kill(shard.process, signal.SIGSTOP)
+            self.hosts.figures["stopped and continued"] += 1
             try:
-                await trio.sleep(LEASE * self.one.chance.uniform(1.1, 1.6))
+                await trio.sleep(LEASE * self.hosts.chance.uniform(1.1, 1.6))
             finally:
-                os.kill(place.process, signal.SIGCONT)
+                os.kill(shard.process, signal.SIGCONT)
 
     # Machines
 
     async def kill_machine(self) -> None:
         """Kill a machine and the shards there, and add one after a while."""
-        _, place = await self._any()
-        self._kill_raylet(place, reap=True)
+        _, shard = await self._any()
+        self._kill_raylet(shard, reap=True)
         await self._add_machine()
 
     async def leave_machine(self) -> None:
         """Kill a machine whose shard lives on until it knows that another one has its name."""
-        name, place = await self._any()
-        self._kill_raylet(place, reap=False)
-        await self._until_ended(name, place)
+        name, shard = await self._any()
+        self._kill_raylet(shard, reap=False)
+        await self._until_ended(name, shard)
         await self._add_machine()
 
     async def stop_machine(self) -> None:
         """Stop a machine until Ray takes it for dead, and clients hear of its sessions again; then it goes on."""
-        name, place = await self._any()
-        sessions = await self.one.held_by(name)
+        name, shard = await self._any()
+        sessions = await self.hosts.held_by(name)
         with suppress(ProcessLookupError):  # as above
-            os.kill(place.process, signal.SIGSTOP)
+            os.kill(shard.process, signal.SIGSTOP)
             stopped = time.monotonic()
             try:
-                self._kill_raylet(place, reap=False)
-                await self._until_elsewhere(name, place)
+                self._kill_raylet(shard, reap=False)
+                await self._until_elsewhere(name, shard)
                 await self._until_heard(sessions, stopped + SETTLED)
             finally:
-                os.kill(place.process, signal.SIGCONT)
-            self.one.figures["taken for dead, and continued"] += 1
-            await self._until_ended(name, place)
+                os.kill(shard.process, signal.SIGCONT)
+            self.hosts.figures["taken for dead, and continued"] += 1
+            await self._until_ended(name, shard)
         await self._add_machine()
 
-    def _kill_raylet(self, place: ShardAddress, *, reap: bool) -> None:
-        self.machines.kill(place.node, reap=reap)
-        self.one.figures["kills of raylets"] += 1
+    def _kill_raylet(self, shard: ShardAddress, *, reap: bool) -> None:
+        self.machines.kill(shard.node, reap=reap)
+        self.hosts.figures["kills of raylets"] += 1
 
     async def _add_machine(self) -> None:
-        await trio.sleep(self.one.chance.uniform(0, 5))
+        await trio.sleep(self.hosts.chance.uniform(0, 5))
         self.machines.fill()  # Ray wants the main thread
 
     async def _until_elsewhere(self, name: str, old: ShardAddress) -> None:
         """Wait until another process is the shard *name*."""
         with trio.fail_after(PATIENCE):
-            while (await self._place(name) or old).process == old.process:  # noqa: ASYNC110 - no event tells of it
+            while (await self._find_shard(name) or old).process == old.process:  # noqa: ASYNC110 - no event tells of it
                 await trio.sleep(PAUSE)
 
     async def _until_ended(self, name: str, old: ShardAddress) -> None:
@@ -145,7 +145,7 @@ class Trouble:
 
     async def _until_heard(self, sessions: frozenset[str], since: float) -> None:
         """Wait until each client of *sessions* has heard something after *since*."""
-        clients = [client for client in self.one.clients if client.session in sessions]
+        clients = [client for client in self.hosts.clients if client.session in sessions]
         with trio.fail_after(PATIENCE):
             for client in clients:
                 while not client.times or client.times[-1] < since:
@@ -155,13 +155,13 @@ class Trouble:
         """Wait for any shard that serves on a machine that was not killed."""
         with trio.fail_after(PATIENCE):
             while True:
-                name = shard_name(self.one.chance.randrange(SHARDS))
-                place = await self._place(name)
-                if place is not None and place.node in self.machines.nodes:
-                    return name, place
+                name = shard_name(self.hosts.chance.randrange(SHARDS))
+                shard = await self._find_shard(name)
+                if shard is not None and shard.node in self.machines.nodes:
+                    return name, shard
                 await trio.sleep(PAUSE)
 
-    async def _place(self, name: str) -> ShardAddress | None:
+    async def _find_shard(self, name: str) -> ShardAddress | None:
         with suppress(NoAnswerError):
             return await in_thread(partial(ray_actors.where, name, LOOK_SECONDS))
         return None
@@ -175,23 +175,23 @@ async def test_faults_lose_and_double_nothing(
     (tmp_path / "url").write_text(url)  # noqa: ASYNC240 - nothing else runs yet
     program = (app, "--ray", machines.address, "--cores", str(SHARDS))
     try:
-        async with crew(tmp_path / "desk", server, on_loopback(FRONTS), SEED, program=program) as one:
-            one.admit(CLIENTS)
-            for client in one.clients:
+        async with crew(tmp_path / "desk", server, on_loopback(FRONTS), SEED, program=program) as hosts:
+            hosts.admit(CLIENTS)
+            for client in hosts.clients:
                 await client.began()
             async with join_ray(machines.address), trio.open_nursery() as nursery:
-                trouble = Trouble(one, machines)
+                trouble = Trouble(hosts, machines)
                 nursery.start_soon(trouble.make)
                 if CAMPAIGN:
                     nursery.start_soon(trouble.make_in_front)
-            await one.audit()
+            await hosts.audit()
     finally:
         with trio.CancelScope(shield=True):
             await end_cluster(ray=machines.address)
-    print(one.table())  # noqa: T201
-    assert one.kills >= KILLS
-    assert one.figures["acknowledged"] > 0
-    assert "met fenced" not in one.figures
-    assert one.claims_per_second() < MOST_CLAIMS
+    print(hosts.table())  # noqa: T201
+    assert hosts.kills >= KILLS
+    assert hosts.figures["acknowledged"] > 0
+    assert "met fenced" not in hosts.figures
+    assert hosts.claims_per_second() < MOST_CLAIMS
     if CAMPAIGN:
-        assert one.figures["late writes refused"] > 0
+        assert hosts.figures["late writes refused"] > 0

@@ -19,7 +19,7 @@ from agentrail.cluster.shard_plan import ShardAddress
 from agentrail.models import UserMessage
 from tests.adapters.journals.postgres.server import needs_postgres
 from tests.cluster.raylets import Raylets, needs_ray
-from tests.cluster.test_open_cluster import SHARDS, cluster, place
+from tests.cluster.test_open_cluster import SHARDS, address_of_shard, cluster
 from tests.cluster.viewers import Viewer, taken_gaps
 from tests.profiles import CAMPAIGN
 
@@ -35,9 +35,9 @@ DRAIN = (sys.executable, "-m", "ray.scripts.scripts", "drain-node", "--reason", 
 
 async def until_prompted(viewers: list[Viewer], more: int) -> None:
     """Wait until each viewer has *more* acknowledged prompts than now."""
-    before = [len(viewer.acknowledged) for viewer in viewers]
+    counts = [len(viewer.acknowledged) for viewer in viewers]
     with trio.fail_after(PATIENCE):
-        for viewer, count in zip(viewers, before, strict=True):
+        for viewer, count in zip(viewers, counts, strict=True):
             while len(viewer.acknowledged) < count + more:  # noqa: ASYNC110 - no event tells of it
                 await trio.sleep(0.05)
 
@@ -56,7 +56,7 @@ async def viewed(machines: Raylets, url: str) -> AsyncGenerator[list[Viewer]]:
                 viewer.is_over = True
         for viewer in viewers:
             viewer.check()
-            texts = [each for each in await viewer.session.messages() if isinstance(each, UserMessage)]
+            texts = [message for message in await viewer.session.messages() if isinstance(message, UserMessage)]
             assert len(texts) == len(viewer.acknowledged)
 
 
@@ -85,13 +85,13 @@ async def test_a_shard_that_was_taken_for_dead_ends_when_another_one_has_its_nam
 async def test_nobody_stands_in_for_a_shard_that_has_ended_for_good(machines: Raylets, url: str) -> None:
     async with cluster(machines, url) as supervisor:
         sessions = [await supervisor.spawn("desk", f"trip{number}") for number in range(SESSIONS)]
-        old = await places()
+        old = await living_shards()
         os.kill(old[SHARDS[0]].process, signal.SIGTERM)
         await stand_in(SHARDS[0], old[SHARDS[0]])
         await end_cluster(ray=machines.address)
         assert not any([await in_thread(partial(ray_actors.is_there, name)) for name in SHARDS])
         with trio.fail_after(PATIENCE):
-            while any(is_alive(each.process) for each in old.values()):  # noqa: ASYNC110 - no event tells of it
+            while any(is_alive(shard.process) for shard in old.values()):  # noqa: ASYNC110 - no event tells of it
                 await trio.sleep(PAUSE)
     async with cluster(machines, url) as supervisor:
         for session in sessions:
@@ -100,12 +100,12 @@ async def test_nobody_stands_in_for_a_shard_that_has_ended_for_good(machines: Ra
 
 async def stand_in(name: str, old: ShardAddress) -> ShardAddress:
     """Wait until the shard *name* is served by another process than before, and return where."""
-    other = next(each for each in SHARDS if each != name)
+    other = next(shard for shard in SHARDS if shard != name)
     with trio.fail_after(PATIENCE):
         while True:
-            found = await in_thread(partial(ray_actors.where_now, name, other, PATIENCE))
-            if found is not None and found.process != old.process:
-                return found
+            address = await in_thread(partial(ray_actors.where_now, name, other, PATIENCE))
+            if address is not None and address.process != old.process:
+                return address
             await trio.sleep(PAUSE)
 
 
@@ -113,8 +113,8 @@ async def tell_to_end(machines: Raylets, viewers: list[Viewer]) -> None:
     """Tell a shard to end by a signal: the other one serves its sessions, until its next process does."""
     name, old = await elsewhere(machines)
     os.kill(old.process, signal.SIGTERM)
-    other = next(each for each in SHARDS if each != name)
-    assert (await stand_in(name, old)).process == (await place(other)).process
+    other = next(shard for shard in SHARDS if shard != name)
+    assert (await stand_in(name, old)).process == (await address_of_shard(other)).process
     await until_other(name, old)
     await until_prompted(viewers, 2)
     print(f"\ntold to end: gaps {taken_gaps(viewers)}")  # noqa: T201
@@ -165,28 +165,28 @@ def is_alive(process: int) -> bool:
         return False
 
 
-async def places() -> dict[str, ShardAddress]:
+async def living_shards() -> dict[str, ShardAddress]:
     """Return where the shards are that serve now."""
-    found: dict[str, ShardAddress] = {}
+    shards: dict[str, ShardAddress] = {}
     for name in SHARDS:
         with suppress(NoAnswerError):
-            found[name] = await place(name)
-    return found
+            shards[name] = await address_of_shard(name)
+    return shards
 
 
 async def until_other(name: str, old: ShardAddress) -> ShardAddress:
     """Wait until another process is the shard *name*, and return where."""
     with trio.fail_after(PATIENCE):
-        while (found := (await places()).get(name, old)).process == old.process:  # noqa: ASYNC110
+        while (shard := (await living_shards()).get(name, old)).process == old.process:  # noqa: ASYNC110
             await trio.sleep(PAUSE)
-    return found
+    return shard
 
 
 async def elsewhere(machines: Raylets) -> tuple[str, ShardAddress]:
     """Wait until a shard is not on the machine to which Ray has connected this program; return it, and where it is."""
     with trio.fail_after(PATIENCE):
         while True:
-            for name, found in (await places()).items():
-                if found.node != machines.own_node():
-                    return name, found
+            for name, shard in (await living_shards()).items():
+                if shard.node != machines.own_node():
+                    return name, shard
             await trio.sleep(PAUSE)

@@ -95,16 +95,16 @@ async def check_metrics(served: Served) -> None:
     assert {name for name in SHARDS if any(f'host="{name}"' in line for line in turns)} == set(SHARDS)
 
 
-async def place(name: str) -> ShardAddress:
+async def address_of_shard(name: str) -> ShardAddress:
     return await in_thread(partial(ray_actors.where, name, 30.0))
 
 
 async def stand_in_of(dead: ShardAddress) -> ShardAddress:
     """Wait until the first shard is served again, by the other one or by Ray's new process, and return where."""
     while True:
-        found = await in_thread(partial(ray_actors.where_now, *SHARDS, 30.0))
-        if found is not None and found.process != dead.process:
-            return found
+        address = await in_thread(partial(ray_actors.where_now, *SHARDS, 30.0))
+        if address is not None and address.process != dead.process:
+            return address
         await trio.sleep(0.05)
 
 
@@ -112,15 +112,15 @@ async def until_back(dead: ShardAddress) -> None:
     """Wait until Ray has made the first shard anew, and it has its sessions back."""
     while True:
         with suppress(NoAnswerError):
-            if (await place(SHARDS[0])).process != dead.process:
+            if (await address_of_shard(SHARDS[0])).process != dead.process:
                 return
         await trio.sleep(0.05)
 
 
 async def test_a_handle_goes_on_when_its_shard_is_killed_in_the_middle_of_a_turn(machines: Raylets, url: str) -> None:
     async with cluster(machines, url, patience=PATIENCE) as supervisor:
-        places = [await place(name) for name in SHARDS]
-        assert len({each.node for each in places}) == 2
+        shards = [await address_of_shard(name) for name in SHARDS]
+        assert len({shard.node for shard in shards}) == 2
         sessions = [await supervisor.spawn("desk", f"trip{number}") for number in range(6)]
         seen: dict[str, list[Envelope]] = {session.id: [] for session in sessions}
         replies: list[str] = []
@@ -148,8 +148,8 @@ async def test_a_handle_goes_on_when_its_shard_is_killed_in_the_middle_of_a_turn
                 for number in range(6):
                     nursery.start_soon(use, number)
                 await all_talk.wait()
-                os.kill(places[0].process, signal.SIGKILL)
-                await stand_in_of(places[0])
+                os.kill(shards[0].process, signal.SIGKILL)
+                await stand_in_of(shards[0])
         assert [text.split()[-1] for text in replies] == [f"word{WORDS - 1}"] * 6
         for session in sessions:
             durable = [
@@ -158,7 +158,7 @@ async def test_a_handle_goes_on_when_its_shard_is_killed_in_the_middle_of_a_turn
             assert durable == list(range(1, durable[-1] + 1))
             assert len(await session.messages()) == 2
         with trio.fail_after(PATIENCE):
-            await until_back(places[0])
+            await until_back(shards[0])
             for session in sessions:  # those with no work sleep in the journal until somebody asks for them
                 await see_turn(session)
         tree = await supervisor.tree()
@@ -179,22 +179,25 @@ async def test_another_number_of_shards_or_another_program_is_refused_or_replace
         with pytest.raises(BadChoice, match="shards=3 is not a choice; use one of 2, as there are"):
             async with opened(shards=3):
                 pytest.fail("it is not entered")
-        old = await place("shard-0")
+        old = await address_of_shard("shard-0")
         app.write_text(f"{text}\n# another version")
         with pytest.raises(BadChoice, match=f"use one of the one of version {re.escape(old.version)} that runs"):
             async with opened(shards=2):
                 pytest.fail("it is not entered")
         async with opened(shards=2, replace=True) as other:
-            new = await place("shard-0")
+            new = await address_of_shard("shard-0")
             assert (new.version != old.version, new.process != old.process) == (True, True)
             reply = await other.session("trip").ask("hi", command="again")
             assert reply.text
             app.write_text(f"{text}\n# a third version, which no process has loaded")
             os.kill(new.process, signal.SIGTERM)
             with trio.fail_after(PATIENCE):
-                assert (await stand_in_of(new)).process != (await place("shard-1")).process
+                assert (await stand_in_of(new)).process != (await address_of_shard("shard-1")).process
         assert accepted.ref
-        assert [each.text for each in await session.messages() if isinstance(each, UserMessage)] == ["hi", "hi"]
+        assert [message.text for message in await session.messages() if isinstance(message, UserMessage)] == [
+            "hi",
+            "hi",
+        ]
 
 
 @pytest.mark.parametrize("address", ["", "nonsense"])
@@ -213,7 +216,7 @@ async def test_a_host_in_front_answers_for_the_shards_and_runs_nothing(
         async with commanded(command, tmp_path, env=env) as served:
             assert "by 2 shards" in served.said
             async with cluster_of_others(machines, url):
-                dead, other = [await place(name) for name in SHARDS]
+                dead, other = [await address_of_shard(name) for name in SHARDS]
             async with connect(served.url, served.token) as supervisor:
                 sessions = [await supervisor.spawn("desk", f"trip{number}") for number in range(4)]
                 names = {session.id for session in sessions}
@@ -239,7 +242,7 @@ async def test_a_host_in_front_answers_for_the_shards_and_runs_nothing(
             served.process.terminate()
             assert await served.process.wait() == 0
         async with cluster_of_others(machines, url):  # they outlive the front
-            assert await place("shard-1") == other
+            assert await address_of_shard("shard-1") == other
         command = [*SERVE, "end", "--ray", machines.address]
         ended = await trio.run_process(command, capture_stdout=True, cwd=tmp_path)
         assert ended.stdout == b"the shards have ended; their sessions are in the journal\n"

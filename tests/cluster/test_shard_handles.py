@@ -25,7 +25,7 @@ from tests.cluster.raylets import KEY, Raylets, needs_ray
 from tests.cluster.test_open_cluster import PATIENCE
 from tests.recovery import shared  # noqa: F401 - with it, values of JSON can be taken to another process
 from tests.remote import test_handles
-from tests.remote.places import Open, Place, as_session, as_supervisor
+from tests.remote.session_access import Open, SessionAccess, as_session, as_supervisor
 
 pytestmark = [pytest.mark.long, needs_ray, needs_postgres]
 
@@ -36,7 +36,7 @@ DESK: Final = Path(__file__).with_name("handles_desk.py")
 
 def promises() -> Mapping[str, Promise]:
     """Return each promise, for each of its parameters but where the session is; a shard's log is in its process."""
-    found: dict[str, Promise] = {}
+    rows: dict[str, Promise] = {}
     for name, function in vars(test_handles).items():
         if name.startswith("test_") and "caplog" not in signature(function).parameters:
             marks: list[pytest.Mark] = [mark for mark in function.pytestmark if mark.args[0] != "opened"]
@@ -45,8 +45,8 @@ def promises() -> Mapping[str, Promise]:
                 case = "-".join(
                     [name.removeprefix("test_"), *[getattr(value, "__name__", str(value)) for value in values]]
                 )
-                found[case] = partial(function, **dict(zip(names, values, strict=True)))
-    return found
+                rows[case] = partial(function, **dict(zip(names, values, strict=True)))
+    return rows
 
 
 PROMISES: Final = promises()
@@ -61,7 +61,7 @@ class SpecFolder:
     numbers: Iterator[int] = field(factory=count)
 
     @asynccontextmanager
-    async def open(self, spec: SessionSpec) -> AsyncGenerator[Place]:
+    async def open(self, spec: SessionSpec) -> AsyncGenerator[SessionAccess]:
         """Give the shards a specification, and open the session `trip` in one of them."""
         name = f"spec{next(self.numbers)}"
         dumps = cast("Callable[[object], bytes]", import_module("ray.cloudpickle").dumps)
@@ -70,7 +70,7 @@ class SpecFolder:
         async with open_cluster(app, shards=2, key=KEY, ray=self.address, tenant=name, user="ann") as supervisor:
             session = await supervisor.spawn(name, "trip")
             taken = (SessionExists, SessionStored)
-            yield Place(as_session(session), as_supervisor(supervisor), supervisor.redact, "ann.", taken)
+            yield SessionAccess(as_session(session), as_supervisor(supervisor), supervisor.redact, "ann.", taken)
 
 
 @pytest.fixture(scope="module")

@@ -90,17 +90,17 @@ async def hang_up(stream: trio.SocketStream) -> None:
 
 
 async def test_a_line_finds_a_shard_whose_old_port_another_program_has(ray: OneActor) -> None:
-    journal, told = MemoryJournal(), (trio.Event(), trio.Event())
+    journal, ends = MemoryJournal(), (trio.Event(), trio.Event())
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
-            ended = await nursery.start(serve, journal, ray, told[0])
+            ended = await nursery.start(serve, journal, ray, ends[0])
             port = ray.port
             async with open_lines(ShardCluster(PLAN), WHO, patience=60.0) as lines:
                 await lines.call("open_session", body={"session": "trip"})
-                told[0].set()
+                ends[0].set()
                 await ended.wait()
                 await nursery.start(partial(trio.serve_tcp, hang_up, port, host="127.0.0.1"))
-                await nursery.start(serve, journal, ray, told[1])
+                await nursery.start(serve, journal, ray, ends[1])
                 assert await lines.call("show_session", session="trip")
             nursery.cancel_scope.cancel()
 
@@ -125,17 +125,17 @@ class Freezer:
 
 
 async def test_a_line_to_a_shard_that_is_stopped_is_cut_when_ray_has_it_elsewhere(ray: OneActor) -> None:
-    journal, told = MemoryJournal(), trio.Event()
+    journal, event = MemoryJournal(), trio.Event()
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
-            await nursery.start(serve, journal, ray, told)
+            await nursery.start(serve, journal, ray, event)
             freezer = Freezer(ray.port)
             listeners = await nursery.start(partial(trio.serve_tcp, freezer.serve, 0, host="127.0.0.1"))
             ray.port = listeners[0].socket.getsockname()[1]
             async with open_lines(ShardCluster(PLAN), WHO, patience=60.0) as lines:
                 await lines.call("open_session", body={"session": "trip"})
                 freezer.is_frozen = True
-                await nursery.start(serve, journal, ray, told)
+                await nursery.start(serve, journal, ray, event)
                 assert await lines.call("show_session", session="trip")
             nursery.cancel_scope.cancel()
 

@@ -59,8 +59,8 @@ def test_programs_differ_by_all_that_a_shard_is_made_of_but_the_password_and_the
         plan.but(lease=20.0),
         plan.but(file=str(other)),
     ]
-    assert {each.version() for each in same} == {plan.version()}
-    assert len({plan.version(), *(each.version() for each in others)}) == 1 + len(others)
+    assert {item.version() for item in same} == {plan.version()}
+    assert len({plan.version(), *(item.version() for item in others)}) == 1 + len(others)
 
 
 @pytest.mark.parametrize("shards", [-1, 0, SLOTS + 1])
@@ -111,9 +111,9 @@ async def test_a_session_is_opened_and_called_in_the_shard_that_its_id_says() ->
                 await lines.call("show_session", session=name)
                 await lines.call("fork", session="bob.other", body={"session": name})
                 home = slot_of(new_name("acme", "ann", name).internal) % 2
-                opened, shown = hosts[home].received[:2]
+                opened, output = hosts[home].received[:2]
                 assert opened["body"] == {"session": name, "agent": "desk"}
-                assert shown["session"] == name
+                assert output["session"] == name
                 fork = slot_of(new_name("acme", "bob", name).internal) % 2
                 assert hosts[fork].received[-1]["call"] == "fork"
 

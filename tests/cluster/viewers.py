@@ -44,7 +44,7 @@ class Viewer:
 
     def check(self) -> None:
         """Check that the durable events have no gap, and are there once."""
-        durable = [each.seq for each in self.seen if not each.n and not isinstance(each.event, Gap)]
+        durable = [envelope.seq for envelope in self.seen if not envelope.n and not isinstance(envelope.event, Gap)]
         assert durable == list(range(1, durable[-1] + 1))
 
 

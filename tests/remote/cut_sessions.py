@@ -50,10 +50,10 @@ def answered(request: ModelRequest) -> ScriptedResponse:
     """Call a tool, then say so much that a cut falls into it."""
     if isinstance(request.messages[-1], ToolMessage):
         return say("so it is " * 10, delay=0.002)
-    said = next(one.text for one in reversed(request.messages) if isinstance(one, UserMessage))
-    if SILENCE in said:
+    prompt = next(message.text for message in reversed(request.messages) if isinstance(message, UserMessage))
+    if SILENCE in prompt:
         return permanent(after=2)
-    return say("a look ", calls=[call("look", {"place": NOWHERE if NOWHERE in said else "home"})])
+    return say("a look ", calls=[call("look", {"place": NOWHERE if NOWHERE in prompt else "home"})])
 
 
 def agent() -> SessionSpec:

@@ -73,50 +73,50 @@ class Visitor(ABC):
         """Wait until the session hibernates, if it does not do so already."""
         names = {"PromptReceived", "SessionHibernated"}
         while True:
-            heard = [told.event for told in self.whole if isinstance(told, EventFrame) and told.event in names]
+            heard = [frame.event for frame in self.whole if isinstance(frame, EventFrame) and frame.event in names]
             if heard[-1:] == ["SessionHibernated"]:
                 return
             await self._news.wait()
 
     async def listen_uncut(self, line: HostConnection) -> None:
         async with line.listen("events", self.name, since=Cursor(0)) as heard:
-            async for told in heard:
-                self.whole.append(told)
+            async for frame in heard:
+                self.whole.append(frame)
                 news, self._news = self._news, trio.Event()
                 news.set()
-                if is_last(told):
+                if is_last(frame):
                     return
 
     async def prompts(self, line: HostConnection) -> list[str]:
         """Return the prompts that the session has kept."""
-        found: list[str] = []
+        texts: list[str] = []
         after: int | None = 0
         while after is not None:
             page = cast("dict[str, object]", await line.call("messages", session=self.name, query={"after": after}))
             for message in cast("list[dict[str, object]]", page["items"]):
                 if message["$"] == "UserMessage":
-                    found += [str(part["text"]) for part in cast("list[dict[str, object]]", message["parts"])]
+                    texts += [str(part["text"]) for part in cast("list[dict[str, object]]", message["parts"])]
             after = cast("int | None", page["next"])
-        return found
+        return texts
 
     def check(self) -> None:
         """Compare the log with what was heard without cuts."""
-        whole = {told.cursor: told for told in self.whole if isinstance(told, EventFrame)}
-        events = [told for told in self.log if isinstance(told, EventFrame)]
-        cursors = [told.cursor for told in events]
+        by_cursor = {frame.cursor: frame for frame in self.whole if isinstance(frame, EventFrame)}
+        events = [frame for frame in self.log if isinstance(frame, EventFrame)]
+        cursors = [frame.cursor for frame in events]
         assert cursors == sorted(set(cursors))
-        durable = [told for told in whole.values() if told.cursor.n == 0]
-        assert [told.cursor.seq for told in durable] == [*range(1, len(durable) + 1)]
-        assert [told.data for told in events if told.cursor.n == 0] == [told.data for told in durable]
-        gaps = [told for told in self.log if isinstance(told, GapFrame)]
-        missed = sorted({*whole} - {*cursors})
-        assert [one for one in missed if not any(gap.start < one <= gap.end for gap in gaps)] == []
+        durable = [frame for frame in by_cursor.values() if frame.cursor.n == 0]
+        assert [frame.cursor.seq for frame in durable] == [*range(1, len(durable) + 1)]
+        assert [frame.data for frame in events if frame.cursor.n == 0] == [frame.data for frame in durable]
+        gaps = [frame for frame in self.log if isinstance(frame, GapFrame)]
+        missed = sorted({*by_cursor} - {*cursors})
+        assert [cursor for cursor in missed if not any(gap.start < cursor <= gap.end for gap in gaps)] == []
         assert self.kept == self.sent
 
 
-def is_last(told: SubscriptionFrame) -> bool:
+def is_last(frame: SubscriptionFrame) -> bool:
     """Whether this is the end of the last turn."""
-    return isinstance(told, EventFrame) and told.event == "AgentEnd" and LAST in str(told.data)
+    return isinstance(frame, EventFrame) and frame.event == "AgentEnd" and LAST in str(frame.data)
 
 
 class LineVisitor(Visitor):
@@ -140,9 +140,9 @@ class LineVisitor(Visitor):
     async def _listen(self, line: HostConnection) -> None:
         """Keep a log, up to the end of the last turn."""
         async with line.listen("events", self.name, since=Cursor(0)) as heard:
-            async for told in heard:
-                self.log.append(told)
-                if is_last(told):
+            async for frame in heard:
+                self.log.append(frame)
+                if is_last(frame):
                     return
 
 
@@ -170,7 +170,7 @@ class StreamVisitor(Visitor):
     async def _listen(self) -> None:
         """Keep a log, up to the end of the last turn."""
         while not any(map(is_last, self.log[-1:])):
-            since = next((str(told.cursor) for told in reversed(self.log) if isinstance(told, EventFrame)), "0")
+            since = next((str(frame.cursor) for frame in reversed(self.log) if isinstance(frame, EventFrame)), "0")
             try:
                 async with self._asked("GET", f"/v1/sessions/{self.name}/events", [("last-event-id", since)]) as answer:
                     assert answer.status == 200, answer.status
@@ -183,10 +183,10 @@ class StreamVisitor(Visitor):
         async with aclosing(answer.pieces()) as pieces:
             async for piece in pieces:
                 *frames, text = (text + piece).split(b"\n\n")
-                for told in map(read_told, map(bytes.decode, frames)):
-                    if told is not None:
-                        self.log.append(told)
-                        if is_last(told):  # what comes behind it may be in the same piece
+                for frame in map(read_told, map(bytes.decode, frames)):
+                    if frame is not None:
+                        self.log.append(frame)
+                        if is_last(frame):  # what comes behind it may be in the same piece
                             return
 
     @asynccontextmanager
@@ -196,8 +196,8 @@ class StreamVisitor(Visitor):
         """Send a request on a connection of its own, and yield the answer; raise `CutError` if none comes."""
         async with await trio.open_tcp_stream("127.0.0.1", self.relay.port) as stream:
             answer = Answer(stream)
-            given = [("host", "127.0.0.1"), ("authorization", f"Bearer {KEY}"), *headers]
-            await answer.ask(method, path, [*given, ("content-length", str(len(body)))], body)
+            all_headers = [("host", "127.0.0.1"), ("authorization", f"Bearer {KEY}"), *headers]
+            await answer.ask(method, path, [*all_headers, ("content-length", str(len(body)))], body)
             yield answer
 
 

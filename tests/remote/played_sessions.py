@@ -48,23 +48,23 @@ class PlayedSession:
 
     def after(self, start: Cursor) -> tuple[list[Message], Cursor]:
         """Return the messages after *start*, a gap first, and where they end."""
-        found: list[Message] = []
+        messages: list[Message] = []
         last = len(self.durable)
         first_kept = max(0, self.deltas[last] - KEPT)
         lost = [Cursor(seq, self.deltas[seq]) for seq in range(start.seq, last) if self.deltas[seq]]
         lost += [Cursor(last, first_kept)] if first_kept else []
         if lost and lost[-1] > start:
-            found.append({"gap": {"from": str(start), "to": str(lost[-1])}})
-        found += [
+            messages.append({"gap": {"from": str(start), "to": str(lost[-1])}})
+        messages += [
             {"cursor": f"{seq}.0", "event": "Said", "data": self.durable[seq - 1]}
             for seq in range(start.seq + 1, last + 1)
         ]
         first = max(first_kept, start.n) if start.seq == last else first_kept
-        found += [
+        messages += [
             {"cursor": f"{last}.{n}", "event": "Delta", "data": {"n": n}}
             for n in range(first + 1, self.deltas[last] + 1)
         ]
-        return found, max(start, self.end)
+        return messages, max(start, self.end)
 
     async def prompt(self, text: str, command: str) -> Message:
         """Carry out a prompt, once for each command id."""
@@ -116,9 +116,9 @@ class SessionsHost(PlayingHost):
 
     async def listen(self, connection: ServerConnection, session: PlayedSession, message: Message) -> None:
         """Send what there is, then what comes."""
-        given = message.get("since")
-        seq, _, n = str(given).partition(".")
-        position = session.end if given is None else Cursor(int(seq), int(n))
+        start = message.get("since")
+        seq, _, n = str(start).partition(".")
+        position = session.end if start is None else Cursor(int(seq), int(n))
         await connection.send(json.dumps({"id": message["id"], "cursor": str(position)}))
         while True:
             changed = session.changed

@@ -134,7 +134,7 @@ class Relay:
     async def pass_on(self, client: trio.SocketStream) -> None:
         """Pass on what comes from a client and for it, until the budget is spent."""
         self.connections += 1
-        left = [self.budget()]
+        bytes_left = [self.budget()]
         try:
             host = await trio.open_tcp_stream("127.0.0.1", self.target)
         except OSError:
@@ -143,8 +143,8 @@ class Relay:
         async with client, host, trio.open_nursery() as nursery:
             self.open.add(nursery.cancel_scope)
             self.changed.set()
-            nursery.start_soon(self._pump, client, host, left, nursery.cancel_scope)
-            nursery.start_soon(self._pump, host, client, left, nursery.cancel_scope)
+            nursery.start_soon(self._pump, client, host, bytes_left, nursery.cancel_scope)
+            nursery.start_soon(self._pump, host, client, bytes_left, nursery.cancel_scope)
         self.open.discard(nursery.cancel_scope)
 
     async def all_open(self, count: int) -> None:
@@ -160,16 +160,16 @@ class Relay:
         self.open.clear()
 
     async def _pump(
-        self, source: trio.SocketStream, sink: trio.SocketStream, left: list[int], scope: trio.CancelScope
+        self, source: trio.SocketStream, sink: trio.SocketStream, bytes_left: list[int], scope: trio.CancelScope
     ) -> None:
         try:
             while data := await source.receive_some(65536):
-                passed, left[0] = bytes(data[: left[0]]), left[0] - len(data)
+                passed, bytes_left[0] = bytes(data[: bytes_left[0]]), bytes_left[0] - len(data)
                 if passed:
                     await sink.send_all(passed)
-                if left[0] <= 0:
+                if bytes_left[0] <= 0:
                     self.cuts += 1
-                    if left[0] % 2:  # a reset, and not an orderly end
+                    if bytes_left[0] % 2:  # a reset, and not an orderly end
                         sink.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     break
         except (trio.BrokenResourceError, trio.ClosedResourceError):

@@ -119,9 +119,9 @@ async def test_one_that_leaves_says_so_and_does_not_wait_for_an_answer(autojump_
             scope.cancel()
             await connection.run()
     assert trio.current_time() == began
-    for left in (host, other):
-        await left.listen(pongs=False)
-        assert type(left.heard[-1]) is events.CloseConnection
+    for leaver in (host, other):
+        await leaver.listen(pongs=False)
+        assert type(leaver.heard[-1]) is events.CloseConnection
 
 
 async def test_pings_of_the_host_are_answered() -> None:
@@ -231,7 +231,7 @@ async def test_one_that_is_cut_at_the_end_of_its_handshake_is_made_or_not() -> N
     """In whichever order the tasks run: never is it made, and an error of the handshake raised afterwards."""
     for _ in range(20):
         near, far = trio.testing.memory_stream_pair()
-        host, made = Host(far), list[ClientConnection]()
+        host, connections = Host(far), list[ClientConnection]()
 
         async def accept_and_end(host: Host = host) -> None:
             await host.accept()
@@ -241,11 +241,11 @@ async def test_one_that_is_cut_at_the_end_of_its_handshake_is_made_or_not() -> N
             nursery.start_soon(accept_and_end)
             with suppress(CutError):
                 async with open_connection(ADDRESS, HostKey("key"), dialling(near), _ignore) as connection:
-                    made.append(connection)
+                    connections.append(connection)
                     await connection.run()
                 assert connection.cut.problem == "the connection was cut"
-                made.clear()
-        assert made == []
+                connections.clear()
+        assert connections == []
 
 
 @pytest.mark.parametrize("wrong", [b"\x82\x02ab", b"\x81\x03{]}"])
@@ -257,11 +257,11 @@ async def test_pings_after_a_close_of_ours_are_no_error(wrong: bytes) -> None:
 
 
 async def test_only_a_message_or_a_pong_counts_as_heard() -> None:
-    for said, has_heard in ((b"\x88\x02\x03\xf5", False), (b"\x89\x00" + CLOSE, False), (TAKEN + CLOSE, True)):
+    for content, has_heard in ((b"\x88\x02\x03\xf5", False), (b"\x89\x00" + CLOSE, False), (TAKEN + CLOSE, True)):
         async with connected(_ignore) as (connection, host):
-            await host.stream.send_all(said)
+            await host.stream.send_all(content)
             await connection.run()
-        assert connection.has_heard == has_heard, said
+        assert connection.has_heard == has_heard, content
 
 
 async def test_a_long_name_with_a_port_is_named_as_it_is(autojump_clock: object) -> None:  # noqa: ARG001

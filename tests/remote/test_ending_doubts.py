@@ -69,7 +69,7 @@ async def test_who_may_not_decide_may_not_end_a_doubt() -> None:
         session = await supervisor.spawn("desk", "s")
         doubt = await deploys.doubt(session, "v1")
         body = {"approval": doubt}
-        found = await desk.clients["bob"].post(f"/v1/sessions/{session.id}/approve", json=body)
-        assert (found.status_code, found.json()["type"]) == (403, "urn:agentrail:problem:scope-missing")
+        response = await desk.clients["bob"].post(f"/v1/sessions/{session.id}/approve", json=body)
+        assert (response.status_code, response.json()["type"]) == (403, "urn:agentrail:problem:scope-missing")
         foreign = await desk.clients["eve"].post(f"/v1/sessions/{session.id}/approve", json=body)
         assert foreign.status_code == 404

@@ -38,7 +38,7 @@ from agentrail.testing import ScriptedModel, call, fail, say
 from agentrail.tools import builtin
 from tests.kit import Element
 from tests.remote.gate import Gate
-from tests.remote.places import EACH_PLACE, Open
+from tests.remote.session_access import EVERY_ACCESS, Open
 
 
 @attrs.frozen
@@ -131,31 +131,31 @@ UNFIT: Final[dict[str, tuple[Callable[[Any], Awaitable[object]], AgentrailError]
 
 
 @pytest.mark.parametrize("what", UNFIT)
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_what_no_command_takes_is_refused_by_the_same_class_everywhere(opened: Open, what: str) -> None:
     doing, refused = UNFIT[what]
-    async with opened(holds("fine")) as place:
-        found = await raised(doing(place.session))
-        assert (type(found), found.args[0]) == (type(refused), refused.args[0])
+    async with opened(holds("fine")) as access:
+        error = await raised(doing(access.session))
+        assert (type(error), error.args[0]) == (type(refused), refused.args[0])
         if not isinstance(refused, UnknownPlugin):  # a host has plugins of its own
-            assert found == refused
+            assert error == refused
 
 
 # Talking
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_prompt_is_accepted_and_those_after_it_are_queued(opened: Open) -> None:
     spec, going = waits("done", "two", "three")
-    async with opened(spec) as place:
-        session = place.session
+    async with opened(spec) as access:
+        session = access.session
         first, second, third = [await session.prompt(text) for text in ("one", "two", "three")]
-        assert [(each.status, each.position) for each in (first, second, third)] == [
+        assert [(entry.status, entry.position) for entry in (first, second, third)] == [
             ("started", 0),
             ("queued", 1),
             ("queued", 2),
         ]
-        assert [(each.ref, each.text) for each in await awaited(session.queued())] == [
+        assert [(entry.ref, entry.text) for entry in await awaited(session.queued())] == [
             (second.ref, "two"),
             (third.ref, "three"),
         ]
@@ -166,264 +166,264 @@ async def test_a_prompt_is_accepted_and_those_after_it_are_queued(opened: Open) 
         assert (await awaited(session.status())).turn == 3
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_reply_has_the_messages_of_its_turn(opened: Open) -> None:
-    async with opened(scripted("hello")) as place:
-        reply = await place.session.ask([Text("hi"), Text("there")])
+    async with opened(scripted("hello")) as access:
+        reply = await access.session.ask([Text("hi"), Text("there")])
         assert (reply.ref, reply.stop_reason, reply.text, reply.held, reply.fits) == ("p1", "end", "hello", (), False)
         assert [type(message) for message in reply.messages] == [UserMessage, AssistantMessage]
-        assert reply.messages == await awaited(place.session.messages())
-        assert reply.usage == (await awaited(place.session.status())).usage
+        assert reply.messages == await awaited(access.session.messages())
+        assert reply.usage == (await awaited(access.session.status())).usage
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_an_answer_is_an_object_of_the_class_that_was_asked_for(opened: Open) -> None:
     answers = ("Paris", '{"name": "Paris", "people": 2}', '{"value": [1, 2]}', '{"x": 1}')
-    async with opened(scripted(*answers)) as place:
-        assert await place.session.ask("where?", returns=City) == City("Paris", 2)
-        assert await place.session.ask("how many?", returns=list[int]) == [1, 2]
-        assert await place.session.ask("and?", returns={"type": "object", "required": ["x"]}) == {"x": 1}
-        assert type(await raised(place.session.ask("hi", returns={"type": "nothing"}))) is BadReturns
+    async with opened(scripted(*answers)) as access:
+        assert await access.session.ask("where?", returns=City) == City("Paris", 2)
+        assert await access.session.ask("how many?", returns=list[int]) == [1, 2]
+        assert await access.session.ask("and?", returns={"type": "object", "required": ["x"]}) == {"x": 1}
+        assert type(await raised(access.session.ask("hi", returns={"type": "nothing"}))) is BadReturns
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_turn_that_waits_for_a_person_has_no_answer_yet(opened: Open) -> None:
-    async with opened(holds('{"x": 1}')) as place:
+    async with opened(holds('{"x": 1}')) as access:
         form = {"type": "object", "required": ["x"]}
-        assert await raised(place.session.ask("pay", returns=form, command="k1")) == NoAnswer("p1", "held")
-        (held,) = (await awaited(place.session.status())).held
-        await place.session.approve(held.id)
-        assert await place.session.ask("pay", returns=form, command="k1") == {"x": 1}
+        assert await raised(access.session.ask("pay", returns=form, command="k1")) == NoAnswer("p1", "held")
+        (held,) = (await awaited(access.session.status())).held
+        await access.session.approve(held.id)
+        assert await access.session.ask("pay", returns=form, command="k1") == {"x": 1}
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_the_end_of_a_turn_is_waited_for_while_a_person_decides(opened: Open) -> None:
-    async with opened(holds('{"x": 1}')) as place:
+    async with opened(holds('{"x": 1}')) as access:
         answers: list[Json] = []
 
         async def ask() -> None:
             form = {"type": "object", "required": ["x"]}
-            answers.append(await place.session.ask("pay", returns=form, until="end"))
+            answers.append(await access.session.ask("pay", returns=form, until="end"))
 
-        async with place.session.subscribe(types=[ApprovalRequired]) as events, trio.open_nursery() as nursery:
+        async with access.session.subscribe(types=[ApprovalRequired]) as events, trio.open_nursery() as nursery:
             nursery.start_soon(ask)
             await anext(aiter(events))
-            (held,) = (await awaited(place.session.status())).held
-            await place.session.approve(held.id)
+            (held,) = (await awaited(access.session.status())).held
+            await access.session.approve(held.id)
         assert answers == [{"x": 1}]
-        wrong = await raised(place.session.ask("pay", until="ends"))  # type: ignore[call-overload]  # that is tried
+        wrong = await raised(access.session.ask("pay", until="ends"))  # type: ignore[call-overload]  # that is tried
         assert wrong == BadChoice.among("until", "ends", ("rest", "end"))
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_steering_is_in_the_next_request(opened: Open) -> None:
     spec, going = waits("done", "more")
-    async with opened(spec) as place:
-        async with place.session.subscribe() as events:
-            await place.session.prompt("go")
-            while (await awaited(place.session.status())).phase != "executing_tools":
+    async with opened(spec) as access:
+        async with access.session.subscribe() as events:
+            await access.session.prompt("go")
+            while (await awaited(access.session.status())).phase != "executing_tools":
                 await anext(aiter(events))
-        steered = await place.session.steer("be brief")
+        steered = await access.session.steer("be brief")
         assert steered.status == "queued"
         going.set()
-        assert (await place.session.ask("go on")).text == "more"
-        assert "be brief" in await said(place.session)
-        bad = await raised(place.session.steer("x", when="soon"))  # type: ignore[arg-type]  # it is wrong
+        assert (await access.session.ask("go on")).text == "more"
+        assert "be brief" in await said(access.session)
+        bad = await raised(access.session.steer("x", when="soon"))  # type: ignore[arg-type]  # it is wrong
         assert bad == BadChoice("when", "soon", "`gap`, `now`")
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_an_abort_ends_the_turn_and_tells_who_waits(opened: Open) -> None:
     spec, _ = waits("done", "again")
-    async with opened(spec) as place:
-        found: list[AgentrailError] = []
+    async with opened(spec) as access:
+        errors: list[AgentrailError] = []
 
         async def wait(text: str) -> None:
-            found.append(await raised(place.session.ask(text)))
+            errors.append(await raised(access.session.ask(text)))
 
         async with trio.open_nursery() as nursery:
-            async with place.session.subscribe(types=[AgentStart]) as events:
+            async with access.session.subscribe(types=[AgentStart]) as events:
                 nursery.start_soon(wait, "one")
                 await anext(aiter(events))
-            queued = await place.session.prompt("two")
-            await place.session.abort("enough", clear_queue=True)
-        assert found == [TurnAborted("p1", "user", "enough")]
+            queued = await access.session.prompt("two")
+            await access.session.abort("enough", clear_queue=True)
+        assert errors == [TurnAborted("p1", "user", "enough")]
         assert queued.status == "queued"
-        assert await awaited(place.session.queued()) == ()
+        assert await awaited(access.session.queued()) == ()
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_turn_whose_model_fails_is_aborted(opened: Open) -> None:
-    async with opened(scripted(fail(ValueError("broken")))) as place:
-        error = await raised(place.session.ask("hi"))
+    async with opened(scripted(fail(ValueError("broken")))) as access:
+        error = await raised(access.session.ask("hi"))
         assert (type(error), error.args[:2]) == (TurnAborted, ("p1", "provider_error"))
 
 
 # Deciding
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_held_call_is_approved_with_other_arguments(opened: Open) -> None:
-    async with opened(holds("done")) as place:
-        reply = await place.session.ask("pay", command="k")
+    async with opened(holds("done")) as access:
+        reply = await access.session.ask("pay", command="k")
         assert reply.stop_reason == "held"
         (held,) = reply.held
         assert (held.kind, held.tool, held.args, held.path) == ("approval", "pay", {"to": "ann"}, ())
-        assert (await awaited(place.session.status())).held == reply.held
-        assert await raised(place.session.respond(held.id, "yes")) == WrongDecision(
+        assert (await awaited(access.session.status())).held == reply.held
+        assert await raised(access.session.respond(held.id, "yes")) == WrongDecision(
             held.id, "respond to", "a held call", "`session.approve` or `session.reject`"
         )
-        await place.session.approve(held, {"to": "bob"})
-        assert (await place.session.ask("pay", command="k")).text == "done"
-        results = [each for each in await awaited(place.session.messages()) if isinstance(each, ToolMessage)]
-        assert [each.text for each in results] == ["paid bob"]
-        assert type(await raised(place.session.approve(held.id))) is UnknownApproval
+        await access.session.approve(held, {"to": "bob"})
+        assert (await access.session.ask("pay", command="k")).text == "done"
+        results = [result for result in await awaited(access.session.messages()) if isinstance(result, ToolMessage)]
+        assert [result.text for result in results] == ["paid bob"]
+        assert type(await raised(access.session.approve(held.id))) is UnknownApproval
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_held_call_is_rejected_with_a_reason(opened: Open) -> None:
-    async with opened(holds("done")) as place:
-        (held,) = (await place.session.ask("pay", command="k")).held
-        await place.session.reject(held.id, "too much", auto_resume=True)
-        assert (await place.session.ask("pay", command="k")).text == "done"
-        assert any("too much" in text for text in await said(place.session))
+    async with opened(holds("done")) as access:
+        (held,) = (await access.session.ask("pay", command="k")).held
+        await access.session.reject(held.id, "too much", auto_resume=True)
+        assert (await access.session.ask("pay", command="k")).text == "done"
+        assert any("too much" in text for text in await said(access.session))
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_question_is_answered(opened: Open) -> None:
     asks = say(calls=[call("ask_user", {"question": "which?"})])
     spec = SessionSpec(model=ScriptedModel([asks, "thanks"]), tools=[builtin.ask_user])
-    async with opened(spec) as place:
-        (held,) = (await place.session.ask("hi", command="k")).held
+    async with opened(spec) as access:
+        (held,) = (await access.session.ask("hi", command="k")).held
         assert (held.kind, held.hint) == ("question", "which?")
-        await place.session.respond(held.id, "the red one")
-        assert (await place.session.ask("hi", command="k")).text == "thanks"
-        assert any("the red one" in text for text in await said(place.session))
+        await access.session.respond(held.id, "the red one")
+        assert (await access.session.ask("hi", command="k")).text == "thanks"
+        assert any("the red one" in text for text in await said(access.session))
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_what_waits_for_a_person_is_listed_by_session(opened: Open) -> None:
     inner = holds("inner done").but(description="Pays.")
     pays = call("task", {"agent": "payer", "description": "pay", "prompt": "go"})
     spec = SessionSpec(model=ScriptedModel([say(calls=[pays]), "done"]), agents={"payer": inner})
-    async with opened(spec) as place:
-        assert await awaited(place.supervisor.approvals()) == {}
-        reply = await place.session.ask("pay", command="k")
+    async with opened(spec) as access:
+        assert await awaited(access.supervisor.approvals()) == {}
+        reply = await access.session.ask("pay", command="k")
         (held,) = reply.held
         assert (held.tool, held.args, len(held.path)) == ("pay", {"to": "ann"}, 2)
-        assert await awaited(place.supervisor.approvals()) == {place.session.id: reply.held}
-        await place.session.approve(held.id)
-        assert (await place.session.ask("pay", command="k")).text == "done"
-        assert await awaited(place.supervisor.approvals()) == {}
+        assert await awaited(access.supervisor.approvals()) == {access.session.id: reply.held}
+        await access.session.approve(held.id)
+        assert (await access.session.ask("pay", command="k")).text == "done"
+        assert await awaited(access.supervisor.approvals()) == {}
 
 
 # Changing
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_session_is_compacted_when_it_is_told_to(opened: Open) -> None:
-    async with opened(scripted("hello", "summary")) as place:
-        await place.session.ask("hi")
-        async with place.session.subscribe(types=[BeforeCompact]) as events:
-            await place.session.compact("to see")
+    async with opened(scripted("hello", "summary")) as access:
+        await access.session.ask("hi")
+        async with access.session.subscribe(types=[BeforeCompact]) as events:
+            await access.session.compact("to see")
             assert cast("BeforeCompact", (await anext(aiter(events))).event).reason == "to see"
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_fork_has_the_past_of_its_origin(opened: Open) -> None:
-    async with opened(scripted("one", "two", "three")) as place:
-        await place.session.ask("first")
-        fork = await place.session.fork(id="copy")
-        assert fork.id == f"{place.seen}copy"
+    async with opened(scripted("one", "two", "three")) as access:
+        await access.session.ask("first")
+        fork = await access.session.fork(id="copy")
+        assert fork.id == f"{access.seen}copy"
         assert await said(fork) == ["first", "one"]
         await fork.ask("second")
-        assert await said(place.session) == ["first", "one"]
-        assert type(await raised(place.session.fork(id="copy"))) in place.taken
+        assert await said(access.session) == ["first", "one"]
+        assert type(await raised(access.session.fork(id="copy"))) in access.taken
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_labels_and_title_are_changed_and_found(opened: Open) -> None:
-    async with opened(scripted("one")) as place:
-        await place.session.label(["work", "old"], title="A trip")
-        await place.session.label((), ["old"])
-        (stored,) = await place.supervisor.stored()
+    async with opened(scripted("one")) as access:
+        await access.session.label(["work", "old"], title="A trip")
+        await access.session.label((), ["old"])
+        (stored,) = await access.supervisor.stored()
         assert (stored.about.title, stored.about.labels, stored.ended) == ("A trip", ("work",), False)
-        assert (stored.session_id, stored.about.spec) == (place.session.id, stored.about.spec)
-        many = await raised(place.session.label([str(each) for each in range(70)]))
+        assert (stored.session_id, stored.about.spec) == (access.session.id, stored.about.spec)
+        many = await raised(access.session.label([str(number) for number in range(70)]))
         assert many == UsageError("too-many-labels", 71, 64)
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_tools_and_plugins_are_taken_away_by_name(opened: Open) -> None:
-    async with opened(holds("done", "two")) as place:
-        await place.session.detach_plugin("HumanApproval")
-        await place.session.detach_tools("pay")
-        assert await raised(place.session.detach_tools("pay")) == UnknownTool("pay", "none")
+    async with opened(holds("done", "two")) as access:
+        await access.session.detach_plugin("HumanApproval")
+        await access.session.detach_tools("pay")
+        assert await raised(access.session.detach_tools("pay")) == UnknownTool("pay", "none")
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_session_that_is_suspended_waits(opened: Open) -> None:
-    async with opened(scripted("one")) as place:
-        await place.session.suspend()
-        (seen,) = (await awaited(place.supervisor.tree())).children
-        assert (seen.name, seen.suspended) == (place.session.id, True)
-        await place.session.resume()
-        assert (await place.session.ask("hi")).text == "one"
+    async with opened(scripted("one")) as access:
+        await access.session.suspend()
+        (seen,) = (await awaited(access.supervisor.tree())).children
+        assert (seen.name, seen.suspended) == (access.session.id, True)
+        await access.session.resume()
+        assert (await access.session.ask("hi")).text == "one"
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_monitor_tells_of_the_end(opened: Open) -> None:
-    async with opened(scripted("one")) as place:
-        await place.session.ask("hi")
-        async with place.session.monitor() as monitor:
-            await place.session.stop("enough")
+    async with opened(scripted("one")) as access:
+        await access.session.ask("hi")
+        async with access.session.monitor() as monitor:
+            await access.session.stop("enough")
             down = await monitor.wait()
-        assert (down.session_id, down.reason) == (place.session.id, "enough")
-        assert await raised(place.session.prompt("hi")) == SessionNotAlive(place.session.id, "enough")
+        assert (down.session_id, down.reason) == (access.session.id, "enough")
+        assert await raised(access.session.prompt("hi")) == SessionNotAlive(access.session.id, "enough")
 
 
 # Commands that are sent twice
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_command_that_is_sent_twice_is_carried_out_once(opened: Open) -> None:
-    async with opened(scripted("one", "two")) as place:
-        first = await place.session.ask("hi", command="k")
-        assert await place.session.ask("hi", command="k") == first
-        assert await said(place.session) == ["hi", "one"]
-        conflict = await raised(place.session.prompt("other", command="k"))
+    async with opened(scripted("one", "two")) as access:
+        first = await access.session.ask("hi", command="k")
+        assert await access.session.ask("hi", command="k") == first
+        assert await said(access.session) == ["hi", "one"]
+        conflict = await raised(access.session.prompt("other", command="k"))
         assert type(conflict) is CommandConflict
 
 
 # Events
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_events_are_replayed_from_a_cursor_and_go_on_live(opened: Open) -> None:
-    async with opened(scripted("one", "two")) as place:
-        await place.session.ask("first")
+    async with opened(scripted("one", "two")) as access:
+        await access.session.ask("first")
         seen = []
-        async with place.session.subscribe(since=0) as events:
+        async with access.session.subscribe(since=0) as events:
             async for envelope in events:
                 seen.append(envelope)
                 if isinstance(envelope.event, AgentEnd):
                     break
-        assert {envelope.session_id for envelope in seen} == {place.session.id}
+        assert {envelope.session_id for envelope in seen} == {access.session.id}
         durable = [envelope.seq for envelope in seen if envelope.event.durable]
         assert durable == [*range(1, durable[-1] + 1)]
-        async with place.session.subscribe(since=seen[-1].cursor, types=[PromptReceived, AgentEnd]) as events:
-            second = await place.session.ask("second")
+        async with access.session.subscribe(since=seen[-1].cursor, types=[PromptReceived, AgentEnd]) as events:
+            second = await access.session.ask("second")
             later = [await anext(aiter(events)), await anext(aiter(events))]
         assert [type(envelope.event) for envelope in later] == [PromptReceived, AgentEnd]
         assert later[0].seq > seen[-1].seq
         assert cast("AgentEnd", later[1].event).ref == second.ref
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_deltas_come_with_a_place_of_their_own(opened: Open) -> None:
-    async with opened(scripted(say("one two three", chunks=3))) as place:
-        async with place.session.subscribe(types=[MessageDelta, AgentEnd], policy="disconnect") as events:
-            await place.session.prompt("hi")
+    async with opened(scripted(say("one two three", chunks=3))) as access:
+        async with access.session.subscribe(types=[MessageDelta, AgentEnd], policy="disconnect") as events:
+            await access.session.prompt("hi")
             texts = []
             async for envelope in events:
                 if isinstance(envelope.event, AgentEnd):
@@ -440,35 +440,35 @@ WRONG: Final[dict[str, tuple[Callable[[AnySession], object], type[AgentrailError
 }
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 @pytest.mark.parametrize("argument", WRONG)
 async def test_a_subscription_with_a_wrong_argument_is_refused_at_once(opened: Open, argument: str) -> None:
-    subscribe, wanted = WRONG[argument]
-    async with opened(scripted()) as place:
-        with pytest.raises(wanted):
-            subscribe(place.session)
+    subscribe, expected = WRONG[argument]
+    async with opened(scripted()) as access:
+        with pytest.raises(expected):
+            subscribe(access.session)
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_cursor_of_another_session_is_refused(opened: Open) -> None:
-    async with opened(scripted()) as place:
+    async with opened(scripted()) as access:
         with pytest.raises(UnknownCursor) as caught:
-            async with place.session.subscribe(since=1000):
+            async with access.session.subscribe(since=1000):
                 pass
-        assert caught.value.args[:2] == (place.session.id, 1000)
+        assert caught.value.args[:2] == (access.session.id, 1000)
 
 
 # Sub-agents
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_sub_agents_are_listed_awaited_written_to_and_stopped(opened: Open) -> None:
     slow, _ = waits()
     background: dict[str, Json] = {"description": "look", "prompt": "go", "background": True}
     both = [call("task", {"agent": name, **background}) for name in ("quick", "slow")]
     agents = {"quick": scripted("found it").but(description="Finds."), "slow": slow.but(description="Waits.")}
-    async with opened(SessionSpec(model=ScriptedModel([say(calls=both), "started"]), agents=agents)) as place:
-        session = place.session
+    async with opened(SessionSpec(model=ScriptedModel([say(calls=both), "started"]), agents=agents)) as access:
+        session = access.session
         await session.ask("go")
         quick, working = sorted(await awaited(session.tasks()), key=lambda task: task.agent)
         assert [(task.agent, task.background) for task in (quick, working)] == [("quick", True), ("slow", True)]
@@ -485,26 +485,26 @@ async def test_sub_agents_are_listed_awaited_written_to_and_stopped(opened: Open
 # Supervisors
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_session_is_blotted_out_and_deleted(opened: Open) -> None:
-    async with opened(scripted("one", "two")) as place:
-        await place.session.ask("first")
-        await place.session.stop()
-        (stored,) = await place.supervisor.stored()
-        assert await place.redact(place.session.id) > 0
-        await place.supervisor.delete(place.session.id)
-        assert await place.supervisor.stored() == ()
+    async with opened(scripted("one", "two")) as access:
+        await access.session.ask("first")
+        await access.session.stop()
+        (stored,) = await access.supervisor.stored()
+        assert await access.redact(access.session.id) > 0
+        await access.supervisor.delete(access.session.id)
+        assert await access.supervisor.stored() == ()
         assert stored.ended
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_the_tree_has_the_session(opened: Open) -> None:
-    async with opened(scripted("one")) as place:
-        (seen,) = (await awaited(place.supervisor.tree())).children
-        assert (seen.name, seen.kind, seen.state, seen.phase) == (place.session.id, "session", "running", "idle")
-        assert [each.id for each in await awaited(place.supervisor.sessions())] == [place.session.id]
-        assert place.supervisor.session(place.session.id).id == place.session.id
-        assert place.supervisor.session("trip").id == place.session.id
+    async with opened(scripted("one")) as access:
+        (seen,) = (await awaited(access.supervisor.tree())).children
+        assert (seen.name, seen.kind, seen.state, seen.phase) == (access.session.id, "session", "running", "idle")
+        assert [session.id for session in await awaited(access.supervisor.sessions())] == [access.session.id]
+        assert access.supervisor.session(access.session.id).id == access.session.id
+        assert access.supervisor.session("trip").id == access.session.id
 
 
 # What a text drops that waits for a person
@@ -536,23 +536,23 @@ async def _steered(session: AnySession) -> tuple[ToolCall, ...]:
 
 
 @pytest.mark.parametrize("send", [_asked, _streamed, _prompted, _steered])
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_text_tells_which_calls_that_waited_for_a_person_it_dropped(opened: Open, send: Send) -> None:
-    async with opened(holds("fine", "fine")) as place:
-        reply = await place.session.ask("pay ann")
+    async with opened(holds("fine", "fine")) as access:
+        reply = await access.session.ask("pay ann")
         assert (reply.stop_reason, reply.dropped) == ("held", ())
-        (dropped,) = await send(place.session)
+        (dropped,) = await send(access.session)
         assert (dropped.call_id, dropped.name, dropped.args) == (reply.held[0].call_id, "pay", {"to": "ann"})
-        assert (await place.session.ask("and now?")).dropped == ()
+        assert (await access.session.ask("and now?")).dropped == ()
 
 
 @pytest.mark.parametrize("send", [_asked, _streamed, _prompted, _steered])
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_the_log_tells_once_which_calls_a_text_dropped(
     opened: Open, send: Send, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with opened(holds("fine", "fine")) as place:
-        await place.session.ask("pay ann")
-        (dropped,) = await send(place.session)
+    async with opened(holds("fine", "fine")) as access:
+        await access.session.ask("pay ann")
+        (dropped,) = await send(access.session)
         (line,) = [record.getMessage() for record in caplog.records if record.name == "agentrail.session"]
         assert f"dropped what waited for a person (`pay` {dropped.call_id}), which does not run" in line

@@ -47,6 +47,6 @@ async def test_cuts_at_random_bytes_cost_a_session_nothing(
     assert relay.cuts >= CUTS
     for visitor in visitors:
         visitor.check()
-    heard = Counter(told.event for visitor in visitors for told in visitor.log if isinstance(told, EventFrame))
+    heard = Counter(frame.event for visitor in visitors for frame in visitor.log if isinstance(frame, EventFrame))
     assert heard.keys() >= LIVED
     print(f"\n{relay.cuts} cuts, {dict(heard)}, {dict(crashes.seen)}")  # noqa: T201

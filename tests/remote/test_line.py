@@ -54,8 +54,8 @@ def answer(message: Message, body: object = None, status: int = 200) -> Message:
 
 
 def problem(message: Message, error: AgentrailError) -> Message:
-    told = problem_of(error, "do it")
-    return {"id": message["id"], "status": told.status, "problem": json_of(told.content)}
+    document = problem_of(error, "do it")
+    return {"id": message["id"], "status": document.status, "problem": json_of(document.content)}
 
 
 def json_of(content: bytes) -> object:
@@ -70,10 +70,10 @@ def events(message: Message, first: int, last: int, size: int = 0) -> list[Messa
     """Return the beginning of a subscription and some events; a message of an event has *size* characters."""
     sent: list[Message] = [{"id": message["id"], "cursor": f"{first - 1}.0"}]
     for number in range(first, last + 1):
-        told: Message = {"id": message["id"], "cursor": f"{number}.0", "event": "Said", "data": ""}
+        frame: Message = {"id": message["id"], "cursor": f"{number}.0", "event": "Said", "data": ""}
 
-        told["data"] = "x" * max(0, size - len(json.dumps(told)))
-        sent.append(told)
+        frame["data"] = "x" * max(0, size - len(json.dumps(frame)))
+        sent.append(frame)
     return sent
 
 
@@ -129,7 +129,7 @@ async def test_what_is_in_flight_at_a_cut_is_sent_again_under_its_command_id() -
             assert await line.call("tree") == {"echo": None}
     *prompts, last = host.received
     assert len(prompts) == 5
-    assert all(one == prompts[0] for one in prompts)
+    assert all(prompt == prompts[0] for prompt in prompts)
     assert "command" not in last
 
 
@@ -143,9 +143,9 @@ async def test_a_host_that_takes_no_call_now_is_asked_again_under_the_same_comma
     def play(message: Message) -> Sequence[Message | int]:
         if next(came) > 1:
             return echo(message)
-        told = problem(message, refused)
-        cast("dict[str, object]", told["problem"])["retry_after"] = 0.01
-        return [told]
+        refusal = problem(message, refused)
+        cast("dict[str, object]", refusal["problem"])["retry_after"] = 0.01
+        return [refusal]
 
     host = PlayingHost(play)
     with host.playing():
@@ -155,21 +155,21 @@ async def test_a_host_that_takes_no_call_now_is_asked_again_under_the_same_comma
     assert first["command"] == second["command"]
 
 
-@pytest.mark.parametrize("asked", ["call", "listen"])
-async def test_the_next_process_of_a_host_is_asked_as_soon_as_it_is_there(asked: str) -> None:
+@pytest.mark.parametrize("call_name", ["call", "listen"])
+async def test_the_next_process_of_a_host_is_asked_as_soon_as_it_is_there(call_name: str) -> None:
     came = count(1)
 
     def play(message: Message) -> Sequence[Message | int | str]:
         if next(came) > 1:
             return once(1, 1)(message)
-        told = problem(message, HostClosing())
-        cast("dict[str, object]", told["problem"])["retry_after"] = 50
-        return [told, 1012]
+        refusal = problem(message, HostClosing())
+        cast("dict[str, object]", refusal["problem"])["retry_after"] = 50
+        return [refusal, 1012]
 
     host = PlayingHost(play)
     with host.playing(), trio.fail_after(within(30)):
         async with open_line(host.url, KEY) as line:
-            if asked == "call":
+            if call_name == "call":
                 assert await line.call("prompt", session="trip", body=PROMPT) == {"echo": PROMPT}
             else:
                 async with line.listen("events", "trip", since=Cursor(0)) as heard:
@@ -180,9 +180,9 @@ async def test_the_next_process_of_a_host_is_asked_as_soon_as_it_is_there(asked:
 @pytest.mark.parametrize("seconds", [10**400, 1e308, 61])
 async def test_nobody_waits_longer_than_the_patience_because_a_host_says_so(seconds: float) -> None:
     def play(message: Message) -> Sequence[Message | int]:
-        told = problem(message, HostClosing())
-        cast("dict[str, object]", told["problem"])["retry_after"] = seconds
-        return [told]
+        refusal = problem(message, HostClosing())
+        cast("dict[str, object]", refusal["problem"])["retry_after"] = seconds
+        return [refusal]
 
     host = PlayingHost(play)
     with host.playing():
@@ -196,20 +196,20 @@ async def test_nobody_waits_longer_than_the_patience_because_a_host_says_so(seco
 
 async def test_a_host_that_takes_nothing_for_long_is_asked_no_longer_than_the_patience() -> None:
     def play(message: Message) -> Sequence[Message | int]:
-        told = problem(message, HostClosing())
-        cast("dict[str, object]", told["problem"])["retry_after"] = 0.03
-        return [told]
+        refusal = problem(message, HostClosing())
+        cast("dict[str, object]", refusal["problem"])["retry_after"] = 0.03
+        return [refusal]
 
     host = PlayingHost(play)
     with host.playing(), trio.fail_after(within(30)):
         async with open_line(host.url, KEY, patience=0.6) as line:
             with pytest.raises(HostClosing):
                 await line.call("prompt", session="trip", body=PROMPT)
-            asked = len(host.received)
+            request_count = len(host.received)
             with pytest.raises(HostClosing):
                 async with line.listen("approvals"):
                     pytest.fail("it is not entered")
-    assert 1 < asked < len(host.received) - 1
+    assert 1 < request_count < len(host.received) - 1
 
 
 async def test_an_answer_that_is_too_deep_costs_the_connection_and_not_the_line() -> None:
@@ -245,8 +245,8 @@ async def test_a_caller_that_is_cancelled_gives_up_waiting_and_the_host_is_told(
                     await line.call("tree")
                 nursery.cancel_scope.cancel()
             await line.call("tree")
-    names = [one["id"] for one in host.received if one.get("call") == "chat"]
-    assert [one["id"] for one in host.received if one.get("end")] == names
+    names = [sent_message["id"] for sent_message in host.received if sent_message.get("call") == "chat"]
+    assert [sent_message["id"] for sent_message in host.received if sent_message.get("end")] == names
 
 
 @pytest.mark.parametrize("waiting", ["chat", "wait_tasks", "task_result", "cancel_task", "delete_session"])
@@ -259,7 +259,7 @@ async def test_calls_that_wait_for_turns_leave_room_for_an_abort(waiting: str) -
             await trio.testing.wait_all_tasks_blocked()
             assert await line.call("abort", session="trip", body={}) == {"echo": {}}
             nursery.cancel_scope.cancel()
-    assert len([one for one in host.received if one.get("call") == waiting]) == MAX_WAITING
+    assert len([sent_message for sent_message in host.received if sent_message.get("call") == waiting]) == MAX_WAITING
 
 
 async def test_no_more_calls_are_under_way_than_a_host_reads() -> None:
@@ -269,9 +269,9 @@ async def test_no_more_calls_are_under_way_than_a_host_reads() -> None:
         held.append(message)
         if len(held) < MAX_CALLS:
             return []
-        found = [answer(one, one["id"]) for one in held]
+        answers = [answer(held_message, held_message["id"]) for held_message in held]
         held.clear()
-        return found
+        return answers
 
     host = PlayingHost(play)
     ended: list[object] = []
@@ -411,9 +411,9 @@ async def test_a_subscription_goes_on_after_its_last_event() -> None:
             open_line(host.url, KEY) as line,
             line.listen("events", "trip", types=["Said"], since=Cursor(0)) as heard,
         ):
-            found = [one.cursor.seq async for one in heard if isinstance(one, EventFrame)]
-    assert found == [*range(1, 11)]
-    assert [since(one) for one in host.received] == [0, 3, 6, 9]
+            seqs = [frame.cursor.seq async for frame in heard if isinstance(frame, EventFrame)]
+    assert seqs == [*range(1, 11)]
+    assert [since(frame) for frame in host.received] == [0, 3, 6, 9]
     assert host.received[-1] == {
         "id": "1",
         "listen": "events",
@@ -435,8 +435,8 @@ async def test_live_events_go_on_where_they_began() -> None:
     host = PlayingHost(play)
     with host.playing():
         async with open_line(host.url, KEY) as line, line.listen("events", "trip") as heard:
-            assert [one.cursor async for one in heard if isinstance(one, EventFrame)] == [Cursor(42)]
-    assert [one.get("since") for one in host.received] == [None, "41.2"]
+            assert [frame.cursor async for frame in heard if isinstance(frame, EventFrame)] == [Cursor(42)]
+    assert [frame.get("since") for frame in host.received] == [None, "41.2"]
 
 
 async def test_gaps_and_views_are_told_as_they_are() -> None:
@@ -450,10 +450,10 @@ async def test_gaps_and_views_are_told_as_they_are() -> None:
     host = PlayingHost(play)
     with host.playing():
         async with open_line(host.url, KEY) as line:
-            async with line.listen("approvals") as shown:
-                assert [one async for one in shown] == [ViewFrame("1", {"name": "root"})]
+            async with line.listen("approvals") as views:
+                assert [frame async for frame in views] == [ViewFrame("1", {"name": "root"})]
             async with line.listen("events", "trip", since=Cursor(1)) as heard:
-                assert [one async for one in heard] == [GapFrame("2", Cursor(1), Cursor(1, 9))]
+                assert [frame async for frame in heard] == [GapFrame("2", Cursor(1), Cursor(1, 9))]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -474,11 +474,11 @@ async def test_a_gap_is_told_once_however_often_the_connection_is_cut(policy: Su
             open_line(host.url, KEY) as line,
             line.listen("events", "trip", since=Cursor(3), policy=policy) as heard,
         ):
-            found = [one async for one in heard]
-    assert [(one.start, one.end) for one in found if isinstance(one, GapFrame)] == [(Cursor(3), Cursor(7, 2))]
-    assert [one.cursor for one in found if isinstance(one, EventFrame)] == [Cursor(seq) for seq in range(4, 9)]
+            frames = [frame async for frame in heard]
+    assert [(frame.start, frame.end) for frame in frames if isinstance(frame, GapFrame)] == [(Cursor(3), Cursor(7, 2))]
+    assert [frame.cursor for frame in frames if isinstance(frame, EventFrame)] == [Cursor(seq) for seq in range(4, 9)]
     assert heard.cursor == Cursor(8)
-    assert [one["since"] for one in host.received if "listen" in one] == ["3.0", "3.0"]
+    assert [frame["since"] for frame in host.received if "listen" in frame] == ["3.0", "3.0"]
 
 
 async def test_a_subscription_that_is_refused_raises_where_it_is_entered() -> None:
@@ -497,7 +497,7 @@ async def test_a_subscription_that_is_left_is_ended_at_the_host() -> None:
             async with line.listen("events", "trip", since=Cursor(0)):
                 pass
             await line.call("tree")
-    assert [one.get("end") for one in host.received] == [None, True, None]
+    assert [message.get("end") for message in host.received] == [None, True, None]
 
 
 @pytest.mark.parametrize(("more", "listens"), [(-1, 1), (0, 1), (1, 2)])
@@ -518,11 +518,11 @@ async def test_what_waits_for_a_reader_is_bounded(more: int, listens: int) -> No
     with host.playing():
         async with open_line(host.url, KEY) as line, line.listen("events", "trip", since=Cursor(0)) as heard:
             assert await line.call("tree") == {"echo": None}
-            found = [(await anext(heard)), (await anext(heard))]
+            frames = [(await anext(heard)), (await anext(heard))]
             if listens == 2:
-                found += [one async for one in heard]
-    assert [one.cursor.seq for one in found if isinstance(one, EventFrame)] == [1, 2, 3, 4][: 2 * listens]
-    assert [since(one) for one in host.received if "listen" in one] == [0, 2][:listens]
+                frames += [frame async for frame in heard]
+    assert [frame.cursor.seq for frame in frames if isinstance(frame, EventFrame)] == [1, 2, 3, 4][: 2 * listens]
+    assert [since(frame) for frame in host.received if "listen" in frame] == [0, 2][:listens]
 
 
 async def test_a_slow_reader_with_the_policy_drop_goes_on_with_what_is_new() -> None:
@@ -542,10 +542,10 @@ async def test_a_slow_reader_with_the_policy_drop_goes_on_with_what_is_new() -> 
             line.listen("events", "trip", since=Cursor(0), policy="drop") as heard,
         ):
             await line.call("tree")
-            found = [one async for one in heard]
-    assert [one.cursor.seq for one in found if isinstance(one, EventFrame)] == [1, 2, 9]
-    assert [(one.start, one.end) for one in found if isinstance(one, GapFrame)] == [(Cursor(2), Cursor(8))]
-    assert [one.get("since") for one in host.received if "listen" in one] == ["0.0", None]
+            frames = [frame async for frame in heard]
+    assert [frame.cursor.seq for frame in frames if isinstance(frame, EventFrame)] == [1, 2, 9]
+    assert [(frame.start, frame.end) for frame in frames if isinstance(frame, GapFrame)] == [(Cursor(2), Cursor(8))]
+    assert [frame.get("since") for frame in host.received if "listen" in frame] == ["0.0", None]
 
 
 async def test_a_slow_reader_with_the_policy_disconnect_gets_its_cursor() -> None:
@@ -571,9 +571,9 @@ async def test_of_a_view_only_the_newest_waits() -> None:
 
     host = PlayingHost(play)
     with host.playing():
-        async with open_line(host.url, KEY) as line, line.listen("approvals") as shown:
+        async with open_line(host.url, KEY) as line, line.listen("approvals") as views:
             await line.call("tree")
-            assert await anext(shown) == ViewFrame("1", 99)
+            assert await anext(views) == ViewFrame("1", 99)
 
 
 # The connection
@@ -664,10 +664,10 @@ async def test_a_key_is_refused_and_never_shown(caplog: pytest.LogCaptureFixture
     with host.playing():
         async with open_line(host.url, KEY) as line:
             await line.call("tree")
-            shown = repr(line) + repr(line.listen("approvals"))
-    logged = "".join(one.getMessage() for one in caplog.records if not one.name.startswith("websockets."))
-    said = "".join(traceback.format_exception(raised.value)) + logged + shown
-    assert KEY not in said
+            representations = repr(line) + repr(line.listen("approvals"))
+    logged = "".join(record.getMessage() for record in caplog.records if not record.name.startswith("websockets."))
+    text = "".join(traceback.format_exception(raised.value)) + logged + representations
+    assert KEY not in text
     assert repr(HostKey(KEY)) == "<HostKey>"
 
 
@@ -686,12 +686,12 @@ OTHERS: Final = {
 }
 
 
-@pytest.mark.parametrize("said", OTHERS)
-async def test_something_else_answers(said: bytes) -> None:
+@pytest.mark.parametrize("content", OTHERS)
+async def test_something_else_answers(content: bytes) -> None:
     async def other(stream: trio.SocketStream) -> None:
         async with stream:
             await stream.receive_some(65536)
-            await stream.send_all(said)
+            await stream.send_all(content)
 
     async with trio.open_nursery() as nursery:
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -700,7 +700,7 @@ async def test_something_else_answers(said: bytes) -> None:
         with pytest.raises(HostNotReached) as raised:
             async with open_line(f"http://127.0.0.1:{port}", KEY):
                 pass
-        assert raised.value.args[1] == OTHERS[said]
+        assert raised.value.args[1] == OTHERS[content]
         nursery.cancel_scope.cancel()
 
 

@@ -48,24 +48,24 @@ class Visitor:
     async def listen(self, line: HostConnection) -> None:
         """Keep a log, up to the end of the last prompt."""
         async with line.listen("events", self.name, since=Cursor(0)) as heard:
-            async for told in heard:
-                self.log.append(told)
-                if isinstance(told, EventFrame) and told.data == {"ended": "last"}:
+            async for frame in heard:
+                self.log.append(frame)
+                if isinstance(frame, EventFrame) and frame.data == {"ended": "last"}:
                     return
 
 
 def check(visitor: Visitor, session: PlayedSession) -> None:
     """Compare the log of a client with what the session has said."""
-    events = [told for told in visitor.log if isinstance(told, EventFrame)]
-    cursors = [told.cursor for told in events]
+    events = [frame for frame in visitor.log if isinstance(frame, EventFrame)]
+    cursors = [frame.cursor for frame in events]
     assert cursors == sorted(set(cursors))
-    assert [told.data for told in events if told.cursor.n == 0] == session.durable
-    there = {Cursor(seq, n) for seq, count in session.deltas.items() for n in range(1, count + 1)}
-    assert {cursor for cursor in cursors if cursor.n} <= there
-    gaps = [told for told in visitor.log if isinstance(told, GapFrame)]
-    missed = sorted(there - {*cursors})
-    assert [one for one in missed if not any(gap.start < one <= gap.end for gap in gaps)] == []
-    assert [told["prompt"] for told in session.durable if "prompt" in told] == visitor.sent
+    assert [frame.data for frame in events if frame.cursor.n == 0] == session.durable
+    delta_cursors = {Cursor(seq, n) for seq, count in session.deltas.items() for n in range(1, count + 1)}
+    assert {cursor for cursor in cursors if cursor.n} <= delta_cursors
+    gaps = [frame for frame in visitor.log if isinstance(frame, GapFrame)]
+    missed = sorted(delta_cursors - {*cursors})
+    assert [missing for missing in missed if not any(gap.start < missing <= gap.end for gap in gaps)] == []
+    assert [frame["prompt"] for frame in session.durable if "prompt" in frame] == visitor.sent
     assert set(session.carried_out.values()) == {1}
     assert len(session.carried_out) == len(visitor.sent)
 
@@ -86,6 +86,7 @@ async def test_cuts_at_random_bytes_cost_nothing() -> None:
         check(visitor, host.sessions[visitor.name])
     deltas = sum(len(visitor.sent) * DELTAS for visitor in visitors)
     heard = sum(
-        len([told for told in visitor.log if isinstance(told, EventFrame) and told.cursor.n]) for visitor in visitors
+        len([frame for frame in visitor.log if isinstance(frame, EventFrame) and frame.cursor.n])
+        for visitor in visitors
     )
     assert 0 < heard < deltas

@@ -31,8 +31,8 @@ async def ended(session: RemoteSession) -> tuple[Task, ...]:
 
 async def test_those_that_ended_before_a_restart_are_listed_whether_the_session_runs_or_not() -> None:
     journal = MemoryJournal()
-    said: dict[str, Json] = {"description": "look", "prompt": "go", "background": True}
-    both = say(calls=[call("task", {"agent": name, **said}) for name in ("quick", "broken")])
+    args: dict[str, Json] = {"description": "look", "prompt": "go", "background": True}
+    both = say(calls=[call("task", {"agent": name, **args}) for name in ("quick", "broken")])
     with trio.fail_after(120):
         async with (
             open_desk([Profile("desk", spec(both, "started"))], journal=journal) as desk,
@@ -40,15 +40,15 @@ async def test_those_that_ended_before_a_restart_are_listed_whether_the_session_
         ):
             session = await supervisor.spawn("desk", "trip")
             await session.ask("go")
-            before = await ended(session)
+            earlier = await ended(session)
         model = ScriptedModel(["well"])
         async with (
             open_desk([Profile("desk", spec().but(model=model))], journal=journal) as desk,
             connect(desk.serving.url, KEYS["ann"]) as supervisor,
         ):
             session = supervisor.session("trip")
-            assert await session.tasks() == before
+            assert await session.tasks() == earlier
             assert (await session.ask("and?")).text == "well"
-            assert await session.tasks() == before
-            results = {task.agent: await session.task_result(task.child) for task in before}
+            assert await session.tasks() == earlier
+            results = {task.agent: await session.task_result(task.child) for task in earlier}
             assert (results["quick"].content[0], isinstance(results["broken"], Err)) == (Text("found"), True)

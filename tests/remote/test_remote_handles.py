@@ -78,14 +78,14 @@ async def test_handles_wait_when_they_are_faster_than_the_host_lets_their_tenant
             for _ in texts:
                 nursery.start_soon(session.queued)
         async with connect(desk.serving.url, KEYS["boss"]) as other:
-            assert [each.id for each in await other.sessions()] == ["boss.trip"]
+            assert [listed.id for listed in await other.sessions()] == ["boss.trip"]
 
 
 def test_the_table_of_scopes_has_each_method_that_asks_the_host() -> None:
     rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in scopes()[2:]]
-    found = {name.strip("` ") for _, _, names in rows for name in names.split(",")}
-    assert found == (public(RemoteSession) | public(RemoteSupervisor)) - {"id", "send", "session"}
-    by_name = {name.strip("` "): (own, others) for own, others, names in rows for name in names.split(",")}
+    method_names = {name.strip("` ") for _, _, names in rows for name in names.split(",")}
+    assert method_names == (public(RemoteSession) | public(RemoteSupervisor)) - {"id", "send", "session"}
+    by_name = {name.strip("` "): (own_scope, others) for own_scope, others, names in rows for name in names.split(",")}
     assert by_name["prompt"] == ("`talk`", "`admin`")
     assert by_name["monitor"] == ("`talk`", "`observe`")
     assert by_name["attach_tools"] == ("`admin`", "`admin`")
@@ -102,7 +102,7 @@ async def test_code_is_given_by_the_names_that_the_host_has_registered() -> None
         with pytest.raises(UsageError, check=coded("not-registered")) as unknown:
             await session.attach_tools("os.system")
         assert unknown.value == UsageError("not-registered", "tool", "os.system", "`pay`")
-        for doing, wanted in (
+        for doing, problem in (
             (session.replace_tools(pay), "`tools`; give names that its host has registered: `pay`"),
             (session.attach_plugin(BudgetGuard()), "`plugin`; give names that its host has registered: `BudgetGuard`"),
             (
@@ -110,7 +110,7 @@ async def test_code_is_given_by_the_names_that_the_host_has_registered() -> None
                 "`model`; give names that its host has registered: `demo`, `small`",
             ),
         ):
-            with pytest.raises(WrongType, match=wanted):
+            with pytest.raises(WrongType, match=problem):
                 await doing
 
 
@@ -146,7 +146,7 @@ async def test_a_session_is_started_of_a_profile_by_its_name() -> None:
         with pytest.raises(SessionExists):
             await supervisor.spawn("desk", "trip")
         assert (await supervisor.fork("trip", id="copy")).id == "boss.copy"
-        assert [each.session_id for each in await supervisor.stored()] == ["boss.copy", "boss.trip"]
+        assert [stored_session.session_id for stored_session in await supervisor.stored()] == ["boss.copy", "boss.trip"]
         with pytest.raises(UnknownSession) as missing:
             await supervisor.session("gone").prompt("hi")
         assert missing.value == UnknownSession("boss.gone")
@@ -155,10 +155,10 @@ async def test_a_session_is_started_of_a_profile_by_its_name() -> None:
 async def test_each_way_to_a_handle_gives_the_id_that_the_host_shows() -> None:
     async with open_desk(profiles()) as desk, connect(desk.serving.url, KEYS["ann"]) as supervisor:
         spawned = await supervisor.spawn("desk", "trip")
-        opened, found = await supervisor.open("trip", "desk"), supervisor.session("trip")
-        new, whole = await supervisor.open("new", "desk"), supervisor.session("ann.trip")
+        opened, existing = await supervisor.open("trip", "desk"), supervisor.session("trip")
+        new, full = await supervisor.open("new", "desk"), supervisor.session("ann.trip")
         (stored, _) = reversed(await supervisor.stored())
-        ids = [handle.id for handle in (spawned, opened, found, whole)]
+        ids = [handle.id for handle in (spawned, opened, existing, full)]
         assert ids == [stored.session_id] * len(ids) == ["ann.trip"] * len(ids)
         assert new.id == (await new.status()).session_id == "ann.new"
         assert supervisor.session("bob.trip").id == "bob.trip"
@@ -268,10 +268,10 @@ async def test_a_view_goes_on_after_a_cut() -> None:
 async def test_more_approvals_than_a_page_has_are_all_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits_module, "PAGE", 2)
     models = [ScriptedModel([say(calls=[call("pay", {"to": "ann"})]), "done"]) for _ in range(3)]
-    specs = [SessionSpec(model=each, tools=[pay], plugins=[HumanApproval(tools=["pay"])]) for each in models]
-    given = [Profile(f"desk{number}", spec) for number, spec in enumerate(specs)]
+    specs = [SessionSpec(model=model, tools=[pay], plugins=[HumanApproval(tools=["pay"])]) for model in models]
+    profiles = [Profile(f"desk{number}", spec) for number, spec in enumerate(specs)]
     limits = HostLimits(drain_seconds=0.5)
-    async with open_desk(given, limits=limits) as desk, connect(desk.serving.url, KEYS["ann"]) as ann:
+    async with open_desk(profiles, limits=limits) as desk, connect(desk.serving.url, KEYS["ann"]) as ann:
         held = {}
         for number in range(3):
             session = await ann.spawn(f"desk{number}", f"s{number}")
@@ -301,10 +301,10 @@ async def test_what_only_local_ones_can_says_why_and_what_to_do() -> None:
 
 async def test_handles_show_where_they_are() -> None:
     async with open_desk(profiles()) as desk, connect(desk.serving.url, KEYS["ann"]) as supervisor:
-        at = desk.serving.url.replace("http", "ws")
+        url = desk.serving.url.replace("http", "ws")
         session = supervisor.session("trip")
-        assert repr(supervisor) == f"<RemoteSupervisor '{at}'>"
-        assert repr(session) == f"<RemoteSession 'ann.trip' at '{at}'>"
+        assert repr(supervisor) == f"<RemoteSupervisor '{url}'>"
+        assert repr(session) == f"<RemoteSession 'ann.trip' at '{url}'>"
         assert repr(session.subscribe()) == "<RemoteSubscription events of 'ann.trip'>"
         assert repr(supervisor.watch_rows()) == "<RemoteView tree>"
         assert repr(session.monitor()) == "<RemoteMonitor end of 'ann.trip'>"

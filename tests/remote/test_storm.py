@@ -31,10 +31,10 @@ async def listen(
     """Keep the durable events that a line hears, up to the end of a run."""
     async with open_line(relay.url, KEY) as line, line.listen("events", "trip", since=Cursor(0)) as heard:
         task_status.started()
-        async for told in heard:
-            if isinstance(told, EventFrame) and told.cursor.n == 0:
-                log.append(told.cursor)
-                if told.event == "AgentEnd":
+        async for frame in heard:
+            if isinstance(frame, EventFrame) and frame.cursor.n == 0:
+                log.append(frame.cursor)
+                if frame.event == "AgentEnd":
                     return
 
 

@@ -45,7 +45,7 @@ from agentrail.runtime.actor.session import Session
 from agentrail.testing import ScriptedModel, call, say, stall
 from tests.kit import Element
 from tests.remote.gate import Gate
-from tests.remote.places import EACH_PLACE, Open, local
+from tests.remote.session_access import EVERY_ACCESS, Open, local
 
 
 @attrs.frozen
@@ -117,11 +117,11 @@ async def exhausted(events: AsyncIterator[Event]) -> list[Event]:
 WHOLE = ["PromptReceived", "AgentStart", "RequestStart", "MessageStart", "MessageDelta", "ResponseComplete", "AgentEnd"]
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_the_events_end_with_the_turn_and_the_reply_is_that_of_ask(opened: Open) -> None:
-    async with opened(scripted("Hello there.", "Again.")) as place:
+    async with opened(scripted("Hello there.", "Again.")) as access:
         for text in ("Hello there.", "Again."):
-            async with place.session.stream("hi") as turn:
+            async with access.session.stream("hi") as turn:
                 events = [event async for event in turn]
                 assert names(events) == WHOLE
                 assert "".join(event.delta for event in events if isinstance(event, MessageDelta)) == text
@@ -132,11 +132,11 @@ async def test_the_events_end_with_the_turn_and_the_reply_is_that_of_ask(opened:
             assert turn.reply.text == text
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_held_call_ends_the_events_and_the_reply_says_so(opened: Open) -> None:
-    async with opened(holds("Paid.")) as place:
+    async with opened(holds("Paid.")) as access:
         with trio.fail_after(30):
-            async with place.session.stream("pay ann") as turn:
+            async with access.session.stream("pay ann") as turn:
                 events = [event async for event in turn]
         assert [type(event) for event in events if isinstance(event, ApprovalRequired | ToolExecutionEnd)] == [
             ApprovalRequired,
@@ -146,24 +146,24 @@ async def test_a_held_call_ends_the_events_and_the_reply_says_so(opened: Open) -
         assert [held.tool for held in turn.reply.held] == ["pay"]
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_until_the_end_the_events_go_on_after_a_decision(opened: Open) -> None:
-    async with opened(holds("Paid.")) as place:
+    async with opened(holds("Paid.")) as access:
         with trio.fail_after(30):
-            async with place.session.stream("pay ann", until="end") as turn:
+            async with access.session.stream("pay ann", until="end") as turn:
                 async for event in turn:
                     if isinstance(event, ApprovalRequired):
-                        await place.session.approve(event.approval_id)
+                        await access.session.approve(event.approval_id)
         assert turn.reply.text == "Paid."
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_prompt_behind_another_turn_gets_the_events_of_its_own(opened: Open) -> None:
     spec, going = waits("First.", "Second.", "Third.")
-    async with opened(spec) as place:
-        first = await place.session.prompt("one")
-        async with place.session.stream("two") as turn:
-            third = await place.session.prompt("three")
+    async with opened(spec) as access:
+        first = await access.session.prompt("one")
+        async with access.session.stream("two") as turn:
+            third = await access.session.prompt("three")
             going.set()
             events = [event async for event in turn]
         assert names(events) == ["PromptQueued", *WHOLE]
@@ -172,17 +172,17 @@ async def test_a_prompt_behind_another_turn_gets_the_events_of_its_own(opened: O
         assert turn.reply.text == "Second."
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_prompts_of_others_are_not_among_the_events(opened: Open) -> None:
     spec, going = waits("Mine.", "Yours.")
-    async with opened(spec) as place:
-        async with place.session.stream("mine") as turn:
+    async with opened(spec) as access:
+        async with access.session.stream("mine") as turn:
             events: list[Event] = []
             async for event in turn:
                 events.append(event)
                 if isinstance(event, ToolExecutionStart):
-                    await place.session.prompt("yours")
-                    await place.session.withdraw((await place.session.prompt("theirs")).ref)
+                    await access.session.prompt("yours")
+                    await access.session.withdraw((await access.session.prompt("theirs")).ref)
                     going.set()
         assert refs(events) == {turn.reply.ref}
         assert not any(isinstance(event, PromptQueued | PromptWithdrawn) for event in events)
@@ -214,65 +214,65 @@ async def read(session: AnySession, events: list[Event], doing: str = "", comman
         ("drop", PromptWasDropped, PromptDropped),
     ],
 )
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_the_error_of_the_turn_is_raised_after_its_last_event(
     opened: Open, doing: str, kind: type[AgentrailError], last: type[Event]
 ) -> None:
-    async with opened(scripted(stall(after=2))) as place:
+    async with opened(scripted(stall(after=2))) as access:
         if doing in {"withdraw", "drop"}:
-            await place.session.prompt("before it")
+            await access.session.prompt("before it")
         events: list[Event] = []
         with pytest.raises(kind):
-            await read(place.session, events, doing)
+            await read(access.session, events, doing)
         assert type(events[-1]) is last
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_prompt_that_a_plugin_rejects_ends_as_ask_does(opened: Open) -> None:
     spec = scripted("hi").but(plugins=[Refuses()])
-    async with opened(spec) as place:
-        with pytest.raises(PromptWasRejected) as asked:
-            await place.session.ask("hi")
+    async with opened(spec) as access:
+        with pytest.raises(PromptWasRejected) as error:
+            await access.session.ask("hi")
         events: list[Event] = []
         with pytest.raises(PromptWasRejected) as caught:
-            await read(place.session, events)
-        assert caught.value.args[1:] == asked.value.args[1:]
+            await read(access.session, events)
+        assert caught.value.args[1:] == error.value.args[1:]
         assert names(events) in ([], ["PromptRejected"])
         assert all(isinstance(event, PromptRejected) for event in events)
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_repeated_command_of_a_rejected_or_dropped_prompt_ends_at_once(opened: Open) -> None:
-    async with opened(scripted(stall()).but(plugins=[Refuses()])) as place:
-        await place.session.prompt("hi", command="c1")
+    async with opened(scripted(stall()).but(plugins=[Refuses()])) as access:
+        await access.session.prompt("hi", command="c1")
         with trio.fail_after(30), pytest.raises(PromptWasRejected):
-            await place.session.ask("hi", command="c1")
+            await access.session.ask("hi", command="c1")
         with pytest.raises(PromptWasRejected):
-            await read(place.session, [], command="c1")
-    async with opened(scripted(stall())) as place:
-        await place.session.prompt("before it")
-        queued = await place.session.prompt("hi", command="c2")
-        await place.session.withdraw(queued.ref)
+            await read(access.session, [], command="c1")
+    async with opened(scripted(stall())) as access:
+        await access.session.prompt("before it")
+        queued = await access.session.prompt("hi", command="c2")
+        await access.session.withdraw(queued.ref)
         with trio.fail_after(30), pytest.raises(PromptWasDropped):
-            await place.session.ask("hi", command="c2")
+            await access.session.ask("hi", command="c2")
         with pytest.raises(PromptWasDropped):
-            await read(place.session, [], command="c2")
+            await read(access.session, [], command="c2")
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_an_ended_session_refuses_as_ask_does(opened: Open) -> None:
-    async with opened(scripted("hi")) as place:
-        await place.session.stop()
+    async with opened(scripted("hi")) as access:
+        await access.session.stop()
         with pytest.raises(SessionNotAlive):
-            async with place.session.stream("hi"):
+            async with access.session.stream("hi"):
                 pass
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_leaving_early_stops_listening_and_the_turn_goes_on(opened: Open) -> None:
     spec, going = waits("Done.")
-    async with opened(spec) as place:
-        stream = place.session.stream("hi", command="c1")
+    async with opened(spec) as access:
+        stream = access.session.stream("hi", command="c1")
         async with stream as turn:
             async for event in turn:
                 if isinstance(event, ToolExecutionStart):
@@ -284,77 +284,77 @@ async def test_leaving_early_stops_listening_and_the_turn_goes_on(opened: Open) 
         with pytest.raises(AlreadyLeft):
             await stream.__aenter__()  # it sends no second prompt
         going.set()
-        assert (await place.session.ask("hi", command="c1")).text == "Done."
+        assert (await access.session.ask("hi", command="c1")).text == "Done."
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_cancellation_leaves_and_the_turn_goes_on(opened: Open) -> None:
     spec, going = waits("Done.")
-    async with opened(spec) as place:
+    async with opened(spec) as access:
         with trio.CancelScope() as scope:
-            async with place.session.stream("hi", command="c1") as turn:
+            async with access.session.stream("hi", command="c1") as turn:
                 async for event in turn:
                     if isinstance(event, ToolExecutionStart):
                         scope.cancel()
         assert scope.cancelled_caught
         going.set()
-        assert (await place.session.ask("hi", command="c1")).text == "Done."
+        assert (await access.session.ask("hi", command="c1")).text == "Done."
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_an_error_of_the_body_is_raised_as_it_is(opened: Open) -> None:
-    async with opened(scripted("hi")) as place:
+    async with opened(scripted("hi")) as access:
         with pytest.raises(KeyError, match="mine"):
-            async with place.session.stream("hi"):
+            async with access.session.stream("hi"):
                 raise KeyError("mine")
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_repeated_command_gives_the_reply_and_no_second_turn(opened: Open) -> None:
-    async with opened(scripted("One.", "Two.")) as place:
-        reply = await place.session.ask("hi", command="c1")
+    async with opened(scripted("One.", "Two.")) as access:
+        reply = await access.session.ask("hi", command="c1")
         with trio.fail_after(30):
-            async with place.session.stream("hi", command="c1") as turn:
+            async with access.session.stream("hi", command="c1") as turn:
                 assert [event async for event in turn] == []
         assert turn.reply == reply
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_an_answer_is_an_object_as_of_ask(opened: Open) -> None:
-    async with opened(scripted('{"name": "Rome"}', stall())) as place:
-        async with place.session.stream("which?", returns=City) as turn:
+    async with opened(scripted('{"name": "Rome"}', stall())) as access:
+        async with access.session.stream("which?", returns=City) as turn:
             async for event in turn:
                 if isinstance(event, AgentEnd):
                     break
         assert turn.reply == City("Rome")  # it is there as soon as the turn has ended
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_no_answer_is_an_error_as_of_ask(opened: Open) -> None:
-    async with opened(holds()) as place, place.session.stream("which?", returns=City) as turn:
+    async with opened(holds()) as access, access.session.stream("which?", returns=City) as turn:
         with pytest.raises(NoAnswer):
             await exhausted(turn)
         with pytest.raises(NoAnswer):
             _ = turn.reply
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_it_is_entered_first_and_its_arguments_are_checked_before(opened: Open) -> None:
-    async with opened(scripted("hi")) as place:
-        turn = place.session.stream("hi")
+    async with opened(scripted("hi")) as access:
+        turn = access.session.stream("hi")
         with pytest.raises(NotEntered):
             await exhausted(cast("AsyncIterator[Event]", turn))
         with pytest.raises(BadChoice):
-            place.session.stream("hi", until="now")  # type: ignore[call-overload]  # on purpose
+            access.session.stream("hi", until="now")  # type: ignore[call-overload]  # on purpose
         with pytest.raises(UsageError):
-            place.session.stream(3)  # type: ignore[call-overload]  # on purpose
+            access.session.stream(3)  # type: ignore[call-overload]  # on purpose
 
 
-@EACH_PLACE
+@EVERY_ACCESS
 async def test_a_slow_reader_gets_all_lasting_events_and_slows_nobody(opened: Open) -> None:
     words = " ".join(["word"] * 3_000)
-    async with opened(scripted(say(words, delay=None), "Second.")) as place, place.session.stream("hi") as turn:
-        assert (await place.session.ask("and you?")).text == "Second."
+    async with opened(scripted(say(words, delay=None), "Second.")) as access, access.session.stream("hi") as turn:
+        assert (await access.session.ask("and you?")).text == "Second."
         events = [event async for event in turn]
     assert [name for name in names(events) if name not in {"Gap", "MessageDelta"}] == [
         name for name in WHOLE if name != "MessageDelta"
@@ -363,10 +363,10 @@ async def test_a_slow_reader_gets_all_lasting_events_and_slows_nobody(opened: Op
 
 
 async def test_nothing_is_left_of_a_stream_that_was_left() -> None:
-    async with local(scripted(stall())) as place:
-        async with place.session.stream("hi") as turn:
+    async with local(scripted(stall())) as access:
+        async with access.session.stream("hi") as turn:
             await anext(turn)
-        session = cast("Session", getattr(place.session, "_session"))  # noqa: B009 - for type checkers
+        session = cast("Session", getattr(access.session, "_session"))  # noqa: B009 - for type checkers
         assert not session.waiters
         assert "subscription" not in repr(session.events)
         assert session.state.turn is not None

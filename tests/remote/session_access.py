@@ -44,7 +44,7 @@ def as_supervisor(supervisor: Supervisor | RemoteSupervisor) -> AnySupervisor[Ne
 
 
 @frozen
-class Place:
+class SessionAccess:
     """A session, and the supervisor that has it."""
 
     session: AnySession
@@ -57,26 +57,26 @@ class Place:
     """How a name is refused that another session has."""
 
 
-Open: TypeAlias = Callable[[SessionSpec], AbstractAsyncContextManager[Place]]
+Open: TypeAlias = Callable[[SessionSpec], AbstractAsyncContextManager[SessionAccess]]
 
 
 @asynccontextmanager
-async def local(spec: SessionSpec) -> AsyncGenerator[Place]:
+async def local(spec: SessionSpec) -> AsyncGenerator[SessionAccess]:
     """Open a supervisor with the session `trip`."""
     async with open_supervisor(journal=MemoryJournal()) as supervisor:
         session = as_session(await supervisor.spawn(spec, "trip"))
-        yield Place(session, as_supervisor(supervisor), partial(supervisor.redact, by="boss"))
+        yield SessionAccess(session, as_supervisor(supervisor), partial(supervisor.redact, by="boss"))
 
 
 @asynccontextmanager
-async def remote(spec: SessionSpec) -> AsyncGenerator[Place]:
+async def remote(spec: SessionSpec) -> AsyncGenerator[SessionAccess]:
     """Open a host, connect to it, and open the session `trip`."""
     async with (
         open_desk([Profile("desk", spec)]) as desk,
         connect(desk.serving.url, KEYS["eve"]) as supervisor,
     ):
         session = as_session(await supervisor.spawn("desk", "trip"))
-        yield Place(session, as_supervisor(supervisor), supervisor.redact, "ann.")
+        yield SessionAccess(session, as_supervisor(supervisor), supervisor.redact, "ann.")
 
 
 class AnyOf:
@@ -91,7 +91,7 @@ class AnyOf:
 
 
 @asynccontextmanager
-async def several(spec: SessionSpec) -> AsyncGenerator[Place]:
+async def several(spec: SessionSpec) -> AsyncGenerator[SessionAccess]:
     """Open hosts on one journal and the session `trip` at one of them; each call goes to any."""
     journal, chance = MemoryJournal(), Random(HOSTS)
     async with AsyncExitStack() as stack:
@@ -101,7 +101,7 @@ async def several(spec: SessionSpec) -> AsyncGenerator[Place]:
         opened = await chance.choice(supervisors).spawn("desk", "trip")
         sessions = [supervisor.session(opened.id) for supervisor in supervisors]
         supervisor = cast("AnySupervisor[Never]", AnyOf(supervisors, chance))
-        yield Place(
+        yield SessionAccess(
             cast("AnySession", AnyOf(sessions, chance)),
             supervisor,
             supervisors[0].redact,
@@ -110,7 +110,7 @@ async def several(spec: SessionSpec) -> AsyncGenerator[Place]:
         )
 
 
-EACH_PLACE = pytest.mark.parametrize(
+EVERY_ACCESS = pytest.mark.parametrize(
     "opened",
     [
         pytest.param(local, id="local"),
