@@ -14,7 +14,7 @@ import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.journals import MemoryJournal
-from agentrail.ports.tool import PLACES
+from agentrail.ports.tool import MESSAGES_PER_RECORD
 from agentrail.runtime.diagnosis import watchdog
 from agentrail.runtime.work.stored_messages import StoredPast
 from agentrail.tools.builtin import read_history
@@ -165,7 +165,7 @@ async def _most_at_once(turns: int, *, search: bool) -> int:
     before = _taken()
     tracemalloc.reset_peak()
     wanted = (lambda message: f"question {turns - 1:>5}" in message.text) if search else None
-    found = await past.messages(0 if search else session.inspect().last_seq // 8 * PLACES, 10, wanted)
+    found = await past.messages(0 if search else session.inspect().last_seq // 8 * MESSAGES_PER_RECORD, 10, wanted)
     assert len(found) == (1 if search else 10)
     return tracemalloc.get_traced_memory()[1] - before
 

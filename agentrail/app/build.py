@@ -68,7 +68,7 @@ from agentrail.runtime.resources import (
 )
 from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.admission import Gate
-from agentrail.runtime.shared.code_loops import place_function, place_functions
+from agentrail.runtime.shared.code_loops import bind_function, bind_functions
 from agentrail.runtime.shared.leases import RENEWALS, Leases
 from agentrail.runtime.shared.slots import OwnSlots, Slots
 from agentrail.runtime.supervision.children import Child, ServiceFunction, ServiceRunner
@@ -193,7 +193,7 @@ def policy(strategy: str, max_restarts: int, period: float) -> Policy:
 def service(run: ServiceFunction, name: str, restart: str, shutdown: float, start_timeout: float) -> Child:
     """Return the `Child` record with which a supervisor runs the service *run*."""
     times = (time_of("shutdown", shutdown), time_of("start_timeout", start_timeout))
-    return Child(ServiceRunner(place_function(run)), ChildFacts(name, restart), *times)
+    return Child(ServiceRunner(bind_function(run)), ChildFacts(name, restart), *times)
 
 
 def time_of(name: str, value: object) -> float:
@@ -346,7 +346,7 @@ def new_session(
         hook_runner.attach(key, attached.revision, plugin)
     around = surroundings(spec, spec.working_dir) if shared is None else shared
     agents = subagent_codes(spec, Builder(model_of))
-    services = place_functions(spec.services)
+    services = bind_functions(spec.services)
     code = SessionCode(
         hook_runner, NO_TOOL_CODE, own_models, services, around, LateValidator, prices, sources_of(spec), agents
     )

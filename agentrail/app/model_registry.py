@@ -16,7 +16,7 @@ from agentrail.app.preimport import HTTP, bring_modules
 from agentrail.errors import BadChoice, BadModelOptions, BadOptions, UnknownModel, WrongType
 from agentrail.errors.agentrail_error import listed, nearest
 from agentrail.ports.model import Model
-from agentrail.runtime.shared.code_loops import place_model
+from agentrail.runtime.shared.code_loops import bind_model
 from agentrail.values.json import JsonObject
 from agentrail.values.newest import Newest
 from agentrail.values.secrets import plain_secret
@@ -91,7 +91,7 @@ class Models:
             problem = why_no_model(model_)
             if problem is not None:
                 raise WrongType("models", f"{problem} from {provider!r}", FROM_FACTORY)
-            return place_model(model_)
+            return bind_model(model_)
         if provider in PROVIDERS and model:
             return self._remote(name, PROVIDERS[provider])
         raise _unknown(name, self._factories)

@@ -51,7 +51,7 @@ from agentrail.ports.tool import NO_DEPS, Tool, ToolSource, Web
 from agentrail.runtime.access.code_changes import updated
 from agentrail.runtime.actor.journal_log import revived
 from agentrail.runtime.resources import NO_TOOL_CODE, FoundCode, SectionFiles, SessionCode, SharedSurroundings
-from agentrail.runtime.shared.code_loops import place_function, place_functions, place_model, place_tool
+from agentrail.runtime.shared.code_loops import bind_function, bind_functions, bind_model, bind_tool
 from agentrail.runtime.work.session_deps import SessionDeps, is_maker, refuse_without_deps
 from agentrail.tools import as_tool, validator_for
 from agentrail.tools.builtin.handoff_tool import transfer_name
@@ -245,12 +245,12 @@ def tools_of(spec: SessionSpec) -> dict[str, Tool]:
 
 def tool_here(value: object) -> Tool:
     """Return *value* as a tool of a session here; raise `UsageError` if it needs an asyncio loop and none is there."""
-    return place_tool(as_tool(value))
+    return bind_tool(as_tool(value))
 
 
 def compactor_here(spec: SessionSpec) -> Compactor | None:
     """Return the compactor of *spec*, `None` if it has none; raise `UsageError` as `tool_here` does."""
-    return None if spec.compactor is None else place_function(spec.compactor)
+    return None if spec.compactor is None else bind_function(spec.compactor)
 
 
 def deps_here(spec: SessionSpec, tools: Iterable[Tool]) -> SessionDeps | None:
@@ -268,7 +268,7 @@ def _deps_of(spec: SessionSpec) -> SessionDeps | None:
     """Return the dependencies of *spec* alone; `None` if it has none."""
     if spec.deps is None:
         return None
-    maker = place_function(cast("Callable[..., object]", spec.deps)) if is_maker(spec.deps) else None
+    maker = bind_function(cast("Callable[..., object]", spec.deps)) if is_maker(spec.deps) else None
     return SessionDeps(spec.deps if maker is None else NO_DEPS, maker)
 
 
@@ -342,7 +342,7 @@ def own_model(code: SessionCode, model: str | Model) -> str:
     problem = why_no_model(model)
     if problem is not None:
         raise WrongType("model", problem, MODEL_WANTED)
-    model = place_model(model)
+    model = bind_model(model)
     if code.models.setdefault(model.name, model) is not model:
         raise UsageError("model-exists", model.name)
     return model.name
@@ -483,7 +483,7 @@ async def build_spec(specs: Specs, stored: State) -> SessionSpec:
     build = cast("Callable[..., object] | None", specs if callable(specs) else specs.get(setup.spec))
     if build is None:
         raise UsageError("spec-missing", stored.session_id, setup.spec)
-    build = place_function(build)
+    build = bind_function(build)
     request = SpecWanted(stored.session_id, setup.spec, setup.tenant, setup.owner, setup.user_data, stored)
     spec = build() if _takes(build) else build(request)
     if isinstance(spec, Awaitable):
@@ -542,7 +542,7 @@ def match_code(
         hook_runner,
         NO_TOOL_CODE,
         own_models,
-        place_functions(spec.services),
+        bind_functions(spec.services),
         surroundings(spec, stored.setup.working_dir),
     )
     code = SessionCode(*parts, LateValidator, prices, (), subagent_codes(spec, build), compactor_here(spec))

@@ -50,7 +50,7 @@ class Plan(NamedTuple):
 
     messages: Sequence[Message]
     """All messages, with older arguments and results shortened."""
-    gone: Sequence[int]
+    removed: Sequence[int]
     """Places of the messages that go, in order."""
     room: int
     """The most characters that a summary of them may have; 0 if none is to be written."""
@@ -59,15 +59,15 @@ class Plan(NamedTuple):
 
     def leaving(self, originals: Sequence[Message]) -> tuple[Message, ...]:
         """Return the messages that the plan removes, unshortened, as they are in *originals*."""
-        return tuple([originals[index] for index in self.gone])
+        return tuple([originals[index] for index in self.removed])
 
     def with_notice(self, text: str) -> tuple[Message, ...]:
         """Return the messages that stay, with a notice *text* in place of the first one removed."""
-        if not self.gone:
+        if not self.removed:
             return tuple(self.messages)
         messages = list(self.messages)
-        messages[self.gone[0]] = UserMessage((Text(text),), Origin.NOTICE)
-        others = set(self.gone[1:])
+        messages[self.removed[0]] = UserMessage((Text(text),), Origin.NOTICE)
+        others = set(self.removed[1:])
         return tuple([message for index, message in enumerate(messages) if index not in others])
 
 
@@ -89,9 +89,9 @@ def planning(
     yield
     stays = _staying(messages, groups, keep)
     for number in stays:
-        places = groups[number]
-        short[places.start : places.stop] = messages[places.start : places.stop]
-        sizes[places.start : places.stop] = map(size_of, short[places.start : places.stop])
+        group = groups[number]
+        short[group.start : group.stop] = messages[group.start : group.stop]
+        sizes[group.start : group.stop] = map(size_of, short[group.start : group.stop])
     yield
     orphans = {number for number, group in enumerate(groups) if isinstance(messages[group[0]], ToolMessage)}
     stays -= orphans

@@ -337,7 +337,7 @@ def _replace_args(run: LiveHookRun, entry: PluginEntry, answer: PluginAnswer) ->
 
 def _replace_text(run: LiveHookRun, entry: PluginEntry, answer: PluginAnswer) -> None:
     """Apply `ReplacePrompt` or `ReplaceResponse`: record the new text."""
-    run.replace(entry, said=answer.text)
+    run.replace(entry, text=answer.text)
 
 
 def _replace_messages(run: LiveHookRun, entry: PluginEntry, answer: PluginAnswer) -> None:

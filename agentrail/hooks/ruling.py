@@ -105,7 +105,7 @@ class Decisions(Value):
     """What `AddContext` adds after the messages, in the order of the plugins."""
     args: Personal[JsonObject | None] = None
     """Arguments of the call as replaced last; `None` if unchanged."""
-    said: Personal[str | None] = None
+    text: Personal[str | None] = None
     """Text of the prompt, the steering text or the response as replaced last; `None` if unchanged."""
     messages: Rearranged | None = None
     """Messages as replaced last, as ranges of those that the hook was built with; `None` if unchanged."""
@@ -135,13 +135,13 @@ class Decisions(Value):
     def shown_in(self, hook: Hook) -> Hook:
         """Return *hook* with what plugins have replaced or added so far, as the next plugin sees it."""
         # The usual case after an `Ask`: nothing was replaced or added.
-        if (self.said, self.args, self.messages, self.result, self.texts) == _AS_IT_IS:
+        if (self.text, self.args, self.messages, self.result, self.texts) == _AS_IT_IS:
             return hook
         match hook:
-            case BeforePrompt() | BeforeSteering() if self.said is not None:
-                return hook.but(text=self.said)
-            case AfterResponse() if self.said is not None:
-                return hook.but(message=hook.message.saying(self.said))
+            case BeforePrompt() | BeforeSteering() if self.text is not None:
+                return hook.but(text=self.text)
+            case AfterResponse() if self.text is not None:
+                return hook.but(message=hook.message.saying(self.text))
             case BeforeTool() if self.args is not None:
                 return hook.but(args=self.args)
             case BeforeRequest() | BeforeCompaction() if self.messages is not None:

@@ -77,10 +77,10 @@ class SessionTurns:
         self._over = min(map(number_of, pending)) - 1 if pending else state.last_id
         # number of the last turn of whose end plugins have heard
         self._heard = _last_over(state)
-        begun = [(prompt.ref, prompt.asked) for prompt in state.queue]
-        begun += [(text.ref, text.asked) for text in state.steering]
-        begun += [] if state.next_prompt is None else [(state.next_prompt.ref, state.next_prompt.asked)]
-        begun += [] if state.turn is None else [(state.turn.ref, state.turn.asked)]
+        begun = [(prompt.ref, prompt.asked_by) for prompt in state.queue]
+        begun += [(text.ref, text.asked_by) for text in state.steering]
+        begun += [] if state.next_prompt is None else [(state.next_prompt.ref, state.next_prompt.asked_by)]
+        begun += [] if state.turn is None else [(state.turn.ref, state.turn.asked_by)]
         # A resumed session has open prompts: the requests that sent them are named in its state.
         self._contexts = {
             ref: stored_context(state.session_id, self.agent, asked_by) for ref, asked_by in begun if asked_by.request
@@ -264,7 +264,7 @@ class Turns(SessionListener):
         turns, turn = self._sessions.get(session.id), session.inspect().turn
         context = turns.current(turn.ref) if turns and turn else None
         agent = session.inspect().setup.spec
-        return context or stored_context(session.id, agent, NOBODY_ASKED if turn is None else turn.asked)
+        return context or stored_context(session.id, agent, NOBODY_ASKED if turn is None else turn.asked_by)
 
     # Called by sessions
 

@@ -28,7 +28,7 @@ from agentrail.host.plugins.plugin_values import ContextProvider, RequestContext
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import ToolSource
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.shared.code_loops import place_function
+from agentrail.runtime.shared.code_loops import bind_function
 from agentrail.runtime.shared.untrusted_calls import Contained
 from agentrail.tools import as_tool
 from agentrail.values.messages import Message
@@ -186,7 +186,7 @@ async def _returned(
     """
     failed = list[BaseException]()
     with Contained(failed.append):
-        answer = place_function(function)(context)
+        answer = bind_function(function)(context)
         return await cast("Awaitable[object]", answer) if isinstance(answer, Awaitable) else answer
     error = failed[0]
     is_misuse = isinstance(error, UsageError) and not isinstance(error, UnknownAgent)

@@ -335,9 +335,9 @@ def _under_way(state: State) -> Iterator[tuple[_Key, str]]:
     for detached in (*state.quarantined_calls, *state.lingering_calls):
         yield _Key(SpanKind.CALL, detached.call_id), detached.name
     for prompt in (*state.queue, *(() if state.next_prompt is None else (state.next_prompt,))):
-        yield _Key(SpanKind.PROMPT, prompt.ref), ", ".join(prompt.asked.by)
+        yield _Key(SpanKind.PROMPT, prompt.ref), ", ".join(prompt.asked_by.by)
     for text in state.steering:
-        yield _Key(SpanKind.STEERING, text.ref), ", ".join(text.asked.by)
+        yield _Key(SpanKind.STEERING, text.ref), ", ".join(text.asked_by.by)
     for name, due in state.timers:
         yield _Key(SpanKind.TIMER, name, due), name
     for agent in state.subagents:

@@ -77,10 +77,10 @@ def _can_be_called(has: Callable[..., object], method: Callable[..., object], *,
         signature = inspect.signature(has)
     except (TypeError, ValueError):  # a callable written in C may have no signature
         return True
-    by_place = [parameter for parameter in parameters if parameter.kind is not Parameter.KEYWORD_ONLY]
+    positional = [parameter for parameter in parameters if parameter.kind is not Parameter.KEYWORD_ONLY]
     by_name = [parameter.name for parameter in parameters if parameter.kind is Parameter.KEYWORD_ONLY]
     try:
-        signature.bind(*by_place, **dict.fromkeys(by_name))
+        signature.bind(*positional, **dict.fromkeys(by_name))
     except TypeError:
         return False
     return True

@@ -220,7 +220,7 @@ class ToolResources:
         raise NotImplementedError
 
 
-PLACES: Final = 2**20
+MESSAGES_PER_RECORD: Final = 2**20
 """How many messages one record may append: the number of a message is that of its record times this, and its place."""
 
 

@@ -29,7 +29,7 @@ from agentrail.runtime.diagnosis.watchdog import watchdog_of_run
 from agentrail.runtime.inbox.letter import Letter, NewCode
 from agentrail.runtime.shared.admission import HEARING, Gate
 from agentrail.runtime.shared.clock import Clock
-from agentrail.runtime.shared.code_loops import place_function
+from agentrail.runtime.shared.code_loops import bind_function
 from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.leases import Leases
 from agentrail.runtime.shared.provider_limits import ProviderLimits
@@ -341,7 +341,7 @@ class SessionCode:
         for attached in state.plugins:
             brought = find_declaration(self.hook_runner.plugin(attached), BroughtCompactor)
             if brought is not None:
-                return place_function(brought.compactor)
+                return bind_function(brought.compactor)
         return None
 
     def know(self, tool: Tool, revision: int) -> None:

@@ -12,12 +12,12 @@ import attrs
 
 from agentrail.errors import AgentrailError
 from agentrail.values.json import FrozenObject
-from agentrail.values.value import Value, defaults_of, names_by_place
+from agentrail.values.value import Value, defaults_of, positional_names
 
 WIDTH: Final = 110
 """Length in characters at which lines of code are broken, where they can be."""
 
-_PLACES: Final = ("agentrail", "agentrail.plugins", "agentrail.testing")
+_PACKAGES: Final = ("agentrail", "agentrail.plugins", "agentrail.testing")
 """Public packages: a name that one of them exports is imported from there, not from the module that defines it."""
 
 
@@ -102,7 +102,7 @@ class CodeSource:
                 named = True
                 continue
             named = named or part.kw_only
-            arguments.append(f"{part.name}={self.code(part.there)}" if named else self.code(part.there))
+            arguments.append(f"{part.name}={self.code(part.value)}" if named else self.code(part.value))
         return f"{self.name(type(value))}({', '.join(arguments)})"
 
     def lines(self) -> list[str]:
@@ -148,18 +148,18 @@ class _CodeArgument(NamedTuple):
     """One argument with which an object is made."""
 
     name: str
-    there: object
+    value: object
     is_default: bool
     kw_only: bool
 
 
 def _value_parts(value: Value) -> Iterator[_CodeArgument]:
     defaults = defaults_of(type(value))
-    by_place = names_by_place(type(value))
+    positional = positional_names(type(value))
     for name in value.__struct_fields__:
         field_value = getattr(value, name)
         is_default = name in defaults and field_value == defaults[name]
-        yield _CodeArgument(name, field_value, is_default, name not in by_place)
+        yield _CodeArgument(name, field_value, is_default, name not in positional)
 
 
 def _attrs_parts(value: object) -> Iterator[_CodeArgument]:
@@ -184,7 +184,7 @@ def _public(module: str, name: str, thing: object) -> str:
     """Return the module from which users import *thing*: a public package that exports *name*, else *module*."""
     if module.partition(".")[0] != "agentrail":
         return module
-    for package in _PLACES:
+    for package in _PACKAGES:
         loaded = sys.modules.get(package)
         # To ask a package for a name that it does not have makes an error with advice, which takes long
         if loaded is not None and name in dir(loaded) and getattr(loaded, name) is thing:

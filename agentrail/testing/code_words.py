@@ -43,7 +43,7 @@ class Vocabulary(Value):
     """The tools and arguments that the plugin's code reads; `None` if it reads no argument by name."""
     hooks: frozenset[str] = frozenset()
     """The hooks that the plugin is asked at."""
-    own: tuple[str, ...] = ()
+    own_texts: tuple[str, ...] = ()
     """The texts of the plugin alone, each once."""
 
     def shares_with(self, other: Vocabulary) -> bool:

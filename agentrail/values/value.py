@@ -85,7 +85,7 @@ def defaults_of(cls: ValueMeta) -> dict[str, object]:
     return {name: default for name, default in zip(names, defaults, strict=True) if default is not msgspec.NODEFAULT}
 
 
-def names_by_place(cls: ValueMeta) -> tuple[str, ...]:
+def positional_names(cls: ValueMeta) -> tuple[str, ...]:
     """Return the names of the fields of *cls* that may be given by position, in order."""
     return getattr(cls, "__match_args__", ())  # classes without positional fields lack the attribute
 
@@ -101,13 +101,13 @@ class AuthoredKind(ValueMeta):
     def __signature__(cls) -> Signature:  # noqa: N805 - `self` is a class
         """Signature of `cls`. msgspec's own resolves the annotations, and fails for names that only checkers import."""
         defaults = defaults_of(cls)
-        by_place = names_by_place(cls)
+        positional = positional_names(cls)
         hints = {name: hint for base in reversed(cls.__mro__) for name, hint in get_annotations(base).items()}
         return Signature(
             [
                 Parameter(
                     name,
-                    Parameter.POSITIONAL_OR_KEYWORD if name in by_place else Parameter.KEYWORD_ONLY,
+                    Parameter.POSITIONAL_OR_KEYWORD if name in positional else Parameter.KEYWORD_ONLY,
                     default=defaults.get(name, Parameter.empty),
                     annotation=hints.get(name, Parameter.empty),
                 )
@@ -126,9 +126,9 @@ class AuthoredKind(ValueMeta):
                 if new != kwargs:
                     return cls(*args, **new)
                 refuse_unknown(cls.__name__, kwargs, cls.__struct_fields__)
-                places = len(names_by_place(cls))
-                if len(args) > places:
-                    problem = f"`{cls.__name__}` takes {places} values by place, and not {len(args)}; name the others"
+                most = len(positional_names(cls))
+                if len(args) > most:
+                    problem = f"`{cls.__name__}` takes {most} values by place, and not {len(args)}; name the others"
                     raise TypeError(problem) from None
                 raise
 

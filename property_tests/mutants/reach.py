@@ -120,7 +120,7 @@ def reach(parts: Iterable[Part]) -> Reach:
     recordings: list[CoverageData] = []
     sources = _sources()
     for part in parts:
-        places = _places(part.files, part.mark, sources)
+        places = _cut_indices(part.files, part.mark, sources)
         new = [file for file, at in places.items() if not at.with_suffix(".json").exists()]
         if new:
             print(f"recording which test reaches which line: {len(new)} files of {part.path}, {part.mark}", flush=True)
@@ -148,7 +148,7 @@ def _sources() -> bytes:
     return _digest([*(ROOT / "agentrail").rglob("*.py"), *shared])
 
 
-def _places(files: Iterable[str], mark: str, sources: bytes) -> dict[str, Path]:
+def _cut_indices(files: Iterable[str], mark: str, sources: bytes) -> dict[str, Path]:
     """Return where what is recorded of each of *files* is stored, without a suffix."""
     return {file: BUILD / f"reach-{_key(file, mark, sources)}" for file in files}
 
@@ -222,7 +222,7 @@ class Recorder:
 def record(mark: str, files: Sequence[str]) -> None:
     """Run the tests of *files* with a *mark*, and store which lines each reaches."""
     BUILD.mkdir(parents=True, exist_ok=True)
-    recorder = Recorder(_places(files, mark, _sources()))
+    recorder = Recorder(_cut_indices(files, mark, _sources()))
     recorder.turn_to(files[0])  # it also gets what runs while the modules of all files are imported
     code = pytest.main([*OPTIONS, f"--basetemp={BUILD / f'tmp-{os.getpid()}'}", "-m", mark, *files], [recorder])
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):

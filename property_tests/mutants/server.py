@@ -99,7 +99,7 @@ class Editor(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(self._code, vars(module))  # noqa: S102 - it is our own module, edited
 
 
-def place_of(code: CodeType) -> Position:
+def position_of(code: CodeType) -> Position:
     """Return where *code* is written, which tells a function from all others."""
     return code.co_filename, code.co_firstlineno, code.co_qualname
 
@@ -110,7 +110,7 @@ def functions() -> dict[Position, list[FunctionType]]:
     ours = str(ROOT / "agentrail")
     for each in gc.get_objects():
         if type(each) is FunctionType and each.__code__.co_filename.startswith(ours):
-            found.setdefault(place_of(each.__code__), []).append(each)
+            found.setdefault(position_of(each.__code__), []).append(each)
     return found
 
 
@@ -139,9 +139,9 @@ def put(edit: Edit, known: Mapping[Position, list[FunctionType]]) -> bool:
     """Put *edit* into the functions that there are; return whether all of them were found."""
     before, after = codes(edit)
     for old, new in differing(before, after):
-        for function in known.get(place_of(old), ()):
+        for function in known.get(position_of(old), ()):
             function.__code__ = new
-    return all(known.get(place_of(old)) for old, _ in differing(before, after) if "<locals>" not in old.co_qualname)
+    return all(known.get(position_of(old)) for old, _ in differing(before, after) if "<locals>" not in old.co_qualname)
 
 
 @cache

@@ -42,14 +42,8 @@ CHANGES: Final = (
         "steering_behind_the_queue",
         "steering that no request has carried comes behind the prompts that wait",
         prompts._steering_to_queue,
-        (
-            "state.queue = (*(Prompt(text.ref, (Text(text.text),), asked=text.asked) "
-            "for text in state.steering), *state.queue)"
-        ),
-        (
-            "state.queue = (*state.queue, *(Prompt(text.ref, (Text(text.text),), asked=text.asked) "
-            "for text in state.steering))"
-        ),
+        "(*prompts, *state.queue)",
+        "(*state.queue, *prompts)",
         "world",
     ),
     Change(
@@ -216,7 +210,7 @@ CHANGES: Final = (
         "replaced_prompt_is_said_as_it_was",
         "the model gets a prompt as the user wrote it, though a plugin has replaced its text",
         prompts._say_prompt,
-        "prompt = prompt.but(parts=with_text(prompt.parts, decisions.said))",
+        "prompt = prompt.but(parts=with_text(prompt.parts, decisions.text))",
         "pass",
         "world",
     ),
@@ -224,7 +218,7 @@ CHANGES: Final = (
         "replaced_steering_is_said_as_it_was",
         "the model gets a steering text as the user wrote it, though a plugin has replaced it",
         steering.finish_before_steering,
-        "text = text.but(text=decisions.said)",
+        "text = text.but(text=decisions.text)",
         "pass",
         "world",
     ),

@@ -162,7 +162,7 @@ class Got:
         for effect in effects:
             if isinstance(effect, SetTimer):
                 timers.pop(effect.timer, None)
-                timers[effect.timer] = effect.at
+                timers[effect.timer] = effect.due_ms
             elif isinstance(effect, ClearTimer):
                 del timers[effect.timer]
         return tuple(timers.items())

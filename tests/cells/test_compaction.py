@@ -251,7 +251,7 @@ def test_a_compaction_never_splits_a_call_from_its_result(keep: int) -> None:
     left = plan.with_notice("gone")
     assert why_unfit(left) is None
     assert left[-2:] == tuple(history[-2:]), "the newest prompt and what followed it stay"
-    assert len(plan.gone) == len(history) - len(left) + (1 if plan.gone else 0)
+    assert len(plan.removed) == len(history) - len(left) + (1 if plan.removed else 0)
 
 
 def test_a_turn_whose_past_was_compacted_reports_the_messages_that_are_its_own() -> None:

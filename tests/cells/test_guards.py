@@ -288,7 +288,7 @@ def test_the_run_of_a_tool_waits_until_a_plugin_that_rules_on_it_has_its_answer(
         AskStarted("ask2", "Asks", "before_prompt", "RunTool"),
         AskStarted("ask3", "Judge", "before_tool", "CallService"),
     ]
-    assert [(one.ask_id, one.asked, one.run, one.started_at) for one in bench.state.suspended_runs] == [
+    assert [(one.ask_id, one.is_sent, one.run, one.started_at) for one in bench.state.suspended_runs] == [
         ("ask2", False, "", None),
         ("ask3", True, "ask2", None),
     ]
@@ -299,7 +299,7 @@ def test_the_run_of_a_tool_waits_until_a_plugin_that_rules_on_it_has_its_answer(
         ToolExecutionStart("ask2", "look", path("a")),
     ]
     assert [getattr(one, "request", None) for one in got.step.effects][-1] == RunTool("look", path("a"))
-    assert [(one.ask_id, one.asked, one.run, one.started_at) for one in bench.state.suspended_runs] == [
+    assert [(one.ask_id, one.is_sent, one.run, one.started_at) for one in bench.state.suspended_runs] == [
         ("ask2", True, "", NOW)
     ]
 

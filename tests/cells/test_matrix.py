@@ -510,7 +510,7 @@ def test_the_history_and_the_model_have_the_new_text_of_a_prompt() -> None:
         ids=2,
         events=[opening[0], PromptReceived("p1", "other", ("P",)), *opening[2:]],
         effects=[request(before, "r2", said("other"))],
-        rulings=(ruling("before_prompt", said="other", replaced_by=("P",)), *ruled("before_request")),
+        rulings=(ruling("before_prompt", text="other", replaced_by=("P",)), *ruled("before_request")),
         phase=Phase.RUNNING,
         turn_count=1,
         round=1,
@@ -530,7 +530,7 @@ def test_the_new_text_of_a_steering_text_is_queued() -> None:
         answer=base.answer,
         ids=1,
         events=[SteeringReceived("s3", "other", "queued", None, ("P",))],
-        rulings=(ruling("before_steering", said="other", replaced_by=("P",)),),
+        rulings=(ruling("before_steering", text="other", replaced_by=("P",)),),
         steering=(Steering("s3", "other"),),
         plugin_states=(1,),
     )
@@ -548,7 +548,7 @@ def test_the_history_and_the_caller_have_the_new_text_of_a_response() -> None:
             AgentEnd("p1", "end", (*diff, message), usage),
         ],
         rulings=(
-            ruling("after_response", said="other", replaced_by=("P",)),
+            ruling("after_response", text="other", replaced_by=("P",)),
             *ruled("before_finish", "after_turn"),
         ),
         phase=Phase.IDLE,

@@ -252,7 +252,7 @@ def test_a_turn_that_has_ended_and_waits_for_its_last_hook_is_over_in_the_fork()
 
 def test_a_fork_has_the_tools_that_there_are_now() -> None:
     origin = session()
-    world = fork(origin, given=branched(origin).but(gone=("read",)))
+    world = fork(origin, given=branched(origin).but(removed_tools=("read",)))
     assert [envelope.event for envelope in world.records[0].events] == [
         SessionForked("s", 1),
         ToolDetached("read"),

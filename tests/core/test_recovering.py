@@ -516,7 +516,7 @@ def test_a_guard_that_is_new_rules_on_a_call_that_was_held_and_is_approved() -> 
 def test_tools_whose_code_is_gone_are_let_go_and_calls_to_them_are_told_so() -> None:
     world = session(Holder(frozenset({"write"})))
     asked(world, call("solo"), call("write"))
-    step = world.apply(back(world).but(gone=("solo", "write")))
+    step = world.apply(back(world).but(removed_tools=("solo", "write")))
     assert ToolsUpdated((), ("solo", "write")) in events(step)
     assert ToolUnknown("c3", "solo") in events(step)
     assert "write" not in world.state.tools

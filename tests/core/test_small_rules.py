@@ -87,7 +87,7 @@ def test_the_oldest_rounds_go_until_the_rest_fits(
 ) -> None:
     plan = planned(messages, keep)
     assert plan.with_notice("gone") == left
-    assert plan.leaving(messages) == tuple(messages[place] for place in sorted(plan.gone))
+    assert plan.leaving(messages) == tuple(messages[place] for place in sorted(plan.removed))
 
 
 # Errors as data

@@ -169,11 +169,11 @@ def test_while_it_waits_for_a_person_the_clocks_of_its_call_and_of_the_turn_stan
     world.now += 1_000
     done = world.apply(SubagentReported(CHILD, waits=True))
     assert done.effects == (ClearTimer("call:c3"), ClearTimer("turn"))
-    assert [(agent.waits, agent.left) for agent in world.state.subagents] == [(True, 2_000)]
+    assert [(agent.waits, agent.left_ms) for agent in world.state.subagents] == [(True, 2_000)]
     world.now += 50_000
     done = world.apply(SubagentReported(CHILD))
     assert done.effects == (SetTimer("call:c3", world.now + 2_000), SetTimer("turn", world.now + 99_000))
-    assert [(agent.waits, agent.left) for agent in world.state.subagents] == [(False, None)]
+    assert [(agent.waits, agent.left_ms) for agent in world.state.subagents] == [(False, None)]
 
 
 def test_the_clock_of_the_turn_goes_on_while_another_call_runs() -> None:
@@ -446,7 +446,7 @@ def test_one_whose_time_was_over_when_it_came_back_has_none_left() -> None:
     world = parent()
     world.now += 10_000
     world.apply(back(world, pause=True))
-    assert [agent.left for agent in world.state.subagents] == [0]
+    assert [agent.left_ms for agent in world.state.subagents] == [0]
     world.apply(ResumeSent())
     assert timers(world)["call:c3"] == 0
 
@@ -482,13 +482,13 @@ def test_one_that_rests_and_waits_for_a_person_has_no_clock_when_it_comes_back()
     world.apply(back(world, pause=True))
     world.apply(ResumeSent())
     assert timers(world) == {}
-    assert [(agent.waits, agent.left) for agent in world.state.subagents] == [(True, 3_000)]
+    assert [(agent.waits, agent.left_ms) for agent in world.state.subagents] == [(True, 3_000)]
 
 
 @pytest.mark.parametrize("pause", [False, True])
 def test_one_that_rests_and_whose_tool_is_gone_then_is_lost(pause: bool) -> None:
     world = resting()
-    done = world.apply(back(world, pause=pause).but(gone=("keep",)))
+    done = world.apply(back(world, pause=pause).but(removed_tools=("keep",)))
     assert SubagentEnd("c3", CHILD, "the process ended while it ran", is_error=True) in events(done)
     assert ToolUnknown("c3", "keep") in events(done)
     assert world.state.subagents == ()
@@ -523,7 +523,7 @@ def test_a_call_whose_sub_agent_is_not_known_is_made_again_if_it_can_tell() -> N
 
 
 def lost(world: CheckedWorld, *, gone: tuple[str, ...] = ()) -> None:
-    done = world.apply(back(world).but(gone=gone))
+    done = world.apply(back(world).but(removed_tools=gone))
     assert SubagentEnd("c3", CHILD, "the process ended while it ran", is_error=True) in events(done)
     assert not any(isinstance(effect, ResumeSubagents) for effect in done.effects)
     assert world.state.subagents == ()

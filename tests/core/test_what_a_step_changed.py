@@ -366,7 +366,7 @@ def test_of_the_messages_of_a_turn_that_has_ended_ranges_are_written() -> None:
 
 def test_of_paused_runs_only_those_that_began_changed_or_ended_are_written() -> None:
     first, second, third = [paused(PROMPTED, f"k{number}") for number in (1, 2, 3)]
-    changed = second.but(asked=False)
+    changed = second.but(is_sent=False)
     cases: tuple[tuple[tuple[Suspension, ...], tuple[Suspension, ...], ChangedSuspended], ...] = (
         ((), (first,), ChangedSuspended((Suspended(first),))),
         ((first,), (first, second), ChangedSuspended((Suspended(second),))),

@@ -478,7 +478,7 @@ async def seconds_that_a_provider_closes_a_lane_for(seconds: int) -> bool:
 
 @scene("runtime.shared.threads.MAX_WORKING")
 async def threads_that_are_waited_for(count: int) -> bool:
-    places = WorkerThreads().places
+    places = WorkerThreads().limiter
     try:
         for number in range(count):
             places.acquire_on_behalf_of_nowait(number)
@@ -495,7 +495,7 @@ async def threads_that_were_left_behind(count: int) -> bool:
         threads.note(f"tool{number}", 1)
     for number in range(5):
         threads.note("waited for", 1)
-        threads.places.acquire_on_behalf_of_nowait(number)
+        threads.limiter.acquire_on_behalf_of_nowait(number)
     try:
         threads.check()
     except ToolError:

@@ -121,7 +121,7 @@ class World(Simulation):
         """Make a step of *input_*, and answer all that plugins ask then."""
         super().send(input_, plain=plain)
         while live := self.out.live_asks:
-            super().send(AskSettled(live[0], self._answer(self.out.asks[live[0]].wanted.request)), plain=True)
+            super().send(AskSettled(live[0], self._answer(self.out.asks[live[0]].effect.request)), plain=True)
 
     def _comes_to(self, is_reached: Callable[[], bool]) -> bool:
         before = self.files

@@ -173,7 +173,7 @@ def fates(found: dict[str, Found], doubtful: dict[str, str]) -> Counter[str]:
         ended = {event.call_id for event in known.events if isinstance(event, ToolExecutionEnd)}
         unknown = {event.call_id for event in known.events if isinstance(event, ToolUnknown)}
         probed = [record.arrival.input for record in known.records if isinstance(record.arrival.input, CallProbed)]
-        not_started = {given.call_id for given in probed if isinstance(given.found, NotStarted)}
+        not_started = {given.call_id for given in probed if isinstance(given.outcome, NotStarted)}
         for key, effect in doubtful.items():
             owner, _, call_id = key.partition("/")
             if owner != session:

@@ -66,9 +66,9 @@ async def test_a_prompt_that_waited_says_whose_it_is_when_its_turn_begins() -> N
         waits = await held(session.by(ANN, "r1"), "first")
         turn = session.inspect().turn
         assert turn is not None
-        assert (turn.asked, session.inspect().asked_by) == (AskedBy((ANN,), "r1"), (ANN,))
+        assert (turn.asked_by, session.inspect().asked_by) == (AskedBy((ANN,), "r1"), (ANN,))
         await session.by("bob", "r2").prompt("second")
-        assert [prompt.asked for prompt in session.inspect().queue] == [AskedBy(("bob",), "r2")]
+        assert [prompt.asked_by for prompt in session.inspect().queue] == [AskedBy(("bob",), "r2")]
         async with session.subscribe(since=0, types=[PromptReceived, AgentEnd]) as events:
             await session.by("boss").approve(waits)
             heard = [(type(each.event).__name__, each.by) for each in [await anext(events) for _ in range(4)]]

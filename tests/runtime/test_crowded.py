@@ -115,7 +115,7 @@ def test_what_the_model_works_on_is_shortened_only_if_it_would_fill_the_context(
         ToolMessage("c1", "look", (Text("z" * 2_500),)),
     ]
     plan = planned([*older, *works], 1_000, limit)
-    assert list(plan.gone) == [0, 1]
+    assert list(plan.removed) == [0, 1]
     assert (list(plan.messages[2:]) == works) == whole
     assert sum(map(size_of, plan.with_notice("gone"))) < (3_000 if whole else 1_000)
 

@@ -89,8 +89,8 @@ def _has_asked(draft: StepDraft) -> bool:
 def _take_part(draft: StepDraft) -> None:
     """Add the caller of this command to those who asked for the open turn, because the turn now has words of theirs."""
     turn = draft.state.turn
-    if turn is not None and draft.by and draft.by not in turn.asked.by:
-        draft.state.turn = turn.but(asked=turn.asked.but(by=(*turn.asked.by, draft.by)))
+    if turn is not None and draft.by and draft.by not in turn.asked_by.by:
+        draft.state.turn = turn.but(asked_by=turn.asked_by.but(by=(*turn.asked_by.by, draft.by)))
 
 
 Decision: TypeAlias = commands.ApproveSent | commands.RejectSent | commands.RespondSent

@@ -96,7 +96,7 @@ class StepDraft:
     # Saying and asking
 
     @property
-    def asked(self) -> AskedBy:
+    def asked_by(self) -> AskedBy:
         """The caller of this step's command, and the id of the request by which it was given."""
         return AskedBy((self.by,) if self.by else (), self.request) if self.by or self.request else NOBODY_ASKED
 

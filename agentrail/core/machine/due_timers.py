@@ -38,7 +38,7 @@ def _on_ask(draft: StepDraft, ask_id: str) -> None:
     """Answer a plugin's ask with `TimedOut`, and cancel it if it runs."""
     waiting = next((other for other in draft.state.suspended_runs if other.ask_id == ask_id), None)
     if waiting is not None:
-        if waiting.asked:
+        if waiting.is_sent:
             draft.add_effect(CancelAsk(ask_id))
         answer(draft, ask_id, TimedOut(waiting.pause.deadline or 0.0))
 

@@ -140,7 +140,7 @@ def _suspend(draft: StepDraft, hook: Hook, ref: str, decided: Ruling, run: str =
     draft.emit(_started(ask_id, decided.by, hook.hook_name, type(pause.request).__name__))
     handed = type(pause.request) not in IN_THE_STEP
     waiting = Suspension(
-        ask_id, hook, ref, decided.by, pause, decided.decisions.without_events(), asked=handed, run=run
+        ask_id, hook, ref, decided.by, pause, decided.decisions.without_events(), is_sent=handed, run=run
     )
     state.suspended_runs = (*state.suspended_runs, waiting)
     _begin_ask(draft, waiting)
@@ -165,8 +165,8 @@ def _begin_ask(draft: StepDraft, waiting: Suspension) -> None:
 def _hand_over(draft: StepDraft, waiting: Suspension, request: Errand) -> None:
     """Add the effect that has the runtime carry out a plugin's ask."""
     state = draft.state
-    if not waiting.asked:
-        handed = waiting.but(asked=True)
+    if not waiting.is_sent:
+        handed = waiting.but(is_sent=True)
         state.suspended_runs = tuple([handed if other is waiting else other for other in state.suspended_runs])
     draft.add_effect(CarryOut(waiting.ask_id, waiting.plugin, request, state.using[0], draft.key_of(waiting)))
     _set_deadline(draft, waiting)

@@ -97,7 +97,7 @@ def on_prompt(draft: StepDraft, command: commands.PromptSent) -> None:
         draft.emit(PromptDropped(prompt.ref, prompt.text))
         draft.refuse(errors.PromptWasDropped(prompt.ref, "the queue was cleared by an abort"))
         return
-    accept(draft, command.parts, command.returns, AskedBy(command.asked_by) if command.asked_by else draft.asked)
+    accept(draft, command.parts, command.returns, AskedBy(command.asked_by) if command.asked_by else draft.asked_by)
 
 
 def accept(
@@ -175,7 +175,8 @@ def settle(draft: StepDraft) -> None:
 def _steering_to_queue(draft: StepDraft) -> None:
     """Move steering texts that came too late for a request to the front of the prompt queue."""
     state = draft.state
-    state.queue = (*(Prompt(text.ref, (Text(text.text),), asked=text.asked) for text in state.steering), *state.queue)
+    prompts = [Prompt(text.ref, (Text(text.text),), asked_by=text.asked_by) for text in state.steering]
+    state.queue = (*prompts, *state.queue)
     state.steering = ()
 
 
@@ -206,7 +207,7 @@ def finish_before_prompt(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rulin
         state.model,
         state.model_options,
         spares=state.fallbacks,
-        asked=prompt.asked,
+        asked_by=prompt.asked_by,
         worked_ms=state.worked(draft.at),
     )
     if prompt.returns:
@@ -223,9 +224,9 @@ def finish_before_prompt(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rulin
 
 def _say_prompt(draft: StepDraft, prompt: Prompt, decisions: Decisions) -> None:
     """Append the prompt and the texts that plugins add to the history, and emit their events."""
-    if decisions.said is not None:
-        prompt = prompt.but(parts=with_text(prompt.parts, decisions.said))
-    by = prompt.asked.by[0] if prompt.asked.by else ""
+    if decisions.text is not None:
+        prompt = prompt.but(parts=with_text(prompt.parts, decisions.text))
+    by = prompt.asked_by.by[0] if prompt.asked_by.by else ""
     draft.emit(_received_event(prompt.ref, prompt.text, decisions.replaced_by), by=by)
     draft.emit(_start_event(prompt.ref))
     draft.append_messages(_user_message(prompt.parts))

@@ -126,7 +126,7 @@ def reattach(
     guards = _guards(state.plugins)
     state.plugins, state.plugin_states = attached_plugins, tuple(states)
     if tuple(old_rows) != tuple(attached.key for attached in attached_plugins):
-        _take_new_places(draft)
+        _take_new_indices(draft)
     elif guards != _guards(attached_plugins):
         _ask_guards_again(draft)
     draft.emit(*upgraded, *others.values(), *joined)
@@ -147,7 +147,7 @@ def _differing(old: JsonObject, new: JsonObject) -> JsonObject:
     return freeze_object({name: value for name, value in new.items() if name not in old or old[name] != value})
 
 
-def _take_new_places(draft: StepDraft) -> None:
+def _take_new_indices(draft: StepDraft) -> None:
     """Adapt paused hooks and held calls to the new list of plugins.
 
     A paused hook continues at the plugin that asked; new security plugins before it rule at the end. A held call is
@@ -189,19 +189,19 @@ def _moved(waiting: Suspension, to: int) -> Suspension:
 
 def change_tools(draft: StepDraft, returned: SessionReturned | SessionBranched) -> None:
     """Attach the tools that are new or changed in the current code, and detach those that are gone."""
-    if not returned.tools and not returned.gone:
+    if not returned.tools and not returned.removed_tools:
         return
     state = draft.state
-    tools = {name: tool for name, tool in state.tools.items() if name not in returned.gone}
+    tools = {name: tool for name, tool in state.tools.items() if name not in returned.removed_tools}
     brought = {spec.name: attached.key for attached in state.plugins for spec in attached.tools}
     tools |= {
         spec.name: AttachedTool(spec, returned.revision, plugin=brought.get(spec.name, "")) for spec in returned.tools
     }
     put_tools(draft, tools)
-    state.removed_tools = removed_names(state.removed_tools, returned.gone, tools)
+    state.removed_tools = removed_names(state.removed_tools, returned.removed_tools, tools)
     names = tuple(spec.name for spec in returned.tools)
-    draft.emit(*(ToolDetached(name) for name in returned.gone), *(ToolAttached(name) for name in names))
-    draft.emit(ToolsUpdated(names, returned.gone))
+    draft.emit(*(ToolDetached(name) for name in returned.removed_tools), *(ToolAttached(name) for name in names))
+    draft.emit(ToolsUpdated(names, returned.removed_tools))
 
 
 def _renew_changes(draft: StepDraft, attached_plugins: tuple[AttachedPlugin, ...]) -> None:
@@ -276,7 +276,7 @@ def _settle(draft: StepDraft, *, pause: bool) -> None:
         if call.status is CallStatus.RUNNING:
             _settle_call(draft, call, pause=pause)
     if not state.is_paused:
-        state.suspended_runs = tuple(suspension.but(asked=False) for suspension in state.suspended_runs)
+        state.suspended_runs = tuple(suspension.but(is_sent=False) for suspension in state.suspended_runs)
 
 
 def _settle_call(draft: StepDraft, call: Call, *, pause: bool) -> None:

@@ -97,9 +97,9 @@ def merge_steering(draft: StepDraft) -> None:
     waiting, state.steering = state.steering, ()
     if waiting:
         turn = state.turn
-        others = tuple(dict.fromkeys(who for text in waiting for who in text.asked.by))
-        if turn is not None and not {*others} <= {*turn.asked.by}:
-            state.turn = turn.but(asked=turn.asked.but(by=tuple(dict.fromkeys((*turn.asked.by, *others)))))
+        others = tuple(dict.fromkeys(who for text in waiting for who in text.asked_by.by))
+        if turn is not None and not {*others} <= {*turn.asked_by.by}:
+            state.turn = turn.but(asked_by=turn.asked_by.but(by=tuple(dict.fromkeys((*turn.asked_by.by, *others)))))
         draft.append_messages(UserMessage((Text("\n\n".join(text.text for text in waiting)),), Origin.STEERING))
         draft.emit(SteeringApplied(tuple(text.ref for text in waiting), len(waiting)))
 

@@ -210,7 +210,7 @@ def finish_after_response(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
     state = draft.state
     if isinstance(hook, AfterResponse):
         decisions = ruling.decisions
-        draft.emit(_complete_event(_take_said(draft, hook.message, decisions.said), decisions.replaced_by))
+        draft.emit(_complete_event(_take_said(draft, hook.message, decisions.text), decisions.replaced_by))
     if ruling.verdict is ABORT:
         abort_by(draft, ruling)
         return

@@ -45,7 +45,7 @@ def let_rest(draft: StepDraft, call: Call) -> None:
     draft.clear_timer(timer)
     put(draft, call.but(status=CallStatus.SETTLING))
     state.subagents = tuple(
-        agent.but(rests=True, left=agent.left if due is None else max(0, due - draft.at))
+        agent.but(rests=True, left_ms=agent.left_ms if due is None else max(0, due - draft.at))
         if agent.call_id == call.call_id
         else agent
         for agent in state.subagents
@@ -63,7 +63,7 @@ def _reattach(draft: StepDraft) -> None:
         return
     lost = tuple(agent for agent, call in resting if call is not None and not has_its_tool(draft, call))
     state.subagents = tuple(
-        agent.but(rests=False, left=agent.left if agent.waits else None) if agent.rests else agent
+        agent.but(rests=False, left_ms=agent.left_ms if agent.waits else None) if agent.rests else agent
         for agent in state.subagents
         if agent not in lost
     )
@@ -74,8 +74,8 @@ def _reattach(draft: StepDraft) -> None:
         draft.emit(SubagentEnd(agent.call_id, agent.child, CHANGED, is_error=True))
     for agent, call in back:
         if call is not None:
-            if agent.left is not None and not agent.waits:
-                draft.set_timer(call_timer(agent.call_id), draft.at + agent.left)
+            if agent.left_ms is not None and not agent.waits:
+                draft.set_timer(call_timer(agent.call_id), draft.at + agent.left_ms)
             again(draft, call)
 
 

@@ -29,7 +29,7 @@ def on_steer(draft: StepDraft, command: commands.SteerSent) -> None:
         draft.refuse(UsageError("task-done", state.session_id))
         return
     if state.phase is Phase.IDLE and not command.message:
-        accept(draft, (Text(command.text),), asked_by=draft.asked)
+        accept(draft, (Text(command.text),), asked_by=draft.asked_by)
         return
     draft.partial = command.partial  # before the plugins rule: the partial text is kept if this step aborts the turn
     ref = draft.make_id("s")
@@ -39,7 +39,7 @@ def on_steer(draft: StepDraft, command: commands.SteerSent) -> None:
         draft.refuse(SteeringQueueFull(limit))
         return
     draft.steer_text = Steering(
-        ref, command.text, AskedBy(command.asked_by, draft.request) if command.message else draft.asked
+        ref, command.text, AskedBy(command.asked_by, draft.request) if command.message else draft.asked_by
     )
     draft.steer_command = command
     draft.answer = commands.Accepted(ref, "queued", len(state.steering) + 1)
@@ -73,8 +73,8 @@ def finish_before_steering(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rul
         draft.refuse(PluginRefused(ruling.reason, ruling.by or ""))
         return
     decisions = ruling.decisions
-    if decisions.said is not None:
-        text = text.but(text=decisions.said)
+    if decisions.text is not None:
+        text = text.but(text=decisions.text)
     added = decisions.texts
     if added:
         more = "\n\n".join(added)

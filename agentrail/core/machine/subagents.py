@@ -67,8 +67,8 @@ def on_reported(draft: StepDraft, reported: SubagentReported) -> None:
 def _ask_too(draft: StepDraft, who: tuple[str, ...]) -> None:
     """Add those who steered a sub-agent to those who asked for the open turn, as its answer goes into this turn."""
     turn = draft.state.turn
-    if turn is not None and not {*who} <= {*turn.asked.by}:
-        draft.state.turn = turn.but(asked=turn.asked.but(by=tuple(dict.fromkeys((*turn.asked.by, *who)))))
+    if turn is not None and not {*who} <= {*turn.asked_by.by}:
+        draft.state.turn = turn.but(asked_by=turn.asked_by.but(by=tuple(dict.fromkeys((*turn.asked_by.by, *who)))))
 
 
 def on_ended(draft: StepDraft, ended: SubagentEnded) -> None:
@@ -178,7 +178,7 @@ def _let_wait(draft: StepDraft, agent: Subagent) -> None:
     if due is not None:
         time_left = max(0, due - draft.at)
         draft.clear_timer(timer)
-    _put(draft, agent.but(waits=True, left=time_left))
+    _put(draft, agent.but(waits=True, left_ms=time_left))
     if draft.state.waits:
         stop_clock(draft)
 
@@ -188,11 +188,11 @@ def _let_go_on(draft: StepDraft, agent: Subagent) -> None:
     state = draft.state
     call = find(draft, agent.call_id)
     runs = call is not None and call.status is CallStatus.RUNNING
-    if agent.left is not None and (
+    if agent.left_ms is not None and (
         runs or any(detached.call_id == agent.call_id for detached in state.lingering_calls)
     ):
-        draft.set_timer(call_timer(agent.call_id), draft.at + agent.left)
-    _put(draft, agent.but(waits=False, left=None))
+        draft.set_timer(call_timer(agent.call_id), draft.at + agent.left_ms)
+    _put(draft, agent.but(waits=False, left_ms=None))
     _start_clock(draft)
 
 

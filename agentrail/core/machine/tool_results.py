@@ -288,7 +288,7 @@ def drop_suspension(draft: StepDraft, suspension: Suspension) -> None:
     """Drop a suspended run, and cancel its plugin's ask."""
     draft.state.suspended_runs = tuple(other for other in draft.state.suspended_runs if other is not suspension)
     draft.clear_timer(f"ask:{suspension.ask_id}")
-    if suspension.asked:
+    if suspension.is_sent:
         draft.add_effect(CancelAsk(suspension.ask_id))
     tell_of_asked(draft, suspension, Failed("it was stopped, because nobody waits for it any more"))
     draft.emit(AskAnswered(suspension.ask_id, suspension.plugin, "dropped"))

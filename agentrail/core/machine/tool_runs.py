@@ -271,14 +271,14 @@ def on_probed(draft: StepDraft, probed: CallProbed) -> None:
     if call is None:
         closed_late(draft, probed.call_id, err("it was interrupted"), answered=False)
         return
-    match probed.found:
+    match probed.outcome:
         case NotStarted():
             put(draft, call.but(status=CallStatus.READY))
             advance_batch(draft)
         case Unknown():
             give_up(draft, call)
         case Ok() | Err():
-            take_answer(draft, call, probed.found)
+            take_answer(draft, call, probed.outcome)
 
 
 def give_up(draft: StepDraft, call: Call) -> None:

@@ -121,7 +121,7 @@ class ChangedStates(Value):
 class ChangedTools(Value):
     """Tools that a step attached, replaced or detached."""
 
-    gone: Kept[tuple[str, ...]] = ()
+    removed: Kept[tuple[str, ...]] = ()
     """Names of the detached tools."""
     put: Kept[Mapping[str, AttachedTool]] = NO_TOOLS
     """The attached and replaced tools, by name."""
@@ -145,7 +145,7 @@ NO_TURN: Final = Turn("", 0, 0, NOTHING_USED, "", EMPTY)
 class ChangedQueue(Value):
     """Prompts that a step queued or took from the queue; the others keep their order."""
 
-    gone: Kept[tuple[str, ...]] = ()
+    removed: Kept[tuple[str, ...]] = ()
     """Ids of the prompts that are no longer in the queue."""
     first: tuple[Prompt, ...] = ()
     """Prompts that were put before those that were there."""
@@ -156,7 +156,7 @@ class ChangedQueue(Value):
 class ChangedTimers(Value):
     """Timers that a step set or cleared; those that it set come last, in this order."""
 
-    gone: Kept[tuple[str, ...]] = ()
+    removed: Kept[tuple[str, ...]] = ()
     """Names of the cleared timers."""
     put: Kept[tuple[tuple[str, int], ...]] = ()
     """The timers that were set: pairs of name and time."""
@@ -176,7 +176,7 @@ class ChangedSuspended(Value):
 
     put: tuple[Suspended, ...] = ()
     """Runs that are new or changed."""
-    gone: Kept[tuple[str, ...]] = ()
+    removed: Kept[tuple[str, ...]] = ()
     """Ids of the requests whose runs are no longer paused."""
     begins: bool = False
     """Whether none of the runs before is left but those in `put`."""
@@ -400,7 +400,7 @@ def _changed_tools(old_state: State, new_state: State) -> ChangedTools:
 
 def _change_tools(old: State, form: ChangedTools, _: Changed) -> Mapping[str, AttachedTool]:
     """Return the tools of *old* with the change *form* applied."""
-    tools = {name: attached for name, attached in old.tools.items() if name not in form.gone}
+    tools = {name: attached for name, attached in old.tools.items() if name not in form.removed}
     return tools | dict(form.put)
 
 
@@ -435,7 +435,7 @@ def _change_queue(old: State, form: tuple[Prompt, ...] | ChangedQueue, _: Change
     """Return the queue of *old* with the change *form* applied."""
     if not isinstance(form, ChangedQueue):
         return form
-    removed = frozenset(form.gone)
+    removed = frozenset(form.removed)
     return (*form.first, *[prompt for prompt in old.queue if prompt.ref not in removed], *form.put)
 
 
@@ -460,7 +460,7 @@ def _changed_timers(old_state: State, new_state: State) -> ChangedTimers:
 
 def _change_timers(old: State, form: ChangedTimers, _: Changed) -> tuple[tuple[str, int], ...]:
     """Return the timers of *old* with the change *form* applied."""
-    removed = {*form.gone, *(name for name, _ in form.put)}
+    removed = {*form.removed, *(name for name, _ in form.put)}
     return (*[timer for timer in old.timers if timer[0] not in removed], *form.put)
 
 
@@ -494,7 +494,7 @@ def _change_suspended(old: State, form: ChangedSuspended, changed: Changed) -> t
     """Return the suspended runs of *old* with the change *form* applied."""
     history = cast("History", changed.get("history", old.history))
     runs = {} if form.begins else {run.ask_id: run for run in old.suspended_runs}
-    for ask_id in form.gone:
+    for ask_id in form.removed:
         del runs[ask_id]
     runs |= {suspended.run.ask_id: _with_messages(suspended, history) for suspended in form.put}
     return tuple(runs.values())

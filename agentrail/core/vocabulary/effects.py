@@ -91,7 +91,7 @@ class SetTimer(Value):
 
     timer: str
     """Name of the timer: its kind and, after a colon, the id of its call or hold."""
-    at: int
+    due_ms: int
     """When the timer fires, in milliseconds since 1970."""
 
 

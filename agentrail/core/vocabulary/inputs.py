@@ -52,7 +52,7 @@ class SessionReturned(Value, tag_field=TAG):
     """All plugins that the session has from now on, those that it had before included."""
     tools: tuple[ToolSpec, ...] = ()
     """Tools that are new or whose definition changed."""
-    gone: Kept[tuple[str, ...]] = ()
+    removed_tools: Kept[tuple[str, ...]] = ()
     """Names of tools that no longer exist in the code."""
     revision: int = 0
     """Serial number of this change of tools."""
@@ -85,7 +85,7 @@ class SessionBranched(Value, tag_field=TAG):
     """All plugins that the fork has from now on, those that it had before included."""
     tools: tuple[ToolSpec, ...] = ()
     """Tools that are new or whose definition changed."""
-    gone: Kept[tuple[str, ...]] = ()
+    removed_tools: Kept[tuple[str, ...]] = ()
     """Names of tools that no longer exist in the code."""
     revision: int = 0
     """Serial number of this change of tools."""
@@ -183,7 +183,7 @@ class CallProbed(Value, tag_field=TAG):
     """Id of the call."""
     attempt: int
     """Number of the attempt."""
-    found: Probed
+    outcome: Probed
     """The result of the call, or that it never started, or that its outcome is unknown."""
 
 

@@ -145,7 +145,7 @@ class Prompt(Value):
     """Text and images of the prompt."""
     returns: Kept[JsonObject] = EMPTY
     """The JSON Schema of an object that the turn's answer must fit; if empty, the session's own holds."""
-    asked: AskedBy = NOBODY_ASKED
+    asked_by: AskedBy = NOBODY_ASKED
     """Who asked for its turn."""
 
     @property
@@ -161,7 +161,7 @@ class Steering(Value):
     """Id under which events speak of the text."""
     text: Personal[str]
     """The text for the model."""
-    asked: AskedBy = NOBODY_ASKED
+    asked_by: AskedBy = NOBODY_ASKED
     """Who steered."""
 
 
@@ -216,7 +216,7 @@ class Turn(Value):
     """How many answers of the turn did not fit the schema."""
     fits: bool = False
     """Whether the response of this round is an answer that fits the schema."""
-    asked: AskedBy = NOBODY_ASKED
+    asked_by: AskedBy = NOBODY_ASKED
     """Who asked for the turn: who began it, and whose steering texts it has taken."""
     worked_ms: int = 0
     """Milliseconds that the session had worked before the turn, as in `State.worked_ms`."""
@@ -241,7 +241,7 @@ class Suspension(Value):
     """What earlier plugins of this hook run decided."""
     started_at: int | None = None
     """When the tool that the plugin asked for started, in milliseconds since 1970; `None` if it asked for no tool."""
-    asked: bool = True
+    is_sent: bool = True
     """Whether the request was handed to the runtime; false while its tool is ruled on, and after a restart."""
     run: Kept[str] = ""
     """Id of the plugin's request for a tool that this hook rules on; empty if the hook is about no such request."""
@@ -459,7 +459,7 @@ class State(Draftable):
     @property
     def asked_by(self) -> tuple[str, ...]:
         """Who asked for the open turn, in the words of the callers; nobody if none is open."""
-        return () if self.turn is None else self.turn.asked.by
+        return () if self.turn is None else self.turn.asked_by.by
 
     @property
     def using(self) -> tuple[str, JsonObject]:

@@ -330,7 +330,7 @@ class Subagent(Value):
     """The part of the sub-agent's usage that this session has counted."""
     waits: bool = False
     """Whether the sub-agent can do nothing until a person decides something."""
-    left: int | None = None
+    left_ms: int | None = None
     """Milliseconds left of the call's time limit while that is stopped; `None` while the limit runs."""
     rests: bool = False
     """Whether the sub-agent does not run after a recovery, until the paused turn goes on."""

@@ -18,7 +18,7 @@ from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.authentication.identity import AUTHORIZATION, Authenticator, Identity, bearer
 from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse
 from agentrail.host.requests.proxies import UNIX
-from agentrail.runtime.shared.code_loops import place_function
+from agentrail.runtime.shared.code_loops import bind_function
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.untrusted_values import type_name
 
@@ -102,7 +102,7 @@ class GuardedAuthenticator:
     """Wraps the program's own authenticator: the host survives one that fails, hangs, or returns a wrong value."""
 
     def __init__(self, authenticator: Authenticator) -> None:
-        self._identify = place_function(authenticator.identify)
+        self._identify = bind_function(authenticator.identify)
 
     async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
         """Return the identity that the program's authenticator finds; raise `AuthenticatorFailed` if it fails.

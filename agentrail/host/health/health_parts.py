@@ -56,7 +56,7 @@ from agentrail.host.profiles import Profile
 from agentrail.ports.journal import Journal
 from agentrail.runtime.diagnosis.figures import Figures
 from agentrail.runtime.diagnosis.session_listener import SessionListener
-from agentrail.runtime.shared.code_loops import place_function
+from agentrail.runtime.shared.code_loops import bind_function
 from agentrail.runtime.shared.untrusted_calls import Contained
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.untrusted_values import brief
@@ -264,7 +264,7 @@ class Probe:
 
     def __init__(self, name: str, check: HostCheck, nursery: trio.Nursery, seconds: float) -> None:
         self._name = name
-        self._check = place_function(check)
+        self._check = bind_function(check)
         self._nursery = nursery
         self._seconds = seconds
         self._under_way: Looking | None = None

@@ -23,7 +23,7 @@ from agentrail.host.plugins.host_plugin import DEADLINE, name_of
 from agentrail.host.plugins.host_tools import BROKEN, ON_THE_WAY, TOOL_SERVICE, HostTools, ToolService, host_tools
 from agentrail.host.plugins.plugin_runner import HookValue, HostPluginRow
 from agentrail.host.plugins.plugin_values import ContextProvider, RequestContext, UnfitAnswerError, additions_to
-from agentrail.runtime.shared.code_loops import place_function
+from agentrail.runtime.shared.code_loops import bind_function
 from agentrail.values.content import Text
 from agentrail.values.json import FrozenObject, Json, freeze, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
@@ -160,10 +160,10 @@ def providers_of(
 ) -> tuple[OwnedProvider, ...]:
     """Return all providers in order: the host's own, those of the profile called *named*, those of plugins."""
     return (
-        *(OwnedProvider("host", DEADLINE, place_function(call)) for call in host),
-        *(OwnedProvider(named, DEADLINE, place_function(call)) for call in profile),
+        *(OwnedProvider("host", DEADLINE, bind_function(call)) for call in host),
+        *(OwnedProvider(named, DEADLINE, bind_function(call)) for call in profile),
         *(
-            OwnedProvider(name_of(plugin), plugin.deadline, place_function(call))
+            OwnedProvider(name_of(plugin), plugin.deadline, bind_function(call))
             for plugin in row.plugins
             for call in plugin.context_providers
         ),

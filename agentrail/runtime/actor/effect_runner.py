@@ -382,7 +382,7 @@ class EffectRunner:
 
     def set_timer(self, effect: effects.SetTimer) -> None:
         """Set a timer that posts `TimerFired`; `later` says when, if it is that of a sub-agent's call."""
-        due = self._shared.clock.trio_time(effect.at)
+        due = self._shared.clock.trio_time(effect.due_ms)
         self._shared.timers.set((self._session_id, effect.timer), due, partial(self._fire, effect.timer, due))
 
     def later(self, timer: str, due: float) -> float:

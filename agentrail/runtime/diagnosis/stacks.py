@@ -62,15 +62,15 @@ def called(task: trio.lowlevel.Task) -> str:
     return task.name
 
 
-def place_of(task: trio.lowlevel.Task) -> str:
+def position_of(task: trio.lowlevel.Task) -> str:
     """Return where *task*, which does not run now, waits: file, line and function of its last frame outside Trio."""
     frames = [(frame.f_code, line) for frame, line in task.iter_await_frames()]
     outside = [entry for entry in frames if not entry[0].co_filename.startswith(TRIO)]
     return _placed(outside or frames) or UNKNOWN
 
 
-def foreign_place_of(task: trio.lowlevel.Task) -> str | None:
-    """Do as `place_of`, for the last frame outside Trio and agentrail; return `None` if it has none: it is our own."""
+def foreign_position_of(task: trio.lowlevel.Task) -> str | None:
+    """Do as `position_of`, for the last frame outside Trio and agentrail; `None` if it has none: it is our own."""
     frames = [(frame.f_code, line) for frame, line in task.iter_await_frames()]
     return _placed([entry for entry in frames if not entry[0].co_filename.startswith((TRIO, PACKAGE))])
 

@@ -49,27 +49,27 @@ def code_loops() -> CodeLoops | None:
         return None
 
 
-def place_tool(tool: Tool) -> Tool:
+def bind_tool(tool: Tool) -> Tool:
     """Return *tool* as it is called on Trio; raise `UsageError` if it needs an asyncio loop and none is there."""
     loops = code_loops()
     _refuse_without_loop(tool)
     return tool if loops is None else loops.tool(tool)
 
 
-def place_function(function: F) -> F:
-    """Return *function* as it is called on Trio; raise `UsageError` as `place_tool` does."""
+def bind_function(function: F) -> F:
+    """Return *function* as it is called on Trio; raise `UsageError` as `bind_tool` does."""
     loops = code_loops()
     _refuse_without_loop(function)
     return function if loops is None else loops.function(function)
 
 
-def place_functions(functions: Mapping[str, F]) -> Mapping[str, F]:
+def bind_functions(functions: Mapping[str, F]) -> Mapping[str, F]:
     """Return *functions*, each placed."""
-    return {name: place_function(function) for name, function in functions.items()} if functions else functions
+    return {name: bind_function(function) for name, function in functions.items()} if functions else functions
 
 
-def place_model(model: Model) -> Model:
-    """Return *model* as it is called on Trio; raise `UsageError` as `place_tool` does."""
+def bind_model(model: Model) -> Model:
+    """Return *model* as it is called on Trio; raise `UsageError` as `bind_tool` does."""
     loops = code_loops()
     _refuse_without_loop(model)
     return model if loops is None else loops.model(model)

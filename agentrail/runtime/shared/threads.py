@@ -23,10 +23,10 @@ MAX_LEFT: Final = 64
 class WorkerThreads:
     """Counts the worker threads of all sessions."""
 
-    __slots__ = ("_running", "places", "working")
+    __slots__ = ("_running", "limiter", "working")
 
     def __init__(self) -> None:
-        self.places = trio.CapacityLimiter(MAX_WORKING)
+        self.limiter = trio.CapacityLimiter(MAX_WORKING)
         self._running: Counter[str] = Counter()
         self.working: dict[int, str] = {}
         """Names of the tools whose code runs in a thread now, abandoned ones included, by the thread's ident."""
@@ -37,7 +37,7 @@ class WorkerThreads:
 
     def check(self) -> None:
         """Refuse a new thread while `MAX_LEFT` abandoned ones still run; raise `ToolError`."""
-        count = self._running.total() - self.places.borrowed_tokens
+        count = self._running.total() - self.limiter.borrowed_tokens
         if count >= MAX_LEFT:
             among = ", ".join(f"`{name}`" for name in self.names())
             raise ToolError(f"{count} threads of stopped calls go on, so no more are started; they are among {among}")
@@ -63,7 +63,7 @@ class CallThreads:
     async def run(self, work: Callable[[], T], /) -> T:
         """Run *work* in a worker thread and return its result; if cancelled, return at once and abandon the thread."""
         self._all.check()
-        async with self._all.places:
+        async with self._all.limiter:
 
             def noted() -> T:
                 """Run *work*, with this thread noted as working for the tool."""

@@ -132,7 +132,7 @@ async def forked(
         state,
         code,
         SessionBranched(
-            origin, number, left_calls, now.attached_plugins, now.tools, now.gone, now.revision, now.options
+            origin, number, left_calls, now.attached_plugins, now.tools, now.removed_tools, now.revision, now.options
         ),
     )
 

@@ -15,7 +15,7 @@ from typing import Final, TypeVar, cast
 import trio
 
 from agentrail.errors import SupervisorClosed
-from agentrail.runtime.diagnosis.stacks import ROOF, called, foreign_place_of, place_of, tasks_in, threads_among
+from agentrail.runtime.diagnosis.stacks import ROOF, called, foreign_position_of, position_of, tasks_in, threads_among
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.untrusted_calls import traced
 
@@ -130,10 +130,12 @@ class RootNursery:
             tasks[self._task] = THE_END
         names = {task.name for task in (*tasks, self._task)}
         foreign = [
-            f"{what} at {position}" for task, what in tasks.items() if (position := foreign_place_of(task)) is not None
+            f"{what} at {position}"
+            for task, what in tasks.items()
+            if (position := foreign_position_of(task)) is not None
         ]
         foreign += [f"thread `{name}` at {position}" for name, position in threads_among(names, threads)]
-        return tuple(foreign or [f"{what} at {place_of(task)}" for task, what in tasks.items()])
+        return tuple(foreign or [f"{what} at {position_of(task)}" for task, what in tasks.items()])
 
 
 async def leavable(nursery: trio.Nursery, name: str, work: Callable[[], Awaitable[T]]) -> T:

@@ -24,7 +24,7 @@ from agentrail.ports.journal import ALL_SESSIONS, Redaction, Retention, SessionF
 from agentrail.runtime.actor.journal_log import rebuild_state
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.resources import SharedServices
-from agentrail.runtime.shared.code_loops import place_function
+from agentrail.runtime.shared.code_loops import bind_function
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.supervision.children import session_of
 from agentrail.runtime.supervision.restore import read_opening
@@ -44,7 +44,7 @@ async def delete_stored(
             await _delete_records(sessions, session_id)
             return
         async with _claimed(sessions.shared, session_id):
-            await place_function(first)()
+            await bind_function(first)()
             await _delete_records(sessions, session_id)
 
 

@@ -130,7 +130,7 @@ class RunningCompaction:
         plan = await in_slices(
             planning(start.messages, start.target_chars, start.keep_whole_chars, needs_summary=needs_summary)
         )
-        count = len(plan.gone)
+        count = len(plan.removed)
         if not count:
             note = f"{plan.shortened} older messages were shortened" if plan.shortened else NOTHING
             return CompactionEnded(start.compaction_id, tuple(plan.messages), 0, note)

@@ -146,14 +146,14 @@ class HeldText:
         self._keep("", self._reach)
         return text, self._screen(text)
 
-    def places(self, text: str, limit: int) -> list[int]:
+    def cut_indices(self, text: str, limit: int) -> list[int]:
         """Return where *text* may be cut, up to *limit*: the last ends of sentences or lines, the last one first."""
-        return _places(text, limit)
+        return _cut_indices(text, limit)
 
     def _cut(self) -> tuple[str, str]:
         """Cut the text at the last safe place; return the part before it, as received and as screened."""
         text = "".join(self._held)
-        indices = self.places(text, len(text) - self._reach)
+        indices = self.cut_indices(text, len(text) - self._reach)
         screened = self._screen(text) if indices else ""
         for index in indices:
             shown_text = self._screen(text[:index])
@@ -181,7 +181,7 @@ class HeldReports(HeldText):
         super().__init__(screen, reach)
         self._ends: list[int] = []
 
-    def places(self, text: str, limit: int) -> list[int]:  # noqa: ARG002 - the parameter of the base class
+    def cut_indices(self, text: str, limit: int) -> list[int]:  # noqa: ARG002 - the parameter of the base class
         """Return the ends of the last reports up to *limit*, the last one first."""
         return [end for end in self._ends if end <= limit][: -TRIES - 1 : -1]
 
@@ -209,7 +209,7 @@ class HeldReports(HeldText):
         return pieces if "".join(map(self._screen, pieces)) == shown_text else [received]
 
 
-def _places(text: str, limit: int) -> list[int]:
+def _cut_indices(text: str, limit: int) -> list[int]:
     """Return the last places up to *limit* where a sentence or a line of *text* ends, the last one first."""
     ends = [match.end() for match in _ENDS.finditer(text, 0, max(limit, 0))]
     if ends or limit < LONGEST:

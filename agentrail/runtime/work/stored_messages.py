@@ -16,7 +16,7 @@ from agentrail.core.vocabulary.changes import Appended, ResultOf
 from agentrail.core.vocabulary.history_prefix import Results, note_results
 from agentrail.core.vocabulary.inputs import CompactionEnded
 from agentrail.ports.journal import Journal, Record
-from agentrail.ports.tool import PLACES, PastMessage
+from agentrail.ports.tool import MESSAGES_PER_RECORD, PastMessage
 from agentrail.values.messages import Added, AssistantMessage, Message, MessageRange, Rearranged
 
 PAGE: Final = 100
@@ -40,7 +40,7 @@ class StoredPast:
     ) -> tuple[PastMessage, ...]:
         """Return up to *limit* messages after number *after*: all, or those of which *wanted* returns `True`."""
         search = _Said(after, wanted)
-        head = max(0, after // PLACES - 1)
+        head = max(0, after // MESSAGES_PER_RECORD - 1)
         while True:
             records = await self._read(head, PAGE)
             for record in records:
@@ -102,7 +102,7 @@ class _Said:
 
     def take(self, record: Record) -> None:
         """Collect the messages that *record* has appended."""
-        self._number = record.number * PLACES
+        self._number = record.number * MESSAGES_PER_RECORD
         if record.opening is not None:
             for message in record.opening.history:
                 self._add(message)

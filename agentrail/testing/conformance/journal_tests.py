@@ -877,7 +877,7 @@ class JournalConformance:
             assert stored.answer == Accepted(f"p{number}", "started")
         assert await journal.answer("s", "c1202") is None
 
-    async def test_the_place_of_an_event_is_found(self, journal: Journal) -> None:
+    async def test_the_record_of_an_event_is_found(self, journal: Journal) -> None:
         """`record_of_seq` returns the number of the last record without events after the given one."""
         seqs = ((1,), (), (2, 3, 4), (), (), (5,), (6, 7), ())
         claim = await journal.claim("s", "test")
@@ -886,8 +886,8 @@ class JournalConformance:
             envelopes = tuple(Envelope("s", seq, 0, 0, 1, 1, AgentStart("p1")) for seq in seqs_)
             records.append(silent("s", number).but(events=envelopes))
         await journal.append(claim, 0, records)
-        places = [await journal.record_of_seq("s", seq) for seq in range(10)]
-        assert places == [0, 2, 2, 2, 5, 6, 6, 8, 8, 8]
+        numbers = [await journal.record_of_seq("s", seq) for seq in range(10)]
+        assert numbers == [0, 2, 2, 2, 5, 6, 6, 8, 8, 8]
 
     # Snapshots
 

@@ -36,7 +36,7 @@ class Meeting:
     def __init__(self, first: Vocabulary, second: Vocabulary) -> None:
         self._sees_calls = not (first.hooks & second.hooks).isdisjoint(SEE_CALLS)
         """Whether both are asked about calls or their results."""
-        self._texts: tuple[str, ...] = _joined(first.own, second.own) or PLAIN_WORDS.texts
+        self._texts: tuple[str, ...] = _joined(first.own_texts, second.own_texts) or PLAIN_WORDS.texts
         """Texts for prompts, results and answers."""
         self._tools = _tools(first, second)
         """Names of tools."""
@@ -145,5 +145,5 @@ def _merged(full_object: FrozenObject, changes: FrozenObject) -> FrozenObject:
 
 def _tools(first: Vocabulary, second: Vocabulary) -> tuple[str, ...]:
     """Return the names of tools that the code of both reads; a name of either, if it tells no tool from others."""
-    names = [words.read.tools if words.read is not None else words.own for words in (first, second)]
+    names = [words.read.tools if words.read is not None else words.own_texts for words in (first, second)]
     return tuple(dict.fromkeys((*names[0], *names[1]))) or PLAIN_WORDS.names[:1]

@@ -222,7 +222,7 @@ def _decision(ruling: Ruling, trace: Trace) -> tuple[object, ...]:
         sorted(decisions.texts),
         sorted(added.message.text for added in decisions.added),
         decisions.args,
-        decisions.said,
+        decisions.text,
         decisions.messages,
         decisions.result,
         None if switch is None else (switch.model, switch.options),

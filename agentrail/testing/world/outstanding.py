@@ -85,7 +85,7 @@ class CallOut:
 class AskOut:
     """A question that a plugin has asked (action `Ask`) and that is not answered yet."""
 
-    wanted: CarryOut
+    effect: CarryOut
     cancelled: bool = False
 
 
@@ -234,7 +234,7 @@ class Outstanding:
         if due is not None and due <= now + 1:
             self.fired_late = [*self.fired_late[1 - MAX_LATE :], name]
         if isinstance(effect, SetTimer):
-            self.timers[name] = effect.at
+            self.timers[name] = effect.due_ms
         else:
             demand(due is not None, "{} clears nothing", effect)
 

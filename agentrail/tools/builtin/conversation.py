@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from agentrail.core.compaction import lines_of
 from agentrail.errors import ToolError
-from agentrail.ports.tool import PLACES, PastMessage, ToolContext
+from agentrail.ports.tool import MESSAGES_PER_RECORD, PastMessage, ToolContext
 from agentrail.tools.bounds import Length, Range
 from agentrail.tools.function import tool
 from agentrail.values.messages import Message
@@ -110,11 +110,11 @@ def _number(text: str) -> int:
     if match is None:
         problem = f"first={text!r} is no number of a message; give one as it is shown in brackets, such as 12 or 12.3"
         raise ToolError(problem)
-    return int(match[1] or 0) * PLACES + int(match[2] or 0) or 1
+    return int(match[1] or 0) * MESSAGES_PER_RECORD + int(match[2] or 0) or 1
 
 
 def _number_text(number: int) -> str:
-    record, index = divmod(number, PLACES)
+    record, index = divmod(number, MESSAGES_PER_RECORD)
     return f"{record}.{index}" if index else str(record)
 
 

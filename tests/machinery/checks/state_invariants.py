@@ -74,7 +74,7 @@ class Ledger:
         after = step.state
         self._answered(before, arrival, step)
         input_ = arrival.input
-        if isinstance(input_, CallProbed) and isinstance(input_.found, NotStarted):
+        if isinstance(input_, CallProbed) and isinstance(input_.outcome, NotStarted):
             self.attempts[input_.call_id] -= 1
         for effect in step.effects:
             if isinstance(effect, StartCall):
@@ -367,7 +367,7 @@ def _outstanding(after: State, out: Outstanding) -> None:
     demand(dict(after.timers) == out.timers, "timers {}, outstanding {}", after.timers, out.timers)
     requests = [after.request.request_id] if after.request is not None else []
     demand(requests == out.live_requests, "request {}, outstanding {}", requests, out.live_requests)
-    asks = {waiting.ask_id for waiting in after.suspended_runs if waiting.asked}
+    asks = {waiting.ask_id for waiting in after.suspended_runs if waiting.is_sent}
     ruled = {waiting.run for waiting in after.suspended_runs if waiting.run}
     demand(not ruled & asks, "tools that plugins ask for run, and are still ruled on: {}", ruled & asks)
     demand(ruled <= {waiting.ask_id for waiting in after.suspended_runs}, "{} are ruled on, and nobody waits", ruled)

@@ -190,13 +190,13 @@ def _rewrites(transition: Transition) -> None:
     ]
     for ruling in transition.step.rulings:
         decisions = ruling.decisions
-        if ruling.verdict is Verdict.ASK or decisions.said is None:
+        if ruling.verdict is Verdict.ASK or decisions.text is None:
             continue
         announced = [
             _told(event) for event in transition.events if getattr(event, "replaced_by", ()) == decisions.replaced_by
         ]
         new_text = (
-            "\n\n".join((decisions.said, *decisions.texts)) if ruling.hook == "before_steering" else decisions.said
+            "\n\n".join((decisions.text, *decisions.texts)) if ruling.hook == "before_steering" else decisions.text
         )
         demand(
             new_text in announced, "{} has replaced a text by {!r}, and {} are told", ruling.hook, new_text, announced
@@ -373,7 +373,7 @@ def _is_object(text: str) -> bool:
 def _said(transition: Transition) -> None:
     """Check that the history has the texts with which plugins replaced those of a prompt or response."""
     for ruling in transition.step.rulings:
-        text = ruling.decisions.said
+        text = ruling.decisions.text
         if text is None or ruling.verdict in (Verdict.ABORT, Verdict.BLOCK, Verdict.ASK):
             continue
         if ruling.hook == "before_prompt":

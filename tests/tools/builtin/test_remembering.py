@@ -11,7 +11,7 @@ from agentrail import Ask, Context, Continue, Plugin, ReplaceResponse, SessionSp
 from agentrail.journals import MemoryJournal, Record
 from agentrail.models import AssistantMessage, Message, Text, UserMessage
 from agentrail.plugins import AfterResponse, CallService
-from agentrail.ports.tool import PLACES, PastMessage
+from agentrail.ports.tool import MESSAGES_PER_RECORD, PastMessage
 from agentrail.runtime.work import stored_messages
 from agentrail.runtime.work.stored_messages import StoredPast
 from agentrail.testing import ScriptedModel, call, say
@@ -33,7 +33,9 @@ class Said:
     async def messages(
         self, after: int, limit: int, wanted: Callable[[Message], bool] | None = None
     ) -> tuple[PastMessage, ...]:
-        found = [PastMessage(n * PLACES, UserMessage((Text(text),))) for n, text in enumerate(self.texts, 1)]
+        found = [
+            PastMessage(n * MESSAGES_PER_RECORD, UserMessage((Text(text),))) for n, text in enumerate(self.texts, 1)
+        ]
         return tuple([one for one in found if one.number > after and (wanted is None or wanted(one.message))][:limit])
 
 
