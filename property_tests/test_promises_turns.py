@@ -21,7 +21,7 @@ from agentrail.testing.world.random_setups import draw_scene
 from agentrail.tools import err, ok
 from property_tests.begun_states import noted
 from tests.cells.bench import Bench, Got, call, plug
-from tests.cells.moments import MOMENTS
+from tests.cells.hook_cells import HOOK_CELLS
 from tests.cells.scripts import recorder
 from tests.cells.tables import ACCEPTED
 from tests.kit import AbortSent, Phase, SteerSent
@@ -68,11 +68,11 @@ def test_an_abort_at_each_point_of_a_suspended_hook_gives_one_after_turn(hook: s
 def _suspended(hook: str, point: int) -> Bench:
     """Return a session in which two plugins ask three times each at *hook*, after *point* answers."""
     both = [asks("A", hook, 3), asks("B", hook, 3)]
-    moment = MOMENTS[hook]
-    bench = moment.begin(recorder())
+    cell = HOOK_CELLS[hook]
+    bench = cell.begin(recorder())
     for plugin in both:
         _join(bench, plugin)
-    bench.send(moment.given(bench))
+    bench.send(cell.next_input(bench))
     for _ in range(point):
         if bench.state.suspended_runs:
             bench.send(AskSettled(bench.state.suspended_runs[0].ask_id, Answered(None)))

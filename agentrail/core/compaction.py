@@ -151,7 +151,7 @@ def _select_lost(
             room_left -= weights[number]
             stay.add(number)
     lost = [number for number in range(len(weights)) if number not in stay]
-    if lost and (more := _stray_directives(lost[-1], prompts, directives, stays)):
+    if lost and (more := _orphaned_directives(lost[-1], prompts, directives, stays)):
         lost += more
     return lost
 
@@ -170,7 +170,7 @@ def _room_for_summary(lost: int, rest: int, keep: int, limit: int) -> int:
     return room if room >= MIN_SUMMARY else 0
 
 
-def _stray_directives(last: int, prompts: Sequence[int], directives: Sequence[int], stays: set[int]) -> list[int]:
+def _orphaned_directives(last: int, prompts: Sequence[int], directives: Sequence[int], stays: set[int]) -> list[int]:
     """Return the groups after the *last* removed one, up to the last text of a plugin about a prompt that is removed.
 
     These groups are removed too: else the model would follow a directive about a prompt that it cannot see.

@@ -66,7 +66,7 @@ Complain = Callable[[AttachedPlugin, str, str, BaseException | None], None]
 """Function that logs a failing plugin: its description, the hook, the error as text, and the exception."""
 
 
-def nobody_listens(_seat: AttachedPlugin, _hook: str, _problem: str, _error: BaseException | None) -> None:
+def nobody_listens(_attached: AttachedPlugin, _hook: str, _problem: str, _error: BaseException | None) -> None:
     """No-op: a `Complain` that logs nothing; the ruling contains the error too."""
 
 

@@ -46,7 +46,7 @@ from agentrail.values.usage import Usage
 
 NAMES: Final = st.sampled_from(("read", "write", "shell", "a_tool"))
 WORDS: Final = st.text(max_size=40)
-MOMENTS: Final = st.integers(0, 2**41)
+TIMES_MS: Final = st.integers(0, 2**41)
 
 
 @cache
@@ -143,7 +143,7 @@ def contexts() -> st.SearchStrategy[Context]:
         user_data=json_objects(),
         last_assistant_reply=st.none() | WORDS,
         approved_always=st.frozensets(st.tuples(NAMES, WORDS), max_size=2),
-        now_ms=MOMENTS,
+        now_ms=TIMES_MS,
         parent=st.none() | st.just("parent"),
         path=st.just(()) | st.just(("parent",)),
         returns=json_objects(),
@@ -177,8 +177,8 @@ HOOK_FIELDS: Final[Mapping[type[Hook], Callable[[], Mapping[str, st.SearchStrate
             "abort_reason": st.none() | WORDS,
             "messages_diff": messages(),
             "token_usage_diff": usages(),
-            "started_at_ms": MOMENTS,
-            "ended_at_ms": MOMENTS,
+            "started_at_ms": TIMES_MS,
+            "ended_at_ms": TIMES_MS,
         },
         BeforePrompt: lambda: {"text": WORDS, "ref": st.just("p1")},
         BeforeRequest: lambda: {

@@ -39,7 +39,7 @@ CHANGES: Final = (
         "world",
     ),
     Change(
-        "block_keeps_what_was_gathered",
+        "block_keeps_decisions",
         "an abort does not drop what plugins before it have decided",
         hook_run.LiveHookRun.ruling,
         "if verdict is ABORT or verdict is BLOCK or",

@@ -117,7 +117,7 @@ SEEDS: Final[dict[str, tuple[int, str]]] = {
     "replaced_response_is_kept_as_it_was": (96, "session"),
     "field_left_out_of_the_fold": (1, "session"),
     "range_off_by_one_after_a_compaction": (1, "session"),
-    "block_keeps_what_was_gathered": (4, "session"),
+    "block_keeps_decisions": (4, "session"),
     "states_of_an_abort_lost": (4, "session"),
     "first_write_wins": (227, "session"),
     "attached_at_the_end": (0, "session"),

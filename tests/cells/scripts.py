@@ -65,7 +65,7 @@ class Script:
     options: Options = Options()  # noqa: RUF009 - a frozen value
 
     def bench(self) -> Bench:
-        """Return the session, not yet opened; its judge knows the plugin `Other`, which may be attached."""
+        """Return the session, not yet opened; its hook runner knows the plugin `Other`, which may be attached."""
         bench = Bench(recorder(), *self.plugins(), options=self.options, opened=False)
         for revision in range(2):
             bench.attach(OTHER, revision)

@@ -18,7 +18,7 @@ from agentrail.testing.world.random_setups import draw_scene
 from agentrail.tools import err
 from agentrail.values.messages import Rearranged
 from tests.cells.bench import Bench, call, plug
-from tests.cells.moments import MOMENTS
+from tests.cells.hook_cells import HOOK_CELLS
 from tests.cells.scenes import path, said
 from tests.cells.test_matrix import fired
 from tests.each_case import each_case
@@ -46,7 +46,7 @@ SAID: Final[Mapping[str, PluginAnswer]] = {
 
 
 @each_case(
-    [(hook, action.kind) for hook in MOMENTS for action in sorted(MATRIX[hook], key=str) if action is not Continue]
+    [(hook, action.kind) for hook in HOOK_CELLS for action in sorted(MATRIX[hook], key=str) if action is not Continue]
 )
 def test_the_answer_of_each_cell_is_in_its_ruling(hook: str, action: str) -> None:
     rulings = [ruling for ruling in fired(hook, action).step.rulings if ruling.answers]

@@ -52,7 +52,7 @@ from agentrail.plugins import (
 from agentrail.tools import ToolSpec, ok
 from agentrail.values.messages import Rearranged
 from tests.cells.bench import NOW, Bench, Now, call, plug, ruled, with_call
-from tests.cells.moments import MOMENTS
+from tests.cells.hook_cells import HOOK_CELLS
 from tests.cells.registry import figure, fold
 from tests.cells.scenes import executing, limit, out, path, result, run, running, said, start, starts, streaming
 from tests.each_case import each_case
@@ -435,9 +435,9 @@ def changes(hook: str, wanted: ChangeTools) -> AnyPlugin:
     return cast("type[AnyPlugin]", type("P", (type(bare),), {"declarations": brings}))()
 
 
-@each_case([hook for hook in MOMENTS if Ask in MATRIX[hook]])
+@each_case([hook for hook in HOOK_CELLS if Ask in MATRIX[hook]])
 def test_a_change_of_the_tools_is_carried_out_in_the_step_itself(hook: str) -> None:
-    _, got = MOMENTS[hook].fire(changes(hook, ChangeTools(("iron",))))
+    _, got = HOOK_CELLS[hook].fire(changes(hook, ChangeTools(("iron",))))
     after = got.step.state
     assert after.tools["iron"] == AttachedTool(Iron.spec, 0, plugin="P")
     assert after.plugin_state("P") == Answered(None)
@@ -453,16 +453,16 @@ def test_a_change_of_the_tools_is_carried_out_in_the_step_itself(hook: str) -> N
     ]
 
 
-@each_case([hook for hook in MOMENTS if Ask in MATRIX[hook]])
+@each_case([hook for hook in HOOK_CELLS if Ask in MATRIX[hook]])
 def test_an_impossible_change_of_the_tools_is_answered_and_changes_none(hook: str) -> None:
-    bench, got = MOMENTS[hook].fire(changes(hook, ChangeTools(("iron",), ("saw",))))
+    bench, got = HOOK_CELLS[hook].fire(changes(hook, ChangeTools(("iron",), ("saw",))))
     assert "iron" not in bench.state.tools
     assert bench.state.plugin_state("P") == Failed("there is no tool `saw`")
     assert not any(isinstance(event, ToolsUpdated) for event in got.events)
 
 
 def test_what_is_attached_already_is_attached_again_without_an_event() -> None:
-    bench, _ = MOMENTS["before_prompt"].fire(changes("before_prompt", ChangeTools(("iron", "iron"))))
+    bench, _ = HOOK_CELLS["before_prompt"].fire(changes("before_prompt", ChangeTools(("iron", "iron"))))
     bench.answers("done")
     before = bench.state.tools
     again = bench.prompt("again")
@@ -471,6 +471,6 @@ def test_what_is_attached_already_is_attached_again_without_an_event() -> None:
 
 
 def test_tools_of_the_specification_that_a_plugin_detached_stay_away_after_a_restart() -> None:
-    bench, _ = MOMENTS["before_prompt"].fire(changes("before_prompt", ChangeTools(detach=("look",))))
+    bench, _ = HOOK_CELLS["before_prompt"].fire(changes("before_prompt", ChangeTools(detach=("look",))))
     assert "look" not in bench.state.tools
     assert bench.state.removed_tools == ("look",)

@@ -43,7 +43,7 @@ from agentrail.hooks.ruling import Decisions
 from agentrail.models import FrozenObject, Partial, Usage
 from agentrail.plugins import AnyPlugin, CallService, Log
 from tests.cells.bench import UNUSABLE, Bench, call, plug, usable
-from tests.cells.moments import MOMENTS, Refusal, probe, refused
+from tests.cells.hook_cells import HOOK_CELLS, Refusal, probe, refused
 from tests.cells.registry import failure, figure
 from tests.cells.scenes import executing, idle, running, streaming
 from tests.cells.tables import HOOKS
@@ -66,8 +66,8 @@ def broken_at(hook: str) -> tuple[PluginError, str]:
 def test_a_plugin_that_raises_is_reported_and_the_next_ones_are_asked() -> None:
     for hook in HOOKS:
         error, _ = broken_at(hook)
-        _, got = MOMENTS[hook].fire(probe(hook, oops))
-        MOMENTS[hook].differs(got, Ruling(hook, errors=(error,)), [error])
+        _, got = HOOK_CELLS[hook].fire(probe(hook, oops))
+        HOOK_CELLS[hook].differs(got, Ruling(hook, errors=(error,)), [error])
     bench = Bench(plug("A", before_prompt=oops), plug("B", before_prompt=Emit("asked")))
     assert bench.prompt().events[:2] == [PluginError("A", "before_prompt", OOPS), PluginEvent("B", "asked", None)]
 
@@ -77,18 +77,18 @@ def test_a_critical_plugin_that_raises_counts_as_an_abort() -> None:
     for hook in HOOKS:
         verdict = WHEN_BROKEN.get(hook, Verdict.ABORT)
         error, reason = broken_at(hook)
-        _, got = MOMENTS[hook].fire(probe(hook, oops, critical=True))
+        _, got = HOOK_CELLS[hook].fire(probe(hook, oops, critical=True))
         if verdict is Verdict.PASS:
-            MOMENTS[hook].differs(got, Ruling(hook, errors=(error,)), [error], critical=True)
+            HOOK_CELLS[hook].differs(got, Ruling(hook, errors=(error,)), [error], critical=True)
         elif verdict is not Verdict.BLOCK:
             decided = Ruling(hook, verdict, "P", reason, critical=True, errors=(error,))
-            refused(MOMENTS[hook], got, Refusal(decided, (error,)))
+            refused(HOOK_CELLS[hook], got, Refusal(decided, (error,)))
 
 
 @failure("a plugin raises: a critical one blocks at before_tool")
 def test_a_critical_plugin_that_raises_blocks_the_call() -> None:
     error, reason = broken_at("before_tool")
-    _, got = MOMENTS["before_tool"].fire(probe("before_tool", oops, critical=True))
+    _, got = HOOK_CELLS["before_tool"].fire(probe("before_tool", oops, critical=True))
     blocked(got, Ruling("before_tool", Verdict.BLOCK, "P", reason, critical=True, errors=(error,)), [error])
 
 
@@ -140,23 +140,23 @@ MALFORMED: Final[tuple[tuple[str, object, str], ...]] = (
 @each_case(MALFORMED)
 def test_a_malformed_answer_is_reported_and_nothing_comes_of_it(hook: str, answer: object, why: str) -> None:
     error = PluginError("P", hook, why)
-    _, got = MOMENTS[hook].fire(probe(hook, answer))
-    MOMENTS[hook].differs(got, Ruling(hook, errors=(error,)), [error])
+    _, got = HOOK_CELLS[hook].fire(probe(hook, answer))
+    HOOK_CELLS[hook].differs(got, Ruling(hook, errors=(error,)), [error])
 
 
 @pytest.mark.parametrize(("hook", "answer", "why"), [case for case in MALFORMED if case[0] == "before_tool"])
 def test_a_malformed_answer_of_a_critical_plugin_blocks_the_call(hook: str, answer: object, why: str) -> None:
     error = PluginError("P", hook, why)
     reason = f"critical plugin `P` broke: {why}"
-    _, got = MOMENTS[hook].fire(probe(hook, answer, critical=True))
+    _, got = HOOK_CELLS[hook].fire(probe(hook, answer, critical=True))
     blocked(got, Ruling(hook, Verdict.BLOCK, "P", reason, critical=True, errors=(error,)), [error])
 
 
 def test_a_model_that_cannot_be_used_is_not_switched_to() -> None:
     problem = f"it chose a model that cannot be used: {usable(UNUSABLE)}"
     error = PluginError("P", "before_request", str(BrokenPlugin("P", "before_request", problem)))
-    _, got = MOMENTS["before_request"].fire(probe("before_request", SwitchModel(UNUSABLE, 1)))
-    MOMENTS["before_request"].differs(got, Ruling("before_request", errors=(error,)), [error])
+    _, got = HOOK_CELLS["before_request"].fire(probe("before_request", SwitchModel(UNUSABLE, 1)))
+    HOOK_CELLS["before_request"].differs(got, Ruling("before_request", errors=(error,)), [error])
 
 
 # States

@@ -139,7 +139,7 @@ def test_it_is_stopped_at_the_limit_of_its_tool() -> None:
     bench.send(ToolStopped("c3", 1)).expect_only(effects=[ClearTimer("grace")], quarantined_calls=())
 
 
-def test_each_stray_is_reported_after_its_own_grace() -> None:
+def test_each_detached_call_is_reported_after_its_own_grace() -> None:
     bench = executing(call("edit", path="a"))
     bench.send(AbortSent())
     bench.prompt("next")

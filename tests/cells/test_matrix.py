@@ -55,7 +55,7 @@ from agentrail.plugins import MATRIX, CallService
 from agentrail.tools import err
 from agentrail.values.messages import Added, MessageRange, Rearranged
 from tests.cells.bench import LOOK, NOW, Got, Now, ruled, with_call
-from tests.cells.moments import MOMENTS, REFUSED, Expected, Refusal, probe, refused
+from tests.cells.hook_cells import HOOK_CELLS, REFUSED, Expected, Refusal, probe, refused
 from tests.cells.registry import MATRIX as CELLS
 from tests.cells.registry import each_of, figure, fold, matrix_cell
 from tests.cells.scenes import (
@@ -107,7 +107,7 @@ ANSWERS: Final[Mapping[str, Action[object]]] = {
 
 def fired(hook: str, action: str) -> Got:
     """Return the step of a hook at which the plugin `P` gives an answer of this kind."""
-    return MOMENTS[hook].fire(probe(hook, ANSWERS[action]))[1]
+    return HOOK_CELLS[hook].fire(probe(hook, ANSWERS[action]))[1]
 
 
 def ruling(hook: str, verdict: Verdict = Verdict.PASS, reason: str = "", **decisions: object) -> Ruling:
@@ -143,13 +143,13 @@ def _complaint(hook: str, action: str) -> str:
 @each_of(CELLS, "hook, action", NOT_ACCEPTED)
 def test_an_action_that_the_hook_does_not_accept_is_reported_and_counts_as_continue(hook: str, action: str) -> None:
     error = PluginError("P", hook, _complaint(hook, action))
-    MOMENTS[hook].differs(fired(hook, action), Ruling(hook, errors=(error,)), [error])
+    HOOK_CELLS[hook].differs(fired(hook, action), Ruling(hook, errors=(error,)), [error])
 
 
 @each_of(CELLS, "hook, action", NOT_ACCEPTED)
 def test_an_action_that_the_hook_does_not_accept_is_a_crash_of_a_critical_plugin(hook: str, action: str) -> None:
     complaint = _complaint(hook, action)
-    _, got = MOMENTS[hook].fire(probe(hook, ANSWERS[action], critical=True))
+    _, got = HOOK_CELLS[hook].fire(probe(hook, ANSWERS[action], critical=True))
     broke(hook, got, complaint)
 
 
@@ -159,13 +159,13 @@ def broke(hook: str, got: Got, complaint: str) -> None:
     reason = f"critical plugin `P` broke: {complaint}"
     verdict = WHEN_BROKEN.get(hook, Verdict.ABORT)
     if verdict is Verdict.PASS:
-        MOMENTS[hook].differs(got, Ruling(hook, errors=(error,)), [error], critical=True)
+        HOOK_CELLS[hook].differs(got, Ruling(hook, errors=(error,)), [error], critical=True)
         return
     decided = Ruling(hook, verdict, "P", reason, critical=True, errors=(error,))
     if verdict is Verdict.BLOCK:
         blocked(got, decided, [error])
     else:
-        refused(MOMENTS[hook], got, Refusal(decided, (error,)))
+        refused(HOOK_CELLS[hook], got, Refusal(decided, (error,)))
 
 
 WHEN_BROKEN: Final = {
@@ -187,7 +187,7 @@ def test_a_broken_critical_plugin_counts_as_the_design_says() -> None:
 
 @each_of(CELLS, "hook, action", [(hook, "continue") for hook in MOMENTS_IN_ORDER])
 def test_continue_changes_nothing_but_the_plugins_state(hook: str, action: str) -> None:
-    MOMENTS[hook].differs(fired(hook, action), ruling(hook), plugin_states=_states(hook))
+    HOOK_CELLS[hook].differs(fired(hook, action), ruling(hook), plugin_states=_states(hook))
 
 
 def _states(hook: str) -> tuple[object, ...]:
@@ -197,7 +197,9 @@ def _states(hook: str) -> tuple[object, ...]:
 @each_of(CELLS, "hook, action", [(hook, "emit") for hook in MOMENTS_IN_ORDER])
 def test_what_is_emitted_is_broadcast_when_the_hook_is_done(hook: str, action: str) -> None:
     said_so = PluginEvent("P", "noted", FrozenObject(user_data=EMPTY, a=1))
-    MOMENTS[hook].differs(fired(hook, action), ruling(hook, emits=(said_so,)), [said_so], plugin_states=_states(hook))
+    HOOK_CELLS[hook].differs(
+        fired(hook, action), ruling(hook, emits=(said_so,)), [said_so], plugin_states=_states(hook)
+    )
 
 
 # Abort
@@ -207,7 +209,7 @@ def test_what_is_emitted_is_broadcast_when_the_hook_is_done(hook: str, action: s
 def test_abort_aborts_the_turn_or_refuses_what_was_asked(hook: str, action: str) -> None:
     no = Refusal(ruling(hook, Verdict.ABORT, "no"))
     changes: Expected = {"plugin_states": _states(hook)}
-    refused(MOMENTS[hook], fired(hook, action), no, **changes)
+    refused(HOOK_CELLS[hook], fired(hook, action), no, **changes)
 
 
 # Skip
@@ -219,7 +221,7 @@ def test_abort_aborts_the_turn_or_refuses_what_was_asked(hook: str, action: str)
     [(hook, "skip") for hook in ("before_prompt", "before_request", "after_response", "before_tool")],
 )
 def test_skip_goes_on_without_asking_later_plugins(hook: str, action: str) -> None:
-    MOMENTS[hook].differs(fired(hook, action), ruling(hook, Verdict.SKIP), plugin_states=(1,))
+    HOOK_CELLS[hook].differs(fired(hook, action), ruling(hook, Verdict.SKIP), plugin_states=(1,))
 
 
 @matrix_cell("on_tool_error", "skip")
@@ -247,7 +249,7 @@ def test_skip_of_a_tool_error_takes_the_failure_as_the_answer() -> None:
 @fold("skip of a compaction: none")
 def test_skip_of_a_compaction_leaves_the_context_as_it_is() -> None:
     no = Refusal(ruling("before_compact", Verdict.SKIP))
-    refused(MOMENTS["before_compact"], fired("before_compact", "skip"), no, plugin_states=(1,))
+    refused(HOOK_CELLS["before_compact"], fired("before_compact", "skip"), no, plugin_states=(1,))
 
 
 @matrix_cell("before_plugin_opts_update", "skip")
@@ -255,7 +257,7 @@ def test_skip_of_a_compaction_leaves_the_context_as_it_is() -> None:
 def test_skip_of_new_options_refuses_them() -> None:
     no = Refusal(ruling("before_plugin_opts_update", Verdict.SKIP))
     refused(
-        MOMENTS["before_plugin_opts_update"],
+        HOOK_CELLS["before_plugin_opts_update"],
         fired("before_plugin_opts_update", "skip"),
         no,
         plugin_states=(1, None),
@@ -346,9 +348,9 @@ def test_before_the_end_the_turn_goes_on() -> None:
 @matrix_cell("after_tool", "intervene")
 def test_after_a_tool_the_text_waits_for_the_batch() -> None:
     got = fired("after_tool", "intervene")
-    base = MOMENTS["after_tool"].baseline().step.state.batch
+    base = HOOK_CELLS["after_tool"].baseline().step.state.batch
     assert base is not None
-    MOMENTS["after_tool"].differs(
+    HOOK_CELLS["after_tool"].differs(
         got,
         ruling("after_tool", texts=("note",)),
         plugin_states=(1,),
@@ -434,7 +436,7 @@ def test_a_call_runs_with_the_new_arguments() -> None:
     got = fired("before_tool", "replace_tool_args")
     before = got.before
     message = replied("", CALLED)
-    batch = MOMENTS["before_tool"].baseline().step.state.batch
+    batch = HOOK_CELLS["before_tool"].baseline().step.state.batch
     assert batch is not None
     decided = ruling("before_tool", args=path("b"), replaced_by=("P",), replaced_at=0)
     got.expect_only(
@@ -487,9 +489,9 @@ def test_a_held_call_waits_for_a_person_for_two_minutes() -> None:
 
 @matrix_cell("after_tool", "replace_tool_result")
 def test_the_history_gets_the_new_result() -> None:
-    batch = MOMENTS["after_tool"].baseline().step.state.batch
+    batch = HOOK_CELLS["after_tool"].baseline().step.state.batch
     assert batch is not None
-    MOMENTS["after_tool"].differs(
+    HOOK_CELLS["after_tool"].differs(
         fired("after_tool", "replace_tool_result"),
         ruling("after_tool", result=err("hidden"), replaced_by=("P",)),
         plugin_states=(1,),
@@ -525,7 +527,7 @@ def test_the_history_and_the_model_have_the_new_text_of_a_prompt() -> None:
 @matrix_cell("before_steering", "replace_prompt")
 def test_the_new_text_of_a_steering_text_is_queued() -> None:
     got = fired("before_steering", "replace_prompt")
-    base = MOMENTS["before_steering"].baseline().step
+    base = HOOK_CELLS["before_steering"].baseline().step
     got.expect_only(
         answer=base.answer,
         ids=1,
@@ -539,7 +541,7 @@ def test_the_new_text_of_a_steering_text_is_queued() -> None:
 @matrix_cell("after_response", "replace_response")
 def test_the_history_and_the_caller_have_the_new_text_of_a_response() -> None:
     got = fired("after_response", "replace_response")
-    message, base = replied("bye").saying("other"), MOMENTS["after_response"].baseline()
+    message, base = replied("bye").saying("other"), HOOK_CELLS["after_response"].baseline()
     diff = base.step.state.history[:1]
     usage = base.step.state.usage
     got.expect_only(
@@ -569,7 +571,7 @@ OTHER: Final = (said("other"),)
 
 @matrix_cell("before_request", "replace_messages")
 def test_the_model_sees_the_new_messages_in_this_request_only() -> None:
-    bench, got = MOMENTS["before_request"].fire(
+    bench, got = HOOK_CELLS["before_request"].fire(
         probe("before_request", lambda _hook, state, _ctx: Continue() if state else ANSWERS["replace_messages"])
     )
     before = got.before
@@ -597,7 +599,7 @@ RAIN: Final = Added(said("it rains", Origin.INTERVENTION), "P")
 
 @matrix_cell("before_request", "add_context")
 def test_the_model_sees_the_added_context_in_this_request_only() -> None:
-    bench, got = MOMENTS["before_request"].fire(
+    bench, got = HOOK_CELLS["before_request"].fire(
         probe("before_request", lambda _hook, state, _ctx: Continue() if state else ANSWERS["add_context"])
     )
     before = got.before
@@ -624,7 +626,7 @@ def test_the_model_sees_the_added_context_in_this_request_only() -> None:
 def test_the_compaction_sees_the_new_messages() -> None:
     got = fired("before_compact", "replace_messages")
     keep = got.before.history.size // 2
-    MOMENTS["before_compact"].baseline()
+    HOOK_CELLS["before_compact"].baseline()
     got.expect_only(
         answer=DONE,
         ids=1,
@@ -668,9 +670,9 @@ def test_this_request_goes_to_the_new_model() -> None:
 @matrix_cell("on_tool_error", "switch_model")
 def test_a_tool_error_may_change_the_model_of_the_next_request() -> None:
     decided, switched = _switch("on_tool_error")
-    before = MOMENTS["on_tool_error"].baseline().before.turn
+    before = HOOK_CELLS["on_tool_error"].baseline().before.turn
     assert before is not None
-    MOMENTS["on_tool_error"].differs(
+    HOOK_CELLS["on_tool_error"].differs(
         fired("on_tool_error", "switch_model"),
         decided,
         [switched],
@@ -683,9 +685,9 @@ def test_a_tool_error_may_change_the_model_of_the_next_request() -> None:
 @matrix_cell("after_tool", "switch_model")
 def test_a_result_may_change_the_model_of_the_next_request() -> None:
     decided, switched = _switch("after_tool")
-    before = MOMENTS["after_tool"].baseline().before.turn
+    before = HOOK_CELLS["after_tool"].baseline().before.turn
     assert before is not None
-    MOMENTS["after_tool"].differs(
+    HOOK_CELLS["after_tool"].differs(
         fired("after_tool", "switch_model"),
         decided,
         [switched],
@@ -748,14 +750,14 @@ def test_a_response_may_change_the_model_for_good() -> None:
 
 @each_of(CELLS, "hook, action", sorted((hook, action) for hook, action in ACCEPTED if action == "set_section"))
 def test_a_section_is_set_and_goes_out_with_the_next_request(hook: str, action: str) -> None:
-    moment = MOMENTS[hook]
+    cell = HOOK_CELLS[hook]
     mood = Section("mood", "calm", by="P")
-    moment.differs(
+    cell.differs(
         fired(hook, action),
         ruling(hook, sections=(mood,)),
         sections=(mood,),
         plugin_states=(1,),
-        effects=[_with_section(effect) for effect in moment.baseline().step.effects],
+        effects=[_with_section(effect) for effect in cell.baseline().step.effects],
     )
 
 

@@ -33,7 +33,7 @@ from agentrail.plugins import (
 )
 from agentrail.tools import ok
 from tests.cells.bench import NOW, Now, ruled, with_call
-from tests.cells.moments import MOMENTS, Expected, probe
+from tests.cells.hook_cells import HOOK_CELLS, Expected, probe
 from tests.cells.registry import MATRIX as CELLS
 from tests.cells.registry import each_of, figure
 from tests.cells.scenes import path, ran, replied, result, said, starts, turn
@@ -125,7 +125,7 @@ def _before_compact(before: State) -> Waiting:
 
 def _before_tool(before: State) -> Waiting:
     asks = replied("", ToolCall("c3", "look", path()))
-    ruled_on = MOMENTS["before_tool"].baseline().step.state
+    ruled_on = HOOK_CELLS["before_tool"].baseline().step.state
     assert ruled_on.batch is not None
     waiting = ruled_on.batch.calls[0].but(status=CallStatus.RULING, started_at=0)
     return Waiting(
@@ -196,16 +196,16 @@ WAITING: Final[Mapping[str, Callable[[State], Waiting]]] = {
 def test_an_ask_may_take_ten_seconds_unless_it_says_otherwise() -> None:
     assert Ask(LOOKUP).deadline == 10.0
     asks = probe("before_prompt", lambda hook, _s, _c: Ask(LOOKUP, deadline=0.5) if hook.answer is None else Continue())
-    _, got = MOMENTS["before_prompt"].fire(asks)
+    _, got = HOOK_CELLS["before_prompt"].fire(asks)
     assert got.step.effects[-1] == SetTimer("ask:ask2", NOW + 500)
 
 
 @each_of(CELLS, "hook, action", sorted((hook, action) for hook, action in ACCEPTED if action == "ask"))
 def test_a_hook_waits_for_what_its_plugin_asks_for(hook: str, action: str) -> None:
     assert action == "ask"
-    moment = MOMENTS[hook]
+    cell = HOOK_CELLS[hook]
     asks = probe(hook, lambda asked, _s, _c: Ask(LOOKUP, 1) if asked.answer is None else Continue(2))
-    bench, got = moment.fire(asks)
+    bench, got = cell.fire(asks)
     waiting = WAITING[hook](got.before)
     ask_id = f"ask{got.before.last_id + waiting.ids + 1}"
     asked = Decisions(asks=(("P", 1),))
@@ -228,6 +228,6 @@ def test_a_hook_waits_for_what_its_plugin_asks_for(hook: str, action: str) -> No
     assert done.events[0] == AskAnswered(ask_id, "P", "ok")
     assert done.step.effects[0] == ClearTimer(f"ask:{ask_id}")
     assert done.step.rulings[0] == Ruling(hook, decisions=asked, states=((0, 2),))
-    base = moment.baseline().step.state
+    base = cell.baseline().step.state
     assert (bench.state.phase, bench.state.suspended_runs) == (base.phase, ())
     assert (bench.state.history, bench.state.plugin_states) == (base.history, (2,))

@@ -134,7 +134,7 @@ def test_attached_plugins_are_asked_by_priority_then_by_registration() -> None:
     assert in_order(attached_plugins) == (1, 3, 0, 2)
 
 
-# The judge of a replay
+# The hook runner of a replay
 
 
 def test_a_replay_reads_the_rulings_in_order_and_asks_nobody() -> None:

@@ -342,7 +342,7 @@ def test_that_a_listener_was_slow_is_not_told_to_listeners() -> None:
     assert ruling == Ruling(ON_EVENT, states=((0, "heard 1 3"),))
 
 
-# What else a judge asks of a plugin
+# What else a hook runner asks of a plugin
 
 
 def test_what_a_plugin_raises_when_it_is_made_is_complained_of_and_refuses_it() -> None:

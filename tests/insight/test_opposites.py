@@ -16,7 +16,7 @@ from agentrail.insight.hook_questions import questions
 from agentrail.models import JsonObject
 from agentrail.plugins import AnyPlugin
 from tests.cells.bench import Bench, call, plug
-from tests.cells.moments import MOMENTS, probe
+from tests.cells.hook_cells import HOOK_CELLS, probe
 from tests.cells.scripts import LOOKUP
 from tests.cells.test_matrix import ANSWERS
 from tests.each_case import check_each, each_case
@@ -41,14 +41,14 @@ def explained(bench: Bench) -> list[Explanation]:
     return [explain(question) for step in questions(records_of(bench)) for question in step.questions]
 
 
-@pytest.mark.parametrize("hook", MOMENTS)
+@pytest.mark.parametrize("hook", HOOK_CELLS)
 def test_each_cell_names_plugin_and_rule_and_is_opposite_without_the_plugin(hook: str) -> None:
     check_each([cell for cell in CELLS if cell[0] == hook], _is_told_and_opposite)
 
 
 def _is_told_and_opposite(hook: str, kind: str) -> None:
-    bench, _ = MOMENTS[hook].fire(probe(hook, ANSWERS[kind]))
-    without, _ = MOMENTS[hook].fire(plug("P"))
+    bench, _ = HOOK_CELLS[hook].fire(probe(hook, ANSWERS[kind]))
+    without, _ = HOOK_CELLS[hook].fire(plug("P"))
     run = next(one for one in explained(bench) if one.hook == hook)
     assert run.rule.value in run.sentence
     assert all("`P`" in step.sentence for step in run.steps)

@@ -13,23 +13,23 @@ from agentrail.insight.explanations import explain
 from agentrail.insight.hook_questions import questions
 from agentrail.plugins import MATRIX, AnyPlugin
 from tests.cells.bench import Bench, call, plug
-from tests.cells.moments import MOMENTS, probe
+from tests.cells.hook_cells import HOOK_CELLS, probe
 from tests.cells.test_matrix import ANSWERS
 from tests.each_case import check_each, each_case
 from tests.insight.stories import records_of
 from tests.kit import AbortSent, ApproveSent, RejectSent
 
-CELLS = [(hook, action.kind) for hook in MOMENTS for action in sorted(MATRIX[hook], key=str)]
+CELLS = [(hook, action.kind) for hook in HOOK_CELLS for action in sorted(MATRIX[hook], key=str)]
 
 
 def explained(hook: str, plugin: AnyPlugin) -> Explanation:
     """Return how the run of *hook* at its moment is explained."""
-    bench, _ = MOMENTS[hook].fire(plugin)
+    bench, _ = HOOK_CELLS[hook].fire(plugin)
     *_, step = questions(records_of(bench))
     return next(explain(question) for question in step.questions if question.ruling.hook == hook)
 
 
-@pytest.mark.parametrize("hook", MOMENTS)
+@pytest.mark.parametrize("hook", HOOK_CELLS)
 def test_each_cell_of_the_matrix_is_told_and_opposite_without_the_plugin(hook: str) -> None:
     check_each([cell for cell in CELLS if cell[0] == hook], _is_told_and_opposite)
 
@@ -57,7 +57,7 @@ def test_each_kind_of_answer_has_words() -> None:
     assert seen == {action.kind for action in ACTIONS}
 
 
-@each_case(product(MOMENTS, [False, True]))
+@each_case(product(HOOK_CELLS, [False, True]))
 def test_a_plugin_that_breaks_is_told(hook: str, critical: bool) -> None:
     explanation = explained(hook, probe(hook, 3, critical=critical))
     (step,) = explanation.steps

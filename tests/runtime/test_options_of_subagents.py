@@ -96,7 +96,7 @@ async def process(journal: Journal) -> AsyncGenerator[Supervisor]:
 
 
 def options_of(session: SessionHandle) -> dict[str, Loose]:
-    """Return the plugins of a session by their keys; check that its seats have the same options."""
+    """Return the plugins of a session by their keys; check that its attached plugins have the same options."""
     found: dict[str, Loose] = {}
     for attached in session.inspect().plugins:
         plugin = session._session.code.hook_runner.plugin(attached)  # noqa: SLF001 - what rules

@@ -96,8 +96,8 @@ class Shut(Breaks):
     critical = True
 
 
-def judge_of(*plugins: AnyPlugin) -> tuple[LiveRunner, State]:
-    """Return a judge with *plugins*, and a state whose row they are."""
+def runner_of(*plugins: AnyPlugin) -> tuple[LiveRunner, State]:
+    """Return a hook runner with *plugins*, and a state whose row they are."""
     live = LiveRunner(can_store)
     for plugin in plugins:
         live.attach(plugin.key, 0, plugin)
@@ -106,7 +106,7 @@ def judge_of(*plugins: AnyPlugin) -> tuple[LiveRunner, State]:
 
 
 def shown(given: AnyInput, *plugins: AnyPlugin) -> AnyInput:
-    live, state = judge_of(*plugins)
+    live, state = runner_of(*plugins)
     return screen_arrival(Arrival(given, 0), state, live).input
 
 
@@ -172,7 +172,7 @@ def test_a_thought_that_is_changed_loses_its_signature() -> None:
 
 
 def test_a_secret_around_an_inline_tag_is_found() -> None:
-    live, state = judge_of(Masks())
+    live, state = runner_of(Masks())
     state = state.but(setup=state.setup.but(options=state.setup.options.but(inline_tags=True)))
     text = "it is sk-4711<status>busy</status>-canary"
     got = screen_arrival(Arrival(StreamEnded("r1", Response((Text(text),))), 0), state, live).input
@@ -181,7 +181,7 @@ def test_a_secret_around_an_inline_tag_is_found() -> None:
 
 
 def test_messages_of_the_history_are_not_screened_again_in_a_compaction() -> None:
-    live, state = judge_of(Masks())
+    live, state = runner_of(Masks())
     kept, new = UserMessage((Text(CANARY),)), UserMessage((Text(f"about {CANARY}"),))
     state = state.but(history=History((kept,)))
     got = screen_arrival(Arrival(CompactionEnded("k", (new, kept), 1, CANARY), 0), state, live).input
@@ -201,17 +201,17 @@ def test_each_plugin_sees_what_the_one_before_it_left() -> None:
 
 
 def test_what_breaks_leaves_the_text_or_withholds_it_and_is_told_without_the_text() -> None:
-    live, state = judge_of(Breaks(), Masks(), Shut())
+    live, state = runner_of(Breaks(), Masks(), Shut())
     complaints: list[tuple[str, str, BaseException | None]] = []
-    live.complain = lambda _seat, hook, problem, error: complaints.append((hook, problem, error))
+    live.complain = lambda _attached, hook, problem, error: complaints.append((hook, problem, error))
     given = PROMPT.but(parts=(Text(CANARY),))
     got = screen_arrival(Arrival(given, 0), state, live)
     assert (list(texts_of(got.input)), got.broken) == (
         [MASK],
         (PluginError("Breaks", "screen", "it raised a `ValueError`"),),
     )
-    live, state = judge_of(Shut())
-    live.complain = lambda _seat, hook, problem, error: complaints.append((hook, problem, error))
+    live, state = runner_of(Shut())
+    live.complain = lambda _attached, hook, problem, error: complaints.append((hook, problem, error))
     assert list(texts_of(screen_arrival(Arrival(given, 0), state, live).input)) == [WITHHELD]
     assert complaints == [("screen", "it raised a `ValueError`", None)] * 2
 
@@ -224,7 +224,7 @@ def test_what_is_no_text_that_can_be_stored_counts_as_broken(wrong: object) -> N
         def screen(self, text: str) -> str:
             return wrong  # type: ignore[return-value]  # on purpose
 
-    live, state = judge_of(Wrong())
+    live, state = runner_of(Wrong())
     given = PROMPT.but(parts=(Text("hello"),))
     got = screen_arrival(Arrival(given, 0), state, live)
     assert list(texts_of(got.input)) == ["hello"]

@@ -18,7 +18,7 @@ from agentrail.journals import NO_LEASE, Claim, Lease, Record, SqliteJournal
 from agentrail.models import EmitChunk, Json, JsonObject, ModelRequest, Response
 from agentrail.plugins import BeforePrompt, CallService
 from agentrail.ports.tool import Offer
-from agentrail.runtime.diagnosis.stacks import ROOF, tasks_in
+from agentrail.runtime.diagnosis.stacks import ROOT_TASK, tasks_in
 from agentrail.runtime.supervision.root_nursery import LEFT_AFTER
 from agentrail.runtime.supervision.sessions import STRAGGLER_AFTER
 from agentrail.testing import ScriptedModel, call, say, stall
@@ -393,7 +393,7 @@ async def test_a_disk_that_hangs_in_a_commit_holds_nobody(hung: Hung, tmp_path: 
             with pytest.raises(SupervisorStuck) as stuck:
                 await supervised()
         hung.let_go()
-        await ended(["session mine", ROOF])
+        await ended(["session mine", ROOT_TASK])
     journal.dozing = False
     await journal.close()
     found = {each.partition(" at ")[0]: each for each in stuck.value.stuck}

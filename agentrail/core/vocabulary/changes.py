@@ -214,7 +214,7 @@ NO_CHANGE: Final = Change()
 
 _SPEC_OF_TOOL: Final = SpecOfTool()
 _NO_BATCH: Final = Batch(CallList())
-_SPEC_PLACE: Final = Call.__struct_fields__.index("spec")
+_SPEC_INDEX: Final = Call.__struct_fields__.index("spec")
 
 Changed: TypeAlias = dict[str, object]
 """Fields of a state with their new values."""
@@ -332,8 +332,8 @@ def _changed_call(old: Call, new: Call, tools: Mapping[str, AttachedTool]) -> Ch
     """Return the fields of *new* that differ from *old*; a spec that its tool has is replaced by `SpecOfTool`."""
     changed = _differing(old, new)
     changed[0] = new.call_id
-    if changed[_SPEC_PLACE] is not UNSET and (attached := tools.get(new.name)) and attached.spec is new.spec:
-        changed[_SPEC_PLACE] = _SPEC_OF_TOOL
+    if changed[_SPEC_INDEX] is not UNSET and (attached := tools.get(new.name)) and attached.spec is new.spec:
+        changed[_SPEC_INDEX] = _SPEC_OF_TOOL
     return ChangedCall(*changed)
 
 

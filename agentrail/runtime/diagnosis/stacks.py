@@ -20,7 +20,7 @@ from typing import BinaryIO, Final, Self, cast
 
 import trio
 
-ROOF: Final = "roof"
+ROOT_TASK: Final = "root"
 """The name of the task that holds the nursery of everything under a supervisor."""
 
 OURS: Final = "agentrail"
@@ -55,7 +55,7 @@ def called(task: trio.lowlevel.Task) -> str:
     names = [task.name]
     above = task.parent_nursery
     while above is not None:
-        if above.parent_task.name == ROOF:
+        if above.parent_task.name == ROOT_TASK:
             return " / ".join(reversed(names))
         names.append(above.parent_task.name)
         above = above.parent_task.parent_nursery

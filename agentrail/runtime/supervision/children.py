@@ -368,7 +368,7 @@ def failed_to_start(child: Child, error: BaseException | None) -> bool:
 
 # Waking sessions
 
-A_MOMENT: Final = 0.001
+RECHECK_SECONDS: Final = 0.001
 """Seconds after which a clock that shows infinity is looked at again."""
 
 
@@ -403,6 +403,6 @@ def when_finite(timers: Timers, session_id: str, begin: Callable[[], None]) -> N
     """Call *begin* as soon as a user's clock does not show infinity: Trio would cancel its task at once."""
     if trio.current_time() == math.inf:
         again = partial(when_finite, timers, session_id, begin)
-        timers.set((session_id, "wake"), timers.clock.after(A_MOMENT), again)
+        timers.set((session_id, "wake"), timers.clock.after(RECHECK_SECONDS), again)
     else:
         begin()

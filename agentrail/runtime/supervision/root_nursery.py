@@ -15,7 +15,14 @@ from typing import Final, TypeVar, cast
 import trio
 
 from agentrail.errors import SupervisorClosed
-from agentrail.runtime.diagnosis.stacks import ROOF, called, foreign_position_of, position_of, tasks_in, threads_among
+from agentrail.runtime.diagnosis.stacks import (
+    ROOT_TASK,
+    called,
+    foreign_position_of,
+    position_of,
+    tasks_in,
+    threads_among,
+)
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.untrusted_calls import traced
 
@@ -50,7 +57,7 @@ class RootNursery:
 
     async def open(self) -> trio.Nursery:
         """Start the system task and return its nursery."""
-        self._task = trio.lowlevel.spawn_system_task(self._stand, name=ROOF, context=copy_context())
+        self._task = trio.lowlevel.spawn_system_task(self._stand, name=ROOT_TASK, context=copy_context())
         # Shielded: a caller that is cancelled here would leave a nursery open that no task closes:
         # tests/runtime/test_cut_anywhere.py::test_a_supervisor_that_is_opened_and_left
         with trio.CancelScope(shield=True):

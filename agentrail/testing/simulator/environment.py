@@ -77,7 +77,7 @@ class Environment:
         """Report that *rule* is broken unless *holds*; this ends the run. *about* fills each `{}` in *text*."""
         self.verdict.demand(holds, rule, text, *about)
 
-    def moment(self, session_id: str) -> None:
+    def strike(self, session_id: str) -> None:
         """Let the faults `meddling` and `process_dies` fire by chance; called while a session is at work."""
         if self.fires("meddling"):
             self.meddle(session_id)

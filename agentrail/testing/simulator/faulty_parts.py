@@ -100,7 +100,7 @@ class SimulatedProvider:
 
     async def _answer(self, request: ModelRequest, emit: EmitChunk) -> Response:
         environment, chance = self._environment, self._chance
-        environment.moment(self._session_id)
+        environment.strike(self._session_id)
         await trio.sleep(chance.below(1000) / 2000)
         if environment.fires("model_deaf"):
             with trio.CancelScope(shield=True):  # the model ignores its cancellation on purpose
@@ -112,7 +112,7 @@ class SimulatedProvider:
         for piece in pieces:
             emit(TextChunk(piece))
             await trio.sleep(chance.below(200) / 1000)
-            environment.moment(self._session_id)
+            environment.strike(self._session_id)
         if environment.fires("model_cut"):
             raise TransientModelError(self._purpose())
         if environment.fires("model_garbage"):
@@ -215,7 +215,7 @@ class SimulatedWorker:
         key = f"{ctx.session_id}/{ctx.call_id}"
         environment.running[key] += 1
         environment.ran[ctx.idempotency_key] += 1
-        environment.moment(self._session_id)
+        environment.strike(self._session_id)
         try:
             return await self._work(ctx)
         finally:
@@ -242,7 +242,7 @@ class SimulatedWorker:
             if not late:
                 raise
             return ok("as if nothing had been")  # noqa: ASYNC104 - on purpose
-        environment.moment(self._session_id)
+        environment.strike(self._session_id)
         if environment.fires("tool_raises"):
             why = f"{self.spec.name}{environment.canary(self._secret, 50)}"
             raise BrokenOnPurposeError(why)

@@ -35,7 +35,7 @@ def breakable(environment: Environment) -> Generator[None]:
     park, stop = SupervisorNode.park, SupervisorNode.stop
 
     def breaking_step(state: State, arrival: Arrival, hook_runner: HookRunner) -> Step:
-        environment.moment(state.session_id)
+        environment.strike(state.session_id)
         input_: object = arrival.input
         if environment.fires("message_poisoned"):
             environment.poison.append(input_)

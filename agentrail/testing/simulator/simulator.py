@@ -125,12 +125,12 @@ class Simulator:
         choose = environment.choice("run")
         disk = MemoryJournal(encode=choose.percent(10), keep=None)
         lives = choose.pick((1, 1, 2, 3))
-        lived = 0
+        life_count = 0
         with breakable(environment), watched(environment), outages_watched(environment), reading:
-            while lived < lives and environment.verdict.problem is None:
-                lived += 1
-                last = lived == lives
-                life = Life(environment, disk, lived, self._plugins)
+            while life_count < lives and environment.verdict.problem is None:
+                life_count += 1
+                last = life_count == lives
+                life = Life(environment, disk, life_count, self._plugins)
                 calm = last and self.mode == "liveness"
                 main = partial(life.run, seconds=self._seconds, last=last, calm=calm)
                 try:
@@ -151,7 +151,7 @@ class Simulator:
             environment.chaos.counts,
             environment.doings,
             records,
-            lived,
+            life_count,
             tuple(verdict.lines or ()),
             self.program,
         )

@@ -390,21 +390,21 @@ class Simulation:
         raise EndlessError(self.script[self.script_step])
 
 
-MAX_SEATS: Final = 2_000
+MAX_ATTACHED: Final = 2_000
 """The most attached plugins that are cached; with more, the cache is emptied."""
 
-_SEATS: Final[dict[tuple[str, int], tuple[AnyPlugin, AttachedPlugin]]] = {}
+_ATTACHED: Final[dict[tuple[str, int], tuple[AnyPlugin, AttachedPlugin]]] = {}
 
 
 def _attached_plugin(key: str, plugin: AnyPlugin) -> AttachedPlugin:
     """Return *plugin* as an attached plugin; cached, because reading its options takes as long as playing a turn."""
-    remembered = _SEATS.get((key, id(plugin)))
+    remembered = _ATTACHED.get((key, id(plugin)))
     if remembered is not None and remembered[0] is plugin:
         return remembered[1]
-    if len(_SEATS) >= MAX_SEATS:
-        _SEATS.clear()
+    if len(_ATTACHED) >= MAX_ATTACHED:
+        _ATTACHED.clear()
     attached = attached_plugin(key, plugin)
-    _SEATS[key, id(plugin)] = plugin, attached
+    _ATTACHED[key, id(plugin)] = plugin, attached
     return attached
 
 

@@ -669,7 +669,7 @@ WORK: Final[tuple[Callable[[Transition], None], ...]] = (
 
 
 def _rules(transition: Transition) -> None:
-    """Check rulings: an abort or a block drops what other plugins gathered, except events; new states are kept.
+    """Check rulings: an abort or a block drops what other plugins decided, except events; new states are kept.
 
     Plugins must stay in the order of their priorities, and may not ask too often.
     """

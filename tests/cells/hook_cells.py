@@ -60,16 +60,16 @@ class Refusal:
 
 
 @frozen
-class Moment:
+class HookCell:
     """A session just before a hook runs, and the input that makes it run."""
 
     hook: str
     """Name of the hook."""
     begin: Callable[[AnyPlugin], Bench]
     """Return the session, with the given plugin."""
-    given: Callable[[Bench], AnyInput]
+    next_input: Callable[[Bench], AnyInput]
     """Return the input at which the hook runs."""
-    said: int
+    event_count: int
     """How many events the step reports before the hook is done, if its plugin only continues."""
     turn: int = 1
     """Number of the open turn when the hook is done; 0: none."""
@@ -79,10 +79,10 @@ class Moment:
     def fire(self, plugin: AnyPlugin) -> tuple[Bench, Got]:
         """Begin the session, and apply the input at which the hook runs."""
         bench = self.begin(plugin)
-        return bench, bench.send(self.given(bench))
+        return bench, bench.send(self.next_input(bench))
 
     def baseline(self, *, critical: bool = False) -> Got:
-        """Return the step of the moment with a plugin that only continues."""
+        """Return the step of the cell with a plugin that only continues."""
         return self.fire(probe(self.hook, Continue(), critical=critical))[1]
 
     def differs(
@@ -100,7 +100,7 @@ class Moment:
         before = got.before
         mine = [ruling if other.hook == self.hook else other for other in base.rulings]
         new = [Envelope("s", 0, 0, got.arrival.at, self.turn, self.round, event, before.setup.path) for event in events]
-        reported = (*base.events[: self.said], *new, *base.events[self.said :])
+        reported = (*base.events[: self.event_count], *new, *base.events[self.event_count :])
         numbered = tuple(
             envelope.but(seq=before.last_seq + number) for number, envelope in enumerate(reported, start=1)
         )
@@ -125,28 +125,28 @@ def _spoken(plugin: AnyPlugin) -> Bench:
     return bench
 
 
-MOMENTS: Final[Mapping[str, Moment]] = {
-    moment.hook: moment
-    for moment in (
-        Moment("session_start", lambda p: Bench(p, opened=False), lambda _: SessionOpened(), 0, 0, 0),
-        Moment("session_end", Bench, lambda _: StopSent(), 0, 0, 0),
-        Moment("after_turn", streaming, lambda _: StreamEnded("r2", response("bye")), 2),
-        Moment("before_prompt", Bench, lambda _: PromptSent((Text("hello"),)), 0, 0, 0),
-        Moment("before_request", Bench, lambda _: PromptSent((Text("hello"),)), 2),
-        Moment("after_response", streaming, lambda _: StreamEnded("r2", response("bye")), 0),
-        Moment("before_tool", streaming, lambda _: StreamEnded("r2", response("", LOOKING)), 2),
-        Moment("on_tool_error", lambda p: executing(plugins=(p,)), lambda _: ToolRaised("c3", 1, "OSError: no"), 0),
-        Moment(
+HOOK_CELLS: Final[Mapping[str, HookCell]] = {
+    cell.hook: cell
+    for cell in (
+        HookCell("session_start", lambda p: Bench(p, opened=False), lambda _: SessionOpened(), 0, 0, 0),
+        HookCell("session_end", Bench, lambda _: StopSent(), 0, 0, 0),
+        HookCell("after_turn", streaming, lambda _: StreamEnded("r2", response("bye")), 2),
+        HookCell("before_prompt", Bench, lambda _: PromptSent((Text("hello"),)), 0, 0, 0),
+        HookCell("before_request", Bench, lambda _: PromptSent((Text("hello"),)), 2),
+        HookCell("after_response", streaming, lambda _: StreamEnded("r2", response("bye")), 0),
+        HookCell("before_tool", streaming, lambda _: StreamEnded("r2", response("", LOOKING)), 2),
+        HookCell("on_tool_error", lambda p: executing(plugins=(p,)), lambda _: ToolRaised("c3", 1, "OSError: no"), 0),
+        HookCell(
             "after_tool",
             lambda p: executing(LOOKING, call("store"), plugins=(p,)),
             lambda _: ToolReturned("c3", 1, ok("done")),
             2,
         ),
-        Moment("after_tool_batch", lambda p: executing(plugins=(p,)), lambda _: ToolReturned("c3", 1, ok("done")), 2),
-        Moment("before_finish", streaming, lambda _: StreamEnded("r2", response("bye")), 1),
-        Moment("before_compact", _spoken, lambda _: CompactSent("room"), 1, 0, 0),
-        Moment("before_steering", running, lambda _: SteerSent("rather this"), 0),
-        Moment("before_plugin_opts_update", lambda p: Bench(p, plug("Other")), _other_updated, 0, 0, 0),
+        HookCell("after_tool_batch", lambda p: executing(plugins=(p,)), lambda _: ToolReturned("c3", 1, ok("done")), 2),
+        HookCell("before_finish", streaming, lambda _: StreamEnded("r2", response("bye")), 1),
+        HookCell("before_compact", _spoken, lambda _: CompactSent("room"), 1, 0, 0),
+        HookCell("before_steering", running, lambda _: SteerSent("rather this"), 0),
+        HookCell("before_plugin_opts_update", lambda p: Bench(p, plug("Other")), _other_updated, 0, 0, 0),
     )
 }
 
@@ -154,9 +154,9 @@ MOMENTS: Final[Mapping[str, Moment]] = {
 # How a step ends where its hook says no
 
 
-def refused(moment: Moment, got: Got, no: Refusal, **changes: object) -> None:
-    """Check that *got* is the step that is expected when the moment's hook refuses."""
-    expected = REFUSED[moment.hook](got.before, no)
+def refused(cell: HookCell, got: Got, no: Refusal, **changes: object) -> None:
+    """Check that *got* is the step that is expected when the hook of the cell refuses."""
+    expected = REFUSED[cell.hook](got.before, no)
     got.expect_only(**{**expected, **changes})  # type: ignore[arg-type]  # the keywords of `only`
 
 
