@@ -31,7 +31,7 @@ from agentrail.values.usage import cost_text
 from tests.cli.calling import subcommand
 from tests.cli.talking import at_a_terminal, through_pipes
 from tests.free_port import free_port
-from tests.host.cluster.several import open_place
+from tests.host.cluster.several import open_member
 from tests.host.hosted import KEYS
 from tests.kit import NOTHING_USED
 from tests.patience import PATIENCE
@@ -170,7 +170,7 @@ async def test_of_several_hosts_each_session_has_its_own_and_one_that_is_silent_
     for slot in range(SLOTS):
         await journal.claim(slot_claim(slot), silent_url, Lease(Clock().now_ms(), 60_000))
     async with (
-        open_place(journal, parent_spec()) as member,
+        open_member(journal, parent_spec()) as member,
         agentrail.connect(member.serving.url, KEYS["boss"]) as supervisor,
     ):
         await (await supervisor.open("two", "desk")).prompt("Go.")

@@ -67,7 +67,7 @@ class Trouble:
         while self.hosts.kills < KILLS:
             await trio.sleep(self.hosts.chance.uniform(5, 30))
             if self.hosts.chance.random() < 0.5:
-                await self.hosts.restart(self.hosts.chance.choice(self.hosts.places))
+                await self.hosts.restart(self.hosts.chance.choice(self.hosts.endpoints))
             else:
                 await self.hosts.kill_server()
 

@@ -214,7 +214,7 @@ async def test_a_host_in_front_answers_for_the_shards_and_runs_nothing(
     env = {**os.environ, "AGENTRAIL_CLUSTER_KEY": KEY}
     try:
         async with commanded(command, tmp_path, env=env) as served:
-            assert "by 2 shards" in served.said
+            assert "by 2 shards" in served.printed
             async with cluster_of_others(machines, url):
                 dead, other = [await address_of_shard(name) for name in SHARDS]
             async with connect(served.url, served.token) as supervisor:

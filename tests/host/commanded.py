@@ -26,22 +26,22 @@ class Served:
     """A process that serves, and what it has printed."""
 
     process: trio.Process
-    said: str
+    printed: str
     folder: Path
 
     @property
     def url(self) -> str:
         """Its address."""
-        found = re.search(r" at (https?://[^/\s]+)", self.said)
-        assert found is not None, self.said
-        return found[1]
+        match = re.search(r" at (https?://[^/\s]+)", self.printed)
+        assert match is not None, self.printed
+        return match[1]
 
     @property
     def token(self) -> str:
         """The token for this machine."""
-        found = re.search(r"/#token=(\S+)", self.said)
-        assert found is not None, self.said
-        return found[1]
+        match = re.search(r"/#token=(\S+)", self.printed)
+        assert match is not None, self.printed
+        return match[1]
 
     @property
     def log(self) -> str:
@@ -51,25 +51,27 @@ class Served:
 
 @asynccontextmanager
 async def commanded(
-    command: Sequence[str], folder: Path, *, given: Sequence[int] = (), env: Mapping[str, str] | None = None
+    command: Sequence[str], folder: Path, *, descriptors: Sequence[int] = (), env: Mapping[str, str] | None = None
 ) -> AsyncGenerator[Served]:
-    """Run a *command* that serves in *folder*, with the descriptors *given*; kill it at the end if it still runs.
+    """Run a *command* that serves in *folder*, with these *descriptors*; kill it at the end if it still runs.
 
     Its environment is *env*; if `None`, that of this process, with a home in *folder*.
     """
     env = {**os.environ, "AGENTRAIL_HOME": str(folder / "home")} if env is None else env
     async with trio.open_nursery() as nursery:
         with (folder / LOG).open("ab") as log:
-            run = partial(trio.run_process, cwd=folder, stdout=PIPE, stderr=log, check=False, pass_fds=given, env=env)
+            run = partial(
+                trio.run_process, cwd=folder, stdout=PIPE, stderr=log, check=False, pass_fds=descriptors, env=env
+            )
             process: trio.Process = await nursery.start(run, command)
         assert process.stdout is not None
-        said = b""
-        while b"Ctrl-C" not in said:
+        content = b""
+        while b"Ctrl-C" not in content:
             piece = await process.stdout.receive_some()
-            assert piece, (said, (folder / LOG).read_text(encoding="utf-8"))
-            said += piece
+            assert piece, (content, (folder / LOG).read_text(encoding="utf-8"))
+            content += piece
         try:
-            yield Served(process, said.decode(), folder)
+            yield Served(process, content.decode(), folder)
         finally:
             if process.returncode is None:
                 process.kill()

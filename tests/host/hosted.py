@@ -67,9 +67,9 @@ async def open_desk(
     on_plugin_error: OnPluginError | None = None,
     checks: HostChecks = NO_CHECKS,
 ) -> AsyncGenerator[Desk, None]:
-    given: Profiles = [Profile("desk", profiles)] if isinstance(profiles, SessionSpec) else profiles
+    profile_list: Profiles = [Profile("desk", profiles)] if isinstance(profiles, SessionSpec) else profiles
     host = Host(
-        given,
+        profile_list,
         plugins,
         on_plugin_error=on_plugin_error,
         authenticator=keys or ApiKeys(lines=LINES),
@@ -105,8 +105,8 @@ async def desk_of(host: Host) -> AsyncGenerator[Desk, None]:
 
 def frames(text: str) -> list[dict[str, str]]:
     """Return the frames of a stream, as their fields."""
-    found = [dict(line.split(": ", 1) for line in each.split("\n") if ": " in line) for each in text.split("\n\n")]
-    return [each for each in found if each]
+    frames_ = [dict(line.split(": ", 1) for line in block.split("\n") if ": " in line) for block in text.split("\n\n")]
+    return [block for block in frames_ if block]
 
 
 class Listener:
@@ -121,8 +121,10 @@ class Listener:
 
     async def ask(self, method: str, target: str, headers: Sequence[tuple[str, str]], body: bytes = b"") -> None:
         """Send a request, and read the head of its answer."""
-        given = [*headers, ("content-length", str(len(body)))] if body else headers
-        sent = self._parser.send(h11.Request(method=method, target=target, headers=[("host", "127.0.0.1"), *given]))
+        all_headers = [*headers, ("content-length", str(len(body)))] if body else headers
+        sent = self._parser.send(
+            h11.Request(method=method, target=target, headers=[("host", "127.0.0.1"), *all_headers])
+        )
         data = self._parser.send(h11.Data(data=body)) if body else b""
         self._parser.send(h11.EndOfMessage())
         await self._stream.send_all((sent or b"") + (data or b""))

@@ -42,8 +42,8 @@ async def main() -> None:
         foreign = {"authorization": f"Bearer {other_key}"}
         refused = await client.get("/v1/sessions/ann.trip/length", headers=foreign)
         document = (await client.get("/openapi.json")).json()
-    told = document["paths"]["/v1/sessions/{id}/length"]["get"]["operationId"]
-    print(json.dumps([looked.json(), by_socket, by_plugin.json(), refused.status_code, told]))  # noqa: T201
+    operation_id = document["paths"]["/v1/sessions/{id}/length"]["get"]["operationId"]
+    print(json.dumps([looked.json(), by_socket, by_plugin.json(), refused.status_code, operation_id]))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -107,33 +107,33 @@ async def test_a_key_is_taken_as_whose_it_is_and_no_other_is() -> None:
     ],
 )
 async def test_what_is_no_bearer_is_refused(headers: list[tuple[str, str]]) -> None:
-    for each in (ApiKeys(lines=""), LocalToken()):
+    for item in (ApiKeys(lines=""), LocalToken()):
         with pytest.raises(NotAuthenticated, match="`Authorization`"):
-            await each.identify(headers)
+            await item.identify(headers)
 
 
 async def test_a_key_is_withdrawn_while_the_host_runs(tmp_path: Path, autojump_clock: MockClock) -> None:
     assert autojump_clock.autojump_threshold == 0
     file = KeyFile(tmp_path / "keys")
-    (one, key), (two, second) = new_key("acme", "ann", ["talk"]), new_key("acme", "bob", ["talk"])
-    file.add(one)
+    (item, key), (two, second) = new_key("acme", "ann", ["talk"]), new_key("acme", "bob", ["talk"])
+    file.add(item)
     keys = ApiKeys(tmp_path / "keys")
     assert (await keys.identify(bearing(key))).user == "ann"
     file.add(two)
-    assert file.withdraw(one.id) == one
+    assert file.withdraw(item.id) == item
     await trio.sleep(2)
     assert (await keys.identify(bearing(second))).user == "bob"
     with pytest.raises(NotAuthenticated):
         await keys.identify(bearing(key))
-    with pytest.raises(UsageError, check=coded("unknown-key"), match=one.id):
-        file.withdraw(one.id)
+    with pytest.raises(UsageError, check=coded("unknown-key"), match=item.id):
+        file.withdraw(item.id)
 
 
 def with_one_key(path: Path) -> tuple[ApiKey, str, ApiKeys]:
     """Return a key of ann in a new file at *path*, its text, and the keys of that file."""
-    one, key = new_key("acme", "ann", ["talk"])
-    KeyFile(path).add(one)
-    return one, key, ApiKeys(path)
+    item, key = new_key("acme", "ann", ["talk"])
+    KeyFile(path).add(item)
+    return item, key, ApiKeys(path)
 
 
 @pytest.mark.parametrize("code", UNREADABLE)
@@ -151,8 +151,8 @@ async def test_a_file_that_becomes_unreadable_has_no_keys(
             await keys.identify(bearing(key))
         await trio.sleep(2)
     (record,) = caplog.records
-    told = f"no key is taken: cannot take the keys of {path}: it cannot be read: [Errno {code}] {os.strerror(code)}"
-    assert record.getMessage().startswith(told)
+    text = f"no key is taken: cannot take the keys of {path}: it cannot be read: [Errno {code}] {os.strerror(code)}"
+    assert record.getMessage().startswith(text)
     with pytest.raises(BadKeys, match=os.strerror(code)):
         keys.check_there()
     make_readable(path)
@@ -192,9 +192,9 @@ async def test_a_line_that_is_no_key_leaves_the_earlier_keys_in_use(
     with pytest.raises(NotAuthenticated):
         await keys.identify(bearing(later))
     path.chmod(0o600)
-    first, gone, last = [record.getMessage() for record in caplog.records]
+    first, missing, last = [record.getMessage() for record in caplog.records]
     assert first == f"the earlier keys stay in use: cannot take the keys of {path}: {problem}"
-    assert gone.startswith(f"no key is taken: cannot take the keys of {path}: there is no such file")
+    assert missing.startswith(f"no key is taken: cannot take the keys of {path}: there is no such file")
     assert last == f"no key is taken: cannot take the keys of {path}: {problem}"
 
 
@@ -248,10 +248,10 @@ async def test_a_file_that_is_changed_in_place_and_has_its_time_back_has_changed
     path = tmp_path / "keys"
     _, key, keys = with_one_key(path)
     await keys.refresh()
-    before = path.stat()
+    old = path.stat()
     new, later = new_key("acme", "bob", ["talk"])
-    path.write_text(f"{render_keys([new])}# {'x' * before.st_size}\n", encoding="utf-8")
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    path.write_text(f"{render_keys([new])}# {'x' * old.st_size}\n", encoding="utf-8")
+    os.utime(path, ns=(old.st_atime_ns, old.st_mtime_ns))
     await trio.sleep(2)
     assert (await keys.identify(bearing(later))).user == "bob"
     with pytest.raises(NotAuthenticated):
@@ -263,8 +263,8 @@ async def test_a_file_that_is_mended_as_the_log_advises_has_its_keys_again(
 ) -> None:
     assert autojump_clock.autojump_threshold == 0
     path = tmp_path / "keys"
-    one, key, keys = with_one_key(path)
-    path.write_text(render_keys([one]), encoding="utf-8")
+    item, key, keys = with_one_key(path)
+    path.write_text(render_keys([item]), encoding="utf-8")
     path.chmod(0o660)
     await trio.sleep(2)
     with pytest.raises(NotAuthenticated):
@@ -279,15 +279,15 @@ async def test_a_file_that_is_mended_as_the_log_advises_has_its_keys_again(
 
 def test_the_file_is_its_owners_alone_and_has_no_key_in_it(tmp_path: Path) -> None:
     path = tmp_path / "keys"
-    made, key = new_key("acme & sons", "ann", ["talk"])
-    one = made.but(identity=made.identity.but(user="ann\n"))
-    KeyFile(path).add(one)
+    created, key = new_key("acme & sons", "ann", ["talk"])
+    item = created.but(identity=created.identity.but(user="ann\n"))
+    KeyFile(path).add(item)
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IRUSR | stat.S_IWUSR
     text = path.read_text(encoding="utf-8")
     assert key not in text
     assert key.split("_", 2)[2] not in text
-    assert KeyFile(path).keys() == {one.id: one}
-    assert [each.name for each in tmp_path.iterdir()] == ["keys"]
+    assert KeyFile(path).keys() == {item.id: item}
+    assert [element.name for element in tmp_path.iterdir()] == ["keys"]
     path.chmod(0o620)
     with pytest.raises(BadKeys, match=r"may be written by others; run `chmod go-w` on it"):
         KeyFile(path).keys()
@@ -326,20 +326,20 @@ def test_a_file_that_another_process_keeps_locked_is_not_waited_for_for_ever(
 @pytest.mark.long
 def test_keys_that_are_made_at_once_are_all_there(tmp_path: Path) -> None:
     path = tmp_path / "keys"
-    kept, _ = new_key("acme", "kept", ["talk"])
-    path.write_text(f"# who has which key is in the book\n{render_keys([kept])}# end", encoding="utf-8")
+    stored, _ = new_key("acme", "kept", ["talk"])
+    path.write_text(f"# who has which key is in the book\n{render_keys([stored])}# end", encoding="utf-8")
     path.chmod(0o640)
-    made = [new_key("acme", f"user{number}", ["talk"])[0] for number in range(40)]
-    gone = made[::2]
+    created = [new_key("acme", f"user{number}", ["talk"])[0] for number in range(40)]
+    missing = created[::2]
 
     def change(key: ApiKey) -> None:
         KeyFile(path).add(key)
-        if key in gone:
+        if key in missing:
             KeyFile(path).withdraw(key.id)
 
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(change, made))
-    assert KeyFile(path).keys().keys() == {kept.id} | {key.id for key in made if key not in gone}
+        list(pool.map(change, created))
+    assert KeyFile(path).keys().keys() == {stored.id} | {key.id for key in created if key not in missing}
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     lines = path.read_text(encoding="utf-8").splitlines()
     assert (lines[0], lines[2]) == ("# who has which key is in the book", "# end")
@@ -376,12 +376,12 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize(("lines", "told"), LINES.values(), ids=LINES)
-def test_a_line_that_is_no_key_is_named(lines: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BadKeys, match=told):
+@pytest.mark.parametrize(("lines", "report"), LINES.values(), ids=LINES)
+def test_a_line_that_is_no_key_is_named(lines: str, report: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BadKeys, match=report):
         ApiKeys(lines=lines)
     monkeypatch.setenv("AGENTRAIL_KEYS", lines)
-    with pytest.raises(BadKeys, match=f"`AGENTRAIL_KEYS`: {told}"):
+    with pytest.raises(BadKeys, match=f"`AGENTRAIL_KEYS`: {report}"):
         ApiKeys()
 
 
@@ -410,9 +410,9 @@ def test_what_a_debugger_shows_has_no_secret() -> None:
 
 
 async def test_the_local_token_is_new_at_each_start_and_allows_everything() -> None:
-    one, two = LocalToken(), LocalToken()
-    token = one.fragment.removeprefix("#token=")
-    assert await one.identify(bearing(token)) == LOCAL
+    local_token, two = LocalToken(), LocalToken()
+    token = local_token.fragment.removeprefix("#token=")
+    assert await local_token.identify(bearing(token)) == LOCAL
     with pytest.raises(NotAuthenticated, match="printed at the start"):
         await two.identify(bearing(token))
 

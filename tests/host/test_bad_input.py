@@ -25,16 +25,16 @@ LIMITS: Final = HostLimits(json_depth=DEPTH, body_bytes=SIZE, drain_seconds=0.5,
 JSON: Final = {"content-type": "application/json"}
 
 
-def told(found: httpx.Response) -> tuple[int, str]:
+def told(response: httpx.Response) -> tuple[int, str]:
     """Return the status of a problem and its kind; check that the document says all that it must."""
-    document = found.json()
-    assert found.headers["content-type"] == "application/problem+json", found.content
-    assert str(document.pop("retry_after", None)) == str(found.headers.get("retry-after"))
+    document = response.json()
+    assert response.headers["content-type"] == "application/problem+json", response.content
+    assert str(document.pop("retry_after", None)) == str(response.headers.get("retry-after"))
     assert document.keys() == {"type", "title", "status", "detail", "attempted", "found", "to_do", "error", "facts"}
     assert all(document[name] for name in document if name != "facts")
-    assert document["status"] == found.status_code
+    assert document["status"] == response.status_code
     assert document["detail"] == f"cannot {document['attempted']}: {document['found']}; {document['to_do']}"
-    return found.status_code, document["type"].removeprefix("urn:agentrail:problem:")
+    return response.status_code, document["type"].removeprefix("urn:agentrail:problem:")
 
 
 def nested(levels: int) -> bytes:
@@ -86,18 +86,18 @@ SENT: Final[dict[str, tuple[str, str, bytes, tuple[int, str]]]] = {
 async def test_what_is_sent_wrongly_is_told() -> None:
     async with open_desk(scripted("one"), limits=LIMITS) as desk:
         await desk.clients["ann"].post("/v1/sessions", json={"session": "trip"})
-        found = {
+        result = {
             name: told(await desk.ann.request(method, path, content=body or None, headers=JSON if body else None))
             for name, (method, path, body, _) in SENT.items()
             if method != "POST" or body
         }
-        found["nothing"] = told(await desk.ann.post("/v1/chat", content=b"", headers=JSON))
+        result["nothing"] = told(await desk.ann.post("/v1/chat", content=b"", headers=JSON))
         assert (await desk.ann.post("/v1/chat", content=sized(SIZE), headers=JSON)).status_code == 200
         form = await desk.ann.post("/v1/chat", data={"message": "hi"})
         assert told(form) == (415, "wrong-media")
-    wrong = {name: each for name, each in found.items() if each != SENT[name][-1]}
+    wrong = {name: item for name, item in result.items() if item != SENT[name][-1]}
     assert wrong == {}
-    assert set(found) == set(SENT)
+    assert set(result) == set(SENT)
 
 
 # Keys
@@ -155,14 +155,14 @@ async def test_origin_host_and_token_must_all_be_right() -> None:
         async with httpx.AsyncClient(base_url=desk.serving.url, timeout=PATIENCE) as client:
             for host, origin, token in product(hosts, origins, tokens):
                 sent = f"http://{host.lower()}" if origin == "own" else origin
-                given = {"host": host, "origin": sent, "authorization": token}
-                headers = {name: value for name, value in given.items() if value is not None}
+                given_value = {"host": host, "origin": sent, "authorization": token}
+                headers = {name: value for name, value in given_value.items() if value is not None}
                 site = host in good_hosts and origin in {None, "own"}
-                known = token is not None and token.lower() == bearer.lower() and token.endswith(KEYS["ann"])
-                expected = (200 if known else 401) if site else 403
-                found = await client.get("/v1/sessions", headers=headers)
-                if found.status_code != expected:
-                    wrong.append((host, sent, token, found.status_code, expected))
+                entry = token is not None and token.lower() == bearer.lower() and token.endswith(KEYS["ann"])
+                expected = (200 if entry else 401) if site else 403
+                response = await client.get("/v1/sessions", headers=headers)
+                if response.status_code != expected:
+                    wrong.append((host, sent, token, response.status_code, expected))
     assert len(hosts) * len(origins) * len(tokens) >= 200
     assert wrong == []
 
@@ -214,10 +214,10 @@ async def test_a_full_journal_is_told_and_aborts_still_work() -> None:
 @pytest.mark.parametrize("most", [1, 3])
 async def test_a_limit_of_a_tenant_holds_to_the_last_one(most: int) -> None:
     async with open_desk(scripted("one"), limits=LIMITS.but(sessions=most)) as desk:
-        found = [await desk.ann.post("/v1/sessions", json={}) for _ in range(most + 1)]
-        assert [each.status_code for each in found] == [201] * most + [429]
-        assert told(found[-1]) == (429, "too-many-sessions")
+        responses = [await desk.ann.post("/v1/sessions", json={}) for _ in range(most + 1)]
+        assert [item.status_code for item in responses] == [201] * most + [429]
+        assert told(responses[-1]) == (429, "too-many-sessions")
     async with open_desk(scripted("one"), limits=LIMITS.but(burst=most, requests_per_second=1e-3)) as desk:
-        found = [await desk.ann.get("/v1/sessions") for _ in range(most + 1)]
-        assert [each.status_code for each in found] == [200] * most + [429]
-        assert told(found[-1]) == (429, "too-many-requests")
+        responses = [await desk.ann.get("/v1/sessions") for _ in range(most + 1)]
+        assert [item.status_code for item in responses] == [200] * most + [429]
+        assert told(responses[-1]) == (429, "too-many-requests")

@@ -64,7 +64,7 @@ async def streaming(desk: Desk) -> None:
     """Wait until the responses of all sessions come."""
     tree = desk.serving.supervisor.tree
     with trio.fail_after(within(10.0)):
-        while [each.phase for each in tree().children] != ["streaming"] * SESSIONS:  # noqa: ASYNC110 - no event
+        while [child.phase for child in tree().children] != ["streaming"] * SESSIONS:  # noqa: ASYNC110 - no event
             await trio.sleep(0.01)
 
 

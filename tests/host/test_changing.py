@@ -44,13 +44,13 @@ def desk() -> Profile:
 
 
 async def shown(client: httpx.AsyncClient) -> tuple[list[str], list[str]]:
-    found = (await client.get("/v1/sessions/trip")).json()
-    return found["tools"], found["plugins"]
+    body = (await client.get("/v1/sessions/trip")).json()
+    return body["tools"], body["plugins"]
 
 
 async def change(client: httpx.AsyncClient, what: str, **body: object) -> tuple[int, str]:
-    found = await client.post(f"/v1/sessions/trip/{what}", json=body)
-    return found.status_code, found.json()["type"].rpartition(":")[2] if found.content else ""
+    response = await client.post(f"/v1/sessions/trip/{what}", json=body)
+    return response.status_code, response.json()["type"].rpartition(":")[2] if response.content else ""
 
 
 async def test_a_fork_has_what_its_origin_was_given_and_lacks_what_was_taken_away() -> None:
@@ -60,11 +60,11 @@ async def test_a_fork_has_what_its_origin_was_given_and_lacks_what_was_taken_awa
         assert await change(boss, "tools", do="attach", tools=["pay"]) == (204, "")
         assert await change(boss, "tools", do="detach", tools=["look"]) == (204, "")
         assert await change(boss, "plugins", do="attach", plugin="BudgetGuard") == (204, "")
-        before = await shown(boss)
-        assert before == (["pay"], ["BudgetGuard", "HostTools"])
+        old = await shown(boss)
+        assert old == (["pay"], ["BudgetGuard", "HostTools"])
         assert (await boss.post("/v1/sessions/trip/fork", json={"session": "copy"})).status_code == 201
         copy = (await boss.get("/v1/sessions/copy")).json()
-        assert (copy["tools"], copy["plugins"]) == before
+        assert (copy["tools"], copy["plugins"]) == old
 
 
 async def test_tools_are_changed_by_name_also_beyond_a_restart() -> None:
@@ -126,7 +126,7 @@ async def test_each_call_of_the_table_is_carried_out() -> None:
     async with open_desk([desk()]) as host:
         for route in ROUTES:
             path = route.path.replace("{id}", "trip")
-            found = await host.clients["eve"].request(route.method, path)
-            if found.headers["content-type"] == "application/problem+json":
-                others |= {route.call.name} if found.json()["type"].endswith(":unknown-route") else set()
+            response = await host.clients["eve"].request(route.method, path)
+            if response.headers["content-type"] == "application/problem+json":
+                others |= {route.call.name} if response.json()["type"].endswith(":unknown-route") else set()
     assert others == {"console_file"}  # which looked for a file that is not there

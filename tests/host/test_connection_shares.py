@@ -104,18 +104,18 @@ class Crowd:
 
     async def join_unread(self, nursery: trio.Nursery, path: str, user: str | None) -> None:
         """Connect a client that sends one request after the other, and reads no more than the first status."""
-        made = trio.socket.socket()
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        await made.connect(self._address)
-        stream = trio.SocketStream(made)
+        created = trio.socket.socket()
+        created.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        await created.connect(self._address)
+        stream = trio.SocketStream(created)
         self.streams.append(stream)
         keys = [] if user is None else [f"Authorization: Bearer {KEYS[user]}"]
-        asked = "\r\n".join([f"GET {path} HTTP/1.1", "Host: localhost", *keys, "", ""]).encode()
+        requests = "\r\n".join([f"GET {path} HTTP/1.1", "Host: localhost", *keys, "", ""]).encode()
 
         async def ask() -> None:
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 while True:
-                    await stream.send_all(asked)
+                    await stream.send_all(requests)
 
         nursery.start_soon(ask)
         with trio.fail_after(60):
@@ -457,12 +457,12 @@ async def test_by_default_a_thousand_connections_of_one_address_stop_nobody_ther
 
 async def test_idle_connections_of_others_do_not_cut_the_one_that_a_user_keeps() -> None:
     async with crowded(DEFAULT.but(drain_seconds=0.5)) as (_, crowd):
-        kept, answer = await crowd.join("sessions", "ann")
+        stored, answer = await crowd.join("sessions", "ann")
         assert answer.startswith("HTTP/1.1 200 ")
         for _ in range(DEFAULT.connections_per_address * 2):
             await crowd.join("health", None)
-        await kept.send_all(sent("sessions", "ann"))
-        assert statuses(await kept.receive_some(65536)) == [200]
+        await stored.send_all(sent("sessions", "ann"))
+        assert statuses(await stored.receive_some(65536)) == [200]
 
 
 async def test_two_users_whose_keys_have_the_same_id_have_their_own_share() -> None:

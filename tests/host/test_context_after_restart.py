@@ -53,16 +53,16 @@ def seen(context: RequestContext) -> tuple[str, ...]:
 
 
 async def held(client: httpx.AsyncClient) -> str:
-    found = await client.post("/v1/chat", json={"message": "pay", "session": "ann.trip"})
-    (one,) = found.json()["held"]
-    return str(one["id"])
+    response = await client.post("/v1/chat", json={"message": "pay", "session": "ann.trip"})
+    (item,) = response.json()["held"]
+    return str(item["id"])
 
 
 async def test_plugins_hear_which_request_began_a_turn_that_ends_after_a_restart() -> None:
-    journal, before, after = MemoryJournal(), Witness(), Witness()
+    journal, witness, after = MemoryJournal(), Witness(), Witness()
     model = ScriptedModel([say(calls=[call("pay", {"to": "eve"})]), "done"])
     spec = SessionSpec(model=model, tools=[pay], plugins=[HumanApproval(tools=["pay"])])
-    async with open_desk(spec, [before], journal=journal) as desk:
+    async with open_desk(spec, [witness], journal=journal) as desk:
         await desk.ann.post("/v1/sessions", json={"session": "trip"})
         waits = await held(desk.clients["boss"])  # of a session that is another's: it is the request that counts
     async with open_desk(spec, [after], journal=journal) as desk:
@@ -70,10 +70,10 @@ async def test_plugins_hear_which_request_began_a_turn_that_ends_after_a_restart
         assert approved.status_code == 204
         with trio.fail_after(20):
             await after.is_over.wait()
-    (began,) = before.begun
-    assert (before.over, after.begun) == ([], [])
-    wanted = ("chat", "acme", "boss", "ann.trip", "desk", began.request_id)
-    assert (seen(after.over[0]), [seen(one) for one in after.called]) == (wanted, [wanted])
+    (began,) = witness.begun
+    assert (witness.over, after.begun) == ([], [])
+    expected = ("chat", "acme", "boss", "ann.trip", "desk", began.request_id)
+    assert (seen(after.over[0]), [seen(item) for item in after.called]) == (expected, [expected])
     assert began.request_id.startswith("chat-")
 
 
@@ -91,22 +91,22 @@ class Surrounds(HostPlugin):
 
 
 async def test_what_is_added_around_the_conversation_is_the_same_after_a_restart_in_the_turn() -> None:
-    journal, before, after, witness = MemoryJournal(), Surrounds(), Surrounds(), Witness()
+    journal, surroundings, after, witness = MemoryJournal(), Surrounds(), Surrounds(), Witness()
     model = ScriptedModel([say(calls=[call("pay", {"to": "eve"})]), "done"])
     spec = SessionSpec(model=model, tools=[pay], plugins=[HumanApproval(tools=["pay"])])
-    async with open_desk(spec, [before], journal=journal) as desk:
+    async with open_desk(spec, [surroundings], journal=journal) as desk:
         await desk.ann.post("/v1/sessions", json={"session": "trip"})
         waits = await held(desk.ann)
     async with open_desk(spec, [after, witness], journal=journal) as desk:
         await desk.ann.post("/v1/sessions/trip/approve", json={"approval": waits})
         with trio.fail_after(60):
             await witness.is_over.wait()
-    front, behind = ["front 1", "answer 1"], ["answer 1", "behind 1"]
-    assert [[one.text for one in request.messages] for request in model.requests] == [
-        [*front, "pay", *behind],
-        [*front, "pay", "", "paid eve", *behind],
+    front, back = ["front 1", "answer 1"], ["answer 1", "behind 1"]
+    assert [[message.text for message in request.messages] for request in model.requests] == [
+        [*front, "pay", *back],
+        [*front, "pay", "", "paid eve", *back],
     ]
-    assert (before.asked, after.asked) == (1, 0)
+    assert (surroundings.asked, after.asked) == (1, 0)
 
 
 class SlowSource:
@@ -124,8 +124,8 @@ class SlowSource:
 
 
 async def test_plugins_hear_of_a_turn_that_ends_before_its_session_counts_as_back() -> None:
-    journal, before, after = MemoryJournal(), Witness(), Witness()
-    async with open_desk(scripted(stall()), [before], journal=journal) as desk:
+    journal, witness, after = MemoryJournal(), Witness(), Witness()
+    async with open_desk(scripted(stall()), [witness], journal=journal) as desk:
         await desk.ann.post("/v1/sessions", json={"session": "trip"})
         prompted = await desk.ann.post("/v1/sessions/trip/prompt", json={"message": "hi"})
         assert prompted.status_code == 202
@@ -133,8 +133,8 @@ async def test_plugins_hear_of_a_turn_that_ends_before_its_session_counts_as_bac
     async with open_desk(scripted("done").but(tools=[source]), [after], journal=journal):
         with trio.fail_after(20):
             await after.is_over.wait()
-    (began,) = before.begun
-    assert (before.over, [seen(one) for one in after.over]) == ([], [seen(began.but(agent_id="desk"))])
+    (began,) = witness.begun
+    assert (witness.over, [seen(item) for item in after.over]) == ([], [seen(began.but(agent_id="desk"))])
 
 
 class Reader(Witness):
@@ -156,13 +156,13 @@ class Reader(Witness):
 
 
 async def test_what_a_turn_said_can_be_read_when_it_is_over_also_after_a_restart() -> None:
-    journal, before, after = MemoryJournal(), Reader(), Reader()
+    journal, reader, after = MemoryJournal(), Reader(), Reader()
     model = ScriptedModel([say("one"), say(calls=[call("pay", {"to": "eve"})]), "done", stall(after=1)])
     spec = SessionSpec(model=model, tools=[pay], plugins=[HumanApproval(tools=["pay"])])
-    async with open_desk(spec, [before], journal=journal) as desk:
+    async with open_desk(spec, [reader], journal=journal) as desk:
         await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
         waits = await held(desk.ann)
-    assert before.said == [["hi", "one"]]
+    assert reader.said == [["hi", "one"]]
     async with open_desk(spec, [after], journal=journal) as desk:
         await desk.ann.post("/v1/sessions/trip/approve", json={"approval": waits})
         with trio.fail_after(60):
@@ -173,7 +173,7 @@ async def test_what_a_turn_said_can_be_read_when_it_is_over_also_after_a_restart
         await desk.ann.post("/v1/sessions/trip/abort", json={})
         with trio.fail_after(60):
             await after.is_over.wait()
-    assert [said[0] for said in after.said[1:]] == ["stay"]
+    assert [text[0] for text in after.said[1:]] == ["stay"]
 
 
 async def test_plugins_know_agent_and_session_from_the_start() -> None:
@@ -183,12 +183,12 @@ async def test_plugins_know_agent_and_session_from_the_start() -> None:
         await desk.ann.post("/v1/chat", json={"message": "hi"})
         await desk.ann.post("/v1/chat", json={"message": "hi", "agent": "other", "session": "trip"})
         await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
-    names = [(one.agent_id, one.session_id) for one in reader.begun]
-    (_, made), *_ = names
-    assert made.startswith("ann.")
-    assert names == [("desk", made), ("other", "ann.trip"), ("other", "ann.trip")]
-    assert [(one.agent_id, one.session_id) for one in reader.asked] == names
-    assert [(one.agent_id, one.session_id) for one in reader.over] == names
+    names = [(item.agent_id, item.session_id) for item in reader.begun]
+    (_, created), *_ = names
+    assert created.startswith("ann.")
+    assert names == [("desk", created), ("other", "ann.trip"), ("other", "ann.trip")]
+    assert [(item.agent_id, item.session_id) for item in reader.asked] == names
+    assert [(item.agent_id, item.session_id) for item in reader.over] == names
 
 
 async def test_a_function_for_profiles_is_asked_before_the_agent_is_known() -> None:
@@ -196,5 +196,5 @@ async def test_a_function_for_profiles_is_asked_before_the_agent_is_known() -> N
     async with open_desk(lambda _: Profile("found", scripted("a", "b")), [reader]) as desk:
         await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
         await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
-    assert [one.agent_id for one in reader.begun] == ["", "found"]
-    assert [one.agent_id for one in reader.asked] == ["found", "found"]
+    assert [item.agent_id for item in reader.begun] == ["", "found"]
+    assert [item.agent_id for item in reader.asked] == ["found", "found"]

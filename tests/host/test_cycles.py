@@ -79,8 +79,8 @@ async def refused(desk: Desk) -> None:
 
 async def answered(desk: Desk, method: str, target: str) -> int:
     async with listening(desk, method, target) as listener:
-        found: Listener = listener
-        return found.status
+        result: Listener = listener
+        return result.status
 
 
 USES = [silent, cut, listened, called, mistaken, streamed, requested, prompted, refused]
@@ -116,11 +116,11 @@ async def test_nothing_of_it_is_in_a_cycle(use: Callable[[Desk], Awaitable[None]
         await wait_all_tasks_blocked()
         gc.collect()
         gc.set_debug(0)
-        assert Counter(type(each).__name__ for each in gc.garbage) == {}
+        assert Counter(type(item).__name__ for item in gc.garbage) == {}
 
 
 async def test_a_host_that_has_ended_is_not_kept_to_be_counted() -> None:
-    before = collector._COLLECTOR._long_lived  # noqa: SLF001
+    long_lived = collector._COLLECTOR._long_lived  # noqa: SLF001
     async with open_desk(scripted("one")):
         pass
-    assert collector._COLLECTOR._long_lived == before  # noqa: SLF001
+    assert collector._COLLECTOR._long_lived == long_lived  # noqa: SLF001

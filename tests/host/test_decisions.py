@@ -50,16 +50,16 @@ def with_helper() -> SessionSpec:
 
 
 async def held(client: httpx.AsyncClient, session: str) -> dict[str, Any]:
-    found = await client.post("/v1/chat", json={"message": "pay", "session": session})
-    assert found.status_code == 202, found.text
-    (one,) = found.json()["held"]
-    return dict(one)
+    response = await client.post("/v1/chat", json={"message": "pay", "session": session})
+    assert response.status_code == 202, response.text
+    (item,) = response.json()["held"]
+    return dict(item)
 
 
 async def waiting(client: httpx.AsyncClient, **params: str) -> dict[str, Any]:
-    found = await client.get("/v1/approvals", params=params)
-    assert found.status_code == 200, found.text
-    return dict(found.json())
+    response = await client.get("/v1/approvals", params=params)
+    assert response.status_code == 200, response.text
+    return dict(response.json())
 
 
 async def decide(client: httpx.AsyncClient, session: str, how: str, approval: str, key: str = "") -> httpx.Response:
@@ -73,9 +73,9 @@ async def test_what_waits_is_listed_oldest_first() -> None:
         first = [await held(desk.ann, "c"), await held(desk.clients["bob"], "a"), await held(desk.ann, "b")]
         await held(desk.clients["eve"], "theirs")
         assert await waiting(desk.ann) == {"items": first, "next": None}
-        assert [one["session"] for one in first] == ["ann.c", "bob.a", "ann.b"]
-        assert [one["asked_by"] for one in first] == [["ann"], ["bob"], ["ann"]]
-        assert [one["id"].partition(":")[0] for one in first] == ["ann.c", "bob.a", "ann.b"]
+        assert [item["session"] for item in first] == ["ann.c", "bob.a", "ann.b"]
+        assert [item["asked_by"] for item in first] == [["ann"], ["bob"], ["ann"]]
+        assert [item["id"].partition(":")[0] for item in first] == ["ann.c", "bob.a", "ann.b"]
         paged: list[object] = []
         page: dict[str, Any] = {"next": ""}
         while page["next"] is not None:
@@ -93,13 +93,13 @@ async def test_what_waits_is_listed_oldest_first() -> None:
 async def test_what_waits_in_stored_sessions_is_listed_and_none_is_started() -> None:
     journal = MemoryJournal()
     async with open_desk(payer(), journal=journal) as desk:
-        found = [await held(desk.ann, name) for name in ("a", "b")]
+        result = [await held(desk.ann, name) for name in ("a", "b")]
     async with open_desk(payer(), journal=journal) as desk:
         assert desk.serving.supervisor.sessions() == ()
-        assert (await waiting(desk.ann))["items"] == found
+        assert (await waiting(desk.ann))["items"] == result
         assert desk.serving.supervisor.sessions() == ()
-        assert (await decide(desk.ann, "a", "approve", found[0]["id"])).status_code == 204
-        assert (await waiting(desk.ann))["items"] == found[1:]
+        assert (await decide(desk.ann, "a", "approve", result[0]["id"])).status_code == 204
+        assert (await waiting(desk.ann))["items"] == result[1:]
 
 
 class Counting(MemoryJournal):
@@ -123,28 +123,28 @@ async def test_what_waits_is_read_once_for_the_last_tenants_that_asked(monkeypat
     async with open_desk(payer(), journal=journal) as desk:
         reads: list[int] = []
         for user in ("ann", "ann", "eve", "eve", "ann"):
-            before = journal.looks
+            looked = journal.looks
             assert len((await waiting(desk.clients[user]))["items"]) == 1
-            reads.append(journal.looks - before)
+            reads.append(journal.looks - looked)
     assert reads == [1, 0, 1, 0, 1]
 
 
 async def test_a_session_that_sleeps_stays_asleep() -> None:
     async with open_desk(payer(hibernate_after=0.01)) as desk:
-        found = await held(desk.ann, "a")
+        result = await held(desk.ann, "a")
         (session,) = desk.serving.supervisor.sessions()
-        before = (await desk.ann.get("/v1/sessions/a")).json()
+        body = (await desk.ann.get("/v1/sessions/a")).json()
         await asleep(session)
-        assert (await waiting(desk.ann))["items"] == [found]
-        shown = (await desk.ann.get("/v1/sessions/a")).json()
-        assert (shown["tools"], shown["plugins"]) == (["pay"], ["HumanApproval"])
-        slept = {"active": shown["active"], "records": 4}  # three until the call is held, and that it sleeps
-        assert shown == {**before, **slept}
-        said = (await desk.ann.get("/v1/sessions/a/messages")).json()["items"]
-        assert [each["$"] for each in said] == ["UserMessage", "AssistantMessage"]
-        assert [each["session"] for each in (await desk.ann.get("/v1/sessions")).json()["items"]] == ["ann.a"]
+        assert (await waiting(desk.ann))["items"] == [result]
+        output = (await desk.ann.get("/v1/sessions/a")).json()
+        assert (output["tools"], output["plugins"]) == (["pay"], ["HumanApproval"])
+        slept = {"active": output["active"], "records": 4}  # three until the call is held, and that it sleeps
+        assert output == {**body, **slept}
+        items = (await desk.ann.get("/v1/sessions/a/messages")).json()["items"]
+        assert [item["$"] for item in items] == ["UserMessage", "AssistantMessage"]
+        assert [item["session"] for item in (await desk.ann.get("/v1/sessions")).json()["items"]] == ["ann.a"]
         assert "asleep" in repr(session)
-        assert (await decide(desk.ann, "a", "approve", found["id"])).status_code == 204
+        assert (await decide(desk.ann, "a", "approve", result["id"])).status_code == 204
 
 
 async def asleep(session: SessionHandle) -> None:
@@ -155,35 +155,35 @@ async def asleep(session: SessionHandle) -> None:
 
 async def test_a_call_of_a_sub_agent_is_decided_by_the_id_that_is_shown() -> None:
     async with open_desk(with_helper()) as desk:
-        one = await held(desk.ann, "trip")
-        assert (one["session"], one["path"][0], one["id"].startswith("ann.trip.")) == ("ann.trip", "ann.trip", True)
-        assert (await waiting(desk.ann))["items"] == [one]
+        item = await held(desk.ann, "trip")
+        assert (item["session"], item["path"][0], item["id"].startswith("ann.trip.")) == ("ann.trip", "ann.trip", True)
+        assert (await waiting(desk.ann))["items"] == [item]
         async with listening(desk, "GET", "/v1/sessions/trip/events?since=0") as stream:
             text = await stream.until(lambda text: "ApprovalRequired" in text)
-        assert one["id"] in text
+        assert item["id"] in text
         assert "h.acme" not in text
-        for wrong in (f"h.acme.{one['id']}", "ann.other:a1", "a1", "ann.trip:"):
+        for wrong in (f"h.acme.{item['id']}", "ann.other:a1", "a1", "ann.trip:"):
             refused = await decide(desk.ann, "trip", "approve", wrong)
             assert (refused.status_code, refused.json()["type"]) == (404, "urn:agentrail:problem:unknown-approval")
             assert "h.acme" not in refused.text.replace(wrong, "")
-        assert (await decide(desk.ann, "trip", "approve", one["id"])).status_code == 204
+        assert (await decide(desk.ann, "trip", "approve", item["id"])).status_code == 204
         replied = await desk.ann.post("/v1/chat", json={"message": "and?", "session": "trip"})
         assert replied.json()["text"] == "more"
 
 
 async def test_a_decision_about_something_else_than_what_is_held_is_refused() -> None:
     async with open_desk(payer()) as desk:
-        one = await held(desk.ann, "trip")
+        item = await held(desk.ann, "trip")
         for how in ("approve", "reject"):
-            body = {"approval": one["id"], "digest": "0" * 32}
+            body = {"approval": item["id"], "digest": "0" * 32}
             refused = await desk.ann.post(f"/v1/sessions/trip/{how}", json=body)
             assert (refused.status_code, refused.json()["type"]) == (409, "urn:agentrail:problem:not-as-shown")
             assert "`pay`" in refused.json()["detail"]
-        assert (await waiting(desk.ann))["items"] == [one]
+        assert (await waiting(desk.ann))["items"] == [item]
         async with listening(desk, "GET", "/v1/sessions/trip/events?since=0") as stream:
             text = await stream.until(lambda text: "ApprovalRequired" in text)
-        assert one["digest"] in text
-        body = {"approval": one["id"], "digest": one["digest"]}
+        assert item["digest"] in text
+        body = {"approval": item["id"], "digest": item["digest"]}
         assert (await desk.ann.post("/v1/sessions/trip/approve", json=body)).status_code == 204
 
 
@@ -235,20 +235,22 @@ async def test_four_eyes_see_the_calls_of_sub_agents() -> None:
 
 
 async def test_with_four_eyes_nobody_takes_away_or_changes_what_holds_calls() -> None:
-    for four_eyes, wanted in ((True, (403, "four-eyes-wanted")), (False, (204, ""))):
+    for four_eyes, expected in ((True, (403, "four-eyes-wanted")), (False, (204, ""))):
         profile = Profile("desk", payer(), plugin_options={"HumanApproval": ["timeout"]})
         async with open_desk([profile], four_eyes=four_eyes) as desk:
             waits = await held(desk.ann, "trip")
             always = {"approval": waits["id"], "always": True}
             boss, plugins = desk.clients["boss"], "/v1/sessions/ann.trip/plugins"
-            found = [
+            result = [
                 await boss.post("/v1/sessions/ann.trip/approve", json=always),
                 await boss.post(plugins, json={"do": "update", "plugin": "HumanApproval", "options": {"timeout": 5}}),
                 await boss.post(plugins, json={"do": "detach", "plugin": "HumanApproval"}),
             ]
-            told = [(one.status_code, one.json()["type"].rpartition(":")[2] if one.content else "") for one in found]
-            assert told == [wanted] * 3
-            assert "attach another plugin" in found[2].text or not four_eyes
+            report = [
+                (item.status_code, item.json()["type"].rpartition(":")[2] if item.content else "") for item in result
+            ]
+            assert report == [expected] * 3
+            assert "attach another plugin" in result[2].text or not four_eyes
 
 
 def test_one_person_has_no_four_eyes() -> None:

@@ -24,21 +24,21 @@ async def running() -> AsyncGenerator[DelayedTasks, None]:
 @pytest.mark.parametrize(("seconds", "begun"), [(SOON / 2, 0), (SOON * 2, 1)])
 async def test_a_task_begins_if_the_work_lasts(seconds: float, begun: int, autojump_clock: MockClock) -> None:
     assert autojump_clock.autojump_threshold == 0
-    told: list[str] = []
+    texts: list[str] = []
 
     async def work() -> None:
-        told.append("begun")
+        texts.append("begun")
         try:
             await trio.sleep_forever()
         finally:
-            told.append("ended")
+            texts.append("ended")
 
     async with running() as late:
         for _ in range(2):
             async with late.beside(work):
                 await trio.sleep(seconds)
             await trio.sleep(SOON * 2)
-    assert told == ["begun", "ended"] * 2 * begun
+    assert texts == ["begun", "ended"] * 2 * begun
 
 
 async def test_tasks_begin_when_each_is_due(autojump_clock: MockClock) -> None:
@@ -58,18 +58,18 @@ async def test_tasks_begin_when_each_is_due(autojump_clock: MockClock) -> None:
     async with running() as late, trio.open_nursery() as nursery:
         for after in (0, 0.01, 0.5):
             nursery.start_soon(lasts, late, after)
-    assert [round(at - began - SOON, 3) for at in begun] == [0, 0.01, 0.5]
+    assert [round(time - began - SOON, 3) for time in begun] == [0, 0.01, 0.5]
 
 
 async def test_an_exception_is_raised_as_it_is_and_ends_the_task(autojump_clock: MockClock) -> None:
     assert autojump_clock.autojump_threshold == 0
-    told: list[str] = []
+    texts: list[str] = []
 
     async def work() -> None:
         try:
             await trio.sleep_forever()
         finally:
-            told.append("task")
+            texts.append("task")
 
     async def fail(late: DelayedTasks) -> None:
         async with late.beside(work):
@@ -79,7 +79,7 @@ async def test_an_exception_is_raised_as_it_is_and_ends_the_task(autojump_clock:
     async with running() as late:
         with pytest.raises(KeyError, match="found"):
             await fail(late)
-    assert told == ["task"]
+    assert texts == ["task"]
 
 
 async def test_a_task_that_fails_ends_no_other(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
@@ -99,7 +99,7 @@ async def test_a_task_that_fails_ends_no_other(autojump_clock: MockClock, caplog
 
 async def test_a_cancellation_reaches_the_work_and_waits_for_the_task(autojump_clock: MockClock) -> None:
     assert autojump_clock.autojump_threshold == 0
-    told: list[str] = []
+    texts: list[str] = []
 
     async def work() -> None:
         try:
@@ -107,11 +107,11 @@ async def test_a_cancellation_reaches_the_work_and_waits_for_the_task(autojump_c
         finally:
             with trio.CancelScope(shield=True):
                 await trio.sleep(1)
-            told.append("task")
+            texts.append("task")
 
     async with running() as late:
         with trio.move_on_after(SOON * 2) as scope:
             async with late.beside(work):
                 await trio.sleep_forever()
-        told.append("after")
-    assert (scope.cancelled_caught, told) == (True, ["task", "after"])
+        texts.append("after")
+    assert (scope.cancelled_caught, texts) == (True, ["task", "after"])

@@ -28,11 +28,11 @@ async def look(ctx: ToolContext[Client]) -> str:  # noqa: ASYNC124 - a tool is a
     return f"{ctx.deps.customer} on host {ctx.deps.host}"
 
 
-def profile(host: int, made: list[DepsWanted]) -> Profile:
-    """Return the profile of host number *host*, which notes in *made* for which sessions clients are made."""
+def profile(host: int, wanted_specs: list[DepsWanted]) -> Profile:
+    """Return the profile of host number *host*, which notes in *wanted_specs* for which sessions clients are made."""
 
     def connect(session: DepsWanted) -> Client:
-        made.append(session)
+        wanted_specs.append(session)
         return Client(f"{session.tenant}/{session.owner}", host)
 
     def build(_: RequestContext) -> SessionSpec:
@@ -49,12 +49,12 @@ async def asked(desk: Desk, user: str) -> str:
 
 
 async def test_each_session_gets_its_own_and_gets_it_anew_on_another_host(tmp_path: Path) -> None:
-    made: list[DepsWanted] = []
+    wanted_specs: list[DepsWanted] = []
     for host in (1, 2):
-        async with open_desk([profile(host, made)], journal=SqliteJournal(tmp_path / "kept.db")) as desk:
+        async with open_desk([profile(host, wanted_specs)], journal=SqliteJournal(tmp_path / "kept.db")) as desk:
             for user, customer in (("ann", "acme/ann"), ("eve", "evil/ann")):
                 if host == 1:
                     created = await desk.clients[user].post("/v1/sessions", json={"session": "trip"})
                     assert created.status_code == 201
                 assert f"{customer} on host {host}" in await asked(desk, user)
-    assert [session.name for session in made] == ["desk"] * 4
+    assert [session.name for session in wanted_specs] == ["desk"] * 4

@@ -165,8 +165,8 @@ async def test_a_stream_ends_a_minute_after_its_key_was_unknown_first(
     assert autojump_clock.autojump_threshold == 0
     service = KeyService()
     service.state = state
-    found = await watched(service)
-    assert (type(found), trio.current_time()) == (AuthenticatorFailed, ends)
+    ending = await watched(service)
+    assert (type(ending), trio.current_time()) == (AuthenticatorFailed, ends)
 
 
 async def test_each_outage_has_its_own_time(autojump_clock: MockClock) -> None:
@@ -182,14 +182,14 @@ async def test_each_outage_has_its_own_time(autojump_clock: MockClock) -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(comes_and_goes)
-        found = await watched(service)
-    assert (type(found), trio.current_time()) == (NotAuthenticated, 500)
+        ending = await watched(service)
+    assert (type(ending), trio.current_time()) == (NotAuthenticated, 500)
 
 
 async def test_a_key_that_allows_less_ends_its_stream(autojump_clock: MockClock) -> None:
     assert autojump_clock.autojump_threshold == 0
-    found = await watched(KeyService(), ANN.but(scopes=frozenset({"talk", "admin"})))
-    assert (found.args, trio.current_time()) == ((CHANGED,), 1)
+    ending = await watched(KeyService(), ANN.but(scopes=frozenset({"talk", "admin"})))
+    assert (ending.args, trio.current_time()) == ((CHANGED,), 1)
 
 
 async def watched(service: KeyService, began: Identity = ANN) -> AgentrailError:

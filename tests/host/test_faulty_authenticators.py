@@ -43,9 +43,9 @@ async def exits() -> None:  # noqa: ASYNC124
     sys.exit(3)
 
 
-def returns(found: object) -> Answer:
+def returns(value: object) -> Answer:
     async def answer() -> object:  # noqa: ASYNC124
-        return found
+        return value
 
     return answer
 
@@ -72,11 +72,11 @@ async def test_one_that_fails_is_told_to_client_and_operator(
     how: str, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     assert autojump_clock.autojump_threshold == 0
-    answer, told = FAILING[how]
+    answer, problem = FAILING[how]
     with caplog.at_level(logging.ERROR), pytest.raises(AuthenticatorFailed):
         await GuardedAuthenticator(Asked(answer)).identify([("authorization", f"Bearer {SECRET}")])
     (record,) = caplog.records
-    assert record.getMessage() == told
+    assert record.getMessage() == problem
     assert SECRET not in caplog.text
     assert trio.current_time() == (10 if how == "hangs" else 0)
 
@@ -86,9 +86,9 @@ async def test_a_refusal_is_an_answer(error: Exception) -> None:
     async def refuses() -> None:  # noqa: ASYNC124
         raise error
 
-    with pytest.raises(type(error)) as found:
+    with pytest.raises(type(error)) as raised:
         await GuardedAuthenticator(Asked(refuses)).identify([("authorization", f"Bearer {SECRET}")])
-    assert found.value is error
+    assert raised.value is error
 
 
 async def test_our_own_are_asked_directly() -> None:
@@ -98,11 +98,11 @@ async def test_our_own_are_asked_directly() -> None:
 
 
 async def test_a_host_answers_503_and_goes_on() -> None:
-    found: list[Answer] = [raises, returns(ANN)]
+    answers: list[Answer] = [raises, returns(ANN)]
 
     class Turning:
         async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
-            return cast("Identity", await found.pop(0)())
+            return cast("Identity", await answers.pop(0)())
 
     async with (
         Host([Profile("desk", scripted("one"))], authenticator=Turning(), limits=LIMITS).serving() as serving,

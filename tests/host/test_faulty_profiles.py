@@ -42,7 +42,7 @@ FUNCTIONS: Final[dict[str, tuple[Fails, str]]] = {
 async def test_a_function_that_returns_no_specification_is_a_fault_of_the_host(
     how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    build, told = FUNCTIONS[how]
+    build, problem = FUNCTIONS[how]
     async with open_desk([Profile("desk", build)]) as desk:
         for path in ("/v1/chat", "/v1/sessions"):
             body = {"session": "trip", "message": "hi"} if path == "/v1/chat" else {"session": "trip"}
@@ -55,7 +55,7 @@ async def test_a_function_that_returns_no_specification_is_a_fault_of_the_host(
     warned = [record.exc_text or "" for record in caplog.records if record.levelname == "WARNING"]
     assert len(warned) == 2
     for text in warned:
-        assert told in text
+        assert problem in text
 
 
 @pytest.mark.parametrize(

@@ -31,13 +31,13 @@ async def boom() -> str:
 async def figures(client: httpx.AsyncClient, **query: str | int) -> dict[str, Any]:
     answer = await client.get("/v1/figures", params=query)
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    view: dict[str, Any] = answer.json()
+    return view
 
 
 def total(series: dict[str, Any], name: str) -> float:
-    found: list[float] = [bucket[name] for bucket in series["buckets"]]
-    return sum(found)
+    view: list[float] = [bucket[name] for bucket in series["buckets"]]
+    return sum(view)
 
 
 def working() -> SessionSpec:
@@ -50,9 +50,9 @@ async def test_figures_are_by_tenant_session_model_and_tool() -> None:
         await chat(desk.ann, "go", session="trip")
         boss = desk.clients["boss"]
         for per, name in (("tenant", "acme"), ("session", "ann.trip"), ("model", "small")):
-            found = await figures(boss, per=per)
-            (series,) = found["series"]
-            assert (found["per"], series["name"], found["bucket_ms"], found["host"]) == (per, name, MINUTE, [])
+            view = await figures(boss, per=per)
+            (series,) = view["series"]
+            assert (view["per"], series["name"], view["bucket_ms"], view["host"]) == (per, name, MINUTE, [])
             assert (total(series, "responses"), total(series, "input_tokens"), total(series, "output_tokens")) == (
                 2,
                 200,
@@ -96,9 +96,9 @@ async def test_waits_for_people_are_counted_apart_from_the_time_of_the_tool() ->
         await decide(desk, "respond", "ref", answer="Because.")
         await until_told(desk, "AgentEnd")
         boss = desk.clients["boss"]
-        found = (await figures(boss, per="tool"))["series"]
+        view = (await figures(boss, per="tool"))["series"]
         (tenant,) = (await figures(boss))["series"]
-    people = {series["name"]: [it["person"]["count"] for it in series["buckets"] if it["person"]] for series in found}
+    people = {series["name"]: [it["person"]["count"] for it in series["buckets"] if it["person"]] for series in view}
     assert people == {"boom": [1], "ask_user": [1]}
     assert sum(it["person"]["count"] for it in tenant["buckets"] if it["person"]) == 2
     assert all(it["person"]["longest_s"] >= 0 for it in tenant["buckets"] if it["person"])
@@ -121,10 +121,10 @@ async def test_each_tenant_sees_its_own_and_who_operates_sees_all_and_the_host()
         for per in ("tenant", "session", "model", "tool"):
             assert (await figures(eve, per=per))["series"] == []
         await chat(eve, "go", session="trip")
-        found = await figures(root)
-        assert sorted(series["name"] for series in found["series"]) == ["acme", "evil"]
-        assert sum(bucket["commit"]["count"] for bucket in found["host"] if bucket["commit"]) > 0
-        assert all(bucket["loop_lag_s"] >= 0 for bucket in found["host"])
+        view = await figures(root)
+        assert sorted(series["name"] for series in view["series"]) == ["acme", "evil"]
+        assert sum(bucket["commit"]["count"] for bucket in view["host"] if bucket["commit"]) > 0
+        assert all(bucket["loop_lag_s"] >= 0 for bucket in view["host"])
         (model,) = (await figures(root, per="model"))["series"]
         assert total(model, "responses") == 2  # the second script found its end: a request that failed used nothing
         assert (await figures(root, per="session"))["series"] == []
@@ -201,8 +201,8 @@ async def test_when_nobody_has_looked_for_an_hour_nothing_is_counted_until_someb
     history.lagged(0.0)
     assert listeners == []
     history.lagged(0.0)
-    found = await history.view("tenant", "acme", 0, None, 10)
-    assert (found.series, found.kept_since_ms, listeners) == ((), time.now, [history])
+    view = await history.view("tenant", "acme", 0, None, 10)
+    assert (view.series, view.kept_since_ms, listeners) == ((), time.now, [history])
     history.used(state("acme", "s"), "m", USED)
     assert len((await history.view("tenant", "acme", None, None, 10)).series) == 1
 
@@ -225,9 +225,9 @@ async def test_names_beyond_the_bound_are_counted_together_each_tenant_for_itsel
     for number in range(3 * NAMES):
         history.used(state("acme", f"s{number}"), "m", USED)
     history.used(state("evil", "own"), "m", USED)
-    found = await history.view("session", "acme", None, None, 100)
-    counts = {series.name: series.buckets[0].responses for series in found.series}
-    assert (len(counts), counts[""], found.more) == (NAMES + 1, 2 * NAMES, 0)
+    view = await history.view("session", "acme", None, None, 100)
+    counts = {series.name: series.buckets[0].responses for series in view.series}
+    assert (len(counts), counts[""], view.more) == (NAMES + 1, 2 * NAMES, 0)
     (rest,) = (await history.view("session", "evil", None, None, 100)).series
     assert (rest.name, rest.buckets[0].responses) == ("", 1)
     for number in range(3 * NAMES):
@@ -250,5 +250,5 @@ async def test_a_series_that_costs_more_comes_first_and_the_others_are_counted()
     history = history_of(Time())
     for number in range(5):
         history.used(state("acme", "s"), f"m{number}", Usage(1, 1, cost_usd=float(number)))
-    found = await history.view("model", "acme", None, None, 2)
-    assert ([series.name for series in found.series], found.more) == (["m4", "m3"], 3)
+    view = await history.view("model", "acme", None, None, 2)
+    assert ([series.name for series in view.series], view.more) == (["m4", "m3"], 3)

@@ -21,10 +21,10 @@ TURNS = 10
 
 @pytest.mark.parametrize(("since", "writes"), [(None, 1), (Cursor(0), 2)], ids=["live", "past and live"])
 async def test_events_that_are_ready_are_given_at_once(since: Cursor | None, writes: int) -> None:
-    given: list[bytes] = []
+    pieces: list[bytes] = []
 
     async def give(frames: bytes) -> bool:
-        given.append(frames)
+        pieces.append(frames)
         await trio.lowlevel.checkpoint()
         return b"event: AgentEnd" not in frames
 
@@ -33,12 +33,12 @@ async def test_events_that_are_ready_are_given_at_once(since: Cursor | None, wri
         async with session.subscribe(since=since) as events:
             await session.ask("hi")
             await EventFrames(HostLimits()).give_each(events, give)
-    written = b"".join(given)
+    written = b"".join(pieces)
     deltas = [line for line in written.split(b"\n\n") if b"event: MessageDelta" in line]
     numbers = [int(delta.split(b"\n")[0].rpartition(b".")[2]) for delta in deltas]
     assert numbers == sorted(set(numbers))
     assert len(numbers) == CHUNKS
-    assert len(given) <= writes
+    assert len(pieces) <= writes
 
 
 async def test_a_streamed_request_has_few_writes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,8 +53,8 @@ async def test_a_streamed_request_has_few_writes(monkeypatch: pytest.MonkeyPatch
         await desk.ann.post("/v1/sessions", json={"session": "trip"})
         writes.clear()
         for _ in range(TURNS):
-            found = await desk.ann.post("/v1/stream", json={"message": "hi", "session": "trip"})
-            assert [each.get("event") for each in frames(found.text)].count("MessageDelta") == CHUNKS
+            response = await desk.ann.post("/v1/stream", json={"message": "hi", "session": "trip"})
+            assert [frame.get("event") for frame in frames(response.text)].count("MessageDelta") == CHUNKS
     assert all(write.startswith(b"HTTP/1.1 200 OK\r\n") for write in writes if b"HTTP/1.1" in write)
     assert sum(b"\r\n\r\n" in write and b":\n\n" in write for write in writes) == TURNS  # the head and the first piece
     ends = [write for write in writes if write.endswith(b"\r\n0\r\n\r\n")]

@@ -69,10 +69,10 @@ class FullFile:
         with trio.fail_after(20):
             return await self.desk.ann.post(path, json=body, headers=KEY)
 
-    async def said(self) -> list[str]:
+    async def first_words(self) -> list[str]:
         """Return the conversation, each message by its first word."""
-        found = (await self.desk.ann.get("/v1/sessions/trip/messages")).json()["items"]
-        return [each["parts"][0]["text"].split()[0] for each in found]
+        items = (await self.desk.ann.get("/v1/sessions/trip/messages")).json()["items"]
+        return [message["parts"][0]["text"].split()[0] for message in items]
 
 
 @asynccontextmanager
@@ -85,7 +85,7 @@ async def open_file(
 ) -> AsyncGenerator[FullFile]:
     """Open a host whose model answers from *script*, first in the session `trip`."""
     connections, model = Connections(), ScriptedModel(script)
-    held = [HumanApproval(tools=[each.spec.name for each in tools])] if tools else []
+    held = [HumanApproval(tools=[tool.spec.name for tool in tools])] if tools else []
     spec = SessionSpec(model=model, tools=tools, plugins=held, hibernate_after=hibernate_after)
     journal = SqliteJournal(path / "agentrail.db", connect=connections)
     async with open_desk(spec, plugins, journal=journal) as desk:
@@ -125,7 +125,7 @@ async def test_the_first_prompt_is_answered_and_carried_out_once(tmp_path: Path,
         assert (again.status_code, again.json()["text"]) == (200, "two")
         first = await file.post("/v1/sessions/trip/prompt", {"message": LONG})
         assert (first.status_code, first.json()["ref"]) == (202, again.json()["ref"])
-        assert await file.said() == ["hi", "one", "word", "two"]
+        assert await file.first_words() == ["hi", "one", "word", "two"]
         assert (await chat(file.desk.ann, "and?", session="trip")).json()["text"] == "three"
 
 
@@ -143,7 +143,7 @@ async def test_a_chat_whose_turn_meets_it_is_answered(tmp_path: Path) -> None:
         await file.make_room()
         again = await file.post("/v1/chat", {"message": "hi", "session": "trip"})
         assert (again.status_code, again.json()["text"], file.asked) == (200, LONG, 2)
-        assert await file.said() == ["hi", "one", "hi", "word"]
+        assert await file.first_words() == ["hi", "one", "hi", "word"]
 
 
 async def test_plugins_hear_of_a_turn_whose_request_was_answered_before(tmp_path: Path) -> None:
@@ -188,46 +188,51 @@ async def test_a_session_that_sleeps_is_not_waited_for(tmp_path: Path) -> None:
         await file.make_room()
         again = await file.post("/v1/chat", {"message": LONG, "session": "trip"})
         assert (again.status_code, again.json()["text"]) == (200, "two")
-        assert await file.said() == ["hi", "one", "word", "two"]
+        assert await file.first_words() == ["hi", "one", "word", "two"]
 
 
 # Other outages, on a virtual clock
 
 
-async def said_to(found: Opened, message: str) -> tuple[int, str, float]:
+async def said_to(opened_host: Opened, message: str) -> tuple[int, str, float]:
     """Talk to the session `trip`; return the status, the text or kind of problem, and how many seconds it took."""
     headers = (("authorization", f"Bearer {PEOPLE[0].key}"), ("content-type", "application/json"))
     body = json.dumps({"message": message, "session": "trip"}).encode()
     began = trio.current_time()
-    asked = Asked("POST", "/v1/chat", (*headers, ("idempotency-key", message)), body)
-    answer = await ask(found.application, asked, lambda _: None)
+    request = Asked("POST", "/v1/chat", (*headers, ("idempotency-key", message)), body)
+    answer = await ask(opened_host.application, request, lambda _: None)
     content = json.loads(answer.content)
     kind = content["text"] if "text" in content else content["type"].rpartition(":")[2]
     return answer.status, kind, trio.current_time() - began
 
 
 def test_a_journal_that_is_away_is_waited_for_a_while() -> None:
-    journal, told = TestJournal(), list[tuple[int, str, bool]]()
+    journal, outcomes = TestJournal(), list[tuple[int, str, bool]]()
 
     async def live(_: object) -> None:
         host = Host([Profile("desk", scripted("one", "two", "three"))], journal=journal)
-        async with opened(host, ApiKeys(lines=PEOPLE_LINES)) as found, trio.open_nursery() as nursery:
+        async with opened(host, ApiKeys(lines=PEOPLE_LINES)) as opened_host, trio.open_nursery() as nursery:
             for message, away in (("a", 0.0), ("b", 3.0), ("c", 60.0)):
                 if away:
                     journal.failing = lambda _: JournalUnavailable("away")
                     nursery.start_soon(back_after, away)
-                status, kind, lasted = await said_to(found, message)
-                told.append((status, kind, lasted < 10))
+                status, kind, lasted = await said_to(opened_host, message)
+                outcomes.append((status, kind, lasted < 10))
             await trio.sleep(90)
-            status, kind, _ = await said_to(found, "c")
-            told.append((status, kind, True))
+            status, kind, _ = await said_to(opened_host, "c")
+            outcomes.append((status, kind, True))
 
     async def back_after(seconds: float) -> None:
         await trio.sleep(seconds)
         journal.failing = None
 
     run(1, ClockWatch(), live)
-    assert told == [(200, "one", True), (200, "two", True), (503, "journal-unavailable", True), (200, "three", True)]
+    assert outcomes == [
+        (200, "one", True),
+        (200, "two", True),
+        (503, "journal-unavailable", True),
+        (200, "three", True),
+    ]
 
 
 async def test_a_session_keeps_nothing_of_a_request_that_asks_for_it_after_its_answer() -> None:
@@ -236,6 +241,6 @@ async def test_a_session_keeps_nothing_of_a_request_that_asks_for_it_after_its_a
         watch = JournalWatch()
         await watch.answered(trio.lowlevel.checkpoint)
         watch.follow(session)
-        kept = weakref.ref(watch)
+        reference = weakref.ref(watch)
         del watch
-        assert kept() is None
+        assert reference() is None

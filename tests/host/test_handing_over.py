@@ -54,9 +54,9 @@ def two_agents(
 async def test_over_http_status_tools_and_records_tell_who_works() -> None:
     async with open_desk(two_agents([TO_BILLING], ["I am billing."])) as desk:
         assert (await chat(desk.ann, "My money back!", session="trip")).json()["text"] == "I am billing."
-        shown = (await desk.ann.get("/v1/sessions/trip")).json()
-        assert (shown["agent"], shown["status"]["agent"], shown["status"]["model"]) == ("desk", "billing", "billing")
-        assert shown["tools"] == ["pay_back", "transfer_to_front"]
+        body = (await desk.ann.get("/v1/sessions/trip")).json()
+        assert (body["agent"], body["status"]["agent"], body["status"]["model"]) == ("desk", "billing", "billing")
+        assert body["tools"] == ["pay_back", "transfer_to_front"]
         account = await look(desk.clients["boss"], "why", about=1)
         sentences = [entry["sentence"] for entry in account["entries"]]
         assert "the conversation was handed over to billing, as the model asked" in sentences
@@ -100,10 +100,10 @@ async def test_runs_of_ag_ui_show_the_whole_conversation(history: Literal["all",
             ("tool", "`front` goes on with the conversation"),
             ("assistant", "I am the front."),
         ]
-        assert front.said() == [("user", "hello"), ("assistant", "hi"), *turn]
+        assert front.texts() == [("user", "hello"), ("assistant", "hi"), *turn]
         reloaded = FrontEnd(desk.ann, "trip")
         await reloaded.join()
-        assert reloaded.said()[-len(turn) :] == turn
+        assert reloaded.texts()[-len(turn) :] == turn
 
 
 async def keep_nothing(leaving: object, ask: object) -> str:  # noqa: ARG001 - as a compactor is called
@@ -118,7 +118,7 @@ async def test_a_held_call_of_the_other_agent_is_an_interrupt_of_ag_ui() -> None
         (interrupt,) = front.interrupts
         assert interrupt["metadata"]["tool"] == "pay_back"
         await front.answer({"approved": True})
-        assert front.said()[-2:] == [("tool", "paid 7 back"), ("assistant", "It is paid.")]
+        assert front.texts()[-2:] == [("tool", "paid 7 back"), ("assistant", "It is paid.")]
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])

@@ -61,20 +61,20 @@ async def test_a_person_talks_to_a_session() -> None:
         new = (await chat(desk.ann, "hi")).json()
         assert new["text"] == "three"
         listed = (await desk.ann.get("/v1/sessions")).json()
-        assert [each["session"] for each in listed["items"]] == sorted(["ann.trip", new["session"]])
+        assert [item["session"] for item in listed["items"]] == sorted(["ann.trip", new["session"]])
         assert listed["next"] is None
-        shown = (await desk.ann.get("/v1/sessions/trip")).json()
-        assert (shown["agent"], shown["owner"], shown["status"]["phase"]) == ("desk", "ann", "idle")
+        body = (await desk.ann.get("/v1/sessions/trip")).json()
+        assert (body["agent"], body["owner"], body["status"]["phase"]) == ("desk", "ann", "idle")
         page = (await desk.ann.get("/v1/sessions/trip/messages", params={"limit": 3})).json()
-        assert [each["parts"][0]["text"] for each in page["items"]] == ["hi", "one", "and?"]
+        assert [item["parts"][0]["text"] for item in page["items"]] == ["hi", "one", "and?"]
         rest = (await desk.ann.get("/v1/sessions/trip/messages", params={"after": page["next"]})).json()
-        assert [each["parts"][0]["text"] for each in rest["items"]] == ["two"]
+        assert [item["parts"][0]["text"] for item in rest["items"]] == ["two"]
 
 
 async def test_an_empty_list_is_a_list() -> None:
     async with open_desk(scripted("one")) as desk:
-        found = await desk.ann.get("/v1/sessions")
-        assert (found.status_code, found.json()) == (200, {"items": [], "next": None})
+        response = await desk.ann.get("/v1/sessions")
+        assert (response.status_code, response.json()) == (200, {"items": [], "next": None})
 
 
 async def test_lists_are_paged() -> None:
@@ -82,16 +82,16 @@ async def test_lists_are_paged() -> None:
         names = [f"s{number}" for number in range(5)]
         for name in names:
             assert (await desk.ann.post("/v1/sessions", json={"session": name})).status_code == 201
-        found: list[str] = []
+        texts: list[str] = []
         after = None
         while True:
             params = {"limit": "2"} | ({} if after is None else {"after": after})
             page = (await desk.ann.get("/v1/sessions", params=params)).json()
-            found += [each["session"] for each in page["items"]]
+            texts += [item["session"] for item in page["items"]]
             after = page["next"]
             if after is None:
                 break
-        assert found == [f"ann.{name}" for name in names]
+        assert texts == [f"ann.{name}" for name in names]
         again = await desk.ann.post("/v1/sessions", json={"session": "s0"})
         assert (again.status_code, again.json()["type"]) == (409, "urn:agentrail:problem:session-exists")
 
@@ -103,13 +103,13 @@ async def test_a_stream_has_the_events_of_its_turn_and_ends_with_the_reply() -> 
     async with open_desk(scripted("one two three", "four")) as desk:
         async with desk.ann.stream("POST", "/v1/stream", json={"message": "hi", "session": "trip"}) as response:
             assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
-            found = frames("".join([piece async for piece in response.aiter_text()]))
-        names = [each["event"] for each in found]
+            all_frames = frames("".join([piece async for piece in response.aiter_text()]))
+        names = [frame["event"] for frame in all_frames]
         assert names[0] == "PromptReceived"
         assert names[-2:] == ["AgentEnd", "reply"]
         assert "MessageDelta" in names
-        assert json.loads(found[-1]["data"])["text"] == "one two three"
-        ids = [tuple(map(int, each["id"].split("."))) for each in found[:-1]]
+        assert json.loads(all_frames[-1]["data"])["text"] == "one two three"
+        ids = [tuple(map(int, frame["id"].split("."))) for frame in all_frames[:-1]]
         assert ids == sorted(set(ids))
 
 
@@ -117,11 +117,11 @@ async def test_a_stream_that_was_cut_goes_on_where_it_was() -> None:
     async with open_desk(scripted("one two three", "four five six", "seven")) as desk:
         for message in ("hi", "and?"):
             await chat(desk.ann, message, session="trip")
-        whole = await replayed(desk, "0", lambda text: text.count("event: AgentEnd") == len(("hi", "and?")))
-        assert [each["event"] for each in whole][:2] == ["PromptReceived", "AgentStart"]
-        last = f"id: {whole[-1]['id']}\n"
-        for at in range(0, len(whole) - 1, 3):
-            assert await replayed(desk, whole[at]["id"], lambda text: last in text) == whole[at + 1 :]
+        all_frames = await replayed(desk, "0", lambda text: text.count("event: AgentEnd") == len(("hi", "and?")))
+        assert [frame["event"] for frame in all_frames][:2] == ["PromptReceived", "AgentStart"]
+        last = f"id: {all_frames[-1]['id']}\n"
+        for index in range(0, len(all_frames) - 1, 3):
+            assert await replayed(desk, all_frames[index]["id"], lambda text: last in text) == all_frames[index + 1 :]
         some = await desk.ann.get("/v1/sessions/trip/events", params={"since": "x"})
         assert (some.status_code, some.json()["type"]) == (400, "urn:agentrail:problem:bad-query")
 
@@ -140,9 +140,9 @@ async def test_those_who_listen_together_hear_the_same() -> None:
         path = "/v1/sessions/trip/events"
         three = [await stack.enter_async_context(listening(desk, "GET", path)) for _ in range(3)]
         await chat(desk.ann, "hi", session="trip")
-        heard = [frames(await each.until(lambda text: "event: AgentEnd" in text)) for each in three]
+        heard = [frames(await listener.until(lambda text: "event: AgentEnd" in text)) for listener in three]
         assert heard[0] == heard[1] == heard[2]
-        assert {"PromptReceived", "MessageDelta", "AgentEnd"} <= {each["event"] for each in heard[0]}
+        assert {"PromptReceived", "MessageDelta", "AgentEnd"} <= {listener["event"] for listener in heard[0]}
 
 
 async def test_a_client_that_goes_away_stops_nothing() -> None:
@@ -154,7 +154,7 @@ async def test_a_client_that_goes_away_stops_nothing() -> None:
         assert witness.heard[2:] == ["persisted stream ann.trip", "end finished None"]
         assert (await chat(desk.ann, "and?", session="trip")).json()["text"] == "four"
         messages = (await desk.ann.get("/v1/sessions/trip/messages")).json()["items"]
-        assert [each["parts"][0]["text"] for each in messages] == ["hi", "one two three", "and?", "four"]
+        assert [message["parts"][0]["text"] for message in messages] == ["hi", "one two three", "and?", "four"]
 
 
 # Who it is
@@ -185,7 +185,7 @@ async def test_a_foreign_session_is_one_that_is_not_there() -> None:
             assert internal.status_code == 404
         assert (await desk.clients["boss"].get("/v1/sessions/ann.trip")).status_code == 200
         everybody = await desk.clients["boss"].get("/v1/sessions", params={"owner": "*"})
-        assert [each["session"] for each in everybody.json()["items"]] == ["ann.trip"]
+        assert [item["session"] for item in everybody.json()["items"]] == ["ann.trip"]
         assert (await desk.clients["eve"].get("/v1/sessions", params={"owner": "*"})).json()["items"] == []
 
 
@@ -205,10 +205,10 @@ async def test_without_a_key_nothing_but_health_is_told() -> None:
 async def test_a_command_that_is_sent_twice_is_carried_out_once() -> None:
     async with open_desk(scripted("one", "two")) as desk:
         again = {"idempotency-key": "k1"}
-        found = [(await desk.ann.post("/v1/chat", json={"message": "hi"}, headers=again)).json() for _ in range(3)]
-        assert found[0] == found[1] == found[2]
+        answers = [(await desk.ann.post("/v1/chat", json={"message": "hi"}, headers=again)).json() for _ in range(3)]
+        assert answers[0] == answers[1] == answers[2]
         other = await desk.ann.post(
-            "/v1/chat", json={"message": "other", "session": found[0]["session"]}, headers=again
+            "/v1/chat", json={"message": "other", "session": answers[0]["session"]}, headers=again
         )
         assert (other.status_code, other.json()["type"]) == (409, "urn:agentrail:problem:command-conflict")
 
@@ -216,8 +216,10 @@ async def test_a_command_that_is_sent_twice_is_carried_out_once() -> None:
 async def test_a_tenant_that_is_too_fast_is_told_when_to_come_back() -> None:
     limits = HostLimits(requests_per_second=0.01, burst=3)
     async with open_desk(scripted("one"), limits=limits) as desk:
-        found = [(await desk.clients[name].get("/v1/sessions")).status_code for name in ("ann", "bob", "ann", "boss")]
-        assert found == [200, 200, 200, 429]
+        status_codes = [
+            (await desk.clients[name].get("/v1/sessions")).status_code for name in ("ann", "bob", "ann", "boss")
+        ]
+        assert status_codes == [200, 200, 200, 429]
         refused = await desk.ann.get("/v1/sessions")
         assert 100 - PATIENCE < int(refused.headers["retry-after"]) <= 100
         assert (await desk.clients["eve"].get("/v1/sessions")).status_code == 200
@@ -230,8 +232,8 @@ async def test_a_tenant_that_is_too_fast_is_told_when_to_come_back() -> None:
 async def test_a_request_that_is_refused_counts_for_the_rate_of_its_tenant(method: str, path: str, status: int) -> None:
     limits = HostLimits(requests_per_second=0.01, burst=3)
     async with open_desk(scripted("one"), limits=limits) as desk:
-        found = [(await desk.ann.request(method, path)).status_code for _ in range(4)]
-        assert found == [status, status, status, 429]
+        status_codes = [(await desk.ann.request(method, path)).status_code for _ in range(4)]
+        assert status_codes == [status, status, status, 429]
         assert (await desk.clients["bob"].get("/v1/sessions")).status_code == 429
 
 
@@ -398,10 +400,12 @@ async def test_plugins_of_the_host_reach_into_turns_and_again_after_a_restart(tm
         async with open_desk(spec, [guard], journal=SqliteJournal(path)) as desk:
             assert (await chat(desk.ann, "pay", session="trip")).json()["text"] == "done"
             messages = (await desk.ann.get("/v1/sessions/trip/messages")).json()["items"]
-            told = [each["parts"][0]["text"] for each in messages if each["$"] == "ToolMessage"]
-            assert told[: number + 1] == ["paid ann of acme", *["blocked by HostTools: eve is not paid"] * number]
+            problem = [message["parts"][0]["text"] for message in messages if message["$"] == "ToolMessage"]
+            assert problem[: number + 1] == ["paid ann of acme", *["blocked by HostTools: eve is not paid"] * number]
     assert guard.ran == [("pay", "ok", "ann.trip")]
-    added = [[each.text for each in request.messages if "of acme, " in each.text] for request in model.requests]
+    added = [
+        [message.text for message in request.messages if "of acme, " in message.text] for request in model.requests
+    ]
     assert added == [["chat of acme, 1 messages"]] * 2 + [["chat of acme, 6 messages"]] * 2
 
 
@@ -441,15 +445,17 @@ async def test_sessions_come_back_without_the_plugins_of_the_host_that_reached_i
         assert (await chat(desk.ann, "hi", session="trip")).json()["text"] == "done"
         fork = (await desk.ann.post("/v1/sessions/trip/fork", json={"session": "other"})).json()["session"]
         assert fork == "ann.other"
-        told = (await desk.ann.get("/v1/sessions/other/messages")).json()["items"]
-        assert [each["parts"][0]["text"] for each in told if "parts" in each] == [
+        problem = (await desk.ann.get("/v1/sessions/other/messages")).json()["items"]
+        assert [message["parts"][0]["text"] for message in problem if "parts" in message] == [
             "pay",
             "paid eve",
             "held no more",
             "hi",
             "done",
         ]
-    added = [[each.text for each in request.messages if "of acme, " in each.text] for request in model.requests]
+    added = [
+        [message.text for message in request.messages if "of acme, " in message.text] for request in model.requests
+    ]
     assert added == [["chat of acme, 1 messages"], ["chat of acme, 1 messages"], []]
 
 
@@ -493,11 +499,11 @@ async def test_a_session_whose_profile_is_gone_harms_no_other(tmp_path: Path) ->
         unknown = await chat(desk.ann, "hi", session="c", agent="nwe")
         assert (unknown.status_code, unknown.json()["to_do"]) == (404, "did you mean `new`?")
     async with open_desk(two[1:], journal=SqliteJournal(path)) as desk:
-        gone = await chat(desk.ann, "and?", session="a")
-        assert gone.json()["type"] == "urn:agentrail:problem:spec-missing"
+        refused = await chat(desk.ann, "and?", session="a")
+        assert refused.json()["type"] == "urn:agentrail:problem:spec-missing"
         assert (await chat(desk.ann, "and?", session="b")).json()["text"] == "three"
         listed = (await desk.ann.get("/v1/sessions")).json()["items"]
-        assert [each["agent"] for each in listed] == ["old", "new"]
+        assert [row["agent"] for row in listed] == ["old", "new"]
 
 
 # Further calls
@@ -511,7 +517,7 @@ async def test_the_tree_has_the_sessions_of_the_tenant_alone() -> None:
         assert (await desk.ann.get("/v1/tree")).status_code == 403
         for name, sessions in (("boss", ["ann.trip"]), ("eve", ["ann.trip", "ann.spy"])):
             tree = (await desk.clients[name].get("/v1/tree")).json()
-            assert [each["name"] for each in tree["children"]] == sessions
+            assert [child["name"] for child in tree["children"]] == sessions
 
 
 async def test_a_model_is_switched_by_name() -> None:
@@ -520,8 +526,8 @@ async def test_a_model_is_switched_by_name() -> None:
         await desk.clients["boss"].post("/v1/sessions", json={"session": "trip"})
         path = "/v1/sessions/boss.trip/model"
         assert (await desk.clients["boss"].post(path, json={"model": "demo:slow"})).status_code == 204
-        shown = (await desk.clients["boss"].get("/v1/sessions/trip")).json()
-        assert shown["status"]["model"] == "demo:slow"
+        body = (await desk.clients["boss"].get("/v1/sessions/trip")).json()
+        assert body["status"]["model"] == "demo:slow"
         for names in ("openai:gpt-4o", ["demo", "openai:gpt-4o"]):
             other = await desk.clients["boss"].post(path, json={"model": names})
             assert (other.status_code, other.json()["type"]) == (422, "urn:agentrail:problem:not-registered")
@@ -541,7 +547,7 @@ LACKS_KEY: Final = (
 
 
 @pytest.mark.parametrize(
-    ("spec", "at", "kind", "told"),
+    ("spec", "source", "kind", "problem"),
     [
         (SessionSpec(model="nobody:x"), "/v1/sessions", "model-missing", NOBODYS),
         (SessionSpec(model="nobody:x"), "/v1/chat", "model-missing", NOBODYS),
@@ -555,16 +561,16 @@ LACKS_KEY: Final = (
     ],
 )
 async def test_what_the_host_has_set_up_wrongly_is_no_fault_of_the_request(
-    spec: SessionSpec, at: str, kind: str, told: str, caplog: pytest.LogCaptureFixture
+    spec: SessionSpec, source: str, kind: str, problem: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with open_desk([Profile("desk", lambda _: spec)]) as desk:
         body = {"session": "trip"}
-        refused = await desk.ann.post(at, json={**body, "message": "hi"} if at.endswith("chat") else body)
+        refused = await desk.ann.post(source, json={**body, "message": "hi"} if source.endswith("chat") else body)
         assert (refused.status_code, refused.json()["type"]) == (502, f"urn:agentrail:problem:{kind}")
         assert "NO_SUCH_KEY" not in refused.text
     warnings = [record for record in caplog.records if record.levelname == "WARNING"]
     about, answered = [record for record in warnings if record.name != "agentrail.watchdog"]  # of a busy machine
-    assert about.message.startswith(told)
+    assert about.message.startswith(problem)
     assert answered.message.startswith("cannot ")
 
 
@@ -577,8 +583,8 @@ async def test_the_log_says_which_sub_agent_lacks_a_key_at_any_depth(caplog: pyt
     async with open_desk(desk_spec) as desk:
         answered = await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
         assert (answered.status_code, answered.json()["text"]) == (200, "well")
-    found = [record.message for record in caplog.records if "failed" in record.message]
-    assert found == [
+    messages = [record.message for record in caplog.records if "failed" in record.message]
+    assert messages == [
         f"a model of `h.acme.ann.trip.{child}` (desk) failed: KeyMissing: {LACKS_KEY} `api_key`"
         for child in ("c3", "c5.c3")
     ]
@@ -605,9 +611,9 @@ async def test_at_its_start_a_host_warns_of_each_model_whose_key_is_missing(
     ]
     async with open_desk(profiles):
         pass
-    found = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    messages = [record.message for record in caplog.records if record.levelname == "WARNING"]
     no_key = "there is no key for this provider"
-    assert [line.removeprefix("the profile ").partition("; ")[0] for line in found] == [
+    assert [line.removeprefix("the profile ").partition("; ")[0] for line in messages] == [
         f"`desk` cannot use its model `anthropic:claude-sonnet-5`: {no_key}: `ANTHROPIC_API_KEY` is not set",
         f"`editor` cannot use its model `openai:gpt-4o`: {no_key}: `NO_SUCH_KEY` is not set",
         "`editor` cannot use its model `gpt-5`: there is no model `gpt-5` (did you mean `openai:gpt-5`?)",
@@ -639,11 +645,11 @@ BAD_PROFILES: Final[dict[str, tuple[Any, str]]] = {
 }
 
 
-@pytest.mark.parametrize(("profiles", "told"), BAD_PROFILES.values(), ids=BAD_PROFILES)
-def test_a_host_is_not_made_of_profiles_that_are_none(profiles: Profiles, told: str) -> None:
+@pytest.mark.parametrize(("profiles", "problem"), BAD_PROFILES.values(), ids=BAD_PROFILES)
+def test_a_host_is_not_made_of_profiles_that_are_none(profiles: Profiles, problem: str) -> None:
     with pytest.raises(UsageError) as refused:
         Host(profiles)
-    assert told in str(refused.value)
+    assert problem in str(refused.value)
 
 
 async def test_a_field_that_is_not_known_is_told_with_those_that_there_are() -> None:
@@ -654,11 +660,11 @@ async def test_a_field_that_is_not_known_is_told_with_those_that_there_are() -> 
     assert "`zork`, which is not known (its fields are `text`, `when`" in other
 
 
-@pytest.mark.parametrize(("parts", "told"), BAD_PARTS.values(), ids=BAD_PARTS)
-def test_a_host_is_not_made_of_what_is_none_of_its_parts(parts: dict[str, Any], told: str) -> None:
+@pytest.mark.parametrize(("parts", "problem"), BAD_PARTS.values(), ids=BAD_PARTS)
+def test_a_host_is_not_made_of_what_is_none_of_its_parts(parts: dict[str, Any], problem: str) -> None:
     with pytest.raises(WrongType) as refused:
         Host([Profile("desk", SessionSpec(model="demo"))], **parts)
-    assert str(refused.value).startswith(told)
+    assert str(refused.value).startswith(problem)
 
 
 NO_SPACE: Final = "the disk is full"
@@ -685,8 +691,10 @@ async def test_a_host_whose_journal_is_full_at_the_start_serves(caplog: pytest.L
     ],
 )
 async def test_a_host_does_not_serve_a_profile_with_a_model_of_no_provider(profile: Profile) -> None:
-    told = r"cannot use the profile 'desk': there is no model `gpt-5` \(did you mean `openai:gpt-5`\?\); .*`mistral:…`"
-    with pytest.raises(BadProfile, match=told):
+    problem = (
+        r"cannot use the profile 'desk': there is no model `gpt-5` \(did you mean `openai:gpt-5`\?\); .*`mistral:…`"
+    )
+    with pytest.raises(BadProfile, match=problem):
         async with open_desk([profile]):
             pass
 
@@ -697,7 +705,7 @@ async def test_a_host_does_not_serve_a_profile_with_a_model_of_no_provider(profi
 @pytest.mark.long
 async def test_curl_talks_to_it() -> None:
     async with open_desk(scripted("one", "two three")) as desk:
-        said: list[Any] = [
+        values: list[Any] = [
             await trio.run_process(
                 [
                     *[
@@ -716,8 +724,8 @@ async def test_curl_talks_to_it() -> None:
             )
             for path in ("/v1/chat", "/v1/stream")
         ]
-        assert json.loads(said[0].stdout)["text"] == "one"
-        assert json.loads(frames(said[1].stdout.decode())[-1]["data"])["text"] == "two three"
+        assert json.loads(values[0].stdout)["text"] == "one"
+        assert json.loads(frames(values[1].stdout.decode())[-1]["data"])["text"] == "two three"
 
 
 async def test_the_document_of_a_host_is_made_when_it_is_asked_for() -> None:

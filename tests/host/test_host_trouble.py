@@ -117,20 +117,20 @@ async def test_a_session_that_hibernates_is_woken_by_who_looks_at_it() -> None:
             await asleep()
             assert (await desk.ann.get("/v1/sessions/trip")).json()["plugins"] == []
             await asleep()
-            found = (await desk.ann.get("/v1/sessions/trip/messages")).json()["items"]
-            assert [each["parts"][0]["text"] for each in found] == ["hi", "one"]
+            items = (await desk.ann.get("/v1/sessions/trip/messages")).json()["items"]
+            assert [message["parts"][0]["text"] for message in items] == ["hi", "one"]
             await asleep()
-            told = await desk.ann.post("/v1/stream", json={"message": "and?", "session": "trip"})
-            assert json.loads(frames(told.text)[-1]["data"])["text"] == "two"
+            response = await desk.ann.post("/v1/stream", json={"message": "and?", "session": "trip"})
+            assert json.loads(frames(response.text)[-1]["data"])["text"] == "two"
 
 
 async def test_a_stream_that_is_asked_for_again_ends_with_the_same_reply() -> None:
     async with open_desk(scripted("one", "two")) as desk:
         body, again = {"message": "hi", "session": "trip"}, {"idempotency-key": "k1"}
         with trio.fail_after(20):
-            found = [frames((await desk.ann.post("/v1/stream", json=body, headers=again)).text) for _ in range(2)]
-        assert found[1] == found[0][-1:]
-        assert json.loads(found[1][0]["data"])["text"] == "one"
+            streams = [frames((await desk.ann.post("/v1/stream", json=body, headers=again)).text) for _ in range(2)]
+        assert streams[1] == streams[0][-1:]
+        assert json.loads(streams[1][0]["data"])["text"] == "one"
 
 
 async def test_the_name_of_a_sub_agent_is_not_given_to_a_new_session() -> None:
@@ -141,44 +141,44 @@ async def test_the_name_of_a_sub_agent_is_not_given_to_a_new_session() -> None:
 
 
 async def test_two_who_open_a_session_at_once_talk_to_the_same() -> None:
-    both, asked = trio.Event(), list[str]()
+    both, texts = trio.Event(), list[str]()
 
     async def build(context: RequestContext) -> SessionSpec:
-        asked.append(context.session_id)
-        if len(asked) == 2:
+        texts.append(context.session_id)
+        if len(texts) == 2:
             both.set()
         await both.wait()
         return scripted("one", "two")
 
     async with open_desk([Profile("desk", build)]) as desk:
-        found = list[str]()
+        answers = list[str]()
 
         async def talk() -> None:
             answered = await chat(desk.ann, "hi", session="trip")
-            found.append(answered.json().get("text", answered.text))
+            answers.append(answered.json().get("text", answered.text))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(talk)
             nursery.start_soon(talk)
-        assert (sorted(found), asked) == (["one", "two"], ["ann.trip", "ann.trip"])
+        assert (sorted(answers), texts) == (["one", "two"], ["ann.trip", "ann.trip"])
 
 
 @pytest.mark.long
 async def test_who_begins_a_session_at_the_same_time_as_others_is_answered() -> None:
-    found = Counter[int]()
+    counts = Counter[int]()
     limits = HostLimits(requests_per_second=10_000, burst=10_000)
     spec = SessionSpec(model=ScriptedModel(["one"], repeat_last=True))
     async with open_desk(spec, limits=limits) as desk:
 
         async def talk(user: str, session: str) -> None:
             body = {"message": "hi", "session": session}
-            found[(await desk.clients[user].post("/v1/chat", json=body)).status_code] += 1
+            counts[(await desk.clients[user].post("/v1/chat", json=body)).status_code] += 1
 
         for session in range(10):
             async with trio.open_nursery() as nursery:
                 for user in ("ann", "bob", "eve") * 5:
                     nursery.start_soon(talk, user, f"s{session}")
-    assert found == {200: 150}
+    assert counts == {200: 150}
 
 
 @pytest.mark.parametrize("name", ["command", "model", "self"])
@@ -265,9 +265,9 @@ async def test_a_session_that_is_opened_or_forked_again_is_the_same() -> None:
     async with open_desk(scripted("one")) as desk:
         for path, key in (("/v1/sessions", "k1"), ("/v1/sessions/trip/fork", "k2")):
             await desk.ann.post("/v1/sessions", json={"session": "trip"})
-            found = [await desk.ann.post(path, json={}, headers={"idempotency-key": key}) for _ in range(2)]
-            assert [each.status_code for each in found] == [201, 201]
-            assert found[0].json() == found[1].json()
+            responses = [await desk.ann.post(path, json={}, headers={"idempotency-key": key}) for _ in range(2)]
+            assert [response.status_code for response in responses] == [201, 201]
+            assert responses[0].json() == responses[1].json()
         header = {"idempotency-key": "k3"}
         assert (await desk.ann.post("/v1/sessions", json={"session": "trip"}, headers=header)).status_code == 409
 
@@ -278,7 +278,10 @@ async def test_a_fork_belongs_to_whom_its_past_belongs() -> None:
         forked = await desk.clients["boss"].post("/v1/sessions/ann.trip/fork", json={"session": "copy"})
         assert (forked.status_code, forked.json()) == (201, {"session": "ann.copy"})
         listed = (await desk.ann.get("/v1/sessions")).json()["items"]
-        assert [(each["session"], each["owner"]) for each in listed] == [("ann.copy", "ann"), ("ann.trip", "ann")]
+        assert [(response["session"], response["owner"]) for response in listed] == [
+            ("ann.copy", "ann"),
+            ("ann.trip", "ann"),
+        ]
         assert (await desk.ann.get("/v1/sessions/ann.copy/messages")).status_code == 200
 
 
@@ -289,15 +292,15 @@ def test_a_key_is_made_for_those_alone_who_can_have_sessions(tenant: str, user: 
 
 
 def test_frames_that_are_kept_have_a_limit_in_bytes() -> None:
-    kept = EventFrames(DEFAULTS)
+    event_frames = EventFrames(DEFAULTS)
     events = [Envelope("h.acme.ann.trip", 1, n, 0, 1, 1, MessageDelta("x" * (KEPT_BYTES // 4))) for n in range(6)]
     for event in events:
-        kept.frame(event)
-    made = kept.encoded
-    kept.frame(events[-1])
-    assert kept.encoded == made
-    kept.frame(events[0])
-    assert kept.encoded == made + 1
+        event_frames.frame(event)
+    encoded = event_frames.encoded
+    event_frames.frame(events[-1])
+    assert event_frames.encoded == encoded
+    event_frames.frame(events[0])
+    assert event_frames.encoded == encoded + 1
 
 
 async def test_a_session_takes_no_task_of_the_host() -> None:
@@ -388,15 +391,15 @@ async def test_sessions_that_are_opened_at_once_are_counted() -> None:
         return scripted("one")
 
     async with open_desk([Profile("desk", build)], limits=HostLimits(sessions=most)) as desk:
-        found = list[int]()
+        numbers = list[int]()
 
         async def open_one() -> None:
-            found.append((await desk.ann.post("/v1/sessions", json={})).status_code)
+            numbers.append((await desk.ann.post("/v1/sessions", json={})).status_code)
 
         async with trio.open_nursery() as nursery:
             for _ in range(tries):
                 nursery.start_soon(open_one)
-        assert sorted(found) == [201] * most + [429] * (tries - most)
+        assert sorted(numbers) == [201] * most + [429] * (tries - most)
         assert len((await desk.ann.get("/v1/sessions")).json()["items"]) == most
 
 

@@ -29,8 +29,8 @@ ANYWHERE = "0.0.0.0"  # noqa: S104 - it is refused
 
 @pytest.fixture
 def listener() -> Generator[socket.socket]:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        yield found
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener
 
 
 @pytest.fixture
@@ -43,10 +43,10 @@ def folder(tmp_path: Path) -> Path:
 @asynccontextmanager
 async def served(command: tuple[str, ...], folder: Path, listener: socket.socket) -> AsyncGenerator[str]:
     """Start a process that serves, yield what it says, and end it by SIGTERM."""
-    async with commanded(command, folder, given=(listener.fileno(),)) as one:
-        yield one.said
-        one.process.send_signal(signal.SIGTERM)
-        assert await one.process.wait() == 0
+    async with commanded(command, folder, descriptors=(listener.fileno(),)) as process:
+        yield process.printed
+        process.process.send_signal(signal.SIGTERM)
+        assert await process.process.wait() == 0
 
 
 @pytest.mark.long
@@ -61,8 +61,8 @@ async def test_between_two_processes_connections_wait(folder: Path, listener: so
 
     with trio.fail_after(90):
         async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60, trust_env=False) as client:
-            async with served(command, folder, listener) as said:
-                assert f"at {url}\n" in said
+            async with served(command, folder, listener) as server:
+                assert f"at {url}\n" in server
                 await ask(client)
             async with trio.open_nursery() as nursery:
                 for _ in range(20):
@@ -89,8 +89,8 @@ async def test_systemd_passes_one_on(folder: Path, listener: socket.socket) -> N
     activated = (sys.executable, "-c", ACTIVATED, str(listener.fileno()), "1", *WITH_KEYS)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with trio.fail_after(60):
-        async with served(activated, folder, listener) as said:
-            assert f"at {url}\n" in said
+        async with served(activated, folder, listener) as server:
+            assert f"at {url}\n" in server
             async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=PATIENCE) as client:
                 assert (await client.get("/healthz")).status_code == 200
 
@@ -98,8 +98,8 @@ async def test_systemd_passes_one_on(folder: Path, listener: socket.socket) -> N
 @pytest.mark.long
 async def test_of_two_that_systemd_passes_on_none_is_taken(folder: Path, listener: socket.socket) -> None:
     activated = (sys.executable, "-c", ACTIVATED, str(listener.fileno()), "2", *WITH_KEYS)
-    given = (listener.fileno(),)
-    done = await trio.run_process(activated, cwd=folder, capture_stderr=True, check=False, pass_fds=given)
+    descriptors = (listener.fileno(),)
+    done = await trio.run_process(activated, cwd=folder, capture_stderr=True, check=False, pass_fds=descriptors)
     assert done.returncode == 2
     assert b"systemd gives 2 sockets, and one is served; give its unit one `ListenStream=`" in done.stderr
 

@@ -73,10 +73,10 @@ async def test_long_parts_of_a_state_are_cut_unless_it_is_wanted_whole() -> None
         boss = desk.clients["boss"]
         head = (await look(boss, "records"))["head"]
         cut = await look(boss, "at", record=head)
-        whole = await look(boss, "at", record=head, whole="true")
+        complete = await look(boss, "at", record=head, whole="true")
     assert LONG[: TEXT + 1] not in json.dumps(cut)
-    assert LONG in json.dumps(whole)
-    assert whole["folded"] == []
+    assert LONG in json.dumps(complete)
+    assert complete["folded"] == []
     assert {fold["length"] for fold in cut["folded"]} >= {len(LONG)}
 
 
@@ -89,24 +89,24 @@ async def test_a_timeline_has_rows_page_by_page_and_the_spans_that_go_with_them(
         boss = desk.clients["boss"]
         async with connect(desk.serving.url, KEYS["boss"]) as supervisor:
             session = supervisor.session("ann.trip")
-            whole = await session.timeline()
-            assert not whole.more
+            timeline = await session.timeline()
+            assert not timeline.more
             rows: list[TimelineRowView] = []
-            while len(rows) < whole.head:
+            while len(rows) < timeline.head:
                 page = await session.timeline(since=len(rows), limit=4)
                 rows += page.rows
-                assert page.more == (len(rows) < whole.head)
-            assert tuple(rows) == whole.rows
+                assert page.more == (len(rows) < timeline.head)
+            assert tuple(rows) == timeline.rows
         records = (await look(boss, "records"))["records"]
-    for row, record in zip(whole.rows, records, strict=True):
+    for row, record in zip(timeline.rows, records, strict=True):
         assert (row.record, row.at_ms, row.input) == (record["number"], record["at_ms"], record["input"]["kind"])
         assert (row.before, row.after) == (record["phase_before"], record["phase_after"])
         assert list(row.events) == [event["event"]["$"] for event in record["events"]]
-    lanes = {span.lane for span in whole.spans}
+    lanes = {span.lane for span in timeline.spans}
     assert {"model", "tools", "people"} <= lanes
-    (asked,) = [span for span in whole.spans if span.kind == "approval"]
-    assert (asked.outcome, asked.last is not None) == ("approved", True)
-    held = [run for row in whole.rows for run in row.hooks if run.verdict == "hold"]
+    (held_span,) = [span for span in timeline.spans if span.kind == "approval"]
+    assert (held_span.outcome, held_span.last is not None) == ("approved", True)
+    held = [run for row in timeline.rows for run in row.hooks if run.verdict == "hold"]
     assert [(run.hook, run.by) for run in held] == [("before_tool", "HumanApproval")]
 
 
@@ -116,7 +116,7 @@ async def test_what_the_model_saw_has_its_origins_and_the_difference_to_the_requ
         boss = desk.clients["boss"]
         last = await look(boss, "seen")
         first = await look(boss, "seen", round=1)
-        whole = await look(boss, "seen", request=last["sent"]["request_id"], whole="true")
+        complete = await look(boss, "seen", request=last["sent"]["request_id"], whole="true")
     assert (first["sent"]["number"], last["sent"]["number"], last["requests"]) == (1, 2, 2)
     assert (first["difference"], last["difference"]["before"]) == (None, first["sent"])
     assert [part["layer"] for part in last["difference"]["new"]] == ["history", "history"]
@@ -125,9 +125,9 @@ async def test_what_the_model_saw_has_its_origins_and_the_difference_to_the_requ
     assert [part["layer"] for part in last["parts"] if part["message"]] == ["history"] * 3
     assert first["usage"]["input_tokens"] == 100
     assert last["provider"] is None  # a scripted model is of no provider
-    assert LONG in json.dumps(whole)
+    assert LONG in json.dumps(complete)
     assert LONG not in json.dumps(last)
-    assert "h.acme" not in json.dumps([first, last, whole])
+    assert "h.acme" not in json.dumps([first, last, complete])
 
 
 async def test_the_request_is_shown_as_its_provider_gets_it_without_the_key() -> None:
@@ -199,13 +199,13 @@ async def test_a_redaction_holds_everywhere() -> None:
         boss = desk.clients["boss"]
         head = (await look(boss, "records"))["head"]
         await boss.delete("/v1/sessions/ann.trip", params={"redact": "true"})
-        found = [
+        texts = [
             await look(boss, "at", record=head, whole="true"),
             await look(boss, "timeline"),
             await look(boss, "seen", whole="true"),
         ]
-    assert "swordfish" not in json.dumps(found)
-    assert found[2]["unknown"]
+    assert "swordfish" not in json.dumps(texts)
+    assert texts[2]["unknown"]
 
 
 async def test_a_remote_handle_looks_at_a_state_and_at_what_the_model_saw() -> None:

@@ -30,8 +30,8 @@ def body_with(name: str) -> str:
 
 async def prompted(client: httpx.AsyncClient, body: str) -> int:
     """Prompt; return the status."""
-    found = await client.post("/v1/sessions/trip/prompt", content=body, headers={"content-type": "application/json"})
-    return found.status_code
+    response = await client.post("/v1/sessions/trip/prompt", content=body, headers={"content-type": "application/json"})
+    return response.status_code
 
 
 @pytest.mark.long

@@ -65,8 +65,8 @@ async def test_commands_are_those_that_the_caller_may_give() -> None:
 
 async def test_without_commands_the_list_is_empty() -> None:
     async with open_desk(scripted("one")) as desk:
-        found = await desk.ann.get("/v1/commands")
-        assert (found.status_code, found.json()) == (200, {"items": [], "next": None})
+        response = await desk.ann.get("/v1/commands")
+        assert (response.status_code, response.json()) == (200, {"items": [], "next": None})
 
 
 async def test_a_user_whose_name_stands_for_everybody_sees_only_their_own_sessions() -> None:
@@ -76,7 +76,7 @@ async def test_a_user_whose_name_stands_for_everybody_sees_only_their_own_sessio
         star, headers = desk.clients["bob"], {"authorization": f"Bearer {key}"}
         await star.post("/v1/sessions", json={"session": "own"}, headers=headers)
         mine = await star.get("/v1/sessions", headers=headers)
-        assert [each["session"] for each in mine.json()["items"]] == ["_2a.own"]
+        assert [item["session"] for item in mine.json()["items"]] == ["_2a.own"]
         refused = await star.get("/v1/sessions", params={"owner": "*"}, headers=headers)
         assert (refused.status_code, refused.json()["type"]) == (403, "urn:agentrail:problem:scope-missing")
 
@@ -111,8 +111,8 @@ async def test_what_was_said_is_searched_within_the_sessions_that_the_key_may_se
         rest = await found(boss, "eiffel", owner="*", limit=1, after=page["next"])
         assert rest == {"bob.tour": "I like the EIFFEL tower."}
         async with listening(desk, "GET", "/v1/sessions/trip/events?types=PromptReceived", since="0") as events:
-            (told,) = frames(await events.until(lambda text: "PromptReceived" in text))
-        assert page["items"][0]["passage"]["event"] == json.loads(told["data"])["seq"]
+            (event,) = frames(await events.until(lambda text: "PromptReceived" in text))
+        assert page["items"][0]["passage"]["event"] == json.loads(event["data"])["seq"]
 
 
 async def test_a_passage_is_a_part_of_what_was_said() -> None:

@@ -25,11 +25,11 @@ class Counting(MemoryJournal):
         self.calls = Counter[str]()
 
     async def sessions(
-        self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
+        self, session_filter: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
     ) -> tuple[StoredSession, ...]:
-        if wanted != LIVING:
+        if session_filter != LIVING:
             self.calls["sessions"] += 1
-        return await super().sessions(wanted, after, limit)
+        return await super().sessions(session_filter, after, limit)
 
     async def summary(self, session_id: str) -> StoredSession | None:
         self.calls["summary"] += 1
@@ -75,8 +75,8 @@ async def test_one_that_a_program_has_begun_with_the_id_of_a_tenants_is_not_the_
         await supervisor.spawn(scripted("well"), "h.acme.ann.trip", tenant="evil", owner="ann")
     async with open_desk(scripted("well"), journal=journal) as desk:
         missing = await desk.ann.get("/v1/sessions/none")
-        found = await desk.ann.get("/v1/sessions/trip")
-        assert (found.status_code, found.json()["type"]) == (404, missing.json()["type"])
+        response = await desk.ann.get("/v1/sessions/trip")
+        assert (response.status_code, response.json()["type"]) == (404, missing.json()["type"])
         assert (await chat(desk.ann, "hi", session="trip")).status_code == 404
 
 

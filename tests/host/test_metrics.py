@@ -41,15 +41,15 @@ HISTOGRAM: Final = "agentrail_abort_seconds"
 
 def read(text: str) -> Samples:
     """Return each sample of a document, by its name and labels; the parser of Prometheus reads it."""
-    found: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+    values: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
     for family in text_string_to_metric_families(text):
         assert family.documentation
         assert family.type != "unknown"
         for sample in family.samples:
             key = sample.name, tuple(sorted(sample.labels.items()))
-            assert key not in found
-            found[key] = sample.value
-    return found
+            assert key not in values
+            values[key] = sample.value
+    return values
 
 
 async def metrics(client: httpx.AsyncClient) -> Samples:
@@ -84,44 +84,53 @@ async def test_the_figures_are_those_of_what_has_happened() -> None:
         assert (await chat(desk.ann, "hi", session="trip")).status_code == 200
         assert (await chat(desk.ann, "go", session="trip")).status_code == 202
         model = (await desk.ann.get("/v1/sessions/trip")).json()["status"]["model"]
-        found = await metrics(desk.clients["root"])
-        one = {"tenant": "acme"}
-        assert of(found, "agentrail_sessions", phase="idle", **one) == 1
-        assert of(found, "agentrail_turns_total", end="end", **one) == 1
-        assert of(found, "agentrail_held_calls", **one) == 1
-        assert of(found, "agentrail_quarantined_calls", **one) == 0
+        values = await metrics(desk.clients["root"])
+        labels = {"tenant": "acme"}
+        assert of(values, "agentrail_sessions", phase="idle", **labels) == 1
+        assert of(values, "agentrail_turns_total", end="end", **labels) == 1
+        assert of(values, "agentrail_held_calls", **labels) == 1
+        assert of(values, "agentrail_quarantined_calls", **labels) == 0
         tokens = {
-            kind: of(found, "agentrail_tokens_total", model=model, kind=kind, **one)
+            kind: of(values, "agentrail_tokens_total", model=model, kind=kind, **labels)
             for kind in ("input", "output", "cached", "cache_write", "reasoning")
         }
         assert tokens == {"input": 100, "output": 20, "cached": 30, "cache_write": 7, "reasoning": 5}
-        assert of(found, "agentrail_cost_usd_total", model=model, **one) == 0.25
-        assert (of(found, "agentrail_commits_total") or 0) >= 5
-        assert of(found, "agentrail_connections") == 2  # that of the user, and that of the operator
-        assert of(found, "agentrail_journal_failures_total") == 0
+        assert of(values, "agentrail_cost_usd_total", model=model, **labels) == 0.25
+        assert (of(values, "agentrail_commits_total") or 0) >= 5
+        assert of(values, "agentrail_connections") == 2  # that of the user, and that of the operator
+        assert of(values, "agentrail_journal_failures_total") == 0
         await desk.ann.post("/v1/sessions/trip/approve", json={"approval": held(await waiting(desk))})
         await until(lambda: phase_of(desk) == "idle")
         for message in ("stall", "later", "last"):
             await desk.ann.post("/v1/sessions/trip/prompt", json={"message": message})
         await desk.ann.post("/v1/sessions/trip/steer", json={"text": "hush"})
-        found = await metrics(desk.clients["root"])
-        assert of(found, "agentrail_turns_total", end="end", **one) == 2
-        assert (of(found, "agentrail_held_calls", **one), of(found, "agentrail_held_oldest_seconds", **one)) == (0, 0)
-        assert (of(found, "agentrail_queued_prompts", **one), of(found, "agentrail_queued_steering", **one)) == (2, 1)
+        values = await metrics(desk.clients["root"])
+        assert of(values, "agentrail_turns_total", end="end", **labels) == 2
+        assert (
+            of(values, "agentrail_held_calls", **labels),
+            of(values, "agentrail_held_oldest_seconds", **labels),
+        ) == (0, 0)
+        assert (
+            of(values, "agentrail_queued_prompts", **labels),
+            of(values, "agentrail_queued_steering", **labels),
+        ) == (2, 1)
         aborted = await desk.ann.post("/v1/sessions/trip/abort", json={"clear_queue": True})
         assert aborted.status_code == 204
-        found = await metrics(desk.clients["root"])
-        assert of(found, "agentrail_turns_total", end="aborted", **one) == 1
-        assert of(found, "agentrail_aborts_total", kind="user", **one) == 1
-        assert (of(found, "agentrail_queued_prompts", **one), of(found, "agentrail_queued_steering", **one)) == (0, 0)
-        assert of(found, f"{HISTOGRAM}_count", **one) == of(found, f"{HISTOGRAM}_bucket", le="+Inf", **one) == 1
-        buckets = [of(found, f"{HISTOGRAM}_bucket", le=repr(bound), **one) or 0 for bound in BOUNDS]
+        values = await metrics(desk.clients["root"])
+        assert of(values, "agentrail_turns_total", end="aborted", **labels) == 1
+        assert of(values, "agentrail_aborts_total", kind="user", **labels) == 1
+        assert (
+            of(values, "agentrail_queued_prompts", **labels),
+            of(values, "agentrail_queued_steering", **labels),
+        ) == (0, 0)
+        assert of(values, f"{HISTOGRAM}_count", **labels) == of(values, f"{HISTOGRAM}_bucket", le="+Inf", **labels) == 1
+        buckets = [of(values, f"{HISTOGRAM}_bucket", le=repr(bound), **labels) or 0 for bound in BOUNDS]
         assert buckets == sorted(buckets)
 
 
 async def waiting(desk: Desk) -> dict[str, Any]:
-    found: dict[str, Any] = (await desk.ann.get("/v1/sessions/trip")).json()["status"]
-    return found
+    values: dict[str, Any] = (await desk.ann.get("/v1/sessions/trip")).json()["status"]
+    return values
 
 
 def held(status: dict[str, Any]) -> str:
@@ -137,13 +146,13 @@ async def test_the_table_is_what_is_written() -> None:
         await chat(desk.ann, "hi", session="trip")
         text = (await desk.clients["root"].get("/metrics")).text
         assert re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE) == [
-            (one.name, one.kind) for one in FAMILIES.values()
+            (row.name, row.kind) for row in FAMILIES.values()
         ]
-        found = read(text)
-        names = {name for name, _ in found}
-        missing = {name for name, one in FAMILIES.items() if one.kind != "histogram"} - names
+        values = read(text)
+        names = {name for name, _ in values}
+        missing = {name for name, row in FAMILIES.items() if row.kind != "histogram"} - names
         assert missing == {"agentrail_aborts_total"}  # none was carried out
-        for name, labels in found:
+        for name, labels in values:
             family = FAMILIES.get(name)
             if family is not None:
                 assert tuple(sorted(key for key, _ in labels)) == tuple(sorted(family.labels))
@@ -168,10 +177,10 @@ async def test_requests_are_counted_by_route_and_status() -> None:
         async with talking(desk) as talker:
             assert (await talker.ask("commands"))["status"] == 200
             assert (await talker.ask("show_session", session="gone"))["status"] == 404
-        found = await metrics(desk.clients["root"])
+        values = await metrics(desk.clients["root"])
 
     def counted(method: str, route: str, status: int) -> float | None:
-        return of(found, "agentrail_requests_total", method=method, route=route, status=str(status))
+        return of(values, "agentrail_requests_total", method=method, route=route, status=str(status))
 
     assert counted("POST", "/v1/chat", 200) == 2
     assert counted("GET", "/v1/sessions/{id}", 200) == 2
@@ -182,19 +191,19 @@ async def test_requests_are_counted_by_route_and_status() -> None:
     assert counted("WS", "/v1/ws/show_session", 404) == 1
     routes = {
         (labels["method"], labels["route"])
-        for name, pairs in found
+        for name, pairs in values
         if name.startswith("agentrail_request")
         for labels in [dict(pairs)]
     }
-    assert {one for one in routes if one[0] != "WS"} <= ROUTES_OF_ALL
+    assert {pair for pair in routes if pair[0] != "WS"} <= ROUTES_OF_ALL
     of_chat = {"method": "POST", "route": "/v1/chat"}
-    assert of(found, "agentrail_request_seconds_count", **of_chat) == 2
-    assert of(found, "agentrail_request_seconds_bucket", le="+Inf", **of_chat) == 2
-    buckets = [of(found, "agentrail_request_seconds_bucket", le=repr(bound), **of_chat) or 0 for bound in BOUNDS]
+    assert of(values, "agentrail_request_seconds_count", **of_chat) == 2
+    assert of(values, "agentrail_request_seconds_bucket", le="+Inf", **of_chat) == 2
+    buckets = [of(values, "agentrail_request_seconds_bucket", le=repr(bound), **of_chat) or 0 for bound in BOUNDS]
     assert buckets == sorted(buckets)
-    assert (of(found, "agentrail_request_seconds_sum", **of_chat) or 0) > 0
+    assert (of(values, "agentrail_request_seconds_sum", **of_chat) or 0) > 0
     unknown = sum(
-        figure for (name, labels), figure in found.items() if name.endswith("s_total") and ("route", "") in labels
+        figure for (name, labels), figure in values.items() if name.endswith("s_total") and ("route", "") in labels
     )
     assert unknown == 4
 
@@ -208,10 +217,10 @@ async def test_a_request_whose_client_has_gone_is_counted_without_a_status() -> 
             nursery.start_soon(chat, desk.ann, "stay")
             await until(lambda: bool(model.requests))
             nursery.cancel_scope.cancel()
-        found: Samples = {}
-        while of(found, "agentrail_requests_total", method="POST", route="/v1/chat", status="0") is None:
-            found = await metrics(desk.clients["root"])
-        assert of(found, "agentrail_requests_total", method="GET", route="/v1/sessions", status="200") == 1
+        values: Samples = {}
+        while of(values, "agentrail_requests_total", method="POST", route="/v1/chat", status="0") is None:
+            values = await metrics(desk.clients["root"])
+        assert of(values, "agentrail_requests_total", method="GET", route="/v1/sessions", status="200") == 1
 
 
 async def test_turns_and_their_first_words_are_timed() -> None:
@@ -220,18 +229,20 @@ async def test_turns_and_their_first_words_are_timed() -> None:
         assert (await chat(desk.ann, "hi", session="trip")).status_code == 200
         assert (await chat(desk.ann, "hi", session="trip")).status_code == 200
         await desk.ann.post("/v1/sessions/trip/prompt", json={"message": "stay"})
-        found = await metrics(desk.clients["root"])
-        one = {"tenant": "acme"}
-        assert of(found, "agentrail_turn_seconds_count", **one) == 2
-        assert of(found, "agentrail_first_word_seconds_count", **one) == 2, "one for each turn, not for each response"
+        values = await metrics(desk.clients["root"])
+        labels = {"tenant": "acme"}
+        assert of(values, "agentrail_turn_seconds_count", **labels) == 2
+        assert of(values, "agentrail_first_word_seconds_count", **labels) == 2, (
+            "one for each turn, not for each response"
+        )
         assert (await desk.ann.post("/v1/sessions/trip/abort", json={})).status_code == 204
-        found = await metrics(desk.clients["root"])
-        assert of(found, "agentrail_turn_seconds_count", **one) == 3
-        assert of(found, "agentrail_first_word_seconds_count", **one) == 2
+        values = await metrics(desk.clients["root"])
+        assert of(values, "agentrail_turn_seconds_count", **labels) == 3
+        assert of(values, "agentrail_first_word_seconds_count", **labels) == 2
         for name in ("agentrail_turn_seconds", "agentrail_first_word_seconds"):
-            buckets = [of(found, f"{name}_bucket", le=repr(bound), **one) or 0 for bound in TURN_BOUNDS]
+            buckets = [of(values, f"{name}_bucket", le=repr(bound), **labels) or 0 for bound in TURN_BOUNDS]
             assert buckets == sorted(buckets)
-            assert of(found, f"{name}_bucket", le="+Inf", **one) == of(found, f"{name}_count", **one)
+            assert of(values, f"{name}_bucket", le="+Inf", **labels) == of(values, f"{name}_count", **labels)
 
 
 async def test_the_time_of_a_turn_has_what_it_waited_for_a_person(autojump_clock: object) -> None:  # noqa: ARG001
@@ -244,18 +255,18 @@ async def test_the_time_of_a_turn_has_what_it_waited_for_a_person(autojump_clock
         await trio.sleep(3600)
         await session.approve(session.status().held[0].id)
         await trio.sleep(1)
-        (found,) = figures.tenants.values()
-    assert 3600 <= found.turn_times.total < 3700
-    assert found.turn_times.counts == [0] * len(TURN_BOUNDS) + [1]
-    assert sum(found.first_words.counts) == 1
+        (tenant_figures,) = figures.tenants.values()
+    assert 3600 <= tenant_figures.turn_times.total < 3700
+    assert tenant_figures.turn_times.counts == [0] * len(TURN_BOUNDS) + [1]
+    assert sum(tenant_figures.first_words.counts) == 1
 
 
 async def test_memory_is_that_of_the_process() -> None:
     pages = int((await trio.Path("/proc/self/statm").read_text("ascii")).split()[1])
     async with open_desk(scripted("one")) as desk:
-        found = of(await metrics(desk.clients["root"]), "agentrail_resident_memory_bytes")
-    assert found is not None
-    assert found == pytest.approx(pages * os.sysconf("SC_PAGE_SIZE"), rel=0.3)
+        size = of(await metrics(desk.clients["root"]), "agentrail_resident_memory_bytes")
+    assert size is not None
+    assert size == pytest.approx(pages * os.sysconf("SC_PAGE_SIZE"), rel=0.3)
 
 
 # Whose figures are whose
@@ -266,10 +277,10 @@ async def test_a_tenant_sees_its_own_figures_alone() -> None:
         await chat(desk.ann, "hi")
         await chat(desk.clients["eve"], "hi")
         for user, tenant in (("boss", "acme"), ("eve", "evil")):
-            found = await metrics(desk.clients[user])
-            assert {value for _, labels in found for key, value in labels if key == "tenant"} == {tenant}
-            assert of(found, "agentrail_turns_total", tenant=tenant, end="end") == 1
-            assert {name for name, _ in found if not FAMILIES.get(name, FAMILIES[HISTOGRAM]).of_tenant} == set()
+            values = await metrics(desk.clients[user])
+            assert {value for _, labels in values for key, value in labels if key == "tenant"} == {tenant}
+            assert of(values, "agentrail_turns_total", tenant=tenant, end="end") == 1
+            assert {name for name, _ in values if not FAMILIES.get(name, FAMILIES[HISTOGRAM]).of_tenant} == set()
         of_all = await metrics(desk.clients["root"])
         assert {value for _, labels in of_all for key, value in labels if key == "tenant"} == {"acme", "evil"}
 
@@ -285,19 +296,19 @@ async def test_metrics_need_a_key_with_the_scope() -> None:
 async def test_only_so_many_tenants_are_counted_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (health_parts, host_server):
         monkeypatch.setattr(module, "METRIC_TENANTS", 2)
-    made = {name: new_key(name, "u", ("talk", "observe")) for name in ("t1", "t2", "t3", "t4")}
+    keys_by_tenant = {name: new_key(name, "u", ("talk", "observe")) for name in ("t1", "t2", "t3", "t4")}
     operator, key = new_key("ops", "root", ("observe", "operate"))
-    keys = ApiKeys(lines=render_keys([*[row for row, _ in made.values()], operator]))
+    keys = ApiKeys(lines=render_keys([*[row for row, _ in keys_by_tenant.values()], operator]))
     async with open_desk(scripted(*["one"] * 4), keys=keys) as desk:
-        for _, own in made.values():
-            desk.ann.headers["authorization"] = f"Bearer {own}"
+        for _, tenant_key in keys_by_tenant.values():
+            desk.ann.headers["authorization"] = f"Bearer {tenant_key}"
             assert (await chat(desk.ann, "hi")).status_code == 200
         late = await desk.ann.get("/metrics")  # as the last one
         assert late.text.startswith("# More tenants are there than are counted by name")
         assert read(late.text) == {}
         desk.ann.headers["authorization"] = f"Bearer {key}"
-        found = await metrics(desk.ann)
-        turns = {dict(labels)["tenant"]: figure for (name, labels), figure in found.items() if "turns" in name}
+        values = await metrics(desk.ann)
+        turns = {dict(labels)["tenant"]: figure for (name, labels), figure in values.items() if "turns" in name}
         assert turns == {"t1": 1, "t2": 1, "": 2}
 
 
@@ -317,9 +328,9 @@ class Named:
 async def test_hostile_names_of_tenants_are_labels(tenant: str) -> None:
     async with open_desk(scripted("one"), keys=Named(tenant)) as desk:  # type: ignore[arg-type]
         assert (await chat(desk.ann, "hi")).status_code == 200
-        found = await metrics(desk.ann)
-        assert of(found, "agentrail_turns_total", tenant=tenant, end="end") == 1
-        assert {value for _, labels in found for key, value in labels if key == "tenant"} == {tenant}
+        values = await metrics(desk.ann)
+        assert of(values, "agentrail_turns_total", tenant=tenant, end="end") == 1
+        assert {value for _, labels in values for key, value in labels if key == "tenant"} == {tenant}
 
 
 @each_case(["", "a\nb", 'x"} 1\nfake 2', "\\", "\\\\n", "\ud800", "\r", "\u2028", "\x00", "x" * 5000])
@@ -327,10 +338,10 @@ def test_any_text_is_a_label(value: str) -> None:
     family = MetricFamily("agentrail_test_total", "counter", "A test.", ("model",))
     text = head(family) + lines(family, [((value,), 3.0), (("other",), 4)])
     text.encode()
-    (found,) = text_string_to_metric_families(text)
-    wanted = value.replace("\ud800", "\ufffd")
-    assert [(each.labels, each.value) for each in found.samples] == [
-        ({"model": wanted}, 3.0),
+    (parsed,) = text_string_to_metric_families(text)
+    expected = value.replace("\ud800", "\ufffd")
+    assert [(sample.labels, sample.value) for sample in parsed.samples] == [
+        ({"model": expected}, 3.0),
         ({"model": "other"}, 4.0),
     ]
 
@@ -343,10 +354,10 @@ async def test_many_tenants_are_written_in_pieces_and_none_is_left_out() -> None
         calls = MetricCalls(figures)
         operator = Identity("ops", "root", frozenset(["observe", "operate"]))
         answer = await calls.metrics(OperationCall(CALLS["metrics"], operator, "", HostLimits()))
-    found = read(answer.text)
-    queued = {dict(labels)["tenant"] for name, labels in found if name == "agentrail_queued_prompts"}
+    values = read(answer.text)
+    queued = {dict(labels)["tenant"] for name, labels in values if name == "agentrail_queued_prompts"}
     assert queued == {f"t{number}" for number in range(AT_ONCE * 3 + 1)}
-    assert of(found, "agentrail_tokens_total", tenant="t30", model="demo", kind="input") == 1
+    assert of(values, "agentrail_tokens_total", tenant="t30", model="demo", kind="input") == 1
 
 
 # Slow clients
@@ -367,6 +378,6 @@ async def test_what_a_slow_client_loses_is_counted(policy: SubscriptionPolicy) -
         async with session.subscribe(capacity=8, policy=policy) as events:
             await session.ask("hi")
             await frames.give_each(events, goes_on)
-        found = figures.tenants["acme"]
-        assert (found.merged > 0, found.dropped > 0) == (policy == "coalesce", True)
+        values = figures.tenants["acme"]
+        assert (values.merged > 0, values.dropped > 0) == (policy == "coalesce", True)
         assert (events.merged, events.dropped) == (0, 0)

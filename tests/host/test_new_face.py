@@ -43,8 +43,8 @@ async def faced() -> AsyncGenerator[tuple[Lines, Lines]]:
     keys = ApiKeys(lines=render_keys([ANN, BOB]))
     profile = Profile("helper", SessionSpec(model=ScriptedModel(["one", "two"])))
     host = Host([profile], authenticator=keys, limits=HostLimits(burst=BURST, requests_per_second=0.001))
-    async with opened(host, keys) as found:
-        operations = found.application.operations
+    async with opened(host, keys) as opened_host:
+        operations = opened_host.application.operations
         yield Lines(LineFace(operations, keys, ANN_KEY)), Lines(LineFace(operations, keys, BOB_KEY))
     assert await Lines(LineFace(operations, keys, ANN_KEY)).ask("agents - {}") == (503, ANY)
 

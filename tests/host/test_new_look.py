@@ -58,10 +58,10 @@ ADDED: Final = {
 def test_a_look_takes_a_row_a_view_and_a_function_and_each_face_has_it(tmp_path: Path) -> None:
     copy = tmp_path / "agentrail"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("node_modules", "__pycache__"))
-    for name, (before, text) in ADDED.items():
+    for name, (old_text, text) in ADDED.items():
         source = (copy / name).read_text(encoding="utf-8")
-        assert source.count(before) == 1, (name, before)
-        (copy / name).write_text(source.replace(before, text + before), encoding="utf-8")
+        assert source.count(old_text) == 1, (name, old_text)
+        (copy / name).write_text(source.replace(old_text, text + old_text), encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("COV", "PYTEST"))}
     ran = subprocess.run(  # noqa: S603 - a program of ours
         [sys.executable, Path(__file__).with_name("looking.py")],

@@ -17,8 +17,8 @@ RACES: Final = 5_000 if CAMPAIGN else 250
 
 @pytest.mark.campaign
 def test_a_session_is_deleted_beside_all_other_requests() -> None:
-    told = Counter[tuple[str, int]]()
+    outcomes = Counter[tuple[str, int]]()
     for seed in range(RACES):
-        told.update(raced(seed))
-    assert {call for call, _ in told} == {route.call.name for route in BESIDE}
-    assert {told["delete_session", status] > RACES / 4 for status in (200, 404)} == {True}
+        outcomes.update(raced(seed))
+    assert {call for call, _ in outcomes} == {route.call.name for route in BESIDE}
+    assert {outcomes["delete_session", status] > RACES / 4 for status in (200, 404)} == {True}

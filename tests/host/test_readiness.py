@@ -45,10 +45,10 @@ async def ready(desk: Desk) -> tuple[int, dict[str, bool]]:
     async with httpx.AsyncClient(base_url=desk.serving.url, trust_env=False, timeout=PATIENCE) as nobody:
         answer = await nobody.get("/readyz")
         assert (await nobody.get("/healthz")).json() == {"status": "ok"}
-    found = answer.json()
-    assert found.keys() == {"ready", "checks"}
-    checks = {check["name"]: check["ok"] for check in found["checks"]}
-    assert found["ready"] is all(checks.values())
+    body = answer.json()
+    assert body.keys() == {"ready", "checks"}
+    checks = {check["name"]: check["ok"] for check in body["checks"]}
+    assert body["ready"] is all(checks.values())
     return answer.status_code, checks
 
 
@@ -293,8 +293,8 @@ async def test_a_check_that_resists_is_bounded_and_not_begun_again(autojump_cloc
     async with trio.open_nursery() as nursery:
         probe = Probe("queue", check, nursery, 2.0)
         for _ in range(3):
-            found = await probe.look()
-            assert (found.ok, found.ms) == (False, 2000)
+            check_view = await probe.look()
+            assert (check_view.ok, check_view.ms) == (False, 2000)
             await trio.sleep(FRESH)
         assert begun == [0.0]
 
@@ -309,15 +309,15 @@ async def test_many_who_ask_at_once_are_told_the_same(autojump_clock: object) ->
 
     async with trio.open_nursery() as nursery:
         probe = Probe("queue", check, nursery, 2.0)
-        found = list[bool]()
+        outcomes = list[bool]()
 
         async def look() -> None:
-            found.append((await probe.look()).ok)
+            outcomes.append((await probe.look()).ok)
 
         async with trio.open_nursery() as askers:
             for _ in range(50):
                 askers.start_soon(look)
-        assert (found, begun) == ([True] * 50, [0.0])
+        assert (outcomes, begun) == ([True] * 50, [0.0])
         await trio.sleep(FRESH / 2)
         await look()
         assert begun == [0.0]

@@ -37,10 +37,10 @@ async def certified(folder: Path, serial: int) -> None:
 
 
 @asynccontextmanager
-async def connected(one: Served) -> AsyncGenerator[trio.SSLStream[trio.SocketStream]]:
+async def connected(process: Served) -> AsyncGenerator[trio.SSLStream[trio.SocketStream]]:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    stream = await trio.open_tcp_stream("127.0.0.1", int(one.url.rpartition(":")[2]))
+    stream = await trio.open_tcp_stream("127.0.0.1", int(process.url.rpartition(":")[2]))
     async with trio.SSLStream(stream, context, server_hostname="127.0.0.1", https_compatible=True) as secured:
         yield secured
 
@@ -55,9 +55,9 @@ async def answered(stream: trio.SSLStream[trio.SocketStream]) -> bool:
     return got.startswith(b"HTTP/1.1 200 ")
 
 
-async def serial_of(one: Served) -> int:
+async def serial_of(process: Served) -> int:
     """Return the serial number of the certificate that a new connection gets, as openssl tells it."""
-    async with connected(one) as stream:
+    async with connected(process) as stream:
         assert await answered(stream)
         der = stream.getpeercert(binary_form=True)
     command = ("openssl", "x509", "-inform", "DER", "-noout", "-serial")
@@ -65,27 +65,29 @@ async def serial_of(one: Served) -> int:
     return int(done.stdout.decode().strip().removeprefix("serial="), 16)
 
 
-async def logged(one: Served, text: str, times: int = 1) -> None:
-    while one.log.count(text) < times:  # noqa: ASYNC110 - another process writes it
+async def logged(process: Served, text: str, times: int = 1) -> None:
+    while process.log.count(text) < times:  # noqa: ASYNC110 - another process writes it
         await trio.sleep(0.01)
 
 
 async def test_new_connections_get_the_new_certificate_and_open_ones_live_on(tmp_path: Path) -> None:
     await certified(tmp_path, 1)
     with trio.fail_after(60):
-        async with commanded(TLS, tmp_path) as one, connected(one) as earlier:
+        async with commanded(TLS, tmp_path) as process, connected(process) as earlier:
             assert await answered(earlier)
-            assert await serial_of(one) == 1
+            assert await serial_of(process) == 1
             await certified(tmp_path, 2)
-            assert await serial_of(one) == 1, "files that were replaced are not read before the signal"
+            assert await serial_of(process) == 1, "files that were replaced are not read before the signal"
             for serial in (2, 3):
                 await certified(tmp_path, serial)
-                one.process.send_signal(signal.SIGHUP)
-                await logged(one, "SIGHUP: the certificate and key are read anew; new connections use them", serial - 1)
-                assert await serial_of(one) == serial
+                process.process.send_signal(signal.SIGHUP)
+                await logged(
+                    process, "SIGHUP: the certificate and key are read anew; new connections use them", serial - 1
+                )
+                assert await serial_of(process) == serial
                 assert await answered(earlier)
-            one.process.terminate()
-            assert await one.process.wait() == 0
+            process.process.terminate()
+            assert await process.process.wait() == 0
 
 
 BROKEN: Final = {
@@ -96,29 +98,31 @@ BROKEN: Final = {
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize(("name", "text", "told"), BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize(("name", "text", "problem"), BROKEN.values(), ids=BROKEN)
 async def test_files_that_cannot_be_used_keep_the_earlier_ones(
-    name: str, text: str | None, told: str, tmp_path: Path
+    name: str, text: str | None, problem: str, tmp_path: Path
 ) -> None:
     await certified(tmp_path, 1)
     with trio.fail_after(60):
-        async with commanded(TLS, tmp_path) as one:
+        async with commanded(TLS, tmp_path) as process:
             await certified(tmp_path, 2)
             if text is None:
                 (tmp_path / name).unlink()
             else:
                 (tmp_path / name).write_text(text, encoding="utf-8")
-            one.process.send_signal(signal.SIGHUP)
-            await logged(one, "SIGHUP: the earlier certificate and key stay in use, because the new ones are unfit: ")
-            assert told in one.log
-            assert "Traceback" not in one.log
-            assert await serial_of(one) == 1
+            process.process.send_signal(signal.SIGHUP)
+            await logged(
+                process, "SIGHUP: the earlier certificate and key stay in use, because the new ones are unfit: "
+            )
+            assert problem in process.log
+            assert "Traceback" not in process.log
+            assert await serial_of(process) == 1
             await certified(tmp_path, 3)
-            one.process.send_signal(signal.SIGHUP)
-            await logged(one, "SIGHUP: the certificate and key are read anew")
-            assert await serial_of(one) == 3
-            one.process.terminate()
-            assert await one.process.wait() == 0
+            process.process.send_signal(signal.SIGHUP)
+            await logged(process, "SIGHUP: the certificate and key are read anew")
+            assert await serial_of(process) == 3
+            process.process.terminate()
+            assert await process.process.wait() == 0
 
 
 async def made_key(folder: Path) -> str:
@@ -132,46 +136,46 @@ async def made_key(folder: Path) -> str:
 async def test_keys_are_read_anew_even_if_the_file_does_not_look_changed(tmp_path: Path) -> None:
     key, file = await made_key(tmp_path), tmp_path / "keys.txt"
     with trio.fail_after(60):
-        async with commanded([*SERVE, "--port", "0", "--keys", "keys.txt"], tmp_path) as one:
-            async with httpx.AsyncClient(base_url=one.url, trust_env=False, timeout=PATIENCE) as client:
+        async with commanded([*SERVE, "--port", "0", "--keys", "keys.txt"], tmp_path) as process:
+            async with httpx.AsyncClient(base_url=process.url, trust_env=False, timeout=PATIENCE) as client:
                 ask = partial(client.get, "/v1/sessions", headers={"authorization": f"Bearer {key}"})
                 assert (await ask()).status_code == 200
-                before, lines = file.stat(), file.read_text(encoding="utf-8")
-                file.write_text("#" * before.st_size, encoding="utf-8")
-                os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-                one.process.send_signal(signal.SIGHUP)
-                await logged(one, "SIGHUP: the keys are read anew")
+                stat, lines = file.stat(), file.read_text(encoding="utf-8")
+                file.write_text("#" * stat.st_size, encoding="utf-8")
+                os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+                process.process.send_signal(signal.SIGHUP)
+                await logged(process, "SIGHUP: the keys are read anew")
                 assert (await ask()).status_code == 401
-                assert one.log.count("SIGHUP") == 1
+                assert process.log.count("SIGHUP") == 1
                 file.write_text(lines, encoding="utf-8")
-                one.process.send_signal(signal.SIGHUP)
-                await logged(one, "SIGHUP: the keys are read anew", 2)
+                process.process.send_signal(signal.SIGHUP)
+                await logged(process, "SIGHUP: the keys are read anew", 2)
                 assert (await ask()).status_code == 200
                 for times in (1, 2):
                     file.write_text(f"{lines}{key}\n", encoding="utf-8")
-                    one.process.send_signal(signal.SIGHUP)
+                    process.process.send_signal(signal.SIGHUP)
                     await logged(
-                        one, "the earlier keys stay in use: cannot take the keys of keys.txt: line 2 has", times
+                        process, "the earlier keys stay in use: cannot take the keys of keys.txt: line 2 has", times
                     )
                 assert (await ask()).status_code == 200
                 file.unlink()
-                one.process.send_signal(signal.SIGHUP)
-                await logged(one, "no key is taken: cannot take the keys of keys.txt: there is no such file")
+                process.process.send_signal(signal.SIGHUP)
+                await logged(process, "no key is taken: cannot take the keys of keys.txt: there is no such file")
                 assert (await ask()).status_code == 401
-                assert one.log.count("SIGHUP: the keys are read anew") == 2
-                assert key not in one.log
-            one.process.terminate()
-            assert await one.process.wait() == 0
+                assert process.log.count("SIGHUP: the keys are read anew") == 2
+                assert key not in process.log
+            process.process.terminate()
+            assert await process.process.wait() == 0
 
 
 @pytest.mark.campaign
 async def test_without_anything_to_read_the_host_goes_on(tmp_path: Path) -> None:
     with trio.fail_after(60):
-        async with commanded([*SERVE, "--port", "0"], tmp_path) as one:
-            one.process.send_signal(signal.SIGHUP)
-            await logged(one, "SIGHUP: there is neither a certificate nor a file of keys to read anew")
-            one.process.terminate()
-            assert await one.process.wait() == 0
+        async with commanded([*SERVE, "--port", "0"], tmp_path) as process:
+            process.process.send_signal(signal.SIGHUP)
+            await logged(process, "SIGHUP: there is neither a certificate nor a file of keys to read anew")
+            process.process.terminate()
+            assert await process.process.wait() == 0
 
 
 STARTING: Final = {
@@ -212,10 +216,10 @@ async def test_a_host_that_starts_notes_the_signal(when: str, tmp_path: Path) ->
     (tmp_path / "app.py").write_text(specified if is_first else specified + STARTING[when], encoding="utf-8")
     command = [SERVE[0], "-c", STARTING[when] * is_first + COMMAND, "serve", "app.py", "--port", "0"]
     with trio.fail_after(60):
-        async with commanded(command, tmp_path) as one:
-            await logged(one, "SIGHUP: there is neither a certificate nor a file of keys to read anew")
-            one.process.terminate()
-            assert await one.process.wait() == 0
+        async with commanded(command, tmp_path) as process:
+            await logged(process, "SIGHUP: there is neither a certificate nor a file of keys to read anew")
+            process.process.terminate()
+            assert await process.process.wait() == 0
 
 
 @pytest.mark.campaign
@@ -244,11 +248,11 @@ async def test_a_signal_that_is_ignored_stays_ignored_at_the_start(tmp_path: Pat
     ignoring = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
     with trio.fail_after(60):
         command = [SERVE[0], "-c", ignoring + COMMAND, "serve", "app.py", "--port", "0"]
-        async with commanded(command, tmp_path) as one:
-            one.process.send_signal(signal.SIGHUP)
-            one.process.terminate()
-            assert await one.process.wait() == 0
-            assert "SIGHUP" not in one.log
+        async with commanded(command, tmp_path) as process:
+            process.process.send_signal(signal.SIGHUP)
+            process.process.terminate()
+            assert await process.process.wait() == 0
+            assert "SIGHUP" not in process.log
 
 
 AT_A_TERMINAL: Final = """import fcntl, os, sys, termios
@@ -263,10 +267,10 @@ async def test_a_terminal_that_goes_away_ends_the_host(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     command = [SERVE[0], "at_a_terminal.py", str(theirs), *SERVE, "--port", "0"]
     with trio.fail_after(60):
-        async with commanded(command, tmp_path, given=[theirs]) as one:
+        async with commanded(command, tmp_path, descriptors=[theirs]) as process:
             os.close(theirs)
-            one.process.send_signal(signal.SIGHUP)
-            await logged(one, "SIGHUP: there is neither")
+            process.process.send_signal(signal.SIGHUP)
+            await logged(process, "SIGHUP: there is neither")
             os.close(ours)
-            assert await one.process.wait() == 0
-            assert "SIGHUP: the program stops within 40 s" in one.log
+            assert await process.process.wait() == 0
+            assert "SIGHUP: the program stops within 40 s" in process.log

@@ -39,19 +39,19 @@ def with_echo(text: str) -> SessionSpec:
 async def look(client: httpx.AsyncClient, call_: str, **query: str | int) -> dict[str, Any]:
     answer = await client.get(f"/v1/sessions/ann.trip/{call_}", params=query)
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 async def everything(desk: Desk, **query: int) -> list[dict[str, Any]]:
     """Return all records of the session, read page by page."""
-    found: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     while True:
-        page = await look(desk.clients["boss"], "records", since=len(found), **query)
-        found += page["records"]
-        assert page["more"] == (len(found) < page["head"])
+        page = await look(desk.clients["boss"], "records", since=len(records), **query)
+        records += page["records"]
+        assert page["more"] == (len(records) < page["head"])
         if not page["more"]:
-            return found
+            return records
 
 
 async def test_records_tell_what_came_in_what_it_did_and_what_came_of_it() -> None:
@@ -62,8 +62,8 @@ async def test_records_tell_what_came_in_what_it_did_and_what_came_of_it() -> No
     first = records[0]
     assert (first["input"]["kind"], first["phase_before"], first["phase_after"]) == ("SessionOpened", "new", "idle")
     assert [event["event"]["$"] for event in first["events"]] == ["SessionStarted"]
-    for before, after in pairwise(records):
-        assert after["phase_before"] in {before["phase_after"], "streaming"}
+    for former, after in pairwise(records):
+        assert after["phase_before"] in {former["phase_after"], "streaming"}
     (prompt,) = [record for record in records if record["input"]["kind"] == "PromptSent"]
     assert prompt["by"] == "ann"
     assert prompt["input"]["data"]["parts"] == [{"$": "Text", "text": "go"}]
@@ -87,8 +87,8 @@ async def test_rulings_of_plugins_are_there_with_their_answers() -> None:
     (held,) = [ruling for ruling in rulings if ruling["verdict"] == "hold"]
     assert (held["plugin"], held["pause"] is None) == ("HumanApproval", False)
     assert [answer["plugin"] for answer in held["answers"]] == ["HumanApproval"]
-    asked = [entry for entry in why["entries"] if entry["hook"] == "before_tool"]
-    steps = [(step["plugin"], step["rule"], step["decided"]) for step in asked[0]["plugins"]]
+    entries = [entry for entry in why["entries"] if entry["hook"] == "before_tool"]
+    steps = [(step["plugin"], step["rule"], step["decided"]) for step in entries[0]["plugins"]]
     assert steps == [("HumanApproval", "hold", True)]
 
 
@@ -99,12 +99,12 @@ async def test_long_texts_are_cut_and_one_record_has_them_whole() -> None:
         assert all(fold["length"] == len(LONG) for record in cut for fold in record["folded"])
         assert LONG[: TEXT + 1] not in json.dumps(cut)
         for record in cut:
-            (whole,) = (await look(desk.clients["boss"], "records", record=record["number"]))["records"]
-            assert whole["folded"] == []
+            (complete,) = (await look(desk.clients["boss"], "records", record=record["number"]))["records"]
+            assert complete["folded"] == []
             for fold in record["folded"]:
                 assert at(record, fold["path"]) == LONG[:TEXT]
-                assert at(whole, fold["path"]) == LONG
-            assert whole["phase_before"] == record["phase_before"]
+                assert at(complete, fold["path"]) == LONG
+            assert complete["phase_before"] == record["phase_before"]
 
 
 def at(record: object, path: str) -> object:
@@ -152,8 +152,8 @@ async def test_queries_that_do_not_fit_are_refused(query: str, status: int) -> N
 async def test_only_who_may_observe_reads_records_and_only_those_of_the_tenant(path: str) -> None:
     async with open_desk(scripted("one")) as desk:
         await chat(desk.ann, "go", session="trip")
-        own = await desk.ann.get(f"/v1/sessions/trip/{path}")
-        assert (own.status_code, own.json()["type"]) == (403, "urn:agentrail:problem:scope-missing")
+        response = await desk.ann.get(f"/v1/sessions/trip/{path}")
+        assert (response.status_code, response.json()["type"]) == (403, "urn:agentrail:problem:scope-missing")
         theirs = await desk.clients["eve"].get(f"/v1/sessions/ann.trip/{path}")
         missing = await desk.clients["eve"].get(f"/v1/sessions/ann.other/{path}")
         assert theirs.status_code == missing.status_code == 404

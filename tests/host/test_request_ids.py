@@ -21,12 +21,12 @@ async def test_answer_access_log_and_request_log_name_the_same_request(caplog: p
         answer = await desk.ann.post("/v1/chat", json={"message": "hello"})
         refused = await desk.clients["bob"].get("/v1/approvals")
     sent = answer.headers["x-request-id"]
-    lines = [json.loads(JsonLines().format(each)) for each in caplog.records]
+    lines = [json.loads(JsonLines().format(record)) for record in caplog.records]
     of_server = {line["request"]: line for line in lines if line["logger"] == "agentrail.access"}
     (of_plugin,) = [line for line in lines if line["logger"] == "agentrail.requests"]
     assert of_plugin["request"] == f"chat-{sent}"
-    wanted = {"client": "127.0.0.1", "method": "POST", "target": "/v1/chat", "status": 200, "level": "info"}
-    assert {**of_server[sent], **wanted, "tenant": "acme", "user": "ann"} == of_server[sent]
+    expected = {"client": "127.0.0.1", "method": "POST", "target": "/v1/chat", "status": 200, "level": "info"}
+    assert {**of_server[sent], **expected, "tenant": "acme", "user": "ann"} == of_server[sent]
     assert (refused.status_code, of_server[refused.headers["x-request-id"]]["user"]) == (403, "bob")
     assert of_server[sent]["message"].endswith(f" ms tenant=acme user=ann request={sent}")
 
@@ -46,11 +46,11 @@ async def test_warnings_of_the_host_name_the_request(caplog: pytest.LogCaptureFi
         answer = await desk.ann.post("/v1/chat", json={"message": "a secret"})
         async with talking(desk) as talker:
             await talker.ask("prompt", session="trip", body={"message": "a secret"})
-    told = [each.getMessage() for each in caplog.records if each.name == "agentrail.host"]
+    warnings = [record.getMessage() for record in caplog.records if record.name == "agentrail.host"]
     assert answer.status_code >= 500
-    assert any(f"(request {answer.headers['x-request-id']})" in line for line in told)
-    assert len(told) == 2
-    assert all(re.search(r"^cannot .* \(request [0-9a-f]{32}(\.\w+)?\)", line) for line in told)
+    assert any(f"(request {answer.headers['x-request-id']})" in line for line in warnings)
+    assert len(warnings) == 2
+    assert all(re.search(r"^cannot .* \(request [0-9a-f]{32}(\.\w+)?\)", line) for line in warnings)
     assert "a secret" not in caplog.text
 
 
@@ -58,7 +58,7 @@ def test_a_line_of_json_is_one_line_with_its_traceback() -> None:
     try:
         raise ValueError("a\nb")
     except ValueError as error:
-        found = logging.makeLogRecord({"msg": "it\nfailed", "exc_info": (ValueError, error, error.__traceback__)})
-    (line,) = JsonLines().format(found).splitlines()
+        record = logging.makeLogRecord({"msg": "it\nfailed", "exc_info": (ValueError, error, error.__traceback__)})
+    (line,) = JsonLines().format(record).splitlines()
     assert json.loads(line)["message"] == "it\nfailed"
     assert "ValueError" in json.loads(line)["traceback"]

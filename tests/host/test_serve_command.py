@@ -71,22 +71,22 @@ desk = Profile('desk', one)
 async def served(arguments: list[str], folder: Path, path: str, *curl: str) -> tuple[str, str, int]:
     """Start the command, ask for *path* by curl, end the command by SIGTERM; return what both said, and its status."""
     with trio.fail_after(60):
-        async with commanded([*SERVE, "--port", "0", *arguments], folder) as one:
-            command = ["curl", "--silent", "--noproxy", "*", "-H", f"Authorization: Bearer {one.token}", *curl]
-            answer = await trio.run_process([*command, one.url + path], capture_stdout=True)
-            one.process.send_signal(signal.SIGTERM)
-            status = await one.process.wait()
-    return one.said, answer.stdout.decode(), status
+        async with commanded([*SERVE, "--port", "0", *arguments], folder) as process:
+            command = ["curl", "--silent", "--noproxy", "*", "-H", f"Authorization: Bearer {process.token}", *curl]
+            answer = await trio.run_process([*command, process.url + path], capture_stdout=True)
+            process.process.send_signal(signal.SIGTERM)
+            status = await process.process.wait()
+    return process.printed, answer.stdout.decode(), status
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("text", "told"), FILES.values(), ids=FILES)
-async def test_what_a_file_has_is_served(text: str, told: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("text", "expected"), FILES.values(), ids=FILES)
+async def test_what_a_file_has_is_served(text: str, expected: str, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(text, encoding="utf-8")
     body = ("-H", "Content-Type: application/json", "-d", '{"message": "hello"}')
-    said, answer, status = await served(["app.py"], tmp_path, "/v1/chat", *body)
-    of = "" if "app.py" in told else " of app.py"
-    assert f"agentrail serves {told}{of} at http://127.0.0.1:" in said
+    log_text, answer, status = await served(["app.py"], tmp_path, "/v1/chat", *body)
+    of = "" if "app.py" in expected else " of app.py"
+    assert f"agentrail serves {expected}{of} at http://127.0.0.1:" in log_text
     assert json.loads(answer)["stop_reason"] == "end"
     assert status == 0
 
@@ -104,8 +104,8 @@ async def test_clients_that_say_nothing_leave_descriptors_to_others(tmp_path: Pa
     options = ["--port", "0", "--proxy", "127.0.0.1", "app.py"]
     command = ["sh", "-c", 'ulimit -S -n 100; exec "$@"', "sh", *SERVE, *options]
     with trio.fail_after(60):
-        async with commanded(command, tmp_path) as one, AsyncExitStack() as stack:
-            host, _, port = one.url.removeprefix("http://").partition(":")
+        async with commanded(command, tmp_path) as process, AsyncExitStack() as stack:
+            host, _, port = process.url.removeprefix("http://").partition(":")
             for _ in range(150):
                 stream = await stack.enter_async_context(await trio.open_tcp_stream(host, int(port)))
                 with suppress(trio.BrokenResourceError):
@@ -114,8 +114,8 @@ async def test_clients_that_say_nothing_leave_descriptors_to_others(tmp_path: Pa
                 async with await trio.open_tcp_stream(host, int(port)) as stream:
                     await stream.send_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
                     assert (await stream.receive_some()).startswith(b"HTTP/1.1 200")
-            one.process.send_signal(signal.SIGTERM)
-            await one.process.wait()
+            process.process.send_signal(signal.SIGTERM)
+            await process.process.wait()
 
 
 @pytest.mark.long
@@ -135,8 +135,8 @@ async def test_a_process_that_ends_looks_for_no_garbage(tmp_path: Path) -> None:
 
 @pytest.mark.long
 async def test_without_a_file_the_demo_agent_is_served(tmp_path: Path) -> None:
-    said, answer, status = await served(["--journal", "kept.db"], tmp_path, "/v1/sessions")
-    assert "agentrail serves the demo agent at http://127.0.0.1:" in said
+    log_text, answer, status = await served(["--journal", "kept.db"], tmp_path, "/v1/sessions")
+    assert "agentrail serves the demo agent at http://127.0.0.1:" in log_text
     assert (json.loads(answer), status) == ({"items": [], "next": None}, 0)
 
 
@@ -146,8 +146,8 @@ async def test_the_address_stays_the_same_when_the_folder_is_served_again(tmp_pa
     (tmp_path / "one" / "app.py").write_text(FILES["a specification"][0], encoding="utf-8")
     tokens = []
     for arguments in (["one/app.py"], ["one/app.py", "--cores", "1"], [], ["--token", "t" * 20]):
-        async with commanded([*SERVE, "--port", "0", *arguments], tmp_path) as one:
-            tokens.append(one.token)
+        async with commanded([*SERVE, "--port", "0", *arguments], tmp_path) as process:
+            tokens.append(process.token)
     assert tokens == [tokens[0], tokens[0], tokens[2], "t" * 20]
     assert tokens[2] != tokens[0]
     assert sorted(path.name for path in (tmp_path / "one").iterdir() if path.name != "__pycache__") == ["app.py"]
@@ -156,19 +156,22 @@ async def test_the_address_stays_the_same_when_the_folder_is_served_again(tmp_pa
 @pytest.mark.long
 async def test_the_log_is_json_and_has_the_client_of_a_named_proxy(tmp_path: Path) -> None:
     with trio.fail_after(60):
-        async with commanded([*SERVE, "--port", "0", "--log-form", "json", "--proxy", "127.0.0.1"], tmp_path) as one:
-            said = ("-H", "X-Forwarded-For: 192.0.2.7", "-H", "X-Request-Id: from-the-proxy")
-            command = ["curl", "--silent", "--noproxy", "*", "--include", *said]
+        async with commanded(
+            [*SERVE, "--port", "0", "--log-form", "json", "--proxy", "127.0.0.1"], tmp_path
+        ) as process:
+            headers = ("-H", "X-Forwarded-For: 192.0.2.7", "-H", "X-Request-Id: from-the-proxy")
+            command = ["curl", "--silent", "--noproxy", "*", "--include", *headers]
             answer = await trio.run_process(
-                [*command, "-H", f"Authorization: Bearer {one.token}", f"{one.url}/v1/sessions"], capture_stdout=True
+                [*command, "-H", f"Authorization: Bearer {process.token}", f"{process.url}/v1/sessions"],
+                capture_stdout=True,
             )
-            one.process.send_signal(signal.SIGTERM)
-            assert await one.process.wait() == 0
-            lines = [json.loads(line) for line in one.log.splitlines()]
+            process.process.send_signal(signal.SIGTERM)
+            assert await process.process.wait() == 0
+            lines = [json.loads(line) for line in process.log.splitlines()]
     assert "x-request-id: from-the-proxy" in answer.stdout.decode().lower().splitlines()
-    (told,) = [line for line in lines if line["logger"] == "agentrail.access"]
-    known = {key: told[key] for key in ("client", "method", "target", "status", "tenant", "user", "request")}
-    assert known == {
+    (entry,) = [line for line in lines if line["logger"] == "agentrail.access"]
+    facts = {key: entry[key] for key in ("client", "method", "target", "status", "tenant", "user", "request")}
+    assert facts == {
         "client": "192.0.2.7",
         "method": "GET",
         "target": "/v1/sessions",
@@ -242,8 +245,8 @@ BAD = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("arguments", "told"), BAD.values(), ids=BAD)
-async def test_what_cannot_be_served_is_told(arguments: list[str], told: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("arguments", "problem"), BAD.values(), ids=BAD)
+async def test_what_cannot_be_served_is_told(arguments: list[str], problem: str, tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("x = 1\n", encoding="utf-8")
     (tmp_path / "spec.py").write_text(FILES["a specification"][0], encoding="utf-8")
     (tmp_path / "host.py").write_text(FILES["a host"][0], encoding="utf-8")
@@ -255,7 +258,7 @@ async def test_what_cannot_be_served_is_told(arguments: list[str], told: str, tm
     (tmp_path / "raises.py").write_text(RAISES, encoding="utf-8")
     done = await trio.run_process([*SERVE, *arguments], cwd=tmp_path, capture_stderr=True, check=False)
     assert done.returncode == 2
-    assert told in done.stderr.decode()
+    assert problem in done.stderr.decode()
 
 
 @pytest.mark.long

@@ -20,56 +20,56 @@ from tests.patience import PATIENCE
 APP = "from agentrail import SessionSpec\nfrom helper import MODEL\ndesk = SessionSpec(model=MODEL)\n"
 
 
-async def chat(one: Served) -> str:
+async def chat(process: Served) -> str:
     """Talk with the agent, and return the id of the session."""
-    command = ["curl", "--silent", "--noproxy", "*", "-H", f"Authorization: Bearer {one.token}"]
+    command = ["curl", "--silent", "--noproxy", "*", "-H", f"Authorization: Bearer {process.token}"]
     body = ["-H", "Content-Type: application/json", "-d", '{"message": "hello", "session": "trip"}']
-    answer = await trio.run_process([*command, *body, f"{one.url}/v1/chat"], capture_stdout=True)
+    answer = await trio.run_process([*command, *body, f"{process.url}/v1/chat"], capture_stdout=True)
     return str(json.loads(answer.stdout)["session"])
 
 
-async def until_said(one: Served, text: str) -> str:
+async def until_said(process: Served, text: str) -> str:
     """Read what the process prints until it has said *text*, and return it."""
-    assert one.process.stdout is not None
-    said = b""
-    while text.encode() not in said:
-        piece = await one.process.stdout.receive_some()
-        assert piece, (said, one.log)
-        said += piece
-    return said.decode()
+    assert process.process.stdout is not None
+    output = b""
+    while text.encode() not in output:
+        piece = await process.process.stdout.receive_some()
+        assert piece, (output, process.log)
+        output += piece
+    return output.decode()
 
 
-async def until_logged(one: Served, text: str) -> None:
-    while text not in one.log:  # noqa: ASYNC110 - the other process writes it
+async def until_logged(process: Served, text: str) -> None:
+    while text not in process.log:  # noqa: ASYNC110 - the other process writes it
         await trio.sleep(0.05)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("place", [["--port", "0"], ["--unix", "sock"]], ids=["port", "socket"])
-async def test_a_host_starts_anew_when_a_file_of_its_folder_changes(place: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("texts", [["--port", "0"], ["--unix", "sock"]], ids=["port", "socket"])
+async def test_a_host_starts_anew_when_a_file_of_its_folder_changes(texts: list[str], tmp_path: Path) -> None:
     app, helper = tmp_path / "app.py", tmp_path / "helper.py"
     app.write_text(APP, encoding="utf-8")
     helper.write_text("MODEL = 'demo'\n", encoding="utf-8")
     with trio.fail_after(180):
-        async with commanded([*SERVE, "--reload", *place, "--journal", "kept.db", "app.py"], tmp_path) as one:
-            assert "the SessionSpec `desk` of app.py at" in one.said
-            if place[0] == "--port":
-                assert await chat(one) == "you.trip"
+        async with commanded([*SERVE, "--reload", *texts, "--journal", "kept.db", "app.py"], tmp_path) as process:
+            assert "the SessionSpec `desk` of app.py at" in process.printed
+            if texts[0] == "--port":
+                assert await chat(process) == "you.trip"
             app.write_text(f"{APP}other = SessionSpec(model=MODEL)\n", encoding="utf-8")
-            said = await until_said(one, "Ctrl-C")
-            assert "the SessionSpec `desk` of app.py, and not `app.py:other`, at" in said
-            assert one.said.split()[-4] == said.split()[-4]  # the address, with its token
+            output = await until_said(process, "Ctrl-C")
+            assert "the SessionSpec `desk` of app.py, and not `app.py:other`, at" in output
+            assert process.printed.split()[-4] == output.split()[-4]  # the address, with its token
             helper.write_text("MODEL = (\n", encoding="utf-8")
-            await until_logged(one, "it starts anew when a Python file changes")
-            assert "SyntaxError" in one.log
+            await until_logged(process, "it starts anew when a Python file changes")
+            assert "SyntaxError" in process.log
             helper.write_text("MODEL = 'demo'\n\n", encoding="utf-8")
-            await until_said(one, "Ctrl-C")
-            if place[0] == "--port":
-                assert await chat(one) == "you.trip"
-            one.process.send_signal(signal.SIGTERM)
-            assert await one.process.wait() == 0
-    assert "helper.py has changed: the host starts anew" in one.log
-    assert "sessions that no journal keeps are gone at each new start" in one.log
+            await until_said(process, "Ctrl-C")
+            if texts[0] == "--port":
+                assert await chat(process) == "you.trip"
+            process.process.send_signal(signal.SIGTERM)
+            assert await process.process.wait() == 0
+    assert "helper.py has changed: the host starts anew" in process.log
+    assert "sessions that no journal keeps are gone at each new start" in process.log
 
 
 @pytest.mark.long
@@ -90,11 +90,11 @@ async def test_a_host_that_fails_waits_for_a_change_and_ends_when_it_is_told_to(
 @pytest.mark.long
 async def test_a_signal_that_comes_while_a_process_is_started_ends_that_one_too(tmp_path: Path) -> None:
     reloader = Reloader([sys.executable, "-c", "import time; time.sleep(600)"], tmp_path, ())
-    before = signal.getsignal(signal.SIGTERM)
+    handler = signal.getsignal(signal.SIGTERM)
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(reloader.run)
-            while signal.getsignal(signal.SIGTERM) is before:
+            while signal.getsignal(signal.SIGTERM) is handler:
                 await trio.lowlevel.checkpoint()
             os.kill(os.getpid(), signal.SIGTERM)
 
@@ -103,10 +103,10 @@ def test_hidden_folders_and_virtual_environments_are_not_watched(tmp_path: Path)
     for name in ("a.py", "below/b.py", ".git/c.py", "__pycache__/d.py", "venv/e.py", "venv/pyvenv.cfg", "notes.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("", encoding="utf-8")
-    before = files_below(tmp_path)
-    assert sorted(path.relative_to(tmp_path).as_posix() for path in before) == ["a.py", "below/b.py"]
+    files = files_below(tmp_path)
+    assert sorted(path.relative_to(tmp_path).as_posix() for path in files) == ["a.py", "below/b.py"]
     (tmp_path / "a.py").write_text("x", encoding="utf-8")
-    assert files_below(tmp_path) != before
+    assert files_below(tmp_path) != files
 
 
 @pytest.mark.parametrize(

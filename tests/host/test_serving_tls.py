@@ -23,11 +23,11 @@ class Files:
 
     def __init__(self, folder: Path) -> None:
         authority = trustme.CA()
-        own, other = authority.issue_cert("127.0.0.1"), authority.issue_cert("example.com")
-        own.cert_chain_pems[0].write_to_path(folder / "cert.pem")
-        own.private_key_pem.write_to_path(folder / "key.pem")
+        certificate, other = authority.issue_cert("127.0.0.1"), authority.issue_cert("example.com")
+        certificate.cert_chain_pems[0].write_to_path(folder / "cert.pem")
+        certificate.private_key_pem.write_to_path(folder / "key.pem")
         other.private_key_pem.write_to_path(folder / "other.pem")
-        locked = own.private_key_pem.bytes().replace(b"BEGIN RSA PRIVATE", b"BEGIN PRIVATE")
+        locked = certificate.private_key_pem.bytes().replace(b"BEGIN RSA PRIVATE", b"BEGIN PRIVATE")
         (folder / "broken.pem").write_bytes(locked[: len(locked) // 2] + b"\n-----END PRIVATE KEY-----\n")
         (folder / "empty.pem").touch()
         self.client = ssl.create_default_context()
@@ -42,33 +42,33 @@ def files(tmp_path: Path) -> Files:
 @pytest.mark.long
 async def test_the_command_serves_by_tls(files: Files, tmp_path: Path) -> None:
     with trio.fail_after(60):
-        async with commanded([*SERVE, "--port", "0", "--tls", "cert.pem", "key.pem"], tmp_path) as one:
-            assert one.url.startswith("https://127.0.0.1:")
+        async with commanded([*SERVE, "--port", "0", "--tls", "cert.pem", "key.pem"], tmp_path) as process:
+            assert process.url.startswith("https://127.0.0.1:")
             async with httpx.AsyncClient(
-                base_url=one.url, verify=files.client, trust_env=False, timeout=PATIENCE
+                base_url=process.url, verify=files.client, trust_env=False, timeout=PATIENCE
             ) as client:
                 assert (await client.get("/v1/sessions")).status_code == 401
-                mine = {"authorization": f"Bearer {one.token}"}
+                mine = {"authorization": f"Bearer {process.token}"}
                 assert (await client.get("/v1/sessions", headers=mine)).json() == {"items": [], "next": None}
-                own = await client.get("/healthz", headers={"origin": one.url})
-                plain = await client.get("/healthz", headers={"origin": one.url.replace("https", "http")})
-                assert (own.status_code, plain.status_code) == (200, 403)
-            one.process.terminate()
-            assert await one.process.wait() == 0
+                response = await client.get("/healthz", headers={"origin": process.url})
+                plain = await client.get("/healthz", headers={"origin": process.url.replace("https", "http")})
+                assert (response.status_code, plain.status_code) == (200, 403)
+            process.process.terminate()
+            assert await process.process.wait() == 0
 
 
 @pytest.mark.long
 async def test_the_command_serves_at_a_unix_socket(tmp_path: Path) -> None:
     with trio.fail_after(60):
-        async with commanded([*SERVE, "--unix", "socket"], tmp_path) as one:
-            assert f" at unix:{tmp_path / 'socket'}/#token=" in one.said
+        async with commanded([*SERVE, "--unix", "socket"], tmp_path) as process:
+            assert f" at unix:{tmp_path / 'socket'}/#token=" in process.printed
             transport = httpx.AsyncHTTPTransport(uds=str(tmp_path / "socket"))
             async with httpx.AsyncClient(base_url="http://localhost", transport=transport) as client:
                 assert (await client.get("/v1/sessions")).status_code == 401
-                mine = {"authorization": f"Bearer {one.token}"}
+                mine = {"authorization": f"Bearer {process.token}"}
                 assert (await client.get("/v1/sessions", headers=mine)).json() == {"items": [], "next": None}
-            one.process.terminate()
-            assert await one.process.wait() == 0
+            process.process.terminate()
+            assert await process.process.wait() == 0
 
 
 ANYWHERE: Final = "0.0.0.0"  # noqa: S104 - it is refused
@@ -94,11 +94,11 @@ BAD: Final = {
 
 @pytest.mark.long
 @pytest.mark.usefixtures("files")
-@pytest.mark.parametrize(("arguments", "told"), BAD.values(), ids=BAD)
-async def test_what_cannot_be_served_at_is_told(arguments: list[str], told: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("arguments", "problem"), BAD.values(), ids=BAD)
+async def test_what_cannot_be_served_at_is_told(arguments: list[str], problem: str, tmp_path: Path) -> None:
     done = await trio.run_process([*SERVE, *arguments], cwd=tmp_path, capture_stderr=True, check=False)
     assert done.returncode == 2
-    assert told in done.stderr.decode()
+    assert problem in done.stderr.decode()
     assert "Traceback" not in done.stderr.decode()
 
 
@@ -113,10 +113,10 @@ UNFIT: Final = {
 
 
 @pytest.mark.usefixtures("files")
-@pytest.mark.parametrize(("certificate", "key", "told"), UNFIT.values(), ids=UNFIT)
-async def test_files_that_cannot_be_used_are_named(certificate: str, key: str, told: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("certificate", "key", "problem"), UNFIT.values(), ids=UNFIT)
+async def test_files_that_cannot_be_used_are_named(certificate: str, key: str, problem: str, tmp_path: Path) -> None:
     host = Host([Profile("desk", scripted("one"))])
-    with pytest.raises(CannotListen, match=told):
+    with pytest.raises(CannotListen, match=problem):
         async with host.serving(tls=(tmp_path / certificate, tmp_path / key)):
             pass
 
@@ -138,9 +138,9 @@ async def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
         port = serving.url.rpartition(":")[2]
         done = await trio.run_process([*SERVE, "--port", port], cwd=tmp_path, capture_stderr=True, check=False)
     assert done.returncode == 2
-    told = done.stderr.decode()
-    assert f"agentrail: cannot listen at 127.0.0.1:{port}: " in told
-    assert "ddress already in use; choose another address or port" in told
+    output = done.stderr.decode()
+    assert f"agentrail: cannot listen at 127.0.0.1:{port}: " in output
+    assert "ddress already in use; choose another address or port" in output
 
 
 async def test_a_host_has_no_tls_at_a_socket(files: Files, tmp_path: Path) -> None:  # noqa: ARG001

@@ -109,9 +109,9 @@ class Serving:
 
     async def refuses(self) -> None:
         """Wait until the host says that it is not ready."""
-        while (found := await self.client.get("/readyz")).status_code == 200:
+        while (response := await self.client.get("/readyz")).status_code == 200:
             pass
-        checks = {check["name"]: check["ok"] for check in found.json()["checks"]}
+        checks = {check["name"]: check["ok"] for check in response.json()["checks"]}
         assert checks == {
             "journal": True,
             "disk": True,
@@ -127,43 +127,43 @@ async def serving(folder: Path, drain: float, journal: str = "None") -> AsyncGen
     app = APP.replace("DRAIN", str(drain)).replace("JOURNAL", journal)
     (folder / "app.py").write_text(app, encoding="utf-8")
     with trio.fail_after(90):
-        async with commanded([*SERVE, "app.py", "--port", "0"], folder) as one:
-            headers = {"authorization": f"Bearer {one.token}"}
-            async with httpx.AsyncClient(base_url=one.url, headers=headers, timeout=60, trust_env=False) as client:
-                yield Serving(one, client)
+        async with commanded([*SERVE, "app.py", "--port", "0"], folder) as process:
+            headers = {"authorization": f"Bearer {process.token}"}
+            async with httpx.AsyncClient(base_url=process.url, headers=headers, timeout=60, trust_env=False) as client:
+                yield Serving(process, client)
 
 
 async def test_a_host_that_is_told_to_end_finishes_its_turns(tmp_path: Path) -> None:
     answers: list[Any] = []
-    async with serving(tmp_path, 60) as one, trio.open_nursery() as nursery:
+    async with serving(tmp_path, 60) as process, trio.open_nursery() as nursery:
 
         async def chat() -> None:
-            answers.append((await one.client.post("/v1/chat", json={"message": "go", "session": "chat"})).json())
+            answers.append((await process.client.post("/v1/chat", json={"message": "go", "session": "chat"})).json())
 
         async def stream() -> None:
-            async with one.client.stream("GET", "/v1/sessions/prompt/events") as response:
+            async with process.client.stream("GET", "/v1/sessions/prompt/events") as response:
                 answers.append(response.status_code)
                 async for _ in response.aiter_raw():
                     heard.set()
             over.set()
 
         heard, over = trio.Event(), trio.Event()
-        told = await one.client.post("/v1/sessions", json={"session": "prompt"})
-        assert told.status_code == 201
-        assert (await one.client.post("/v1/sessions/prompt/prompt", json={"message": "go"})).status_code == 202
+        refusal = await process.client.post("/v1/sessions", json={"session": "prompt"})
+        assert refusal.status_code == 201
+        assert (await process.client.post("/v1/sessions/prompt/prompt", json={"message": "go"})).status_code == 202
         nursery.start_soon(chat)
         nursery.start_soon(stream)
-        await one.noted("waits", 2)
+        await process.noted("waits", 2)
         await heard.wait()
-        one.process.send_signal(signal.SIGTERM)
-        await one.refuses()
-        assert (one.process.returncode, over.is_set()) == (None, False)
+        process.process.send_signal(signal.SIGTERM)
+        await process.refuses()
+        assert (process.process.returncode, over.is_set()) == (None, False)
         (tmp_path / "go").touch()
         await over.wait()
-        assert await one.process.wait() == 0
+        assert await process.process.wait() == 0
     assert answers[0] == 200
     assert (answers[1]["text"], answers[1]["stop_reason"]) == ("done", "end")
-    notes = one.notes()
+    notes = process.notes()
     assert (notes[:2], notes[-2:]) == (["first starts", "last starts"], ["last stops", "first stops"])
     assert sorted(notes[2:-2]) == sorted(
         ["you.prompt started", "waits", "waits", "you.prompt persisted", "you.chat persisted", "you.chat finished"]
@@ -171,20 +171,20 @@ async def test_a_host_that_is_told_to_end_finishes_its_turns(tmp_path: Path) -> 
 
 
 async def test_a_turn_that_does_not_end_in_time_is_parked(tmp_path: Path) -> None:
-    async with serving(tmp_path, 0.3) as one:
+    async with serving(tmp_path, 0.3) as process:
         body = {"message": "go", "session": "trip"}
         answers: list[httpx.Response] = []
         async with trio.open_nursery() as nursery:
 
             async def chat() -> None:
-                answers.append(await one.client.post("/v1/chat", json=body))
+                answers.append(await process.client.post("/v1/chat", json=body))
 
             nursery.start_soon(chat)
-            await one.noted("waits")
-            one.process.send_signal(signal.SIGTERM)
-        assert await one.process.wait() == 0
+            await process.noted("waits")
+            process.process.send_signal(signal.SIGTERM)
+        assert await process.process.wait() == 0
     assert [answer.status_code for answer in answers] == [503]
-    assert one.notes() == ["first starts", "last starts", "waits", "you.trip refused", "last stops", "first stops"]
+    assert process.notes() == ["first starts", "last starts", "waits", "you.trip refused", "last stops", "first stops"]
 
 
 KEPT: Final = "SqliteJournal('kept.db')"
@@ -194,66 +194,66 @@ async def test_with_a_journal_a_call_ends_and_the_turn_goes_on_in_the_next_proce
     answers: list[httpx.Response] = []
     key = {"idempotency-key": "one"}
     body = {"message": "go", "session": "chat"}
-    async with serving(tmp_path, 60, KEPT) as one, trio.open_nursery() as nursery:
+    async with serving(tmp_path, 60, KEPT) as process, trio.open_nursery() as nursery:
 
         async def chat() -> None:
-            answers.append(await one.client.post("/v1/chat", json=body, headers=key))
+            answers.append(await process.client.post("/v1/chat", json=body, headers=key))
 
         async def stream() -> None:
             body = {"message": "go", "session": "stream"}
-            async with one.client.stream("POST", "/v1/stream", json=body) as response:
+            async with process.client.stream("POST", "/v1/stream", json=body) as response:
                 streamed.append((await response.aread()).decode())
 
         streamed: list[str] = []
         nursery.start_soon(chat)
         nursery.start_soon(stream)
-        await one.noted("waits", 2)
-        one.process.send_signal(signal.SIGTERM)
-        await one.refuses()
-        refused = await one.client.post("/v1/sessions/chat/prompt", json={"message": "and now?"})
+        await process.noted("waits", 2)
+        process.process.send_signal(signal.SIGTERM)
+        await process.refuses()
+        refused = await process.client.post("/v1/sessions/chat/prompt", json={"message": "and now?"})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         assert refused.json()["type"] == "urn:agentrail:problem:host-closing"
-        assert (one.process.returncode, answers) == (None, [])
+        assert (process.process.returncode, answers) == (None, [])
         (tmp_path / "go").touch()
-        assert await one.process.wait() == 0
+        assert await process.process.wait() == 0
     assert [(answer.status_code, answer.headers["retry-after"]) for answer in answers] == [(503, "1")]
     last = frames(streamed[0])[-1]
     assert (last["event"], json.loads(last["data"])["status"]) == ("problem", 503)
-    assert one.notes()[-2:] == ["last stops", "first stops"]
+    assert process.notes()[-2:] == ["last stops", "first stops"]
     (tmp_path / "notes").unlink()
-    async with serving(tmp_path, 60, KEPT) as one:
-        answer = await one.client.post("/v1/chat", json=body, headers=key)
+    async with serving(tmp_path, 60, KEPT) as process:
+        answer = await process.client.post("/v1/chat", json=body, headers=key)
         assert (answer.status_code, answer.json()["text"]) == (200, "done")
-        await one.noted("you.stream persisted")
-        shown = (await one.client.get("/v1/sessions/stream/messages")).text
-        assert (shown.count('"went"'), shown.count('"done"')) == (1, 1)
-    assert "waits" not in one.notes()
+        await process.noted("you.stream persisted")
+        text = (await process.client.get("/v1/sessions/stream/messages")).text
+        assert (text.count('"went"'), text.count('"done"')) == (1, 1)
+    assert "waits" not in process.notes()
 
 
 async def test_a_call_that_does_not_end_in_time_is_named(tmp_path: Path) -> None:
-    async with serving(tmp_path, 0.3, KEPT) as one:
-        await one.client.post("/v1/sessions", json={"session": "trip"})
-        await one.client.post("/v1/sessions/trip/prompt", json={"message": "go"})
-        await one.noted("waits")
-        one.process.send_signal(signal.SIGTERM)
-        assert await one.process.wait() == 0
-    said = r"session h\.\S+\.trip is parked while its call (\S+) of `wait` runs, which cannot be repeated"
-    assert re.search(said, one.served.log) is not None, one.served.log
+    async with serving(tmp_path, 0.3, KEPT) as process:
+        await process.client.post("/v1/sessions", json={"session": "trip"})
+        await process.client.post("/v1/sessions/trip/prompt", json={"message": "go"})
+        await process.noted("waits")
+        process.process.send_signal(signal.SIGTERM)
+        assert await process.process.wait() == 0
+    text = r"session h\.\S+\.trip is parked while its call (\S+) of `wait` runs, which cannot be repeated"
+    assert re.search(text, process.served.log) is not None, process.served.log
 
 
 async def test_a_host_that_timeout_tells_to_end_finishes_its_turns(tmp_path: Path) -> None:
     """The program `timeout` sends its signal to the process, and then to the group of the process."""
-    async with serving(tmp_path, 60) as one:
-        await one.client.post("/v1/sessions", json={"session": "trip"})
-        await one.client.post("/v1/sessions/trip/prompt", json={"message": "go"})
-        await one.noted("waits")
-        one.process.send_signal(signal.SIGTERM)
-        one.process.send_signal(signal.SIGTERM)
-        await one.refuses()
+    async with serving(tmp_path, 60) as process:
+        await process.client.post("/v1/sessions", json={"session": "trip"})
+        await process.client.post("/v1/sessions/trip/prompt", json={"message": "go"})
+        await process.noted("waits")
+        process.process.send_signal(signal.SIGTERM)
+        process.process.send_signal(signal.SIGTERM)
+        await process.refuses()
         (tmp_path / "go").touch()
-        assert await one.process.wait() == 0
-    assert "you.trip persisted" in one.notes()
-    assert "Traceback" not in one.served.log
+        assert await process.process.wait() == 0
+    assert "you.trip persisted" in process.notes()
+    assert "Traceback" not in process.served.log
 
 
 def test_a_host_that_is_told_to_end_while_it_starts_says_nothing(tmp_path: Path) -> None:
@@ -268,14 +268,14 @@ def test_a_host_that_is_told_to_end_while_it_starts_says_nothing(tmp_path: Path)
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_host_that_is_told_twice_ends_at_once(number: signal.Signals, tmp_path: Path) -> None:
-    async with serving(tmp_path, 60) as one:
-        await one.client.post("/v1/sessions", json={"session": "trip"})
-        await one.client.post("/v1/sessions/trip/prompt", json={"message": "go"})
-        await one.noted("waits")
-        one.process.send_signal(number)
-        await one.refuses()
-        while one.process.returncode is None:  # one that comes at once is the same signal
-            one.process.send_signal(number)
+    async with serving(tmp_path, 60) as process:
+        await process.client.post("/v1/sessions", json={"session": "trip"})
+        await process.client.post("/v1/sessions/trip/prompt", json={"message": "go"})
+        await process.noted("waits")
+        process.process.send_signal(number)
+        await process.refuses()
+        while process.process.returncode is None:  # one that comes at once is the same signal
+            process.process.send_signal(number)
             await trio.sleep(0.02)
-        assert one.process.returncode == GAVE_UP
-    assert one.notes() == ["first starts", "last starts", "you.trip started", "waits"]
+        assert process.process.returncode == GAVE_UP
+    assert process.notes() == ["first starts", "last starts", "you.trip started", "waits"]

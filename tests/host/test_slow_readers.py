@@ -31,10 +31,10 @@ def spec() -> SessionSpec:
 async def stalled(desk: Desk, path: str) -> AsyncGenerator[trio.SocketStream]:
     """Ask for a stream, and never read it; the system keeps little for this client."""
     host, _, port = desk.serving.url.removeprefix("http://").partition(":")
-    made = trio.socket.socket()
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    await made.connect((host, int(port)))
-    async with trio.SocketStream(made) as stream:
+    tcp = trio.socket.socket()
+    tcp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    await tcp.connect((host, int(port)))
+    async with trio.SocketStream(tcp) as stream:
         head = f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {KEYS['ann']}\r\n\r\n"
         await stream.send_all(head.encode())
         yield stream
@@ -66,16 +66,16 @@ async def test_who_stops_reading_is_cut_and_goes_on_from_its_cursor() -> None:
         async with listening(desk, "GET", path) as reader:
             await desk.ann.post("/v1/sessions/trip/prompt", json={"message": "go"})
             text = await reader.until(lambda text: "event: AgentStart" in text)
-            before = await connections(desk)
+            connected = await connections(desk)
             await talk(desk, 3)
             with trio.fail_after(PATIENCE):
-                while await connections(desk) >= before:  # noqa: ASYNC110 - the host sees it
+                while await connections(desk) >= connected:  # noqa: ASYNC110 - the host sees it
                     await trio.sleep(0.05)
-        heard = [each["id"] for each in frames(text)]
+        heard = [frame["id"] for frame in frames(text)]
         async with listening(desk, "GET", path, since=heard[-1]) as reader:
             rest = frames(await reader.until(lambda text: text.count("event: AgentEnd") == 4))
-        heard += [each["id"] for each in rest if "id" in each]
-        durable = [int(each.partition(".")[0]) for each in heard if each.endswith(".0")]
+        heard += [frame["id"] for frame in rest if "id" in frame]
+        durable = [int(frame.partition(".")[0]) for frame in heard if frame.endswith(".0")]
         assert durable == list(range(durable[0], durable[0] + len(durable)))
 
 
@@ -107,7 +107,7 @@ async def test_what_is_held_for_each_is_a_cursor_and_little_more(readers: int) -
 
 def waiting() -> int:
     """Return how many events wait for subscribers."""
-    return sum(one.waiting for one in gc.get_objects() if isinstance(one, Subscription))
+    return sum(item.waiting for item in gc.get_objects() if isinstance(item, Subscription))
 
 
 def memory() -> int:

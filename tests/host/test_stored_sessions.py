@@ -23,9 +23,9 @@ async def talk(client: httpx.AsyncClient, session: str, message: str = "hi", key
 
 
 async def said(client: httpx.AsyncClient, session: str) -> list[str]:
-    found = await client.get(f"/v1/sessions/{session}/messages")
-    assert found.status_code == 200, found.text
-    return [each["parts"][0]["text"] for each in found.json()["items"]]
+    response = await client.get(f"/v1/sessions/{session}/messages")
+    assert response.status_code == 200, response.text
+    return [item["parts"][0]["text"] for item in response.json()["items"]]
 
 
 async def test_what_an_ended_session_said_can_be_read() -> None:
@@ -69,7 +69,7 @@ async def test_sub_agents_are_not_sessions_of_the_tenant() -> None:
         refused = await desk.ann.post("/v1/sessions", json={"session": "third"})
         assert (refused.status_code, refused.json()["type"]) == (429, "urn:agentrail:problem:too-many-sessions")
         listed = (await desk.ann.get("/v1/sessions")).json()["items"]
-        assert [each["session"] for each in listed] == ["ann.other", "ann.trip"]
+        assert [row["session"] for row in listed] == ["ann.other", "ann.trip"]
         go_on.set()
 
 
@@ -83,13 +83,13 @@ async def test_sessions_of_others_in_the_journal_are_passed_over() -> None:
         for name in names:
             assert (await desk.ann.post("/v1/sessions", json={"session": name})).status_code == 201
         for limit in ("1", "2", "5", "100"):
-            found: list[str] = []
+            texts: list[str] = []
             page: dict[str, Any] = {"next": ""}
             while page["next"] is not None:
                 params = {"limit": limit, **({"after": page["next"]} if page["next"] else {})}
                 page = (await desk.ann.get("/v1/sessions", params=params)).json()
-                found += [each["session"] for each in page["items"]]
-            assert found == [f"ann.{name}" for name in names]
+                texts += [item["session"] for item in page["items"]]
+            assert texts == [f"ann.{name}" for name in names]
 
 
 # What is sent twice
@@ -101,26 +101,26 @@ async def test_a_session_that_is_opened_twice_by_one_key_is_there_once() -> None
     for _ in range(2):
         async with open_desk(scripted("one"), journal=journal) as desk:
             for _ in range(2):
-                found = await desk.ann.post("/v1/sessions", json=body, headers={"idempotency-key": "k1"})
-                assert (found.status_code, found.json()) == (201, {"session": "ann.trip"})
-                assert found.headers["location"] == "/v1/sessions/ann.trip"
+                responses = await desk.ann.post("/v1/sessions", json=body, headers={"idempotency-key": "k1"})
+                assert (responses.status_code, responses.json()) == (201, {"session": "ann.trip"})
+                assert responses.headers["location"] == "/v1/sessions/ann.trip"
             others = [({**body, "title": "Other"}, "k1"), (body, "k2")]
             for other, key in others:
                 refused = await desk.ann.post("/v1/sessions", json=other, headers={"idempotency-key": key})
                 assert refused.status_code == 409
             unnamed = [await desk.ann.post("/v1/sessions", json={}, headers={"idempotency-key": "k3"}) for _ in "ab"]
             assert unnamed[0].json() == unnamed[1].json()
-            assert {each.status_code for each in unnamed} == {201}
+            assert {response.status_code for response in unnamed} == {201}
 
 
 async def test_a_fork_that_is_made_twice_by_one_key_is_there_once() -> None:
     async with open_desk(scripted("one")) as desk:
         await talk(desk.ann, "trip")
         for _ in range(2):
-            found = await desk.ann.post(
+            response = await desk.ann.post(
                 "/v1/sessions/trip/fork", json={"session": "copy"}, headers={"idempotency-key": "k1"}
             )
-            assert (found.status_code, found.json()) == (201, {"session": "ann.copy"})
+            assert (response.status_code, response.json()) == (201, {"session": "ann.copy"})
         assert await said(desk.ann, "copy") == ["hi", "one"]
         refused = await desk.ann.post("/v1/sessions/trip/fork", json={"session": "copy"})
         assert refused.status_code == 409
@@ -131,7 +131,7 @@ async def test_with_a_session_its_keys_are_erased() -> None:
     async with open_desk(scripted("one", "two")) as desk:
         eve = desk.clients["eve"]
         first = [(await talk(eve, "trip", key="k1")).json() for _ in range(2)]
-        assert [each["text"] for each in first] == ["one", "one"]
+        assert [message["text"] for message in first] == ["one", "one"]
         assert (await eve.delete("/v1/sessions/trip")).status_code == 200
         assert (await talk(eve, "trip", key="k1")).json()["text"] == "two"
 

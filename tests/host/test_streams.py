@@ -31,8 +31,8 @@ EVENTS = "/v1/sessions/trip/events"
 
 async def refused(desk: Desk, user: str = "ann") -> tuple[int, str, str | None]:
     """Ask for one more stream of a user's session; return why it is refused."""
-    found = await desk.clients[user].get(EVENTS)
-    return found.status_code, found.json()["type"], found.headers.get("retry-after")
+    response = await desk.clients[user].get(EVENTS)
+    return response.status_code, response.json()["type"], response.headers.get("retry-after")
 
 
 async def freed(desk: Desk) -> None:
@@ -65,8 +65,8 @@ async def test_a_tenant_has_so_many_streams_and_no_more(most: int) -> None:
             await last.until(lambda text: text == ":\n\n")
             assert await refused(desk) == FULL
             assert await refused(desk, "bob") == FULL  # another user of the tenant
-            told = await desk.ann.post("/v1/stream", json={"message": "hi", "session": "trip"})
-            assert told.json()["type"] == FULL[1]
+            response = await desk.ann.post("/v1/stream", json={"message": "hi", "session": "trip"})
+            assert response.json()["type"] == FULL[1]
             assert (await desk.ann.get("/v1/sessions/trip/messages")).json()["items"] == []
             async with listening(desk, "GET", EVENTS, user="eve") as foreign:
                 assert foreign.status == 200
@@ -89,37 +89,37 @@ async def test_a_stream_that_is_refused_leaves_no_subscription() -> None:
     async with open_desk(scripted("one")) as desk:
         body, key = {"message": "hi", "session": "trip"}, {"idempotency-key": "k1"}
         assert (await desk.ann.post("/v1/stream", json=body, headers=key)).status_code == 200
-        before = subscriptions()
+        subscribed = subscriptions()
         for _ in range(3):
-            told = await desk.ann.post("/v1/stream", json={**body, "message": "other"}, headers=key)
-            assert told.json()["type"] == "urn:agentrail:problem:command-conflict"
-        assert subscriptions() == before
+            response = await desk.ann.post("/v1/stream", json={**body, "message": "other"}, headers=key)
+            assert response.json()["type"] == "urn:agentrail:problem:command-conflict"
+        assert subscriptions() == subscribed
 
 
 def subscriptions() -> int:
     """Return how many subscriptions there are."""
-    return sum(isinstance(one, Subscription) for one in gc.get_objects())
+    return sum(isinstance(item, Subscription) for item in gc.get_objects())
 
 
 async def test_of_streams_that_are_opened_at_once_no_more_stay_than_may() -> None:
     most, tries = 2, 8
     async with open_desk(scripted("one"), limits=HostLimits(streams=most)) as desk:
         await desk.ann.post("/v1/sessions", json={"session": "trip"})
-        stayed, told, done = list[str](), list[str](), trio.Event()
+        stayed, texts, done = list[str](), list[str](), trio.Event()
 
         async def listen() -> None:
             async with listening(desk, "GET", EVENTS) as listener:
                 await listener.until(bool)
-                (stayed if listener.text == ":\n\n" else told).append(listener.text)
-                if len(stayed) + len(told) == tries:
+                (stayed if listener.text == ":\n\n" else texts).append(listener.text)
+                if len(stayed) + len(texts) == tries:
                     done.set()
                 await done.wait()
 
         async with trio.open_nursery() as nursery:
             for _ in range(tries):
                 nursery.start_soon(listen)
-        assert (len(stayed), len(told)) == (most, tries - most)
-        assert all("too-many-streams" in text for text in told)
+        assert (len(stayed), len(texts)) == (most, tries - most)
+        assert all("too-many-streams" in text for text in texts)
 
 
 async def test_a_key_that_is_withdrawn_ends_the_stream_of_a_turn_and_not_the_turn(tmp_path: Path) -> None:
@@ -196,20 +196,20 @@ async def test_a_request_whose_answer_is_never_written_ends_with_its_turn() -> N
     tries, most, ends = 4, 1, Ends()
     model = ScriptedModel([stall(after=1)] * tries)
     async with open_desk(SessionSpec(model=model), [ends], limits=HostLimits(streams=most)) as desk:
-        said, done = list[str](), trio.Event()
+        texts, done = list[str](), trio.Event()
 
         async def prompt(number: int) -> None:
             async with listening(desk, "POST", "/v1/stream", message="stay", session=f"s{number}") as listener:
                 await listener.until(lambda text: "AgentStart" in text or "event: problem" in text)
-                said.append(listener.text)
-                if len(said) == tries:
+                texts.append(listener.text)
+                if len(texts) == tries:
                     done.set()
                 await done.wait()
 
         async with trio.open_nursery() as nursery:
             for number in range(tries):
                 nursery.start_soon(prompt, number)
-        assert sum("too-many-streams" in text for text in said) == tries - most
+        assert sum("too-many-streams" in text for text in texts) == tries - most
         assert ends.heard == []  # their turns go on
         for number in range(tries):
             assert (await desk.ann.post(f"/v1/sessions/s{number}/abort", json={})).status_code == 204
@@ -231,7 +231,7 @@ async def test_an_answer_for_which_nobody_waits_any_more_is_abandoned(autojump_c
         await answer.wait()
     answer.settle(response)
     assert abandoned == [True]
-    kept = PendingAnswer()
-    kept.settle(response)
-    assert await kept.wait() is response
+    pending_answer = PendingAnswer()
+    pending_answer.settle(response)
+    assert await pending_answer.wait() is response
     assert abandoned == [True]

@@ -27,27 +27,27 @@ class Listing(MemoryJournal):
     listings = 0
 
     async def sessions(
-        self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
+        self, session_filter: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
     ) -> tuple[StoredSession, ...]:
-        self.listings += wanted == SessionFilter(tenant="acme", ended=False)
-        return await super().sessions(wanted, after, limit)
+        self.listings += session_filter == SessionFilter(tenant="acme", ended=False)
+        return await super().sessions(session_filter, after, limit)
 
 
 async def opened(desk: Desk, names: Iterable[str]) -> list[str]:
     """Open sessions, all at once, and return those that were; the others were refused, as there were too many."""
-    found: list[str] = []
+    texts: list[str] = []
 
     async def open_one(name: str) -> None:
         answer = await desk.ann.post("/v1/sessions", json={"session": name})
         if answer.status_code == 201:
-            found.append(name)
+            texts.append(name)
         else:
             assert (answer.status_code, answer.json()["error"]) == (429, "TooManySessions")
 
     async with trio.open_nursery() as nursery:
         for name in names:
             nursery.start_soon(open_one, name)
-    return found
+    return texts
 
 
 @pytest.mark.long
@@ -59,8 +59,8 @@ async def test_as_many_sessions_are_open_as_there_may_be_whatever_came_before() 
     for _ in range(4):  # each time another host, with the same journal
         async with open_desk(scripted("one"), journal=journal, limits=LIMITS) as desk:
             for _ in range(8):
-                gone = chance.sample(here, chance.randint(0, len(here)))
-                for name in gone:
+                ended = chance.sample(here, chance.randint(0, len(here)))
+                for name in ended:
                     here.remove(name)
                     if chance.random() < 0.5:
                         assert (await desk.clients["boss"].delete(f"/v1/sessions/ann.{name}")).status_code < 300
@@ -69,7 +69,7 @@ async def test_as_many_sessions_are_open_as_there_may_be_whatever_came_before() 
                 tries = chance.randint(1, MOST + 2)
                 number += tries
                 room = MOST - len(here)
-                came = await opened(desk, [f"s{number - each}" for each in range(tries)])
+                came = await opened(desk, [f"s{number - index}" for index in range(tries)])
                 assert len(came) == min(tries, room)
                 here += came
 
@@ -88,7 +88,7 @@ async def test_a_session_that_was_not_opened_takes_no_room() -> None:
 async def listed(desk: Desk) -> list[str]:
     """Return the names of the sessions that the user has."""
     page = (await desk.ann.get("/v1/sessions", params={"limit": "100"})).json()
-    return [each["session"].removeprefix("ann.") for each in page["items"]]
+    return [item["session"].removeprefix("ann.") for item in page["items"]]
 
 
 @pytest.mark.long
@@ -119,8 +119,10 @@ class Starts:
         await trio.sleep(COUNTING)
         return frozenset(self.living)
 
-    async def start(self, name: str, at: float, lasts: float, listed_after: float, *, fails: bool = False) -> None:
-        await trio.sleep(at)
+    async def start(
+        self, name: str, start_at: float, lasts: float, listed_after: float, *, fails: bool = False
+    ) -> None:
+        await trio.sleep(start_at)
         try:
             async with self.rooms.reserve("acme", name):
                 self.begun_at[name] = trio.current_time()
@@ -133,8 +135,8 @@ class Starts:
         except RefusedError:
             self.refused.add(name)
 
-    async def stop(self, name: str, at: float) -> None:
-        await trio.sleep(at)
+    async def stop(self, name: str, start_at: float) -> None:
+        await trio.sleep(start_at)
         self.living.discard(name)
 
 
@@ -178,19 +180,19 @@ async def test_whatever_starts_fails_and_ends_no_room_is_lost_or_given_twice(
     starts = Starts(most)
     async with trio.open_nursery() as nursery:
         for name in map(str, range(chance.randint(1, 14))):
-            at, lasts = 4 * chance.random(), chance.choice((0.1, 1.0, 8.0))
+            start_at, lasts = 4 * chance.random(), chance.choice((0.1, 1.0, 8.0))
             fails = chance.random() < 0.3
             nursery.start_soon(
-                partial(starts.start, name, at, lasts, chance.choice((0.0, lasts / 2, lasts)), fails=fails)
+                partial(starts.start, name, start_at, lasts, chance.choice((0.0, lasts / 2, lasts)), fails=fails)
             )
             if chance.random() < 0.3:
-                nursery.start_soon(starts.stop, name, at + lasts + chance.random())
+                nursery.start_soon(starts.stop, name, start_at + lasts + chance.random())
         for _ in range(300):
             await trio.sleep(0.05)
             assert len(starts.living | starts.starting) <= most
-    before = len(starts.living)
+    count = len(starts.living)
     starts.begun_at.clear()
     async with trio.open_nursery() as nursery:
         for name in "abcdefgh":
             nursery.start_soon(starts.start, name, 0.0, 0.1, 0.1)
-    assert len(starts.begun_at) == most - before
+    assert len(starts.begun_at) == most - count

@@ -43,15 +43,15 @@ def test_each_route_has_its_requests() -> None:
 
 @pytest.mark.long
 def test_nobody_sees_or_changes_what_is_anothers() -> None:
-    done, told = Counter[str](), Counter[str]()
-    wanted, made = set(BODIES) - NOTHING_FOR, 0
-    while made < REQUESTS or (set(done) < wanted and made < AT_MOST):
-        for world in played(made // A_WORLD, A_WORLD):
+    done, outcomes = Counter[str](), Counter[str]()
+    call_names, request_count = set(BODIES) - NOTHING_FOR, 0
+    while request_count < REQUESTS or (set(done) < call_names and request_count < AT_MOST):
+        for world in played(request_count // A_WORLD, A_WORLD):
             done += world.done
-            told += world.told
-        made += A_WORLD
-    assert set(done) == wanted
-    assert set(told) == {"may", "missing", "no key", "no scope"}
+            outcomes += world.expected
+        request_count += A_WORLD
+    assert set(done) == call_names
+    assert set(outcomes) == {"may", "missing", "no key", "no scope"}
 
 
 @pytest.mark.long
@@ -80,9 +80,9 @@ async def play_over_sockets(seed: int) -> None:
         httpx.AsyncClient(base_url=serving.url, timeout=60, trust_env=False, verify=CERTIFICATES) as client,
     ):
 
-        async def ask(asked: Asked, hear: Hear) -> Answer:
-            head = [(name.encode(), value.encode()) for name, value in asked.headers]
-            async with client.stream(asked.method, asked.target, headers=head, content=asked.body) as response:
+        async def ask(request: Asked, hear: Hear) -> Answer:
+            head = [(name.encode(), value.encode()) for name, value in request.headers]
+            async with client.stream(request.method, request.target, headers=head, content=request.body) as response:
                 headers = tuple((name, value) for name, value in response.headers.items() if name not in TIMED)
                 if response.headers.get("content-type") != "text/event-stream":
                     return Answer(response.status_code, headers, await response.aread())
@@ -98,4 +98,4 @@ async def play_over_sockets(seed: int) -> None:
                 error.add_note(f"seed {seed}")
                 raise
             nursery.cancel_scope.cancel()
-    assert set(world.told) == {"may", "missing", "no key", "no scope"}
+    assert set(world.expected) == {"may", "missing", "no key", "no scope"}

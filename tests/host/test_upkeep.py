@@ -29,8 +29,8 @@ async def opened(client: httpx.AsyncClient) -> None:
 
 
 async def sent(client: httpx.AsyncClient, what: str, **body: object) -> tuple[int, str]:
-    found = await client.post(f"{TRIP}/{what}", json=body)
-    return found.status_code, found.json().get("type", "").rpartition(":")[2] if found.content else ""
+    response = await client.post(f"{TRIP}/{what}", json=body)
+    return response.status_code, response.json().get("type", "").rpartition(":")[2] if response.content else ""
 
 
 async def test_a_reply_has_all_that_was_said_in_its_turn() -> None:
@@ -38,9 +38,9 @@ async def test_a_reply_has_all_that_was_said_in_its_turn() -> None:
         missing = await desk.ann.post(f"{TRIP}/ask", json={"message": "hi"})
         assert missing.status_code == 404
         await opened(desk.ann)
-        found = (await desk.ann.post(f"{TRIP}/ask", json={"message": "hi"})).json()
-        assert (found["ref"], found["stop_reason"], found["fits"], found["text"]) == ("p1", "end", False, "hello")
-        assert [(each["$"], each["parts"][0]["text"]) for each in found["messages"]] == [
+        body = (await desk.ann.post(f"{TRIP}/ask", json={"message": "hi"})).json()
+        assert (body["ref"], body["stop_reason"], body["fits"], body["text"]) == ("p1", "end", False, "hello")
+        assert [(message["$"], message["parts"][0]["text"]) for message in body["messages"]] == [
             ("UserMessage", "hi"),
             ("AssistantMessage", "hello"),
         ]
@@ -50,8 +50,8 @@ async def test_an_answer_fits_the_schema_that_was_asked_for() -> None:
     schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
     async with open_desk(scripted("Paris, I think", '{"city": "Paris"}', '{"city": "Rome"}')) as desk:
         await opened(desk.ann)
-        found = (await desk.ann.post(f"{TRIP}/ask", json={"message": "where?", "returns": schema})).json()
-        assert (found["answer"], found["fits"]) == ({"city": "Paris"}, True)
+        body = (await desk.ann.post(f"{TRIP}/ask", json={"message": "where?", "returns": schema})).json()
+        assert (body["answer"], body["fits"]) == ({"city": "Paris"}, True)
         chat = {"message": "and then?", "session": "trip", "returns": schema}
         assert (await desk.ann.post("/v1/chat", json=chat)).json()["answer"] == {"city": "Rome"}
         assert await sent(desk.ann, "ask", message="hi", returns={"type": "nothing"}) == (422, "bad-returns")
@@ -62,10 +62,10 @@ async def test_a_session_is_labelled_and_found_by_its_label() -> None:
         await opened(desk.ann)
         assert await sent(desk.ann, "label", add=["work", "old"], title="A trip") == (204, "")
         assert await sent(desk.ann, "label", remove=["old"]) == (204, "")
-        (found,) = (await desk.ann.get("/v1/sessions", params={"label": "work"})).json()["items"]
-        assert (found["title"], found["labels"], found["due"]) == ("A trip", ["work"], None)
-        assert found["records"] >= 3
-        assert await sent(desk.ann, "label", add=[str(each) for each in range(100)]) == (422, "too-many-labels")
+        (session,) = (await desk.ann.get("/v1/sessions", params={"label": "work"})).json()["items"]
+        assert (session["title"], session["labels"], session["due"]) == ("A trip", ["work"], None)
+        assert session["records"] >= 3
+        assert await sent(desk.ann, "label", add=[str(index) for index in range(100)]) == (422, "too-many-labels")
 
 
 async def test_prompts_of_a_suspended_session_wait_and_can_be_withdrawn() -> None:
@@ -84,7 +84,7 @@ async def test_prompts_of_a_suspended_session_wait_and_can_be_withdrawn() -> Non
         await sent(desk.ann, "prompt", message="two")
         await sent(desk.ann, "prompt", message="three")
         queue = (await desk.ann.get(f"{TRIP}/queue")).json()["items"]
-        assert [(each["parts"], each["returns"]) for each in queue] == [
+        assert [(prompt["parts"], prompt["returns"]) for prompt in queue] == [
             ([{"$": "Text", "text": "two"}], {}),
             ([{"$": "Text", "text": "three"}], {}),
         ]
@@ -110,8 +110,8 @@ async def test_what_a_session_may_be_given_is_told() -> None:
     desks = [Profile("desk", spec, models=["big"], plugins=[BudgetGuard()]), Profile("other", spec)]
     async with open_desk(desks) as desk:
         await opened(desk.ann)
-        found = (await desk.ann.get(f"{TRIP}/offered")).json()
-        assert found == {"models": ["big", "small"], "tools": [], "plugins": ["BudgetGuard"], "options": []}
+        body = (await desk.ann.get(f"{TRIP}/offered")).json()
+        assert body == {"models": ["big", "small"], "tools": [], "plugins": ["BudgetGuard"], "options": []}
         assert (await desk.ann.get("/v1/agents")).json() == {"items": ["desk", "other"], "next": None}
 
 
@@ -125,9 +125,9 @@ async def test_options_that_may_be_changed_are_told_with_their_values() -> None:
     async with open_desk([profile]) as desk:
         boss = desk.clients["boss"]
         await opened(boss)
-        found = (await boss.get(f"{TRIP}/offered")).json()
+        body = (await boss.get(f"{TRIP}/offered")).json()
         timeout = {"plugin": "HumanApproval", "name": "timeout", "data": 7.0}
-        assert found["options"] == [timeout, {"plugin": "", "name": "temperature", "data": 0.5}]
+        assert body["options"] == [timeout, {"plugin": "", "name": "temperature", "data": 0.5}]
         assert await sent(boss, "plugins", do="update", plugin="HumanApproval", options={"timeout": 9}) == (204, "")
         assert (await boss.get(f"{TRIP}/offered")).json()["options"][0] == {**timeout, "data": 9}
 
@@ -141,8 +141,8 @@ async def test_a_part_of_the_records_is_blotted_out() -> None:
         (listed,) = (await boss.get("/v1/sessions")).json()["items"]
         last = {"redact": "true", "first": listed["records"]}
         assert (await boss.delete(TRIP, params=last)).json()["session"] == "boss.trip"
-        said = (await boss.get(f"{TRIP}/messages")).json()["items"]
-        assert said[0]["parts"][0]["text"] == "first"
+        items = (await boss.get(f"{TRIP}/messages")).json()["items"]
+        assert items[0]["parts"][0]["text"] == "first"
         assert (await boss.delete(TRIP, params={"first": 2})).status_code == 400
 
 
@@ -171,27 +171,27 @@ async def test_a_sub_agent_is_listed_written_to_awaited_and_stopped() -> None:
         assert sorted(children) == ["helper", "slow"]
         first, second = children["helper"], children["slow"]
         assert first.startswith("ann.trip.")
-        told = (await desk.ann.get(f"{TRIP}/tasks/result", params={"child": first})).json()
-        assert (told["child"], told["result"]["$"]) == (first, "Ok")
-        assert told["result"]["content"] == [{"$": "Text", "text": "found it"}]
+        identities = (await desk.ann.get(f"{TRIP}/tasks/result", params={"child": first})).json()
+        assert (identities["child"], identities["result"]["$"]) == (first, "Ok")
+        assert identities["result"]["content"] == [{"$": "Text", "text": "found it"}]
         some = {"children": f"{first},{second}", "every": "false"}
         (ended,) = (await desk.ann.get(f"{TRIP}/tasks/results", params=some)).json()["items"]
-        assert ended == told
+        assert ended == identities
         none = {"children": second, "milliseconds": "0"}
         assert (await desk.ann.get(f"{TRIP}/tasks/results", params=none)).json()["items"] == []
         assert await sent(desk.ann, "tasks", child=second, text="hurry") == (204, "")
         assert await sent(desk.ann, "tasks", child=first, text="hurry") == (409, "task-done")
         assert (await desk.ann.delete(f"{TRIP}/tasks", params={"child": second})).status_code == 204
         for wrong in ("ann.trip", "bob.trip.1", "../x", "ann.trip.none"):
-            told = (await desk.ann.get(f"{TRIP}/tasks/result", params={"child": wrong})).json()
-            assert told["type"].rpartition(":")[2] == "unknown-task"
-            assert f"no sub-agent `{wrong}` is known" in told["detail"]
+            identities = (await desk.ann.get(f"{TRIP}/tasks/result", params={"child": wrong})).json()
+            assert identities["type"].rpartition(":")[2] == "unknown-task"
+            assert f"no sub-agent `{wrong}` is known" in identities["detail"]
 
 
 async def test_a_key_may_ask_whose_it_is() -> None:
     async with open_desk(scripted("one")) as desk:
-        told = [(await desk.clients[user].get("/v1/identity")).json() for user in ("ann", "root")]
-        assert told == [
+        identities = [(await desk.clients[user].get("/v1/identity")).json() for user in ("ann", "root")]
+        assert identities == [
             {"tenant": "acme", "user": "ann", "scopes": ["decide", "talk"]},
             {"tenant": "ops", "user": "root", "scopes": ["observe", "operate"]},
         ]

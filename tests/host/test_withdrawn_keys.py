@@ -177,10 +177,10 @@ class Counting:
         return Identity("acme", dict(headers)["authorization"], frozenset({"talk"}), "1")
 
 
-@pytest.mark.parametrize(("seconds", "asked", "most"), [(0, 100, 1), (3, 6, 1)])
+@pytest.mark.parametrize(("seconds", "times", "most"), [(0, 100, 1), (3, 6, 1)])
 async def test_an_authenticator_is_asked_once_for_all_streams_of_a_key(
     seconds: float,
-    asked: int,
+    times: int,
     most: int,
     autojump_clock: object,  # noqa: ARG001
 ) -> None:
@@ -198,7 +198,7 @@ async def test_an_authenticator_is_asked_once_for_all_streams_of_a_key(
         for number in range(50):
             nursery.start_soon(stream, number)
         await trio.sleep(100.5)
-        assert (service.asked, service.most) == (asked, most)
+        assert (service.asked, service.most) == (times, most)
         service.is_withdrawn = True
         with trio.fail_after(2 if not seconds else 20):
             while len(errors) < 50:  # noqa: ASYNC110 - many streams end

@@ -25,7 +25,7 @@ from agentrail import (
 from agentrail.errors import AgentrailError, SessionExists, SessionStored
 from agentrail.host import Profile
 from agentrail.journals import MemoryJournal
-from tests.host.cluster.several import KNOWN_LEASE, open_place, until_known
+from tests.host.cluster.several import KNOWN_LEASE, open_member, until_known
 from tests.host.hosted import KEYS, open_desk
 from tests.profiles import CAMPAIGN
 
@@ -95,7 +95,7 @@ async def several(spec: SessionSpec) -> AsyncGenerator[SessionAccess]:
     """Open hosts on one journal and the session `trip` at one of them; each call goes to any."""
     journal, chance = MemoryJournal(), Random(HOSTS)
     async with AsyncExitStack() as stack:
-        desks = [await stack.enter_async_context(open_place(journal, spec, lease=KNOWN_LEASE)) for _ in range(HOSTS)]
+        desks = [await stack.enter_async_context(open_member(journal, spec, lease=KNOWN_LEASE)) for _ in range(HOSTS)]
         await until_known(*desks)
         supervisors = [await stack.enter_async_context(connect(desk.serving.url, KEYS["eve"])) for desk in desks]
         opened = await chance.choice(supervisors).spawn("desk", "trip")

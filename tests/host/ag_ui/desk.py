@@ -37,7 +37,7 @@ def answer(request: ModelRequest) -> Element:
         case ["hand", "over"]:
             return say(calls=[call("task", {"agent": "helper", "description": "adds", "prompt": "add 2 3"})])
         case ["count", number]:
-            return say(" ".join(f"n{each}" for each in range(int(number))), delay=0.01)
+            return say(" ".join(f"n{index}" for index in range(int(number))), delay=0.01)
         case _:
             return "What?"
 

@@ -103,7 +103,7 @@ def specification(draw: Random) -> SessionSpec:
     )
 
 
-class Place:
+class HostSlot:
     """Where a host serves, or none: it may end, and another one go on with its journal."""
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class Window:
     """A front end of one thread: it is cut off now and then, and goes on from the last frame that it has."""
 
     draw: Random
-    place: Place
+    slot: HostSlot
     messages: list[Frame] = field(factory=list)
     interrupts: list[Frame] = field(factory=list)
     runs: int = 0
@@ -129,14 +129,14 @@ class Window:
     last: int = 0
     """Number of the last event that it has heard of."""
 
-    async def ask(self, asked: Asked, *, is_cut: bool) -> str:
+    async def ask(self, request: Asked, *, is_cut: bool) -> str:
         """Make a request; return what came of the stream, in whole frames."""
         pieces = list[bytes]()
         with trio.CancelScope() as scope:
             if is_cut:
                 scope.deadline = trio.current_time() + self.draw.choice((0.0, 0.05, 0.2, 0.7, 2.0))
-            host = await self.place.serving()
-            answer = await ask(host.application, asked, pieces.append)
+            host = await self.slot.serving()
+            answer = await ask(host.application, request, pieces.append)
             if answer.content:
                 return answer.content.decode()
         text = b"".join(pieces)
@@ -148,8 +148,8 @@ class Window:
         """Send *body*, and return the frames of its run; it is cut off some times."""
         self.runs += 1
         run_id = f"run-{self.runs}"
-        whole: Frame = {"threadId": "s1", "runId": run_id, "messages": [], **body}
-        first = Asked("POST", "/v1/ag-ui", HEADERS, json.dumps(whole).encode())
+        frame: Frame = {"threadId": "s1", "runId": run_id, "messages": [], **body}
+        first = Asked("POST", "/v1/ag-ui", HEADERS, json.dumps(frame).encode())
         return await self.whole(first, run_id)
 
     async def join(self) -> list[Frame]:
@@ -158,10 +158,10 @@ class Window:
         run_id = f"run-{self.runs}"
         return await self.whole(Asked("GET", f"/v1/sessions/s1/ag-ui?run={run_id}", HEADERS), run_id)
 
-    async def whole(self, asked: Asked, run_id: str) -> list[Frame]:
+    async def whole(self, request: Asked, run_id: str) -> list[Frame]:
         pairs = list[tuple[str, Frame]]()
         while not pairs or pairs[-1][1]["type"] not in ENDS:
-            text = await self.ask(asked, is_cut=self.draw.random() < 0.6)
+            text = await self.ask(request, is_cut=self.draw.random() < 0.6)
             if text.startswith("{"):
                 kind = json.loads(text)["type"].rpartition(":")[2]
                 if kind == "host-closing":
@@ -172,7 +172,7 @@ class Window:
             if pairs:
                 self.cuts += 1
                 headers = (*HEADERS, ("last-event-id", pairs[-1][0]))
-                asked = Asked("GET", f"/v1/sessions/s1/ag-ui?run={run_id}", headers)
+                request = Asked("GET", f"/v1/sessions/s1/ag-ui?run={run_id}", headers)
         frames = [frame for _, frame in pairs]
         self.last = int(pairs[-1][0].partition(".")[0])
         check_run(frames)
@@ -189,14 +189,14 @@ class Window:
             "input_required": [{"answer": "blue"}, "red"],
         }
         return [
-            {"interruptId": each["id"], "status": "cancelled"}
+            {"interruptId": interrupt["id"], "status": "cancelled"}
             if self.draw.random() < 0.1
             else {
-                "interruptId": each["id"],
+                "interruptId": interrupt["id"],
                 "status": "resolved",
-                "payload": self.draw.choice(payloads[each["reason"]]),
+                "payload": self.draw.choice(payloads[interrupt["reason"]]),
             }
-            for each in self.interrupts
+            for interrupt in self.interrupts
         ]
 
 
@@ -209,8 +209,8 @@ class World:
 
     def __init__(self, draw: Random) -> None:
         self.draw = draw
-        self.place = Place()
-        self.window = Window(draw, self.place)
+        self.slot = HostSlot()
+        self.window = Window(draw, self.slot)
         self.looks = 0
         self.lives = 0
         self.over = trio.Event()
@@ -240,15 +240,15 @@ class World:
 
     def look(self) -> None:
         """Compare what the front end shows with the journal, if nobody works in the session."""
-        sessions = [] if self.place.host is None else self.place.host.supervisor.sessions()
+        sessions = [] if self.slot.host is None else self.slot.host.supervisor.sessions()
         here = [session for session in sessions if session.id.endswith(".s1")]
         if not here:
             return
         state = here[0].inspect()
         if state.turn is None and not state.subagents and state.last_seq == self.window.last:
             self.looks += 1
-            shown, stored = view(self.window.messages), view(shown_messages(state))
-            expect("the same conversation", (sorted(shown - stored), sorted(stored - shown)), ([], []))
+            shown_view, stored = view(self.window.messages), view(shown_messages(state))
+            expect("the same conversation", (sorted(shown_view - stored), sorted(stored - shown_view)), ([], []))
 
     async def disturb(self) -> None:
         """Do at random times what others may do in the session."""
@@ -270,8 +270,8 @@ class World:
                 await self.post(path, body)
 
     async def decide(self) -> None:
-        host = await self.place.serving()
-        for session in [each for each in host.supervisor.sessions() if each.id.endswith(".s1")]:
+        host = await self.slot.serving()
+        for session in [candidate for candidate in host.supervisor.sessions() if candidate.id.endswith(".s1")]:
             for held in session.status().held[:1]:
                 visible = held.id.removeprefix("h.acme.")
                 if held.kind == "question":
@@ -280,17 +280,19 @@ class World:
                     await self.post("approve", {"approval": visible})
 
     async def post(self, path: str, body: Frame) -> None:
-        asked = Asked("POST", f"/v1/sessions/s1/{path}", HEADERS, json.dumps(body).encode())
-        host = await self.place.serving()
-        await ask(host.application, asked, lambda _: None)
+        request = Asked("POST", f"/v1/sessions/s1/{path}", HEADERS, json.dumps(body).encode())
+        host = await self.slot.serving()
+        await ask(host.application, request, lambda _: None)
 
 
 def view(messages: list[Frame]) -> Counter[tuple[str, str]]:
     """Return what is said and returned in *messages*; thoughts are kept only if the provider needs them again."""
     return Counter(
-        (each["role"], str(each["content"]))
-        for each in messages
-        if each["role"] != "reasoning" and "subagentRunId" not in each and (each["content"] or each["role"] == "tool")
+        (message["role"], str(message["content"]))
+        for message in messages
+        if message["role"] != "reasoning"
+        and "subagentRunId" not in message
+        and (message["content"] or message["role"] == "tool")
     )
 
 
@@ -304,12 +306,12 @@ def drawn(seed: int, done: Callable[[World], None] = lambda _: None) -> None:
             nursery.start_soon(world.play)
             while not world.over.is_set():
                 host = Host([Profile("desk", lambda _: specification(draw))], journal=journal, limits=limits())
-                async with opened(host, ApiKeys(lines=LINES)) as found:
+                async with opened(host, ApiKeys(lines=LINES)) as opened_host:
                     world.lives += 1
-                    world.place.host = found
+                    world.slot.host = opened_host
                     with trio.move_on_after(draw.choice((1.0, 5.0, LONGEST))):
                         await world.over.wait()
-                    world.place.host = None
+                    world.slot.host = None
         done(world)
 
     try:

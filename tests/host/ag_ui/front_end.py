@@ -39,7 +39,11 @@ def check_run(frames: Sequence[Frame]) -> None:
     validator.finalize()
     report = validator.report()
     assert not report.internal_errors
-    problems = [(each.message, each.event_index) for each in report.diagnostics if each.severity != "info"]
+    problems = [
+        (diagnostic.message, diagnostic.event_index)
+        for diagnostic in report.diagnostics
+        if diagnostic.severity != "info"
+    ]
     assert problems == [], (problems, frames)
 
 
@@ -80,7 +84,9 @@ class FrontEnd:
 
     async def answer(self, payload: Mapping[str, object]) -> list[Frame]:
         """Answer all interrupts alike."""
-        resume = [{"interruptId": each["id"], "status": "resolved", "payload": payload} for each in self.interrupts]
+        resume = [
+            {"interruptId": interrupt["id"], "status": "resolved", "payload": payload} for interrupt in self.interrupts
+        ]
         return await self.run(resume=resume)
 
     async def join(self, since: str = "") -> list[Frame]:
@@ -98,9 +104,9 @@ class FrontEnd:
         self.interrupts = last.get("outcome", {}).get("interrupts", [])
         return frames
 
-    def said(self) -> list[tuple[str, str]]:
+    def texts(self) -> list[tuple[str, str]]:
         """Return what the front end shows."""
-        return [(each["role"], each.get("content", "")) for each in self.messages]
+        return [(message["role"], message.get("content", "")) for message in self.messages]
 
 
 def apply(frame: Frame, messages: list[Frame]) -> None:
@@ -108,9 +114,9 @@ def apply(frame: Frame, messages: list[Frame]) -> None:
     whose = {"subagentRunId": frame["subagentRunId"]} if "subagentRunId" in frame else {}
     match frame["type"]:
         case "MESSAGES_SNAPSHOT":
-            shown = {message["id"]: dict(message) for message in frame["messages"]}
-            messages[:] = [shown.pop(message["id"]) for message in messages if message["id"] in shown]
-            messages += shown.values()
+            messages_by_id = {message["id"]: dict(message) for message in frame["messages"]}
+            messages[:] = [messages_by_id.pop(message["id"]) for message in messages if message["id"] in messages_by_id]
+            messages += messages_by_id.values()
         case "TEXT_MESSAGE_START" | "REASONING_MESSAGE_START":
             if not any(message["id"] == frame["messageId"] for message in messages):
                 messages.append({"id": frame["messageId"], "role": frame["role"], "content": "", **whose})
@@ -128,26 +134,26 @@ def apply(frame: Frame, messages: list[Frame]) -> None:
                 {"id": frame["toolCallId"], "type": "function", "function": function}
             )
         case "TOOL_CALL_ARGS":
-            calls = [each for message in messages for each in message.get("toolCalls", ())]
-            (found,) = [each for each in calls if each["id"] == frame["toolCallId"]]
-            found["function"]["arguments"] += frame["delta"]
+            calls = [candidate for message in messages for candidate in message.get("toolCalls", ())]
+            (call,) = [candidate for candidate in calls if candidate["id"] == frame["toolCallId"]]
+            call["function"]["arguments"] += frame["delta"]
         case "TOOL_CALL_RESULT":
             assert not any(message["id"] == frame["messageId"] for message in messages), frame
             result = {"id": frame["messageId"], "role": "tool", "toolCallId": frame["toolCallId"]}
-            owners = [place for place, message in enumerate(messages) if has_call(message, frame["toolCallId"])]
-            place = owners[0] + 1 if owners else len(messages)
-            while place < len(messages) and messages[place]["role"] == "tool":
-                place += 1
-            messages.insert(place, {**result, "content": frame["content"], **whose})
+            owners = [index for index, message in enumerate(messages) if has_call(message, frame["toolCallId"])]
+            index = owners[0] + 1 if owners else len(messages)
+            while index < len(messages) and messages[index]["role"] == "tool":
+                index += 1
+            messages.insert(index, {**result, "content": frame["content"], **whose})
         case _:
             pass
 
 
 def has_call(message: Frame, call_id: str) -> bool:
-    return any(each["id"] == call_id for each in message.get("toolCalls", ()))
+    return any(call["id"] == call_id for call in message.get("toolCalls", ()))
 
 
 def kinds(frames: Sequence[Frame]) -> list[str]:
     """Return the types of *frames*, equal ones in a row once."""
     types = [frame["type"] for frame in frames]
-    return [each for index, each in enumerate(types) if index == 0 or types[index - 1] != each]
+    return [kind for index, kind in enumerate(types) if index == 0 or types[index - 1] != kind]

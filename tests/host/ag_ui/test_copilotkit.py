@@ -35,9 +35,9 @@ def talk(url: str) -> str:
             page.wait_for_function("document.body.innerText.includes('You said: hello')")
         page.click("text=Approve")
         page.wait_for_function("document.body.innerText.includes('It is paid eve.')")
-        shown = page.inner_text("body")
+        text = page.inner_text("body")
         browser.close()
-    return shown
+    return text
 
 
 @pytest.mark.skipif(
@@ -47,6 +47,6 @@ def talk(url: str) -> str:
 async def test_copilotkit_talks_and_asks(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as bound:
         async with process("uvicorn", tmp_path, bound, "service:app", PYTHONPATH=str(EXAMPLE)):
-            shown = await trio.to_thread.run_sync(talk, f"http://127.0.0.1:{bound.getsockname()[1]}")
-    assert shown.count("You said: hello") == 1
-    assert shown.count("It is paid eve.") == 1
+            text = await trio.to_thread.run_sync(talk, f"http://127.0.0.1:{bound.getsockname()[1]}")
+    assert text.count("You said: hello") == 1
+    assert text.count("It is paid eve.") == 1

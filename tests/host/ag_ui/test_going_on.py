@@ -71,7 +71,7 @@ def view(frames: list[Frame]) -> list[tuple[str, object]]:
     for frame in frames:
         if "subagentRunId" not in frame:
             apply(frame, messages)
-    return sorted([(each["role"], str(each.get("content", ""))) for each in messages])
+    return sorted([(message["role"], str(message.get("content", ""))) for message in messages])
 
 
 def start() -> Frame:
@@ -82,12 +82,12 @@ def start() -> Frame:
 async def test_a_run_that_is_cut_after_any_frame_is_whole_in_the_end(spec: Callable[[], SessionSpec]) -> None:
     async with open_desk(spec()) as desk:
         pairs = parsed((await desk.ann.post("/v1/ag-ui", json=start())).text)
-        whole = view([frame for _, frame in pairs])
+        full_view = view([frame for _, frame in pairs])
         for index in range(1, len(pairs)):
             rest = await follow(desk, pairs[index - 1][0])
             frames = [frame for _, frame in [*pairs[:index], *rest]]
             check_run(frames)
-            assert view(frames) == whole, pairs[index - 1]
+            assert view(frames) == full_view, pairs[index - 1]
             assert frames[-1]["outcome"] == pairs[-1][1]["outcome"]
 
 
@@ -111,19 +111,19 @@ async def test_a_run_that_is_cut_while_the_model_speaks_goes_on_with_the_next_wo
     async with open_desk(SessionSpec(model=ScriptedModel([say(WORDS, delay=0.002)]))) as desk:
         first = await cut(desk, frames)
         rest = await follow(desk, first[-1][0])
-        whole = [frame for _, frame in [*first, *rest]]
-        check_run(whole)
-        assert view(whole) == [("assistant", WORDS), ("user", "go")]
-        assert kinds(whole).count("MESSAGES_SNAPSHOT") == 1
+        all_frames = [frame for _, frame in [*first, *rest]]
+        check_run(all_frames)
+        assert view(all_frames) == [("assistant", WORDS), ("user", "go")]
+        assert kinds(all_frames).count("MESSAGES_SNAPSHOT") == 1
 
 
 @pytest.mark.parametrize("frames", [5, 6])
 async def test_a_run_that_is_cut_between_thoughts_and_words_closes_each_message_once(frames: int) -> None:
     async with open_desk(SessionSpec(model=ScriptedModel([say(WORDS, thinking="Hm.", delay=0.01)]))) as desk:
         first = await cut(desk, frames)
-        whole = [frame for _, frame in [*first, *await follow(desk, first[-1][0])]]
-        check_run(whole)
-        assert ("assistant", WORDS) in view(whole)
+        all_frames = [frame for _, frame in [*first, *await follow(desk, first[-1][0])]]
+        check_run(all_frames)
+        assert ("assistant", WORDS) in view(all_frames)
 
 
 @pytest.mark.parametrize("frames", [1, 2, 3, 4, 11, 30])
@@ -134,17 +134,17 @@ async def test_a_run_that_is_cut_by_another_process_says_nothing_twice(tmp_path:
         first = await cut(desk, frames)
     async with open_desk(quick, journal=SqliteJournal(tmp_path / "kept.db"), limits=IMPATIENT) as desk:
         rest = await follow(desk, first[-1][0])
-        whole = [frame for _, frame in [*first, *rest]]
-        check_run(whole)
-        assert view(whole) == [("assistant", f"Again: {WORDS}"), ("user", "go")]
+        all_frames = [frame for _, frame in [*first, *rest]]
+        check_run(all_frames)
+        assert view(all_frames) == [("assistant", f"Again: {WORDS}"), ("user", "go")]
 
 
 async def test_thoughts_that_are_no_longer_kept_in_pieces_come_as_a_whole() -> None:
     journal = MemoryJournal()
     async with open_desk(thinking(), journal=journal) as desk:
-        _, (shown, _), *_ = parsed((await desk.ann.post("/v1/ag-ui", json=start())).text)
+        _, (thoughts, _), *_ = parsed((await desk.ann.post("/v1/ag-ui", json=start())).text)
     async with open_desk(thinking(), journal=journal) as desk:
-        rest = [frame for _, frame in await follow(desk, shown)]
+        rest = [frame for _, frame in await follow(desk, thoughts)]
         assert [frame["delta"] for frame in rest if frame["type"] == "REASONING_MESSAGE_CONTENT"] == [
             "Let me think about it."
         ]
@@ -156,7 +156,7 @@ async def test_a_second_window_joins_in_the_middle_of_a_word() -> None:
         front = FrontEnd(desk.ann, "trip")
         frames = await front.join()
         assert kinds(frames)[:4] == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT"]
-        assert front.said() == [("user", "go"), ("assistant", WORDS)]
+        assert front.texts() == [("user", "go"), ("assistant", WORDS)]
 
 
 async def test_the_request_that_began_a_run_goes_on_with_it() -> None:
@@ -164,9 +164,9 @@ async def test_the_request_that_began_a_run_goes_on_with_it() -> None:
     async with open_desk(SessionSpec(model=model)) as desk:
         first = await cut(desk, 12)
         response = await desk.ann.post("/v1/ag-ui", json=start(), headers={"last-event-id": first[-1][0]})
-        whole = [frame for _, frame in [*first, *parsed(response.text)]]
-        check_run(whole)
-        assert view(whole) == [("assistant", WORDS), ("user", "go")]
+        all_frames = [frame for _, frame in [*first, *parsed(response.text)]]
+        check_run(all_frames)
+        assert view(all_frames) == [("assistant", WORDS), ("user", "go")]
         assert len(model.requests) == 1
         response = await desk.ann.post("/v1/ag-ui", json=start(), headers={"last-event-id": "nonsense"})
         assert response.status_code == 400

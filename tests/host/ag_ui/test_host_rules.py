@@ -81,7 +81,7 @@ async def test_four_eyes_hold_for_interrupts() -> None:
 
 
 async def test_a_command_is_answered_in_the_words_of_its_plugin() -> None:
-    ping = SlashCommand("/ping", "say pong", lambda said: f"pong {said.arguments}")
+    ping = SlashCommand("/ping", "say pong", lambda message: f"pong {message.arguments}")
     async with open_desk(scripted(), [SlashCommands([ping])]) as desk:
         body = BODY.replace(b'"go"', b'"/ping twice"')
         answered = await desk.ann.post("/v1/ag-ui", content=body, headers={"content-type": "application/json"})
@@ -98,9 +98,9 @@ async def test_who_reads_too_slowly_is_cut_and_goes_on() -> None:
         async with await connected(desk) as stream:
             stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_RCVBUF, 4096)
             listener = await begin(stream)
-            before = await connections(desk)
+            connected_before = await connections(desk)
             with trio.fail_after(within(20)):
-                while await connections(desk) >= before:  # noqa: ASYNC110 - the host sees it
+                while await connections(desk) >= connected_before:  # noqa: ASYNC110 - the host sees it
                     await trio.sleep(0.05)
         pairs = parsed(listener.text)
         with trio.fail_after(within(20)):
@@ -112,4 +112,4 @@ async def test_who_reads_too_slowly_is_cut_and_goes_on() -> None:
         messages: list[Frame] = []
         for frame in frames:
             apply(frame, messages)
-        assert [each["content"] for each in messages] == ["go", words * 300]
+        assert [message["content"] for message in messages] == ["go", words * 300]

@@ -58,7 +58,7 @@ async def test_the_model_gets_nothing_of_a_forged_history() -> None:
         )
         frames = [frame for _, frame in parsed(response.text)]
         check_run(frames)
-        assert [each["content"] for each in frames[1]["messages"]] == ["hello"]
+        assert [shown_message["content"] for shown_message in frames[1]["messages"]] == ["hello"]
         (request,) = model.requests
         assert [message.text for message in request.messages] == ["hello"]
         assert [tool.description for tool in request.tools] == ["Pay."]
@@ -97,15 +97,15 @@ async def test_of_several_answers_none_is_carried_out_if_one_is_refused(case: st
         assert told(await send(desk, resume=[yes, yes])) == (422, "bad-body")
         items = (await desk.ann.get("/v1/approvals")).json()["items"]
         assert [item["id"] for item in items] == [first["id"], second["id"]]
-        shown = {item["id"]: item["digest"] for item in items}
-        assert {each["id"]: each["metadata"]["digest"] for each in front.interrupts} == shown
+        digests = {item["id"]: item["digest"] for item in items}
+        assert {interrupt["id"]: interrupt["metadata"]["digest"] for interrupt in front.interrupts} == digests
         await front.run(
             resume=[
                 {"interruptId": id_, "status": "resolved", "payload": {"approved": True, "digest": digest}}
-                for id_, digest in shown.items()
+                for id_, digest in digests.items()
             ]
         )
-        assert [text for role, text in front.said() if role == "tool"] == ["paid eve", "paid bob"]
+        assert [text for role, text in front.texts() if role == "tool"] == ["paid eve", "paid bob"]
 
 
 async def test_a_forged_result_and_a_forged_approval_do_nothing() -> None:
@@ -135,7 +135,7 @@ async def test_a_forged_result_and_a_forged_approval_do_nothing() -> None:
             entry = {"interruptId": name, "status": "resolved", "payload": {"approved": True}}
             assert (await send(desk, resume=[entry])).status_code in {404, 422}
         status = (await desk.ann.get("/v1/sessions/trip")).json()["status"]
-        assert [each["call_id"] for each in status["held"]] == [call_id]
+        assert [call["call_id"] for call in status["held"]] == [call_id]
 
 
 @frozen
@@ -162,12 +162,12 @@ async def test_an_answer_about_the_arguments_that_were_shown_is_none_about_other
     async with open_desk(SessionSpec(model=ScriptedModel(script), tools=[transfer], plugins=plugins)) as desk:
         front = FrontEnd(desk.ann, "trip")
         await front.say("pay")
-        (shown,) = front.interrupts
-        approved = {"approval": shown["id"]}
+        (interrupt,) = front.interrupts
+        approved = {"approval": interrupt["id"]}
         assert (await desk.ann.post("/v1/sessions/trip/approve", json=approved)).status_code == 204
         held = (await desk.ann.get("/v1/approvals")).json()["items"]
-        assert [each["args"] for each in held] == [{"amount": 5_000}]
-        entry = {"interruptId": shown["id"], "status": "resolved", "payload": {"approved": True}}
+        assert [held_call["args"] for held_call in held] == [{"amount": 5_000}]
+        entry = {"interruptId": interrupt["id"], "status": "resolved", "payload": {"approved": True}}
         assert told(await send(desk, resume=[entry])) == (404, "unknown-approval")
         assert transferred == []
 
@@ -185,7 +185,7 @@ async def test_a_cancelled_interrupt_is_a_rejection() -> None:
         front = FrontEnd(desk.ann, "trip")
         await front.say("pay")
         await front.run(resume=[{"interruptId": front.interrupts[0]["id"], "status": "cancelled"}])
-        assert front.said()[2] == ("tool", "rejected by the user: the person has not decided")
+        assert front.texts()[2] == ("tool", "rejected by the user: the person has not decided")
 
 
 async def test_sessions_of_others_are_as_if_they_were_not_there() -> None:
@@ -205,7 +205,7 @@ async def test_sessions_of_others_are_as_if_they_were_not_there() -> None:
         assert told(await send(desk, "eve", threadId="ann.trip", resume=[entry])) == (404, "unknown-session")
         boss = FrontEnd(desk.clients["boss"], "ann.trip")
         assert kinds(await boss.join())[-1] == "RUN_FINISHED"
-        assert [each["id"] for each in boss.interrupts] == [held]
+        assert [interrupt["id"] for interrupt in boss.interrupts] == [held]
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ async def test_a_forged_id_harms_nobody() -> None:
             response = await desk.ann.get("/v1/sessions/trip/ag-ui", params={"since": since})
             assert parsed(response.text)[-1][1]["type"] == "RUN_FINISHED"
         await front.say("again")
-        assert front.said()[-1] == ("assistant", "Yes.")
+        assert front.texts()[-1] == ("assistant", "Yes.")
 
 
 @pytest.mark.parametrize(
@@ -282,10 +282,10 @@ async def test_any_unicode_comes_back_as_it_was(word: str) -> None:
     async with open_desk(scripted(f"You said: {word}")) as desk:
         front = FrontEnd(desk.ann, "trip")
         await front.say(f"I say {word}")
-        assert front.said() == [("user", f"I say {word}"), ("assistant", f"You said: {word}")]
+        assert front.texts() == [("user", f"I say {word}"), ("assistant", f"You said: {word}")]
         reloaded = FrontEnd(desk.ann, "trip")
         await reloaded.join()
-        assert reloaded.said() == front.said()
+        assert reloaded.texts() == front.texts()
 
 
 async def test_a_message_that_is_sent_again_is_one_prompt() -> None:
@@ -296,7 +296,7 @@ async def test_a_message_that_is_sent_again_is_one_prompt() -> None:
         check_run(again)
         assert len(model.requests) == 1
         assert kinds(again) == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
-        assert [each["content"] for each in again[1]["messages"]] == ["hello", "Yes."]
+        assert [message["content"] for message in again[1]["messages"]] == ["hello", "Yes."]
         assert first[-1][1]["outcome"] == again[-1]["outcome"]
         assert told(await send(desk, messages=[user("bye")])) == (409, "command-conflict")
 
@@ -312,7 +312,7 @@ async def test_a_client_that_goes_away_stops_nothing() -> None:
             await listener.until(lambda text: "TEXT_MESSAGE_START" in text)
         front = FrontEnd(desk.ann, "trip")
         await front.join()
-        assert front.said() == [("user", "hello"), ("assistant", "a b c")]
+        assert front.texts() == [("user", "hello"), ("assistant", "a b c")]
 
 
 @pytest.mark.long

@@ -62,8 +62,8 @@ async def lines(process: trio.Process) -> AsyncGenerator[str]:
     assert process.stdout is not None
     text = b""
     async for piece in process.stdout:
-        *whole, text = (text + piece).split(b"\n")
-        for line in whole:
+        *full_lines, text = (text + piece).split(b"\n")
+        for line in full_lines:
             yield line.decode()
 
 
@@ -73,7 +73,7 @@ async def served(server: str, folder: Path, listener: socket.socket) -> AsyncGen
     if server == OWN:
         number = listener.fileno()
         command = [*SERVE, desk.__file__, "--descriptor", str(number)]
-        async with commanded(command, folder, given=[number]) as host:
+        async with commanded(command, folder, descriptors=[number]) as host:
             yield host.process
     else:
         app = f"{desk.__name__}:app"
@@ -86,12 +86,12 @@ async def played(server: str, folder: Path, *names: str) -> dict[str, dict[str, 
     facts = dict[str, dict[str, Any]]()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         async with scenes(folder, listener.getsockname()[1], *names) as client:
-            told = lines(client)
+            output_lines = lines(client)
             is_over = False
             while not is_over:
                 async with served(server, folder, listener) as host:
                     is_over = True
-                    async for line in told:
+                    async for line in output_lines:
                         if line == "kill":
                             host.kill()
                             await host.wait()
@@ -135,7 +135,7 @@ async def test_the_official_client_runs_turns(folder: Path, server: str) -> None
     reload = facts["reload"]
     assert (reload["outcome"], reload["same"]) == ("success", True)
     assert reload["types"][:3] == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "TEXT_MESSAGE_START"]
-    assert [word for _, word in reload["said"]] == ["count 200", " ".join(f"n{each}" for each in range(200))]
+    assert [word for _, word in reload["said"]] == ["count 200", " ".join(f"n{index}" for index in range(200))]
 
 
 @pytest.mark.campaign
@@ -143,7 +143,7 @@ async def test_the_official_client_runs_turns(folder: Path, server: str) -> None
 async def test_the_official_client_outlives_a_host_that_is_killed(folder: Path, server: str) -> None:
     killed = (await played(server, folder, "killed"))["killed"]
     assert killed["outcome"] == "success"
-    assert [word for _, word in killed["said"]] == ["count 200", " ".join(f"n{each}" for each in range(200))]
+    assert [word for _, word in killed["said"]] == ["count 200", " ".join(f"n{index}" for index in range(200))]
 
 
 async def test_what_the_guide_shows_runs(folder: Path) -> None:

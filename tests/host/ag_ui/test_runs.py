@@ -47,12 +47,12 @@ async def test_a_message_is_a_run() -> None:
             "RUN_FINISHED",
         ]
         assert frames[0]["runId"] == frames[-1]["runId"] == "trip-run-1"
-        assert front.said() == [("user", "hello"), ("assistant", "Hello, Ann.")]
+        assert front.texts() == [("user", "hello"), ("assistant", "Hello, Ann.")]
         await front.say("really?")
-        assert front.said()[2:] == [("user", "really?"), ("assistant", "Yes.")]
+        assert front.texts()[2:] == [("user", "really?"), ("assistant", "Yes.")]
         reloaded = FrontEnd(desk.ann, "trip")
         assert kinds(await reloaded.join()) == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
-        assert reloaded.said() == front.said()
+        assert reloaded.texts() == front.texts()
 
 
 async def test_an_id_of_the_host_in_a_session_that_is_not_there_is_refused_by_name() -> None:
@@ -75,7 +75,7 @@ async def test_a_held_call_is_an_interrupt_and_its_answer_a_run() -> None:
         assert interrupt["reason"] == "tool_call"
         frames = await front.answer({"approved": True})
         assert "TOOL_CALL_RESULT" in kinds(frames)
-        assert front.said() == [("user", "pay"), ("assistant", ""), ("tool", "paid eve"), ("assistant", "done")]
+        assert front.texts() == [("user", "pay"), ("assistant", ""), ("tool", "paid eve"), ("assistant", "done")]
         assert frames[-1]["outcome"] == {"type": "success"}
 
 
@@ -84,7 +84,7 @@ async def test_a_rejected_call_has_its_reason_as_result() -> None:
         front = FrontEnd(desk.ann, "trip")
         await front.say("pay")
         await front.answer({"approved": False, "reason": "too dear"})
-        assert front.said()[2:] == [("tool", "rejected by the user: too dear"), ("assistant", "done")]
+        assert front.texts()[2:] == [("tool", "rejected by the user: too dear"), ("assistant", "done")]
 
 
 def test_a_call_that_expires_after_all_times_is_an_interrupt() -> None:
@@ -106,7 +106,7 @@ async def test_a_sub_agent_is_heard_and_its_held_call_interrupts_the_run() -> No
         frames = await front.answer({"approved": True})
         (ended,) = [frame for frame in frames if frame["type"] == "SUBAGENT_FINISHED"]
         assert (ended["outcome"]["type"], ended["result"]) == ("success", "done")
-        assert front.said()[-1] == ("assistant", "well")
+        assert front.texts()[-1] == ("assistant", "well")
 
 
 class LateParent(MemoryJournal):
@@ -123,7 +123,7 @@ async def test_a_run_goes_on_before_the_parent_hears_of_the_answer() -> None:
         front = FrontEnd(desk.ann, "trip")
         await front.say("go")
         await front.answer({"approved": True})
-        assert front.said()[-1] == ("assistant", "well")
+        assert front.texts()[-1] == ("assistant", "well")
 
 
 async def test_calls_and_results_keep_their_order() -> None:
@@ -138,7 +138,7 @@ async def test_calls_and_results_keep_their_order() -> None:
         assert sorted(results) == ["paid a", "paid b"]
         reloaded = FrontEnd(desk.ann, "trip")
         await reloaded.join()
-        assert sorted(reloaded.said()) == sorted(front.said())
+        assert sorted(reloaded.texts()) == sorted(front.texts())
 
 
 async def test_a_question_is_an_interrupt_with_its_answers() -> None:
@@ -150,7 +150,7 @@ async def test_a_question_is_an_interrupt_with_its_answers() -> None:
         assert (interrupt["reason"], interrupt["message"]) == ("input_required", "Which?")
         assert interrupt["responseSchema"]["properties"]["answer"]["enum"] == ["red", "blue"]
         await front.answer({"answer": "blue"})
-        assert front.said()[2:] == [("tool", "blue"), ("assistant", "Fine.")]
+        assert front.texts()[2:] == [("tool", "blue"), ("assistant", "Fine.")]
 
 
 async def test_the_turn_of_another_client_is_shown_before_ones_own() -> None:
@@ -172,16 +172,16 @@ async def test_the_turn_of_another_client_is_shown_before_ones_own() -> None:
             nursery.start_soon(front.say, "ours")
             await until(desk, lambda status: status["queued"] == 1)
             gate.set()
-        said = [("assistant", ""), ("tool", "seen"), ("assistant", "one two three")]
-        assert front.said() == [
+        texts = [("assistant", ""), ("tool", "seen"), ("assistant", "one two three")]
+        assert front.texts() == [
             ("user", "theirs"),
-            *said[:1],
+            *texts[:1],
             ("tool", "seen"),
             ("user", "ours"),
-            *said[2:],
+            *texts[2:],
             ("assistant", "mine"),
         ]
-        assert other.said() == [("user", "theirs"), *said]
+        assert other.texts() == [("user", "theirs"), *texts]
 
 
 async def test_what_others_say_in_the_middle_of_a_run_is_shown() -> None:
@@ -192,9 +192,9 @@ async def test_what_others_say_in_the_middle_of_a_run_is_shown() -> None:
             nursery.start_soon(front.say, "paint")
             await until(desk, lambda status: status["phase"] in {"streaming", "executing_tools"})
             assert (await desk.ann.post("/v1/sessions/trip/steer", json={"text": "in blue"})).status_code == 202
-        assert ("user", "in blue") in front.said()
-        assert front.said()[-1] == ("assistant", "Blue, then.")
-        assert [role for role, _ in front.said()].count("tool") == 1
+        assert ("user", "in blue") in front.texts()
+        assert front.texts()[-1] == ("assistant", "Blue, then.")
+        assert [role for role, _ in front.texts()].count("tool") == 1
 
 
 async def test_a_turn_that_is_stopped_is_cancelled_and_a_failed_one_an_error() -> None:
@@ -242,7 +242,7 @@ async def test_a_command_is_answered_as_a_run() -> None:
         await front.say("hello")
         frames = await front.say("/help")
         assert kinds(frames)[-1] == "RUN_FINISHED"
-        assert "/status" in front.said()[-1][1]
+        assert "/status" in front.texts()[-1][1]
         response = await desk.ann.post(
             "/v1/ag-ui", json=front.input(messages=[{**front.messages[0], "id": "x", "content": "/nothing"}])
         )

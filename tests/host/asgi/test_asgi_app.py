@@ -150,8 +150,8 @@ async def test_a_client_that_goes_away_ends_its_stream_and_no_turn() -> None:
             asker.put_body(json.dumps({"message": "and?", "session": "trip"}).encode())
             asker.put(type="http.disconnect")
             assert await asker.rest() == []
-        shown = json.loads((await ask(app, "GET", "/v1/sessions/trip"))[2])
-        assert (shown["status"]["phase"], shown["at_work"]) == ("running", True)
+        document = json.loads((await ask(app, "GET", "/v1/sessions/trip"))[2])
+        assert (document["status"]["phase"], document["at_work"]) == ("running", True)
 
 
 async def test_a_reader_that_takes_nothing_is_cut() -> None:
@@ -372,10 +372,10 @@ async def test_a_single_route_is_answered_wherever_it_is_put() -> None:
         assert (await ask(two, "POST", "/v1/sessions", {"session": "trip"}))[0] == 201
         assert (await ask(two, "GET", "/v1/sessions/trip"))[0] == 200
         assert (await ask(two, "GET", "/healthz"))[0] == 404
-    async with host.asgi(routes=("show_session",)) as one:
-        missing = await ask(one, "GET", "/chats/trip", path_params={"id": "trip"})
+    async with host.asgi(routes=("show_session",)) as service:
+        missing = await ask(service, "GET", "/chats/trip", path_params={"id": "trip"})
         assert (missing[0], kind(missing[2])) == (404, "unknown-session")
-        assert (await ask(one, "GET", "/chats/trip", path_params={"id": "a/b"}))[0] == 404
+        assert (await ask(service, "GET", "/chats/trip", path_params={"id": "a/b"}))[0] == 404
 
 
 async def test_plugins_of_an_app_are_added_to_those_of_its_host() -> None:

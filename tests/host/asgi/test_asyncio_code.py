@@ -93,9 +93,9 @@ async def test_code_of_the_program_runs_in_the_loop_of_the_server() -> None:
     app = Host(profiles, authenticator=Users(), checks={"own": check}, limits=LIMITS).asgi()
     async with on_uvicorn(app) as url, httpx.AsyncClient(base_url=url, trust_env=False, timeout=PATIENCE) as client:
         assert (await client.post("/v1/chat", json=HI)).json()["text"] == "finished"
-        shown = (await client.get("/v1/sessions/trip/messages")).text
+        text = (await client.get("/v1/sessions/trip/messages")).text
         for label in ("marked", "plain", "service"):
-            assert f"{label} in {SERVER}" in shown
+            assert f"{label} in {SERVER}" in text
         other = await client.post("/v1/chat", json={**HI, "session": "s", "agent": "other"})
         assert other.json()["text"] == f"model in {SERVER}"
         assert (await client.get("/readyz")).status_code == 200

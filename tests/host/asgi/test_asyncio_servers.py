@@ -113,8 +113,8 @@ def test_a_client_that_goes_away_stops_no_turn(run: Run) -> None:
             client.gone.set()
             await stream
             assert not client.is_whole
-            shown = json.loads((await ask(app, "GET", "/v1/sessions/trip")).text)
-            assert shown["at_work"]
+            document = json.loads((await ask(app, "GET", "/v1/sessions/trip")).text)
+            assert document["at_work"]
         assert threads() == []
 
     run(main)
@@ -187,7 +187,7 @@ def test_cancelled_at_any_moment_nothing_is_left(seed: int) -> None:
     async def main() -> None:
         async with host_of(scripted(*["one two three"] * 200)).asgi() as app:
 
-            async def one(number: int) -> None:
+            async def client_task(number: int) -> None:
                 content = json.dumps({"message": "hi", "session": f"s{number % 5}"}).encode()
                 client = Client(body(content))
                 task = asyncio.create_task(app(scope_of("POST", "/v1/stream"), client.receive, client.send))
@@ -200,7 +200,7 @@ def test_cancelled_at_any_moment_nothing_is_left(seed: int) -> None:
                 await asyncio.wait([task])
                 assert task.cancelled() or task.exception() is None
 
-            await asyncio.gather(*[one(number) for number in range(40)])
+            await asyncio.gather(*[client_task(number) for number in range(40)])
             assert repr(app) == "<AsgiApp with 0 requests>"
             assert (await ask(app, "GET", "/healthz")).is_whole
         assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -154,13 +154,13 @@ async def test_in_fastapi_it_is_opened_in_the_lifespan() -> None:
 
 
 async def test_a_supervisor_of_the_wrong_loop_or_a_second_journal_is_refused() -> None:
-    kept = Host(
+    host = Host(
         [Profile("desk", SessionSpec(model="demo"))], authenticator=ApiKeys(lines=LINES), journal=MemoryJournal()
     )
     elsewhere: list[AsgiApp] = []
     async with open_supervisor() as supervisor:
         with pytest.raises(BadChoice, match="journal"):
-            kept.asgi(supervisor)
+            host.asgi(supervisor)
 
         async def main() -> None:
             with pytest.raises(WrongType, match=r"aio\.open_supervisor"):

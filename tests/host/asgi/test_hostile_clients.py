@@ -65,11 +65,11 @@ def requests(app: AsgiApp) -> int:
 
 async def connect(url: str, *, small: bool = False) -> trio.SocketStream:
     """Connect to a server; with *small*, the system keeps little for the client."""
-    made = trio.socket.socket()
+    stream = trio.socket.socket()
     if small:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    await made.connect(("127.0.0.1", int(url.rpartition(":")[2])))
-    return trio.SocketStream(made)
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    await stream.connect(("127.0.0.1", int(url.rpartition(":")[2])))
+    return trio.SocketStream(stream)
 
 
 async def leave(stream: trio.SocketStream, number: int) -> None:
@@ -79,10 +79,10 @@ async def leave(stream: trio.SocketStream, number: int) -> None:
     await trio.aclose_forcefully(stream)
 
 
-async def crowd(one: Callable[[int], Awaitable[None]]) -> None:
+async def crowd(client: Callable[[int], Awaitable[None]]) -> None:
     async with trio.open_nursery() as nursery:
         for number in range(CROWD):
-            nursery.start_soon(one, number)
+            nursery.start_soon(client, number)
 
 
 @pytest.mark.long
@@ -119,13 +119,13 @@ async def test_a_huge_body_is_refused_and_not_kept(server: str, length: str) -> 
 async def test_clients_that_leave_in_mid_body_leave_nothing(server: str) -> None:
     async with served(server) as (app, url):
 
-        async def one(number: int) -> None:
+        async def client_task(number: int) -> None:
             async with await connect(url) as stream:
                 await stream.send_all(HALF_BODY)
                 await until(lambda: requests(app) > 0)
                 await leave(stream, number)
 
-        await crowd(one)
+        await crowd(client_task)
 
 
 @ON_EACH
@@ -133,7 +133,7 @@ async def test_clients_that_leave_in_mid_body_leave_nothing(server: str) -> None
 async def test_clients_that_leave_in_a_handshake_leave_nothing(server: str, sent: bytes) -> None:
     async with served(server) as (_, url):
 
-        async def one(number: int) -> None:
+        async def client_task(number: int) -> None:
             async with await connect(url) as stream:
                 if sent == HALF_FRAME:
                     await stream.send_all(HANDSHAKE)
@@ -141,11 +141,11 @@ async def test_clients_that_leave_in_a_handshake_leave_nothing(server: str, sent
                 await stream.send_all(sent)
                 await leave(stream, number)
 
-        await crowd(one)
+        await crowd(client_task)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("server", [each for each in SERVERS if each != "hypercorn-trio"])
+@pytest.mark.parametrize("server", [name for name in SERVERS if name != "hypercorn-trio"])
 async def test_clients_that_stop_reading_are_cut(server: str) -> None:
     """hypercorn on Trio shields what it writes."""
     async with served(server) as (app, url), client_of(url) as client, AsyncExitStack() as stack:

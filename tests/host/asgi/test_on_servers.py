@@ -49,14 +49,14 @@ async def test_sessions_are_served_over_http_and_websocket(server: str) -> None:
             assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
             text = "".join([piece async for piece in response.aiter_text()])
         assert json.loads(frames(text)[-1]["data"])["text"] == "one"
-        async with connect(serving.url, KEYS["ann"]) as there:
-            session = there.session("trip")
+        async with connect(serving.url, KEYS["ann"]) as remote:
+            session = remote.session("trip")
             assert session.id == "ann.trip"
             assert (await session.ask("and?")).text == "two"
             async with session.subscribe(since=0) as events:
                 while not isinstance((await anext(events)).event, AgentEnd):
                     pass
-        assert [each["session"] for each in (await client.get("/v1/sessions")).json()["items"]] == ["ann.trip"]
+        assert [item["session"] for item in (await client.get("/v1/sessions")).json()["items"]] == ["ann.trip"]
 
 
 @ON_EACH
@@ -108,8 +108,8 @@ async def test_an_app_around_it_opens_it_in_its_lifespan(server: str) -> None:
         answer = await client.post("/agents/v1/chat", json={"message": "hi", "session": "trip"})
         assert (answer.status_code, answer.json()["text"]) == (200, "one")
         assert (await client.get("/")).text == "beside"
-        async with connect(f"{url}/agents", KEYS["ann"]) as there:
-            assert len(await there.session("trip").messages()) == 2
+        async with connect(f"{url}/agents", KEYS["ann"]) as remote:
+            assert len(await remote.session("trip").messages()) == 2
 
 
 @ON_EACH

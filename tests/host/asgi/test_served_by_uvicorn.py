@@ -52,7 +52,7 @@ async def test_a_session_is_talked_to_by_uvicorn_and_comes_back(folder: Path, *,
     command = [*SERVE, "app.py", "--keys", "keys.txt", "--journal", "kept.db", *BY_UVICORN, *tls]
     for count in (2, 4):
         async with commanded(command, folder) as served:
-            assert "agentrail serves the Profile `desk` of app.py by uvicorn at http" in served.said
+            assert "agentrail serves the Profile `desk` of app.py by uvicorn at http" in served.printed
             assert served.url.startswith("https" if has_tls else "http:")
             async with agentrail.connect(served.url, KEYS["ann"], tls=trusted) as host:
                 session = await host.spawn("desk", "trip", command="open")
@@ -89,15 +89,15 @@ async def test_the_address_of_an_inherited_socket_is_told(folder: Path, family: 
         name, number = listener.getsockname(), listener.fileno()
         url = f"unix:{path}" if family == "unix" else f"http://127.0.0.1:{name[1]}"
         command = [*SERVE, "app.py", "--keys", "keys.txt", "--server", "uvicorn", "--descriptor", str(number)]
-        async with commanded(command, folder, given=[number]) as served:
-            assert f"by uvicorn at {url}\n" in served.said
+        async with commanded(command, folder, descriptors=[number]) as served:
+            assert f"by uvicorn at {url}\n" in served.printed
             async with agentrail.connect(url, KEYS["ann"]) as host:
                 assert "demo model" in (await (await host.spawn("desk", "trip")).ask("Hi")).text
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "problem"),
     [
         (
             (),
@@ -107,10 +107,10 @@ async def test_the_address_of_an_inherited_socket_is_told(folder: Path, family: 
         (("--keys", "keys.txt", "--tls", "gone.pem", "key.pem"), "gone.pem cannot be read"),
     ],
 )
-async def test_what_uvicorn_cannot_serve_is_told(folder: Path, arguments: tuple[str, ...], told: str) -> None:
+async def test_what_uvicorn_cannot_serve_is_told(folder: Path, arguments: tuple[str, ...], problem: str) -> None:
     command = [*SERVE, "app.py", *BY_UVICORN, *arguments]
     done = await trio.run_process(command, cwd=folder, capture_stderr=True, check=False)
-    assert (done.returncode, told in done.stderr.decode()) == (2, True)
+    assert (done.returncode, problem in done.stderr.decode()) == (2, True)
 
 
 @pytest.mark.parametrize("other", [["--unix", "s"], ["--token", "x" * 32], ["--cores", "2"], ["--reload", __file__]])

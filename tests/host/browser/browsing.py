@@ -75,11 +75,11 @@ def host_process(program: Path | str, folder: Path, *arguments: str) -> Generato
         ) as process,
     ):
         assert process.stdout is not None
-        said = process.stdout.readline().decode()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)(?:/#token=(\S+))?", said)
-        assert found is not None, said
+        line = process.stdout.readline().decode()
+        match = re.search(r"http://127\.0\.0\.1:(\d+)(?:/#token=(\S+))?", line)
+        assert match is not None, line
         try:
-            yield found[1], found[2] or ""
+            yield match[1], match[2] or ""
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(SECONDS) == 0
@@ -107,9 +107,9 @@ class Wire:
     def cut(self) -> None:
         """Close all connections, and refuse further ones."""
         self.is_cut = True
-        for each in tuple(self._open):
+        for stream in tuple(self._open):
             with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+                stream.shutdown(socket.SHUT_RDWR)
 
     def lead_to(self, port: int) -> None:
         """Lead to a host at another port, from the next connection on."""
@@ -142,10 +142,10 @@ class Wire:
         with suppress(OSError):
             while piece := source.recv(65536):
                 target.sendall(piece)
-        for each in (source, target):
+        for stream in (source, target):
             with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            self._open.discard(each)
+                stream.shutdown(socket.SHUT_RDWR)
+            self._open.discard(stream)
         source.close()
 
 
@@ -166,12 +166,12 @@ class Desk:
         """
         with self.browser.new_context() as context:
             wrong: list[str] = []
-            context.on("weberror", lambda found: wrong.append(str(found.error)))
-            context.on("console", lambda found: wrong.append(found.text) if found.type == "error" else None)
+            context.on("weberror", lambda event: wrong.append(str(event.error)))
+            context.on("console", lambda event: wrong.append(event.text) if event.type == "error" else None)
             page = context.new_page()
             page.set_default_timeout(SECONDS * 1000)
             page.goto(f"{self.site}/#host={self.wire.address}&token={self.token}")
             page.click("#new")
             page.wait_for_selector("#text:enabled")
             yield page
-            assert [each for each in wrong if "net::ERR" not in each] == []
+            assert [text for text in wrong if "net::ERR" not in text] == []

@@ -62,9 +62,9 @@ SPEC: Final = SessionSpec(
 )
 
 
-def ping(said: Invocation) -> str:
+def ping(invocation: Invocation) -> str:
     """Answer without the model."""
-    return f"pong {said.arguments}"
+    return f"pong {invocation.arguments}"
 
 
 scenes = Host([Profile("scenes", SPEC)], [SlashCommands([SlashCommand("/ping", "say pong: /ping TEXT", ping)])])

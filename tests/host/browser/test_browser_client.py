@@ -73,14 +73,14 @@ def wait_state(page: Page, text: str) -> None:
     _until(page, "text => document.querySelector('#state').textContent === text", text)
 
 
-def _until(page: Page, condition: str, wanted: str | list[str]) -> None:
+def _until(page: Page, condition: str, expected: str | list[str]) -> None:
     from playwright.sync_api import TimeoutError as TooLate  # noqa: PLC0415 - it need not be installed
 
     try:
-        page.wait_for_function(condition, arg=wanted)
+        page.wait_for_function(condition, arg=expected)
     except TooLate:
-        found = lines(page) if isinstance(wanted, list) else page.locator("#state").inner_text()
-        assert found == wanted, "and nothing more happens"
+        actual = lines(page) if isinstance(expected, list) else page.locator("#state").inner_text()
+        assert actual == expected, "and nothing more happens"
         raise
 
 
@@ -115,11 +115,11 @@ def test_the_token_leaves_the_address(page: Page, desk: Desk) -> None:
 
 
 def test_an_address_with_another_host_does_not_get_the_token(page: Page, desk: Desk) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    texts: list[str] = []
+    page.on("request", lambda request: texts.append(request.url))
     page.goto(f"{desk.site}/?#host=http://127.0.0.1:1")
     page.wait_for_selector("#sessions button")
-    assert {url.partition("/v1/")[0] for url in asked if "/v1/" in url} == {desk.wire.address}
+    assert {url.partition("/v1/")[0] for url in texts if "/v1/" in url} == {desk.wire.address}
 
 
 def test_a_person_steers(page: Page) -> None:
@@ -149,24 +149,24 @@ def test_an_abort_without_a_turn_says_that_there_is_none(page: Page) -> None:
 
 def test_what_is_approved_is_shown_byte_for_byte_and_is_what_runs(page: Page) -> None:
     say(page, "pay")
-    shown = page.locator("#held pre").inner_text()
-    assert shown == compact(TRANSFER).replace("\u202e", "\\u202e").replace("\u200b", "\\u200b").replace(
+    arguments = page.locator("#held pre").inner_text()
+    assert arguments == compact(TRANSFER).replace("\u202e", "\\u202e").replace("\u200b", "\\u200b").replace(
         "\U000e0041", "\\udb40\\udc41"
     )
     page.click("text=Approve")
     wait_state(page, OVER)
     approved, called, result, end = lines(page)[1:]
-    assert (approved, called, end) == ("transfer: approved", f"transfer {shown}", "Sent.")
-    assert same(json.loads(result.removeprefix("transfer: ")), json.loads(shown))
+    assert (approved, called, end) == ("transfer: approved", f"transfer {arguments}", "Sent.")
+    assert same(json.loads(result.removeprefix("transfer: ")), json.loads(arguments))
     assert page.locator("#held *").count() == 0
 
 
-def compact(found: object) -> str:
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+def compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def same(one: object, other: object) -> bool:
-    return compact(one) == compact(other)
+def same(value: object, other: object) -> bool:
+    return compact(value) == compact(other)
 
 
 @pytest.mark.campaign
@@ -181,12 +181,12 @@ def test_a_reload_in_mid_stream_shows_all_again_and_goes_on(page: Page) -> None:
     say(page, "hello")
     wait_state(page, OVER)
     say(page, "wait")
-    before = ("hello", "You said: hello", *PAUSED)
-    wait_for(page, *before)
+    earlier = ("hello", "You said: hello", *PAUSED)
+    wait_for(page, *earlier)
     page.reload()
-    wait_for(page, *before)
+    wait_for(page, *earlier)
     say(page, "go on", "#steer")
-    wait_for(page, *before, "steered (queued): go on", "You said: go on")
+    wait_for(page, *earlier, "steered (queued): go on", "You said: go on")
 
 
 def test_a_connection_that_is_lost_is_made_again_and_no_event_is_missed_or_comes_twice(page: Page, desk: Desk) -> None:
@@ -298,7 +298,7 @@ def test_the_plain_page_of_the_host_says_what_runs_there_and_loads_nothing(desk:
         address = f"{desk.wire.address}/#token={desk.token}"  # where the console may be built, the plain page is given
         page.route(f"{desk.wire.address}/", lambda route: route.fulfill(headers=headers, body=PLAIN_PAGE.content))
         page.on("request", lambda request: loaded.append(request.url))
-        page.on("console", lambda found: wrong.append(found.text))
+        page.on("console", lambda event: wrong.append(event.text))
         page.goto(address)
         assert page.locator("h1 + p").inner_text().startswith("A host for LLM agents runs here.")
         width = page.evaluate("() => getComputedStyle(document.body).maxWidth")
@@ -309,6 +309,6 @@ def test_the_plain_page_of_the_host_says_what_runs_there_and_loads_nothing(desk:
 
 
 def test_the_client_is_small() -> None:
-    sources = {each.name: each.read_text("utf-8") for each in CLIENT.iterdir()}
+    sources = {file.name: file.read_text("utf-8") for file in CLIENT.iterdir()}
     assert sorted(sources) == ["client.js", "index.html", "page.css", "page.js"]
     assert sum(len(text.splitlines()) for text in sources.values()) <= 300

@@ -117,8 +117,12 @@ def about_the_host(client: AuthenticatedClient, anyone: Client) -> None:
     assert console_file.sync_detailed("none.js", client=anyone).status_code == 404  # the console has no such file
     assert "/v1/chat" in str(openapi.sync_detailed(client=anyone).parsed)
     assert "agentrail_sessions" in str(metrics.sync_detailed(client=client).parsed)
-    own = good(identity.sync_detailed(client=client))
-    assert (own.tenant, own.user, own.scopes) == ("evil", "ann", ["admin", "decide", "observe", "talk"])
+    identity_ = good(identity.sync_detailed(client=client))
+    assert (identity_.tenant, identity_.user, identity_.scopes) == (
+        "evil",
+        "ann",
+        ["admin", "decide", "observe", "talk"],
+    )
     assert good(agents.sync_detailed(client=client)).items == ["desk"]
     good(commands.sync_detailed(client=client))
     good(tree.sync_detailed(client=client))
@@ -135,8 +139,8 @@ def talking(client: AuthenticatedClient) -> None:
     assert (reply.text, reply.held) == ("done", [])
     streamed = stream.sync_detailed(client=client, body=ChatBody(message="hello", session="trip"))
     assert "event: reply" in str(streamed.parsed)
-    said = RunMessage(role="user", id="first", content="hello")
-    run = ag_ui_run.sync_detailed(client=client, body=RunBody(thread_id="trip", run_id="run", messages=[said]))
+    run_message = RunMessage(role="user", id="first", content="hello")
+    run = ag_ui_run.sync_detailed(client=client, body=RunBody(thread_id="trip", run_id="run", messages=[run_message]))
     assert "RUN_FINISHED" in str(run.parsed)
     assert "RUN_FINISHED" in str(ag_ui_follow.sync_detailed("trip", client=client).parsed)
     assert good(ask.sync_detailed("trip", client=client, body=AskBody(message="hello"))).text == "done"
@@ -144,9 +148,9 @@ def talking(client: AuthenticatedClient) -> None:
     good(show_session.sync_detailed("trip", client=client))
     good(offered.sync_detailed("trip", client=client))
     done(label.sync_detailed("trip", client=client, body=LabelBody(add=["red"])))
-    assert [found.title for found in good(list_sessions.sync_detailed(client=client, label="red")).items] == ["A trip"]
-    found = good(records.sync_detailed("trip", client=client, limit=2))
-    assert ([record.number for record in found.records], found.more) == ([1, 2], True)
+    assert [item.title for item in good(list_sessions.sync_detailed(client=client, label="red")).items] == ["A trip"]
+    item = good(records.sync_detailed("trip", client=client, limit=2))
+    assert ([record.number for record in item.records], item.more) == ([1, 2], True)
     assert good(why.sync_detailed("trip", client=client, about="1")).entries
     assert good(state_at.sync_detailed("trip", client=client, record=1)).record == 1
     assert good(timeline.sync_detailed("trip", client=client)).spans
@@ -156,7 +160,7 @@ def talking(client: AuthenticatedClient) -> None:
 def steering(client: AuthenticatedClient) -> None:
     good(prompt.sync_detailed("trip", client=client, body=PromptBody(message="wait"), idempotency_key="k1"))
     second = good(prompt.sync_detailed("trip", client=client, body=PromptBody(message="hello")))
-    assert [found.ref for found in good(queued.sync_detailed("trip", client=client)).items] == [second.ref]
+    assert [item.ref for item in good(queued.sync_detailed("trip", client=client)).items] == [second.ref]
     done(withdraw.sync_detailed("trip", client=client, body=WithdrawBody(ref=second.ref)))
     good(steer.sync_detailed("trip", client=client, body=SteerBody(text="hurry")))
     done(abort.sync_detailed("trip", client=client, body=AbortBody(reason="enough")))
@@ -165,10 +169,10 @@ def steering(client: AuthenticatedClient) -> None:
 def deciding(client: AuthenticatedClient) -> None:
     for attempt in range(2):
         held = good(chat.sync_detailed(client=client, body=ChatBody(message="pay", session="trip"))).held
-        assert [found.tool for found in held] == ["pay"]
-        assert [found.id for found in good(approvals.sync_detailed(client=client)).items] == [held[0].id]
-        shown = good(change.sync_detailed("trip", client=client, approval=held[0].id))
-        assert (shown.path, shown.unseen) == (None, None)  # the tool writes no file
+        assert [item.tool for item in held] == ["pay"]
+        assert [item.id for item in good(approvals.sync_detailed(client=client)).items] == [held[0].id]
+        change_view = good(change.sync_detailed("trip", client=client, approval=held[0].id))
+        assert (change_view.path, change_view.unseen) == (None, None)  # the tool writes no file
         if attempt:
             done(approve.sync_detailed("trip", client=client, body=ApproveBody(approval=held[0].id)))
         else:
@@ -190,9 +194,9 @@ def changing(client: AuthenticatedClient) -> None:
 def delegating(client: AuthenticatedClient) -> None:
     good(open_session.sync_detailed(client=client, body=OpenBody(session="boss")))
     good(prompt.sync_detailed("boss", client=client, body=PromptBody(message="delegate")))
-    while not (found := good(tasks.sync_detailed("boss", client=client)).items):
+    while not (items := good(tasks.sync_detailed("boss", client=client)).items):
         pass
-    child = found[0].child
+    child = items[0].child
     done(message_task.sync_detailed("boss", client=client, body=MessageTaskBody(child=child, text="hurry")))
     good(wait_tasks.sync_detailed("boss", client=client, children=child, milliseconds=1))
     done(cancel_task.sync_detailed("boss", client=client, child=child))

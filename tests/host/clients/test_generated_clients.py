@@ -41,13 +41,13 @@ async def written_document(host: OfflineHost, folder: Path) -> Path:
 
 def check_each_route(statuses: dict[str, set[int]]) -> None:
     """Check that each route has been called, and has given what it gives if all is well."""
-    wanted = {
+    expected = {
         route.call.name: {UPGRADE_REQUIRED if route.call.media == WEBSOCKET else route.call.status} for route in ROUTES
     }
-    wanted["console_file"] = {UNKNOWN}  # whether there are any depends on whether the console is built
-    wanted["chat"] |= {202}  # a call that waits for a person
-    assert wanted.keys() - statuses.keys() == set(), "call these routes in the program too"
-    assert statuses == wanted
+    expected["console_file"] = {UNKNOWN}  # whether there are any depends on whether the console is built
+    expected["chat"] |= {202}  # a call that waits for a person
+    assert expected.keys() - statuses.keys() == set(), "call these routes in the program too"
+    assert statuses == expected
 
 
 @pytest.mark.skipif(

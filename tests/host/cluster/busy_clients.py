@@ -23,9 +23,9 @@ class BusyClient(Client):
     forks: int = 0
     """How many copies of the session were made."""
 
-    def hear(self, found: Heard) -> None:
+    def hear(self, heard: Heard) -> None:
         self.times.append(time.monotonic())
-        super().hear(found)
+        super().hear(heard)
 
     async def take_turn(self) -> None:
         chance = self.chance
@@ -41,12 +41,12 @@ class BusyClient(Client):
                 await self.do("label", f"label-{number}", add=[f"l{number}"], remove=[f"l{number - 1}"])
             case 3:
                 self.forks += 1
-                at = {"at": ref} if chance.random() < 0.5 else {}
-                await self.do("fork", f"fork-{number}", session=f"{self.session}-f{number}", **at)
+                point = {"at": ref} if chance.random() < 0.5 else {}
+                await self.do("fork", f"fork-{number}", session=f"{self.session}-f{number}", **point)
             case _:
                 pass
         while not self.has_ended(ref):
-            waiting = [each.approval for each in self.heard[since:] if each.name == "ApprovalRequired"]
+            waiting = [frame.approval for frame in self.heard[since:] if frame.name == "ApprovalRequired"]
             for approval in waiting:
                 if approval not in decided:
                     decided.add(approval)

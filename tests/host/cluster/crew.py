@@ -47,7 +47,7 @@ where s.held = 1 and l.holder = %b and l.until > agentrail.now_ms()"""
 
 
 @define
-class Place:
+class Endpoint:
     """One host: where it is, and its process as long as it runs."""
 
     ip: str
@@ -100,9 +100,9 @@ class Forge:
 class Crew:
     """The hosts, their server, and clients that use them until the end."""
 
-    one: Deployment
+    hosts: Deployment
     server: PostgresServer
-    places: list[Place]
+    endpoints: list[Endpoint]
     balancer: Balancer
     nursery: trio.Nursery
     chance: Random
@@ -119,30 +119,30 @@ class Crew:
 
     # Hosts
 
-    async def start(self, place: Place) -> None:
-        """Have a process serve at *place*."""
-        env = {"JOURNAL": self.url, "ADDRESS": place.address, "CLOCK": str(place.clock), "LEASE": str(self.lease)}
-        forge = await self._forge(place.around)
-        place.pid = await forge.make(env, [*self.program, "--host", place.listens, "--port", str(place.port)])
+    async def start(self, endpoint: Endpoint) -> None:
+        """Have a process serve at *endpoint*."""
+        env = {"JOURNAL": self.url, "ADDRESS": endpoint.address, "CLOCK": str(endpoint.clock), "LEASE": str(self.lease)}
+        forge = await self._forge(endpoint.around)
+        endpoint.pid = await forge.make(env, [*self.program, "--host", endpoint.listens, "--port", str(endpoint.port)])
         with trio.fail_after(4 * PATIENCE):  # the first of all have to import what they need, all at once
-            while not await _accepts(place):  # noqa: ASYNC110 - no event tells of it
+            while not await _accepts(endpoint):  # noqa: ASYNC110 - no event tells of it
                 await trio.sleep(0.02)
 
     async def _forge(self, around: tuple[str, ...]) -> Forge:
         async with self._forging:
             if around not in self._forges:
-                env = {**self.one.env, "PYTHONPATH": str(Path(__file__).parents[3])}
-                run = partial(trio.run_process, cwd=self.one.folder, env=env, stdin=PIPE, stdout=PIPE)
+                env = {**self.hosts.env, "PYTHONPATH": str(Path(__file__).parents[3])}
+                run = partial(trio.run_process, cwd=self.hosts.folder, env=env, stdin=PIPE, stdout=PIPE)
                 process: trio.Process = await self.nursery.start(run, [*around, *FORGE])
                 self._forges[around] = Forge(process)
         return self._forges[around]
 
-    async def kill(self, place: Place) -> None:
+    async def kill(self, endpoint: Endpoint) -> None:
         """Kill a host, and wait for its end."""
-        await self.kill_process(place.pid, place.address, "hosts")
+        await self.kill_process(endpoint.pid, endpoint.address, "hosts")
         with suppress(ProcessLookupError):
             while True:  # its parent is the forge
-                os.kill(place.pid, 0)
+                os.kill(endpoint.pid, 0)
                 await trio.sleep(0.01)
 
     async def kill_process(self, pid: int, holder: str, kind: str) -> None:
@@ -164,38 +164,38 @@ class Crew:
             return frozenset()
         return frozenset(as_text(row[0]).rpartition(".")[2] for row in rows)
 
-    async def restart(self, place: Place) -> None:
+    async def restart(self, endpoint: Endpoint) -> None:
         """Kill a host, and start it again after a while."""
-        await self.kill(place)
+        await self.kill(endpoint)
         await trio.sleep(self.chance.uniform(0, 1.5 * self.lease))
-        await self.start(place)
+        await self.start(endpoint)
 
-    async def stop_for_a_while(self, place: Place) -> None:
+    async def stop_for_a_while(self, endpoint: Endpoint) -> None:
         """Stop a host for longer than its lease; then it goes on, as if no time had passed."""
         self.figures["stopped and continued"] += 1
-        os.kill(place.pid, signal.SIGSTOP)
-        self.balancer.take_out(place.end)
+        os.kill(endpoint.pid, signal.SIGSTOP)
+        self.balancer.take_out(endpoint.end)
         try:
             await trio.sleep(self.lease * self.chance.uniform(1.5, 2.5))
         finally:
-            os.kill(place.pid, signal.SIGCONT)
-            self.balancer.out.discard(place.end)
+            os.kill(endpoint.pid, signal.SIGCONT)
+            self.balancer.out.discard(endpoint.end)
 
     async def cut_off(self, number: int, of: Networks, names: Sequence[str]) -> None:
         """Cut a host off from networks for a while; the balancer notices if it is one of them."""
-        place = self.places[number]
+        endpoint = self.endpoints[number]
         self.figures["partitions"] += 1
         self.figures[f"cut off from {', '.join(names)}"] += 1
         for name in names:
             of.cut(name, number)
         if "clients" in names:
-            self.balancer.take_out(place.end)
+            self.balancer.take_out(endpoint.end)
         try:
             await trio.sleep(self.lease * self.chance.uniform(0.5, 2.5))
         finally:
             for name in names:
                 of.join(name, number)
-            self.balancer.out.discard(place.end)
+            self.balancer.out.discard(endpoint.end)
 
     # The server
 
@@ -229,8 +229,8 @@ class Crew:
     async def audit(self) -> None:
         """Have the clients come to rest, check what they were told, and complete the figures."""
         await come_to_rest(self.clients)
-        self.figures += await checked(self.one, self.clients, PostgresJournal(self.url))
-        self.figures["late writes refused"] = len(self.one.calls("fenced"))
+        self.figures += await checked(self.hosts, self.clients, PostgresJournal(self.url))
+        self.figures["late writes refused"] = len(self.hosts.calls("fenced"))
         for client in self.clients:
             met = client.problems + (client.errors if isinstance(client, BusyLineClient) else Counter())
             self.figures += Counter({f"met {name}": count for name, count in met.items()})
@@ -248,30 +248,30 @@ class Crew:
     def claims_per_second(self) -> float:
         """Return how often a second one host claims a session that another one holds, at most, over `WINDOW`."""
         times: dict[str, list[float]] = {}
-        for key, at in self.one.calls("held"):
-            times.setdefault(key, []).append(at)
-        return max((_most_within(WINDOW, sorted(each)) for each in times.values()), default=0) / WINDOW
+        for key, claimed_at in self.hosts.calls("held"):
+            times.setdefault(key, []).append(claimed_at)
+        return max((_most_within(WINDOW, sorted(claims)) for claims in times.values()), default=0) / WINDOW
 
     def gaps(self) -> list[float]:
         """Return for how long clients heard nothing of the sessions that a host had when it died, sorted."""
         by_name = {client.session: client for client in self.clients}
-        found: list[float] = []
+        times: list[float] = []
         for died, names in self.deaths:
             for name in names & by_name.keys():
-                later = [at for at in by_name[name].times if at > died]
-                found += [later[0] - died] if later else []
-        return sorted(found)
+                later = [time for time in by_name[name].times if time > died]
+                times += [later[0] - died] if later else []
+        return sorted(times)
 
 
 def _most_within(seconds: float, times: Sequence[float]) -> int:
     """Return how many of *times*, which are sorted, are within as many seconds, at most."""
-    return max(bisect_right(times, at + seconds) - first for first, at in enumerate(times))
+    return max(bisect_right(times, time + seconds) - first for first, time in enumerate(times))
 
 
-async def _accepts(place: Place) -> bool:
+async def _accepts(endpoint: Endpoint) -> bool:
     """Whether a host accepts connections."""
     try:
-        stream = await trio.open_tcp_stream(*place.end)
+        stream = await trio.open_tcp_stream(*endpoint.end)
     except OSError:
         return False
     await stream.aclose()
@@ -282,40 +282,40 @@ async def _accepts(place: Place) -> bool:
 async def crew(
     folder: Path,
     server: PostgresServer,
-    places: list[Place],
+    endpoints: list[Endpoint],
     seed: object,
     *,
     lease: float = LEASE,
     url: str = "",
     program: Sequence[str] = (str(DESK),),
 ) -> AsyncGenerator[Crew]:
-    """Run hosts at *places* on a *server*, which they reach at *url*."""
+    """Run hosts at *endpoints* on a *server*, which they reach at *url*."""
     chance = Random(str(seed))
-    async with deployment(folder) as one, trio.open_nursery() as nursery:
-        balancer = Balancer([place.end for place in places], chance)
+    async with deployment(folder) as hosts, trio.open_nursery() as nursery:
+        balancer = Balancer([endpoint.end for endpoint in endpoints], chance)
         await nursery.start(balancer.run)
-        made = Crew(one, server, places, balancer, nursery, chance, url or server.url, lease, program)
+        members = Crew(hosts, server, endpoints, balancer, nursery, chance, url or server.url, lease, program)
         try:
             async with trio.open_nursery() as starting:
-                for place in places:
-                    starting.start_soon(partial(made.start, place))
-            yield made
+                for endpoint in endpoints:
+                    starting.start_soon(partial(members.start, endpoint))
+            yield members
         finally:
-            for pid in filter(None, [place.pid for place in places]):
+            for pid in filter(None, [endpoint.pid for endpoint in endpoints]):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             nursery.cancel_scope.cancel()
 
 
-def on_loopback(count: int, clocks: Sequence[float] = (0.0,)) -> list[Place]:
-    """Return places for hosts on loopback."""
+def on_loopback(count: int, clocks: Sequence[float] = (0.0,)) -> list[Endpoint]:
+    """Return endpoints for hosts on loopback."""
     pairs = zip(range(count), cycle(clocks), strict=False)
-    return [Place("127.0.0.1", free_port(), "127.0.0.1", clock=clock) for _, clock in pairs]
+    return [Endpoint("127.0.0.1", free_port(), "127.0.0.1", clock=clock) for _, clock in pairs]
 
 
-def on_networks(of: Networks) -> list[Place]:
-    """Return places for hosts, each in its namespace."""
+def on_networks(of: Networks) -> list[Endpoint]:
+    """Return endpoints for hosts, each in its namespace."""
     return [
-        Place(of.address("hosts", number), PORT, of.address("clients", number), "0.0.0.0", of.around(number))  # noqa: S104 - it has networks of its own
+        Endpoint(of.address("hosts", number), PORT, of.address("clients", number), "0.0.0.0", of.around(number))  # noqa: S104 - it has networks of its own
         for number in range(of.count)
     ]

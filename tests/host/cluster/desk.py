@@ -68,10 +68,10 @@ class WitnessedJournal(PostgresJournal):
 
 def journal() -> Journal:
     """Return the journal that the environment names: a socket, or a database."""
-    place = os.environ["JOURNAL"]
-    if place.startswith("postgresql:"):
-        return WitnessedJournal(place)
-    return cast("Journal", LaterJournal(place))
+    url = os.environ["JOURNAL"]
+    if url.startswith("postgresql:"):
+        return WitnessedJournal(url)
+    return cast("Journal", LaterJournal(url))
 
 
 @tool(effect="pure")

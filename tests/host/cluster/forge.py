@@ -24,12 +24,12 @@ IMPORTED = (postgres_dialect, postgres_writer, host_server, HumanApproval, share
 
 def live(line: str) -> None:
     """Be a host."""
-    given = cast("dict[str, object]", json.loads(line))
-    os.environ.update(cast("dict[str, str]", given["env"]))
+    facts = cast("dict[str, object]", json.loads(line))
+    os.environ.update(cast("dict[str, str]", facts["env"]))
     log = os.open("serve.log", os.O_APPEND | os.O_CREAT | os.O_WRONLY)
     os.dup2(log, 2)
     os.dup2(log, 1)
-    sys.argv = ["agentrail", "serve", *cast("list[str]", given["args"])]
+    sys.argv = ["agentrail", "serve", *cast("list[str]", facts["args"])]
     sys.exit(run())
 
 

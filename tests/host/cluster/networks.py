@@ -90,14 +90,14 @@ def _ip(*words: str, check: bool = True) -> None:
 @contextmanager
 def networks(count: int) -> Iterator[Networks]:
     """Make networks for *count* hosts; skip the test where this process may not."""
-    made = Networks(f"ar{os.getpid()}", os.getpid() % 80, count)
+    namespaces = Networks(f"ar{os.getpid()}", os.getpid() % 80, count)
     if shutil.which("ip") is None:
         pytest.skip("NOT PROVED: no `ip` of iproute2 here, so hosts cannot be cut off from each other")
     try:
         try:
-            made.make()
+            namespaces.make()
         except subprocess.CalledProcessError as error:
             pytest.skip(f"NOT PROVED: network namespaces cannot be made here: {error.stderr.decode().strip()}")
-        yield made
+        yield namespaces
     finally:
-        made.remove()
+        namespaces.remove()

@@ -12,7 +12,7 @@ from attrs import field, frozen
 from agentrail import SessionSpec
 from agentrail.journals import Lease, MemoryJournal
 from agentrail.runtime.shared.clock import Clock
-from tests.host.cluster.several import open_place
+from tests.host.cluster.several import open_member
 
 ENDS = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n"
 
@@ -58,7 +58,7 @@ async def played_holder(
 async def journal_with(holder: str, spec: SessionSpec) -> MemoryJournal:
     """Return a journal with the session `trip` of `ann`, of which it says that the *holder* has it for a minute."""
     journal = MemoryJournal()
-    async with open_place(journal, spec) as place:
-        assert (await place.ann.post("/v1/sessions", json={"session": "trip"})).status_code == 201
+    async with open_member(journal, spec) as desk:
+        assert (await desk.ann.post("/v1/sessions", json={"session": "trip"})).status_code == 201
     await journal.claim("h.acme.ann.trip", holder, Lease(Clock().now_ms(), 60_000))
     return journal

@@ -28,7 +28,7 @@ LONG_LEASE = 60.0
 
 
 @asynccontextmanager
-async def open_place(
+async def open_member(
     journal: Journal,
     spec: SessionSpec,
     plugins: Sequence[HostPlugin] = (),
@@ -67,22 +67,22 @@ async def open_place(
 
 
 @asynccontextmanager
-async def two_places(
+async def two_members(
     journal: Journal, spec: SessionSpec, plugins: Sequence[HostPlugin] = (), limits: HostLimits | None = None
 ) -> AsyncGenerator[tuple[Desk, Desk]]:
     """Serve two hosts on *journal*."""
     async with (
-        open_place(journal, spec, plugins, limits, lease=KNOWN_LEASE) as first,
-        open_place(journal, spec, plugins, limits, lease=KNOWN_LEASE) as second,
+        open_member(journal, spec, plugins, limits, lease=KNOWN_LEASE) as first,
+        open_member(journal, spec, plugins, limits, lease=KNOWN_LEASE) as second,
     ):
         yield first, second
 
 
-async def until_known(*places: Desk) -> None:
-    """Have *places*, with a lease of `KNOWN_LEASE`, look for each other until all know all others."""
-    supervisors = [place.serving.supervisor for place in places]
+async def until_known(*desks: Desk) -> None:
+    """Have *desks*, with a lease of `KNOWN_LEASE`, look for each other until all know all others."""
+    supervisors = [desk.serving.supervisor for desk in desks]
     with trio.fail_after(PATIENCE):
-        while any(len(others_of(supervisor)) < len(places) - 1 for supervisor in supervisors):
+        while any(len(others_of(supervisor)) < len(desks) - 1 for supervisor in supervisors):
             for supervisor in supervisors:
                 look_at_slots(supervisor)
             await trio.sleep(0.05)

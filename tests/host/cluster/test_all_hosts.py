@@ -34,7 +34,7 @@ from agentrail.testing import ScriptedModel
 from agentrail.values.value import learned
 from tests.free_port import free_port
 from tests.host.cluster.played_holder import ENDS, played_holder
-from tests.host.cluster.several import open_place, two_places, until_known
+from tests.host.cluster.several import open_member, two_members, until_known
 from tests.host.hosted import KEYS, Desk
 from tests.patience import PATIENCE
 
@@ -59,8 +59,8 @@ def talks() -> SessionSpec:
     return SessionSpec(model=ScriptedModel(["fine"], repeat_last=True))
 
 
-async def shown(place: Desk, path: str) -> Any:  # noqa: ANN401 - JSON
-    answer = await place.clients["boss"].get(path)
+async def shown(desk: Desk, path: str) -> Any:  # noqa: ANN401 - JSON
+    answer = await desk.clients["boss"].get(path)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
@@ -78,28 +78,28 @@ async def heard(
 
 @pytest.mark.long
 async def test_each_host_shows_what_the_sessions_of_all_do() -> None:
-    async with two_places(MemoryJournal(), talks()) as (first, second):
+    async with two_members(MemoryJournal(), talks()) as (first, second):
         await until_known(first, second)
-        for place, name in ((first, "trip"), (second, "food")):
-            answer = await place.ann.post("/v1/chat", json={"session": name, "message": "hi"})
+        for desk, name in ((first, "trip"), (second, "food")):
+            answer = await desk.ann.post("/v1/chat", json={"session": name, "message": "hi"})
             assert answer.status_code == 200
-        at = {"ann.trip": first.serving.url, "ann.food": second.serving.url}
-        for place in (first, second):
-            tree = await shown(place, "/v1/tree")
-            assert {child["name"]: child["host"] for child in tree["children"]} == at
-            rows = await shown(place, "/v1/tree/rows")
-            assert {row["session"]: row["host"] for row in rows["items"]} == at
+        urls = {"ann.trip": first.serving.url, "ann.food": second.serving.url}
+        for desk in (first, second):
+            tree = await shown(desk, "/v1/tree")
+            assert {child["name"]: child["host"] for child in tree["children"]} == urls
+            rows = await shown(desk, "/v1/tree/rows")
+            assert {row["session"]: row["host"] for row in rows["items"]} == urls
             assert (rows["matching"], rows["total"], rows["missing"]) == (2, 2, [])
-            limited = await shown(place, "/v1/tree/rows?limit=1")
+            limited = await shown(desk, "/v1/tree/rows?limit=1")
             assert (len(limited["items"]), limited["matching"]) == (1, 2)
-            figures = await shown(place, "/v1/figures?per=session")
+            figures = await shown(desk, "/v1/figures?per=session")
             turns = {series["name"]: series["buckets"][0]["turns"] for series in figures["series"]}
             assert turns == {"ann.trip": {"end": 1}, "ann.food": {"end": 1}}
-            (series,) = (await shown(place, "/v1/figures?per=tenant"))["series"]
+            (series,) = (await shown(desk, "/v1/figures?per=tenant"))["series"]
             assert sum(bucket["turns"]["end"] for bucket in series["buckets"]) == 2
-            assert (await shown(place, "/v1/trouble")) == {"items": [], "more": False, "missing": []}
-            metrics = (await place.clients["boss"].get("/metrics")).text.splitlines()
-            for url in at.values():
+            assert (await shown(desk, "/v1/trouble")) == {"items": [], "more": False, "missing": []}
+            metrics = (await desk.clients["boss"].get("/metrics")).text.splitlines()
+            for url in urls.values():
                 assert f'agentrail_host_up{{host="{url}"}} 1' in metrics
                 assert f'agentrail_turns_total{{host="{url}",tenant="acme",end="end"}} 1' in metrics
             assert len([line for line in metrics if line.startswith("# TYPE agentrail_turns_total ")]) == 1
@@ -111,16 +111,16 @@ async def test_a_host_that_does_not_answer_is_named() -> None:
     url = f"http://127.0.0.1:{free_port()}"
     for slot in range(SLOTS):
         await journal.claim(slot_claim(slot), url, Lease(Clock().now_ms(), 60_000))
-    async with open_place(journal, talks()) as place:
-        await place.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
-        tree = await shown(place, "/v1/tree")
+    async with open_member(journal, talks()) as desk:
+        await desk.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+        tree = await shown(desk, "/v1/tree")
         assert [(child["name"], child["kind"], child["state"]) for child in tree["children"]] == [
             ("ann.trip", "session", "running"),
             (url, "supervisor", "down"),
         ]
         for path in ("/v1/tree/rows", "/v1/trouble", "/v1/figures"):
-            assert (await shown(place, path))["missing"] == [url]
-        assert f'agentrail_host_up{{host="{url}"}} 0' in (await place.clients["boss"].get("/metrics")).text
+            assert (await shown(desk, path))["missing"] == [url]
+        assert f'agentrail_host_up{{host="{url}"}} 0' in (await desk.clients["boss"].get("/metrics")).text
 
 
 async def test_a_host_that_ends_tells_the_others() -> None:
@@ -128,7 +128,7 @@ async def test_a_host_that_ends_tells_the_others() -> None:
     async with played_holder(ENDS + b"\r\n") as other:
         for slot in range(SLOTS):
             await journal.claim(slot_claim(slot), other.address, Lease(Clock().now_ms(), 60_000))
-        async with open_place(journal, talks()):
+        async with open_member(journal, talks()):
             pass
     assert [head.partition(b" HTTP")[0] for head in other.heads] == [b"POST /cluster/farewell"]
 
@@ -136,7 +136,7 @@ async def test_a_host_that_ends_tells_the_others() -> None:
 @pytest.mark.campaign
 @pytest.mark.long
 async def test_changes_of_rows_come_from_all_hosts() -> None:
-    async with two_places(MemoryJournal(), talks()) as (first, second):
+    async with two_members(MemoryJournal(), talks()) as (first, second):
         await until_known(first, second)
         async with connect(second.serving.url, KEYS["boss"]) as supervisor, supervisor.watch_rows() as changes:
             await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
@@ -149,35 +149,35 @@ async def test_changes_of_rows_come_from_all_hosts() -> None:
             await heard(changes, "ann.trip", lambda row: row is None)
 
 
-def listener(most: int, known: dict[str, KnownRow]) -> TreeListener:
-    return TreeListener(RowsQuery(), most, known)
+def listener(most: int, known_rows: dict[str, KnownRow]) -> TreeListener:
+    return TreeListener(RowsQuery(), most, known_rows)
 
 
-def sent(one: TreeListener) -> dict[str, str | None]:
+def sent(tree_listener: TreeListener) -> dict[str, str | None]:
     """Return the hosts of the rows of the next message, by their sessions."""
-    changed = json.loads(one.message("t"))["changed"]
+    changed = json.loads(tree_listener.message("t"))["changed"]
     return {session: None if row is None else row["host"] for session, row in changed.items()}
 
 
 def test_a_row_that_moves_between_hosts_is_never_gone() -> None:
     row = msgspec.json.decode(ROW, type=learned(RowView))
-    here, there = row.but(host="here"), row.but(host="there")
-    known: dict[str, KnownRow] = {}
-    one = listener(10, known)
-    one.take_elsewhere(RowsView((there,), 1, 1))
-    assert sent(one) == {"ann.trip": "there"}
-    known[NAME] = KnownRow(here, to_json(here))  # it comes here, before the other host is asked again
-    one.take(NAME, here)
-    assert sent(one) == {"ann.trip": "here"}
-    one.take_elsewhere(RowsView((), 0, 0))
-    assert sent(one) == {}
-    one.take_elsewhere(RowsView((there,), 1, 1))  # it goes there, which is heard before it is gone here
-    assert sent(one) == {}
-    del known[NAME]
-    one.take(NAME, None)
-    assert sent(one) == {"ann.trip": "there"}
-    one.take_elsewhere(RowsView((), 0, 0, ("lost",)))
-    assert json.loads(one.message("t")) == {
+    here, elsewhere = row.but(host="here"), row.but(host="there")
+    known_rows: dict[str, KnownRow] = {}
+    tree_listener = listener(10, known_rows)
+    tree_listener.take_elsewhere(RowsView((elsewhere,), 1, 1))
+    assert sent(tree_listener) == {"ann.trip": "there"}
+    known_rows[NAME] = KnownRow(here, to_json(here))  # it comes here, before the other host is asked again
+    tree_listener.take(NAME, here)
+    assert sent(tree_listener) == {"ann.trip": "here"}
+    tree_listener.take_elsewhere(RowsView((), 0, 0))
+    assert sent(tree_listener) == {}
+    tree_listener.take_elsewhere(RowsView((elsewhere,), 1, 1))  # it goes there, which is heard before it is gone here
+    assert sent(tree_listener) == {}
+    del known_rows[NAME]
+    tree_listener.take(NAME, None)
+    assert sent(tree_listener) == {"ann.trip": "there"}
+    tree_listener.take_elsewhere(RowsView((), 0, 0, ("lost",)))
+    assert json.loads(tree_listener.message("t")) == {
         "id": "t",
         "changed": {"ann.trip": None},
         "matching": 0,
@@ -188,10 +188,10 @@ def test_a_row_that_moves_between_hosts_is_never_gone() -> None:
 
 def test_rows_of_other_hosts_get_the_room_that_is_left() -> None:
     row = msgspec.json.decode(ROW, type=learned(RowView))
-    one = listener(1, {NAME: KnownRow(row, to_json(row))})
-    one.take(NAME, row)
-    one.take_elsewhere(RowsView((row.but(session="ann.food"),), 1, 1))
-    message = json.loads(one.message("t"))
+    tree_listener = listener(1, {NAME: KnownRow(row, to_json(row))})
+    tree_listener.take(NAME, row)
+    tree_listener.take_elsewhere(RowsView((row.but(session="ann.food"),), 1, 1))
+    message = json.loads(tree_listener.message("t"))
     assert (set(message["changed"]), message["matching"], message["total"]) == ({"ann.trip"}, 2, 2)
 
 
@@ -202,11 +202,11 @@ def latency(count: int, mean: float, longest: float) -> LatencyView:
 def figures(step: int, buckets: dict[int, int]) -> FiguresView:
     views = [
         FigureBucketView(
-            at, 0.5, 1, count, 10, 20, 5, 0.5, {"end": count}, 1, latency(count, 1.0, count), None, None, None
+            start_ms, 0.5, 1, count, 10, 20, 5, 0.5, {"end": count}, 1, latency(count, 1.0, count), None, None, None
         )
-        for at, count in buckets.items()
+        for start_ms, count in buckets.items()
     ]
-    host = tuple([HostBucketView(at, latency(1, 0.1, 0.1), count / 10) for at, count in buckets.items()])
+    host = tuple([HostBucketView(start_ms, latency(1, 0.1, 0.1), count / 10) for start_ms, count in buckets.items()])
     series = (SeriesView("acme", tuple(views)), SeriesView(f"of {step}", ()))
     return FiguresView(0, 10 * MINUTE, step, step, "tenant", series, 1, host)
 
@@ -224,7 +224,7 @@ def test_figures_are_added_up_in_the_longer_stretches() -> None:
 
 def test_troubles_are_the_newest_of_all() -> None:
     views = {
-        host: TroublesView(tuple([TroubleView("s", at, "crash", "", "") for at in times]), more)
+        host: TroublesView(tuple([TroubleView("s", time, "crash", "", "") for time in times]), more)
         for host, times, more in (("a", (5, 1), False), ("b", (4, 3), False))
     }
     merged = merge_troubles(views, (), 3)

@@ -60,10 +60,10 @@ async def balancing(folder: Path, ports: Sequence[int]) -> AsyncGenerator[int]:
     """Run the balancer with its file in front of hosts at *ports*; yield its own port."""
     port, text = free_port(), (FOLDER / "haproxy.cfg").read_text(encoding="utf-8")
     places = {"bind :8765": f"bind 127.0.0.1:{port}"}
-    places |= {f"{name}:8765": f"127.0.0.1:{each}" for name, each in zip(HOSTS, ports, strict=True)}
-    for place, here in places.items():
-        assert text.count(place) == 1
-        text = text.replace(place, here)
+    places |= {f"{name}:8765": f"127.0.0.1:{number}" for name, number in zip(HOSTS, ports, strict=True)}
+    for address, here in places.items():
+        assert text.count(address) == 1
+        text = text.replace(address, here)
     (folder / "haproxy.cfg").write_text(text, encoding="utf-8")
     async with trio.open_nursery() as nursery:
         with (folder / "haproxy.log").open("ab") as log:
@@ -89,9 +89,9 @@ async def is_open(port: int) -> bool:
 
 async def go_on(clients: Sequence[Client]) -> None:
     """Wait until each client has had two more prompts taken."""
-    before = [len(client.acknowledged) for client in clients]
+    counts = [len(client.acknowledged) for client in clients]
     with trio.fail_after(PATIENCE):
-        for client, count in zip(clients, before, strict=True):
+        for client, count in zip(clients, counts, strict=True):
             while len(client.acknowledged) < count + 2:  # noqa: ASYNC110 - no event tells of it
                 await trio.sleep(0.05)
 
@@ -101,15 +101,15 @@ async def go_on(clients: Sequence[Client]) -> None:
 @needs_haproxy
 async def test_clients_of_a_balancer_notice_but_a_pause(tmp_path: Path, url: str) -> None:
     ports = [free_port() for _ in HOSTS]
-    async with deployment(tmp_path / "desk") as one:
+    async with deployment(tmp_path / "desk") as hosts:
         program = (FOLDER / "app.py").read_text(encoding="utf-8")
         assert "lease=10" in program
-        (one.folder / "app.py").write_text(program.replace("lease=10", f"lease={LEASE}"), encoding="utf-8")
-        (one.folder / "keys").mkdir()
-        (one.folder / "keys.txt").rename(one.folder / "keys" / "keys.txt")
+        (hosts.folder / "app.py").write_text(program.replace("lease=10", f"lease={LEASE}"), encoding="utf-8")
+        (hosts.folder / "keys").mkdir()
+        (hosts.folder / "keys.txt").rename(hosts.folder / "keys" / "keys.txt")
         async with AsyncExitStack() as stack:
-            served = [await stack.enter_async_context(serving(one.folder, url, port)) for port in ports]
-            balancer = await stack.enter_async_context(balancing(one.folder, ports))
+            served = [await stack.enter_async_context(serving(hosts.folder, url, port)) for port in ports]
+            balancer = await stack.enter_async_context(balancing(hosts.folder, ports))
             nursery = await stack.enter_async_context(trio.open_nursery())
             chance = Random("balancer")
             kinds = (Client, LineClient, Client, LineClient)
@@ -127,7 +127,7 @@ async def test_clients_of_a_balancer_notice_but_a_pause(tmp_path: Path, url: str
             await go_on(clients)
             await come_to_rest(clients)
             nursery.cancel_scope.cancel()
-        figures = await checked(one, clients, PostgresJournal(url))
+        figures = await checked(hosts, clients, PostgresJournal(url))
     print(f"\n{dict(figures)}")  # noqa: T201
     assert (figures["refused"], figures["aborted"]) == (0, 0)
     assert figures["cuts"] > 0

@@ -105,8 +105,8 @@ async def test_two_processes_are_one_host_and_one_that_is_killed_comes_back(tmp_
 @needs_postgres
 async def test_no_process_outlives_the_one_that_has_started_them(tmp_path: Path, url: str) -> None:
     """It is killed, and can tell them nothing; the secrets that they had are nowhere to be read."""
-    place = tmp_path / "socket"
-    async with cores(tmp_path, url, "--unix", str(place), "--log-form", "json") as served:
+    socket_path = tmp_path / "socket"
+    async with cores(tmp_path, url, "--unix", str(socket_path), "--log-form", "json") as served:
         started = pids(served)
         for text in map(shown, started):
             (value,) = re.findall(rf"{VARIABLE}=([^\0]*)", text)
@@ -126,7 +126,7 @@ async def test_processes_share_a_socket_that_was_given(tmp_path: Path, url: str)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         number = listener.fileno()
         command = [*SERVE, "--cores", "2", "--journal", url, "--descriptor", str(number)]
-        async with commanded(command, tmp_path, given=[number]) as served:
+        async with commanded(command, tmp_path, descriptors=[number]) as served:
             async with connect(served.url, served.token) as supervisor:
                 await (await supervisor.open("s", "demo")).ask("hello")
             served.process.send_signal(signal.SIGHUP)
@@ -176,12 +176,13 @@ def test_as_many_processes_as_there_are_cores(capsys: pytest.CaptureFixture[str]
 async def test_a_process_that_is_killed_under_load_loses_and_doubles_nothing(tmp_path: Path, url: str) -> None:
     chance = Random("cores")
     kinds = (Client, LineClient, Client, LineClient)
-    async with deployment(tmp_path / "desk") as one:
-        number = one.listener.fileno()
+    async with deployment(tmp_path / "desk") as hosts:
+        number = hosts.listener.fileno()
         command = [*SERVE, str(CORES_DESK), "--cores", "2", "--descriptor", str(number)]
-        env = {**one.env, "JOURNAL": url}
-        async with commanded(command, one.folder, given=[number], env=env) as served, trio.open_nursery() as nursery:
-            clients = [kind(one.port, KEYS["ann"], f"s{index}", chance, LONGEST) for index, kind in enumerate(kinds)]
+        env = {**hosts.env, "JOURNAL": url}
+        serving = commanded(command, hosts.folder, descriptors=[number], env=env)
+        async with serving as served, trio.open_nursery() as nursery:
+            clients = [kind(hosts.port, KEYS["ann"], f"s{index}", chance, LONGEST) for index, kind in enumerate(kinds)]
             for client in clients:
                 nursery.start_soon(client.use)
             for client in clients:
@@ -189,13 +190,13 @@ async def test_a_process_that_is_killed_under_load_loses_and_doubles_nothing(tmp
             for _ in range(ROUNDS):
                 await trio.sleep(chance.uniform(0.2, 1.0))
                 os.kill(chance.choice(pids(served)), signal.SIGKILL)
-                before = [len(client.acknowledged) for client in clients]
+                counts = [len(client.acknowledged) for client in clients]
                 with trio.fail_after(PATIENCE):
-                    for client, count in zip(clients, before, strict=True):
+                    for client, count in zip(clients, counts, strict=True):
                         while len(client.acknowledged) < count + 2:  # noqa: ASYNC110 - no event tells of it
                             await trio.sleep(0.05)
             await come_to_rest(clients)
-        figures = await checked(one, clients, PostgresJournal(url))
+        figures = await checked(hosts, clients, PostgresJournal(url))
     print(f"\n{dict(figures)}")  # noqa: T201
     assert figures["acknowledged"] > ROUNDS
     assert figures["refused"] == 0

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from tests.adapters.journals.postgres.server import PostgresServer, needs_postgres
-from tests.host.cluster.crew import Crew, Place, crew, on_loopback
+from tests.host.cluster.crew import Crew, Endpoint, crew, on_loopback
 from tests.profiles import CAMPAIGN
 
 KILLS = int(os.environ.get("AGENTRAIL_KILLS", "500")) if CAMPAIGN else 4
@@ -28,38 +28,38 @@ SHORT = 2.0
 pytestmark = [pytest.mark.long, needs_postgres]
 
 
-async def trouble_hosts(one: Crew, place: Place) -> None:
-    """Kill the host at *place* again and again, or stop it for a while."""
+async def trouble_hosts(hosts: Crew, endpoint: Endpoint) -> None:
+    """Kill the host at *endpoint* again and again, or stop it for a while."""
     number = 0
-    while one.kills < KILLS:
-        await trio.sleep(one.chance.uniform(0.3, 3))
+    while hosts.kills < KILLS:
+        await trio.sleep(hosts.chance.uniform(0.3, 3))
         number += 1
-        await (one.stop_for_a_while(place) if number % 4 == 2 else one.restart(place))
+        await (hosts.stop_for_a_while(endpoint) if number % 4 == 2 else hosts.restart(endpoint))
 
 
-async def trouble_server(one: Crew) -> None:
+async def trouble_server(hosts: Crew) -> None:
     """Kill the server again and again."""
-    while one.kills < KILLS:
-        await trio.sleep(one.chance.uniform(*SERVER_LIVES))
-        await one.kill_server()
+    while hosts.kills < KILLS:
+        await trio.sleep(hosts.chance.uniform(*SERVER_LIVES))
+        await hosts.kill_server()
 
 
 @pytest.mark.campaign
 async def test_faults_lose_and_double_nothing(tmp_path: Path, server: PostgresServer, url: str) -> None:
-    places = on_loopback(HOSTS, (0.0, 2.0, -2.0))
-    async with crew(tmp_path / "desk", server, places, SEED, lease=SHORT, url=url) as one:
-        one.admit(CLIENTS)
-        for client in one.clients:
+    endpoints = on_loopback(HOSTS, (0.0, 2.0, -2.0))
+    async with crew(tmp_path / "desk", server, endpoints, SEED, lease=SHORT, url=url) as hosts:
+        hosts.admit(CLIENTS)
+        for client in hosts.clients:
             await client.began()
         async with trio.open_nursery() as nursery:
-            for place in one.places:
-                nursery.start_soon(trouble_hosts, one, place)
-            nursery.start_soon(trouble_server, one)
-        await one.audit()
-    print(one.table())  # noqa: T201
-    assert one.kills >= KILLS
-    assert one.figures["acknowledged"] > 0
-    assert "met fenced" not in one.figures
-    assert one.claims_per_second() < MOST_CLAIMS
+            for endpoint in hosts.endpoints:
+                nursery.start_soon(trouble_hosts, hosts, endpoint)
+            nursery.start_soon(trouble_server, hosts)
+        await hosts.audit()
+    print(hosts.table())  # noqa: T201
+    assert hosts.kills >= KILLS
+    assert hosts.figures["acknowledged"] > 0
+    assert "met fenced" not in hosts.figures
+    assert hosts.claims_per_second() < MOST_CLAIMS
     if CAMPAIGN:
-        assert one.figures["late writes refused"] > 0
+        assert hosts.figures["late writes refused"] > 0

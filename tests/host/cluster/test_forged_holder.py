@@ -14,7 +14,7 @@ from agentrail.host import Cluster
 from agentrail.host.cluster import holder_connection
 from tests.free_port import free_port
 from tests.host.cluster.played_holder import ENDS, journal_with, played_holder
-from tests.host.cluster.several import KEY, open_place
+from tests.host.cluster.several import KEY, open_member
 from tests.host.cluster.test_forwarding import talks
 from tests.host.websocket.talking import problem, talking
 from tests.patience import PATIENCE
@@ -28,7 +28,7 @@ HELD = "urn:agentrail:problem:session-held"
 
 
 @pytest.mark.parametrize(
-    ("own", "networks", "may", "may_not"),
+    ("own_address", "networks", "may", "may_not"),
     [
         (
             "http://127.0.0.1:1",
@@ -58,9 +58,9 @@ HELD = "urn:agentrail:problem:session-held"
     ],
 )
 def test_where_the_other_hosts_may_be(
-    own: str, networks: tuple[str, ...], may: tuple[str, ...], may_not: tuple[str, ...]
+    own_address: str, networks: tuple[str, ...], may: tuple[str, ...], may_not: tuple[str, ...]
 ) -> None:
-    cluster = Cluster(own, KEY, networks=networks)
+    cluster = Cluster(own_address, KEY, networks=networks)
     assert [address for address in (*may, *may_not) if cluster.has(address)] == [*may]
 
 
@@ -87,12 +87,12 @@ async def test_nothing_goes_to_a_place_outside_of_the_networks(caplog: pytest.Lo
     async with played_holder(ENDS + b"\r\n{}") as number, played_holder(ENDS + b"\r\n{}", "host-2") as name:
         for holder, status, kind in ((number, 503, HELD), (name, 503, FAULT)):
             journal = await journal_with(holder.address, talks())
-            async with open_place(journal, talks(), cluster=cluster) as place:
-                answer = await place.ann.post("/v1/chat", json=CHAT)
+            async with open_member(journal, talks(), cluster=cluster) as desk:
+                answer = await desk.ann.post("/v1/chat", json=CHAT)
             assert (answer.status_code, answer.json()["type"]) == (status, kind)
             assert holder.heads == []
-    told = [record.getMessage() for record in caplog.records if "--member NETWORK" in record.getMessage()]
-    assert len(told) == 2
+    warnings = [record.getMessage() for record in caplog.records if "--member NETWORK" in record.getMessage()]
+    assert len(warnings) == 2
 
 
 async def test_no_request_goes_to_a_socket_of_this_machine(tmp_path: Path) -> None:
@@ -107,8 +107,8 @@ async def test_no_request_goes_to_a_socket_of_this_machine(tmp_path: Path) -> No
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.serve_listeners, serve, [trio.SocketListener(listener)])
         journal = await journal_with(f"unix:{path}", talks())
-        async with open_place(journal, talks()) as place:
-            answer = await place.ann.post("/v1/chat", json=CHAT)
+        async with open_member(journal, talks()) as desk:
+            answer = await desk.ann.post("/v1/chat", json=CHAT)
         nursery.cancel_scope.cancel()
     assert (answer.status_code, answer.json()["type"]) == (503, HELD)
     assert heard == []
@@ -157,10 +157,10 @@ async def test_an_answer_has_bounded_room_and_time(answer: object, monkeypatch: 
     monkeypatch.setattr(holder_connection, "HEAD_SECONDS", 0.5)
     async with played_holder(answer) as holder:  # type: ignore[arg-type]  # one of those above
         journal = await journal_with(holder.address, talks())
-        async with open_place(journal, talks()) as place:
+        async with open_member(journal, talks()) as desk:
             with trio.fail_after(PATIENCE):
-                found = await place.ann.post("/v1/chat", json=CHAT)
-    assert (found.status_code, found.json()["type"]) == (503, FAULT)
+                response = await desk.ann.post("/v1/chat", json=CHAT)
+    assert (response.status_code, response.json()["type"]) == (503, FAULT)
 
 
 @pytest.mark.long
@@ -170,11 +170,11 @@ async def test_a_holder_that_takes_connections_and_says_nothing_is_told_within_t
     async with played_holder(silence) as holder:
         journal = await journal_with(holder.address, talks())
         cluster = Cluster(f"http://127.0.0.1:{free_port()}", KEY)
-        async with open_place(journal, talks(), cluster=cluster) as place:
-            for ask in (place.ann.post("/v1/chat", json=CHAT), place.ann.get("/v1/sessions/trip/events?since=0")):
+        async with open_member(journal, talks(), cluster=cluster) as desk:
+            for ask in (desk.ann.post("/v1/chat", json=CHAT), desk.ann.get("/v1/sessions/trip/events?since=0")):
                 with trio.fail_after(10):
-                    found = await ask
-                assert (found.status_code, found.json()["type"]) == (503, FAULT)
+                    problem = await ask
+                assert (problem.status_code, problem.json()["type"]) == (503, FAULT)
         assert caplog.text.count(f"the host at {holder.address} takes requests, answers none") == 2
 
 
@@ -182,11 +182,11 @@ async def test_a_frame_of_a_stream_has_bounded_room(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(holder_connection, "FRAME_BYTES", 1_000_000)
     async with played_holder(frame_without_end) as holder:
         journal = await journal_with(holder.address, talks())
-        async with open_place(journal, talks()) as place:
+        async with open_member(journal, talks()) as desk:
             with trio.fail_after(PATIENCE):
-                found = await place.ann.get("/v1/sessions/trip/events?since=0")
-    assert "host-closing" in found.text
-    assert "xxx" not in found.text
+                response = await desk.ann.get("/v1/sessions/trip/events?since=0")
+    assert "host-closing" in response.text
+    assert "xxx" not in response.text
 
 
 async def test_only_headers_that_hosts_send_come_to_the_client() -> None:
@@ -197,20 +197,20 @@ async def test_only_headers_that_hosts_send_come_to_the_client() -> None:
     )
     async with played_holder(head + b"<script>alert(1)</script>") as holder:
         journal = await journal_with(holder.address, talks())
-        async with open_place(journal, talks()) as place:
-            answer = await place.ann.post("/v1/chat", json=CHAT)
-    own = {"date", "content-length", "connection", "x-request-id", "content-type", "cache-control", "retry-after"}
+        async with open_member(journal, talks()) as desk:
+            answer = await desk.ann.post("/v1/chat", json=CHAT)
+    own_names = {"date", "content-length", "connection", "x-request-id", "content-type", "cache-control", "retry-after"}
     assert answer.status_code == 201
     assert answer.headers["content-type"] == "application/octet-stream"
-    assert set(answer.headers) <= own, set(answer.headers) - own
+    assert set(answer.headers) <= own_names, set(answer.headers) - own_names
 
 
 async def test_no_browser_is_made_to_ask_for_a_password() -> None:
     head = b'HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Basic realm="again"\r\nconnection: close\r\n\r\n'
     async with played_holder(head + b'{"type": "urn:agentrail:problem:key-withdrawn"}') as holder:
         journal = await journal_with(holder.address, talks())
-        async with open_place(journal, talks()) as place:
-            answer = await place.ann.post("/v1/chat", json=CHAT)
+        async with open_member(journal, talks()) as desk:
+            answer = await desk.ann.post("/v1/chat", json=CHAT)
     assert (answer.status_code, answer.headers.get("www-authenticate")) == (401, None)
 
 
@@ -228,8 +228,8 @@ async def test_no_answer_of_another_program_is_an_error_of_this_host(
 ) -> None:
     async with played_holder(head) as holder:
         journal = await journal_with(holder.address, talks())
-        async with open_place(journal, talks()) as place:
-            answer = await place.ann.post("/v1/chat", json=CHAT)
+        async with open_member(journal, talks()) as desk:
+            answer = await desk.ann.post("/v1/chat", json=CHAT)
     assert answer.status_code in {200, 204, 503}
     assert "set-cookie" not in answer.headers
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
@@ -241,9 +241,9 @@ async def test_what_another_program_lists_breaks_no_list(content: bytes, caplog:
         journal = await journal_with(holder.address, talks())
         cluster = Cluster(f"http://127.0.0.1:{free_port()}", KEY, lease=60)
         cluster.members = frozenset({holder.address})
-        async with open_place(journal, talks(), cluster=cluster) as place:
+        async with open_member(journal, talks(), cluster=cluster) as desk:
             for path in ("/v1/approvals", "/v1/sessions/trip", "/v1/sessions/trip/tasks", "/v1/tree", "/v1/tree/rows"):
-                answer = await place.clients["boss"].get(path.replace("trip", "ann.trip"))
+                answer = await desk.clients["boss"].get(path.replace("trip", "ann.trip"))
                 assert answer.status_code in {200, 503}, (path, answer.text)
     assert "answers as no host does" in caplog.text
 
@@ -253,7 +253,7 @@ async def test_a_host_that_tells_no_events_ends_a_conversation_as_a_fault() -> N
     for data in (b"id: 1.0\nevent: AgentEnd\ndata: {}", b'event: gap\ndata: {"from": "x"}', b"event: gap\ndata: []"):
         async with played_holder(head + b"id: 0.0\n\n" + data + b"\n\n") as holder:
             journal = await journal_with(holder.address, talks())
-            async with open_place(journal, talks()) as place, talking(place) as talker:
+            async with open_member(journal, talks()) as desk, talking(desk) as talker:
                 await talker.say(id="t", listen="transcript", session="trip", since="0")
-                begun, end = await talker.until(lambda said: "end" in said)
+                begun, end = await talker.until(lambda frame: "end" in frame)
         assert (begun["cursor"], problem(end)) == ("0.0", "cluster-fault")

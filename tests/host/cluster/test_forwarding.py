@@ -28,7 +28,7 @@ from agentrail.runtime.shared.clock import Clock
 from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, say
 from tests.free_port import free_port
-from tests.host.cluster.several import KEY, KNOWN_LEASE, LEASE, open_place, two_places, until_known
+from tests.host.cluster.several import KEY, KNOWN_LEASE, LEASE, open_member, two_members, until_known
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk, frames, listening
 from tests.host.uploaded.test_uploads import sizes
 from tests.host.websocket.talking import Said, talking
@@ -39,17 +39,17 @@ def talks() -> SessionSpec:
     return SessionSpec(model=ScriptedModel(["fine"], repeat_last=True))
 
 
-def running(*places: Desk) -> list[int]:
-    """Return how many sessions run on each of *places*."""
-    return [len(place.serving.supervisor.sessions()) for place in places]
+def running(*desks: Desk) -> list[int]:
+    """Return how many sessions run on each of *desks*."""
+    return [len(desk.serving.supervisor.sessions()) for desk in desks]
 
 
 async def test_whoever_is_asked_answers() -> None:
-    async with two_places(MemoryJournal(), talks()) as (first, second):
+    async with two_members(MemoryJournal(), talks()) as (first, second):
         opened = await first.ann.post("/v1/sessions", json={"session": "trip"})
         assert opened.status_code == 201
-        for place in (second, first):
-            answer = await place.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+        for desk in (second, first):
+            answer = await desk.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
             assert (answer.status_code, answer.json()["text"]) == (200, "fine")
         answer = await second.ann.post("/v1/sessions/trip/prompt", json={"message": "hi"})
         assert answer.status_code == 202
@@ -59,10 +59,10 @@ async def test_whoever_is_asked_answers() -> None:
 
 
 async def test_a_stream_of_another_host_is_passed_on_as_it_comes() -> None:
-    async with two_places(MemoryJournal(), talks()) as (first, second):
+    async with two_members(MemoryJournal(), talks()) as (first, second):
         await first.ann.post("/v1/sessions", json={"session": "trip"})
         answers = [
-            await place.ann.post("/v1/stream", json={"session": "trip", "message": "hi"}) for place in (first, second)
+            await desk.ann.post("/v1/stream", json={"session": "trip", "message": "hi"}) for desk in (first, second)
         ]
         assert [answer.headers["content-type"] for answer in answers] == ["text/event-stream"] * 2
         names = [[frame["event"] for frame in frames(answer.text)] for answer in answers]
@@ -71,25 +71,25 @@ async def test_a_stream_of_another_host_is_passed_on_as_it_comes() -> None:
         async with listening(second, "GET", "/v1/sessions/trip/events", since="0.0") as listener:
             text = await listener.until(lambda text: text.count("event: AgentEnd") == 2)
         async with listening(first, "GET", "/v1/sessions/trip/events", since="0.0") as listener:
-            own = await listener.until(lambda text: text.count("event: AgentEnd") == 2)
+            own_text = await listener.until(lambda text: text.count("event: AgentEnd") == 2)
         events = [frame for frame in frames(text) if "event" in frame]
-        assert events == frames(own)
+        assert events == frames(own_text)
         assert running(first, second) == [1, 0]
 
 
 async def test_a_stream_too_many_is_refused_before_the_other_host_takes_the_prompt() -> None:
     limits = HostLimits(drain_seconds=0.3, streams=1)
-    async with two_places(MemoryJournal(), talks(), limits=limits) as (first, second):
+    async with two_members(MemoryJournal(), talks(), limits=limits) as (first, second):
         await first.ann.post("/v1/sessions", json={"session": "trip"})
         async with listening(second, "GET", "/v1/sessions/trip/events", since="0.0"):
             refused = await second.ann.post("/v1/stream", json={"session": "trip", "message": "hi"})
         assert (refused.status_code, refused.json()["type"]) == (429, "urn:agentrail:problem:too-many-streams")
-        shown = await first.ann.get("/v1/sessions/trip/messages")
-        assert shown.json()["items"] == []
+        response = await first.ann.get("/v1/sessions/trip/messages")
+        assert response.json()["items"] == []
 
 
 async def test_a_remote_handle_works_on_a_session_of_another_host() -> None:
-    async with two_places(MemoryJournal(), talks()) as (first, second):
+    async with two_members(MemoryJournal(), talks()) as (first, second):
         await first.ann.post("/v1/sessions", json={"session": "trip"})
         await until_known(first, second)
         async with connect(second.serving.url, KEYS["ann"]) as supervisor:
@@ -114,12 +114,12 @@ async def test_a_remote_handle_works_on_a_session_of_another_host() -> None:
 
 async def test_a_file_is_as_large_by_way_of_another_host(tmp_path: Path) -> None:
     spec, limits = talks().but(sandbox=LocalSandbox(tmp_path)), HostLimits(file_bytes=3_000_000, drain_seconds=0.3)
-    async with two_places(MemoryJournal(), spec, limits=limits) as (first, second):
+    async with two_members(MemoryJournal(), spec, limits=limits) as (first, second):
         await first.ann.post("/v1/sessions", json={"session": "trip"})
-        for place in (first, second):
-            taken = await upload(place, limits.file_bytes)
+        for desk in (first, second):
+            taken = await upload(desk, limits.file_bytes)
             assert (taken.status_code, taken.json().get("size")) == (201, limits.file_bytes)
-            refused = await upload(place, limits.file_bytes + 1)
+            refused = await upload(desk, limits.file_bytes + 1)
             assert (refused.status_code, "more than 3000000 bytes" in refused.text) == (413, True)
         cluster = Cluster(first.serving.url, KEY)
         path, signed = "/v1/sessions/ann.trip/files", b"y" * limits.file_bytes
@@ -130,26 +130,26 @@ async def test_a_file_is_as_large_by_way_of_another_host(tmp_path: Path) -> None
 
 
 async def upload(
-    place: Desk, size: int, path: str = "/v1/sessions/trip/files", key: str = KEYS["ann"]
+    desk: Desk, size: int, path: str = "/v1/sessions/trip/files", key: str = KEYS["ann"]
 ) -> httpx.Response:
     async def pieces() -> AsyncGenerator[bytes]:
         yield b"x" * size
 
     headers = {"authorization": f"Bearer {key}", "content-length": str(size)}
     async with aclosing(pieces()) as content:
-        return await place.ann.post(path, content=content, headers=headers)
+        return await desk.ann.post(path, content=content, headers=headers)
 
 
 async def test_what_one_tenant_does_by_way_of_another_host_stops_no_other_tenant() -> None:
     limits = HostLimits(drain_seconds=0.3, connections=16, connections_per_address=2)
     of_key = 5  # of the 14 that known callers may use
-    async with two_places(MemoryJournal(), talks(), limits=limits) as (first, second), AsyncExitStack() as stack:
+    async with two_members(MemoryJournal(), talks(), limits=limits) as (first, second), AsyncExitStack() as stack:
         for user in ("ann", "eve"):
             await first.clients[user].post("/v1/sessions", json={"session": "trip"})
-        for place in (second, first, second, first)[: of_key - 1]:
-            await stack.enter_async_context(listening(place, "GET", "/v1/sessions/trip/events", since="0.0"))
-        for place in (first, second):
-            answer = await place.clients["eve"].post("/v1/chat", json={"session": "trip", "message": "hi"})
+        for desk in (second, first, second, first)[: of_key - 1]:
+            await stack.enter_async_context(listening(desk, "GET", "/v1/sessions/trip/events", since="0.0"))
+        for desk in (first, second):
+            answer = await desk.clients["eve"].post("/v1/chat", json={"session": "trip", "message": "hi"})
             assert (answer.status_code, answer.json().get("text")) == (200, "fine")
         await stack.enter_async_context(listening(first, "GET", "/v1/sessions/trip/events", since="0.0"))
         refused = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
@@ -181,7 +181,7 @@ async def test_a_host_is_looked_for_again_where_another_program_listens_at_its_o
     async with trio.open_nursery() as nursery:
         listeners = await nursery.start(partial(trio.serve_tcp, hang_up, 0, host="127.0.0.1"))
         cluster = Moved(listeners[0].socket.getsockname()[1])
-        async with open_place(journal, talks()) as first, open_place(journal, talks(), cluster=cluster) as second:
+        async with open_member(journal, talks()) as first, open_member(journal, talks(), cluster=cluster) as second:
             await first.ann.post("/v1/sessions", json={"session": "trip"})
             answer = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
             assert (answer.status_code, answer.json().get("text")) == (200, "fine")
@@ -191,8 +191,8 @@ async def test_a_host_is_looked_for_again_where_another_program_listens_at_its_o
 async def test_a_view_has_the_sessions_of_a_host_that_is_not_where_it_was() -> None:
     journal, cluster = MemoryJournal(), Moved(free_port())
     async with (
-        open_place(journal, talks(), lease=KNOWN_LEASE) as first,
-        open_place(journal, talks(), cluster=cluster) as second,
+        open_member(journal, talks(), lease=KNOWN_LEASE) as first,
+        open_member(journal, talks(), cluster=cluster) as second,
     ):
         await first.ann.post("/v1/sessions", json={"session": "trip"})
         await until_known(first, second)
@@ -211,15 +211,15 @@ async def pay(to: str) -> str:
 async def test_the_tree_and_what_waits_are_those_of_all_hosts() -> None:
     model = ScriptedModel([say(calls=[call("pay", {"to": "Bo"})]), "done"])
     spec = SessionSpec(model=model, tools=[pay], plugins=[HumanApproval(["pay"])])
-    async with two_places(MemoryJournal(), spec) as (first, second):
+    async with two_members(MemoryJournal(), spec) as (first, second):
         await until_known(first, second)
         held = await first.ann.post("/v1/chat", json={"session": "trip", "message": "pay"})
         assert held.status_code == 202
-        listed = [(await place.ann.get("/v1/approvals")).json()["items"] for place in (first, second)]
+        listed = [(await desk.ann.get("/v1/approvals")).json()["items"] for desk in (first, second)]
         assert listed[0] == listed[1]
         (waiting,) = listed[1]
-        for place in (first, second):
-            tree = (await place.clients["boss"].get("/v1/tree")).json()
+        for desk in (first, second):
+            tree = (await desk.clients["boss"].get("/v1/tree")).json()
             assert [child["name"] for child in tree["children"]] == ["ann.trip"]
         assert (await second.clients["eve"].get("/v1/tree")).json()["children"] == []
         decided = await second.ann.post("/v1/sessions/trip/approve", json={"approval": waiting["id"]})
@@ -234,20 +234,20 @@ async def test_the_tree_and_what_waits_are_those_of_all_hosts() -> None:
 async def test_what_waits_on_several_hosts_comes_in_pages() -> None:
     model = ScriptedModel([say(calls=[call("pay", {"to": "Bo"})])], repeat_last=True)
     spec = SessionSpec(model=model, tools=[pay], plugins=[HumanApproval(["pay"])])
-    async with two_places(MemoryJournal(), spec) as (first, second):
+    async with two_members(MemoryJournal(), spec) as (first, second):
         await until_known(first, second)
-        for number, place in enumerate((first, second, first)):
+        for number, desk in enumerate((first, second, first)):
             assert (
-                await place.ann.post("/v1/chat", json={"session": f"s{number}", "message": "pay"})
+                await desk.ann.post("/v1/chat", json={"session": f"s{number}", "message": "pay"})
             ).status_code == 202
         assert running(first, second) == [2, 1]
-        for place in (first, second):
-            found, after = list[str](), ""
+        for desk in (first, second):
+            texts, after = list[str](), ""
             while after is not None:
-                page = (await place.ann.get(f"/v1/approvals?limit=1{after}")).json()
-                found += [call["session"] for call in page["items"]]
+                page = (await desk.ann.get(f"/v1/approvals?limit=1{after}")).json()
+                texts += [call["session"] for call in page["items"]]
                 after = page["next"] and f"&after={page['next']}"
-            assert found == ["ann.s0", "ann.s1", "ann.s2"]
+            assert texts == ["ann.s0", "ann.s1", "ann.s2"]
 
 
 class Counting(HostPlugin):
@@ -265,7 +265,7 @@ class Counting(HostPlugin):
 
 async def test_plugins_hear_of_a_request_once_and_limits_count_it_once() -> None:
     plugin, limits = Counting(), HostLimits(drain_seconds=0.3, requests_per_second=0.001, burst=3)
-    async with two_places(MemoryJournal(), talks(), [plugin], limits) as (first, second):
+    async with two_members(MemoryJournal(), talks(), [plugin], limits) as (first, second):
         await first.ann.post("/v1/sessions", json={"session": "trip"})
         for _ in range(3):
             answer = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
@@ -276,13 +276,13 @@ async def test_plugins_hear_of_a_request_once_and_limits_count_it_once() -> None
 
 
 async def test_another_tenant_sees_nothing_of_a_session_on_any_host() -> None:
-    async with two_places(MemoryJournal(), talks()) as (first, second):
+    async with two_members(MemoryJournal(), talks()) as (first, second):
         await first.ann.post("/v1/sessions", json={"session": "trip"})
-        for place in (first, second):
+        for desk in (first, second):
             for path in ("/v1/sessions/trip", "/v1/sessions/ann.trip/messages"):
-                assert (await place.clients["eve"].get(path)).status_code == 404
-        own = await second.clients["eve"].post("/v1/chat", json={"session": "trip", "message": "hi"})
-        assert own.status_code == 200
+                assert (await desk.clients["eve"].get(path)).status_code == 404
+        response = await second.clients["eve"].post("/v1/chat", json={"session": "trip", "message": "hi"})
+        assert response.status_code == 200
         assert running(first, second) == [1, 1]
 
 
@@ -298,7 +298,7 @@ async def asked_with(desk: Desk, key: str) -> httpx.Response:
 
 
 async def test_only_a_host_with_the_key_may_ask_for_a_user() -> None:
-    async with open_place(MemoryJournal(), talks()) as desk:
+    async with open_member(MemoryJournal(), talks()) as desk:
         url, now = desk.serving.url, Clock().now_ms()
         cluster = Cluster(url, KEY)
         call = SignedCall("GET", "/v1/sessions")
@@ -329,13 +329,13 @@ async def test_a_host_that_runs_something_else_is_named_once(caplog: pytest.LogC
     journal = MemoryJournal()
     other = SessionSpec(model=ScriptedModel(["fine"], repeat_last=True), system="Be brief.")
     async with (
-        open_place(journal, talks()) as first,
-        open_place(journal, other) as second,
-        open_place(journal, talks()) as third,
+        open_member(journal, talks()) as first,
+        open_member(journal, other) as second,
+        open_member(journal, talks()) as third,
     ):
         await first.ann.post("/v1/sessions", json={"session": "trip"})
-        for place in (second, third, second):
-            answer = await place.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+        for desk in (second, third, second):
+            answer = await desk.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
             assert answer.status_code == 200
         assert running(first, second, third) == [1, 0, 0]
     (warning,) = [record.getMessage() for record in caplog.records if " runs `" in record.getMessage()]
@@ -344,7 +344,7 @@ async def test_a_host_that_runs_something_else_is_named_once(caplog: pytest.LogC
 
 async def test_a_request_does_not_go_round_for_ever() -> None:
     journal = MemoryJournal()
-    async with two_places(journal, talks()) as (first, second):
+    async with two_members(journal, talks()) as (first, second):
         await first.ann.post("/v1/sessions", json={"session": "trip"})
         url = second.serving.url
         who = ForwardedIdentity("acme", "ann", frozenset({"talk"}), hops=MAX_HOPS - 1)
@@ -360,10 +360,10 @@ async def test_a_request_does_not_go_round_for_ever() -> None:
 
 async def test_a_session_of_a_dead_host_comes_back_where_it_is_asked_for() -> None:
     journal = MemoryJournal()
-    async with open_place(journal, talks()) as first:
+    async with open_member(journal, talks()) as first:
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
     dead = f"http://127.0.0.1:{free_port()}"
-    async with open_place(journal, talks(), lease=LEASE) as second:
+    async with open_member(journal, talks(), lease=LEASE) as second:
         await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), int(LEASE * 1000)))
         began = trio.current_time()
         answer = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
@@ -374,11 +374,11 @@ async def test_a_session_of_a_dead_host_comes_back_where_it_is_asked_for() -> No
 
 async def test_a_host_that_refuses_connections_and_renews_no_lease_is_not_waited_for() -> None:
     journal = MemoryJournal()
-    async with open_place(journal, talks()) as first:
+    async with open_member(journal, talks()) as first:
         for name in ("trip", "fresh"):
             await first.ann.post("/v1/chat", json={"session": name, "message": "hi"})
     dead = f"http://127.0.0.1:{free_port()}"
-    async with open_place(journal, talks()) as second:
+    async with open_member(journal, talks()) as second:
         missing, fresh = Lease(Clock().now_ms(), 39_000), Lease(Clock().now_ms(), 60_000)
         await journal.claim("h.acme.ann.trip", dead, missing)  # it was renewed 21 seconds ago
         with trio.fail_after(PATIENCE):
@@ -392,10 +392,10 @@ async def test_a_host_that_refuses_connections_and_renews_no_lease_is_not_waited
 
 async def test_a_listener_on_a_websocket_waits_in_the_host_for_the_session_of_a_dead_one() -> None:
     journal = MemoryJournal()
-    async with open_place(journal, talks()) as first:
+    async with open_member(journal, talks()) as first:
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
     dead = f"http://127.0.0.1:{free_port()}"
-    async with open_place(journal, talks()) as second, talking(second) as talker:
+    async with open_member(journal, talks()) as second, talking(second) as talker:
         await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), 39_000))
         with trio.fail_after(PATIENCE):
             await talker.say(id="e", listen="events", session="trip", since="0")
@@ -404,30 +404,32 @@ async def test_a_listener_on_a_websocket_waits_in_the_host_for_the_session_of_a_
 
 
 async def test_a_listener_to_a_session_of_another_host_is_told_where_its_subscription_begins() -> None:
-    async with two_places(MemoryJournal(), talks()) as (first, second):
+    async with two_members(MemoryJournal(), talks()) as (first, second):
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
         for more in ({}, {"since": "2.0"}):
             begun = list[Said]()
-            for place in (first, second):
-                async with talking(place) as talker:
+            for desk in (first, second):
+                async with talking(desk) as talker:
                     await talker.say(id="e", listen="events", session="trip", **more)
                     begun.append(await talker.heard())
             assert begun[0] == begun[1] != {"id": "e", "cursor": "0.0"}
 
 
 async def test_the_conversation_of_a_session_of_another_host_is_told_as_there() -> None:
-    async with two_places(MemoryJournal(), talks()) as (first, second):
+    async with two_members(MemoryJournal(), talks()) as (first, second):
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
         heard: list[list[Said]] = []
-        for place in (first, second):
-            async with talking(place) as talker:
+        for desk in (first, second):
+            async with talking(desk) as talker:
                 await talker.say(id="t", listen="transcript", session="trip", since="0")
-                heard.append(await talker.until(lambda said: "AgentEnd" in str(said)))
+                heard.append(await talker.until(lambda frame: "AgentEnd" in str(frame)))
                 await talker.say(id="r", listen="transcript", session="trip", since=heard[0][4]["cursor"])
-                heard[-1] += [{**said, "id": "t"} for said in await talker.until(lambda said: "AgentEnd" in str(said))]
+                heard[-1] += [
+                    {**frame, "id": "t"} for frame in await talker.until(lambda frame: "AgentEnd" in str(frame))
+                ]
         assert running(first, second) == [1, 0]
     assert heard[0] == heard[1]
-    assert any("gap" in said for said in heard[1])
+    assert any("gap" in frame for frame in heard[1])
 
 
 class CountingJournal(MemoryJournal):
@@ -454,33 +456,33 @@ class CountingJournal(MemoryJournal):
 @pytest.mark.long
 async def test_those_who_wait_for_the_session_of_a_dead_host_ask_the_journal_together() -> None:
     journal, dead = CountingJournal(), f"http://127.0.0.1:{free_port()}"
-    async with open_place(journal, talks()) as first:
+    async with open_member(journal, talks()) as first:
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
-    async with open_place(journal, talks()) as second:
+    async with open_member(journal, talks()) as second:
         await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), 60_000))
         async with trio.open_nursery() as nursery:
             for _ in range(10):
                 nursery.start_soon(partial(second.ann.post, "/v1/sessions/trip/prompt", json={"message": "hi"}))
-            while len(asked := [at for at in journal.refused if at > journal.refused[0] + 1.0]) < 3:  # noqa: ASYNC110 - no event tells of it
+            while len(refused := [time for time in journal.refused if time > journal.refused[0] + 1.0]) < 3:  # noqa: ASYNC110 - no event tells of it
                 await trio.sleep(0.1)
             nursery.cancel_scope.cancel()
-    assert asked[2] - asked[0] > PAUSE
+    assert refused[2] - refused[0] > PAUSE
 
 
 @pytest.mark.campaign
 @pytest.mark.long
 async def test_all_who_wait_are_answered_as_soon_as_the_lease_has_ended() -> None:
     journal, statuses = MemoryJournal(), list[int]()
-    async with open_place(journal, talks()) as first:
+    async with open_member(journal, talks()) as first:
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
 
-    async def prompt(place: Desk) -> None:
-        statuses.append((await place.ann.post("/v1/sessions/trip/prompt", json={"message": "hi"})).status_code)
+    async def prompt(desk: Desk) -> None:
+        statuses.append((await desk.ann.post("/v1/sessions/trip/prompt", json={"message": "hi"})).status_code)
 
     async with trio.open_nursery() as around:
         listeners = await around.start(partial(trio.serve_tcp, hang_up, 0, host="127.0.0.1"))
         holder = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}"
-        async with open_place(journal, talks(), lease=LEASE) as second:
+        async with open_member(journal, talks(), lease=LEASE) as second:
             await journal.claim("h.acme.ann.trip", holder, Lease(Clock().now_ms(), int(1500 * LEASE)))
             async with trio.open_nursery() as nursery:
                 for _ in range(12):
@@ -491,9 +493,9 @@ async def test_all_who_wait_are_answered_as_soon_as_the_lease_has_ended() -> Non
 
 async def test_the_patience_of_a_listener_begins_when_the_journal_is_there() -> None:
     journal, dead = CountingJournal(away=2.5 * LEASE), f"http://127.0.0.1:{free_port()}"
-    async with open_place(journal, talks()) as first:
+    async with open_member(journal, talks()) as first:
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
-    async with open_place(journal, talks(), lease=LEASE) as second, talking(second) as talker:
+    async with open_member(journal, talks(), lease=LEASE) as second, talking(second) as talker:
         await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), int(3000 * LEASE)))
         with trio.fail_after(PATIENCE):
             await talker.say(id="e", listen="events", session="trip", since="0")
@@ -503,9 +505,9 @@ async def test_the_patience_of_a_listener_begins_when_the_journal_is_there() -> 
 async def test_a_session_that_a_dead_host_claimed_and_did_not_begin_is_opened() -> None:
     journal, dead = MemoryJournal(), f"http://127.0.0.1:{free_port()}"
     await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), 500))
-    async with open_place(journal, talks()) as place:
+    async with open_member(journal, talks()) as desk:
         with trio.fail_after(PATIENCE):
-            answer = await place.ann.post("/v1/sessions", json={"session": "trip"})
+            answer = await desk.ann.post("/v1/sessions", json={"session": "trip"})
     assert answer.status_code == 201, answer.text
 
 
@@ -546,9 +548,9 @@ class TakenJournal(MemoryJournal):
 async def test_a_session_that_another_host_has_taken_over_is_not_taken_from_it() -> None:
     alive, dead = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
     journal = TakenJournal(alive)
-    async with open_place(journal, talks()) as first:
+    async with open_member(journal, talks()) as first:
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
-    async with open_place(journal, talks()) as second:
+    async with open_member(journal, talks()) as second:
         await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), 39_000))
         with trio.move_on_after(0.5):
             await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
@@ -557,9 +559,9 @@ async def test_a_session_that_another_host_has_taken_over_is_not_taken_from_it()
 
 async def test_two_hosts_that_take_over_at_once_both_answer() -> None:
     journal, dead = OvertakenJournal(), f"http://127.0.0.1:{free_port()}"
-    async with open_place(journal, talks()) as first:
+    async with open_member(journal, talks()) as first:
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
-    async with open_place(journal, talks()) as second:
+    async with open_member(journal, talks()) as second:
         await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), 39_000))
         with trio.fail_after(PATIENCE):
             answer = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
@@ -568,14 +570,14 @@ async def test_two_hosts_that_take_over_at_once_both_answer() -> None:
 
 async def test_a_host_that_hears_and_does_not_answer_is_waited_for_as_long_as_its_lease() -> None:
     journal = MemoryJournal()
-    async with open_place(journal, talks()) as first:
+    async with open_member(journal, talks()) as first:
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
     with socket.create_server(("127.0.0.1", 0)) as stopped:
         address = f"http://127.0.0.1:{stopped.getsockname()[1]}"
         lease = Lease(Clock().now_ms(), int(LEASE * 1000))
         for name in ("h.acme.ann.trip", slot_claim(0)):
             await journal.claim(name, address, lease)
-        async with open_place(journal, talks(), lease=LEASE) as second:
+        async with open_member(journal, talks(), lease=LEASE) as second:
             with trio.fail_after(within(3 * LEASE)):
                 answer = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
             assert (answer.status_code, answer.json()["text"]) == (200, "fine")
@@ -583,9 +585,9 @@ async def test_a_host_that_hears_and_does_not_answer_is_waited_for_as_long_as_it
 
 async def test_a_session_of_a_program_that_is_no_host_is_refused_at_once() -> None:
     journal = MemoryJournal()
-    async with open_place(journal, talks()) as first:
+    async with open_member(journal, talks()) as first:
         await first.ann.post("/v1/sessions", json={"session": "trip"})
-    async with open_place(journal, talks()) as second:
+    async with open_member(journal, talks()) as second:
         await journal.claim("h.acme.ann.trip", "worker-1", Lease(Clock().now_ms(), 60_000))
         with trio.fail_after(within(1.0)):
             answer = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
@@ -633,8 +635,8 @@ async def test_what_waits_where_a_shard_is_stopped_is_sent_to_where_it_is_now() 
         listeners = await nursery.start(partial(trio.serve_tcp, say_nothing, 0, host="127.0.0.1"))
         cluster = Frozen(front, home, listeners[0].socket.getsockname()[1])
         async with (
-            open_place(journal, talks(), cluster=Homes(home, home)),
-            open_place(journal, talks(), cluster=cluster) as first,
+            open_member(journal, talks(), cluster=Homes(home, home)),
+            open_member(journal, talks(), cluster=cluster) as first,
         ):
             with trio.fail_after(PATIENCE):
                 answer = await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
@@ -646,8 +648,8 @@ async def test_a_session_runs_at_its_home_whoever_is_asked() -> None:
     journal, home = MemoryJournal(), f"http://127.0.0.1:{free_port()}"
     front = f"http://127.0.0.1:{free_port()}"
     async with (
-        open_place(journal, talks(), cluster=Homes(home, home)) as shard,
-        open_place(journal, talks(), cluster=Homes(front, home)) as first,
+        open_member(journal, talks(), cluster=Homes(home, home)) as shard,
+        open_member(journal, talks(), cluster=Homes(front, home)) as first,
     ):
         for path, body in (
             ("/v1/chat", {"session": "trip", "message": "hi"}),
@@ -670,7 +672,7 @@ async def test_a_session_runs_at_its_home_whoever_is_asked() -> None:
 
 
 async def test_a_program_with_the_key_asks_without_a_host_in_front_for_as_long_as_it_is_connected() -> None:
-    async with two_places(MemoryJournal(), talks()) as (first, second):
+    async with two_members(MemoryJournal(), talks()) as (first, second):
         await until_known(first, second)
         await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
         url = first.serving.url
@@ -690,10 +692,10 @@ async def test_a_program_with_the_key_asks_without_a_host_in_front_for_as_long_a
 
 @pytest.mark.parametrize("lacks", ["journal", "authenticator"])
 def test_a_cluster_needs_what_its_hosts_share(lacks: str) -> None:
-    given = {"journal": MemoryJournal(), "authenticator": ApiKeys(lines=LINES)}
-    del given[lacks]
+    parts = {"journal": MemoryJournal(), "authenticator": ApiKeys(lines=LINES)}
+    del parts[lacks]
     with pytest.raises(BadChoice, match="cluster="):
-        Host([Profile("desk", talks())], cluster=Cluster("http://10.0.0.5:1", KEY), **given)  # type: ignore[arg-type]
+        Host([Profile("desk", talks())], cluster=Cluster("http://10.0.0.5:1", KEY), **parts)  # type: ignore[arg-type]
 
 
 def test_a_cluster_wants_an_address_a_long_key_and_a_lease() -> None:

@@ -25,9 +25,9 @@ async def test_what_is_cut_ends_while_it_sends_and_while_it_reads(is_sent: bool)
     ends: list[HolderGoneError] = []
 
     async def ask() -> None:
-        with pytest.raises(HolderGoneError) as gone:
+        with pytest.raises(HolderGoneError) as error:
             await connection.ask("10.0.0.5:1", "POST", "/v1/chat", (), b"." * 1000)
-        ends.append(gone.value)
+        ends.append(error.value)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ask)

@@ -16,7 +16,7 @@ from agentrail.testing import ScriptedModel
 from tests.adapters.journals.postgres.server import needs_postgres
 from tests.cli.calling import subcommand
 from tests.free_port import free_port
-from tests.host.cluster.several import KEY, open_place, two_places
+from tests.host.cluster.several import KEY, open_member, two_members
 from tests.host.cluster.test_forwarding import talks
 
 main = subcommand("doctor")
@@ -35,8 +35,8 @@ async def told(*addresses: str) -> list[tuple[str, str, str]]:
 
 
 async def test_who_answers_says_what_it_runs() -> None:
-    async with two_places(MemoryJournal(), talks()) as (first, second):
-        addresses = [place.serving.url for place in (first, second)]
+    async with two_members(MemoryJournal(), talks()) as (first, second):
+        addresses = [desk.serving.url for desk in (first, second)]
         for address, (level, state, to_do) in zip(addresses, await told("worker-1", *addresses), strict=True):
             assert (level, to_do) == ("ok", "")
             assert state.startswith(f"{address} answers, and runs agentrail ")
@@ -44,7 +44,7 @@ async def test_who_answers_says_what_it_runs() -> None:
 
 async def test_hosts_that_differ_are_told() -> None:
     journal, other = MemoryJournal(), SessionSpec(model=ScriptedModel(), system="Be brief.")
-    async with open_place(journal, talks()) as first, open_place(journal, other) as second:
+    async with open_member(journal, talks()) as first, open_member(journal, other) as second:
         *_, (level, state, to_do) = await told(first.serving.url, second.serving.url)
     assert (level, state.count("` at http://127.0.0.1:")) == ("note", 2)
     assert "replace the older ones" in to_do
@@ -54,9 +54,9 @@ async def test_hosts_that_differ_are_told() -> None:
 async def test_who_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch, with_key: bool) -> None:
     if not with_key:
         monkeypatch.delenv(VARIABLE)
-    gone = f"http://127.0.0.1:{free_port()}"
-    level, state, to_do = (await told(gone))[0]
-    assert (level, state) == ("bad", f"{gone} does not answer: Connection refused")
+    text = f"http://127.0.0.1:{free_port()}"
+    level, state, to_do = (await told(text))[0]
+    assert (level, state) == ("bad", f"{text} does not answer: Connection refused")
     assert "of its machine alone" in to_do
 
 
@@ -76,9 +76,9 @@ async def test_what_is_no_host_is_told() -> None:
 @pytest.mark.parametrize("value", ["", "x" * 31])
 async def test_without_the_key_it_is_told_who_answers(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv(VARIABLE, value)
-    async with open_place(MemoryJournal(), talks()) as place:
-        findings = await told(place.serving.url)
-    assert findings[0] == ("ok", f"{place.serving.url} answers", "")
+    async with open_member(MemoryJournal(), talks()) as desk:
+        findings = await told(desk.serving.url)
+    assert findings[0] == ("ok", f"{desk.serving.url} answers", "")
     assert findings[1][:2] == (
         "note",
         f"{VARIABLE} has no key of 32 characters or more, so hosts do not say what they run",
@@ -87,17 +87,17 @@ async def test_without_the_key_it_is_told_who_answers(monkeypatch: pytest.Monkey
 
 async def test_another_key_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "x" * 32)
-    async with open_place(MemoryJournal(), talks()) as place:
-        ((level, state, _),) = await told(place.serving.url)
+    async with open_member(MemoryJournal(), talks()) as desk:
+        ((level, state, _),) = await told(desk.serving.url)
     assert level == "note"
-    assert state.startswith(f"{place.serving.url} answers, but it does not say what it runs: its cluster has another")
+    assert state.startswith(f"{desk.serving.url} answers, but it does not say what it runs: its cluster has another")
 
 
 @pytest.mark.long
 @needs_postgres
 async def test_the_command_asks_the_holders_of_leases(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    async with open_place(PostgresJournal(url), talks()) as place:
+    async with open_member(PostgresJournal(url), talks()) as desk:
         await trio.to_thread.run_sync(main, ["--journal", url, "--json"])
     rows = map(json.loads, capsys.readouterr().out.splitlines())
     ((level, state),) = [(row["level"], row["state"]) for row in rows if row["about"] == "host"]
-    assert (level, state.partition(", and runs ")[0]) == ("ok", f"{place.serving.url} answers")
+    assert (level, state.partition(", and runs ")[0]) == ("ok", f"{desk.serving.url} answers")

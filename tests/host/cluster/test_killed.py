@@ -50,41 +50,41 @@ async def kill(served: Served) -> None:
 
 async def test_a_host_of_two_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> None:
     journal = MemoryJournal()
-    async with deployment(tmp_path / "desk") as one, trio.open_nursery() as nursery:
-        await nursery.start(serve, journal, str(one.folder / "journal"))
-        await kill_again_and_again(one, str(one.folder / "journal"), journal)
+    async with deployment(tmp_path / "desk") as hosts, trio.open_nursery() as nursery:
+        await nursery.start(serve, journal, str(hosts.folder / "journal"))
+        await kill_again_and_again(hosts, str(hosts.folder / "journal"), journal)
         nursery.cancel_scope.cancel()
 
 
 @pytest.mark.campaign
 @needs_postgres
 async def test_a_host_of_two_on_a_database_is_killed(tmp_path: Path, url: str) -> None:
-    async with deployment(tmp_path / "desk") as one:
-        await kill_again_and_again(one, url, PostgresJournal(url))
+    async with deployment(tmp_path / "desk") as hosts:
+        await kill_again_and_again(hosts, url, PostgresJournal(url))
 
 
-async def kill_again_and_again(one: Deployment, place: str, journal: Journal) -> None:
-    """Kill one of two hosts whose *journal* is found at a *place*, and check what is left."""
+async def kill_again_and_again(hosts: Deployment, host: str, journal: Journal) -> None:
+    """Kill one of two hosts whose *journal* is found at a *host*, and check what is left."""
     chance = Random("two hosts")
     ports = free_port(), free_port()
-    async with serving(one.folder, place, ports[0]):
+    async with serving(hosts.folder, host, ports[0]):
         clients: list[Client] = []
         for number in range(ROUNDS):
-            clients += await one_round(one.folder, place, ports, number, chance)
-    figures = await checked(one, clients, journal)
+            clients += await one_round(hosts.folder, host, ports, number, chance)
+    figures = await checked(hosts, clients, journal)
     print(f"\n{dict(figures)}")  # noqa: T201
     assert figures["acknowledged"] > ROUNDS
     assert figures["refused"] == 0
 
 
-async def one_round(folder: Path, place: str, ports: tuple[int, int], number: int, chance: Random) -> list[Client]:
+async def one_round(folder: Path, host: str, ports: tuple[int, int], number: int, chance: Random) -> list[Client]:
     """Kill the second host while it has sessions of clients of the first; return their clients, at rest."""
     front, holder = ports
     kinds = (Client, LineClient, Client, LineClient)
     names = [f"s{number}-{index}" for index in range(len(kinds))]
     clients = [kind(front, KEYS["ann"], name, chance, LONGEST) for kind, name in zip(kinds, names, strict=True)]
     async with trio.open_nursery() as nursery, AsyncExitStack() as stack:
-        served = await stack.enter_async_context(serving(folder, place, holder))
+        served = await stack.enter_async_context(serving(folder, host, holder))
         for name in names:
             await Client(holder, KEYS["ann"], name, chance, LONGEST).open()
         for client in clients:
@@ -94,10 +94,10 @@ async def one_round(folder: Path, place: str, ports: tuple[int, int], number: in
         await trio.sleep(chance.uniform(0.2, 1.0))
         await kill(served)
         if number % 2:  # it comes back at its address before its leases have ended
-            await stack.enter_async_context(serving(folder, place, holder))
-        before = [len(client.acknowledged) for client in clients]
+            await stack.enter_async_context(serving(folder, host, holder))
+        counts = [len(client.acknowledged) for client in clients]
         with trio.fail_after(within(20 * LEASE)):
-            for client, count in zip(clients, before, strict=True):
+            for client, count in zip(clients, counts, strict=True):
                 while len(client.acknowledged) < count + 2:  # noqa: ASYNC110 - no event tells of it
                     await trio.sleep(0.05)
         await come_to_rest(clients)

@@ -44,11 +44,11 @@ def server_on(of: Networks) -> Iterator[PostgresServer]:
             server.kill()
 
 
-async def cut_some_off(one: Crew, of: Networks) -> None:
+async def cut_some_off(hosts: Crew, of: Networks) -> None:
     """Cut one host after the other off."""
     for number in range(PARTITIONS):
-        await trio.sleep(one.chance.uniform(0.2, 1.0))
-        await one.cut_off(one.chance.randrange(HOSTS), of, CUTS[number % len(CUTS)])
+        await trio.sleep(hosts.chance.uniform(0.2, 1.0))
+        await hosts.cut_off(hosts.chance.randrange(HOSTS), of, CUTS[number % len(CUTS)])
 
 
 @pytest.mark.campaign
@@ -56,13 +56,13 @@ async def cut_some_off(one: Crew, of: Networks) -> None:
 async def test_partitions_lose_and_double_nothing(tmp_path: Path) -> None:
     with networks(HOSTS) as of, server_on(of) as server:
         url = server.url.replace("127.0.0.1", of.address("database"))
-        async with crew(tmp_path / "desk", server, on_networks(of), SEED, lease=SHORT, url=url) as one:
-            one.admit(CLIENTS)
-            for client in one.clients:
+        async with crew(tmp_path / "desk", server, on_networks(of), SEED, lease=SHORT, url=url) as hosts:
+            hosts.admit(CLIENTS)
+            for client in hosts.clients:
                 await client.began()
-            await cut_some_off(one, of)
-            await one.audit()
-    print(one.table())  # noqa: T201
-    assert one.figures["acknowledged"] > PARTITIONS
+            await cut_some_off(hosts, of)
+            await hosts.audit()
+    print(hosts.table())  # noqa: T201
+    assert hosts.figures["acknowledged"] > PARTITIONS
     if CAMPAIGN:
-        assert one.figures["late writes refused"] > 0
+        assert hosts.figures["late writes refused"] > 0

@@ -45,9 +45,9 @@ async def test_work_under_way_goes_on_at_once_at_another_host(tmp_path: Path, ur
     ports = free_port(), free_port()
     times: list[float] = []
     async with (
-        deployment(tmp_path / "desk") as one,
-        serving(one.folder, url, ports[0], LONG_LEASE) as leaving,
-        serving(one.folder, url, ports[1], LONG_LEASE),
+        deployment(tmp_path / "desk") as hosts,
+        serving(hosts.folder, url, ports[0], LONG_LEASE) as leaving,
+        serving(hosts.folder, url, ports[1], LONG_LEASE),
         connect(f"http://127.0.0.1:{ports[0]}", KEYS["ann"], patience=60) as first,
         connect(f"http://127.0.0.1:{ports[1]}", KEYS["boss"], patience=60) as boss,
         connect(f"http://127.0.0.1:{ports[1]}", KEYS["ann"], patience=60) as second,
@@ -64,14 +64,14 @@ async def test_work_under_way_goes_on_at_once_at_another_host(tmp_path: Path, ur
         nursery.start_soon(view)
         while len(times) < 20:  # noqa: ASYNC110 - no event tells of it
             await trio.sleep(0.02)
-        told = time.monotonic()
-        gone = await ended(leaving)
+        told_at = time.monotonic()
+        ended_at = await ended(leaving)
         with trio.fail_after(AT_ONCE):
             await until_at(boss, 2)
-            while times[-1] < gone:  # noqa: ASYNC110 - no event tells of it
+            while times[-1] < ended_at:  # noqa: ASYNC110 - no event tells of it
                 await trio.sleep(0.02)
-        gap = max(later - at for at, later in pairwise(times))
-        print(f"\nended after {gone - told:.2f} s, longest gap {gap:.2f} s")  # noqa: T201
+        gap = max(later - earlier for earlier, later in pairwise(times))
+        print(f"\nended after {ended_at - told_at:.2f} s, longest gap {gap:.2f} s")  # noqa: T201
         assert gap < AT_ONCE
         nursery.cancel_scope.cancel()
 
@@ -116,8 +116,8 @@ async def _copy(source: trio.SocketStream, to: trio.SocketStream, end: Callable[
 class Fleet:
     """Hosts behind a balancer, which come and go."""
 
-    def __init__(self, one: Deployment, url: str, balancer: Balancer, nursery: trio.Nursery) -> None:
-        self._one = one
+    def __init__(self, hosts: Deployment, url: str, balancer: Balancer, nursery: trio.Nursery) -> None:
+        self._one = hosts
         self._url = url
         self._balancer = balancer
         self._nursery = nursery
@@ -142,9 +142,9 @@ class Fleet:
 
 async def go_on(clients: list[Client]) -> None:
     """Wait until each client has talked for one turn more."""
-    before = [len(client.acknowledged) for client in clients]
+    counts = [len(client.acknowledged) for client in clients]
     with trio.fail_after(within(10.0)):
-        for client, count in zip(clients, before, strict=True):
+        for client, count in zip(clients, counts, strict=True):
             while len(client.acknowledged) <= count:  # noqa: ASYNC110 - no event tells of it
                 await trio.sleep(0.02)
 
@@ -152,13 +152,13 @@ async def go_on(clients: list[Client]) -> None:
 @pytest.mark.skipif(not CAMPAIGN, reason="a minute long: `make campaign` runs it; CI has test_upgraded.py beside it")
 @needs_postgres
 async def test_all_hosts_are_replaced_and_their_number_changes_without_a_lost_word(tmp_path: Path, url: str) -> None:
-    one, two, three, four, other = ports = [free_port() for _ in range(5)]
+    first_port, two, three, four, other = ports = [free_port() for _ in range(5)]
     assert len(set(ports)) == len(ports)
     kinds = (LineClient, Client, LineClient, LineClient)
     async with deployment(tmp_path / "desk") as desk, Balancer().listening() as balancer, trio.open_nursery() as hosts:
         fleet = Fleet(desk, url, balancer, hosts)
         async with trio.open_nursery() as nursery:
-            for port in (one, two, three):
+            for port in (first_port, two, three):
                 nursery.start_soon(fleet.start, port)
         clients = [
             kind(balancer.port, KEYS["ann"], f"s{number}", Random(f"fleet {number}"), LONGEST)
@@ -168,13 +168,13 @@ async def test_all_hosts_are_replaced_and_their_number_changes_without_a_lost_wo
             for client in clients:
                 nursery.start_soon(client.use)
             await go_on(clients)
-            for old, new in ((one, one), (two, other), (three, three)):
+            for old, new in ((first_port, first_port), (two, other), (three, three)):
                 await fleet.end(old)
                 await fleet.start(new)
                 await go_on(clients)
             await fleet.start(four)
             await go_on(clients)
-            for port in (one, other):
+            for port in (first_port, other):
                 await fleet.end(port)
                 await go_on(clients)
             await come_to_rest(clients)

@@ -34,9 +34,9 @@ SESSIONS = 8
 async def test_a_host_that_wakes_after_its_lease_writes_nothing(tmp_path: Path, url: str) -> None:
     chance = Random("stopped")
     front, holder = free_port(), free_port()
-    async with deployment(tmp_path / "desk") as one, trio.open_nursery() as nursery, AsyncExitStack() as stack:
-        await stack.enter_async_context(serving(one.folder, url, front, LEASE))
-        stopped = await stack.enter_async_context(serving(one.folder, url, holder, LEASE))
+    async with deployment(tmp_path / "desk") as hosts, trio.open_nursery() as nursery, AsyncExitStack() as stack:
+        await stack.enter_async_context(serving(hosts.folder, url, front, LEASE))
+        stopped = await stack.enter_async_context(serving(hosts.folder, url, holder, LEASE))
         kinds = (Client, LineClient) * (SESSIONS // 2)
         clients = [kind(front, KEYS["ann"], f"s{n}", chance, LONGEST) for n, kind in enumerate(kinds)]
         for client in clients:
@@ -45,16 +45,16 @@ async def test_a_host_that_wakes_after_its_lease_writes_nothing(tmp_path: Path, 
         for client in clients:
             await client.began()
         stopped.process.send_signal(signal.SIGSTOP)
-        before = [len(client.acknowledged) for client in clients]
+        counts = [len(client.acknowledged) for client in clients]
         with trio.fail_after(within(20 * LEASE)):
-            for client, count in zip(clients, before, strict=True):
+            for client, count in zip(clients, counts, strict=True):
                 while len(client.acknowledged) <= count:  # noqa: ASYNC110 - no event tells of it
                     await trio.sleep(0.05)
-        assert not one.calls("fenced")
+        assert not hosts.calls("fenced")
         stopped.process.send_signal(signal.SIGCONT)
         with trio.fail_after(within(10 * LEASE)):
-            while not one.calls("fenced"):  # noqa: ASYNC110 - no event tells of it
+            while not hosts.calls("fenced"):  # noqa: ASYNC110 - no event tells of it
                 await trio.sleep(0.05)
         await come_to_rest(clients)
-        figures = await checked(one, clients, PostgresJournal(url))
-        print(f"\n{dict(figures)}, late writes refused: {len(one.calls('fenced'))}")  # noqa: T201
+        figures = await checked(hosts, clients, PostgresJournal(url))
+        print(f"\n{dict(figures)}, late writes refused: {len(hosts.calls('fenced'))}")  # noqa: T201

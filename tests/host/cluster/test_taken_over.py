@@ -13,7 +13,7 @@ from agentrail import SessionSpec, connect
 from agentrail.events import AgentEnd
 from agentrail.journals import Journal, MemoryJournal
 from agentrail.testing import ScriptedModel
-from tests.host.cluster.several import LEASE, open_place
+from tests.host.cluster.several import LEASE, open_member
 from tests.host.hosted import KEYS, Desk, frames, listening
 from tests.host.websocket.talking import talking
 from tests.patience import PATIENCE
@@ -25,8 +25,8 @@ async def one_that_does_not_know() -> AsyncGenerator[tuple[Desk, Desk]]:
     """Yield a host whose session `trip` goes on at another, and that one: no renewal tells the first in time."""
     journal, spec = MemoryJournal(), SessionSpec(model=ScriptedModel(["fine"], repeat_last=True))
     async with (
-        open_place(journal, spec) as first,
-        open_place(journal, spec) as second,
+        open_member(journal, spec) as first,
+        open_member(journal, spec) as second,
     ):
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "one"})
         await second.serving.supervisor.resume("h.acme.ann.trip", take_over=True)
@@ -56,14 +56,14 @@ class AskedJournal(SharedJournal):
 
     async def _ask(self, name: str, *args: object, **more: object) -> object:
         if name == "renew" and self.before is not None:
-            before, self.before = self.before, None
-            await before()
+            hook, self.before = self.before, None
+            await hook()
         return await getattr(self._journal, name)(*args, **more)
 
 
-async def last_cursor(place: Desk) -> str:
-    """Return the cursor of the last event of two turns, as *place* tells it."""
-    async with listening(place, "GET", "/v1/sessions/trip/events", since="0.0") as listener:
+async def last_cursor(desk: Desk) -> str:
+    """Return the cursor of the last event of two turns, as *desk* tells it."""
+    async with listening(desk, "GET", "/v1/sessions/trip/events", since="0.0") as listener:
         heard = frames(await listener.until(lambda text: text.count("event: AgentEnd") == 2))
     return [frame["id"] for frame in heard if "id" in frame][-1]
 
@@ -104,9 +104,9 @@ async def test_a_listener_on_a_socket_goes_on_when_the_host_has_noticed() -> Non
 
 async def test_a_cursor_that_no_host_knows_is_refused() -> None:
     async with one_that_does_not_know() as (first, second):
-        for place in (second, first):
+        for desk in (second, first):
             headers = {"last-event-id": "999.0"}
-            answer = await place.ann.get("/v1/sessions/trip/events", headers=headers)
+            answer = await desk.ann.get("/v1/sessions/trip/events", headers=headers)
             assert (answer.status_code, answer.json()["type"]) == (409, "urn:agentrail:problem:unknown-cursor")
 
 
@@ -120,9 +120,9 @@ async def test_what_is_sent_there_is_carried_out_once(call: str) -> None:
         }[call]
         answer = await first.ann.post(target, json=body)
         assert answer.status_code < 300, answer.text
-        shown = (await second.ann.get("/v1/sessions/trip/messages")).text + (await second.ann.get("/v1/sessions")).text
-        assert shown.count("three") == 1
-        assert [len(place.serving.supervisor.sessions()) for place in (first, second)] == [0, 1]
+        texts = (await second.ann.get("/v1/sessions/trip/messages")).text + (await second.ann.get("/v1/sessions")).text
+        assert texts.count("three") == 1
+        assert [len(desk.serving.supervisor.sessions()) for desk in (first, second)] == [0, 1]
 
 
 async def test_what_is_sent_there_on_a_socket_is_carried_out_too() -> None:
@@ -131,15 +131,15 @@ async def test_what_is_sent_there_on_a_socket_is_carried_out_too() -> None:
         connect(first.serving.url, KEYS["ann"]) as supervisor,
     ):
         await supervisor.session("trip").prompt("three")
-        assert [len(place.serving.supervisor.sessions()) for place in (first, second)] == [0, 1]
+        assert [len(desk.serving.supervisor.sessions()) for desk in (first, second)] == [0, 1]
 
 
 async def test_what_waited_while_a_host_was_cut_off_from_the_journal_is_carried_out() -> None:
     journal, spec = MemoryJournal(), SessionSpec(model=ScriptedModel(["fine"], repeat_last=True))
     line = CutOffJournal(journal)
     async with (
-        open_place(cast("Journal", line), spec, lease=LEASE) as first,
-        open_place(journal, spec, lease=LEASE) as second,
+        open_member(cast("Journal", line), spec, lease=LEASE) as first,
+        open_member(journal, spec, lease=LEASE) as second,
         trio.open_nursery() as nursery,
     ):
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "one"})
@@ -161,9 +161,9 @@ async def test_what_waited_while_a_host_was_cut_off_from_the_journal_is_carried_
 async def test_a_session_that_left_a_host_and_came_back_meanwhile_knows_its_cursors(way: str) -> None:
     journal, spec = MemoryJournal(), SessionSpec(model=ScriptedModel(["fine"], repeat_last=True))
     line = AskedJournal(journal)
-    async with open_place(cast("Journal", line), spec) as first:
+    async with open_member(cast("Journal", line), spec) as first:
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "one"})
-        async with open_place(journal, spec) as second:
+        async with open_member(journal, spec) as second:
             await second.serving.supervisor.resume("h.acme.ann.trip", take_over=True)
             await second.ann.post("/v1/chat", json={"session": "trip", "message": "two"})
             last = await last_cursor(second)

@@ -19,7 +19,7 @@ from agentrail.journals import Journal, MemoryJournal
 from agentrail.runtime.shared.clock import Clock
 from tests.free_port import free_port
 from tests.host.cluster.played_holder import journal_with, played_holder
-from tests.host.cluster.several import KEY, KNOWN_LEASE, LONG_LEASE, open_place, until_known
+from tests.host.cluster.several import KEY, KNOWN_LEASE, LONG_LEASE, open_member, until_known
 from tests.host.cluster.test_forwarding import ANN, running, talks
 from tests.host.hosted import KEYS, LINES, Desk
 from tests.host.websocket.talking import talking
@@ -30,37 +30,37 @@ CHAT = {"session": "trip", "message": "hi"}
 OLD, NEW = "o" * 32, "n" * 32
 
 
-async def status_of(place: Desk, key: str, method: str, path: str, body: bytes = b"") -> int:
+async def status_of(desk: Desk, key: str, method: str, path: str, body: bytes = b"") -> int:
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
-    async with httpx.AsyncClient(base_url=place.serving.url, trust_env=False, timeout=PATIENCE) as client:
+    async with httpx.AsyncClient(base_url=desk.serving.url, trust_env=False, timeout=PATIENCE) as client:
         return (await client.request(method, path, headers=headers, content=body)).status_code
 
 
 @pytest.mark.long
 async def test_a_signature_is_for_one_request() -> None:
     path, body = "/v1/sessions/ann.trip/prompt", b'{"message": "hi"}'
-    async with open_place(MemoryJournal(), talks()) as place:
-        await place.ann.post("/v1/sessions", json={"session": "trip"})
-        cluster = Cluster(place.serving.url, KEY)
+    async with open_member(MemoryJournal(), talks()) as desk:
+        await desk.ann.post("/v1/sessions", json={"session": "trip"})
+        cluster = Cluster(desk.serving.url, KEY)
         key = signed_key(cluster, ANN, cluster.address, Clock().now_ms(), SignedCall("POST", path, "", body))
         for other in (("POST", "/v1/sessions", body), ("DELETE", "/v1/sessions/ann.trip", b"")):
-            assert await status_of(place, key, *other) == 503
-        assert await status_of(place, key, "POST", path + "?more=1", body) == 503
-        assert await status_of(place, key, "POST", path, body) == 202
-        assert await status_of(place, key, "POST", path, body) == 503
+            assert await status_of(desk, key, *other) == 503
+        assert await status_of(desk, key, "POST", path + "?more=1", body) == 503
+        assert await status_of(desk, key, "POST", path, body) == 202
+        assert await status_of(desk, key, "POST", path, body) == 503
         key = signed_key(cluster, ANN, cluster.address, Clock().now_ms(), SignedCall("POST", path, "", body))
-        assert await status_of(place, key, "POST", path, body.replace(b"hi", b"no")) == 503
-        shown = (await place.ann.get("/v1/sessions/trip/messages")).text
-        assert '"hi"' in shown
-        assert '"no"' not in shown
+        assert await status_of(desk, key, "POST", path, body.replace(b"hi", b"no")) == 503
+        text = (await desk.ann.get("/v1/sessions/trip/messages")).text
+        assert '"hi"' in text
+        assert '"no"' not in text
 
 
 @pytest.mark.parametrize("ahead", [-FRESH, 0, FRESH])
 def test_a_signature_is_taken_once_also_if_the_clock_of_its_host_is_ahead_or_behind(ahead: int) -> None:
     cluster, used, now = Cluster("http://127.0.0.1:80", KEY), UsedNumbers(), 1_000_000
 
-    def take(key: str, at: int) -> None:
-        used.use(read_signature(cluster, key, at).number, at)
+    def take(key: str, now_ms: int) -> None:
+        used.use(read_signature(cluster, key, now_ms).number, now_ms)
 
     key = signed_key(cluster, ANN, cluster.address, now + ahead, SignedCall("GET", "/v1/sessions"))
     take(key, now)
@@ -76,7 +76,7 @@ async def test_what_was_signed_before_a_host_began_is_signed_again() -> None:
     address = f"http://127.0.0.1:{free_port()}"
     cluster = Cluster(address, KEY)
     key = signed_key(cluster, ANN, address, Clock().now_ms() - 1000, SignedCall("GET", "/v1/sessions"))
-    async with open_place(MemoryJournal(), talks(), cluster=Cluster(address, KEY, lease=LONG_LEASE)):
+    async with open_member(MemoryJournal(), talks(), cluster=Cluster(address, KEY, lease=LONG_LEASE)):
         headers = {"authorization": f"Bearer {key}"}
         async with httpx.AsyncClient(base_url=address, trust_env=False, timeout=PATIENCE) as client:
             answer = await client.get("/v1/sessions", headers=headers)
@@ -86,8 +86,8 @@ async def test_what_was_signed_before_a_host_began_is_signed_again() -> None:
 async def test_a_user_with_a_good_key_hears_of_a_fault_of_the_cluster(caplog: pytest.LogCaptureFixture) -> None:
     journal = MemoryJournal()
     async with (
-        open_place(journal, talks(), lease=KNOWN_LEASE) as first,
-        open_place(journal, talks(), key="x" * 32, lease=KNOWN_LEASE) as second,
+        open_member(journal, talks(), lease=KNOWN_LEASE) as first,
+        open_member(journal, talks(), key="x" * 32, lease=KNOWN_LEASE) as second,
     ):
         await first.ann.post("/v1/sessions", json={"session": "trip"})
         caplog.clear()
@@ -112,8 +112,8 @@ async def test_a_host_of_an_older_version_that_refuses_a_signature_is_a_fault_to
     )
     async with played_holder(old) as holder:
         journal = await journal_with(holder.address, talks())
-        async with open_place(journal, talks()) as place:
-            answer = await place.ann.post("/v1/chat", json=CHAT)
+        async with open_member(journal, talks()) as desk:
+            answer = await desk.ann.post("/v1/chat", json=CHAT)
     assert (answer.status_code, answer.json()["type"]) == (503, FAULT)
 
 
@@ -122,9 +122,9 @@ async def test_no_key_of_a_client_goes_to_the_host_that_runs_its_session() -> No
     secrets = {"x-api-key": "s1", "cookie": "id=s2", "x-user": "s3", "proxy-authorization": "s4", "api-token": "s5"}
     async with played_holder(answer) as holder:
         journal = await journal_with(holder.address, talks())
-        async with open_place(journal, talks()) as place:
+        async with open_member(journal, talks()) as desk:
             headers = {**secrets, "idempotency-key": "once", "accept-language": "de"}
-            await place.ann.post("/v1/chat", json=CHAT, headers=headers)
+            await desk.ann.post("/v1/chat", json=CHAT, headers=headers)
     assert not secrets.keys() & holder.headers.keys()
     assert KEYS["ann"].encode() not in holder.heads[-1]
     assert holder.headers["idempotency-key"] == "once"
@@ -222,8 +222,8 @@ async def test_a_key_that_is_withdrawn_at_one_host_sees_nothing_of_it_when_all_h
 async def test_the_key_of_a_cluster_is_replaced_host_by_host(of_first: str, of_second: str, answers: bool) -> None:
     journal = MemoryJournal()
     async with (
-        open_place(journal, talks(), key=of_first) as first,
-        open_place(journal, talks(), key=of_second) as second,
+        open_member(journal, talks(), key=of_first) as first,
+        open_member(journal, talks(), key=of_second) as second,
     ):
         for opens, asks, name in ((first, second, "one"), (second, first, "two")):
             await opens.ann.post("/v1/sessions", json={"session": name})

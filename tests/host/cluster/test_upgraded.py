@@ -83,9 +83,9 @@ class Upgrade:
 
     async def turns(self) -> None:
         """Wait until each client had some turns."""
-        before = [len(client.acknowledged) for client in self.clients]
+        counts = [len(client.acknowledged) for client in self.clients]
         with trio.fail_after(60):
-            for client, count in zip(self.clients, before, strict=True):
+            for client, count in zip(self.clients, counts, strict=True):
                 while len(client.acknowledged) < count + TURNS:  # noqa: ASYNC110 - no event tells of it
                     await trio.sleep(0.05)
 
@@ -114,13 +114,13 @@ async def version(env: Mapping[str, str]) -> str:
 async def test_hosts_that_are_replaced_by_newer_code_lose_no_word(tmp_path: Path, url: str) -> None:
     older, newer = Path(agentrail.__file__).parents[1], newer_code(tmp_path / "newer")
     assert await version(environment(newer)) == NEWER != await version(environment(older))
-    async with deployment(tmp_path / "desk") as one, trio.open_nursery() as processes:
+    async with deployment(tmp_path / "desk") as deployed, trio.open_nursery() as processes:
         ports: list[int] = []
         clients = [
             BalancedClient(0, KEYS["ann"], f"s{number}", Random(number), LONGEST, ports=ports)
             for number in range(SESSIONS)
         ]
-        upgrade = Upgrade(one.folder, url, clients, ports)
+        upgrade = Upgrade(deployed.folder, url, clients, ports)
         first = [free_port() for _ in range(HOSTS)]
         hosts = [(port, await processes.start(upgrade.host, port, older)) for port in first]
         async with trio.open_nursery() as nursery:
@@ -133,8 +133,8 @@ async def test_hosts_that_are_replaced_by_newer_code_lose_no_word(tmp_path: Path
                 await upgrade.turns()
             await come_to_rest(clients)
         processes.cancel_scope.cancel()
-    figures = await checked(one, clients, PostgresJournal(url))
+    figures = await checked(deployed, clients, PostgresJournal(url))
     print(f"\n{SESSIONS} sessions, {HOSTS} hosts replaced: {dict(figures)}")  # noqa: T201
     assert (figures["unknown"], figures["refused"], figures["aborted"]) == (0, 0, 0), figures
-    assert len(one.times("ended")) == len(one.times("began"))
+    assert len(deployed.times("ended")) == len(deployed.times("began"))
     assert figures["cuts"] >= SESSIONS

@@ -15,12 +15,12 @@ NAMED: Final = re.compile(r"""["'`](?:\./|console/)+([\w.-]+\.(?:css|js|svg))["'
 
 
 def test_the_page_is_in_a_clone_with_all_that_it_loads() -> None:
-    there = {path.name for path in (STATIC / FILES).iterdir()}
+    names = {path.name for path in (STATIC / FILES).iterdir()}
     texts = [(STATIC / PAGE).read_text("utf-8"), *(path.read_text("utf-8") for path in (STATIC / FILES).glob("*.js"))]
     named = {name for text in texts for name in NAMED.findall(text)}
     assert named
-    assert named <= there, "run `make console`"
-    assert {name for name in there if not name.endswith(tuple(MEDIA_TYPES))} == {"licences.md"}
+    assert named <= names, "run `make console`"
+    assert {name for name in names if not name.endswith(tuple(MEDIA_TYPES))} == {"licences.md"}
 
 
 def test_it_is_small_and_tells_nothing_of_the_machine_that_built_it() -> None:

@@ -49,9 +49,9 @@ def test_a_reload_in_mid_stream_shows_the_same(visitor: Visitor) -> None:
     visitor.open("reloaded", "hello", "wait")
     with visitor.page("/s/reloaded") as page:
         until(page, lambda: items(page)[-1:] == ["one two three"])
-        before = items(page)
+        former_items = items(page)
         page.reload()
-        until(page, lambda: items(page) == before)
+        until(page, lambda: items(page) == former_items)
     visitor.end("reloaded")
 
 
@@ -62,10 +62,10 @@ def kept_host(folder: Path) -> Generator[tuple[subprocess.Popen[bytes], int]]:
     command += ["--journal", str(folder / "journal.db"), "--keys", str(folder / "keys")]
     with (folder / "log").open("ab") as log, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log) as process:  # noqa: S603 - ours
         assert process.stdout is not None
-        found = re.search(r"http://127\.0\.0\.1:(\d+)", process.stdout.readline().decode())
-        assert found is not None, (folder / "log").read_text()
+        match = re.search(r"http://127\.0\.0\.1:(\d+)", process.stdout.readline().decode())
+        assert match is not None, (folder / "log").read_text()
         try:
-            yield process, int(found[1])
+            yield process, int(match[1])
         finally:
             process.kill()
 
@@ -84,22 +84,22 @@ def test_a_host_that_is_killed_and_comes_back_loses_nothing_of_an_open_page(visi
         wire = Wire(port)
         stack.callback(wire.close)
         calls = stack.enter_context(visitor.calls_to(wire.beside, key))
-        there = Visitor(visitor.browser, wire, key, calls)
-        there.open("kept", "hello", "pay")
-        page = stack.enter_context(there.page("/s/kept"))
+        second = Visitor(visitor.browser, wire, key, calls)
+        second.open("kept", "hello", "pay")
+        page = stack.enter_context(second.page("/s/kept"))
         page.wait_for_selector("[data-state=held]")
-        before = items(page)
+        former_items = items(page)
         process.send_signal(signal.SIGKILL)
         process.wait(SECONDS)
         page.wait_for_selector("text=The connection is lost")
-        assert items(page) == before
+        assert items(page) == former_items
         _, again = stack.enter_context(kept_host(tmp_path))
         wire.lead_to(again)
         page.wait_for_selector("[data-state=open]", state="attached")
-        inbox = stack.enter_context(there.page("/inbox"))
+        inbox = stack.enter_context(second.page("/inbox"))
         inbox.click("text=Approve once")
         until(page, lambda: items(page)[-2:] == ["Done.", "The turn is over."])
-        other = stack.enter_context(there.page("/s/kept"))
+        other = stack.enter_context(second.page("/s/kept"))
         until(other, lambda: items(other)[-2:] == ["Done.", "The turn is over."])
         assert items(page) == items(other)
 

@@ -250,10 +250,10 @@ def test_a_handoff_is_told_in_each_room(visitor: Visitor) -> None:
     visitor.rest("handed")
     with visitor.page("/s/handed") as page:
         until(page, lambda: items(page)[-1:] == ["The turn is over."])
-        told = (
+        text = (
             "scenes handed the conversation over to billing, which goes on. Its tools: transfer. Its model: accountant."
         )
-        assert told in items(page)
+        assert text in items(page)
         assert items(page)[-2:] == ["Done.", "The turn is over."]
         page.wait_for_selector(".side dd >> text=accountant")
         page.click("nav >> text=Timeline")

@@ -45,18 +45,18 @@ def test_two_hundred_texts_of_models_tools_and_users_stay_texts(visitor: Visitor
     visitor.open("hostile")
     for number in range(len(TEXTS)):
         visitor.post("/v1/chat", {"session": "hostile", "message": f"read {number}"})
-    asked: list[str] = []
+    drawn_texts: list[str] = []
     with visitor.page("/s/hostile") as page:
-        page.on("request", lambda request: asked.append(request.url))
+        page.on("request", lambda request: drawn_texts.append(request.url))
         until(page, lambda: are_all_there(page))
         page.evaluate(UNFOLD)
         until(page, lambda: page.locator("pre[aria-label=result]").count() == len(TEXTS))
         check(page)
-        shown = page.locator("pre[aria-label=result]").all_text_contents()
-        assert shown[: len(TEXTS) - 16] == [text.replace("\x01", "U+0001") for text in TEXTS[: len(TEXTS) - 16]]
-        assert "U+001B[2J" in shown[-16]
-        assert "U+202E" in shown[-13]
-    assert [url for url in asked if not url.startswith(visitor.url)] == []
+        texts = page.locator("pre[aria-label=result]").all_text_contents()
+        assert texts[: len(TEXTS) - 16] == [text.replace("\x01", "U+0001") for text in TEXTS[: len(TEXTS) - 16]]
+        assert "U+001B[2J" in texts[-16]
+        assert "U+202E" in texts[-13]
+    assert [url for url in drawn_texts if not url.startswith(visitor.url)] == []
     visitor.end("hostile")
 
 

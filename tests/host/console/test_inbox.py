@@ -53,13 +53,13 @@ def in_list(page: Page) -> bool:
 def test_a_call_is_shown_with_its_exact_arguments_and_approved_once(visitor: Visitor) -> None:
     visitor.open("once", "pay")
     with visitor.page("/inbox") as page:
-        shown = shown_arguments(page)
-        assert "\\u202e" in shown
-        assert "\\u200b" in shown
-        assert "9007199254740993" in shown
-        assert '"rate": 1.0' in shown
-        assert list(json.loads(shown)) == list(TRANSFER)
-        assert json.loads(shown) == json.loads(json.dumps(TRANSFER))
+        arguments = shown_arguments(page)
+        assert "\\u202e" in arguments
+        assert "\\u200b" in arguments
+        assert "9007199254740993" in arguments
+        assert '"rate": 1.0' in arguments
+        assert list(json.loads(arguments)) == list(TRANSFER)
+        assert json.loads(arguments) == json.loads(json.dumps(TRANSFER))
         assert page.locator(".held b").count() == 0
         page.click("text=Approve once")
         page.wait_for_selector("text=Nothing waits for a person.")
@@ -355,8 +355,8 @@ def test_it_is_done_with_the_keyboard_alone(visitor: Visitor) -> None:
 def test_what_another_person_has_decided_leaves_the_list_and_a_late_decision_is_told(visitor: Visitor) -> None:
     visitor.open("both", "pay")
     with visitor.page("/inbox") as page, visitor.page("/inbox") as other:
-        for each in (page, other):
-            each.wait_for_selector("text=Approve once")
+        for tab in (page, other):
+            tab.wait_for_selector("text=Approve once")
         visitor.wire.cut()
         page.wait_for_selector("[data-state=lost]")
         page.click("text=Approve once")  # it is sent when there is a connection

@@ -123,12 +123,12 @@ def test_figures_are_plotted_and_told_in_a_table(visitor: Visitor) -> None:
 
 def test_figures_never_take_an_unknown_price_for_nothing(visitor: Visitor) -> None:
     prompts = {"unpriced": ["unpriced"], "priced": ["paid"], "mixed": ["paid", "paid", "unpriced"]}
-    for session, said in prompts.items():
-        visitor.open(session, *said)
+    for session, prompt in prompts.items():
+        visitor.open(session, *prompt)
         visitor.rest(session)
-    told = {"unpriced": "unknown", "priced": "$0.25", "mixed": "$0.50 and 1 response of unknown price"}
+    prices = {"unpriced": "unknown", "priced": "$0.25", "mixed": "$0.50 and 1 response of unknown price"}
     with visitor.page("/figures?per=session&what=cost") as page:
-        for session, cost in told.items():
+        for session, cost in prices.items():
             row = page.locator("tr", has_text=f"you.{session}")
             until(page, lambda row=row, cost=cost: words(row.locator("td.amount")) == [cost])  # type: ignore[misc] # mypy infers no default
 
@@ -142,12 +142,12 @@ def test_waits_for_people_are_plotted_apart_from_the_tool(visitor: Visitor) -> N
         until(page, lambda: any(text.endswith("s") for text in words(row)))
 
 
-@pytest.mark.parametrize("at", ["/s/you.narrow/record/2", "/s/you.narrow/seen/1", "/figures"])
-def test_on_a_telephone_nothing_is_wider_than_the_page(visitor: Visitor, at: str) -> None:
+@pytest.mark.parametrize("path", ["/s/you.narrow/record/2", "/s/you.narrow/seen/1", "/figures"])
+def test_on_a_telephone_nothing_is_wider_than_the_page(visitor: Visitor, path: str) -> None:
     if visitor.calls.get("/v1/sessions/narrow").status_code == 404:
         visitor.open("narrow", "hello")
         visitor.rest("narrow")
-    with visitor.page(at, width=360) as page:
+    with visitor.page(path, width=360) as page:
         page.wait_for_selector("h1")
         until(page, lambda: page.locator("text=Loading").count() == 0)
         until(page, lambda: bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth")))

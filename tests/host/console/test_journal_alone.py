@@ -41,19 +41,19 @@ def test_a_journal_alone_is_shown_in_each_room(tmp_path: Path) -> None:
         sync_playwright() as playwright,
     ):
         assert process.stdout is not None
-        found = re.search(r"http://\S+", process.stdout.readline())
-        assert found is not None
-        url = found[0].partition("/#")[0]
+        match = re.search(r"http://\S+", process.stdout.readline())
+        assert match is not None
+        url = match[0].partition("/#")[0]
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_page()
         page.set_default_timeout(SECONDS * 1000)
-        page.goto(found[0])
+        page.goto(match[0])
         page.wait_for_selector(".stored a >> text=plain")
         page.click(f".stored a >> text={HOSTED}")
         page.wait_for_url(f"**/#/s/{HOSTED}")
-        for at, shown in ROOMS.items():
-            page.goto(f"{url}/#{at}")
-            page.wait_for_selector(shown)
+        for path, heading in ROOMS.items():
+            page.goto(f"{url}/#{path}")
+            page.wait_for_selector(heading)
             assert [text for text in page.locator("[role=alert]").all_inner_texts() if text] == []
         page.goto(f"{url}/#/s/plain/record/3")
         page.click("text=Fork here")

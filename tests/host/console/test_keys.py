@@ -77,7 +77,7 @@ def test_a_link_does_not_take_the_place_of_a_key_that_is_there(guests: Visitor, 
 def test_a_key_in_the_address_that_cannot_be_read_is_told(guests: Visitor, token: str) -> None:
     wrong: list[str] = []
     with guests.browser.new_context() as context:
-        context.on("weberror", lambda found: wrong.append(str(found.error)))
+        context.on("weberror", lambda event: wrong.append(str(event.error)))
         page = context.new_page()
         page.goto(f"{guests.url}/#token={token}")
         page.wait_for_selector("[role=alert] >> text=has a key that cannot be read")

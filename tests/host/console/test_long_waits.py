@@ -64,8 +64,8 @@ async def _store(path: Path, records: tuple[Record, ...]) -> None:
     await journal.close()
 
 
-def _numbers(found: Locator, name: str) -> list[float]:
-    return [float(element.get_attribute(name) or "nan") for element in found.all()]
+def _numbers(locator: Locator, name: str) -> list[float]:
+    return [float(element.get_attribute(name) or "nan") for element in locator.all()]
 
 
 def _times(page: Page) -> str:
@@ -87,6 +87,6 @@ def test_long_waits_are_folded_and_work_is_told_apart_from_them(tmp_path: Path) 
         ticks = page.locator(".lanes svg text:has(title)")
         places = _numbers(ticks, "x")
         assert len(places) >= 3, "each stretch says when it is"
-        assert all(right - left >= TICK_ROOM for left, right in pairwise(places))
+        assert all(right - former >= TICK_ROOM for former, right in pairwise(places))
         page.click("text=Zoom in")
         until(page, lambda: _times(page) != "" and folds.count() < 2)

@@ -65,17 +65,17 @@ def _sessions(visitor: Visitor) -> Generator[None]:
 @pytest.mark.parametrize("room", ROOMS)
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
 def test_a_room_is_for_everybody(visitor: Visitor, room: str, width: int, *, dark: bool) -> None:
-    at, shown = ROOMS[room]
+    path, heading = ROOMS[room]
     if room == "question":
         held = visitor.calls.get("/v1/approvals").json()["items"]
-        at = f"{at}/{next(item['id'] for item in held if item['kind'] == 'question')}"
-    with visitor.page(at, width=width, dark=dark) as page:
-        page.wait_for_selector(shown)
+        path = f"{path}/{next(item['id'] for item in held if item['kind'] == 'question')}"
+    with visitor.page(path, width=width, dark=dark) as page:
+        page.wait_for_selector(heading)
         for summary in page.locator("main summary").all():
             summary.click()
         page.evaluate(AXE.read_text("utf-8"))
-        found = page.evaluate(RUN)
-        assert found == [], json.dumps(found, indent=1)
+        violations = page.evaluate(RUN)
+        assert violations == [], json.dumps(violations, indent=1)
         until(page, lambda: page.evaluate(WIDE) == [])
         assert page.evaluate("document.getAnimations().length") == 0
 
@@ -99,9 +99,9 @@ def test_the_colours_are_chosen_and_kept(visitor: Visitor) -> None:
 
 @pytest.mark.campaign
 def test_at_twice_the_size_all_is_there(visitor: Visitor) -> None:
-    for at, shown in ROOMS.values():
-        with visitor.page(at if at != "/inbox/you.asking" else "/inbox", width=1280, height=900) as page:
-            page.wait_for_selector(shown if at != "/inbox/you.asking" else "text=Approve once")
+    for path, heading in ROOMS.values():
+        with visitor.page(path if path != "/inbox/you.asking" else "/inbox", width=1280, height=900) as page:
+            page.wait_for_selector(heading if path != "/inbox/you.asking" else "text=Approve once")
             page.evaluate("document.documentElement.style.fontSize = '200%'")
             until(page, lambda: page.evaluate(WIDE) == [])
 

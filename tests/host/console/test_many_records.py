@@ -81,7 +81,7 @@ def test_fifty_thousand_records_cost_what_is_in_sight(tmp_path: Path) -> None:
             page.wait_for_timeout(20)
             assert page.evaluate("document.querySelectorAll('*').length") < MOST_NODES
         grid.evaluate("list => { list.scrollTop = list.scrollHeight / 2 }")
-        until(page, lambda: (shown := rows(page)) != [] and all("SessionWoke" in row for row in shown))
+        until(page, lambda: (visible_rows := rows(page)) != [] and all("SessionWoke" in row for row in visible_rows))
         grid.press("Home")
         until(page, lambda: any("SessionOpened" in row for row in rows(page)))
         assert page.evaluate("document.querySelectorAll('*').length") < MOST_NODES

@@ -67,8 +67,8 @@ def test_of_many_sessions_the_first_are_sent_and_the_others_once_somebody_scroll
         assert nodes(page) < MOST_NODES
         grid = page.locator("[role=treegrid]")
         grid.evaluate("list => { list.scrollTop = list.scrollHeight }")
-        at = grid.evaluate("list => list.scrollTop")
+        scroll_top = grid.evaluate("list => list.scrollTop")
         until(page, lambda: rows(page) == MANY)
-        assert grid.evaluate("list => list.scrollTop") == at
+        assert grid.evaluate("list => list.scrollTop") == scroll_top
         assert nodes(page) < MOST_NODES
     visitor.end(*names)

@@ -16,15 +16,15 @@ pytestmark = [needs_browser, pytest.mark.long]
 
 
 @pytest.mark.parametrize(
-    ("name", "at"), [("late", "1000000000000000000"), ("early", "-1000000000000000000"), ("none", "null")]
+    ("name", "time"), [("late", "1000000000000000000"), ("early", "-1000000000000000000"), ("none", "null")]
 )
-def test_a_time_that_no_browser_can_write_is_called_unknown(visitor: Visitor, name: str, at: str) -> None:
+def test_a_time_that_no_browser_can_write_is_called_unknown(visitor: Visitor, name: str, time: str) -> None:
     visitor.open(name, "Who are you?")
     visitor.rest(name)
 
     def change(socket: WebSocketRoute) -> None:
         server = socket.connect_to_server()
-        server.on_message(lambda text: socket.send(re.sub(r'"active":\d+', f'"active":{at}', str(text))))
+        server.on_message(lambda text: socket.send(re.sub(r'"active":\d+', f'"active":{time}', str(text))))
 
     with visitor.page("/now") as page:
         page.route_web_socket("**/v1/ws*", change)

@@ -51,8 +51,8 @@ def test_another_site_neither_reads_nor_acts(visitor: Visitor, tmp_path: Path) -
         page = context.new_page()
         page.set_default_timeout(SECONDS * 1000)
         page.goto(site)
-        told = page.evaluate(TRY, [visitor.url, visitor.token])
-        assert set(told.values()) == {"refused"}, told
+        outcomes = page.evaluate(TRY, [visitor.url, visitor.token])
+        assert set(outcomes.values()) == {"refused"}, outcomes
         assert page.evaluate(FRAME, visitor.url) == "refused"
         assert all("agentrail" not in frame.title() for frame in page.frames[1:])
     assert visitor.calls.get("/v1/sessions/planted").status_code == 404

@@ -75,7 +75,7 @@ def _in_transcript(items: Sequence[Item]) -> Seen:
         match item.kind:
             case "prompt":
                 seen["said"].append(("prompt", item.key, item.text, ""))
-            case "steering" if ("steering", item.key) not in {said[:2] for said in seen["said"]}:
+            case "steering" if ("steering", item.key) not in {line[:2] for line in seen["said"]}:
                 status = [later.state for later in items if later.kind == "steering" and later.key == item.key][-1]
                 seen["said"].append(("steering", item.key, item.text, "applied" if item.key in read else status))
             case "answer" if item.text or item.thoughts:

@@ -93,21 +93,21 @@ def test_the_host_tells_of_new_records_and_is_not_asked_for_them(visitor: Visito
     visitor.open("quiet", "hello")
     head = visitor.rest("quiet")
     with visitor.page("/s/you.quiet/timeline") as page:
-        asked: list[str] = []
-        page.on("websocket", lambda socket: socket.on("framesent", lambda frame: asked.append(str(frame))))
+        texts: list[str] = []
+        page.on("websocket", lambda socket: socket.on("framesent", lambda frame: texts.append(str(frame))))
         page.clock.install()
         page.reload()
         until(page, lambda: len(rows(page)) == head)
         page.wait_for_selector("rect.span")
         page.wait_for_selector(".lanes[aria-busy=false]")
         page.wait_for_selector(".record[aria-busy=false]")
-        before = len(asked)
+        count = len(texts)
         page.clock.fast_forward(600_000)
         page.wait_for_timeout(200)
-        assert asked[before:] == []
+        assert texts[count:] == []
         visitor.post("/v1/sessions/quiet/prompt", {"message": "more"})
         until(page, lambda: len(rows(page)) > head)
-        assert any('"call":"records"' in frame for frame in asked[before:])
+        assert any('"call":"records"' in frame for frame in texts[count:])
     visitor.end("quiet")
 
 

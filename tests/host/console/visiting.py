@@ -63,7 +63,7 @@ class Visitor:
         return httpx.Client(base_url=address, headers=headers, timeout=60, trust_env=False)
 
     @contextmanager
-    def page(self, at: str = "/", *, width: int = 1200, height: int = 900, dark: bool = False) -> Generator[Page]:
+    def page(self, path: str = "/", *, width: int = 1200, height: int = 900, dark: bool = False) -> Generator[Page]:
         """Open the console at an address behind its `#`, as somebody who has the token.
 
         Whatever the page throws, logs as an error or is refused by its policy fails the test.
@@ -78,11 +78,11 @@ class Visitor:
             context.add_init_script(
                 "addEventListener('securitypolicyviolation', e => console.error('refused: ' + e.violatedDirective))"
             )
-            context.on("weberror", lambda found: wrong.append(str(found.error)))
-            context.on("console", lambda found: wrong.append(found.text) if found.type == "error" else None)
+            context.on("weberror", lambda event: wrong.append(str(event.error)))
+            context.on("console", lambda event: wrong.append(event.text) if event.type == "error" else None)
             page = context.new_page()
             page.set_default_timeout(SECONDS * 1000)
-            page.goto(f"{self.url}/#{at}")
+            page.goto(f"{self.url}/#{path}")
             page.wait_for_selector("[data-state=open]", state="attached")
             yield page
             assert page.evaluate(CANARY), "a text has become a script"
@@ -160,12 +160,12 @@ def until(page: Page, condition: Callable[[], bool]) -> None:
     assert condition(), page.inner_text("main")
 
 
-def words(found: Locator) -> list[str]:
+def words(event: Locator) -> list[str]:
     """Return what elements say, without what is folded.
 
     A browser has no inner text for items that are out of sight: they have `content-visibility: auto`.
     """
-    return cast("list[str]", found.evaluate_all(WORDS))
+    return cast("list[str]", event.evaluate_all(WORDS))
 
 
 def items(page: Page) -> list[str]:

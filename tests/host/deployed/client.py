@@ -95,7 +95,7 @@ class Client:
 
     def has_ended(self, ref: str) -> bool:
         """Whether the end of the turn of a prompt has been heard."""
-        return any(each.ref == ref and each.name in ("AgentEnd", "AgentAbort") for each in self.heard)
+        return any(frame.ref == ref and frame.name in ("AgentEnd", "AgentAbort") for frame in self.heard)
 
     async def began(self) -> None:
         """Wait until an event has been heard."""
@@ -104,8 +104,8 @@ class Client:
 
     async def say(self, text: str) -> str:
         """Send a prompt until it is acknowledged, and return its id."""
-        given = await self.command("POST", f"/v1/sessions/{self.session}/prompt", {"message": text}, text)
-        return given["ref"]
+        accepted = await self.command("POST", f"/v1/sessions/{self.session}/prompt", {"message": text}, text)
+        return accepted["ref"]
 
     async def command(
         self, method: str, path: str, body: Mapping[str, object], command: str, *refused: str
@@ -120,8 +120,8 @@ class Client:
                 async with self._asked(method, path, headers, json.dumps(body).encode()) as answer:
                     data = b"".join([piece async for piece in answer.pieces()])
                     if answer.status < 300 or any(f':{problem}"'.encode() in data for problem in refused):
-                        found: dict[str, str] = json.loads(data or b"{}")
-                        return found
+                        document: dict[str, str] = json.loads(data or b"{}")
+                        return document
                     self._note_problem(answer.status, data)
                     await trio.sleep(min(answer.retry_after, self.rest))
             except CutError:
@@ -172,9 +172,9 @@ class Client:
         event = json.loads(fields["data"])["event"]
         self.hear(Heard((int(seq), int(part)), fields["event"], event.get("ref"), event.get("approval_id", "")))
 
-    def hear(self, found: Heard) -> None:
+    def hear(self, heard: Heard) -> None:
         """Note an event."""
-        self.heard.append(found)
+        self.heard.append(heard)
         news, self.news = self.news, trio.Event()
         news.set()
 
@@ -190,8 +190,8 @@ class Client:
             raise CutError from error
         async with stream:
             answer = Answer(stream)
-            given = [("host", "127.0.0.1"), ("authorization", f"Bearer {self.key}"), *headers]
-            await answer.ask(method, path, [*given, ("content-length", str(len(body)))], body)
+            all_headers = [("host", "127.0.0.1"), ("authorization", f"Bearer {self.key}"), *headers]
+            await answer.ask(method, path, [*all_headers, ("content-length", str(len(body)))], body)
             self.statuses[answer.status] += 1
             yield answer
 

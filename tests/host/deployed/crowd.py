@@ -58,8 +58,8 @@ class Deployment:
         """Serve by a process; it is killed at the end if it still runs."""
         number = self.listener.fileno()
         command = [*SERVE, desk.__file__, "--descriptor", str(number)]
-        async with commanded(command, self.folder, given=[number], env=self.env) as one:
-            yield one
+        async with commanded(command, self.folder, descriptors=[number], env=self.env) as process:
+            yield process
 
     def clients(self, count: int, seed: int, longest: float, kinds: Sequence[type[Client]] = (Client,)) -> list[Client]:
         """Return clients of these kinds, in turn."""
@@ -86,11 +86,11 @@ class Deployment:
         """Return the keys of the calls that have `began`, or `ended`, and when."""
         file = self.folder / desk.WITNESS
         lines = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
-        return [(key, float(at)) for which, key, at in lines if which == what]
+        return [(key, float(time)) for which, key, time in lines if which == what]
 
     def times(self, what: str) -> list[float]:
         """Return the times at which calls have `began`, or `ended`."""
-        return sorted(at for _, at in self.calls(what))
+        return sorted(time for _, time in self.calls(what))
 
 
 async def _kill(process: trio.Process) -> None:
@@ -112,32 +112,34 @@ async def stored(journal: Journal) -> dict[str, list[Envelope]]:
     """Return the durable events of all sessions."""
     try:
         return {
-            each.session_id.rpartition(".")[2]: [
-                envelope for record in await journal.read(each.session_id, 0, 1_000_000) for envelope in record.events
+            session.session_id.rpartition(".")[2]: [
+                envelope
+                for record in await journal.read(session.session_id, 0, 1_000_000)
+                for envelope in record.events
             ]
-            for each in await journal.sessions()
+            for session in await journal.sessions()
         }
     finally:
         await journal.close()
 
 
-async def checked(one: Deployment, clients: Sequence[Client], journal: Journal | None = None) -> Counter[str]:
+async def checked(hosts: Deployment, clients: Sequence[Client], journal: Journal | None = None) -> Counter[str]:
     """Check that nothing acknowledged is lost, and nothing doubled; return some figures."""
     figures = Counter[str]()
-    found = await stored(journal or SqliteJournal(one.folder / "kept.db"))
-    began = Counter(key for key, _ in one.calls("began"))
+    sessions = await stored(journal or SqliteJournal(hosts.folder / "kept.db"))
+    began = Counter(key for key, _ in hosts.calls("began"))
     assert [key for key, count in began.items() if count > 1] == []
     for client in clients:
-        events = found[client.session]
+        events = sessions[client.session]
         received = [event.event.ref for event in events if isinstance(event.event, PromptReceived)]
         assert len(received) == len(set(received))
         assert set(client.acknowledged.values()) <= set(received)
         prompts = [event.event.text for event in events if isinstance(event.event, PromptReceived)]
         texts = [text for text in prompts if text.startswith(client.session)]  # others steered when no turn was open
         assert texts == list(client.acknowledged)  # each was sent until it was acknowledged
-        durable = [each.cursor for each in client.heard if each.cursor[1] == 0]
+        durable = [frame.cursor for frame in client.heard if frame.cursor[1] == 0]
         assert durable == [(event.seq, 0) for event in events[: len(durable)]]
-        assert [each.cursor for each in client.heard] == sorted({each.cursor for each in client.heard})
+        assert [frame.cursor for frame in client.heard] == sorted({frame.cursor for frame in client.heard})
         figures["aborted"] += sum(isinstance(event.event, AgentAbort) for event in events)
         figures["acknowledged"] += len(client.acknowledged)
         figures["unknown"] += sum(isinstance(event.event, ToolUnknown) for event in events)
@@ -148,10 +150,10 @@ async def checked(one: Deployment, clients: Sequence[Client], journal: Journal |
     return figures
 
 
-async def ended(one: Served) -> float:
+async def ended(server: Served) -> float:
     """End a process by SIGTERM, and return when it had ended."""
-    one.process.send_signal(signal.SIGTERM)
-    assert await one.process.wait() == 0
+    server.process.send_signal(signal.SIGTERM)
+    assert await server.process.wait() == 0
     return time.monotonic()
 
 

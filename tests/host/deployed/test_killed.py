@@ -32,19 +32,19 @@ LONGEST = 0.3
 async def tale(folder: Path, seed: int, figures: Counter[str]) -> None:
     """Kill a host under load in each of its lives but the last one, and check what is left."""
     chance = Random(seed)
-    async with deployment(folder) as one:
-        clients = one.clients(CLIENTS, seed, LONGEST, (Client, LineClient))
+    async with deployment(folder) as hosts:
+        clients = hosts.clients(CLIENTS, seed, LONGEST, (Client, LineClient))
         async with trio.open_nursery() as nursery:
             for client in clients:
                 nursery.start_soon(client.use)
             for _ in range(LIVES):
-                await one.kill(chance)
+                await hosts.kill(chance)
                 figures["kills"] += 1
-            async with one.process() as served:
+            async with hosts.process() as served:
                 await come_to_rest(clients)
                 await ended(served)
-        figures += await checked(one, clients)
-        figures["cut short"] += len(one.calls("began")) - len(one.calls("ended"))
+        figures += await checked(hosts, clients)
+        figures["cut short"] += len(hosts.calls("began")) - len(hosts.calls("ended"))
 
 
 @pytest.mark.campaign

@@ -27,40 +27,40 @@ GAP = 3.0
 
 @pytest.mark.campaign
 async def test_deployments_cut_no_call_and_refuse_no_connection(tmp_path: Path) -> None:
-    async with deployment(tmp_path / "desk") as one:
-        clients = one.clients(SESSIONS, 1, LONGEST)
+    async with deployment(tmp_path / "desk") as hosts:
+        clients = hosts.clients(SESSIONS, 1, LONGEST)
         exits: list[float] = []
         async with trio.open_nursery() as nursery:
             for client in clients:
                 nursery.start_soon(client.use)
             for _ in range(RESTARTS):
-                async with one.process() as served:
+                async with hosts.process() as served:
                     await trio.sleep(APART)
                     for client in clients:  # else one that comes late may miss the only process that is left to it
                         await client.began()
                     exits.append(await ended(served))
-            async with one.process() as served:
+            async with hosts.process() as served:
                 await trio.sleep(APART)
                 await come_to_rest(clients)
                 await ended(served)
-        figures = await checked(one, clients)
+        figures = await checked(hosts, clients)
     assert (figures["unknown"], figures["refused"], figures["aborted"]) == (0, 0, 0), figures
-    assert len(one.times("ended")) == len(one.times("began"))
+    assert len(hosts.times("ended")) == len(hosts.times("began"))
     assert all(client.cuts for client in clients)
-    gaps = sorted(_gaps(one, clients, exits))
+    gaps = sorted(_gaps(hosts, clients, exits))
     p99 = gaps[int(len(gaps) * 0.99)]
     print(f"\n{SESSIONS} sessions, {RESTARTS} deployments: {dict(figures)}; gap p99 {p99:.2f} s")  # noqa: T201
     if CAMPAIGN:
         assert p99 <= GAP
 
 
-def _gaps(one: Deployment, clients: list[Client], exits: list[float]) -> list[float]:
+def _gaps(hosts: Deployment, clients: list[Client], exits: list[float]) -> list[float]:
     """Return for how long clients had no stream, counted from the end of the last call that was waited for."""
-    calls = one.times("ended")
-    found: list[float] = []
+    calls = hosts.times("ended")
+    times: list[float] = []
     for client in clients:
         for cut, back in client.cuts:
             exited = exits[bisect_left(exits, back) - 1]
             last = calls[bisect_left(calls, exited) - 1]
-            found.append(back - max(cut, last))
-    return found
+            times.append(back - max(cut, last))
+    return times

@@ -38,11 +38,11 @@ class Steps(trio.abc.Instrument):
 @contextmanager
 def harmless() -> Generator[None]:
     """Demand that what happens within takes short steps, and leaves little in memory."""
-    steps, before = Steps(), _memory()
+    steps, memory = Steps(), _memory()
     trio.lowlevel.add_instrument(steps)
     yield
     trio.lowlevel.remove_instrument(steps)
-    assert _memory() - before <= MOST_MEMORY
+    assert _memory() - memory <= MOST_MEMORY
     if CAMPAIGN:
         assert steps.longest <= LONGEST_STEP
 

@@ -37,9 +37,9 @@ def mutated(chance: random.Random) -> bytes:
     return mutated_bytes(chance, chance.choice(SEEDS), TOKENS, SEEDS)
 
 
-def mutated_bytes(chance: random.Random, given: bytes, tokens: Sequence[bytes], others: Sequence[bytes]) -> bytes:
-    """Return *given* with up to four changes, some of which put *tokens* in, or the end of one of the *others*."""
-    sent = bytearray(given)
+def mutated_bytes(chance: random.Random, data: bytes, tokens: Sequence[bytes], others: Sequence[bytes]) -> bytes:
+    """Return *data* with up to four changes, some of which put *tokens* in, or the end of one of the *others*."""
+    sent = bytearray(data)
     for _ in range(chance.randrange(5)):
         start = chance.randrange(len(sent) + 1)
         end = min(len(sent), start + chance.choice((0, 1, 1, 2, 5, 40)))

@@ -59,13 +59,13 @@ async def everything(stream: trio.abc.ReceiveStream) -> bytes:
 
 async def echo(request: HttpRequest) -> HttpResponse:
     """Answer with what was understood."""
-    told = {
+    facts = {
         "method": request.method,
         "path": request.path,
         "query": request.query,
         "body": (await request.body.read()).decode("latin-1"),
     }
-    return HttpResponse(200, (("content-type", "application/json"),), json.dumps(told).encode())
+    return HttpResponse(200, (("content-type", "application/json"),), json.dumps(facts).encode())
 
 
 @asynccontextmanager
@@ -87,7 +87,7 @@ async def served(
 
 def statuses(answers: bytes) -> list[int]:
     """Return the statuses of all answers, in order; none of our contents looks like a status line."""
-    return [int(found[1]) for found in STATUS.finditer(answers)]
+    return [int(match[1]) for match in STATUS.finditer(answers)]
 
 
 def request(first: str = "GET / HTTP/1.1", *headers: str, host: str | None = "h") -> bytes:

@@ -44,8 +44,8 @@ def _two_lengths() -> Iterator[Case]:
     for first, second in product(("0", "5", "6", "+5", "05"), repeat=2):
         yield Case("two lengths", _post(f"Content-Length: {first}", f"Content-Length: {second}") + b"hello")
         yield Case("two lengths", _post(f"Content-Length: {first}", "A: b", f"content-length: {second}") + b"hello")
-    for one in ("5, 5", "5,5", "5,6", "0, 5", "5,", ",5"):
-        yield Case("list of lengths", _post(f"Content-Length: {one}") + b"hello")
+    for value in ("5, 5", "5,5", "5,6", "0, 5", "5,", ",5"):
+        yield Case("list of lengths", _post(f"Content-Length: {value}") + b"hello")
 
 
 def _lengths() -> Iterator[Case]:
@@ -73,16 +73,16 @@ def _lengths() -> Iterator[Case]:
         "inf",
         "∞",
     ]
-    for one in (*odd, "", "5 5", "5\t5", "5 a", "9" * 19, "9" * 400, "1" + "0" * 18):
-        yield Case("length", _post("Content-Length: " + one.encode().decode("latin-1")) + b"hello")
+    for value in (*odd, "", "5 5", "5\t5", "5 a", "9" * 19, "9" * 400, "1" + "0" * 18):
+        yield Case("length", _post("Content-Length: " + value.encode().decode("latin-1")) + b"hello")
 
 
 def _codings() -> Iterator[Case]:
     lists = ("gzip, chunked", "chunked, gzip", "chunked, chunked", "chunked,chunked", "chunked,", ",chunked")
     odd = ("identity", "gzip", "deflate", "compress", "x", "xchunked", "chunkedx", "chunke", '"chunked"', "'chunked'")
     more = ("chunked;q=1", "chunked; a", "chunked identity", "trailers", "chunked\xa0", "\xa0chunked", "ch\xfcnked", "")
-    for one in (*lists, *odd, *more):
-        yield Case("coding", _post(f"Transfer-Encoding: {one}") + CHUNKS, 501)
+    for value in (*lists, *odd, *more):
+        yield Case("coding", _post(f"Transfer-Encoding: {value}") + CHUNKS, 501)
     for first, second in product(("chunked", "identity", "gzip", ""), repeat=2):
         yield Case("two codings", _post(f"Transfer-Encoding: {first}", f"Transfer-Encoding: {second}") + CHUNKS)
     yield Case("coding in 1.0", request("POST / HTTP/1.0", "Transfer-Encoding: chunked") + CHUNKS)
@@ -108,10 +108,10 @@ def _controls() -> Iterator[Case]:
 
 def _ends_of_lines() -> Iterator[Case]:
     good = b"GET / HTTP/1.1\r\nHost: h\r\nA: b\r\n\r\n"
-    for at in (14, 23, 29, 31):
+    for index in (14, 23, 29, 31):
         for end in (b"\n", b"\r", b"\n\r", b"\r\r\n", b"\r\n\n"):
-            if (at, end) != (31, b"\r\n\n"):  # there the head is whole
-                yield Case("end of a line", good[:at] + end + good[at + 2 :])
+            if (index, end) != (31, b"\r\n\n"):  # there the head is whole
+                yield Case("end of a line", good[:index] + end + good[index + 2 :])
     for first in (b"\r\n", b"\n", b"\r", b" ", b"\t", b"\r\n\r\n", b"\x00", b"\x16\x03\x01\x02\x00", b"\xef\xbb\xbf"):
         yield Case("before the request", first + good)
 
@@ -142,10 +142,10 @@ def _targets() -> Iterator[Case]:
     broken = "/% /%a /%g0 /%0g /%%20 /a% /a%2 /%u0041 /%-1 /%+1 /% 20 /%00 /a%00b /%01 /%0a /%0d /%0d%0a /%1f /%7f /%09"
     coded = "/%80 /%ff /%c0%af /%c0%ae%c0%ae /%e0%80%af /%ed%a0%80 /%f5%80%80%80 /%c3 /%c3a /a%e2%82 /%fe%ff"
     odd = '/# /a#b /^ /` /{a} /a|b /<a> /" /[a] /?% /?%g0 /?a=%00 /?a#b /?" /?<a> /?a|b /?a^b /?{a} /?[a] /?a\\b'
-    for one in " ".join((forms, more, paths, broken.replace("/% 20 ", ""), coded, odd)).split():
-        yield Case("target", request(f"GET {one} HTTP/1.1"))
-    for one in ("/\xe4", "/\x80", "/\xff", "/?\xe4", "/ä".encode().decode("latin-1"), "/a\xa0b", "/?a=\xa0"):
-        yield Case("target", request(f"GET {one} HTTP/1.1"))
+    for value in " ".join((forms, more, paths, broken.replace("/% 20 ", ""), coded, odd)).split():
+        yield Case("target", request(f"GET {value} HTTP/1.1"))
+    for value in ("/\xe4", "/\x80", "/\xff", "/?\xe4", "/ä".encode().decode("latin-1"), "/a\xa0b", "/?a=\xa0"):
+        yield Case("target", request(f"GET {value} HTTP/1.1"))
 
 
 def _hosts() -> Iterator[Case]:

@@ -55,8 +55,8 @@ async def test_processes_that_share_a_socket_take_turns() -> None:
             stack.enter_context(socket.create_connection(address))
 
         async def accept(index: int) -> None:
-            own = trio.SocketListener(trio.socket.from_stdlib_socket(listener.dup()))
-            async with EagerListener(own, shared=True) as shared:
+            socket_listener = trio.SocketListener(trio.socket.from_stdlib_socket(listener.dup()))
+            async with EagerListener(socket_listener, shared=True) as shared:
                 while sum(counts) < COUNT:
                     await trio.aclose_forcefully(await shared.accept())
                     counts[index] += 1
@@ -76,12 +76,12 @@ async def test_each_connection_that_waited_for_a_server_is_served() -> None:
         waiting = [stack.enter_context(socket.create_connection(address)) for _ in range(COUNT)]
         for client in waiting:
             client.sendall(request("GET / HTTP/1.1", "Connection: close"))
-        async with served(limits=HostLimits(connections_per_address=COUNT), address=Inherited(listener)) as one:
+        async with served(limits=HostLimits(connections_per_address=COUNT), address=Inherited(listener)) as server:
             for client in waiting:
                 client.setblocking(False)
                 stream = trio.SocketStream(trio.socket.from_stdlib_socket(client))
                 assert statuses(await everything(stream)) == [200]
-        assert len(one.seen) == COUNT
+        assert len(server.seen) == COUNT
 
 
 @contextmanager
@@ -120,8 +120,8 @@ async def test_a_process_without_descriptors_says_so_once_and_serves_when_it_has
     caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     assert autojump_clock.autojump_threshold == 0
-    async with served() as one:
-        early, late = await one.connect(), socket.socket()
+    async with served() as server:
+        early, late = await server.connect(), socket.socket()
         await early.send_all(request())
         assert (await early.receive_some()).startswith(b"HTTP/1.1 200")  # whatever is opened late is open
         late.setblocking(False)
@@ -129,7 +129,7 @@ async def test_a_process_without_descriptors_says_so_once_and_serves_when_it_has
             with pytest.raises(OSError, match=os.strerror(errno.EMFILE)):
                 os.dup(0)
             with pytest.raises(BlockingIOError):
-                late.connect(("127.0.0.1", one.port))
+                late.connect(("127.0.0.1", server.port))
             await trio.sleep(60)
             await early.send_all(request())
             assert (await early.receive_some()).startswith(b"HTTP/1.1 200")
@@ -140,7 +140,7 @@ async def test_a_process_without_descriptors_says_so_once_and_serves_when_it_has
         await trio.aclose_forcefully(stream)
         await trio.aclose_forcefully(early)
         await trio.sleep(60)
-        assert statuses(await one.talk(request("GET / HTTP/1.1", "Connection: close"))) == [200]
+        assert statuses(await server.talk(request("GET / HTTP/1.1", "Connection: close"))) == [200]
     begin, end = [record.getMessage() for record in caplog.records]
     assert "no connection can be accepted" in begin
     assert os.strerror(errno.EMFILE) in begin

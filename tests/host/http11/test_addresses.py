@@ -44,11 +44,11 @@ async def test_an_address_that_is_none_is_named(address: Tcp) -> None:
 
 
 async def test_a_port_is_found_and_told() -> None:
-    async with opened(Tcp("localhost")) as one:
-        assert one.url == f"http://localhost:{one.port}"
-        assert one.port > 0
-    async with opened(Tcp("::1")) as one:
-        assert one.url == f"http://[::1]:{one.port}"
+    async with opened(Tcp("localhost")) as host:
+        assert host.url == f"http://localhost:{host.port}"
+        assert host.port > 0
+    async with opened(Tcp("::1")) as host:
+        assert host.url == f"http://[::1]:{host.port}"
 
 
 # Unix sockets
@@ -56,10 +56,10 @@ async def test_a_port_is_found_and_told() -> None:
 
 async def test_a_unix_socket_is_for_its_user_alone_and_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "socket"
-    async with served(address=UnixSocket(path)) as one:
+    async with served(address=UnixSocket(path)) as server:
         assert stat.filemode(path.lstat().st_mode) == "srw-------"
         assert await _ask(path) == [200]
-        assert one.seen[0].peer == "unix"
+        assert server.seen[0].peer == "unix"
     assert not list(tmp_path.iterdir())  # noqa: ASYNC240
 
 
@@ -130,20 +130,20 @@ async def test_of_two_that_start_at_once_one_listens(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
-    told: list[str] = []
+    texts: list[str] = []
 
     async def start() -> None:
         try:
             async with opened(UnixSocket(path)):
-                told.append("listens")
+                texts.append("listens")
                 await trio.testing.wait_all_tasks_blocked()
         except CannotListen:
-            told.append("refused")
+            texts.append("refused")
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(start)
         nursery.start_soon(start)
-    assert sorted(told) == ["listens", "refused"]
+    assert sorted(texts) == ["listens", "refused"]
 
 
 # TLS
@@ -177,26 +177,26 @@ def certified(tmp_path: Path) -> Certified:
 
 
 async def test_requests_are_served_by_tls(certified: Certified) -> None:
-    async with served(address=certified.address) as one, await certified.connect(one.port) as stream:
+    async with served(address=certified.address) as server, await certified.connect(server.port) as stream:
         await stream.send_all(request("POST / HTTP/1.1", "Content-Length: 3") + b"abc" + CLOSE)
         answers = await everything(stream)
     assert statuses(answers) == [200, 200]
-    assert one.seen[0].peer == "127.0.0.1"
+    assert server.seen[0].peer == "127.0.0.1"
 
 
 async def test_what_is_no_tls_is_closed_and_harms_nobody(certified: Certified) -> None:
-    async with served(address=certified.address) as one:
+    async with served(address=certified.address) as server:
         for sent in (request(), b"\x16\x03\x01\x00\x05hello", b"\x00" * 100, b""):
-            assert statuses(await one.talk(sent)) == []
-        async with await certified.connect(one.port) as stream:
+            assert statuses(await server.talk(sent)) == []
+        async with await certified.connect(server.port) as stream:
             await stream.send_all(CLOSE)
             assert statuses(await everything(stream)) == [200]
-    assert len(one.seen) == 1
+    assert len(server.seen) == 1
 
 
 async def test_a_handshake_that_does_not_come_takes_no_place_for_long(certified: Certified) -> None:
     limits = HostLimits(header_seconds=0.05)
-    async with served(limits=limits, address=certified.address) as one, await one.connect() as stream:
+    async with served(limits=limits, address=certified.address) as server, await server.connect() as stream:
         assert await everything(stream) == b""
 
 

@@ -39,8 +39,8 @@ def gives(response: object) -> Callable[[HttpRequest], Awaitable[HttpResponse]]:
 async def test_a_websocket_is_no_answer_to_a_request_that_asks_for_none() -> None:
     async def converse(*_: object) -> None: ...
 
-    async with served(gives(HttpResponse(101, (), Upgrade(converse, None)))) as one:
-        assert statuses(await one.talk(CLOSE)) == [500]
+    async with served(gives(HttpResponse(101, (), Upgrade(converse, None)))) as answer_once:
+        assert statuses(await answer_once.talk(CLOSE)) == [500]
 
 
 # Streamed answers
@@ -57,8 +57,8 @@ async def test_a_stream_is_cancelled_when_its_peer_goes_away() -> None:
         finally:
             cancelled.set()
 
-    async with served(streams(write)) as one:
-        async with await one.connect() as stream:
+    async with served(streams(write)) as answer_once:
+        async with await answer_once.connect() as stream:
             await stream.send_all(request())
             await begun.wait()
         with trio.fail_after(PATIENCE):
@@ -109,14 +109,14 @@ async def test_the_head_goes_out_with_the_first_piece_and_the_end_with_the_last(
 
 
 async def test_an_answer_of_one_piece_or_none_is_one_write() -> None:
-    async def one(_: Send) -> bytes:
+    async def answer_once(_: Send) -> bytes:
         await trio.lowlevel.checkpoint()
         return b"a"
 
     async def none(_: Send) -> None:
         await trio.lowlevel.checkpoint()
 
-    assert await written_by(one) == [b"1\r\na\r\n0\r\n\r\n"]
+    assert await written_by(answer_once) == [b"1\r\na\r\n0\r\n\r\n"]
     assert await written_by(none) == [b"0\r\n\r\n"]
 
 
@@ -137,8 +137,8 @@ async def test_a_plain_handler_goes_on_when_its_peer_goes_away() -> None:
         done.set()
         return HttpResponse(200)
 
-    async with served(slow) as one:
-        async with await one.connect() as stream:
+    async with served(slow) as answer_once:
+        async with await answer_once.connect() as stream:
             await stream.send_all(request())
             await begun.wait()
         go_on.set()
@@ -154,7 +154,7 @@ async def test_a_request_that_comes_during_a_stream_is_served_after_it() -> None
         sent.set()
         await go_on.wait()
 
-    async with served(streams(write)) as one, await one.connect() as stream:
+    async with served(streams(write)) as answer_once, await answer_once.connect() as stream:
         await stream.send_all(request())
         await sent.wait()
         await stream.send_all(CLOSE)
@@ -169,7 +169,7 @@ async def test_a_stream_that_fails_is_seen_to_be_cut(caplog: pytest.LogCaptureFi
         await send(b"a")
         raise error
 
-    async with served(streams(write)) as one, await one.connect() as stream:
+    async with served(streams(write)) as answer_once, await answer_once.connect() as stream:
         await stream.send_all(request())
         answer = await everything(stream)
     assert answer.endswith(b"\r\n\r\n1\r\na\r\n")
@@ -184,7 +184,7 @@ async def test_a_stream_for_http_1_0_ends_with_the_connection() -> None:
         await send(b"")
         await send(b"b")
 
-    async with served(streams(write)) as one, await one.connect() as stream:
+    async with served(streams(write)) as answer_once, await answer_once.connect() as stream:
         await stream.send_all(request("GET / HTTP/1.0"))
         answer = await everything(stream)
     assert answer.endswith(b"\r\n\r\nab")
@@ -194,15 +194,15 @@ async def test_a_stream_for_http_1_0_ends_with_the_connection() -> None:
 async def test_a_body_that_is_read_within_a_stream_is_not_asked_for_in_its_midst() -> None:
     """`100 Continue` would be a part of the answer's content."""
 
-    async def answer(asked: HttpRequest) -> HttpResponse:
+    async def answer(http_request: HttpRequest) -> HttpResponse:
         async def write(send: Send) -> bytes:
             await send(b"a")
-            return await asked.body.read()
+            return await http_request.body.read()
 
         return HttpResponse(200, (), write)
 
     expecting = request("POST / HTTP/1.1", "Expect: 100-continue", "Content-Length: 2", "Connection: close")
-    async with served(answer) as one, await one.connect() as stream:
+    async with served(answer) as answer_once, await answer_once.connect() as stream:
         await stream.send_all(expecting)
         head = await stream.receive_some()
         await stream.send_all(b"bc")
@@ -217,12 +217,12 @@ async def test_head_has_the_headers_alone_and_begins_no_stream() -> None:
         begun.append(True)
 
     head = request("HEAD / HTTP/1.1")
-    async with served(streams(write)) as one:
-        answers = await one.talk(head + head)
+    async with served(streams(write)) as answer_once:
+        answers = await answer_once.talk(head + head)
         assert (statuses(answers), answers.endswith(b"\r\n\r\n"), begun) == ([200, 200], True, [])
-        assert [seen.method for seen in one.seen] == ["GET", "GET"]
-    async with served(gives(HttpResponse(200, (), b"hello"))) as one:
-        answers = await one.talk(head + head)
+        assert [seen.method for seen in answer_once.seen] == ["GET", "GET"]
+    async with served(gives(HttpResponse(200, (), b"hello"))) as answer_once:
+        answers = await answer_once.talk(head + head)
     assert (statuses(answers), answers.count(b"content-length: 5\r\n"), b"hello" in answers) == ([200, 200], 2, False)
 
 
@@ -234,14 +234,14 @@ async def test_a_drained_server_cancels_what_does_not_end() -> None:
         begun.set()
         await trio.sleep_forever()
 
-    async with served(streams(write)) as one, await one.connect() as stream:
+    async with served(streams(write)) as answer_once, await answer_once.connect() as stream:
         await stream.send_all(request())
         await begun.wait()
-        await one.server.drain(0)
+        await answer_once.server.drain(0)
         assert (await everything(stream)).endswith(b"1\r\na\r\n")
-        assert len(one.server) == 0
+        assert len(answer_once.server) == 0
         with pytest.raises(OSError, match="connect"):
-            await one.connect()
+            await answer_once.connect()
 
 
 async def test_a_stream_can_say_goodbye_when_the_server_is_drained() -> None:
@@ -254,10 +254,10 @@ async def test_a_stream_can_say_goodbye_when_the_server_is_drained() -> None:
             await drained.wait()
             await send(b"bye")
 
-        async with served(streams(write)) as one, await one.connect() as stream:
+        async with served(streams(write)) as answer_once, await answer_once.connect() as stream:
             await stream.send_all(request())
             await begun.wait()
-            nursery.start_soon(one.server.drain, 20)
+            nursery.start_soon(answer_once.server.drain, 20)
             await trio.testing.wait_all_tasks_blocked()
             drained.set()
             assert (await everything(stream)).endswith(b"3\r\nbye\r\n0\r\n\r\n")
@@ -265,7 +265,7 @@ async def test_a_stream_can_say_goodbye_when_the_server_is_drained() -> None:
 
 async def test_a_long_answer_is_sent_whole() -> None:
     content = bytes(range(256)) * 20_000
-    async with served(gives(HttpResponse(200, (), content))) as one, await one.connect() as stream:
+    async with served(gives(HttpResponse(200, (), content))) as answer_once, await answer_once.connect() as stream:
         await stream.send_all(CLOSE)
         assert (await everything(stream)).endswith(b"\r\n\r\n" + content)
 
@@ -302,15 +302,15 @@ class Odd:
     ids=range(21),
 )
 async def test_an_answer_that_cannot_be_sent_is_a_500(response: object, caplog: pytest.LogCaptureFixture) -> None:
-    async with served(gives(response)) as one:
-        assert statuses(await one.talk(request() + request())) == [500, 500]
+    async with served(gives(response)) as answer_once:
+        assert statuses(await answer_once.talk(request() + request())) == [500, 500]
     assert "the handler of GET / failed" in caplog.text
 
 
 @pytest.mark.parametrize("status", [204, 304])
 async def test_an_answer_without_content_has_no_length(status: int) -> None:
-    async with served(gives(HttpResponse(status))) as one:
-        answers = await one.talk(request() + request())
+    async with served(gives(HttpResponse(status))) as answer_once:
+        answers = await answer_once.talk(request() + request())
     assert (statuses(answers), b"content-length" in answers) == ([status, status], False)
 
 
@@ -344,8 +344,8 @@ async def test_whatever_a_handler_raises_is_a_500_without_its_words(
     async def fails(_: HttpRequest) -> HttpResponse:
         raise error
 
-    async with served(fails) as one:
-        answers = await one.talk(request() + request())
+    async with served(fails) as answer_once:
+        answers = await answer_once.talk(request() + request())
     assert statuses(answers) == [500, 500]
     assert b"secret" not in answers
     assert "secret" not in caplog.text
@@ -357,8 +357,8 @@ async def test_a_refusal_of_a_handler_is_told() -> None:
     async def refuses(_: HttpRequest) -> HttpResponse:
         raise group
 
-    async with served(refuses) as one:
-        assert statuses(await one.talk(request() + request())) == [400, 400]
+    async with served(refuses) as answer_once:
+        assert statuses(await answer_once.talk(request() + request())) == [400, 400]
 
 
 # Content that stays the same
@@ -382,12 +382,12 @@ async def test_a_refusal_of_a_handler_is_told() -> None:
 async def test_content_is_sent_unless_the_client_has_it(tags: str | None, status: int) -> None:
     page = StaticContent(b"<p>", "text/html; charset=utf-8")
 
-    async def answer(asked: HttpRequest) -> HttpResponse:
-        return page.answer(asked)
+    async def answer(http_request: HttpRequest) -> HttpResponse:
+        return page.answer(http_request)
 
     sent = () if tags is None else (f"If-None-Match: {tags.format(tag=page.etag)}",)
-    async with served(answer) as one:
-        answers = await one.talk(request("GET / HTTP/1.1", *sent))
+    async with served(answer) as answer_once:
+        answers = await answer_once.talk(request("GET / HTTP/1.1", *sent))
     assert statuses(answers) == [status]
     assert f"etag: {page.etag}\r\n".encode() in answers
     assert answers.endswith(b"<p>") == (status == 200)
@@ -398,8 +398,8 @@ async def test_content_is_sent_unless_the_client_has_it(tags: str | None, status
 
 async def test_each_request_is_one_line_without_values(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "agentrail.access")
-    async with served(limits=HostLimits()) as one:
-        await one.talk(
+    async with served(limits=HostLimits()) as answer_once:
+        await answer_once.talk(
             request("GET /v1/ab?since=1&token=secret&secret&a%20b=secret&=secret HTTP/1.1", "X: secret")
             + request("HEAD / HTTP/1.1")
             + request("GET /" + "a" * 300 + " HTTP/1.1")
@@ -422,8 +422,8 @@ async def test_a_peer_that_has_gone_is_told_in_the_log(caplog: pytest.LogCapture
             await send(b"a")
             await trio.lowlevel.checkpoint()
 
-    async with served(streams(write)) as one:
-        async with await one.connect() as stream:
+    async with served(streams(write)) as answer_once:
+        async with await answer_once.connect() as stream:
             await stream.send_all(request())
             await stream.receive_some()
         while not caplog.records:
@@ -435,32 +435,32 @@ async def test_a_peer_that_has_gone_is_told_in_the_log(caplog: pytest.LogCapture
 
 
 async def test_what_was_given_to_one_answer_is_of_no_use_for_the_next() -> None:
-    kept: list[Send] = []
+    sends: list[Send] = []
 
     async def write(send: Send) -> None:
-        for one in kept:
+        for answer_once in sends:
             with pytest.raises(trio.ClosedResourceError):
-                await one(b"stale")
-        kept.append(send)
+                await answer_once(b"stale")
+        sends.append(send)
         await send(b"a")
 
-    async with served(streams(write)) as one, await one.connect() as stream:
+    async with served(streams(write)) as answer_once, await answer_once.connect() as stream:
         await stream.send_all(request() + CLOSE)
         answers = await everything(stream)
-    assert (statuses(answers), b"stale" in answers, len(kept)) == ([200, 200], False, 2)
+    assert (statuses(answers), b"stale" in answers, len(sends)) == ([200, 200], False, 2)
 
 
 async def test_a_body_cannot_be_read_after_its_answer() -> None:
-    kept: list[HttpRequest] = []
+    http_requests: list[HttpRequest] = []
 
-    async def keeps(asked: HttpRequest) -> HttpResponse:
-        for one in kept:
+    async def keeps(http_request: HttpRequest) -> HttpResponse:
+        for answer_once in http_requests:
             with pytest.raises(HttpRefusal, match="not as its head says"):
-                await one.body.read()
-        kept.append(asked)
+                await answer_once.body.read()
+        http_requests.append(http_request)
         return HttpResponse(200)
 
-    async with served(keeps) as one:
-        await one.talk(request("POST / HTTP/1.1", "Content-Length: 5") + b"he")
-        await one.talk(request())
-    assert len(kept) == 2
+    async with served(keeps) as answer_once:
+        await answer_once.talk(request("POST / HTTP/1.1", "Content-Length: 5") + b"he")
+        await answer_once.talk(request())
+    assert len(http_requests) == 2

@@ -119,10 +119,10 @@ async def test_by_default_tenants_that_take_all_they_can_leave_some_to_others() 
 async def test_whoever_uses_fewer_than_are_left_gets_one_whatever_the_others_do(seed: int) -> None:
     chance = Random(seed)
     crowd = Crowd(HostLimits(connections=MOST))
-    there: list[ConnectionSlot] = []
+    slots: list[ConnectionSlot] = []
     for _ in range(1_000):
-        if there and chance.random() < 0.3:
-            slot = there.pop(chance.randrange(len(there)))
+        if slots and chance.random() < 0.3:
+            slot = slots.pop(chance.randrange(len(slots)))
             if chance.random() < 0.5:
                 slot.leave()
             else:
@@ -130,18 +130,18 @@ async def test_whoever_uses_fewer_than_are_left_gets_one_whatever_the_others_do(
                 slot.state = ConnectionState.IDLE
             continue
         tenant, key = chance.choice("aaaabbcd"), chance.choice("1112")
-        of_tenant = Counter(slot.caller[0] for slot in there if slot.caller)[tenant]
-        of_key = Counter(slot.caller for slot in there)[tenant, "one", key]
-        left = IN_USE - len(there)
+        of_tenant = Counter(slot.caller[0] for slot in slots if slot.caller)[tenant]
+        of_key = Counter(slot.caller for slot in slots)[tenant, "one", key]
+        free = IN_USE - len(slots)
         try:
-            there.append(crowd.come(tenant, key))
+            slots.append(crowd.come(tenant, key))
         except ConnectionsInUse:
-            assert left - of_tenant <= of_key
+            assert free - of_tenant <= of_key
         except HttpRefusal:
-            assert left == 0
+            assert free == 0
         else:
-            assert left - of_tenant > of_key
-        assert len(there) <= IN_USE
+            assert free - of_tenant > of_key
+        assert len(slots) <= IN_USE
         assert crowd.slots.open <= MOST
 
 
@@ -160,7 +160,7 @@ async def test_two_users_whose_keys_have_the_same_id_have_a_share_each() -> None
 
 async def test_what_is_one_too_many_closes_nothing_but_its_whole_request_does() -> None:
     crowd = Crowd()
-    known = [crowd.come(tenant, "1") for tenant in "abcdefghijklmnop"]
+    known_slots = [crowd.come(tenant, "1") for tenant in "abcdefghijklmnop"]
     crowd.connect("old", state=ConnectionState.UNDER_WAY)
     crowd.connect("idle", state=ConnectionState.IDLE)
     crowd.connect("first silent"), crowd.connect("last silent")
@@ -173,7 +173,7 @@ async def test_what_is_one_too_many_closes_nothing_but_its_whole_request_does() 
         crowd.ask()
     late.take("late", "one", "1")
     assert crowd.closed[4:] == ["asks"]
-    assert all(slot.is_open for slot in known)
+    assert all(slot.is_open for slot in known_slots)
 
 
 async def test_what_has_come_is_looked_at_before_a_connection_is_closed() -> None:
@@ -188,14 +188,14 @@ async def test_what_has_come_is_looked_at_before_a_connection_is_closed() -> Non
 
 async def test_a_connection_that_a_known_caller_keeps_is_not_closed_for_others_of_its_address() -> None:
     crowd = Crowd()
-    kept = crowd.connect("kept", "here")
-    kept.take("acme", "ann", "1")
-    kept.free()
-    kept.state = ConnectionState.IDLE
+    reserved = crowd.connect("kept", "here")
+    reserved.take("acme", "ann", "1")
+    reserved.free()
+    reserved.state = ConnectionState.IDLE
     for number in range(300):
         crowd.connect(f"idle {number}", "here", ConnectionState.IDLE)
         crowd.ask(f"asks {number}", "here").state = ConnectionState.IDLE
-    assert kept.is_open
+    assert reserved.is_open
     assert "kept" not in crowd.closed
 
 

@@ -26,9 +26,9 @@ async def hello(_: HttpRequest) -> HttpResponse:
     return HttpResponse(200)
 
 
-async def _accepted(one: Served, count: int) -> None:
+async def _accepted(server: Served, count: int) -> None:
     with trio.fail_after(PATIENCE):
-        while len(one.server) < count:
+        while len(server.server) < count:
             await trio.testing.wait_all_tasks_blocked()
 
 
@@ -41,10 +41,10 @@ async def _closed(port: int) -> None:
 
 
 async def test_a_first_request_that_comes_in_the_drain_is_answered() -> None:
-    async with served(hello) as one, await one.connect() as client, trio.open_nursery() as nursery:
-        await _accepted(one, 1)
-        nursery.start_soon(one.server.drain, 20)
-        await _closed(one.port)
+    async with served(hello) as server, await server.connect() as client, trio.open_nursery() as nursery:
+        await _accepted(server, 1)
+        nursery.start_soon(server.server.drain, 20)
+        await _closed(server.port)
         await client.send_all(request())
         answer = await everything(client)
     assert statuses(answer) == [200]
@@ -52,28 +52,28 @@ async def test_a_first_request_that_comes_in_the_drain_is_answered() -> None:
 
 
 async def test_connections_that_nobody_has_accepted_yet_are_answered() -> None:
-    async with served(hello, ROOM) as one, trio.open_nursery() as nursery:
+    async with served(hello, ROOM) as server, trio.open_nursery() as nursery:
         with ExitStack() as stack:
-            address = ("127.0.0.1", one.port)
+            address = ("127.0.0.1", server.port)
             clients = [stack.enter_context(socket.create_connection(address)) for _ in range(WAITING)]
-            nursery.start_soon(one.server.drain, 20)
-            await _closed(one.port)
+            nursery.start_soon(server.server.drain, 20)
+            await _closed(server.port)
             for client in clients:  # all at once: each has `SILENT` seconds for it
                 client.sendall(request())
             for client in clients:
                 client.setblocking(False)
                 stream = trio.SocketStream(trio.socket.from_stdlib_socket(client))
                 assert statuses(await everything(stream)) == [200]
-    assert len(one.seen) == WAITING
+    assert len(server.seen) == WAITING
 
 
 async def test_at_a_unix_socket_they_are_answered_too(tmp_path: Path) -> None:
     path = tmp_path / "socket"
-    async with served(hello, address=UnixSocket(path)) as one, trio.open_nursery() as nursery:
+    async with served(hello, address=UnixSocket(path)) as server, trio.open_nursery() as nursery:
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(path))
-            nursery.start_soon(one.server.drain, 20)
-            await _accepted(one, 1)
+            nursery.start_soon(server.server.drain, 20)
+            await _accepted(server, 1)
             client.sendall(request())
             client.setblocking(False)
             stream = trio.SocketStream(trio.socket.from_stdlib_socket(client))
@@ -86,11 +86,11 @@ async def test_a_client_that_has_not_begun_tls_is_answered(tmp_path: Path) -> No
     authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(pem)
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
-    own = Tcp(tls=Certificate(pem))
-    async with served(hello, address=own) as one, await one.connect() as plain, trio.open_nursery() as nursery:
-        await _accepted(one, 1)
-        nursery.start_soon(one.server.drain, 20)
-        await _closed(one.port)
+    tcp = Tcp(tls=Certificate(pem))
+    async with served(hello, address=tcp) as server, await server.connect() as plain, trio.open_nursery() as nursery:
+        await _accepted(server, 1)
+        nursery.start_soon(server.server.drain, 20)
+        await _closed(server.port)
         client = trio.SSLStream(plain, trusting, server_hostname="localhost", https_compatible=True)
         await client.send_all(request())
         assert statuses(await everything(client)) == [200]
@@ -104,13 +104,13 @@ async def test_at_an_inherited_socket_a_request_that_is_under_way_is_answered() 
         return HttpResponse(200)
 
     address = inherited(socket.create_server(("127.0.0.1", 0)).detach())
-    async with served(wait, address=address) as one, await one.connect() as client:
+    async with served(wait, address=address) as server, await server.connect() as client:
         await client.send_all(request())
-        await _accepted(one, 1)
-        one.server.begin_drain()  # as at SIGTERM; sessions are parked now, for as long as a call needs
+        await _accepted(server, 1)
+        server.server.begin_drain()  # as at SIGTERM; sessions are parked now, for as long as a call needs
         await trio.testing.wait_all_tasks_blocked()
         released.set()
-        await one.server.drain(20)
+        await server.server.drain(20)
         assert statuses(await everything(client)) == [200]
 
 
@@ -141,8 +141,8 @@ async def test_a_further_request_that_has_arrived_is_answered_and_then_the_conne
 
 async def test_a_connection_that_rests_after_an_answer_is_closed_at_once(mock_clock: object) -> None:
     del mock_clock  # time stands still
-    async with served(hello) as one, await one.connect() as client:
+    async with served(hello) as server, await server.connect() as client:
         await client.send_all(request())
         assert statuses(await client.receive_some(65536)) == [200]
-        await one.server.drain(20)
+        await server.server.drain(20)
         assert await everything(client) == b""

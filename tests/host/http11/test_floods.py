@@ -49,13 +49,13 @@ def flood(port: int, number: int, sent: bytes) -> Generator[list[socket.socket]]
     """Connect so many clients, each of which has *sent* something, before the event loop goes on."""
     clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(number)]
     try:
-        for each in clients:
-            each.sendall(sent)
-            each.setblocking(False)
+        for client in clients:
+            client.sendall(sent)
+            client.setblocking(False)
         yield clients
     finally:
-        for each in clients:
-            each.close()
+        for client in clients:
+            client.close()
 
 
 async def heard(client: socket.socket) -> bytes:
@@ -71,11 +71,11 @@ async def heard(client: socket.socket) -> bytes:
 
 async def test_in_one_pass_of_the_loop_so_many_are_accepted_and_begin_and_no_more() -> None:
     passes = Passes()
-    async with served(passes.answer, ROOM) as one:
+    async with served(passes.answer, ROOM) as server:
         trio.lowlevel.add_instrument(passes)
-        with flood(one.port, MANY, request("GET / HTTP/1.1", "Connection: close")) as clients:
-            for each in clients:
-                assert (await heard(each)).startswith(b"HTTP/1.1 200 ")
+        with flood(server.port, MANY, request("GET / HTTP/1.1", "Connection: close")) as clients:
+            for client in clients:
+                assert (await heard(client)).startswith(b"HTTP/1.1 200 ")
         trio.lowlevel.remove_instrument(passes)
     assert [count for _, count in sorted(passes.accepted.items())] == [AT_ONCE, AT_ONCE, 1]
     assert sum(passes.begun.values()) == MANY
@@ -90,31 +90,31 @@ async def test_each_client_of_a_flood_is_served_or_told_to_come_again(
     limits = HostLimits(connections=most, connections_per_address=most + more)
     begun, go_on = 0, trio.Event()
 
-    async def answer(asked: HttpRequest) -> HttpResponse:
+    async def answer(http_request: HttpRequest) -> HttpResponse:
         nonlocal begun
-        asked.slot.settle()
+        http_request.slot.settle()
         begun += 1
         await go_on.wait()
         return HttpResponse(200)
 
-    found = Counter[tuple[int, bool]]()
-    async with served(answer, limits) as one, trio.open_nursery() as nursery:
-        with flood(one.port, most + more, request("GET / HTTP/1.1", "Connection: close")) as clients:
+    counts = Counter[tuple[int, bool]]()
+    async with served(answer, limits) as server, trio.open_nursery() as nursery:
+        with flood(server.port, most + more, request("GET / HTTP/1.1", "Connection: close")) as clients:
 
             async def hear(client: socket.socket) -> None:
                 answer = await heard(client)
                 (status,) = statuses(answer)
-                found[status, b"\r\nretry-after: 1\r\n" in answer] += 1
-                if found[503, True] == more:
+                counts[status, b"\r\nretry-after: 1\r\n" in answer] += 1
+                if counts[503, True] == more:
                     go_on.set()
 
-            for each in clients:
-                nursery.start_soon(hear, each)
+            for stream in clients:
+                nursery.start_soon(hear, stream)
             await go_on.wait()
-            while sum(found.values()) < len(clients):
+            while sum(counts.values()) < len(clients):
                 await trio.testing.wait_all_tasks_blocked()
             mock_clock.rate = 10  # for the end of the connections
-    assert found == {(200, False): most, (503, True): more}
+    assert counts == {(200, False): most, (503, True): more}
     assert begun == most
 
 
@@ -123,15 +123,15 @@ async def test_health_is_answered_while_all_other_connections_begin_to_speak(
     mock_clock: trio.testing.MockClock,  # time stands still
 ) -> None:
     most = 10 * BEGUN_AT_ONCE
-    async with served(hello, HostLimits(connections=most)) as one:
-        with flood(one.port, most + MAX_HEARD, b"") as clients:
+    async with served(hello, HostLimits(connections=most)) as server:
+        with flood(server.port, most + MAX_HEARD, b"") as clients:
             await trio.testing.wait_all_tasks_blocked()
             for crowd in (clients[:most], clients[most:]):  # those beyond the limits stand in line behind the others
-                for each in crowd:
-                    each.sendall(b"GET / HTTP/1.1\r\n")
+                for client in crowd:
+                    client.sendall(b"GET / HTTP/1.1\r\n")
                 for _ in range(3):
                     await trio.lowlevel.checkpoint()
-            with flood(one.port, 1, request("GET /healthz HTTP/1.1", "Connection: close")) as (watcher,):
+            with flood(server.port, 1, request("GET /healthz HTTP/1.1", "Connection: close")) as (watcher,):
                 assert statuses(await heard(watcher)) == [200]
         mock_clock.rate = 10  # for the end of the connections
 
@@ -140,8 +140,8 @@ async def hello(_: HttpRequest) -> HttpResponse:
     return HttpResponse(200)
 
 
-async def settled(asked: HttpRequest) -> HttpResponse:
-    asked.slot.settle()
+async def settled(http_request: HttpRequest) -> HttpResponse:
+    http_request.slot.settle()
     return HttpResponse(200)
 
 
@@ -164,22 +164,22 @@ async def test_a_request_that_comes_as_its_connection_is_closed_for_another_is_t
 async def test_a_client_that_has_just_connected_has_time_to_send_its_request(
     mock_clock: trio.testing.MockClock,  # time stands still
 ) -> None:
-    async with served(settled, HostLimits(connections=1)) as one:
-        first = await one.connect()
-        while not len(one.server):
+    async with served(settled, HostLimits(connections=1)) as server:
+        first = await server.connect()
+        while not len(server.server):
             await trio.testing.wait_all_tasks_blocked()
-        others = [await one.connect() for _ in range(3)]
-        while len(one.server) < 4:
+        others = [await server.connect() for _ in range(3)]
+        while len(server.server) < 4:
             await trio.testing.wait_all_tasks_blocked()
         mock_clock.jump(SILENT)
         assert [statuses(await everything(other)) for other in others] == [[503]] * 3
         await first.send_all(request("GET / HTTP/1.1", "Connection: close"))
         assert statuses(await everything(first)) == [200]
         await first.aclose()
-        second = await one.connect()
-        while not len(one.server):
+        second = await server.connect()
+        while not len(server.server):
             await trio.testing.wait_all_tasks_blocked()
-        assert statuses(await one.talk(request())) == [200]  # a whole request counts more than silence
+        assert statuses(await server.talk(request())) == [200]  # a whole request counts more than silence
         assert await everything(second) == b""
         for stream in (second, *others):
             await stream.aclose()

@@ -28,13 +28,15 @@ async def curl(*arguments: str) -> str:
     return (await trio.run_process(command, capture_stdout=True)).stdout.decode()
 
 
-async def either(asked: HttpRequest) -> HttpResponse:
+async def either(http_request: HttpRequest) -> HttpResponse:
     async def write(send: Send) -> None:
         for number in range(3):
             await send(f"id: {number}\n\n".encode())
 
     return (
-        HttpResponse(200, (("content-type", "text/event-stream"),), write) if asked.path == "/s" else await echo(asked)
+        HttpResponse(200, (("content-type", "text/event-stream"),), write)
+        if http_request.path == "/s"
+        else await echo(http_request)
     )
 
 
@@ -43,8 +45,8 @@ async def either(asked: HttpRequest) -> HttpResponse:
 async def test_curl(tmp_path: Path) -> None:
     large = tmp_path / "large"
     large.write_bytes(b"a" * 1_000_000)
-    async with served(either) as one:
-        url = f"http://127.0.0.1:{one.port}"
+    async with served(either) as server:
+        url = f"http://127.0.0.1:{server.port}"
         assert json.loads(await curl(f"{url}/a%20b?c=d")) == {
             "method": "GET",
             "path": "/a b",
@@ -71,8 +73,8 @@ async def test_curl(tmp_path: Path) -> None:
 @needs_curl
 async def test_curl_by_tls_and_by_a_unix_socket(tmp_path: Path) -> None:
     certified = Certified(tmp_path)
-    async with served(address=certified.address) as one:
-        answer = await curl("--cacert", str(certified.authority), "--http2", f"https://localhost:{one.port}/a")
+    async with served(address=certified.address) as server:
+        answer = await curl("--cacert", str(certified.authority), "--http2", f"https://localhost:{server.port}/a")
         assert json.loads(answer)["path"] == "/a"
     path = tmp_path / "socket"
     async with served(address=UnixSocket(path)):
@@ -81,8 +83,8 @@ async def test_curl_by_tls_and_by_a_unix_socket(tmp_path: Path) -> None:
 
 async def test_httpx() -> None:
     async with (
-        served(either) as one,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{one.port}", trust_env=False, timeout=PATIENCE) as client,
+        served(either) as server,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", trust_env=False, timeout=PATIENCE) as client,
     ):
         for number in range(5):
             answer = await client.post(f"/{number}?q=ä b", json={"a": number})
@@ -94,40 +96,40 @@ async def test_httpx() -> None:
 
 
 async def test_the_client_of_the_standard_library() -> None:
-    def talk(one: Served) -> list[object]:
-        connection = http.client.HTTPConnection("127.0.0.1", one.port, timeout=20)
-        found: list[object] = []
+    def talk(server: Served) -> list[object]:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        answers: list[object] = []
         for method, body in (("GET", None), ("POST", b"abc"), ("PUT", iter([b"a", b"bc"])), ("HEAD", None)):
             connection.request(method, "/x", body, encode_chunked=True)
             answer = connection.getresponse()
             content = answer.read()
-            found.append((answer.status, json.loads(content)["body"] if content else None))
+            answers.append((answer.status, json.loads(content)["body"] if content else None))
         connection.close()
-        return found
+        return answers
 
-    async with served() as one:
-        found = await trio.to_thread.run_sync(partial(talk, one))
-    assert found == [(200, ""), (200, "abc"), (200, "abc"), (200, None)]
+    async with served() as server:
+        answers = await trio.to_thread.run_sync(partial(talk, server))
+    assert answers == [(200, ""), (200, "abc"), (200, "abc"), (200, None)]
 
 
 async def test_a_plain_socket() -> None:
-    def talk(one: Served) -> bytes:
+    def talk(server: Served) -> bytes:
         received = b""
-        with socket.create_connection(("127.0.0.1", one.port), timeout=20) as plain:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as plain:
             plain.sendall(b"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n")
             while piece := plain.recv(65536):
                 received += piece
         return received
 
-    async with served() as one:
-        assert statuses(await trio.to_thread.run_sync(partial(talk, one))) == [200]
+    async with served() as server:
+        assert statuses(await trio.to_thread.run_sync(partial(talk, server))) == [200]
 
 
 async def test_the_standard_library_by_tls(tmp_path: Path) -> None:
     certified = Certified(tmp_path)
 
-    def talk(one: Served) -> tuple[int, str | None]:
-        connection = http.client.HTTPSConnection("localhost", one.port, timeout=20, context=certified.client)
+    def talk(server: Served) -> tuple[int, str | None]:
+        connection = http.client.HTTPSConnection("localhost", server.port, timeout=20, context=certified.client)
         connection.request("GET", "/")
         status = connection.getresponse().status
         assert isinstance(connection.sock, ssl.SSLSocket)
@@ -135,5 +137,5 @@ async def test_the_standard_library_by_tls(tmp_path: Path) -> None:
         connection.close()
         return status, version
 
-    async with served(address=certified.address) as one:
-        assert await trio.to_thread.run_sync(partial(talk, one)) == (200, "TLSv1.3")
+    async with served(address=certified.address) as server:
+        assert await trio.to_thread.run_sync(partial(talk, server)) == (200, "TLSv1.3")

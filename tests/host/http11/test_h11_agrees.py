@@ -54,9 +54,9 @@ def understood_by_us(sent: bytes) -> Understood | None:
         head = read_head(sent[:end])
         framing: ChunkedBody | PlainBody = ChunkedBody() if head.length is None else PlainBody(head.length)
         while not framing.ended:
-            left = len(buffer)
+            count = len(buffer)
             body += framing.take(buffer)
-            if len(buffer) == left:
+            if len(buffer) == count:
                 return None
     except HttpRefusal:
         return None
@@ -133,8 +133,8 @@ class Exchange:
 @st.composite
 def exchanges(draw: Callable[[st.SearchStrategy[object]], object]) -> Exchange:
     status = draw(STATUSES)
-    whole: st.SearchStrategy[object] = st.binary(max_size=40)
-    contents = whole | st.lists(st.binary(max_size=40), min_size=1, max_size=4).map(tuple)
+    bodies: st.SearchStrategy[object] = st.binary(max_size=40)
+    contents = bodies | st.lists(st.binary(max_size=40), min_size=1, max_size=4).map(tuple)
     content = b"" if status in WITHOUT_CONTENT else draw(contents)
     headers = draw(st.lists(st.tuples(NAMES, VALUES), max_size=3).map(tuple))
     return Exchange(draw(FIRST_LINES), draw(st.booleans()), status, headers, content)  # type: ignore[arg-type]
@@ -142,10 +142,10 @@ def exchanges(draw: Callable[[st.SearchStrategy[object]], object]) -> Exchange:
 
 async def answers(drawn: list[Exchange]) -> bytes:
     """Return what a connection sends to a peer that sends all requests at once."""
-    left = iter(drawn)
+    pieces = iter(drawn)
 
     async def handler(_: HttpRequest) -> HttpResponse:
-        return next(left).response()
+        return next(pieces).response()
 
     ours, theirs = trio.testing.memory_stream_pair()
     server = HttpServer(handler, lambda: NOW_MS)
@@ -181,8 +181,8 @@ def test_each_answer_is_read_by_h11_as_it_was_meant(drawn: list[Exchange]) -> No
         while isinstance(event := client.next_event(), h11.Data):
             content += event.data
         assert isinstance(event, h11.EndOfMessage)
-        wanted = exchange.content if isinstance(exchange.content, bytes) else b"".join(exchange.content)
-        assert content == (b"" if exchange.first_line.startswith("HEAD") else wanted)
+        expected = exchange.content if isinstance(exchange.content, bytes) else b"".join(exchange.content)
+        assert content == (b"" if exchange.first_line.startswith("HEAD") else expected)
         received = client.trailing_data[0]
         if exchange.is_last:
             assert number == len(drawn) - 1 or received == b""

@@ -58,8 +58,8 @@ SIZES: Final[dict[str, tuple[Callable[[int], bytes], Callable[[HostLimits], int]
 async def test_a_size_is_taken_up_to_its_limit(name: str, limits: HostLimits) -> None:
     make, limit, status, kind = SIZES[name]
     most = limit(limits)
-    async with served(limits=limits) as one:
-        answers = [await one.talk(make(size)) for size in (most - 1, most, most + 1)]
+    async with served(limits=limits) as server:
+        answers = [await server.talk(make(size)) for size in (most - 1, most, most + 1)]
     assert [statuses(answer) for answer in answers] == [[200], [200], [status]]
     head, _, content = answers[-1].partition(b"\r\n\r\n")
     assert b"content-type: application/problem+json" in head
@@ -67,31 +67,31 @@ async def test_a_size_is_taken_up_to_its_limit(name: str, limits: HostLimits) ->
 
 
 async def test_a_request_line_that_does_not_end_is_too_long() -> None:
-    async with served(limits=SMALL.but(header_bytes=400)) as one:
-        assert statuses(await one.talk(b"GET /" + b"a" * 400, ends=False)) == [414]
+    async with served(limits=SMALL.but(header_bytes=400)) as server:
+        assert statuses(await server.talk(b"GET /" + b"a" * 400, ends=False)) == [414]
 
 
 async def test_a_head_that_has_reached_the_limit_without_its_end_is_refused_at_once() -> None:
-    async with served(limits=SMALL.but(header_bytes=400)) as one:
-        assert statuses(await one.talk(b"GET /" + b"a" * 395, ends=False)) == [414]
+    async with served(limits=SMALL.but(header_bytes=400)) as server:
+        assert statuses(await server.talk(b"GET /" + b"a" * 395, ends=False)) == [414]
 
 
 async def test_a_limit_of_a_handler_takes_the_place_of_the_limit_of_the_server() -> None:
-    async def upload(asked: HttpRequest) -> HttpResponse:
-        return HttpResponse(200, (), str(len(await asked.body.read(5000))).encode())
+    async def upload(http_request: HttpRequest) -> HttpResponse:
+        return HttpResponse(200, (), str(len(await http_request.body.read(5000))).encode())
 
-    async with served(upload, SMALL) as one:
-        assert [statuses(await one.talk(_body(size))) for size in (4999, 5000, 5001)] == [[200], [200], [413]]
+    async with served(upload, SMALL) as server:
+        assert [statuses(await server.talk(_body(size))) for size in (4999, 5000, 5001)] == [[200], [200], [413]]
 
 
 async def test_a_body_that_is_too_large_is_refused_before_it_is_sent() -> None:
-    async with served() as one, await one.connect() as stream:
+    async with served() as server, await server.connect() as stream:
         await stream.send_all(request("POST / HTTP/1.1", "Expect: 100-continue", "Content-Length: 99999999999"))
         assert statuses(await everything(stream)) == [413]
 
 
 async def test_a_body_is_asked_for_when_it_is_read() -> None:
-    async with served() as one, await one.connect() as stream:
+    async with served() as server, await server.connect() as stream:
         await stream.send_all(
             request("POST / HTTP/1.1", "Expect: 100-continue", "Content-Length: 2", "Connection: close")
         )
@@ -106,13 +106,13 @@ async def test_a_body_that_nobody_reads_ends_the_connection_unless_it_is_there_a
     async def ignores(_: HttpRequest) -> HttpResponse:
         return HttpResponse(200)
 
-    async with served(ignores) as one:
+    async with served(ignores) as server:
         short = request("POST / HTTP/1.1", "Content-Length: 2") + b"ab"
         long = request("POST / HTTP/1.1", "Content-Length: 3000000") + b"a" * 3_000_000
         waiting = request("POST / HTTP/1.1", "Content-Length: 2", "Expect: 100-continue")
-        assert statuses(await one.talk(short + request())) == [200, 200]
-        assert statuses(await one.talk(long + request())) == [200]
-        assert statuses(await one.talk(waiting + request())) == [200]
+        assert statuses(await server.talk(short + request())) == [200, 200]
+        assert statuses(await server.talk(long + request())) == [200]
+        assert statuses(await server.talk(waiting + request())) == [200]
 
 
 # Times: on streams in memory, because the clock is virtual
@@ -123,11 +123,11 @@ class Together:
 
     def __init__(self, handler: Handler, limits: HostLimits, *, tight: bool = False) -> None:
         self.server = HttpServer(handler, lambda: NOW_MS, limits)
-        to_server, asked = trio.testing.memory_stream_one_way_pair()
+        to_server, from_client = trio.testing.memory_stream_one_way_pair()
         pair = trio.testing.lockstep_stream_one_way_pair if tight else trio.testing.memory_stream_one_way_pair
         to_client, answered = pair()
         self.ours = trio.StapledStream(to_server, answered)
-        self.theirs = trio.StapledStream(to_client, asked)
+        self.theirs = trio.StapledStream(to_client, from_client)
 
     async def serve(self) -> None:
         await HttpConnection(self.theirs, "p", self.server).serve()
@@ -156,16 +156,16 @@ async def test_a_time_ends_when_it_is_over(
     expected: list[int] | None,
     autojump_clock: trio.testing.MockClock,  # noqa: ARG001
 ) -> None:
-    one = Together(echo, HostLimits())
+    together = Together(echo, HostLimits())
     answers: list[bytes] = []
     async with trio.open_nursery() as nursery:
 
         async def read() -> None:
-            answers.append(await everything(one.ours))
+            answers.append(await everything(together.ours))
 
-        nursery.start_soon(one.serve)
+        nursery.start_soon(together.serve)
         nursery.start_soon(read)
-        await one.ours.send_all(sent)
+        await together.ours.send_all(sent)
         await trio.sleep(wait)
         if expected is None:
             assert answers == []
@@ -176,16 +176,16 @@ async def test_a_time_ends_when_it_is_over(
 
 
 async def test_a_head_has_its_time_in_all_however_slowly_it_comes(autojump_clock: object) -> None:  # noqa: ARG001
-    one = Together(echo, HostLimits())
+    together = Together(echo, HostLimits())
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(one.serve)
+        nursery.start_soon(together.serve)
         began = trio.current_time()
         for letter in request("GET / HTTP/1.1", "A: " + "a" * 100):
-            await one.ours.send_all(bytes([letter]))
+            await together.ours.send_all(bytes([letter]))
             await trio.sleep(0.4)
             if trio.current_time() - began > 10.5:
                 break
-        assert statuses(await everything(one.ours)) == [408]
+        assert statuses(await everything(together.ours)) == [408]
 
 
 @pytest.mark.parametrize("chunked", [False, True])
@@ -193,21 +193,21 @@ async def test_a_body_has_its_time_in_all_however_slowly_it_comes(
     chunked: bool,
     autojump_clock: object,  # noqa: ARG001
 ) -> None:
-    one = Together(echo, HostLimits())
+    together = Together(echo, HostLimits())
     framing, piece = ("Transfer-Encoding: chunked", b"1\r\na\r\n") if chunked else ("Content-Length: 9999", b"a")
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(one.serve)
+        nursery.start_soon(together.serve)
         began = trio.current_time()
-        await one.ours.send_all(request("POST / HTTP/1.1", framing))
+        await together.ours.send_all(request("POST / HTTP/1.1", framing))
         answers: list[bytes] = []
 
         async def read() -> None:
-            answers.append(await everything(one.ours))
+            answers.append(await everything(together.ours))
             nursery.cancel_scope.cancel()
 
         nursery.start_soon(read)
         while True:
-            await one.ours.send_all(piece)
+            await together.ours.send_all(piece)
             await trio.sleep(1)
     assert statuses(answers[0]) == [408]
     assert b"send it within 30 s, and one second more for each 8192 bytes" in answers[0]
@@ -221,39 +221,41 @@ async def test_a_large_body_has_as_long_as_its_bytes_take_at_the_least_rate(
     autojump_clock: object,  # noqa: ARG001
 ) -> None:
     limits = HostLimits()
-    one = Together(echo, limits)
+    together = Together(echo, limits)
     pieces = 80
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(one.serve)
+        nursery.start_soon(together.serve)
         answers: list[bytes] = []
 
         async def read() -> None:
-            answers.append(await everything(one.ours))
+            answers.append(await everything(together.ours))
             nursery.cancel_scope.cancel()
 
         nursery.start_soon(read)
-        await one.ours.send_all(request("POST / HTTP/1.1", f"Content-Length: {pieces * rate}", "Connection: close"))
+        await together.ours.send_all(
+            request("POST / HTTP/1.1", f"Content-Length: {pieces * rate}", "Connection: close")
+        )
         for _ in range(pieces):
             await trio.sleep(1)
-            await one.ours.send_all(bytes([97]) * rate)
+            await together.ours.send_all(bytes([97]) * rate)
     assert statuses(answers[0]) == [status]
 
 
 async def test_the_time_that_a_handler_takes_is_not_that_of_its_body(autojump_clock: object) -> None:  # noqa: ARG001
-    async def slow(asked: HttpRequest) -> HttpResponse:
+    async def slow(http_request: HttpRequest) -> HttpResponse:
         for _ in range(2):
-            assert await asked.body.chunk() == b"a"
+            assert await http_request.body.chunk() == b"a"
             await trio.sleep(40)
         return HttpResponse(200)
 
-    one = Together(slow, HostLimits())
+    together = Together(slow, HostLimits())
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(one.serve)
-        await one.ours.send_all(request("POST / HTTP/1.1", "Content-Length: 2", "Connection: close"))
+        nursery.start_soon(together.serve)
+        await together.ours.send_all(request("POST / HTTP/1.1", "Content-Length: 2", "Connection: close"))
         for _ in range(2):
             await trio.sleep(20)
-            await one.ours.send_all(b"a")
-        assert statuses(await everything(one.ours)) == [200]
+            await together.ours.send_all(b"a")
+        assert statuses(await everything(together.ours)) == [200]
 
 
 async def taken_by(stream: trio.abc.ReceiveStream, rate: int) -> bytes:
@@ -278,19 +280,19 @@ async def test_a_large_answer_has_as_long_as_its_bytes_take_at_the_least_rate(
         return HttpResponse(200, (), content)
 
     content = bytes(100 * rate)
-    one = Together(large, DEFAULTS, tight=True)
+    together = Together(large, DEFAULTS, tight=True)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(one.serve)
-        await one.ours.send_all(request("GET / HTTP/1.1", "Connection: close"))
-        taken = await taken_by(one.ours, rate)
+        nursery.start_soon(together.serve)
+        await together.ours.send_all(request("GET / HTTP/1.1", "Connection: close"))
+        taken = await taken_by(together.ours, rate)
     assert taken.endswith(content) == (seconds == 100)
     assert trio.current_time() == pytest.approx(seconds, abs=4)
 
 
-@pytest.mark.parametrize(("rate", "whole"), [(RATE, True), (RATE // 2, False)])
+@pytest.mark.parametrize(("rate", "is_whole"), [(RATE, True), (RATE // 2, False)])
 async def test_answers_on_one_connection_share_their_time(
     rate: int,
-    whole: bool,
+    is_whole: bool,
     autojump_clock: object,  # noqa: ARG001
 ) -> None:
     """Each of them, alone, could be taken in time even at half of the rate."""
@@ -299,13 +301,13 @@ async def test_answers_on_one_connection_share_their_time(
         return HttpResponse(200, (), bytes(RATE))
 
     number = 100
-    one = Together(short, DEFAULTS, tight=True)
+    together = Together(short, DEFAULTS, tight=True)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(one.serve)
-        await one.ours.send_all(request() * (number - 1) + request("GET / HTTP/1.1", "Connection: close"))
-        taken = await taken_by(one.ours, rate)
-    assert (len(statuses(taken)) == number) == whole
-    assert trio.current_time() == pytest.approx(100 if whole else 60, abs=4)
+        nursery.start_soon(together.serve)
+        await together.ours.send_all(request() * (number - 1) + request("GET / HTTP/1.1", "Connection: close"))
+        taken = await taken_by(together.ours, rate)
+    assert (len(statuses(taken)) == number) == is_whole
+    assert trio.current_time() == pytest.approx(100 if is_whole else 60, abs=4)
 
 
 class Jammed(trio.abc.Stream):
@@ -373,34 +375,34 @@ class Held:
         self.begun = 0
         self.go_on = trio.Event()
 
-    async def answer_known(self, asked: HttpRequest) -> HttpResponse:
+    async def answer_known(self, http_request: HttpRequest) -> HttpResponse:
         """Answer the request of a known caller."""
-        asked.slot.take("acme", "ann", "")
-        return await self.answer(asked)
+        http_request.slot.take("acme", "ann", "")
+        return await self.answer(http_request)
 
-    async def answer(self, asked: HttpRequest) -> HttpResponse:
+    async def answer(self, http_request: HttpRequest) -> HttpResponse:
         """Answer the request of a caller that nobody knows, unless it has no place."""
-        asked.slot.settle()
+        http_request.slot.settle()
         self.begun += 1
         await self.go_on.wait()
         return HttpResponse(200)
 
 
-async def _settled(asked: HttpRequest) -> HttpResponse:
-    asked.slot.settle()
-    return await echo(asked)
+async def _settled(http_request: HttpRequest) -> HttpResponse:
+    http_request.slot.settle()
+    return await echo(http_request)
 
 
 async def test_one_address_has_so_many_requests_of_unknown_callers_and_one_more_is_refused() -> None:
     held = Held()
-    async with served(held.answer, SMALL) as one:
+    async with served(held.answer, SMALL) as server:
         streams: list[trio.SocketStream] = []
         for number in range(3):
-            streams.append(await one.connect())
+            streams.append(await server.connect())
             await streams[-1].send_all(request("GET / HTTP/1.1", "Connection: close"))
             while held.begun <= number:
                 await trio.testing.wait_all_tasks_blocked()
-        answer = await one.talk(request())
+        answer = await server.talk(request())
         assert statuses(answer) == [503]
         assert b"\r\nretry-after: 1\r\n" in answer
         assert b"\r\nconnection: close\r\n" in answer
@@ -408,14 +410,14 @@ async def test_one_address_has_so_many_requests_of_unknown_callers_and_one_more_
         for stream in streams:
             assert statuses(await everything(stream)) == [200]
             await stream.aclose()
-        assert statuses(await one.talk(request())) == [200]
+        assert statuses(await server.talk(request())) == [200]
 
 
 async def test_a_connection_of_an_address_that_waits_for_a_request_is_closed_for_a_new_one() -> None:
-    async with served(_settled, SMALL) as one:
+    async with served(_settled, SMALL) as server:
         streams: list[trio.SocketStream] = []
         for _ in range(4):
-            streams.append(await one.connect())
+            streams.append(await server.connect())
             await streams[-1].send_all(request())
             assert statuses(await streams[-1].receive_some()) == [200]
             await trio.testing.wait_all_tasks_blocked()
@@ -429,11 +431,11 @@ async def test_a_connection_of_an_address_that_waits_for_a_request_is_closed_for
 
 async def test_a_client_that_is_one_too_many_and_asks_for_nothing_is_told_so() -> None:
     held = Held()
-    async with served(held.answer_known, HostLimits(connections=1)) as one, await one.connect() as stream:
+    async with served(held.answer_known, HostLimits(connections=1)) as server, await server.connect() as stream:
         await stream.send_all(request("GET / HTTP/1.1", "Connection: close"))
         while not held.begun:
             await trio.testing.wait_all_tasks_blocked()
-        assert statuses(await one.talk(b"", ends=False)) == [503]
+        assert statuses(await server.talk(b"", ends=False)) == [503]
         held.go_on.set()
         assert statuses(await everything(stream)) == [200]
 
@@ -445,18 +447,18 @@ async def test_those_who_watch_a_full_server_are_answered_although_others_that_a
 ) -> None:
     held = Held()
 
-    async def answer(asked: HttpRequest) -> HttpResponse:
-        return HttpResponse(200) if asked.path == path else await held.answer_known(asked)
+    async def answer(http_request: HttpRequest) -> HttpResponse:
+        return HttpResponse(200) if http_request.path == path else await held.answer_known(http_request)
 
-    async with served(answer, HostLimits(connections=1)) as one, await one.connect() as stream:
+    async with served(answer, HostLimits(connections=1)) as server, await server.connect() as stream:
         await stream.send_all(request("GET / HTTP/1.1", "Connection: close"))
         while not held.begun:
             await trio.testing.wait_all_tasks_blocked()
-        silent = [await one.connect() for _ in range(MAX_HEARD)]
-        answers = [await one.talk(request(f"GET {path} HTTP/1.1"), ends=False) for _ in range(3)]
+        silent = [await server.connect() for _ in range(MAX_HEARD)]
+        answers = [await server.talk(request(f"GET {path} HTTP/1.1"), ends=False) for _ in range(3)]
         assert list(map(statuses, answers)) == [[200]] * 3
         assert all(b"\r\nconnection: close\r\n" in answer for answer in answers)
-        assert statuses(await one.talk(request(), ends=False)) == [503]
+        assert statuses(await server.talk(request(), ends=False)) == [503]
         held.go_on.set()
         assert statuses(await everything(stream)) == [200]
         for other in silent:
@@ -465,13 +467,13 @@ async def test_those_who_watch_a_full_server_are_answered_although_others_that_a
 
 async def test_in_a_full_server_the_connection_that_has_waited_longest_is_closed() -> None:
     limits = HostLimits(connections=3, connections_per_address=100)
-    async with served(_settled, limits) as one:
-        streams = [await one.connect() for _ in range(3)]
+    async with served(_settled, limits) as server:
+        streams = [await server.connect() for _ in range(3)]
         for stream in streams:
             await stream.send_all(request())
             assert statuses(await stream.receive_some()) == [200]
             await trio.testing.wait_all_tasks_blocked()
-        assert statuses(await one.talk(request())) == [200]
+        assert statuses(await server.talk(request())) == [200]
         assert await everything(streams[0]) == b""
         for stream in streams[1:]:
             await stream.send_all(request("GET / HTTP/1.1", "Connection: close"))
@@ -482,21 +484,21 @@ async def test_in_a_full_server_the_connection_that_has_waited_longest_is_closed
 
 async def test_a_server_in_which_all_work_refuses_more() -> None:
     held = Held()
-    async with served(held.answer_known, HostLimits(connections=1)) as one, await one.connect() as stream:
+    async with served(held.answer_known, HostLimits(connections=1)) as server, await server.connect() as stream:
         await stream.send_all(request("GET / HTTP/1.1", "Connection: close"))
         while not held.begun:
             await trio.testing.wait_all_tasks_blocked()
-        assert statuses(await one.talk(request())) == [503]
+        assert statuses(await server.talk(request())) == [503]
         held.go_on.set()
         assert statuses(await everything(stream)) == [200]
 
 
 @pytest.mark.long
 async def test_two_hundred_half_open_connections_harm_nobody() -> None:
-    async with served(limits=HostLimits(connections_per_address=1000)) as one:
-        streams = [await one.connect() for _ in range(200)]
+    async with served(limits=HostLimits(connections_per_address=1000)) as server:
+        streams = [await server.connect() for _ in range(200)]
         for number, stream in enumerate(streams):
             await stream.send_all(request()[: number % 30])
-        assert [statuses(await one.talk(request())) for _ in range(50)] == [[200]] * 50
+        assert [statuses(await server.talk(request())) for _ in range(50)] == [[200]] * 50
         for stream in streams:
             await stream.aclose()

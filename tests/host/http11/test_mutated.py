@@ -26,21 +26,21 @@ PEERS: Final = 8
 KNOWN: Final = frozenset({100, 200, 400, 411, 413, 414, 417, 431, 501, 505})
 
 
-async def either(asked: HttpRequest) -> HttpResponse:
+async def either(http_request: HttpRequest) -> HttpResponse:
     async def write(send: Send) -> None:
         await send(b"a")
         await send(b"b")
 
-    if asked.path == "/stream":
+    if http_request.path == "/stream":
         return HttpResponse(200, (), write)
-    return await echo(asked)
+    return await echo(http_request)
 
 
 class Peers:
     """Send mutated requests, and count the statuses that come back."""
 
-    def __init__(self, one: Served, seed: int) -> None:
-        self._one = one
+    def __init__(self, server: Served, seed: int) -> None:
+        self._one = server
         self._chance = random.Random(seed)
         self.told: Counter[int] = Counter()
 
@@ -62,11 +62,11 @@ class Peers:
 @pytest.mark.campaign
 async def test_mutated_requests_do_no_harm(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
-    async with served(either, HostLimits()) as one:
-        peers = Peers(one, seed=20)
+    async with served(either, HostLimits()) as server:
+        peers = Peers(server, seed=20)
         await peers.send(WARMING)
         with harmless():
             await peers.send(REQUESTS - WARMING)
-        assert len(one.server) == 0
+        assert len(server.server) == 0
     assert [record.getMessage() for record in caplog.records] == []
     assert peers.told.keys() == KNOWN

@@ -69,10 +69,10 @@ class Peers:
             if chance.random() < 0.7:
                 pieces[-1] = mutated_bytes(chance, pieces[-1], TOKENS, pieces)
             answers = await self._talk(b"".join(pieces))
-            found = statuses(answers)
-            self.told.update(found)
+            answer_statuses = statuses(answers)
+            self.told.update(answer_statuses)
             assert b"internal-error" not in answers
-            assert len(found) >= A_CONNECTION - 1 or b"\r\nconnection: close\r\n" in answers.lower(), pieces
+            assert len(answer_statuses) >= A_CONNECTION - 1 or b"\r\nconnection: close\r\n" in answers.lower(), pieces
             if number % 5 == 0:
                 await self._good()
 
@@ -82,8 +82,8 @@ class Peers:
         answers = await self._talk(f"GET /v1/sessions?owner=*&limit=1000 HTTP/1.1\r\n{head}\r\n".encode())
         assert statuses(answers) == [200]
         listed = json.loads(answers.partition(b"\r\n\r\n")[2])["items"]
-        gone = [f"DELETE /v1/sessions/{each['session']} HTTP/1.1\r\n{head}\r\n" for each in listed]
-        assert len(statuses(await self._talk("".join(gone).encode()))) == len(gone)
+        deletions = [f"DELETE /v1/sessions/{row['session']} HTTP/1.1\r\n{head}\r\n" for row in listed]
+        assert len(statuses(await self._talk("".join(deletions).encode()))) == len(deletions)
 
     def _drawn(self) -> Iterator[Asked]:
         """Yield requests that are answered to a client that has sent its last: it has left chats and streams."""

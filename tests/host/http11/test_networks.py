@@ -30,8 +30,8 @@ from tests.host.http11.served import request, served, statuses
         ("", "", True),
     ]
 )
-def test_an_address_is_counted_with_its_network(one: str, other: str, together: bool) -> None:
-    assert (network_of(one) == network_of(other)) is together
+def test_an_address_is_counted_with_its_network(address: str, other: str, together: bool) -> None:
+    assert (network_of(address) == network_of(other)) is together
 
 
 async def test_connections_of_a_unix_socket_are_not_counted_by_address(tmp_path: Path) -> None:

@@ -44,10 +44,10 @@ def test_the_client_is_the_last_address_that_no_proxy_has(headers: Headers, clie
 
 
 def test_who_is_no_named_proxy_is_not_believed() -> None:
-    told = ((XFF, "192.0.2.1"), (FORWARDED, "for=192.0.2.1"), ("x-request-id", "abc"))
+    claims = ((XFF, "192.0.2.1"), (FORWARDED, "for=192.0.2.1"), ("x-request-id", "abc"))
     for proxies, peer in ((PROXIES, "192.0.2.9"), (PROXIES, "unix"), (PROXIES, ""), (Proxies(), "10.0.0.1")):
-        assert proxies.client(peer, told) == peer
-        assert proxies.request_id(peer, told) is None
+        assert proxies.client(peer, claims) == peer
+        assert proxies.request_id(peer, claims) is None
 
 
 def test_a_unix_socket_and_mapped_addresses_may_be_those_of_a_proxy() -> None:
@@ -78,9 +78,9 @@ async def test_answer_log_and_handler_have_the_same_id(
     server = HttpServer(echo, lambda: NOW_MS, proxies=proxies)
     async with trio.open_nursery() as nursery:
         (listening,) = await nursery.start(server.serve, [Tcp()])
-        one = Served(server, listening.port)
+        http_server = Served(server, listening.port)
         sent = request("GET / HTTP/1.1", "X-Request-Id: mine-1", "X-Forwarded-For: 192.0.2.1") + b"nonsense\r\n\r\n"
-        answers = await one.talk(sent)
+        answers = await http_server.talk(sent)
         nursery.cancel_scope.cancel()
     ids = re.findall(rb"x-request-id: (\S+)", answers)
     assert len(set(ids)) == len(ids) == 2  # also of what is refused

@@ -98,18 +98,18 @@ handler = screened(POLICY, _answer)
 
 @pytest.mark.parametrize("host", HOSTS)
 async def test_a_request_is_let_in_by_the_lists_alone(host: str | None) -> None:
-    own = HOSTS[host]
+    own_origin = HOSTS[host]
     wrong: list[object] = []
     for origin in ORIGINS:
-        wanted = own is not None and (origin is None or origin == own or origin in POLICY.origins)
+        is_expected = own_origin is not None and (origin is None or origin == own_origin or origin in POLICY.origins)
         try:
             response = await handler(_request(host, origin))
         except OriginRefused:
-            found = False
+            is_allowed = False
         else:
             allowed = dict(response.headers).get("access-control-allow-origin")
-            found = allowed == (origin if origin in POLICY.origins else None)
-        if found != wanted:
+            is_allowed = allowed == (origin if origin in POLICY.origins else None)
+        if is_allowed != is_expected:
             wrong.append(origin)
     assert wrong == []
 
@@ -121,9 +121,9 @@ async def test_the_error_names_the_host_that_is_none_of_the_list() -> None:
 
 @pytest.mark.parametrize(("host", "origin"), [*product(["localhost:8000", "evil.example"], ORIGINS)])
 async def test_a_preflight_is_answered_for_origins_that_are_let_in(host: str, origin: str | None) -> None:
-    asked = _request(host, origin, "OPTIONS", ("access-control-request-method", "DELETE"))
+    preflight = _request(host, origin, "OPTIONS", ("access-control-request-method", "DELETE"))
     try:
-        response = await handler(asked)
+        response = await handler(preflight)
     except OriginRefused:
         assert host == "evil.example" or origin not in {*POLICY.origins, "http://localhost:8000", None}
         return
@@ -141,8 +141,8 @@ async def test_an_answer_for_a_listed_origin_says_so_and_depends_on_it() -> None
         ("access-control-allow-origin", "http://localhost:3000"),
         ("access-control-expose-headers", EXPOSED),
     )
-    asked = _request("localhost", "http://localhost:3000", "OPTIONS", ("access-control-request-method", "POST"))
-    assert (await handler(asked)).headers == (
+    preflight = _request("localhost", "http://localhost:3000", "OPTIONS", ("access-control-request-method", "POST"))
+    assert (await handler(preflight)).headers == (
         *response.headers,
         ("access-control-allow-methods", ALLOWED_METHODS),
         ("access-control-allow-headers", ALLOWED_HEADERS),

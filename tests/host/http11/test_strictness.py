@@ -14,22 +14,22 @@ from tests.host.http11.strictness import CASES, NEXT, Case
 GROUPS = sorted({case.group for case in CASES})
 
 
-async def read_all(asked: HttpRequest) -> HttpResponse:
-    return HttpResponse(200, (), await asked.body.read())
+async def read_all(http_request: HttpRequest) -> HttpResponse:
+    return HttpResponse(200, (), await http_request.body.read())
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("group", GROUPS)
 async def test_what_could_be_understood_in_two_ways_is_refused_and_what_follows_is_not_read(group: str) -> None:
     wrong: dict[str, list[int]] = {}
-    async with served(read_all) as one:
+    async with served(read_all) as value:
         for case in CASES:
             if case.group == group:
-                answers = await one.talk(case.sent + NEXT)
+                answers = await value.talk(case.sent + NEXT)
                 if statuses(answers) != [case.status] or b"connection: close\r\n" not in answers:
                     wrong[str(case)] = statuses(answers)
     assert wrong == {}
-    assert {seen.path for seen in one.seen} <= {"/"}
+    assert {seen.path for seen in value.seen} <= {"/"}
 
 
 def _is_taken_by_h11(case: Case) -> bool:
@@ -73,17 +73,17 @@ def test_h11_alone_would_take_many_of_them() -> None:
     ids=range(13),
 )  # fmt: skip
 async def test_what_is_valid_is_taken(sent: bytes) -> None:
-    async with served(read_all) as one:
-        assert statuses(await one.talk(sent)) == [200]
+    async with served(read_all) as value:
+        assert statuses(await value.talk(sent)) == [200]
 
 
 async def test_a_path_is_decoded_once() -> None:
-    async with served(read_all) as one:
-        await one.talk(request("GET /a%20b/%C3%A4/%2541/%25?q=%2541+b HTTP/1.1"))
-    assert [(seen.path, seen.query) for seen in one.seen] == [("/a b/ä/%41/%", "q=%2541+b")]
+    async with served(read_all) as value:
+        await value.talk(request("GET /a%20b/%C3%A4/%2541/%25?q=%2541+b HTTP/1.1"))
+    assert [(seen.path, seen.query) for seen in value.seen] == [("/a b/ä/%41/%", "q=%2541+b")]
 
 
 async def test_a_request_after_an_offer_to_upgrade_is_served_as_http() -> None:
-    async with served(read_all) as one:
-        answers = await one.talk(request("GET / HTTP/1.1", "Connection: upgrade", "Upgrade: h2c") + request())
+    async with served(read_all) as value:
+        answers = await value.talk(request("GET / HTTP/1.1", "Connection: upgrade", "Upgrade: h2c") + request())
     assert statuses(answers) == [200, 200]

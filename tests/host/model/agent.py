@@ -31,7 +31,7 @@ async def pay(text: str) -> str:
 
 
 def _said(request: ModelRequest) -> str:
-    return next((one.text for one in reversed(request.messages) if isinstance(one, UserMessage)), "")
+    return next((message.text for message in reversed(request.messages) if isinstance(message, UserMessage)), "")
 
 
 def answer(request: ModelRequest) -> Element:

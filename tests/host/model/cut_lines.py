@@ -33,7 +33,7 @@ class CuttingHost:
         self._draw = draw
         self._cuts = draw.randint(2, 6)
         self.commands: defaultdict[str, list[str | None]] = defaultdict(list)
-        self.said: dict[str, list[str]] = {name: [] for name in SESSIONS}
+        self.texts_by_session: dict[str, list[str]] = {name: [] for name in SESSIONS}
         self._answers: dict[str | None, str] = {}
         self._grown = trio.Event()
 
@@ -54,11 +54,11 @@ class CuttingHost:
             pass
 
     async def _carry_out(self, connection: _Connection, message: dict[str, Any]) -> None:
-        command, said, session = message.get("command"), message["body"]["message"], message["session"]
-        self.commands[said].append(command)
+        command, text, session = message.get("command"), message["body"]["message"], message["session"]
+        self.commands[text].append(command)
         if command not in self._answers:
-            self.said[session].append(said)
-            self._answers[command] = said
+            self.texts_by_session[session].append(text)
+            self._answers[command] = text
             self._grown.set()
             self._grown = trio.Event()
         body = {"session": session, "said": self._answers[command]}
@@ -66,24 +66,24 @@ class CuttingHost:
 
     async def _tell(self, connection: _Connection, message: dict[str, Any]) -> None:
         """Send the events of a session after a cursor, and then those that come."""
-        said = self.said[message["session"]]
-        place = int(message["since"].partition(".")[0]) if "since" in message else len(said)
-        await connection.say({"id": message["id"], "cursor": f"{place}.0"})
+        texts = self.texts_by_session[message["session"]]
+        index = int(message["since"].partition(".")[0]) if "since" in message else len(texts)
+        await connection.say({"id": message["id"], "cursor": f"{index}.0"})
         while True:
-            if place == len(said):
+            if index == len(texts):
                 await self._grown.wait()
                 continue
-            place += 1
-            data = {"session": message["session"], "said": said[place - 1]}
-            await connection.say({"id": message["id"], "cursor": f"{place}.0", "event": "Said", "data": data})
+            index += 1
+            data = {"session": message["session"], "said": texts[index - 1]}
+            await connection.say({"id": message["id"], "cursor": f"{index}.0", "event": "Said", "data": data})
 
 
 class _Connection:
     """One connection of the host, by wsproto."""
 
-    def __init__(self, stream: trio.SocketStream, left: int | None) -> None:
+    def __init__(self, stream: trio.SocketStream, bytes_left: int | None) -> None:
         self._stream = stream
-        self._left = left
+        self._left = bytes_left
         self._socket = WSConnection(ConnectionType.SERVER)
         self._turn = trio.Lock()
 
@@ -93,7 +93,7 @@ class _Connection:
         if not data:
             return None
         self._socket.receive_data(data)
-        found: list[str] = []
+        texts: list[str] = []
         for event in self._socket.events():
             match event:
                 case events.Request():
@@ -101,10 +101,10 @@ class _Connection:
                 case events.Ping() | events.CloseConnection():
                     await self._send(event.response())
                 case events.TextMessage(data=text):
-                    found.append(text)
+                    texts.append(text)
                 case _:
                     pass
-        return found
+        return texts
 
     async def say(self, message: object) -> None:
         """Send a message, or cut the connection."""
@@ -120,49 +120,55 @@ class _Connection:
             await self._stream.send_all(self._socket.send(event))
 
 
-async def _prompt(line: HostConnection, session: str, said: str) -> None:
-    answer = await line.call("prompt", session=session, body={"message": said})
-    expect("an answer is that of its call", answer, {"session": session, "said": said})
+async def _prompt(line: HostConnection, session: str, text: str) -> None:
+    answer = await line.call("prompt", session=session, body={"message": text})
+    expect("an answer is that of its call", answer, {"session": session, "said": text})
 
 
 async def _listen(line: HostConnection, session: str, count: int) -> None:
     heard: list[EventFrame] = []
     async with line.listen("events", session, since=Cursor(0)) as listening:
-        async for told in listening:
-            assert isinstance(told, EventFrame), told
-            heard.append(told)
+        async for frame in listening:
+            assert isinstance(frame, EventFrame), frame
+            heard.append(frame)
             expect(
-                "each event comes once, in order", [each.cursor.seq for each in heard], list(range(1, len(heard) + 1))
+                "each event comes once, in order",
+                [event_frame.cursor.seq for event_frame in heard],
+                list(range(1, len(heard) + 1)),
             )
-            expect("events are of the session", told.data["session"], session)  # type: ignore[call-overload, index]
+            expect("events are of the session", frame.data["session"], session)  # type: ignore[call-overload, index]
             if len(heard) == count:
                 return
 
 
 async def _live(draw: Random) -> None:
     host = CuttingHost(draw)
-    wanted = {name: [f"{name} {number}" for number in range(draw.randint(2, 6))] for name in SESSIONS}
+    texts_by_session = {name: [f"{name} {number}" for number in range(draw.randint(2, 6))] for name in SESSIONS}
     async with trio.open_nursery() as nursery:
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
         nursery.start_soon(trio.serve_listeners, host.serve, [listener])
         port = listener.socket.getsockname()[1]
         with trio.move_on_after(SECONDS) as waited:
             async with open_line(f"http://127.0.0.1:{port}", "key") as line, trio.open_nursery() as tasks:
-                for name, given in wanted.items():
-                    tasks.start_soon(_listen, line, name, len(given))
+                for name, session_texts in texts_by_session.items():
+                    tasks.start_soon(_listen, line, name, len(session_texts))
                 await trio.sleep(0.01)
-                texts = [(name, said) for name, given in wanted.items() for said in given]
-                for session, said in draw.sample(texts, len(texts)):
-                    tasks.start_soon(_prompt, line, session, said)
+                texts = [(name, text) for name, session_texts in texts_by_session.items() for text in session_texts]
+                for session, text in draw.sample(texts, len(texts)):
+                    tasks.start_soon(_prompt, line, session, text)
         expect("it all comes to its end", waited.cancelled_caught, False)
         nursery.cancel_scope.cancel()
     expect(
         "each is carried out once",
-        {name: sorted(host.said[name]) for name in SESSIONS},
-        {name: sorted(wanted[name]) for name in SESSIONS},
+        {name: sorted(host.texts_by_session[name]) for name in SESSIONS},
+        {name: sorted(texts_by_session[name]) for name in SESSIONS},
     )
-    ids = {said: set(given) for said, given in host.commands.items()}
-    expect("a command keeps its id", all(len(given) == 1 and None not in given for given in ids.values()), True)
+    ids = {text: set(session_texts) for text, session_texts in host.commands.items()}
+    expect(
+        "a command keeps its id",
+        all(len(session_texts) == 1 and None not in session_texts for session_texts in ids.values()),
+        True,
+    )
 
 
 def cut(seed: int) -> None:

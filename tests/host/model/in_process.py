@@ -89,10 +89,10 @@ class HeardPieces(AnswerWriter):
         """Do nothing: what was heard is cut."""
 
 
-async def ask(application: Application, asked: Asked, hear: Hear) -> Answer:
+async def ask(application: Application, sent: Asked, hear: Hear) -> Answer:
     """Make a request. Pieces of a streamed answer go to *hear*, until it is over."""
-    path, _, query = asked.target.partition("?")
-    request = HttpRequest(asked.method, unquote(path), query, asked.headers, "127.0.0.1", GivenBody(asked.body))
+    path, _, query = sent.target.partition("?")
+    request = HttpRequest(sent.method, unquote(path), query, sent.headers, "127.0.0.1", GivenBody(sent.body))
     response = await application.answer(request)
     if isinstance(response.content, bytes):
         return Answer(response.status, response.headers, response.content)
@@ -112,11 +112,11 @@ async def ask(application: Application, asked: Asked, hear: Hear) -> Answer:
 @asynccontextmanager
 async def opened(host: Host, authenticator: Authenticator) -> AsyncGenerator[Opened, None]:
     """Open *host*; its requests end with this."""
-    async with host.opened(authenticator) as found:
+    async with host.opened(authenticator) as opened_host:
         try:
-            yield found
+            yield opened_host
         finally:
-            found.drain.end()
+            opened_host.drain.end()
 
 
 class CutAfter(trio.abc.Instrument):
@@ -150,8 +150,8 @@ def cut_after(scope: trio.CancelScope, steps: int | None) -> Generator[None]:
 
 def first_of(group: BaseExceptionGroup[BaseException], kind: type[E]) -> E:
     """Return the first error of a *kind* in *group*."""
-    found: BaseException = group
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    assert isinstance(found, kind)
-    return found
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, kind)
+    return error

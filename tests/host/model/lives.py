@@ -70,9 +70,9 @@ class Heard:
     """Of a tool call: its session and id; of an end: the outcome."""
 
 
-def _about(given: Sequence[object]) -> tuple[str, str]:
+def _about(args: Sequence[object]) -> tuple[str, str]:
     """Return the id of the request that a hook was called for, and what else it is about."""
-    match given:
+    match args:
         case [Request(context=context), *_]:
             return context.request_id, ""
         case [BeforeToolCall() as event, *_]:
@@ -113,16 +113,16 @@ class Lives:
         """Return a plugin that notes its calls; its hooks fail as often as *trouble* says; `None`: they only pass."""
 
         def member(hook: str) -> Callable[..., object]:
-            def called(_: object, *given: object) -> object:
+            def called(_: object, *args: object) -> object:
                 did, act = self.act(hook, trouble)
-                self.heard.append(Heard(name, hook, _about(given)[0], did, _about(given)[1]))
-                return act(*given)
+                self.heard.append(Heard(name, hook, _about(args)[0], did, _about(args)[1]))
+                return act(*args)
 
             return called
 
         members = {"name": name, "deadline": 2.0, **read, **{hook: member(hook) for hook in hooks}}
-        made: HostPlugin = type("Drawn", (HostPlugin,), members)()
-        return made
+        host_plugin: HostPlugin = type("Drawn", (HostPlugin,), members)()
+        return host_plugin
 
     def act(self, hook: str, trouble: float | None) -> tuple[str, Callable[..., object]]:
         if trouble is None:
@@ -142,48 +142,48 @@ class Lives:
         return sorted(self.plugins, key=lambda plugin: -plugin.priority)
 
     def having(self, hook: str) -> list[str]:
-        return [each.name for each in self.ordered if hook in vars(type(each))]
+        return [plugin.name for plugin in self.ordered if hook in vars(type(plugin))]
 
     def called(self, hook: str, request: str = "", about: str | None = None) -> list[Heard]:
         return [
-            each
-            for each in self.heard
-            if each.hook == hook and each.request == request and (about is None or each.about == about)
+            frame
+            for frame in self.heard
+            if frame.hook == hook and frame.request == request and (about is None or frame.about == about)
         ]
 
     def first_that_ends(self, calls: list[Heard], hook: str) -> tuple[list[str], str]:
         """Return who has to be called, and how it ends: `answers`, `fails` (a critical plugin) or `passes`."""
-        critical = {each.name for each in self.plugins if each.critical}
+        critical = {plugin.name for plugin in self.plugins if plugin.critical}
         names = self.having(hook)
-        for index, each in enumerate(calls):
-            if each.did == "answers" or (each.did == "fails" and each.plugin in critical):
-                return names[: index + 1], each.did
+        for index, heard in enumerate(calls):
+            if heard.did == "answers" or (heard.did == "fails" and heard.plugin in critical):
+                return names[: index + 1], heard.did
         return names, "passes"
 
     def requests(self) -> list[str]:
         """Return the ids of all requests, in the order in which they began."""
-        return list(dict.fromkeys(each.request for each in self.heard if each.request))
+        return list(dict.fromkeys(frame.request for frame in self.heard if frame.request))
 
     # What is checked
 
     def check_request(self, id_: str) -> str:
         """Check all calls for a request that is over; return how its intercepting ended."""
-        mine = [each for each in self.heard if each.request == id_]
-        starts = [each.plugin for each in self.called("on_request_start", id_)]
+        mine = [heard for heard in self.heard if heard.request == id_]
+        starts = [heard.plugin for heard in self.called("on_request_start", id_)]
         expect("starts in order", starts, self.having("on_request_start"))
-        expect("starts first", [each.hook for each in mine[: len(starts)]], ["on_request_start"] * len(starts))
+        expect("starts first", [heard.hook for heard in mine[: len(starts)]], ["on_request_start"] * len(starts))
         intercepts = self.called("intercept", id_)
-        wanted, end = self.first_that_ends(intercepts, "intercept")
-        expect("first answer wins", [each.plugin for each in intercepts], wanted)
+        expected, end = self.first_that_ends(intercepts, "intercept")
+        expect("first answer wins", [heard.plugin for heard in intercepts], expected)
         ends = self.called("on_request_end", id_)
-        expect("ends in order", [each.plugin for each in ends], self.having("on_request_end"))
-        persisted = [each.plugin for each in self.called("on_turn_persisted", id_)]
+        expect("ends in order", [heard.plugin for heard in ends], self.having("on_request_end"))
+        persisted = [heard.plugin for heard in self.called("on_turn_persisted", id_)]
         outcome = ends[-1].about
         if end != "passes":
             expect("intercepted", outcome, "intercepted" if end == "answers" else "failed")
             expect(
                 "nothing after an intercept",
-                {each.hook for each in mine[len(starts) + len(wanted) :]},
+                {heard.hook for heard in mine[len(starts) + len(expected) :]},
                 {"on_request_end"},
             )
         elif persisted or outcome == "finished":
@@ -194,31 +194,33 @@ class Lives:
 
     def check_tools(self) -> None:
         """Check all tool calls: the first deny wins, and what was denied did not run."""
-        asked = dict.fromkeys((each.request, each.about) for each in self.heard if each.hook == "before_tool_call")
+        tool_calls = dict.fromkeys(
+            (heard.request, heard.about) for heard in self.heard if heard.hook == "before_tool_call"
+        )
         denied = set[str]()
-        for request, about in asked:
+        for request, about in tool_calls:
             calls = self.called("before_tool_call", request, about)
-            wanted, end = self.first_that_ends(calls, "before_tool_call")
-            ruled = [each.plugin for each in calls]
+            expected, end = self.first_that_ends(calls, "before_tool_call")
+            ruled = [heard.plugin for heard in calls]
             after = self.called("after_tool_call", request, about)
             if end == "passes" and not after and request in self.crossed:
-                expect("ruled in order until steered", ruled, wanted[: len(ruled)])
-                expect("what was not ruled on did not run", ruled == wanted or about not in self.ran, True)
+                expect("ruled in order until steered", ruled, expected[: len(ruled)])
+                expect("what was not ruled on did not run", ruled == expected or about not in self.ran, True)
                 continue
-            expect("first deny wins", ruled, wanted)
+            expect("first deny wins", ruled, expected)
             if end == "passes":
                 hooks, _ = self.first_that_ends(after, "after_tool_call")
-                expect("after each call that ran", [each.plugin for each in after], hooks)
+                expect("after each call that ran", [heard.plugin for heard in after], hooks)
             else:
                 expect("nothing after a deny", after, [])
                 denied.add(about)
-        expect("each call is ruled on", sorted(set(self.ran) - {about for _, about in asked}), [])
+        expect("each call is ruled on", sorted(set(self.ran) - {about for _, about in tool_calls}), [])
         expect("a deny holds", sorted(set(self.ran) & denied), [])
 
     def check_life(self, *, started: bool) -> None:
         """Check that plugins were stopped in the exact reverse of their start."""
-        names = [each.name for each in self.ordered]
-        starting, stopping = ([each.plugin for each in self.called(hook)] for hook in ("start", "stop"))
+        names = [entry.name for entry in self.ordered]
+        starting, stopping = ([entry.plugin for entry in self.called(hook)] for hook in ("start", "stop"))
         lived = names if started else names[: names.index(starting[-1])]
         begun = names if started else names[: names.index(starting[-1]) + 1]
         expect("starts of the host", starting, [name for name in begun if name in self.having("start")])
@@ -260,42 +262,42 @@ def asked_for(draw: Random) -> Asked:
     path = f"/v1/{entry}" if entry in {"chat", "stream"} else f"/v1/sessions/{name}/{entry}"
     body = {"text": text} if entry == "steer" else {"message": text}
     headers = (("authorization", f"Bearer {PEOPLE[0].key}"), ("content-type", "application/json"))
-    given = {**body, "session": name} if entry in {"chat", "stream"} else body
-    return Asked("POST", path, headers, json.dumps(given).encode())
+    content = {**body, "session": name} if entry in {"chat", "stream"} else body
+    return Asked("POST", path, headers, json.dumps(content).encode())
 
 
-def entry_of(asked: Asked) -> str:
-    return asked.target.rpartition("/")[2]
+def entry_of(request: Asked) -> str:
+    return request.target.rpartition("/")[2]
 
 
-async def _one(lives: Lives, found: Opened) -> None:
+async def _one(lives: Lives, opened_host: Opened) -> None:
     """Make a request or two at once, let them come to their end, and check their lives."""
-    before = lives.requests()
+    requests_before = lives.requests()
     draw = lives.draw
     cuts = [draw.randrange(20) if draw.random() < 0.2 else None for _ in range(draw.choice((1, 1, 1, 2)))]
-    asked = [asked_for(draw) for _ in cuts]
+    drawn_requests = [asked_for(draw) for _ in cuts]
     answers = list[Answer]()
 
     async def talk(request: Asked, steps: int | None) -> None:
         with trio.CancelScope() as scope, cut_after(scope, steps):
-            answers.append(await ask(found.application, request, lambda _: None))
+            answers.append(await ask(opened_host.application, request, lambda _: None))
 
     async with trio.open_nursery() as nursery:
-        for request, steps in zip(asked, cuts, strict=True):
+        for request, steps in zip(drawn_requests, cuts, strict=True):
             nursery.start_soon(talk, request, steps)
     heard = -1
     while heard != len(lives.heard):
         heard = len(lives.heard)
         await trio.sleep(QUIET)
-    new = [id_ for id_ in lives.requests() if id_ not in before]
+    new = [id_ for id_ in lives.requests() if id_ not in requests_before]
     ends = [lives.check_request(id_) for id_ in new]
-    if len(asked) > 1 and "steer" in map(entry_of, asked):
+    if len(drawn_requests) > 1 and "steer" in map(entry_of, drawn_requests):
         lives.crossed.update(new)
     if cuts == [None]:
         expect("one life", len(new), 1)
         statuses = {"answers": {INTERCEPTED}, "fails": {503}, "passes": {200, 202}}[ends[0]]
         expect("status", answers[0].status in statuses, True)
-        lives.ends[entry_of(asked[0]), ends[0]] += 1
+        lives.ends[entry_of(drawn_requests[0]), ends[0]] += 1
 
 
 def lived(seed: int, count: int) -> Lives:
@@ -309,11 +311,11 @@ def lived(seed: int, count: int) -> Lives:
     async def live(_: object) -> None:
         nonlocal started
         try:
-            async with opened(host, ApiKeys(lines=LINES)) as found:
+            async with opened(host, ApiKeys(lines=LINES)) as opened_host:
                 for name in ("s1", "s2"):
-                    await _opened(found, name)
+                    await _opened(opened_host, name)
                 for _ in range(count):
-                    await _one(lives, found)
+                    await _one(lives, opened_host)
                 await trio.sleep(SETTLED)
                 for request in lives.requests():  # what came late would be in the life of an earlier one
                     lives.check_request(request)
@@ -326,11 +328,11 @@ def lived(seed: int, count: int) -> Lives:
     return lives
 
 
-async def _opened(found: Opened, name: str) -> None:
+async def _opened(opened_host: Opened, name: str) -> None:
     headers = (("authorization", f"Bearer {PEOPLE[0].key}"), ("content-type", "application/json"))
-    given = await ask(
-        found.application,
+    answer = await ask(
+        opened_host.application,
         Asked("POST", "/v1/sessions", headers, json.dumps({"session": name}).encode()),
         lambda _: None,
     )
-    expect("a session is opened", given.status, 201)
+    expect("a session is opened", answer.status, 201)

@@ -35,10 +35,10 @@ TOKENS: Final = (
 
 def deep(levels: int) -> object:
     """Return a list in a list in a list …"""
-    found: object = 1
+    value: object = 1
     for _ in range(levels):
-        found = [found]
-    return found
+        value = [value]
+    return value
 
 
 def changed(chance: Random, value: object) -> object:
@@ -48,14 +48,14 @@ def changed(chance: Random, value: object) -> object:
         key = chance.choice([*value])
         match chance.randrange(5):
             case 0:
-                return {name: found for name, found in value.items() if name != key}
+                return {name: item for name, item in value.items() if name != key}
             case 1:
                 return {**value, chance.choice(KEYS): odd}
             case _:
                 return {**value, key: changed(chance, value[key])}
     if isinstance(value, list) and value and chance.random() < 0.7:
-        place = chance.randrange(len(value))
-        return [*value[:place], changed(chance, value[place]), *value[place + chance.randrange(2) :]]
+        index = chance.randrange(len(value))
+        return [*value[:index], changed(chance, value[index]), *value[index + chance.randrange(2) :]]
     return odd
 
 
@@ -64,8 +64,8 @@ def asked(chance: Random) -> tuple[HostRoute, Asked]:
     route = chance.choice(ROUTES)
     person = chance.choice(PEOPLE[:4])
     make = Making(chance, person, f"{person.user}.{chance.choice(NAMES)}", "text", (), WORDS)
-    found = made(route, make, person.key)
-    body = found.body
+    request = made(route, make, person.key)
+    body = request.body
     if route.call.body is not None:
         value = json.loads(body)
         if "message" in value and chance.random() < 0.3:
@@ -75,7 +75,7 @@ def asked(chance: Random) -> tuple[HostRoute, Asked]:
         body = json.dumps(value, ensure_ascii=chance.random() < 0.9).encode(errors="surrogatepass")
         if chance.random() < 0.4:
             body = mutated_bytes(chance, body, TOKENS, (body,))
-    return route, Asked(found.method, found.target, found.headers, body)
+    return route, Asked(request.method, request.target, request.headers, body)
 
 
 def sent(request: Asked) -> bytes:

@@ -82,11 +82,11 @@ def wrong_keys(person: Person, other: Person) -> tuple[str, ...]:
         key[:-1], f"{key}x", f"ak_{person.id}_", f"ak_{person.id}_secret-of-{other.id}", person.id, key.upper(),
         f"ak_{person.id[:-1]}_secret-of-{person.id}", sha256(key.encode()).hexdigest(), f"{key}\u00e9", "",
     )  # fmt: skip
-    return tuple(each for each in near if each != key)
+    return tuple(candidate for candidate in near if candidate != key)
 
 
 @frozen
-class Place:
+class SessionAddress:
     """A session, as its id says whose it is."""
 
     tenant: str
@@ -106,31 +106,31 @@ class Place:
         return "." in self.name
 
 
-def place_of(internal: str) -> Place:
+def address_of(internal: str) -> SessionAddress:
     """Return whose the session with this id in the journal is."""
     mark, tenant, user, name = internal.split(".", 3)
     assert mark == "h"
     assert tenant in READ, internal
     assert user in READ, internal
-    return Place(READ[tenant], READ[user], name)
+    return SessionAddress(READ[tenant], READ[user], name)
 
 
-def meant(person: Person, said: str) -> Place | None:
+def meant(person: Person, name_text: str) -> SessionAddress | None:
     """Return the session that a person means by an id; `None` if there cannot be one."""
-    owner, dot, name = said.partition(".")
+    owner, dot, name = name_text.partition(".")
     if not dot:
-        return Place(person.tenant, person.user, said)
-    return Place(person.tenant, READ[owner], name) if owner in READ else None
+        return SessionAddress(person.tenant, person.user, name_text)
+    return SessionAddress(person.tenant, READ[owner], name) if owner in READ else None
 
 
-def outcome(person: Person | None, call: HostCall, place: Place | None, *, is_there: bool) -> Outcome:
-    """Return what comes of a request about the session *place*, or about none if the call names none."""
+def outcome(person: Person | None, call: HostCall, address: SessionAddress | None, *, is_there: bool) -> Outcome:
+    """Return what comes of a request about the session *address*, or about none if the call names none."""
     if call.scope is None:
         return "may"
     if person is None:
         return "no key"
     if not person.has_scope(call):
         return "no scope"
-    if place is not None and not (is_there and person.may(call, place.tenant, place.user)):
+    if address is not None and not (is_there and person.may(call, address.tenant, address.user)):
         return "missing"
     return "may"

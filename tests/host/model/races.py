@@ -41,58 +41,58 @@ def statuses(route: HostRoute) -> set[int]:
 
 def raced(seed: int) -> list[tuple[str, int]]:
     """Play a race from *seed*; return the calls that were made, and their statuses."""
-    draw, told = Random(seed), list[tuple[str, int]]()
+    draw, log = Random(seed), list[tuple[str, int]]()
 
     async def race(_: object) -> None:
         host = Host([Profile("desk", agent())], journal=MemoryJournal(), limits=limits())
-        async with opened(host, ApiKeys(lines=LINES)) as found:
-            await _played(found, draw, told)
+        async with opened(host, ApiKeys(lines=LINES)) as opened_host:
+            await _played(opened_host, draw, log)
 
     run(seed, ClockWatch(), race)
-    return told
+    return log
 
 
-async def _played(found: Opened, draw: Random, told: list[tuple[str, int]]) -> None:
+async def _played(opened_host: Opened, draw: Random, log: list[tuple[str, int]]) -> None:
     making = Making(draw, ADMIN, SAID, "mark1-", (), WORDS)
     opening = json.dumps({"message": f"hi {draw.choice(WORDS)}", "session": NAME}).encode()
     headers = (("authorization", f"Bearer {OWNER.key}"), ("content-type", "application/json"))
     with trio.move_on_after(draw.choice((0.0, 0.1, SETTLED))):
-        await ask(found.application, Asked("POST", "/v1/chat", headers, opening), lambda _: None)
+        await ask(opened_host.application, Asked("POST", "/v1/chat", headers, opening), lambda _: None)
     routes = [DELETE, *draw.choices(BESIDE, k=draw.randint(1, 6))]
 
     async def sent(route: HostRoute) -> None:
         for _ in range(draw.randrange(30)):
             await trio.lowlevel.checkpoint()
-        asked = made(route, making, ADMIN.key)
+        request = made(route, making, ADMIN.key)
         with trio.move_on_after(SETTLED):  # streams of events have no end
-            answer = await ask(found.application, asked, lambda _: None)
-            told.append((route.call.name, answer.status))
-            expect(f"{route.call.name}: {answer.status}", answer.status in statuses(route), wanted=True)
+            answer = await ask(opened_host.application, request, lambda _: None)
+            log.append((route.call.name, answer.status))
+            expect(f"{route.call.name}: {answer.status}", answer.status in statuses(route), expected=True)
 
     async with trio.open_nursery() as nursery:
         for route in routes:
             nursery.start_soon(sent, route)
     await trio.sleep(SETTLED)
-    await _settled(found, headers)
+    await _settled(opened_host, headers)
 
 
-async def _settled(found: Opened, headers: tuple[tuple[str, str], ...]) -> None:
+async def _settled(opened_host: Opened, headers: tuple[tuple[str, str], ...]) -> None:
     """Check that the session is there as a whole, or not at all, and that it can be opened and erased again."""
     path = f"/v1/sessions/{SAID}"
     admin = (("authorization", f"Bearer {ADMIN.key}"), ("content-type", "application/json"))
 
     async def to(method: str, path: str, body: bytes = b"") -> Answer:
-        return await ask(found.application, Asked(method, path, admin, body), lambda _: None)
+        return await ask(opened_host.application, Asked(method, path, admin, body), lambda _: None)
 
-    shown = (await to("GET", path)).status
-    here = f"h.{OWNER.tenant}.{SAID}" in {handle.id for handle in found.supervisor.sessions()}
-    expect("it is there or not", (shown in {200, 404}, shown == 404 and here), (True, False))
-    expect("it is erased", (await to("DELETE", path)).status, shown)
+    status = (await to("GET", path)).status
+    here = f"h.{OWNER.tenant}.{SAID}" in {handle.id for handle in opened_host.supervisor.sessions()}
+    expect("it is there or not", (status in {200, 404}, status == 404 and here), (True, False))
+    expect("it is erased", (await to("DELETE", path)).status, status)
     body = json.dumps({"message": "hi", "session": NAME}).encode()
-    again = await ask(found.application, Asked("POST", "/v1/chat", headers, body), lambda _: None)
-    said = json.loads((await to("GET", f"{path}/messages")).content)["items"]
-    expect("a new one of its name is new", (again.status, len(said)), (200, 2))
+    again = await ask(opened_host.application, Asked("POST", "/v1/chat", headers, body), lambda _: None)
+    items = json.loads((await to("GET", f"{path}/messages")).content)["items"]
+    expect("a new one of its name is new", (again.status, len(items)), (200, 2))
     erased = [(await to(method, path)).status for method in ("DELETE", "GET")]
     expect("it is erased again", erased, [200, 404])
-    if not found.supervisor.sessions():
-        expect("no frame of it is kept", found.frames.bytes, 0)
+    if not opened_host.supervisor.sessions():
+        expect("no frame of it is kept", opened_host.frames.bytes, 0)

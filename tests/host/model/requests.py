@@ -31,7 +31,7 @@ class Making:
     draw: Random
     person: Person
     """Who makes it, if the key is theirs."""
-    said: str
+    session_text: str
     """The id of the session, as it is said."""
     mark: str
     """A text that is found again wherever it comes to."""
@@ -52,13 +52,13 @@ NO_BODY: Final[Callable[[Making], Body | None]] = lambda _: None  # noqa: E731
 
 
 def _talk(make: Making) -> Body:
-    session: Body = {} if make.said == "" else {"session": make.said}
+    session: Body = {} if make.session_text == "" else {"session": make.session_text}
     return {"message": make.text(), **session}
 
 
 def _run(make: Making) -> Body:
-    said: Body = {"id": f"{make.draw.random()}", "role": "user", "content": make.text()}
-    body: Body = {"threadId": make.said or make.draw.choice(NAMES), "runId": make.mark, "messages": [said]}
+    message: Body = {"id": f"{make.draw.random()}", "role": "user", "content": make.text()}
+    body: Body = {"threadId": make.session_text or make.draw.choice(NAMES), "runId": make.mark, "messages": [message]}
     if make.draw.random() < 0.3 and make.person.has_scope(CALLS["approve"]):
         payload: Body = {"approved": True, "answer": make.mark}
         body["resume"] = [{"interruptId": make.ref(), "status": "resolved", "payload": payload}]
@@ -66,7 +66,7 @@ def _run(make: Making) -> Body:
 
 
 def _open(make: Making) -> Body:
-    return {"session": make.draw.choice((*NAMES, make.said or None)), "title": make.mark, "labels": ["red"]}
+    return {"session": make.draw.choice((*NAMES, make.session_text or None)), "title": make.mark, "labels": ["red"]}
 
 
 def _fork(make: Making) -> Body:
@@ -159,5 +159,5 @@ def made(route: HostRoute, make: Making, key: str) -> Asked:
         headers.append(("authorization", f"Bearer {key}"))
     if call.command and make.draw.random() < 0.3:
         headers.append(("idempotency-key", f"k{make.draw.randrange(4)}"))
-    target = route.path.replace("{id}", quote(make.said or NAMES[0], safe="")).replace("{file}", "none.js")
+    target = route.path.replace("{id}", quote(make.session_text or NAMES[0], safe="")).replace("{file}", "none.js")
     return Asked(route.method, f"{target}?{query}" if query else target, tuple(headers), content)

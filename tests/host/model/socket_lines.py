@@ -68,15 +68,15 @@ class Line:
         """Wait for the answer to a call, or for the end of the line."""
         with trio.move_on_after(PATIENCE):
             while not self.is_over:
-                for one in self.messages:
-                    if one.get("id") == name and ("status" in one or "problem" in one):
-                        return one
+                for message in self.messages:
+                    if message.get("id") == name and ("status" in message or "problem" in message):
+                        return message
                 await self._came.park()
         raise UnansweredError(name, self.peer.heard.closes)
 
     def of(self, name: str) -> list[Message]:
         """Return what has come with an id."""
-        return [one for one in self.messages if one.get("id") == name]
+        return [message for message in self.messages if message.get("id") == name]
 
     async def read(self) -> None:
         """Body of the task that reads."""
@@ -86,8 +86,8 @@ class Line:
             going = await self.peer.more(math.inf)
             self.messages += map(json.loads, heard.texts)
             heard.texts.clear()
-            for each in heard.pings:
-                await self.peer.send(frame(Opcode.PONG, each))
+            for ping in heard.pings:
+                await self.peer.send(frame(Opcode.PONG, ping))
             heard.pings.clear()
             self._came.unpark_all()
         self.is_over = True
@@ -121,14 +121,14 @@ async def line(application: Application, person: Person, *, reads: bool = True) 
 
         async def read() -> None:
             with reading:
-                await found.read()
+                await open_line.read()
 
         nursery.start_soon(serve)
         reading = trio.CancelScope()
-        found = Line(await read_answer(mine))
-        expect("a handshake is answered", found.peer.answer.status, 101)
+        open_line = Line(await read_answer(mine))
+        expect("a handshake is answered", open_line.peer.answer.status, 101)
         if reads:
             nursery.start_soon(read)
-        yield found
+        yield open_line
         reading.cancel()
         await mine.aclose()

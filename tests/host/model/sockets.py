@@ -67,25 +67,27 @@ class Heard:
 
 def events(messages: list[Message]) -> list[Heard]:
     """Return the events among the messages of one subscription."""
-    found = list[Heard]()
-    for one in messages:
-        if "event" in one:
-            seq, _, n = one["cursor"].partition(".")
-            data = one["data"]
-            found.append(Heard(one["event"], data["session_id"], Cursor(int(seq), int(n)), json.dumps(data)))
-    return found
+    heard_messages = list[Heard]()
+    for message in messages:
+        if "event" in message:
+            seq, _, n = message["cursor"].partition(".")
+            data = message["data"]
+            heard_messages.append(
+                Heard(message["event"], data["session_id"], Cursor(int(seq), int(n)), json.dumps(data))
+            )
+    return heard_messages
 
 
 def durable(heard: list[Heard]) -> list[Heard]:
-    return [each for each in heard if each.cursor.n == 0]
+    return [frame for frame in heard if frame.cursor.n == 0]
 
 
 class Sockets:
     """A host with some sessions, and lines to it."""
 
-    def __init__(self, draw: Random, found: Opened, keys: Keys, lines: AsyncExitStack) -> None:
+    def __init__(self, draw: Random, opened_host: Opened, keys: Keys, lines: AsyncExitStack) -> None:
         self._draw = draw
-        self._found = found
+        self._found = opened_host
         self._keys = keys
         self._lines = lines
 
@@ -113,53 +115,53 @@ class Sockets:
 
     async def check_ids(self, first: Line, second: Line) -> None:
         """Many calls at once have each its own answer; an id that is in use is refused, and free afterwards."""
-        asked = [self._draw.choice(NAMES) for _ in range(self._draw.randint(2, 10))]
-        ids = [await first.send(call="show_session", session=name) for name in asked]
-        for name, said in zip(ids, asked, strict=True):
-            found = await first.answer(name)
-            expect("an answer is that of its call", found["body"]["session"].rpartition(".")[2], said)
+        session_names = [self._draw.choice(NAMES) for _ in range(self._draw.randint(2, 10))]
+        ids = [await first.send(call="show_session", session=name) for name in session_names]
+        for name, session_name in zip(ids, session_names, strict=True):
+            answer = await first.answer(name)
+            expect("an answer is that of its call", answer["body"]["session"].rpartition(".")[2], session_name)
         first.messages.clear()
-        for said in ("s1", "s2"):
-            await first.send(id="same", call="chat", body={"session": said, "message": f"to {said}"})
+        for session_name in ("s1", "s2"):
+            await first.send(id="same", call="chat", body={"session": session_name, "message": f"to {session_name}"})
         await trio.sleep(SETTLED)
-        told = [
-            one.get("status", one["problem"]["type"].rpartition(":")[2] if "problem" in one else "")
-            for one in first.of("same")
+        responses = [
+            frame.get("status", frame["problem"]["type"].rpartition(":")[2] if "problem" in frame else "")
+            for frame in first.of("same")
         ]
-        expect("an id in use is refused", sorted(map(str, told)), ["200", "bad-frame"])
+        expect("an id in use is refused", sorted(map(str, responses)), ["200", "bad-frame"])
         first.messages.clear()
         expect("an id is free again", (await first.ask("show_session", "s1", id="same"))["status"], 200)
 
     async def check_commands(self, first: Line, second: Line) -> None:
         """What is sent again under its command id, on the same line or another, is done once."""
         listening = await self.listen(second, "s1")
-        given = {"body": {"message": "once"}, "command": f"c{self._draw.random()}"}
-        answers = [await each.ask("prompt", "s1", **given) for each in (first, second, first)]
-        expect("sent again, the answer is the same", [one["status"] for one in answers], [202] * 3)
+        call = {"body": {"message": "once"}, "command": f"c{self._draw.random()}"}
+        answers = [await event.ask("prompt", "s1", **call) for event in (first, second, first)]
+        expect("sent again, the answer is the same", [answer["status"] for answer in answers], [202] * 3)
         await trio.sleep(SETTLED)
-        names = [each.name for each in events(second.of(listening))]
+        names = [event.name for event in events(second.of(listening))]
         expect("a command is carried out once", names.count("PromptReceived"), 1)
         await second.send(id=listening, end=True)
 
     async def check_events(self, first: Line, second: Line) -> None:
         """Each subscription has the events of its session, once and in order; one that comes back has the rest."""
-        before = self._found.frames.encoded
-        wanted = [(each, name) for name in NAMES for each in (first, second, second)]
-        ids = [(each, name, await self.listen(each, name)) for each, name in wanted]
+        encoded = self._found.frames.encoded
+        pairs = [(open_line, name) for name in NAMES for open_line in (first, second, second)]
+        ids = [(open_line, name, await self.listen(open_line, name)) for open_line, name in pairs]
         for name in self._draw.sample(NAMES, 2):
             await first.ask("chat", body={"session": name, "message": "hi"})
         await trio.sleep(SETTLED)
-        whole = {name: events(each.of(found)) for each, name, found in ids}
-        for each, name, found in ids:
-            heard = events(each.of(found))
-            expect("events are of the session", {one.session.rpartition(".")[2] for one in heard} <= {name}, True)
-            expect("all hear the same", heard, whole[name])
-            cursors = [one.cursor for one in heard]
+        events_by_name = {name: events(open_line.of(listening)) for open_line, name, listening in ids}
+        for open_line, name, listening in ids:
+            heard = events(open_line.of(listening))
+            expect("events are of the session", {frame.session.rpartition(".")[2] for frame in heard} <= {name}, True)
+            expect("all hear the same", heard, events_by_name[name])
+            cursors = [frame.cursor for frame in heard]
             expect("in order, each once", cursors, sorted(set(cursors)))
-        expect("encoded once", self._found.frames.encoded - before <= sum(map(len, whole.values())), True)
+        expect("encoded once", self._found.frames.encoded - encoded <= sum(map(len, events_by_name.values())), True)
         await self.check_end_of_one(ids)
-        name = self._draw.choice([name for name in NAMES if whole[name]])
-        await self.check_return(name, whole[name])
+        name = self._draw.choice([name for name in NAMES if events_by_name[name]])
+        await self.check_return(name, events_by_name[name])
 
     async def check_end_of_one(self, ids: list[tuple[Line, str, str]]) -> None:
         """The end of a subscription ends it, and no other."""
@@ -167,44 +169,46 @@ class Sockets:
         await ended[0].send(id=ended[2], end=True)
         await trio.sleep(1)
         expect("an end is told", ended[0].of(ended[2])[-1].get("end"), True)
-        counts = [len(events(each.of(found))) for each, _, found in (ended, *others)]
+        counts = [len(events(open_line.of(listening))) for open_line, _, listening in (ended, *others)]
         for name in NAMES:
             await others[0][0].ask("chat", body={"session": name, "message": "more"})
         await trio.sleep(SETTLED)
         grown = [
-            len(events(each.of(found))) > count
-            for (each, _, found), count in zip((ended, *others), counts, strict=True)
+            len(events(open_line.of(listening))) > count
+            for (open_line, _, listening), count in zip((ended, *others), counts, strict=True)
         ]
         expect("what has ended is over, all else goes on", grown, [False] + [True] * len(others))
-        for each, _, found in others:
-            await each.send(id=found, end=True)
+        for open_line, _, listening in others:
+            await open_line.send(id=listening, end=True)
 
-    async def check_return(self, name: str, whole: list[Heard]) -> None:
+    async def check_return(self, name: str, heard_messages: list[Heard]) -> None:
         """A client that comes back with a cursor gets what follows, and is told what is gone."""
-        since = self._draw.choice(whole).cursor
+        since = self._draw.choice(heard_messages).cursor
         async with line(self._found.application, ANN) as again:
             listening = await self.listen(again, name, since=str(since))
             some = await self.listen(again, name, since=str(since), types=["PromptReceived", "AgentEnd"])
             await trio.sleep(1)
             came = again.of(listening)
             heard = events(came)
-            rest = [each for each in durable(whole) if each.cursor > since]
+            rest = [event for event in durable(heard_messages) if event.cursor > since]
             expect("the rest", durable(heard)[: len(rest)], rest)
-            expect("nothing comes again", all(each.cursor > since for each in heard), True)
-            gone = {each.cursor for each in whole if each.cursor > since} - {each.cursor for each in heard}
-            expect("a gap is told", any("gap" in one for one in came) or not gone, True)
-            few = {each.name for each in events(again.of(some))}
+            expect("nothing comes again", all(event.cursor > since for event in heard), True)
+            missed = {event.cursor for event in heard_messages if event.cursor > since} - {
+                event.cursor for event in heard
+            }
+            expect("a gap is told", any("gap" in frame for frame in came) or not missed, True)
+            few = {event.name for event in events(again.of(some))}
             expect("the types hold for what is replayed", few <= {"PromptReceived", "AgentEnd"}, True)
 
     async def check_foreign(self, first: Line, second: Line) -> None:
         """Nobody listens to a session of others, or hears from one."""
         async with line(self._found.application, self._draw.choice((EVE, BOB))) as other:
-            for said in ("s1", "ann.s1"):
-                listening = await self.listen(other, said)
+            for session_name in ("s1", "ann.s1"):
+                listening = await self.listen(other, session_name)
                 await first.ask("chat", body={"session": "s1", "message": "secret"})
                 await trio.sleep(1)
                 expect("a foreign session is not heard", events(other.of(listening)), [])
-                expect("a foreign session is refused", any("problem" in one for one in other.of(listening)), True)
+                expect("a foreign session is refused", any("problem" in frame for frame in other.of(listening)), True)
 
     async def check_slow(self, first: Line, second: Line) -> None:
         """A client that does not read keeps nobody waiting, holds little, and is sent away."""
@@ -218,11 +222,11 @@ class Sockets:
                 await first.ask("chat", body={"session": "s3", "message": f"wide {number}"})
             expect("who does not read keeps nobody waiting", waited.cancelled_caught, False)
             if number % 10 == 0:
-                unsent = [each.unsent for each in gc.get_objects() if type(each) is SendQueue]
+                unsent = [item.unsent for item in gc.get_objects() if type(item) is SendQueue]
                 expect("who does not read is kept little for", max(unsent) <= UNSENT_BYTES, True)
         await trio.sleep(SETTLED)
-        said = [each.data for each in events(second.of(listening)) if each.name == "MessageDelta"]
-        expect("others hear all", sum(each.count(WIDE) for each in said), chats)
+        data = [item.data for item in events(second.of(listening)) if item.name == "MessageDelta"]
+        expect("others hear all", sum(item.count(WIDE) for item in data), chats)
         with trio.move_on_after(DEFAULTS.write_seconds + DEFAULTS.ping_seconds + PONG_SECONDS):
             while await slow.peer.more(1_000):
                 pass
@@ -233,16 +237,16 @@ class Sockets:
         if self._draw.random() < 0.5:
             self._keys.withdrawn = True
             await trio.sleep(2 * DEFAULTS.heartbeat_seconds)
-            wanted = 1008
+            code = 1008
         else:
             self._found.drain.end()
             await trio.sleep(SETTLED)
-            wanted = 1012
-        expect("a line ends with a code", [each.peer.heard.code for each in (first, second)], [wanted] * 2)
+            code = 1012
+        expect("a line ends with a code", [line.peer.heard.code for line in (first, second)], [code] * 2)
 
-    async def listen(self, each: Line, session: str, **more: object) -> str:
+    async def listen(self, line: Line, session: str, **more: object) -> str:
         """Listen to a session from now on, or from where *more* says; what came before is not asked for."""
-        listening = await each.send(listen="events", session=session, **more)
+        listening = await line.send(listen="events", session=session, **more)
         await trio.sleep(0.5)
         return listening
 
@@ -260,8 +264,8 @@ def socketed(seed: int) -> None:
 
     async def live(_: MockClock) -> None:
         keys = Keys()
-        async with opened(host, keys) as found, AsyncExitStack() as lines:
-            await Sockets(draw, found, keys, lines).check()
+        async with opened(host, keys) as opened_host, AsyncExitStack() as lines:
+            await Sockets(draw, opened_host, keys, lines).check()
 
     try:
         run(seed, ClockWatch(), live)

@@ -39,28 +39,28 @@ class Frame:
 
 def read_frames(text: str) -> list[Frame]:
     """Return the frames of a stream, without heartbeats."""
-    found = list[Frame]()
+    frames = list[Frame]()
     for block in text.split("\n\n"):
         fields = dict(line.split(": ", 1) for line in block.split("\n") if ": " in line)
         if fields:
             seq, _, n = fields.get("id", "").partition(".")
-            found.append(Frame(fields["event"], Cursor(int(seq), int(n)) if seq else None, fields["data"]))
-    return found
+            frames.append(Frame(fields["event"], Cursor(int(seq), int(n)) if seq else None, fields["data"]))
+    return frames
 
 
 class Streams:
     """A host with one session, and what those have heard who listen to it."""
 
-    def __init__(self, draw: Random, words: str, found: Opened, nursery: trio.Nursery) -> None:
+    def __init__(self, draw: Random, words: str, opened_host: Opened, nursery: trio.Nursery) -> None:
         self._draw = draw
         self._words = words
-        self._found = found
+        self._found = opened_host
         self._nursery = nursery
 
     async def post(self, path: str, body: object) -> None:
-        asked = Asked("POST", path, HEADERS, json.dumps(body).encode())
-        given = await ask(self._found.application, asked, lambda _: None)
-        expect("accepted", given.status in {200, 201}, True)
+        request = Asked("POST", path, HEADERS, json.dumps(body).encode())
+        answer = await ask(self._found.application, request, lambda _: None)
+        expect("accepted", answer.status in {200, 201}, True)
 
     def listen(self, since: str) -> list[bytes]:
         """Listen from now on; return the list to which the frames come."""
@@ -74,35 +74,35 @@ class Streams:
         await self.post("/v1/sessions", {"session": "s1"})
         listening = [self.listen("0") for _ in range(self._draw.randint(1, 4))]
         await trio.sleep(1)
-        before = self._found.frames.encoded
+        encoded = self._found.frames.encoded
         turns = self._draw.randint(1, 3)
         for _ in range(turns):
             await self.post("/v1/chat", {"session": "s1", "message": "hi"})
         await trio.sleep(1)
-        whole = read_frames(b"".join(listening[0]).decode())
+        frames = read_frames(b"".join(listening[0]).decode())
         for other in listening[1:]:
-            expect("all hear the same", read_frames(b"".join(other).decode()), whole)
-        new = [frame for frame in whole if frame.name != "SessionStarted"]
-        expect("encoded once", self._found.frames.encoded - before <= len(new), True)
-        said = "".join(json.loads(frame.data)["event"]["delta"] for frame in whole if frame.name == "MessageDelta")
-        expect("all deltas", said, self._words * turns)
-        cursors = [frame.cursor for frame in whole if frame.cursor is not None]
+            expect("all hear the same", read_frames(b"".join(other).decode()), frames)
+        new = [frame for frame in frames if frame.name != "SessionStarted"]
+        expect("encoded once", self._found.frames.encoded - encoded <= len(new), True)
+        text = "".join(json.loads(frame.data)["event"]["delta"] for frame in frames if frame.name == "MessageDelta")
+        expect("all deltas", text, self._words * turns)
+        cursors = [frame.cursor for frame in frames if frame.cursor is not None]
         expect("in order", cursors, sorted(set(cursors)))
-        durable = [frame for frame in whole if frame.cursor is not None and frame.cursor.n == 0]
+        durable = [frame for frame in frames if frame.cursor is not None and frame.cursor.n == 0]
         expect("all records", [frame.cursor.seq for frame in durable if frame.cursor], list(range(1, len(durable) + 1)))
         for _ in range(3):
-            await self.check_from(whole, durable, self._draw.choice(cursors))
+            await self.check_from(frames, durable, self._draw.choice(cursors))
 
-    async def check_from(self, whole: list[Frame], durable: list[Frame], since: Cursor) -> None:
+    async def check_from(self, all_frames: list[Frame], durable: list[Frame], since: Cursor) -> None:
         """Check what is heard after *since*: each durable event, and a gap if others are gone."""
         heard = self.listen(str(since))
         await trio.sleep(1)
-        found = read_frames(b"".join(heard).decode())
+        frames = read_frames(b"".join(heard).decode())
         rest = [frame for frame in durable if frame.cursor is not None and frame.cursor > since]
-        expect("the rest", [frame for frame in found if frame.cursor is not None and frame.cursor.n == 0], rest)
-        gone = [frame for frame in whole if frame.cursor is not None and frame.cursor > since and frame.cursor.n]
-        kept = [frame for frame in found if frame.cursor is not None and frame.cursor.n]
-        expect("a gap is told", any(frame.name == GAP for frame in found), gone != kept)
+        expect("the rest", [frame for frame in frames if frame.cursor is not None and frame.cursor.n == 0], rest)
+        missed = [frame for frame in all_frames if frame.cursor is not None and frame.cursor > since and frame.cursor.n]
+        deltas = [frame for frame in frames if frame.cursor is not None and frame.cursor.n]
+        expect("a gap is told", any(frame.name == GAP for frame in frames), missed != deltas)
 
 
 def streamed(seed: int) -> None:
@@ -121,8 +121,8 @@ def streamed(seed: int) -> None:
                 clock.jump(apart)
 
         with watching(published):
-            async with opened(host, ApiKeys(lines=LINES)) as found, trio.open_nursery() as nursery:
-                await Streams(draw, words, found, nursery).check()
+            async with opened(host, ApiKeys(lines=LINES)) as opened_host, trio.open_nursery() as nursery:
+                await Streams(draw, words, opened_host, nursery).check()
                 nursery.cancel_scope.cancel()
 
     try:

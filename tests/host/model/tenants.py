@@ -27,7 +27,18 @@ from agentrail.journals import MemoryJournal
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from tests.host.model.agent import MARK, agent, mark
 from tests.host.model.in_process import Answer, Asked, Hear, ask, cut_after, first_of, opened
-from tests.host.model.people import LINES, PEOPLE, READ, Outcome, Person, Place, meant, outcome, place_of, wrong_keys
+from tests.host.model.people import (
+    LINES,
+    PEOPLE,
+    READ,
+    Outcome,
+    Person,
+    SessionAddress,
+    address_of,
+    meant,
+    outcome,
+    wrong_keys,
+)
 from tests.host.model.requests import GONE, NAMES, Making, made
 
 LISTED: Final[dict[str, Callable[[str, str], bool]]] = {
@@ -93,11 +104,11 @@ class Tenants:
     in_virtual_time: bool = True
     """Whether turns may take long, and requests are cut off and made beside others."""
     marks: list[Mark] = field(factory=list)
-    there: dict[str, None] = field(factory=dict)
+    session_ids: dict[str, None] = field(factory=dict)
     streams: list[trio.CancelScope] = field(factory=list)
     done: Counter[str] = field(factory=Counter)
     """How often each call was carried out."""
-    told: Counter[Outcome] = field(factory=Counter)
+    expected: Counter[Outcome] = field(factory=Counter)
     """How often each outcome was expected."""
 
     async def play(self, count: int) -> None:
@@ -134,47 +145,47 @@ class Tenants:
         """Make a request, and check what came of it. *cut*: it is cut off; *beside*: others are made meanwhile."""
         route = self.draw.choice(DRAWN)
         person, key = self.who()
-        said = self.say(person, route.call) if route.about_session or self.draw.random() < 0.8 else ""
-        place = self.place(route, person, said)
+        name_text = self.say(person, route.call) if route.about_session or self.draw.random() < 0.8 else ""
+        address = self.address(route, person, name_text)
         owner = self.draw.choice(PEOPLE) if person is None else person
-        make = Making(self.draw, owner, said, self.mark(owner, route.call), self.refs(place), self.words)
-        asked = made(route, make, key)
+        make = Making(self.draw, owner, name_text, self.mark(owner, route.call), self.refs(address), self.words)
+        request = made(route, make, key)
         is_settled = not beside and self.draw.random() < 0.4
         if is_settled:
             await self.settle()
         # A sub-agent may have come and ended since the last look at the journal; to others it is missing all the same.
-        is_there = place is not None and (place.is_child or place.internal in self.known())
-        expected = outcome(person, route.call, place, is_there=is_there)
-        if expected == "missing" and self.opens(route, owner, place):
+        is_there = address is not None and (address.is_child or address.internal in self.known())
+        expected = outcome(person, route.call, address, is_there=is_there)
+        if expected == "missing" and self.opens(route, owner, address):
             expected = "may"
-        before = self.written() if is_settled else None
-        found = await self.made(route, owner, asked, cut=cut)
-        if found is not None:
-            self.done[route.call.name] += found.status < 400 or b"unknown-route" in found.content
-        if found is not None and not beside:
-            self.check(route, owner, asked, expected, found, before)
-            if expected == "missing" and GONE not in asked.target:
-                await self.check_twin(route, owner, make, key, found)
+        heads = self.written() if is_settled else None
+        answer = await self.made(route, owner, request, cut=cut)
+        if answer is not None:
+            self.done[route.call.name] += answer.status < 400 or b"unknown-route" in answer.content
+        if answer is not None and not beside:
+            self.check(route, owner, request, expected, answer, heads)
+            if expected == "missing" and GONE not in request.target:
+                await self.check_twin(route, owner, make, key, answer)
         if not beside and (cut or route.call.name in OPENING or route.call.name == "delete_session"):
-            if found is None:
+            if answer is None:
                 await self.settle()
-            await self.look(route.call, self.reachable(owner, place) if expected == "may" else set())
-        elif not beside and found is None:
+            await self.look(route.call, self.reachable(owner, address) if expected == "may" else set())
+        elif not beside and answer is None:
             await self.settle()
-        self.told[expected] += 1
+        self.expected[expected] += 1
 
-    async def made(self, route: HostRoute, person: Person, asked: Asked, *, cut: bool) -> Answer | None:
+    async def made(self, route: HostRoute, person: Person, request: Asked, *, cut: bool) -> Answer | None:
         """Make a request; return its answer, or `None` if it was cut off or goes on."""
-        hear = self.hearing(route.call, person, asked)
+        hear = self.hearing(route.call, person, request)
         if route.call.name == "events":
-            return await self.listened(asked, hear)
+            return await self.listened(request, hear)
         with trio.move_on_after(LONGEST) as limit, cut_after(limit, self.draw.randrange(25) if cut else None):
-            found = await self.ask(asked, hear)
-            hear(found.content)
-            return found
+            answer = await self.ask(request, hear)
+            hear(answer.content)
+            return answer
         return None
 
-    async def listened(self, asked: Asked, hear: Hear) -> Answer | None:
+    async def listened(self, request: Asked, hear: Hear) -> Answer | None:
         """Open a stream of events, which goes on beside what follows; return an answer that is none."""
         heard, scope, over = list[Answer](), trio.CancelScope(), trio.Event()
 
@@ -186,7 +197,7 @@ class Tenants:
         async def listen() -> None:
             try:
                 with scope:
-                    heard.append(await self.ask(asked, first))
+                    heard.append(await self.ask(request, first))
             finally:
                 over.set()
 
@@ -210,59 +221,62 @@ class Tenants:
 
     def say(self, person: Person | None, call: HostCall) -> str:
         """Draw the id of a session, as *person* may say it: of their tenant, of those that are there, or of any."""
-        draw, there = self.draw, self.known()
+        draw, ids = self.draw, self.known()
         waiting = [session.id for session in self.supervisor.sessions() if session.status().held]
         if call.name in DECIDING and waiting:
-            there = waiting
+            ids = waiting
         if person is not None and draw.random() < 0.5:
-            there = [id_ for id_ in there if place_of(id_).tenant == person.tenant]
-        if there and draw.random() < 0.75:
-            place = place_of(draw.choice(there))
+            ids = [id_ for id_ in ids if address_of(id_).tenant == person.tenant]
+        if ids and draw.random() < 0.75:
+            address = address_of(draw.choice(ids))
         else:
             person = draw.choice(PEOPLE)
-            place = Place(person.tenant, person.user, draw.choice(NAMES))
+            address = SessionAddress(person.tenant, person.user, draw.choice(NAMES))
         kind = draw.random()
         if kind < 0.7:
-            return place.visible
-        internal = place.internal
+            return address.visible
+        internal = address.internal
         return draw.choice(
             (
-                place.name,
-                place.name,
+                address.name,
+                address.name,
                 internal,
                 internal[2:],
-                f"{place.visible}.",
-                place.visible.upper(),
-                f"*.{place.name}",
+                f"{address.visible}.",
+                address.visible.upper(),
+                f"*.{address.name}",
             )
         )
 
-    def place(self, route: HostRoute, person: Person | None, said: str) -> Place | None:
+    def address(self, route: HostRoute, person: Person | None, name_text: str) -> SessionAddress | None:
         """Return the session that a request is about; `None`: it is about none, or nobody makes it."""
-        if person is None or not said or not (route.about_session or route.call.name in TALKING):
+        if person is None or not name_text or not (route.about_session or route.call.name in TALKING):
             return None
-        return meant(person, said) or Place(person.tenant, "s1", f"{GONE}-{said}")
+        return meant(person, name_text) or SessionAddress(person.tenant, "s1", f"{GONE}-{name_text}")
 
-    def opens(self, route: HostRoute, person: Person, place: Place | None) -> bool:
+    def opens(self, route: HostRoute, person: Person, address: SessionAddress | None) -> bool:
         """Whether a request for a session that is not there opens it: that of a person who talks to their own."""
-        is_own = place is not None and (place.tenant, place.user) == (person.tenant, person.user)
+        is_own = address is not None and (address.tenant, address.user) == (person.tenant, person.user)
         return is_own and route.call.name in TALKING
 
     def mark(self, person: Person, call: HostCall) -> str:
         self.marks.append(Mark(person, call))
         return mark(len(self.marks) - 1)
 
-    def refs(self, place: Place | None) -> tuple[str, ...]:
+    def refs(self, address: SessionAddress | None) -> tuple[str, ...]:
         """Return the ids of what waits for a decision in a session; of all sessions now and then, or if it has none."""
-        found = {session.id: session.status().held for session in self.supervisor.sessions()}
-        own = () if place is None or self.draw.random() < 0.2 else found.get(place.internal, ())
-        return tuple(visible(held.id) for held in own or [each for some in found.values() for each in some])
+        held_by_session = {session.id: session.status().held for session in self.supervisor.sessions()}
+        own_refs = () if address is None or self.draw.random() < 0.2 else held_by_session.get(address.internal, ())
+        return tuple(
+            visible(held.id)
+            for held in own_refs or [held_call for some in held_by_session.values() for held_call in some]
+        )
 
     # What there is
 
     def known(self) -> list[str]:
         """Return the ids of all sessions that there are, as the journal has them; in the order in which they came."""
-        return list(dict.fromkeys([*self.there, *[session.id for session in self.supervisor.sessions()]]))
+        return list(dict.fromkeys([*self.session_ids, *[session.id for session in self.supervisor.sessions()]]))
 
     def written(self) -> dict[str, int] | None:
         """Return how much is written of each session; `None` while turns are open, which write by themselves."""
@@ -271,23 +285,23 @@ class Tenants:
             return None
         return {session.id: session.inspect().last_seq for session in sessions}
 
-    def reachable(self, person: Person, place: Place | None) -> set[tuple[str, str]]:
+    def reachable(self, person: Person, address: SessionAddress | None) -> set[tuple[str, str]]:
         """Return the owners whose sessions may come or go by a request."""
-        return {(person.tenant, person.user), *([] if place is None else [(place.tenant, place.user)])}
+        return {(person.tenant, person.user), *([] if address is None else [(address.tenant, address.user)])}
 
     async def look(self, call: HostCall | None, owners: set[tuple[str, str]]) -> None:
         """Look which sessions there are: one has come or gone only by a *call*, and is of one of the *owners*."""
         stored = await self.supervisor.stored(limit=1000)
-        now = {each.session_id for each in stored}
+        now = {session.session_id for session in stored}
         with rule("foreign session"):
-            for id_ in now ^ self.there.keys():
-                place = place_of(id_)
-                assert place.is_child or call is None or (place.tenant, place.user) in owners, (id_, call, owners)
-            for each in stored:
-                place = place_of(each.session_id)
-                if not place.is_child:
-                    assert (each.about.tenant, each.about.owner) == (place.tenant, place.user)
-        self.there = dict.fromkeys([*[id_ for id_ in self.known() if id_ in now], *sorted(now)])
+            for id_ in now ^ self.session_ids.keys():
+                address = address_of(id_)
+                assert address.is_child or call is None or (address.tenant, address.user) in owners, (id_, call, owners)
+            for session in stored:
+                address = address_of(session.session_id)
+                if not address.is_child:
+                    assert (session.about.tenant, session.about.owner) == (address.tenant, address.user)
+        self.session_ids = dict.fromkeys([*[id_ for id_ in self.known() if id_ in now], *sorted(now)])
 
     # What is checked
 
@@ -295,70 +309,72 @@ class Tenants:
         self,
         route: HostRoute,
         owner: Person,
-        asked: Asked,
+        request: Asked,
         expected: Outcome,
-        found: Answer,
-        before: dict[str, int] | None,
+        answer: Answer,
+        heads: dict[str, int] | None,
     ) -> None:
-        """Check an answer, and that nothing was written *before* by who may not."""
+        """Check an answer, and that nothing was written *heads* by who may not."""
         with rule("answer"):
-            assert found.status != 500, (asked, found)
+            assert answer.status != 500, (request, answer)
             if expected == "may":
-                kind = json.loads(found.content).get("type") if found.status in {401, 403, 404} else ""
-                assert kind not in {f"{PROBLEM}{each}" for each in ("not-authenticated", "scope-missing")} or (
-                    route.call.name == "list_sessions" and "owner=" in asked.target
-                ), (asked, found)
-                if route.call.name == "tree" and found.status == 200 and before is not None:
-                    self.check_tree(owner, found)
-                if route.call.name == "list_sessions" and found.status == 200 and before is not None:
-                    self.check_list(asked, owner, found)
+                kind = json.loads(answer.content).get("type") if answer.status in {401, 403, 404} else ""
+                assert kind not in {f"{PROBLEM}{name}" for name in ("not-authenticated", "scope-missing")} or (
+                    route.call.name == "list_sessions" and "owner=" in request.target
+                ), (request, answer)
+                if route.call.name == "tree" and answer.status == 200 and heads is not None:
+                    self.check_tree(owner, answer)
+                if route.call.name == "list_sessions" and answer.status == 200 and heads is not None:
+                    self.check_list(request, owner, answer)
                 return
-            assert found.status == STATUS[expected], (expected, asked, found)
+            assert answer.status == STATUS[expected], (expected, request, answer)
         after = self.written()
-        if before is not None and after is not None:
+        if heads is not None and after is not None:
             with rule("foreign write"):
-                assert {id_: after.get(id_, seq) for id_, seq in before.items()} == before, (asked, before, after)
+                assert {id_: after.get(id_, seq) for id_, seq in heads.items()} == heads, (request, heads, after)
 
-    def check_list(self, asked: Asked, person: Person, found: Answer) -> None:
+    def check_list(self, request: Asked, person: Person, answer: Answer) -> None:
         """Check that a whole list has the sessions that it is about, and no other."""
-        wanted = LISTED.get(asked.target.partition("?")[2])
-        if wanted is None:
+        is_listed = LISTED.get(request.target.partition("?")[2])
+        if is_listed is None:
             return
-        places = [place_of(id_) for id_ in self.known()]
-        own = [each for each in places if each.tenant == person.tenant and wanted(person.user, each.user)]
-        listed = {each["session"] for each in json.loads(found.content)["items"]}
+        addresses = [address_of(id_) for id_ in self.known()]
+        own_addresses = [
+            address for address in addresses if address.tenant == person.tenant and is_listed(person.user, address.user)
+        ]
+        listed = {name["session"] for name in json.loads(answer.content)["items"]}
         listed = {id_ for id_ in listed if id_.count(".") == 1}  # sub-agents have one more, and may be there already
-        assert listed == {each.visible for each in own if not each.is_child}, (asked, listed, own)
+        assert listed == {name.visible for name in own_addresses if not name.is_child}, (request, listed, own_addresses)
 
-    def check_tree(self, person: Person, found: Answer) -> None:
+    def check_tree(self, person: Person, answer: Answer) -> None:
         """Check that the tree has the sessions of one tenant that run here, and no other."""
-        places = [place_of(session.id) for session in self.supervisor.sessions()]
-        wanted = sorted(each.visible for each in places if each.tenant == person.tenant and not each.is_child)
-        assert sorted(_sessions_in(json.loads(found.content))) == wanted, (person, found)
+        addresses = [address_of(session.id) for session in self.supervisor.sessions()]
+        expected = sorted(name.visible for name in addresses if name.tenant == person.tenant and not name.is_child)
+        assert sorted(_sessions_in(json.loads(answer.content))) == expected, (person, answer)
 
-    async def check_twin(self, route: HostRoute, person: Person, make: Making, key: str, found: Answer) -> None:
+    async def check_twin(self, route: HostRoute, person: Person, make: Making, key: str, answer: Answer) -> None:
         """Ask for a session that is not there, in the same words; the answers must be equal."""
-        owner, dot, _ = make.said.partition(".")
+        owner, dot, _ = make.session_text.partition(".")
         if not dot or (owner in READ and READ[owner] == person.user):
             return
         twin = Making(Random(1), person, f"{owner}.{GONE}", make.mark, make.refs, self.words)
         other = await self.made(route, person, made(route, twin, key), cut=False)
-        same = made(route, Making(Random(1), person, make.said, make.mark, make.refs, self.words), key)
+        same = made(route, Making(Random(1), person, make.session_text, make.mark, make.refs, self.words), key)
         again = await self.made(route, person, same, cut=False)
         with rule("equal answers"):
             assert again is not None
             assert other is not None
             if b"unknown-route" not in again.content:
                 assert _without_id(other) == _without_id(again), (other, again)
-                assert again.status == found.status
+                assert again.status == answer.status
 
-    def hearing(self, call: HostCall, person: Person, asked: Asked) -> Hear:
+    def hearing(self, call: HostCall, person: Person, request: Asked) -> Hear:
         """Return the function that looks at what *person* is shown."""
-        echoed = INTERNAL.search(asked.target.encode() + asked.body) is not None
+        echoed = INTERNAL.search(request.target.encode() + request.body) is not None
 
         def hear(piece: bytes) -> None:
             with rule("id of the journal"):
-                assert echoed or not INTERNAL.search(piece), (asked, piece)
+                assert echoed or not INTERNAL.search(piece), (request, piece)
             self.see(call, person, piece)
 
         return hear
@@ -366,8 +382,8 @@ class Tenants:
     def see(self, call: HostCall, person: Person, content: bytes) -> None:
         """Check that *person* may see what they are shown: each mark in it was written to a session of theirs."""
         with rule("foreign read"):
-            for found in MARK.finditer(content):
-                by = self.marks[int(found[1])]
+            for answer in MARK.finditer(content):
+                by = self.marks[int(answer[1])]
                 assert self.may_see(call, person, by), (person, call.name, by, content)
 
     def may_see(self, call: HostCall, person: Person, by: Mark) -> bool:
@@ -380,10 +396,10 @@ class Tenants:
     def check_writes(self) -> None:
         """Check that in each session there is only what those have written who may."""
         for session in self.supervisor.sessions():
-            place = place_of(session.id)
-            for found in MARK.finditer(b"".join(map(write, session.messages()))):
-                by = self.marks[int(found[1])]
-                assert by.person.may(by.call, place.tenant, place.user), (session.id, by)
+            address = address_of(session.id)
+            for answer in MARK.finditer(b"".join(map(write, session.messages()))):
+                by = self.marks[int(answer[1])]
+                assert by.person.may(by.call, address.tenant, address.user), (session.id, by)
 
 
 def _without_id(answer: Answer) -> Answer:
@@ -396,7 +412,7 @@ def _sessions_in(child: dict[str, Any]) -> list[str]:
     """Return the ids of the sessions in a tree, without their sub-agents."""
     if child["kind"] == "session":
         return [str(child["name"])]
-    return [name for each in child["children"] for name in _sessions_in(each)]
+    return [name for subtree in child["children"] for name in _sessions_in(subtree)]
 
 
 def limits() -> HostLimits:
@@ -422,9 +438,9 @@ def played(seed: int, count: int) -> tuple[Tenants, ...]:
 
 async def _one_host(draw: Random, journal: MemoryJournal, count: int, marks: list[Mark]) -> Tenants:
     host = Host([Profile("desk", agent(), models=["demo"])], journal=journal, limits=limits())
-    async with opened(host, ApiKeys(lines=LINES)) as found, trio.open_nursery() as nursery:
-        world = Tenants(draw, partial(ask, found.application), found.supervisor, nursery, marks=marks)
-        world.there = {each.session_id: None for each in await found.supervisor.stored(limit=1000)}
+    async with opened(host, ApiKeys(lines=LINES)) as answer, trio.open_nursery() as nursery:
+        world = Tenants(draw, partial(ask, answer.application), answer.supervisor, nursery, marks=marks)
+        world.session_ids = {session.session_id: None for session in await answer.supervisor.stored(limit=1000)}
         await world.play(count)
         nursery.cancel_scope.cancel()
     return world

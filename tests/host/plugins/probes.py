@@ -55,17 +55,17 @@ def probe(
     """Return a plugin that notes each call of the hooks in *does*, and answers by the function there."""
 
     def member(hook: str, act: Callable[..., object]) -> Callable[..., object]:
-        def called(_: object, *given: object) -> object:
+        def called(_: object, *args: object) -> object:
             calls.append((name, hook))
-            return act(*given)
+            return act(*args)
 
         return called
 
     members = {hook: member(hook, act) for hook, act in does.items()}
     read = {"name": name, "priority": priority, "critical": critical, "deadline": deadline}
     kind = type("Probe", (HostPlugin,), {**members, **read, "context_providers": tuple(providers)})
-    made: HostPlugin = kind()
-    return made
+    host_plugin: HostPlugin = kind()
+    return host_plugin
 
 
 class Reports:

@@ -32,7 +32,9 @@ class Scene:
 
     def results(self) -> list[tuple[str, bool]]:
         """Return text and failure of each result in the history, in order."""
-        return [(one.text, one.is_error) for one in self.session.messages() if isinstance(one, ToolMessage)]
+        return [
+            (message.text, message.is_error) for message in self.session.messages() if isinstance(message, ToolMessage)
+        ]
 
 
 Call = Mapping[str, Json]
@@ -76,6 +78,6 @@ async def scene(
 
     async with open_supervisor() as supervisor:
         spec = more(SessionSpec(model=model, tools=[note], plugins=session_plugins, tool_max_retries=0))
-        given = reaching(spec, row, providers(row), context_of, lambda id_: supervisor.session(id_).messages())
-        session = await supervisor.spawn(given, id=ID)
+        session_spec = reaching(spec, row, providers(row), context_of, lambda id_: supervisor.session(id_).messages())
+        session = await supervisor.spawn(session_spec, id=ID)
         yield Scene(session, supervisor, model, ran, reports, asked_for)

@@ -119,9 +119,9 @@ async def outcome(hook: str, act: Act | None = None, *, critical: bool = False) 
             plugins.append(probe(name, calls, {hook: does}, priority, critical=is_critical))
         else:
 
-            def provider(*given: object, name: str = name, does: Act = does) -> object:
+            def provider(*args: object, name: str = name, does: Act = does) -> object:
                 calls.append((name, hook))
-                return does(*given)
+                return does(*args)
 
             plugins.append(probe(name, calls, {}, priority, critical=is_critical, providers=[provider]))
     ordered, reports = row(plugins)

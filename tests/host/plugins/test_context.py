@@ -20,22 +20,27 @@ DONE = say("done")
 
 def sent(model: ScriptedModel) -> list[list[str]]:
     """Return the texts of the user's messages in each request."""
-    return [[one.text for one in request.messages if isinstance(one, UserMessage)] for request in model.requests]
+    return [
+        [message.text for message in request.messages if isinstance(message, UserMessage)] for request in model.requests
+    ]
 
 
 def whole(model: ScriptedModel) -> list[list[tuple[str, str]]]:
     """Return who speaks, and the text, of each message in each request: the user, the program, or the model."""
     return [
         [
-            ("model" if isinstance(one, AssistantMessage) else "program" if is_programs(one) else "user", one.text)
-            for one in request.messages
+            (
+                "model" if isinstance(message, AssistantMessage) else "program" if is_programs(message) else "user",
+                message.text,
+            )
+            for message in request.messages
         ]
         for request in model.requests
     ]
 
 
-def is_programs(one: Message) -> bool:
-    return isinstance(one, UserMessage) and one.origin is Origin.INTERVENTION
+def is_programs(message: Message) -> bool:
+    return isinstance(message, UserMessage) and message.origin is Origin.INTERVENTION
 
 
 def message(text: str) -> UserMessage:
@@ -45,13 +50,13 @@ def message(text: str) -> UserMessage:
 async def test_providers_are_asked_once_in_a_turn_and_each_request_has_what_they_add(
     autojump_clock: object,  # noqa: ARG001
 ) -> None:
-    shown = list[list[str]]()
+    texts_shown = list[list[str]]()
 
     async def stamp(context: RequestContext, messages: Sequence[Message]) -> list[str]:
         assert context is CONTEXT
         await trio.sleep(1)
-        shown.append([one.text for one in messages])
-        return [f"stamp {len(shown)}"]
+        texts_shown.append([message.text for message in messages])
+        return [f"stamp {len(texts_shown)}"]
 
     plugin = probe("a", [], {}, providers=[stamp])
     async with scene([plugin], [note("x"), transient(), DONE, DONE]) as it:
@@ -63,10 +68,10 @@ async def test_providers_are_asked_once_in_a_turn_and_each_request_has_what_they
             ["one", "stamp 1"],
             ["one", "two", "stamp 2"],
         ]
-        history = [one.text for one in it.session.messages()]
+        history = [message.text for message in it.session.messages()]
         assert history == ["one", "", "noted x", "done", "two", "done"]
         assert it.reports.told == []
-    assert shown == [["one"], ["one", "", "noted x", "done", "two"]]
+    assert texts_shown == [["one"], ["one", "", "noted x", "done", "two"]]
 
 
 async def test_the_hosts_own_come_first_then_the_profiles_then_plugins_by_priority(
@@ -93,12 +98,12 @@ async def test_what_stands_around_the_whole_list_is_sent_before_and_after_the_co
     async with scene([plugin], [DONE, DONE]) as it:
         await it.session.ask("go")
         await it.session.ask("go")  # the history holds equal messages
-        before, after, done = ("program", "before"), ("program", "after"), ("model", "done")
+        front, after, done = ("program", "before"), ("program", "after"), ("model", "done")
         assert whole(it.model) == [
-            [before, ("user", "go"), after],
-            [before, ("user", "go"), done, ("user", "go"), after],
+            [front, ("user", "go"), after],
+            [front, ("user", "go"), done, ("user", "go"), after],
         ]
-        assert [one.text for one in it.session.messages()] == ["go", "done", "go", "done"]
+        assert [entry.text for entry in it.session.messages()] == ["go", "done", "go", "done"]
         assert it.reports.told == []
 
 
@@ -111,8 +116,8 @@ async def test_each_provider_adds_before_or_after_the_conversation_in_their_orde
         await it.session.ask("go")
         front, noted = ("program", "in front"), ("model", "Noted.")
         first = [front, noted, front, noted, ("user", "go")]
-        behind, called = ("program", "behind"), [("model", ""), ("user", "noted x")]
-        assert whole(it.model) == [[*first, behind], [*first, *called, behind], [*first, *called, behind]]
+        back, called = ("program", "behind"), [("model", ""), ("user", "noted x")]
+        assert whole(it.model) == [[*first, back], [*first, *called, back], [*first, *called, back]]
         assert it.reports.told == []
 
 
@@ -131,23 +136,23 @@ async def test_calls_and_results_are_told_with_the_role_of_their_message() -> No
     added = [message("m"), answered, ToolMessage("c1", "look", (Text("grey"), Data(())), is_error=True)]
     async with scene([probe("a", [], {}, providers=[returns(added)])], [DONE]) as it:
         await it.session.ask("go")
-        told = 'm\n\nassistant: It rains.\nassistant calls look: {"at":"sky"}\n\nresult of look (error): grey[]'
-        assert whole(it.model) == [[("user", "go"), ("program", told)]]
+        text = 'm\n\nassistant: It rains.\nassistant calls look: {"at":"sky"}\n\nresult of look (error): grey[]'
+        assert whole(it.model) == [[("user", "go"), ("program", text)]]
         assert it.reports.told == []
 
 
 async def test_what_stands_before_the_conversation_is_not_shown_to_the_next_turn() -> None:
-    shown = list[list[str]]()
+    texts_shown = list[list[str]]()
 
     async def in_front(_: RequestContext, messages: Sequence[Message]) -> list[object]:
-        shown.append([one.text for one in messages])
-        return [f"turn {len(shown)}", *messages]
+        texts_shown.append([entry.text for entry in messages])
+        return [f"turn {len(texts_shown)}", *messages]
 
     async with scene([probe("a", [], {}, providers=[in_front])], [DONE, DONE]) as it:
         await it.session.ask("one")
         await it.session.ask("two")
         assert whole(it.model)[1] == [("program", "turn 2"), ("user", "one"), ("model", "done"), ("user", "two")]
-    assert shown == [["one"], ["one", "done", "two"]]
+    assert texts_shown == [["one"], ["one", "done", "two"]]
 
 
 @pytest.mark.parametrize(
@@ -207,14 +212,14 @@ async def test_nothing_to_add_adds_nothing_and_the_session_keeps_no_text() -> No
 
 
 async def test_providers_that_add_nothing_are_asked_once_in_a_turn_too() -> None:
-    asked = list[RequestContext]()
+    request_contexts = list[RequestContext]()
 
     async def nothing(context: RequestContext, messages: Sequence[Message]) -> list[str]:
         await trio.lowlevel.checkpoint()
-        asked.append(context)
+        request_contexts.append(context)
         return [message.text for message in messages[1:]]
 
     async with scene([probe("a", [], {}, providers=[nothing])], [note("x"), DONE]) as it:
         await it.session.ask("go")
         assert sent(it.model) == [["go"], ["go"]]
-    assert asked == [CONTEXT]
+    assert request_contexts == [CONTEXT]

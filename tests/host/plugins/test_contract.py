@@ -51,9 +51,9 @@ def test_the_contract_has_the_members_of_the_page() -> None:
     ],
 )
 def test_a_misspelt_hook_is_refused_when_the_class_is_defined(misspelt: str, advice: str) -> None:
-    with pytest.raises(BadPlugin) as found:
+    with pytest.raises(BadPlugin) as error:
         type("Mine", (HostPlugin,), {misspelt: lambda *_: None})
-    assert found.value == BadPlugin("Mine", advice)
+    assert error.value == BadPlugin("Mine", advice)
 
 
 @pytest.mark.parametrize("misspelt", ["prioritty", "criticall", "contextProviders", "versions"])
@@ -76,61 +76,61 @@ def test_other_members_are_the_plugins_own() -> None:
 
 
 def test_a_hook_with_other_arguments_is_refused_when_the_class_is_defined() -> None:
-    with pytest.raises(BadPlugin) as found:
+    with pytest.raises(BadPlugin) as error:
 
         class Mine(HostPlugin):
             def on_request_start(self) -> None:  # type: ignore[override]
                 pass
 
-    assert found.value.args[1].endswith("write `def on_request_start(self, context)`")
+    assert error.value.args[1].endswith("write `def on_request_start(self, context)`")
 
 
 def test_a_context_provider_with_other_arguments_is_refused() -> None:
     def stamp(context: object) -> list[str]:
         return [str(context)]
 
-    wanted = "a function of its `context_providers` does not take its arguments: .*; write `async def NAME"
-    with pytest.raises(BadPlugin, match=wanted):
+    text = "a function of its `context_providers` does not take its arguments: .*; write `async def NAME"
+    with pytest.raises(BadPlugin, match=text):
         type("Mine", (HostPlugin,), {"context_providers": [stamp]})
 
     class Later(HostPlugin):
         def __init__(self) -> None:
             self.context_providers = [stamp]  # type: ignore[list-item]
 
-    with pytest.raises(BadPlugin, match=wanted):
+    with pytest.raises(BadPlugin, match=text):
         HostPluginRow([Later()])
 
 
 def test_a_generator_is_no_hook() -> None:
-    with pytest.raises(BadPlugin) as found:
+    with pytest.raises(BadPlugin) as error:
 
         class Mine(HostPlugin):
             async def stop(self) -> AsyncIterator[None]:  # type: ignore[override]
                 yield
 
-    assert found.value == BadPlugin("Mine", "its `stop` is a generator; it must answer by `return`")
+    assert error.value == BadPlugin("Mine", "its `stop` is a generator; it must answer by `return`")
 
 
 def test_an_attribute_is_no_method() -> None:
-    with pytest.raises(BadPlugin) as found:
+    with pytest.raises(BadPlugin) as error:
 
         class Mine(HostPlugin):
             def priority(self) -> int:  # type: ignore[override]
                 return 3
 
     problem = "its `priority` is a method, but is read and never called; write `priority = …` in the class"
-    assert found.value == BadPlugin("Mine", problem)
+    assert error.value == BadPlugin("Mine", problem)
 
 
 def named(name: str) -> HostPlugin:
-    made: HostPlugin = type("Mine", (HostPlugin,), {"name": name})()
-    return made
+    host_plugin: HostPlugin = type("Mine", (HostPlugin,), {"name": name})()
+    return host_plugin
 
 
 def test_two_plugins_of_one_name_are_refused() -> None:
-    with pytest.raises(BadPlugin) as found:
+    with pytest.raises(BadPlugin) as error:
         HostPluginRow([named("log"), named("other"), named("log")])
-    assert found.value == BadPlugin("Mine", "there are two plugins called `log`; give each a `name` of its own")
+    assert error.value == BadPlugin("Mine", "there are two plugins called `log`; give each a `name` of its own")
     with pytest.raises(BadPlugin, match="two plugins called `Mine`"):
         HostPluginRow([named(""), named("Mine")])
 
@@ -138,9 +138,9 @@ def test_two_plugins_of_one_name_are_refused() -> None:
 def test_a_hook_on_the_object_is_refused_because_it_would_never_be_called() -> None:
     plugin = named("log")
     plugin.stop = lambda: None  # type: ignore[method-assign]
-    with pytest.raises(BadPlugin) as found:
+    with pytest.raises(BadPlugin) as error:
         HostPluginRow([plugin])
-    assert found.value == BadPlugin("Mine", "its `stop` is set on the object; define it in the class")
+    assert error.value == BadPlugin("Mine", "its `stop` is set on the object; define it in the class")
 
 
 def test_what_is_no_host_plugin_is_refused() -> None:

@@ -65,9 +65,9 @@ async def test_an_answer_is_sent_as_it_is(
     answer: HandledResponse, status: int, content: bytes, header: tuple[str, str] | None
 ) -> None:
     async with open_desk(scripted("one"), [Answers(answer)]) as desk:
-        found = await desk.ann.post("/v1/chat", json=BODY)
-        assert (found.status_code, found.content) == (status, content)
-        assert header is None or found.headers.get_list(header[0]) == [header[1]]
+        outcomes = await desk.ann.post("/v1/chat", json=BODY)
+        assert (outcomes.status_code, outcomes.content) == (status, content)
+        assert header is None or outcomes.headers.get_list(header[0]) == [header[1]]
         assert (await desk.ann.get("/v1/sessions")).json()["items"] == []
 
 
@@ -78,16 +78,16 @@ async def test_a_value_that_would_begin_another_header_is_not_sent() -> None:
 
 
 async def test_who_is_told_of_a_fault_may_be_an_async_function() -> None:
-    told: list[str] = []
+    texts: list[str] = []
 
     async def report(plugin: str, hook: str, _: BaseException) -> None:
         await trio.lowlevel.checkpoint()
-        told.append(f"{plugin}.{hook}")
+        texts.append(f"{plugin}.{hook}")
 
     plugin = Answers(BAD["an early answer"][0])
     async with open_desk(scripted("one"), [plugin], on_plugin_error=report) as desk:
         await desk.ann.post("/v1/chat", json=BODY)
-    assert told == ["Answers.intercept"]
+    assert texts == ["Answers.intercept"]
 
 
 @pytest.mark.long
@@ -95,17 +95,17 @@ async def test_who_is_told_of_a_fault_may_be_an_async_function() -> None:
 async def test_an_answer_that_cannot_be_sent_is_a_fault_of_its_plugin(critical: bool) -> None:
     reports, plugin = Reports(), Answers(HandledResponse(), critical=critical)
     async with open_desk(scripted(*["one"] * len(BAD)), [plugin], on_plugin_error=reports) as desk:
-        found: dict[str, tuple[int, str]] = {}
+        outcomes: dict[str, tuple[int, str]] = {}
         for name, (plugin.answer, _) in BAD.items():
             answered = await desk.ann.post("/v1/chat", json=BODY)
-            found[name] = (answered.status_code, answered.json().get("type", answered.json().get("text")))
+            outcomes[name] = (answered.status_code, answered.json().get("type", answered.json().get("text")))
     expected = (503, "urn:agentrail:problem:plugin-failed") if critical else (200, "one")
-    assert found == dict.fromkeys(BAD, expected)
+    assert outcomes == dict.fromkeys(BAD, expected)
     wrong = [
         name
-        for (name, (_, wanted)), (plugin_name, hook, error) in zip(BAD.items(), reports.told, strict=True)
+        for (name, (_, problem)), (plugin_name, hook, error) in zip(BAD.items(), reports.told, strict=True)
         if (plugin_name, hook) != ("Answers", "intercept")
         or not isinstance(error, BrokenPlugin)
-        or wanted not in str(error)
+        or problem not in str(error)
     ]
     assert wrong == []

@@ -56,8 +56,8 @@ def acts(hook: str, draw: Random, trouble: float) -> tuple[str, Callable[..., ob
     if draw.random() < trouble:
         return draw.choice([("fails", raises), ("fails", hangs), ("fails", returns(object()))])
     value = draw.choice(GOOD.get(hook, [None]))
-    said = "answers" if isinstance(value, HandledResponse | Deny) else "passes"
-    return said, draw.choice([returns(value), lambda *_: later(value)])
+    verdict = "answers" if isinstance(value, HandledResponse | Deny) else "passes"
+    return verdict, draw.choice([returns(value), lambda *_: later(value)])
 
 
 def plugin(world: World, name: str) -> HostPlugin:
@@ -66,11 +66,11 @@ def plugin(world: World, name: str) -> HostPlugin:
     trouble = draw.choice([0.0, 0.1, 0.5])
 
     def member(hook: str, trouble: float) -> Callable[..., object]:
-        def called(_: object, *given: object) -> object:
-            said, act = acts(hook, draw, trouble)
+        def called(_: object, *args: object) -> object:
+            verdict, act = acts(hook, draw, trouble)
             world.calls.append((name, hook))
-            world.did.append(said)
-            return act(*given)
+            world.did.append(verdict)
+            return act(*args)
 
         return called
 
@@ -78,14 +78,14 @@ def plugin(world: World, name: str) -> HostPlugin:
         hook: member(hook, trouble / 10 if hook == "start" else trouble) for hook in HOOKS if draw.random() < 0.7
     }
     read = {"name": name, "priority": draw.randint(-2, 2), "critical": draw.random() < 0.2, "deadline": 2.0}
-    made: HostPlugin = type("Drawn", (HostPlugin,), {**members, **read})()
-    return made
+    host_plugin: HostPlugin = type("Drawn", (HostPlugin,), {**members, **read})()
+    return host_plugin
 
 
 def first_that_ends(world: World, plugins: HostPluginRow, hook: str) -> tuple[list[str], str | None]:
     """Return who has to be called, and how it ends: by an answer, a failed critical plugin, or not at all."""
-    critical = {each.name for each in plugins.plugins if each.critical}
-    names = [each.name for each in plugins.having(hook)]
+    critical = {plugin.name for plugin in plugins.plugins if plugin.critical}
+    names = [plugin.name for plugin in plugins.having(hook)]
     for index, (name, did) in enumerate(zip(world.called(hook), world.did, strict=False)):
         if did == "answers" or (did == "fails" and name in critical):
             return names[: index + 1], "answered" if did == "answers" else name
@@ -95,12 +95,12 @@ def first_that_ends(world: World, plugins: HostPluginRow, hook: str) -> tuple[li
 async def check_intercept(world: World, plugins: HostPluginRow) -> None:
     world.clear()
     try:
-        found: object = await plugins.intercept(REQUEST)
+        outcome: object = await plugins.intercept(REQUEST)
     except OutsideError as error:
-        found = error.args[1]
+        outcome = error.args[1]
     expected, end = first_that_ends(world, plugins, "intercept")
     assert world.called("intercept") == expected
-    assert found == (HandledResponse(429) if end == "answered" else end)
+    assert outcome == (HandledResponse(429) if end == "answered" else end)
 
 
 async def check_tool(world: World, plugins: HostPluginRow) -> None:
@@ -123,23 +123,23 @@ async def check_request(world: World, plugins: HostPluginRow) -> None:
             await trio.sleep(world.draw.choice([0.0, 0.7]))
             await plugins.turn_persisted(CONTEXT)
     started, ended = world.called("on_request_start"), world.called("on_request_end")
-    with_start = [each.name for each in plugins.having("on_request_start")]
-    with_end = [each.name for each in plugins.having("on_request_end")]
+    with_start = [plugin.name for plugin in plugins.having("on_request_start")]
+    with_end = [plugin.name for plugin in plugins.having("on_request_end")]
     assert started == with_start[: len(started)]
     assert [name for name in ended if name in with_start] == [name for name in started if name in with_end]
     assert ended == with_end[: len(ended)]
     assert world.calls[-len(ended) :] == [(name, "on_request_end") for name in ended] or not ended
     if not scope.cancelled_caught:
         assert (started, ended) == (with_start, with_end)
-        assert world.called("on_turn_persisted") == [each.name for each in plugins.having("on_turn_persisted")]
+        assert world.called("on_turn_persisted") == [plugin.name for plugin in plugins.having("on_turn_persisted")]
 
 
 async def check_host(seed: int, count: int) -> None:
     world = World(Random(seed))
     drawn = [plugin(world, f"p{index}") for index in range(world.draw.randint(0, 12))]
     plugins = HostPluginRow(drawn, lambda *_: None)
-    names = [each.name for each in plugins.plugins]
-    assert names == [each.name for each in sorted(drawn, key=lambda each: -each.priority)]
+    names = [entry.name for entry in plugins.plugins]
+    assert names == [entry.name for entry in sorted(drawn, key=lambda entry: -entry.priority)]
     failed = False
     starting = stopping = list[str]()
     try:
@@ -152,7 +152,7 @@ async def check_host(seed: int, count: int) -> None:
     except BrokenPlugin:
         failed = True
         starting, stopping = world.called("start"), world.called("stop")
-    with_start, with_stop = ({each.name for each in plugins.having(hook)} for hook in ("start", "stop"))
+    with_start, with_stop = ({entry.name for entry in plugins.having(hook)} for hook in ("start", "stop"))
     last = starting[-1] if failed else None
     lived = names[: names.index(last)] if last is not None else names
     assert starting == [name for name in names if name in with_start and (name in lived or name == last)]

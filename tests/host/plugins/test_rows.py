@@ -42,10 +42,10 @@ async def test_if_a_plugin_does_not_start_the_others_are_stopped_again_and_the_s
         probe("d", calls, does),
     ]
     ordered, reports = row(plugins)
-    with pytest.raises(BrokenPlugin) as found:
+    with pytest.raises(BrokenPlugin) as error:
         async with ordered.running():
             calls.append(("host", "serves"))
-    assert found.value == BrokenPlugin("c", "start", "the host does not start: Broken: ")
+    assert error.value == BrokenPlugin("c", "start", "the host does not start: Broken: ")
     assert calls == [("a", "start"), ("b", "start"), ("c", "start"), ("b", "stop"), ("a", "stop")]
     assert reports.told == [("c", "start", Broken())]
 
@@ -148,11 +148,11 @@ async def test_a_critical_plugin_that_fails_refuses_the_request(act: object, aut
     calls: Calls = []
     does = {"intercept": act if callable(act) else raises}
     ordered, reports = row([probe("auth", calls, does, critical=True), probe("b", calls, does)])
-    with pytest.raises(OutsideError, check=coded("plugin-failed")) as found:
+    with pytest.raises(OutsideError, check=coded("plugin-failed")) as error:
         await ordered.intercept(REQUEST)
-    assert found.value == OutsideError("plugin-failed", "auth")
-    assert found.value.__cause__ is None
-    assert found.value.__context__ is None
+    assert error.value == OutsideError("plugin-failed", "auth")
+    assert error.value.__cause__ is None
+    assert error.value.__context__ is None
     assert calls == [("auth", "intercept")]
     assert [(plugin, hook) for plugin, hook, _ in reports.told] == [("auth", "intercept")]
 
@@ -205,8 +205,8 @@ async def test_the_end_of_a_request_says_how_it_ended(autojump_clock: object) ->
     with trio.move_on_after(2):
         async with ordered.request(fresh()):
             await trio.sleep_forever()
-    told = [(end.outcome, end.usage, end.duration_ms, end.error, end.state) for end in ends]
-    assert told == [
+    report = [(end.outcome, end.usage, end.duration_ms, end.error, end.state) for end in ends]
+    assert report == [
         ("held", Usage(3, 4), 1250, None, {Log: 0}),
         ("finished", NOTHING_USED, 0, None, {Log: 1}),
         ("failed", NOTHING_USED, 0, "Broken", {Log: 2}),
@@ -238,16 +238,16 @@ async def test_texts_about_files_are_joined_by_a_blank_line(autojump_clock: obje
 
 
 async def test_on_plugin_error_may_be_async_and_is_awaited(autojump_clock: object) -> None:  # noqa: ARG001
-    told = list[object]()
+    report = list[object]()
 
     async def tell(plugin: str, hook: str, error: BaseException) -> None:
         await trio.sleep(1)
-        told.append((plugin, hook, error, trio.current_time()))
+        report.append((plugin, hook, error, trio.current_time()))
 
     calls: Calls = []
     plugins = [probe("a", calls, {"on_turn_persisted": raises}), probe("b", calls, {"on_turn_persisted": raises})]
     await HostPluginRow(plugins, tell).turn_persisted(CONTEXT)
-    assert told == [("a", "on_turn_persisted", Broken(), 1), ("b", "on_turn_persisted", Broken(), 2)]
+    assert report == [("a", "on_turn_persisted", Broken(), 1), ("b", "on_turn_persisted", Broken(), 2)]
 
 
 @pytest.mark.parametrize("handler", [raises, hangs])
@@ -273,8 +273,8 @@ async def test_without_on_plugin_error_a_warning_is_logged(caplog: pytest.LogCap
     ordered = HostPluginRow([probe("a", [], {"intercept": raises})])
     with caplog.at_level(logging.WARNING, "agentrail.host"):
         assert await ordered.intercept(REQUEST) is None
-    (told,) = caplog.records
-    assert (told.levelname, told.getMessage().splitlines()[0]) == (
+    (report,) = caplog.records
+    assert (report.levelname, report.getMessage().splitlines()[0]) == (
         "WARNING",
         "plugin `a` failed in `intercept`: Broken",
     )

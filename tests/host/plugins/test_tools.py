@@ -217,7 +217,7 @@ async def test_an_abort_ends_a_hook_that_hangs(autojump_clock: object) -> None: 
         await trio.sleep(2)
         await it.session.abort()
         await trio.sleep(1)
-        assert [at - began for at in ended] == [2]
+        assert [position - began for position in ended] == [2]
         assert it.reports.told == []
         assert it.session.status().phase == "idle"
 
@@ -292,8 +292,8 @@ async def test_sub_agents_are_ruled_on_too_with_their_path() -> None:
     assert first == ("task", (ID,), ID)
     assert second[0] == "note"
     assert second[1] == (ID, second[2])
-    told = [part.text for message in child.requests[-1].messages for part in message.parts if isinstance(part, Text)]
-    assert "blocked by HostTools: not there" in told
+    texts = [part.text for message in child.requests[-1].messages for part in message.parts if isinstance(part, Text)]
+    assert "blocked by HostTools: not there" in texts
 
 
 class Runs(Plugin[None]):
@@ -315,12 +315,12 @@ async def test_a_tool_that_a_session_plugin_runs_is_ruled_on_too(ruling: Allow |
     async with scene([plugin], [DONE], session_plugins=[Runs()]) as it:
         await it.session.ask("go")
         (request,) = it.model.requests
-        told = [one.text for one in request.messages if isinstance(one, UserMessage)][-1]
+        report = [message.text for message in request.messages if isinstance(message, UserMessage)][-1]
         if isinstance(ruling, Deny):
-            assert (it.ran, told) == ([], repr(Failed("HostTools does not let it run: not for plugins")))
+            assert (it.ran, report) == ([], repr(Failed("HostTools does not let it run: not for plugins")))
         else:
             text = "own" if ruling.input is None else "other"
-            assert (it.ran, told) == ([text], repr(Answered(f"noted {text}")))
+            assert (it.ran, report) == ([text], repr(Answered(f"noted {text}")))
     assert calls == [("a", "before_tool_call")]
 
 

@@ -17,10 +17,10 @@ def check_case(seed: int) -> None:
     """Read the case with the number *seed*; raise `ModelError` if it is judged wrongly."""
     case, draw = EVERY[seed % len(EVERY)], Random(seed)
     sent = b"".join([*case.first, *case.last])
-    reader, place = MessageReader(MOST), 0
-    while place < len(sent):
-        piece = sent[place : place + draw.choice((1, 10, 100_000))]
+    reader, index = MessageReader(MOST), 0
+    while index < len(sent):
+        piece = sent[index : index + draw.choice((1, 10, 100_000))]
         reader.read(piece)
-        place += len(piece)
-    wanted = case.code if case.breaks else None
-    expect(case.section, None if reader.broken is None else reader.broken.code, wanted)
+        index += len(piece)
+    expected = case.code if case.breaks else None
+    expect(case.section, None if reader.broken is None else reader.broken.code, expected)

@@ -25,13 +25,13 @@ class Client(Protocol):
 
 def text_of(messages: list[Message]) -> str:
     """Return what was said by deltas."""
-    return "".join(each["data"]["event"]["delta"] for each in messages if each.get("event") == "MessageDelta")
+    return "".join(message["data"]["event"]["delta"] for message in messages if message.get("event") == "MessageDelta")
 
 
 def body_of(answer: Message, status: int) -> Message:
     assert answer["status"] == status, answer
-    found: Message = answer["body"]
-    return found
+    message: Message = answer["body"]
+    return message
 
 
 def converse(client: Client) -> None:
@@ -50,7 +50,7 @@ def _talk(client: Client, session: str) -> None:
     body_of(client.call("prompt", session, message="hello"), 202)
     heard = client.until("AgentEnd")
     assert text_of(heard) == "You said: hello"
-    cursors = [tuple(map(int, each["cursor"].split("."))) for each in heard]
+    cursors = [tuple(map(int, frame["cursor"].split("."))) for frame in heard]
     assert cursors == sorted(set(cursors))
 
 
@@ -76,5 +76,5 @@ def _approve(client: Client, session: str) -> None:
     held = client.until("ApprovalRequired")[-1]["data"]["event"]
     assert client.call("approve", session, approval=held["approval_id"])["status"] in {200, 202, 204}
     heard = client.until("AgentEnd")
-    assert "ToolExecutionEnd" in [each["event"] for each in heard]
+    assert "ToolExecutionEnd" in [frame["event"] for frame in heard]
     assert text_of(heard) == "Sent."

@@ -98,17 +98,17 @@ def lengths() -> Iterator[Case]:
     """Yield cases of payload lengths and of the mask."""
     for length in (60, 125, 126, 127, 128, 65_535, 65_536, 100_000):
         yield good("5.2", f"message of {length} bytes", text(message("a", length)), ids=["a"])
-    whole = message("a", 126)
-    yield good("5.2", "each byte by itself", *each_byte(text(whole)), ids=["a"])
-    yield good("5.2", "two messages at once", text(whole) + text(message("b")), ids=["a", "b"])
+    complete = message("a", 126)
+    yield good("5.2", "each byte by itself", *each_byte(text(complete)), ids=["a"])
+    yield good("5.2", "two messages at once", text(complete) + text(message("b")), ids=["a", "b"])
     for width, length in ((2, 0), (2, 125), (8, 0), (8, 125), (8, 126), (8, 65_535)):
         sent = frame(Opcode.TEXT, message("a", length)[:length], width=width)
         yield bad("5.2", f"length {length} in {width} bytes", PROTOCOL, sent)
-    yield bad("5.2", "length with the highest bit", PROTOCOL, frame(Opcode.TEXT, width=8, told=1 << 63))
-    yield good("5.3", "mask of zeros", frame(Opcode.TEXT, whole, mask=bytes(4)), ids=["a"])
-    yield good("5.3", "mask of ones", frame(Opcode.TEXT, whole, mask=b"\xff" * 4), ids=["a"])
+    yield bad("5.2", "length with the highest bit", PROTOCOL, frame(Opcode.TEXT, width=8, told_length=1 << 63))
+    yield good("5.3", "mask of zeros", frame(Opcode.TEXT, complete, mask=bytes(4)), ids=["a"])
+    yield good("5.3", "mask of ones", frame(Opcode.TEXT, complete, mask=b"\xff" * 4), ids=["a"])
     unmasked = {
-        "text": (Opcode.TEXT, whole),
+        "text": (Opcode.TEXT, complete),
         "empty text": (Opcode.TEXT, b""),
         "ping": (Opcode.PING, b"abc"),
         "pong": (Opcode.PONG, b""),
@@ -117,8 +117,8 @@ def lengths() -> Iterator[Case]:
     }
     for name, (opcode, payload) in unmasked.items():
         yield bad("5.1", f"unmasked {name}", PROTOCOL, frame(opcode, payload, mask=None))
-    second = frame(Opcode.TEXT, whole, mask=None)
-    yield bad("5.1", "unmasked second message", PROTOCOL, second, first=[text(whole)], ids=["a"])
+    second = frame(Opcode.TEXT, complete, mask=None)
+    yield bad("5.1", "unmasked second message", PROTOCOL, second, first=[text(complete)], ids=["a"])
 
 
 def bits() -> Iterator[Case]:
@@ -141,28 +141,34 @@ def bits() -> Iterator[Case]:
 
 def fragments() -> Iterator[Case]:
     """Yield cases of fragmentation."""
-    whole = message("a", 60)
+    complete = message("a", 60)
     for size in (1, 7, 59):
-        yield good("5.4", f"fragments of {size} bytes", *in_pieces(whole, size), ids=["a"])
-    yield good("5.4", "fragments at once", b"".join(in_pieces(whole, 7)), ids=["a"])
-    empty = [text(b"", fin=False), more(b"", fin=False), more(whole, fin=False), more(b"")]
+        yield good("5.4", f"fragments of {size} bytes", *in_pieces(complete, size), ids=["a"])
+    yield good("5.4", "fragments at once", b"".join(in_pieces(complete, 7)), ids=["a"])
+    empty = [text(b"", fin=False), more(b"", fin=False), more(complete, fin=False), more(b"")]
     yield good("5.4", "empty fragments", *empty, ids=["a"])
-    yield good("5.4", "many empty fragments", empty[0], *[empty[1]] * 50, more(whole), ids=["a"])
-    between = [text(whole[:9], fin=False), ping(b"1"), more(whole[9:20], fin=False), ping(b"2"), more(whole[20:])]
+    yield good("5.4", "many empty fragments", empty[0], *[empty[1]] * 50, more(complete), ids=["a"])
+    between = [
+        text(complete[:9], fin=False),
+        ping(b"1"),
+        more(complete[9:20], fin=False),
+        ping(b"2"),
+        more(complete[20:]),
+    ]
     yield good("5.4", "pings between fragments", *between, ids=["a"], pongs=[b"1", b"2"])
     yield good("5.4", "pings between fragments at once", b"".join(between), ids=["a"], pongs=[b"1", b"2"])
     pong = frame(Opcode.PONG, b"?")
-    yield good("5.4", "pong between fragments", text(whole[:9], fin=False), pong, more(whole[9:]), ids=["a"])
-    yield good("5.4", "close between fragments", text(whole[:9], fin=False))
-    yield bad("5.4", "continuation of nothing", PROTOCOL, more(whole))
-    yield bad("5.4", "continuation of nothing, not the last", PROTOCOL, more(whole, fin=False))
-    parts = in_pieces(whole, 9)
+    yield good("5.4", "pong between fragments", text(complete[:9], fin=False), pong, more(complete[9:]), ids=["a"])
+    yield good("5.4", "close between fragments", text(complete[:9], fin=False))
+    yield bad("5.4", "continuation of nothing", PROTOCOL, more(complete))
+    yield bad("5.4", "continuation of nothing, not the last", PROTOCOL, more(complete, fin=False))
+    parts = in_pieces(complete, 9)
     yield bad("5.4", "continuation after the last fragment", PROTOCOL, more(b"x"), first=parts, ids=["a"])
-    yield bad("5.4", "continuation after a message", PROTOCOL, more(b"x"), first=[text(whole)], ids=["a"])
+    yield bad("5.4", "continuation after a message", PROTOCOL, more(b"x"), first=[text(complete)], ids=["a"])
     yield bad("5.4", "continuation after a ping", PROTOCOL, more(b"x"), first=[ping(b"p")], pongs=[b"p"])
-    seconds = {"whole": text(whole), "begun": text(whole, fin=False), "binary": frame(Opcode.BINARY, b"x")}
+    seconds = {"whole": text(complete), "begun": text(complete, fin=False), "binary": frame(Opcode.BINARY, b"x")}
     for name, second in seconds.items():
-        yield bad("5.4", f"a message within another: {name}", PROTOCOL, text(whole[:9], fin=False), second)
+        yield bad("5.4", f"a message within another: {name}", PROTOCOL, text(complete[:9], fin=False), second)
 
 
 def controls() -> Iterator[Case]:
@@ -260,15 +266,15 @@ ILL: Final = {
 def characters() -> Iterator[Case]:
     """Yield cases of texts, which are UTF-8 over the whole message."""
     for name, well in WELL.items():
-        whole = message(well)
-        yield good("8.1", name, text(whole), ids=[well])
-        yield good("8.1", f"{name}, in fragments of a byte", *in_pieces(whole, 1), ids=[well])
-        yield good("8.1", f"{name}, byte by byte", *each_byte(text(whole)), ids=[well])
+        complete = message(well)
+        yield good("8.1", name, text(complete), ids=[well])
+        yield good("8.1", f"{name}, in fragments of a byte", *in_pieces(complete, 1), ids=[well])
+        yield good("8.1", f"{name}, byte by byte", *each_byte(text(complete)), ids=[well])
     for name, ill in ILL.items():
-        whole = b'{"id": "' + ill + b'"}'
-        yield bad("8.1", name, NOT_UTF8, text(whole))
-        yield bad("8.1", f"{name}, in fragments of a byte", NOT_UTF8, *in_pieces(whole, 1))
-        yield bad("8.1", f"{name}, in a message that does not end", NOT_UTF8, text(whole, fin=False))
+        complete = b'{"id": "' + ill + b'"}'
+        yield bad("8.1", name, NOT_UTF8, text(complete))
+        yield bad("8.1", f"{name}, in fragments of a byte", NOT_UTF8, *in_pieces(complete, 1))
+        yield bad("8.1", f"{name}, in a message that does not end", NOT_UTF8, text(complete, fin=False))
     begun = text(b'{"id": "', fin=False)
     yield bad("8.1", "cut at the end of the message", NOT_UTF8, text(b'{"id": "\xe2\x82'))
     yield bad("8.1", "cut at the end of the last fragment", NOT_UTF8, begun, more(b"\xe2\x82"))
@@ -281,16 +287,16 @@ def characters() -> Iterator[Case]:
 def sizes(most: int) -> Iterator[Case]:
     """Yield cases of messages of about as many bytes as a server takes."""
     for length in (most - 1, most):
-        whole = message("a", length)
-        yield good("10.4", f"{length} bytes", text(whole), ids=["a"])
-        yield good("10.4", f"{length} bytes in fragments", *in_pieces(whole, most // 3), ids=["a"])
+        complete = message("a", length)
+        yield good("10.4", f"{length} bytes", text(complete), ids=["a"])
+        yield good("10.4", f"{length} bytes in fragments", *in_pieces(complete, most // 3), ids=["a"])
     over = message("a", most + 1)
     yield bad("10.4", f"{most + 1} bytes", TOO_LARGE, text(over))
     yield bad("10.4", f"{most + 1} bytes in fragments", TOO_LARGE, *in_pieces(over, most // 3))
     part = b" " * (most // 3)
     yield bad("10.4", "fragments without an end", TOO_LARGE, text(part, fin=False), *[more(part, fin=False)] * 3)
-    yield bad("10.4", "a length that is told alone", TOO_LARGE, frame(Opcode.TEXT, told=most + 1))
-    yield bad("10.4", "the greatest length", TOO_LARGE, frame(Opcode.TEXT, told=(1 << 63) - 1))
+    yield bad("10.4", "a length that is told alone", TOO_LARGE, frame(Opcode.TEXT, told_length=most + 1))
+    yield bad("10.4", "the greatest length", TOO_LARGE, frame(Opcode.TEXT, told_length=(1 << 63) - 1))
 
 
 CASES: Final = (*lengths(), *bits(), *fragments(), *controls(), *closings(), *characters())

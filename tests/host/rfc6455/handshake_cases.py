@@ -42,8 +42,8 @@ class Handshake:
 
     def sent(self, path: str, *others: str) -> bytes:
         """Return the request for *path*, with *others* as further headers."""
-        kept = {**RIGHT, **self.headers}
-        lines = [f"{name}: {value}" for name, value in kept.items() if value is not None]
+        stored = {**RIGHT, **self.headers}
+        lines = [f"{name}: {value}" for name, value in stored.items() if value is not None]
         head = "\r\n".join([self.first.format(path), *lines, *others])
         return head.encode("latin-1") + b"\r\n" + (self.more or b"\r\n")
 
@@ -94,8 +94,8 @@ def refused() -> Iterator[Handshake]:
     yield Handshake("11.3.1", "two keys", {}, UPGRADE, more=f"Sec-WebSocket-Key: {KEY}\r\n\r\n".encode())
     yield Handshake("4.2.1", "no version", {"Sec-WebSocket-Version": None}, UPGRADE)
     for version in ("0", "7", "8", "12", "14", "255", "130"):
-        told = {"sec-websocket-version": "13"}
-        yield Handshake("4.4", f"version {version}", {"Sec-WebSocket-Version": version}, UPGRADE, told)
+        report = {"sec-websocket-version": "13"}
+        yield Handshake("4.4", f"version {version}", {"Sec-WebSocket-Version": version}, UPGRADE, report)
     for version in ("", "013", "+13", "13.0", "13, 8", "thirteen"):
         yield Handshake("4.1", f"version {version!r}", {"Sec-WebSocket-Version": version}, UPGRADE)
     yield Handshake("11.3.5", "two versions", {}, UPGRADE, more=b"Sec-WebSocket-Version: 8\r\n\r\n")

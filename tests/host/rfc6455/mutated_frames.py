@@ -20,7 +20,7 @@ IDS: Final = ("1", "2", "3", "€", "x" * 64, "x" * 65, "")
 PARTS_OF_FRAMES: Final = (
     frame(Opcode.PING, b"p"), frame(Opcode.PONG), frame(Opcode.CONTINUATION, b"c"), close(), close(1000), close(1005),
     frame(Opcode.TEXT, b"{}", fin=False), frame(Opcode.BINARY, b"b"), frame(Opcode.TEXT, b"\xff"), b"\x81\x00",
-    frame(Opcode.TEXT, told=2**62), frame(Opcode.TEXT, b"", width=8), *map(frame, RESERVED), MASK, b"\x00" * 9,
+    frame(Opcode.TEXT, told_length=2**62), frame(Opcode.TEXT, b"", width=8), *map(frame, RESERVED), MASK, b"\x00" * 9,
     b"\xff" * 14, b"\x81\xfe\xff\xff", b"\xc1", b"GET / HTTP/1.1\r\n\r\n",
 )  # fmt: skip
 
@@ -29,31 +29,31 @@ EVENTS: Final[tuple[list[str] | None, ...]] = (None, ["AgentEnd"], [], ["Nothing
 
 def _call(chance: Random) -> bytes:
     """Return a call as a request over HTTP makes it; its body may be changed, or be no JSON."""
-    route, asked = mutated_bodies.asked(chance)
-    target, _, query = asked.target.partition("?")
-    given: dict[str, object] = {"id": chance.choice(IDS), "call": route.call.name}
+    route, requests = mutated_bodies.asked(chance)
+    target, _, query = requests.target.partition("?")
+    value: dict[str, object] = {"id": chance.choice(IDS), "call": route.call.name}
     if route.about_session or chance.random() < 0.05:
-        given["session"] = target.split("/")[3] if route.about_session else "s1"
+        value["session"] = target.split("/")[3] if route.about_session else "s1"
     if query or chance.random() < 0.05:
-        given["query"] = dict(parse_qsl(query))
+        value["query"] = dict(parse_qsl(query))
     if route.call.command and chance.random() < 0.4:
-        given["command"] = f"k{chance.randrange(4)}"
-    body = b',"body":' + asked.body if asked.body else b""
-    return json.dumps(given).encode()[:-1] + body + b"}"
+        value["command"] = f"k{chance.randrange(4)}"
+    body = b',"body":' + requests.body if requests.body else b""
+    return json.dumps(value).encode()[:-1] + body + b"}"
 
 
 def _listen(chance: Random) -> object:
     what = chance.choice(("events", "events", "events", "tree", "approvals"))
-    given: dict[str, object] = {"id": chance.choice(IDS), "listen": what}
+    value: dict[str, object] = {"id": chance.choice(IDS), "listen": what}
     if what == "events":
-        given["session"] = chance.choice(NAMES)
+        value["session"] = chance.choice(NAMES)
     if chance.random() < 0.3:
-        given["since"] = chance.choice(("0", "0.0", "3.1", "", "-1", "9" * 40))
+        value["since"] = chance.choice(("0", "0.0", "3.1", "", "-1", "9" * 40))
     if chance.random() < 0.3:
-        given["types"] = chance.choice(EVENTS)
+        value["types"] = chance.choice(EVENTS)
     if chance.random() < 0.3:
-        given["policy"] = chance.choice((*POLICIES, "block", ""))
-    return given
+        value["policy"] = chance.choice((*POLICIES, "block", ""))
+    return value
 
 
 def message(chance: Random) -> bytes:
@@ -74,20 +74,20 @@ def frames_of(chance: Random, payload: bytes) -> list[bytes]:
     if chance.random() < 0.7:
         return [frame(Opcode.TEXT, payload, mask=chance.randbytes(4))]
     cuts = sorted(chance.randrange(len(payload) + 1) for _ in range(chance.randrange(4)))
-    found: list[bytes] = []
+    pieces: list[bytes] = []
     for start, end in zip([0, *cuts], [*cuts, len(payload)], strict=True):
-        opcode = Opcode.CONTINUATION if found else Opcode.TEXT
-        found.append(frame(opcode, payload[start:end], fin=end == len(payload) and len(found) >= len(cuts)))
+        opcode = Opcode.CONTINUATION if pieces else Opcode.TEXT
+        pieces.append(frame(opcode, payload[start:end], fin=end == len(payload) and len(pieces) >= len(cuts)))
         if chance.random() < 0.2:
-            found.append(ping(chance.randbytes(chance.randrange(126))))
-    return found
+            pieces.append(ping(chance.randbytes(chance.randrange(126))))
+    return pieces
 
 
 def connection(chance: Random, messages: int) -> tuple[list[bytes], bytes]:
     """Return frames of so many *messages* that are texts, and bytes with frames that are nearly right."""
-    found = [each for _ in range(messages) for each in frames_of(chance, _text(message(chance)))]
+    result = [item for _ in range(messages) for item in frames_of(chance, _text(message(chance)))]
     last = b"".join(frames_of(chance, message(chance)))
-    return found, mutated_bytes(chance, last, PARTS_OF_FRAMES, found)
+    return result, mutated_bytes(chance, last, PARTS_OF_FRAMES, result)
 
 
 def _text(payload: bytes) -> bytes:

@@ -51,10 +51,10 @@ def frame(
     reserved: int = 0,
     mask: bytes | None = MASK,
     width: int | None = None,
-    told: int | None = None,
+    told_length: int | None = None,
 ) -> bytes:
-    """Return a frame. *width* is how many bytes tell its length (0, 2 or 8), *told* is the length that they tell."""
-    length = len(payload) if told is None else told
+    """Return a frame. *width* is how many bytes tell its length (0, 2 or 8), and *told_length* what they tell."""
+    length = len(payload) if told_length is None else told_length
     if width is None:
         width = 0 if length <= SMALL else 2 if length <= MEDIUM else 8
     first = (fin << 7) | (reserved << 4) | opcode
@@ -78,10 +78,10 @@ class LawlessError(AssertionError):
     """A server has sent a frame that RFC 6455 forbids."""
 
 
-def keeps(law: str, is_kept: object, found: object) -> None:
+def keeps(law: str, is_kept: object, result: object) -> None:
     """Raise `LawlessError` if a law *is_kept* not."""
     if not is_kept:
-        raise LawlessError(law, found)
+        raise LawlessError(law, result)
 
 
 class FrameReader:
@@ -95,11 +95,11 @@ class FrameReader:
     def read(self, data: bytes) -> list[Frame]:
         """Return the frames that are whole with *data*."""
         self._rest += data
-        found: list[Frame] = []
-        while (one := self._next()) is not None:
-            self._check(one)
-            found.append(one)
-        return found
+        frames: list[Frame] = []
+        while (item := self._next()) is not None:
+            self._check(item)
+            frames.append(item)
+        return frames
 
     @property
     def rest(self) -> int:
@@ -120,12 +120,12 @@ class FrameReader:
         self._rest = head[end:]
         return Frame(head[0] & 0x0F, head[2 + width : end], bool(head[0] & 0x80))
 
-    def _check(self, one: Frame) -> None:
-        keeps("nothing after the close frame", not self._is_over, one)
-        keeps("no reserved opcode", one.opcode not in RESERVED, one)
-        if one.opcode >= CONTROL:
-            keeps("short control frames, in one piece", one.fin and len(one.payload) <= SMALL, one)
-            self._is_over = one.opcode == Opcode.CLOSE
+    def _check(self, item: Frame) -> None:
+        keeps("nothing after the close frame", not self._is_over, item)
+        keeps("no reserved opcode", item.opcode not in RESERVED, item)
+        if item.opcode >= CONTROL:
+            keeps("short control frames, in one piece", item.fin and len(item.payload) <= SMALL, item)
+            self._is_over = item.opcode == Opcode.CLOSE
         else:
-            keeps("fragments in order", (one.opcode == Opcode.CONTINUATION) == self._is_open, one)
-            self._is_open = not one.fin
+            keeps("fragments in order", (item.opcode == Opcode.CONTINUATION) == self._is_open, item)
+            self._is_open = not item.fin

@@ -69,8 +69,8 @@ class Heard:
     @property
     def code(self) -> int | None:
         """The code of its close frame; `None` if it has none."""
-        found = self.closes[0] if self.closes else b""
-        return struct.unpack("!H", found[:2])[0] if found else None
+        result = self.closes[0] if self.closes else b""
+        return struct.unpack("!H", result[:2])[0] if result else None
 
     @property
     def reason(self) -> str:
@@ -132,22 +132,22 @@ class Peer:
         return self.heard
 
     def _take(self, data: bytes) -> None:
-        for one in self._reader.read(data):
-            if one.opcode >= CONTROL:
-                self._control(one)
+        for item in self._reader.read(data):
+            if item.opcode >= CONTROL:
+                self._control(item)
                 continue
-            self._fragments.append(one.payload)
-            if one.fin:
+            self._fragments.append(item.payload)
+            if item.fin:
                 self.heard.texts.append(b"".join(self._fragments).decode())
                 self._fragments.clear()
 
-    def _control(self, one: Frame) -> None:
-        if one.opcode == Opcode.PING:
-            self.heard.pings.append(one.payload)
-        elif one.opcode == Opcode.PONG:
-            self.heard.pongs.append(one.payload)
-        elif one.opcode == Opcode.CLOSE:
-            self.heard.closes.append(one.payload)
+    def _control(self, item: Frame) -> None:
+        if item.opcode == Opcode.PING:
+            self.heard.pings.append(item.payload)
+        elif item.opcode == Opcode.PONG:
+            self.heard.pongs.append(item.payload)
+        elif item.opcode == Opcode.CLOSE:
+            self.heard.closes.append(item.payload)
 
 
 async def shaken(stream: trio.abc.Stream, handshake: bytes) -> Peer:

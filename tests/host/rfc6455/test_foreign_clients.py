@@ -47,28 +47,28 @@ class Foreign:
 
     def until(self, event: str) -> list[Message]:
         while True:
-            for index, one in enumerate(self._heard):
-                if one.get("event") == event:
-                    found, self._heard = self._heard[: index + 1], self._heard[index + 1 :]
-                    return found
+            for index, item in enumerate(self._heard):
+                if item.get("event") == event:
+                    result, self._heard = self._heard[: index + 1], self._heard[index + 1 :]
+                    return result
             self._heard.append(self._receive())
 
-    def _answer(self, asked: Message) -> Message:
-        self._send(asked)
-        while (got := self._receive()).get("id") != asked["id"]:
+    def _answer(self, message: Message) -> Message:
+        self._send(message)
+        while (got := self._receive()).get("id") != message["id"]:
             self._heard.append(got)
         return got
 
-    def _send(self, asked: Message) -> None:
-        self._socket.send(json.dumps(asked))
+    def _send(self, message: Message) -> None:
+        self._socket.send(json.dumps(message))
 
     def _receive(self) -> Message:
         got: Message = json.loads(self._socket.recv(SECONDS))
         return got
 
 
-async def in_thread(function: Callable[..., T], *given: object) -> T:
-    return await trio.to_thread.run_sync(lambda: function(*given))
+async def in_thread(function: Callable[..., T], *value: object) -> T:
+    return await trio.to_thread.run_sync(lambda: function(*value))
 
 
 def opened(url: str, key: str | None, origin: str | None = None) -> ClientConnection:
@@ -99,8 +99,8 @@ def key_first(url: str, *messages: object) -> tuple[int | None, list[Message]]:
     heard: list[Message] = []
     with opened(url, None) as socket:
         try:
-            for each in messages:
-                socket.send(json.dumps(each))
+            for message in messages:
+                socket.send(json.dumps(message))
             while True:
                 heard.append(json.loads(socket.recv(SECONDS)))
                 if "status" in heard[-1]:
@@ -113,7 +113,7 @@ async def test_a_key_may_be_the_first_message() -> None:
     ask = {"id": "1", "call": "list_sessions"}
     async with open_desk([Profile("desk", SPEC)]) as desk:
         code, heard = await in_thread(key_first, desk.serving.url, {"key": KEYS["ann"]}, ask)
-        assert (code, [(each["id"], each["status"]) for each in heard]) == (1000, [("1", 200)])
+        assert (code, [(frame["id"], frame["status"]) for frame in heard]) == (1000, [("1", 200)])
         assert (await in_thread(key_first, desk.serving.url, {"key": "wrong"}, ask))[0] == 1008
         assert (await in_thread(key_first, desk.serving.url, ask, ask))[0] == 1008
 
@@ -173,17 +173,17 @@ class Tab:
 
     def call(self, name: str, session: str | None = None, **body: object) -> Message:
         about = {} if session is None else {"session": session}
-        asked = {"id": str(next(self._ids)), "call": name, "body": body, **about}
-        found: Message = self._page.evaluate("asked => talk.answer(asked)", asked)
-        return found
+        requests = {"id": str(next(self._ids)), "call": name, "body": body, **about}
+        message: Message = self._page.evaluate("asked => talk.answer(asked)", requests)
+        return message
 
     def listen(self, session: str) -> None:
-        asked = {"id": "events", "listen": "events", "session": session, "since": "0"}
-        self._page.evaluate("asked => talk.socket.send(JSON.stringify(asked))", asked)
+        requests = {"id": "events", "listen": "events", "session": session, "since": "0"}
+        self._page.evaluate("asked => talk.socket.send(JSON.stringify(asked))", requests)
 
     def until(self, event: str) -> list[Message]:
-        found: list[Message] = self._page.evaluate("event => talk.until(event)", event)
-        return found
+        messages: list[Message] = self._page.evaluate("event => talk.until(event)", event)
+        return messages
 
 
 @pytest.fixture(scope="module")

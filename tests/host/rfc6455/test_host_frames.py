@@ -25,7 +25,7 @@ async def found(port: int, case: Case) -> tuple[int | None, list[str], list[byte
         await peer.play(case.first, len(case.ids), len(case.pongs))
         await peer.send(*case.last)
         heard = await peer.rest()
-        return heard.code, sorted(json.loads(each).get("id", NO_ID) for each in heard.texts), heard.pongs
+        return heard.code, sorted(json.loads(text).get("id", NO_ID) for text in heard.texts), heard.pongs
 
 
 @pytest.mark.long
@@ -47,7 +47,7 @@ async def test_a_host_judges_each_handshake_as_the_rfc_says() -> None:
         for case in HANDSHAKES:
             async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
                 answer = (await shaken(stream, case.sent(PATH, *KEY))).answer
-            told = {name: answer.headers.get(name) for name in case.answered}
-            if (answer.status, told) != (case.status, dict(case.answered)):
-                wrong[case.name] = (answer.status, told)
+            report = {name: answer.headers.get(name) for name in case.answered}
+            if (answer.status, report) != (case.status, dict(case.answered)):
+                wrong[case.name] = (answer.status, report)
     assert wrong == {}

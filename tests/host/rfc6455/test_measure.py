@@ -62,7 +62,7 @@ async def found(port: int, case: Case) -> tuple[int | str | None, list[str], lis
             return "taken", peer.heard.texts[len(case.ids) + 1 :], peer.heard.pongs
         await peer.send(*case.last)
         heard = await peer.rest()
-        return heard.code, [json.loads(each).get("id", NO_ID) for each in heard.texts], heard.pongs
+        return heard.code, [json.loads(text).get("id", NO_ID) for text in heard.texts], heard.pongs
 
 
 @pytest.mark.long
@@ -71,11 +71,11 @@ async def test_websockets_judges_frames_as_we_do_or_takes_more(port: int) -> Non
     for case in (*CASES, *sizes(MOST)):
         if case.name.endswith(WAITS):
             continue
-        wanted: object = (DIFFERS.get(case.name, case.code), list(case.ids), list(case.pongs))
+        expected: object = (DIFFERS.get(case.name, case.code), list(case.ids), list(case.pongs))
         if is_taken(case):
-            wanted = ("taken", [], [*case.pongs, STILL])
+            expected = ("taken", [], [*case.pongs, STILL])
         got = await found(port, case)
-        if got != wanted:
+        if got != expected:
             wrong[case.name] = got
     assert wrong == {}
 

@@ -29,7 +29,7 @@ async def _played(peer: Peer, frames: list[bytes], last: bytes) -> Heard:
     """Send frames, and when all of them have been read, the *last* bytes; return what came."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(peer.send, b"".join([OPEN, *frames, LAST]))
-        while not any('"last"' in each for each in peer.heard.texts) and await peer.more():
+        while not any('"last"' in text for text in peer.heard.texts) and await peer.more():
             pass
     assert isinstance(peer.stream, trio.SocketStream)
     async with trio.open_nursery() as nursery:
@@ -46,15 +46,15 @@ class Peers(test_mutated_host.Peers):
             key = f"authorization: Bearer {chance.choice(PEOPLE[:4]).key}"
             async with connected(self._port, "/v1/ws", [key]) as peer:
                 heard = await _played(peer, *connection(chance, A_CONNECTION))
-            found = [json.loads(each) for each in heard.texts]
-            self.told.update(each["status"] for each in found if "status" in each)
+            result = [json.loads(text) for text in heard.texts]
+            self.told.update(text["status"] for text in result if "status" in text)
             assert heard.code in CODES or 3000 <= (heard.code or 0) < 5000, heard
-            assert not any("internal-error" in each for each in heard.texts), heard
+            assert not any("internal-error" in text for text in heard.texts), heard
             if number % 5 == 0:
                 await self._good()
 
 
 @pytest.mark.campaign
 async def test_mutated_frames_do_a_host_no_harm(caplog: pytest.LogCaptureFixture) -> None:
-    told = await test_mutated_host.answered_statuses(Peers, caplog)
-    assert {200, 201, 202, 204, 403, 404, 409, 422} <= told.keys()
+    report = await test_mutated_host.answered_statuses(Peers, caplog)
+    assert {200, 201, 202, 204, 403, 404, 409, 422} <= report.keys()

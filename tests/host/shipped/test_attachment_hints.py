@@ -37,20 +37,20 @@ async def test_the_model_finds_a_file_that_came_with_the_message(tmp_path: Path)
         name = (await desk.ann.post(path, content=b"Tea at four.\n", headers=headers)).json()["name"]
         body = {"message": "When is tea?", "session": "trip", "files": [name]}
         assert (await desk.ann.post("/v1/chat", json=body)).json()["text"] == "at four"
-    hints, asked = model.requests[0].messages[-1].parts
+    hints, requests = model.requests[0].messages[-1].parts
     assert re.fullmatch(
         r"These files came with the message\. They are in your sandbox:\n"
         rf'- "notes\.txt" \(text/plain, 1 KiB\): uploads/[0-9a-f]{{16}}/{name}\n\n',
         getattr(hints, "text", ""),
     )
-    assert getattr(asked, "text", "") == "When is tea?"
+    assert getattr(requests, "text", "") == "When is tea?"
     assert "Tea at four." in model.requests[1].messages[-1].text
 
 
 def test_a_name_is_written_as_people_write_it() -> None:
-    told = AttachmentHints().attachment_handler([Attachment("Übersicht.csv", "text/csv", "uploads/0/1", 2)])
-    assert told is not None
-    assert '- "Übersicht.csv" (text/csv, 2 KiB): uploads/0/1' in told
+    report = AttachmentHints().attachment_handler([Attachment("Übersicht.csv", "text/csv", "uploads/0/1", 2)])
+    assert report is not None
+    assert '- "Übersicht.csv" (text/csv, 2 KiB): uploads/0/1' in report
 
 
 def test_files_of_some_kinds_can_be_left_out() -> None:
@@ -64,10 +64,10 @@ def test_files_of_some_kinds_can_be_left_out() -> None:
 
 @pytest.mark.parametrize("name", ['a"b', "a\nb", "\u202egnp", "a): /etc/passwd", "ü"])
 def test_a_name_cannot_end_its_line(name: str) -> None:
-    said = AttachmentHints().attachment_handler([NOTES.but(name=name)]) or ""
-    _, line = said.split("\n")
-    found, _, rest = line.removeprefix("- ").rpartition(" (text/csv, 2 KiB): ")
-    assert (json.loads(found), rest) == (name, NOTES.path)
+    text = AttachmentHints().attachment_handler([NOTES.but(name=name)]) or ""
+    _, line = text.split("\n")
+    result, _, rest = line.removeprefix("- ").rpartition(" (text/csv, 2 KiB): ")
+    assert (json.loads(result), rest) == (name, NOTES.path)
 
 
 def test_options_are_checked() -> None:

@@ -65,10 +65,10 @@ async def test_a_line_can_be_json(caplog: pytest.LogCaptureFixture) -> None:
     async with open_desk(scripted("one"), [RequestLog(form="json")]) as desk:
         await chat(desk.ann, "hi", session="trip", agent="x\ny")
     (line,) = lines(caplog)
-    found = json.loads(line)
+    document = json.loads(line)
     assert "\n" not in line
-    del found["request"], found["ms"]
-    assert found == {
+    del document["request"], document["ms"]
+    assert document == {
         "kind": "chat",
         "tenant": "acme",
         "user": "ann",
@@ -110,7 +110,9 @@ async def test_the_level_and_the_logger_are_options(caplog: pytest.LogCaptureFix
     caplog.set_level("WARNING", "mine")
     async with open_desk(scripted("one", "two"), [RequestLog(level="warning", logger="mine")]) as desk:
         await chat(desk.ann, "hi")
-    assert [(each.name, each.levelno) for each in caplog.records if each.name == "mine"] == [("mine", logging.WARNING)]
+    assert [(record.name, record.levelno) for record in caplog.records if record.name == "mine"] == [
+        ("mine", logging.WARNING)
+    ]
 
 
 def test_wrong_options_are_refused_where_they_are_given() -> None:

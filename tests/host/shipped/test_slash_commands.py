@@ -30,13 +30,13 @@ from tests.host.test_host import chat
 ALL: Final = ["/compact", "/fork", "/help", "/model", "/status"]
 
 
-def ping(said: Invocation) -> str:
-    return f"pong {said.arguments}".strip()
+def ping(invocation: Invocation) -> str:
+    return f"pong {invocation.arguments}".strip()
 
 
-async def clear(said: Invocation) -> HandledResponse:
+async def clear(invocation: Invocation) -> HandledResponse:
     await trio.lowlevel.checkpoint()
-    return HandledResponse(202, {"cleared": said.arguments}, {"X-Cleared": "yes"})
+    return HandledResponse(202, {"cleared": invocation.arguments}, {"X-Cleared": "yes"})
 
 
 PING: Final = SlashCommand("/ping", "say pong", ping)
@@ -44,8 +44,8 @@ PING: Final = SlashCommand("/ping", "say pong", ping)
 
 async def prompts(desk: Desk, session: str) -> list[str]:
     """Return what a session was told."""
-    found = (await desk.ann.get(f"/v1/sessions/{session}/messages")).json()["items"]
-    return [each["parts"][0]["text"] for each in found]
+    items = (await desk.ann.get(f"/v1/sessions/{session}/messages")).json()["items"]
+    return [item["parts"][0]["text"] for item in items]
 
 
 async def test_a_command_is_carried_out_and_no_model_sees_it() -> None:
@@ -98,15 +98,19 @@ async def test_a_command_is_taken_however_it_comes_in(way: str) -> None:
 
 async def test_the_longest_name_wins() -> None:
     commands = [
-        SlashCommand("/memory", "say what is kept", lambda said: f"memory: {said.arguments}"),
+        SlashCommand("/memory", "say what is kept", lambda text: f"memory: {text.arguments}"),
         SlashCommand("/memory clear", "forget", clear),
-        SlashCommand("/memory-file", "name the file", lambda said: f"file: {said.arguments}"),
+        SlashCommand("/memory-file", "name the file", lambda text: f"file: {text.arguments}"),
     ]
     async with open_desk(scripted("one"), [SlashCommands(commands)]) as desk:
-        told = [(await chat(desk.ann, said)).json() for said in ("/memory", "/memory x clear", "/memory-file\nx")]
-        assert [each["text"] for each in told] == ["memory: ", "memory: x clear", "file: x"]
-        own = await chat(desk.ann, "/memory clear all of it")
-        assert (own.status_code, own.headers["x-cleared"], own.json()) == (202, "yes", {"cleared": "all of it"})
+        report = [(await chat(desk.ann, text)).json() for text in ("/memory", "/memory x clear", "/memory-file\nx")]
+        assert [item["text"] for item in report] == ["memory: ", "memory: x clear", "file: x"]
+        own_item = await chat(desk.ann, "/memory clear all of it")
+        assert (own_item.status_code, own_item.headers["x-cleared"], own_item.json()) == (
+            202,
+            "yes",
+            {"cleared": "all of it"},
+        )
 
 
 async def test_help_lists_the_commands_that_one_has() -> None:
@@ -116,9 +120,9 @@ async def test_help_lists_the_commands_that_one_has() -> None:
         assert (await chat(desk.ann, "/help ping")).json()["text"] == "/ping: say pong"
         assert (await chat(desk.ann, "/help pong")).status_code == 404
         listed = (await desk.ann.get("/v1/commands")).json()
-        assert [f"{each['name']}: {each['about']}" for each in listed["items"]] == lines
+        assert [f"{item['name']}: {item['about']}" for item in listed["items"]] == lines
         of_boss = (await desk.clients["boss"].get("/v1/commands")).json()
-        assert (listed["next"], [each["name"] for each in of_boss["items"]]) == (None, sorted([*ALL, "/ping"]))
+        assert (listed["next"], [item["name"] for item in of_boss["items"]]) == (None, sorted([*ALL, "/ping"]))
 
 
 async def test_a_host_without_the_plugin_has_no_commands() -> None:
@@ -130,12 +134,12 @@ async def test_a_host_without_the_plugin_has_no_commands() -> None:
 async def test_status_says_what_the_session_does() -> None:
     async with open_desk(scripted(say("one", usage=Usage(5, 1))), [SlashCommands()]) as desk:
         await chat(desk.ann, "hi", session="trip")
-        told = (await chat(desk.ann, "/status", session="trip")).json()
-        shown = (await desk.ann.get("/v1/sessions/trip")).json()
-        assert told["answer"] == shown
+        body = (await chat(desk.ann, "/status", session="trip")).json()
+        output = (await desk.ann.get("/v1/sessions/trip")).json()
+        assert body["answer"] == output
         assert re.fullmatch(
             r"`ann\.trip` is idle; model `[^`]+`; 1 turns, \d+ tokens read and \d+ written, cost unknown\.",
-            told["text"],
+            body["text"],
         )
         missing = await chat(desk.ann, "/status", session="none")
         assert (missing.status_code, missing.headers["content-type"], missing.json()["type"]) == (
@@ -148,8 +152,8 @@ async def test_status_says_what_the_session_does() -> None:
 async def test_fork_goes_on_in_a_copy() -> None:
     async with open_desk(scripted("one", "two"), [SlashCommands()]) as desk:
         await chat(desk.ann, "hi", session="trip")
-        told = (await chat(desk.ann, "/fork other", session="trip")).json()
-        assert (told["session"], told["answer"]) == ("ann.other", {"session": "ann.other"})
+        body = (await chat(desk.ann, "/fork other", session="trip")).json()
+        assert (body["session"], body["answer"]) == ("ann.other", {"session": "ann.other"})
         assert await prompts(desk, "other") == ["hi", "one"]
         again = await chat(desk.ann, "/fork other", session="trip")
         assert (again.status_code, again.json()["type"]) == (409, "urn:agentrail:problem:session-exists")
@@ -159,10 +163,10 @@ async def test_a_command_that_is_sent_again_is_carried_out_once() -> None:
     async with open_desk(scripted("one"), [SlashCommands()]) as desk:
         await chat(desk.ann, "hi", session="trip")
         body, key = {"message": "/fork", "session": "trip"}, {"idempotency-key": "k1"}
-        told = [(await desk.ann.post("/v1/chat", json=body, headers=key)).json() for _ in range(2)]
-        assert told[0] == told[1]
+        report = [(await desk.ann.post("/v1/chat", json=body, headers=key)).json() for _ in range(2)]
+        assert report[0] == report[1]
         sessions = (await desk.ann.get("/v1/sessions")).json()["items"]
-        assert {each["session"] for each in sessions} == {"ann.trip", told[0]["session"]}
+        assert {session["session"] for session in sessions} == {"ann.trip", report[0]["session"]}
 
 
 async def test_model_is_for_those_who_may_switch_it() -> None:
@@ -172,8 +176,8 @@ async def test_model_is_for_those_who_may_switch_it() -> None:
         assert (refused.status_code, refused.json()["type"]) == (404, "urn:agentrail:problem:unknown-command")
         boss = desk.clients["boss"]
         assert (await chat(boss, "/model", session="ann.trip")).json()["text"] == "The model is `demo`."
-        told = await chat(boss, "/model demo demo", session="ann.trip")
-        assert told.json()["text"] == "From the next turn on, the model is `demo`, else `demo`."
+        report = await chat(boss, "/model demo demo", session="ann.trip")
+        assert report.json()["text"] == "From the next turn on, the model is `demo`, else `demo`."
         unknown = await chat(boss, "/model nope:x", session="ann.trip")
         assert unknown.json()["type"] == "urn:agentrail:problem:not-registered"
 
@@ -181,8 +185,8 @@ async def test_model_is_for_those_who_may_switch_it() -> None:
 async def test_compact_shortens_the_context() -> None:
     async with open_desk(scripted("one", "two"), [SlashCommands()]) as desk:
         await chat(desk.ann, "hi", session="trip")
-        told = await chat(desk.ann, "/compact it is long", session="trip")
-        assert (told.status_code, told.json()["stop_reason"]) == (200, "command")
+        report = await chat(desk.ann, "/compact it is long", session="trip")
+        assert (report.status_code, report.json()["stop_reason"]) == (200, "command")
 
 
 async def test_another_users_session_is_as_if_it_were_not_there() -> None:
@@ -204,9 +208,9 @@ async def test_what_does_not_look_like_a_command_goes_to_the_agent(message: str)
 
 async def test_an_unknown_command_is_told() -> None:
     async with open_desk(scripted("one"), [SlashCommands([PING])]) as desk:
-        told = await chat(desk.ann, "/Pin g")
-        assert (told.status_code, told.headers["content-type"]) == (404, "application/problem+json")
-        assert told.json() == {
+        report = await chat(desk.ann, "/Pin g")
+        assert (report.status_code, report.headers["content-type"]) == (404, "application/problem+json")
+        assert report.json() == {
             "type": "urn:agentrail:problem:unknown-command",
             "title": "A message looks like a command, and the host has none of this name",
             "status": 404,
@@ -239,9 +243,9 @@ async def _hangs(_: Invocation) -> str:
 async def test_a_command_that_fails_never_reaches_the_agent(run: Callable[[Invocation], str]) -> None:
     commands = SlashCommands([SlashCommand("/bad", "fail", run)], deadline=0.2)
     async with open_desk(scripted("one"), [commands]) as desk:
-        told = await chat(desk.ann, "/bad")
-        assert (told.status_code, told.json()["type"]) == (503, "urn:agentrail:problem:plugin-failed")
-        assert "secret" not in told.text
+        report = await chat(desk.ann, "/bad")
+        assert (report.status_code, report.json()["type"]) == (503, "urn:agentrail:problem:plugin-failed")
+        assert "secret" not in report.text
         assert (await chat(desk.ann, "hi")).json()["text"] == "one"
 
 
@@ -298,12 +302,12 @@ async def test_a_plugin_makes_calls_for_whoever_asks_and_no_others() -> None:
     ]
 )
 def test_wrong_options_are_refused_where_they_are_given(
-    given: dict[str, object], error: type[Exception], told: str
+    value: dict[str, object], error: type[Exception], report: str
 ) -> None:
-    with pytest.raises(error, match=re.escape(told)):
-        SlashCommands(**given)  # type: ignore[arg-type]
+    with pytest.raises(error, match=re.escape(report)):
+        SlashCommands(**value)  # type: ignore[arg-type]
 
 
 def test_fewer_commands_can_be_shipped() -> None:
-    found = SlashCommands(shipped=["/status"]).commands(Identity("acme", "ann", frozenset(["admin"])))
-    assert [each.name for each in found] == ["/help", "/status"]
+    result = SlashCommands(shipped=["/status"]).commands(Identity("acme", "ann", frozenset(["admin"])))
+    assert [item.name for item in result] == ["/help", "/status"]

@@ -29,21 +29,21 @@ async def test_what_a_user_tells_is_in_the_next_prompts_of_that_user_alone() -> 
         await chat(desk.ann, "i prefer TEA", session="one")
         await chat(desk.ann, "hello", session="two")
         await chat(desk.clients["bob"], "hello", session="one")
-    known = {"MEMORY.md": "# Memory\n\n- I prefer tea.\n"}
-    assert [dict(request.background) for request in model.requests] == [{}, known, known, {}]
+    entry = {"MEMORY.md": "# Memory\n\n- I prefer tea.\n"}
+    assert [dict(request.background) for request in model.requests] == [{}, entry, entry, {}]
     assert (await sandboxes["ann"].read("MEMORY.md")).data == b"# Memory\n\n- I prefer tea.\n"
     assert not await sandboxes["bob"].exists("MEMORY.md")
 
 
 async def test_a_file_that_cannot_be_read_stays_and_the_failure_is_reported() -> None:
     sandbox = MemorySandbox({"MEMORY.md": b"\xff"})
-    told: list[str] = []
+    texts: list[str] = []
     plugin = UserMemory(lambda _: sandbox)
     async with open_desk(
-        scripted("ok"), [plugin], on_plugin_error=lambda name, hook, _: told.append(f"{name}.{hook}")
+        scripted("ok"), [plugin], on_plugin_error=lambda name, hook, _: texts.append(f"{name}.{hook}")
     ) as desk:
         assert (await chat(desk.ann, "I prefer tea.")).status_code == 200
-    assert told == ["user-memory.on_turn_persisted"]
+    assert texts == ["user-memory.on_turn_persisted"]
     assert (await sandbox.read("MEMORY.md")).data == b"\xff"
 
 

@@ -156,19 +156,19 @@ def said(*parts: dict[str, str]) -> list[dict[str, str]]:
     return [{"$": "Text", "text": "look"}, *parts]
 
 
-@pytest.mark.parametrize(("part", "kind", "told"), HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize(("part", "kind", "finding"), HOSTILE.values(), ids=HOSTILE)
 async def test_what_could_not_be_uploaded_is_refused_in_a_message_too(
-    part: dict[str, str], kind: str, told: str
+    part: dict[str, str], kind: str, finding: str
 ) -> None:
     model = ScriptedModel(["never"])
     async with open_desk(SessionSpec(model=model), limits=SMALL) as desk, talking(desk) as talker:
         assert (await desk.ann.post("/v1/sessions", json={"session": "trip"})).status_code == 201
         for path in CALLS:
-            found = await desk.ann.post(path, json={"message": said(part)})
-            document: dict[str, Any] = found.json()
+            response = await desk.ann.post(path, json={"message": said(part)})
+            document: dict[str, Any] = response.json()
             assert document["type"] == f"urn:agentrail:problem:{kind}"
-            assert found.status_code == (415 if kind == "wrong-media" else 422)
-            assert told in document["detail"]
+            assert response.status_code == (415 if kind == "wrong-media" else 422)
+            assert finding in document["detail"]
         heard = await talker.ask("prompt", session="trip", body={"message": said(part)})
         assert problem(heard) == kind
     assert model.requests == []
@@ -206,8 +206,8 @@ FIT: Final = {
 async def test_what_fits_is_seen_by_the_model(part: dict[str, str], seen: Image | File) -> None:
     model = ScriptedModel(["red"])
     async with open_desk(SessionSpec(model=model)) as desk:
-        found = await desk.ann.post("/v1/chat", json={"message": said(part)})
-        assert found.status_code == 200, found.text
+        response = await desk.ann.post("/v1/chat", json={"message": said(part)})
+        assert response.status_code == 200, response.text
     (message,) = model.requests[0].messages
     assert isinstance(message, UserMessage)
     assert message.parts == (Text("look"), seen)
@@ -216,10 +216,10 @@ async def test_what_fits_is_seen_by_the_model(part: dict[str, str], seen: Image 
 @pytest.mark.long
 async def test_images_that_providers_would_refuse_are_refused() -> None:
     async with open_desk(SessionSpec(model=ScriptedModel(["never"])), limits=LARGE) as desk:
-        for parts, told in (
+        for parts, problem in (
             ([image(HALF + b"x")], f"`message[1]` it has {MOST_IMAGE + 1} bytes, and {MOST_IMAGE} are the most"),
             ([image(HALF)] * 5, f"`message[5]` it has {MOST_IMAGE} bytes, and 0 are the most here"),
         ):
-            found = await desk.ann.post("/v1/chat", json={"message": said(*parts)})
-            assert found.status_code == 422
-            assert told in found.json()["detail"]
+            response = await desk.ann.post("/v1/chat", json={"message": said(*parts)})
+            assert response.status_code == 422
+            assert problem in response.json()["detail"]

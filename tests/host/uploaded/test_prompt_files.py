@@ -46,10 +46,10 @@ def png(size: int = 2) -> bytes:
         (b"IDAT", zlib.compress(rows)),
         (b"IEND", b""),
     )
-    told = [
+    chunk = [
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
     ]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(told)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk)
 
 
 class Scene:
@@ -62,17 +62,17 @@ class Scene:
     async def upload(self, content: bytes, name: str, media: str = "") -> str:
         headers = {"content-type": media} if media else {}
         await self.desk.ann.post("/v1/sessions", json={"session": "trip"})
-        found = await self.desk.ann.post(
+        response = await self.desk.ann.post(
             "/v1/sessions/trip/files", content=content, params={"name": name}, headers=headers
         )
-        assert found.status_code == 201, found.text
-        return str(found.json()["name"])
+        assert response.status_code == 201, response.text
+        return str(response.json()["name"])
 
     async def seen(self, *files: str, message: object = "look") -> Sequence[object]:
         """Prompt the session with *files*, and return what the model sees of that."""
         body = {"message": message, "session": "trip", "files": files}
-        found = await self.desk.ann.post("/v1/chat", json=body)
-        assert found.status_code == 200, found.text
+        response = await self.desk.ann.post("/v1/chat", json=body)
+        assert response.status_code == 200, response.text
         return self.model.requests[-1].messages[-1].parts
 
 
@@ -129,7 +129,7 @@ async def test_the_model_sees_a_picture_that_was_uploaded(tmp_path: Path) -> Non
         picture = await here.upload(png(), "red.png", "image/png")
         assert await here.seen(picture, message="what colour?") == (as_image(png()), Text("what colour?"))
         read = (await here.desk.ann.get("/v1/sessions/trip/messages")).json()["items"][0]["parts"]
-        assert [each["$"] for each in read] == ["Image", "Text"]
+        assert [part["$"] for part in read] == ["Image", "Text"]
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
@@ -141,7 +141,7 @@ async def test_a_picture_of_several_pieces_is_seen_whole(more: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said", "media"),
+    ("content", "claimed", "media"),
     [
         (png(), "", "image/png"),
         (png(), "application/octet-stream", "image/png"),
@@ -150,9 +150,9 @@ async def test_a_picture_of_several_pieces_is_seen_whole(more: int) -> None:
         (b"RIFF\4\0\0\0WEBPVP8 ", "image/webp", "image/webp"),
     ],
 )
-async def test_pictures_of_each_kind_are_seen(content: bytes, said: str, media: str) -> None:
+async def test_pictures_of_each_kind_are_seen(content: bytes, claimed: str, media: str) -> None:
     async with scene() as here:
-        assert await here.seen(await here.upload(content, "a", said)) == (as_image(content, media), Text("look"))
+        assert await here.seen(await here.upload(content, "a", claimed)) == (as_image(content, media), Text("look"))
 
 
 async def test_a_pdf_is_a_file_with_the_name_that_its_sender_gave_it() -> None:
@@ -162,15 +162,15 @@ async def test_a_pdf_is_a_file_with_the_name_that_its_sender_gave_it() -> None:
         assert await here.seen(sent) == (File("application/pdf", data, name="Übersicht\ufffd2026.pdf"), Text("look"))
 
 
-@pytest.mark.parametrize("said", ["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"])
-async def test_what_is_said_to_be_a_picture_must_begin_like_one(said: str) -> None:
+@pytest.mark.parametrize("claimed", ["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"])
+async def test_what_is_said_to_be_a_picture_must_begin_like_one(claimed: str) -> None:
     async with scene() as here:
         await here.desk.ann.post("/v1/sessions", json={"session": "trip"})
-        for content in (b"", b"<svg/>", PDF if said != "application/pdf" else png()):
-            path, headers = "/v1/sessions/trip/files", {"content-type": said}
-            found = await here.desk.ann.post(path, content=content, headers=headers)
-            assert (found.status_code, found.json()["type"]) == (422, "urn:agentrail:problem:wrong-content")
-            assert f"the content of the file is not `{said}`" in found.json()["detail"]
+        for content in (b"", b"<svg/>", PDF if claimed != "application/pdf" else png()):
+            path, headers = "/v1/sessions/trip/files", {"content-type": claimed}
+            response = await here.desk.ann.post(path, content=content, headers=headers)
+            assert (response.status_code, response.json()["type"]) == (422, "urn:agentrail:problem:wrong-content")
+            assert f"the content of the file is not `{claimed}`" in response.json()["detail"]
 
 
 async def test_plugins_are_told_of_all_files_and_their_texts_come_first() -> None:
@@ -180,7 +180,7 @@ async def test_plugins_are_told_of_all_files_and_their_texts_come_first() -> Non
         notes = await here.upload(b"x" * 1025, "notes.csv", "text/csv")
         picture = await here.upload(png(), "red.png")
         calls.clear()
-        told = (
+        attachments = (
             Attachment("notes.csv", "text/csv", f"{FOLDER}/{notes}", 2),
             Attachment("red.png", "image/png", f"{FOLDER}/{picture}", 1),
         )
@@ -189,8 +189,8 @@ async def test_plugins_are_told_of_all_files_and_their_texts_come_first() -> Non
     rows = ("high", "low", "silent")
     assert calls == [
         *[(name, "start", "ann.trip") for name in rows],
-        *[(name, "intercept", told) for name in rows],
-        *[(name, "files", told) for name in rows],
+        *[(name, "intercept", attachments) for name in rows],
+        *[(name, "files", attachments) for name in rows],
         *[(name, "end", "finished") for name in rows],
     ]
 
@@ -213,10 +213,10 @@ async def test_a_request_that_is_intercepted_asks_nobody_about_its_files() -> No
         calls.clear()
         body = {"message": "intercept", "session": "trip", "files": [name]}
         assert (await here.desk.ann.post("/v1/chat", json=body)).json() == "mine"
-        told = (Attachment("a.txt", "application/octet-stream", f"{FOLDER}/{name}", 1),)
+        attachments = (Attachment("a.txt", "application/octet-stream", f"{FOLDER}/{name}", 1),)
         assert calls == [
             ("noting", "start", "ann.trip"),
-            ("noting", "intercept", told),
+            ("noting", "intercept", attachments),
             ("noting", "end", "intercepted"),
         ]
 
@@ -224,13 +224,13 @@ async def test_a_request_that_is_intercepted_asks_nobody_about_its_files() -> No
 async def test_a_request_with_an_unknown_file_is_refused_and_its_hooks_are_paired() -> None:
     calls: list[object] = []
     async with scene(Noting(calls)) as here:
-        known = await here.upload(b"x", "a.txt")
-        for files in ([f"{known}x"], [known, "../secret"], ["0123456789ab-x"], ["notes"]):
+        name = await here.upload(b"x", "a.txt")
+        for files in ([f"{name}x"], [name, "../secret"], ["0123456789ab-x"], ["notes"]):
             calls.clear()
             for path in ("/v1/chat", "/v1/stream", "/v1/sessions/trip/prompt"):
                 body = {"message": "hi", "files": files} | ({} if "trip" in path else {"session": "trip"})
-                found = await here.desk.ann.post(path, json=body)
-                assert (found.status_code, found.json()["type"]) == (422, "urn:agentrail:problem:unknown-file")
+                response = await here.desk.ann.post(path, json=body)
+                assert (response.status_code, response.json()["type"]) == (422, "urn:agentrail:problem:unknown-file")
             assert calls == [("noting", "start", "ann.trip"), ("noting", "end", "refused")] * 3
         assert here.model.requests == []
 
@@ -241,9 +241,9 @@ async def test_a_prompt_names_so_many_files_and_no_more(monkeypatch: pytest.Monk
         names = [await here.upload(b"x", "a.txt") for _ in range(3)]
         assert await here.seen(*names[:2]) == (Text("look"),)
         body = {"message": "hi", "session": "trip", "files": names}
-        found = await here.desk.ann.post("/v1/chat", json=body)
-        assert (found.status_code, found.json()["type"]) == (422, "urn:agentrail:problem:bad-body")
-        assert "its `files` are 3, and 2 are the most" in found.json()["detail"]
+        answers = await here.desk.ann.post("/v1/chat", json=body)
+        assert (answers.status_code, answers.json()["type"]) == (422, "urn:agentrail:problem:bad-body")
+        assert "its `files` are 3, and 2 are the most" in answers.json()["detail"]
 
 
 async def test_a_picture_that_is_too_large_to_be_shown_is_told_to_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,8 +254,8 @@ async def test_a_picture_that_is_too_large_to_be_shown_is_told_to_the_model(monk
         fits, large = await here.upload(head.ljust(200), "a.png"), await here.upload(head.ljust(201), "b.png")
         pdf, late = await here.upload(PDF.ljust(200), "c.pdf"), await here.upload(PDF, "d.pdf")
 
-        def untold(name: str, media: str, path: str, size: int, left: int) -> Text:
-            why = f"it has {size} bytes, and {left} are the most here. It is the file `{FOLDER}/{path}` of the sandbox"
+        def untold(name: str, media: str, path: str, size: int, most: int) -> Text:
+            why = f"it has {size} bytes, and {most} are the most here. It is the file `{FOLDER}/{path}` of the sandbox"
             return Text(f"[`{name}` ({media}) cannot be shown to you: {why}.]\n\n")
 
         assert await here.seen(fits, large, pdf, late) == (
@@ -269,18 +269,18 @@ async def test_a_picture_that_is_too_large_to_be_shown_is_told_to_the_model(monk
 
 async def test_a_picture_that_a_tool_has_changed_is_shown_only_if_it_is_still_one(tmp_path: Path) -> None:
     async with scene(sandbox=LocalSandbox(tmp_path)) as here:
-        kept, broken, gone = [await here.upload(png(), name) for name in ("a.png", "b.png", "c.png")]
-        (tmp_path / FOLDER / kept).write_bytes(png(3))
+        image, broken, deleted = [await here.upload(png(), name) for name in ("a.png", "b.png", "c.png")]
+        (tmp_path / FOLDER / image).write_bytes(png(3))
         (tmp_path / FOLDER / broken).write_bytes(b"no picture")
         why = f"its content is something else by now. It is the file `{FOLDER}/{broken}` of the sandbox.]\n\n"
-        assert await here.seen(kept, broken) == (
+        assert await here.seen(image, broken) == (
             as_image(png(3)),
             Text(f"[`b.png` (image/png) cannot be shown to you: {why}"),
             Text("look"),
         )
-        (tmp_path / FOLDER / gone).unlink()
-        (tmp_path / FOLDER / "notes" / f"{kept}.json").write_bytes(b'{"name": 7}')
-        for name in (gone, kept):
+        (tmp_path / FOLDER / deleted).unlink()
+        (tmp_path / FOLDER / "notes" / f"{image}.json").write_bytes(b'{"name": 7}')
+        for name in (deleted, image):
             body = {"message": "hi", "session": "trip", "files": [name]}
             assert (await here.desk.ann.post("/v1/chat", json=body)).status_code == 422
 
@@ -296,8 +296,8 @@ async def test_a_prompt_that_is_sent_twice_is_carried_out_once_with_its_files() 
     async with scene(Noting([], "hint")) as here:
         name = await here.upload(png(), "a.png")
         body, key = {"message": "hi", "session": "trip", "files": [name]}, {"idempotency-key": "k"}
-        found = [(await here.desk.ann.post("/v1/chat", json=body, headers=key)).json() for _ in range(2)]
-        assert (found[0], len(here.model.requests)) == (found[1], 1)
+        answers = [(await here.desk.ann.post("/v1/chat", json=body, headers=key)).json() for _ in range(2)]
+        assert (answers[0], len(here.model.requests)) == (answers[1], 1)
         other = await here.desk.ann.post("/v1/chat", json=body | {"files": []}, headers=key)
         assert (other.status_code, other.json()["type"]) == (409, "urn:agentrail:problem:command-conflict")
 
@@ -306,9 +306,9 @@ async def test_a_model_that_takes_no_pdf_refuses_the_prompt_and_the_session_goes
     async with open_desk(SessionSpec(model="groq:x", sandbox=MemorySandbox())) as desk:
         here = Scene(desk, ScriptedModel())
         body = {"message": "look", "files": [await here.upload(PDF, "a.pdf")]}
-        found = await desk.ann.post("/v1/sessions/trip/prompt", json=body)
-        assert (found.status_code, found.json()["type"]) == (422, "urn:agentrail:problem:part-refused")
-        assert "`groq` takes no files" in found.json()["detail"]
+        response = await desk.ann.post("/v1/sessions/trip/prompt", json=body)
+        assert (response.status_code, response.json()["type"]) == (422, "urn:agentrail:problem:part-refused")
+        assert "`groq` takes no files" in response.json()["detail"]
         assert (await desk.ann.get("/v1/sessions/trip/messages")).json()["items"] == []
 
 

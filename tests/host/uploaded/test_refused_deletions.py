@@ -81,16 +81,16 @@ def contents(root: Path, session: str = "h.acme.ann.trip") -> Sequence[bytes]:
 async def uploaded(desk: Desk) -> str:
     """Open a session with a file, and return the name of that."""
     assert (await desk.ann.post("/v1/sessions", json={"session": "trip"})).status_code == 201
-    found = await desk.ann.post("/v1/sessions/trip/files", content=b"tea at four")
-    assert found.status_code == 201, found.text
-    return str(found.json()["name"])
+    response = await desk.ann.post("/v1/sessions/trip/files", content=b"tea at four")
+    assert response.status_code == 201, response.text
+    return str(response.json()["name"])
 
 
 async def refused(desk: Desk) -> str:
     """Delete the session, which must be refused; return the problem."""
-    found = await desk.clients["boss"].delete("/v1/sessions/ann.trip")
-    assert found.status_code >= 400, found.text
-    return str(found.json()["type"]).removeprefix("urn:agentrail:problem:")
+    response = await desk.clients["boss"].delete("/v1/sessions/ann.trip")
+    assert response.status_code >= 400, response.text
+    return str(response.json()["type"]).removeprefix("urn:agentrail:problem:")
 
 
 async def test_files_stay_if_another_supervisor_runs_their_session(tmp_path: Path) -> None:
@@ -137,14 +137,14 @@ async def test_a_session_whose_host_is_killed_while_it_is_deleted_is_deleted_aft
             assert len(list((tmp_path / "root").rglob("*-file"))) == 1
             (tmp_path / "die").touch()
             try:
-                found = await ann.delete(f"/v1/sessions/{session}")
+                response = await ann.delete(f"/v1/sessions/{session}")
             except httpx.RemoteProtocolError:
-                found = None
-            assert found is None, "the host was killed before it could answer"
+                response = None
+            assert response is None, "the host was killed before it could answer"
             assert await served.process.wait() < 0
         (tmp_path / "die").unlink()
         async with commanded(command, tmp_path) as served, client(served) as ann:
-            assert [each["session"] for each in (await ann.get("/v1/sessions")).json()["items"]] == [session]
+            assert [item["session"] for item in (await ann.get("/v1/sessions")).json()["items"]] == [session]
             assert list((tmp_path / "root").rglob("*-file")) == []
             assert (await ann.delete(f"/v1/sessions/{session}")).status_code == 200
             assert (await ann.get("/v1/sessions")).json()["items"] == []

@@ -72,15 +72,15 @@ MEDIA: Final = st.sampled_from(
 
 
 @given(SAID)
-def test_a_name_of_ours_is_safe_whatever_the_sender_says(said: str) -> None:
-    name = new_name(said)
+def test_a_name_of_ours_is_safe_whatever_the_sender_says(client_name: str) -> None:
+    name = new_name(client_name)
     assert OURS.fullmatch(name)
     assert is_ours(name)
     path = f"{folder_of(TRIP.internal)}/{name}"
     parts = parts_of(path)
     assert len(parts) == len(("uploads", "digest", "name"))
     check_writable(path, parts)
-    assert new_name(said) != name
+    assert new_name(client_name) != name
 
 
 @given(st.sampled_from(HOSTILE) | st.text())
@@ -89,25 +89,25 @@ def test_a_name_that_is_not_ours_is_no_path_if_it_counts_as_ours(given_name: str
 
 
 @given(SAID)
-def test_a_name_that_plugins_and_models_get_is_printable_and_as_long(said: str) -> None:
-    found = readable(said)
-    assert found.isprintable()
-    assert len(found) == len(said)
+def test_a_name_that_plugins_and_models_get_is_printable_and_as_long(name: str) -> None:
+    readable_name = readable(name)
+    assert readable_name.isprintable()
+    assert len(readable_name) == len(name)
 
 
 @given(MEDIA | st.text(), st.binary(max_size=20))
-def test_a_media_type_that_is_shown_is_that_of_the_content(said: str, head: bytes) -> None:
+def test_a_media_type_that_is_shown_is_that_of_the_content(claimed: str, head: bytes) -> None:
     try:
-        found = media_of(claimed_media(said), head)
+        media = media_of(claimed_media(claimed), head)
     except UsageError:
         return
-    assert (found in SHOWN) == (shown_media(head) is not None and found == shown_media(head))
-    assert re.fullmatch(r"[!-~]+/[!-~]+", found)
-    assert not found.startswith("multipart/")
+    assert (media in SHOWN) == (shown_media(head) is not None and media == shown_media(head))
+    assert re.fullmatch(r"[!-~]+/[!-~]+", media)
+    assert not media.startswith("multipart/")
 
 
 @pytest.mark.parametrize(
-    ("said", "kept"),
+    ("name", "expected"),
     [
         ("Übersicht 2026.pdf", "Ubersicht-2026.pdf"),
         ("../../etc/passwd", "etc-passwd"),
@@ -120,8 +120,8 @@ def test_a_media_type_that_is_shown_is_that_of_the_content(said: str, head: byte
         ("a." + "x" * 300, f"a.{'x' * 58}"),
     ],
 )
-def test_what_can_be_kept_of_a_name_is_kept(said: str, kept: str) -> None:
-    assert new_name(said)[12:] == f"-{kept}"
+def test_what_can_be_kept_of_a_name_is_kept(name: str, expected: str) -> None:
+    assert new_name(name)[12:] == f"-{expected}"
 
 
 # Notes

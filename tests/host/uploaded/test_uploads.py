@@ -50,12 +50,12 @@ def _coming(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 def coming(root: Path) -> list[int]:
     """Return the sizes of the files below *root* that this process has open, also of those without a name."""
-    found: list[int] = []
-    for each in Path("/proc/self/fd").iterdir():
+    numbers: list[int] = []
+    for descriptor in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # closed meanwhile, as that of this listing
-            if str(each.readlink()).startswith(f"{root}/") and each.is_file():
-                found.append(each.stat().st_size)
-    return found
+            if str(descriptor.readlink()).startswith(f"{root}/") and descriptor.is_file():
+                numbers.append(descriptor.stat().st_size)
+    return numbers
 
 
 async def opened(desk: Desk, name: str = "trip", user: str = "ann") -> None:
@@ -70,8 +70,8 @@ async def upload(
     return await desk.clients[user].post(path, content=content, params={"name": name}, headers=headers)
 
 
-def told(found: httpx.Response) -> tuple[int, str]:
-    return found.status_code, str(found.json().get("type", "")).removeprefix("urn:agentrail:problem:")
+def told(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, str(response.json().get("type", "")).removeprefix("urn:agentrail:problem:")
 
 
 TAKEN: Final = (201, "")
@@ -86,9 +86,9 @@ async def in_pieces(*pieces: bytes) -> AsyncIterator[bytes]:
 async def test_a_file_is_stored_under_a_name_of_ours(tmp_path: Path) -> None:
     async with open_desk(with_folder(tmp_path)) as desk:
         await opened(desk)
-        found = await upload(desk, b"tea at four", "Meine Übersicht.txt", "text/plain; charset=utf-8")
-        name = found.json()["name"]
-        assert (found.status_code, found.json()) == (201, {"name": name, "media_type": "text/plain", "size": 11})
+        uploaded = await upload(desk, b"tea at four", "Meine Übersicht.txt", "text/plain; charset=utf-8")
+        name = uploaded.json()["name"]
+        assert (uploaded.status_code, uploaded.json()) == (201, {"name": name, "media_type": "text/plain", "size": 11})
         assert name[12:] == "-Meine-Ubersicht.txt"
         again = await upload(desk, b"tea at five", "Meine Übersicht.txt", "text/plain")
         assert again.json()["name"] != name
@@ -156,7 +156,7 @@ async def test_uploads_at_once_share_the_quota(tmp_path: Path, monkeypatch: pyte
     limits = HostLimits(file_bytes=1000, session_files_bytes=2500, session_files=5)
     async with open_desk(with_folder(tmp_path), limits=limits) as desk:
         await opened(desk)
-        found = list[tuple[int, str]]()
+        answers = list[tuple[int, str]]()
         half, full = trio.Event(), trio.Event()
 
         async def slowly() -> AsyncIterator[bytes]:
@@ -164,16 +164,16 @@ async def test_uploads_at_once_share_the_quota(tmp_path: Path, monkeypatch: pyte
             await full.wait()
             yield b"x" * 400
 
-        async def one() -> None:
-            found.append(told(await upload(desk, slowly())))
+        async def upload_one() -> None:
+            answers.append(told(await upload(desk, slowly())))
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(one)
+            nursery.start_soon(upload_one)
             await half.wait()
             assert told(await upload(desk, b"x" * 1000)) == TAKEN
             assert told(await upload(desk, b"x" * 901)) == (409, "files-too-large")
             full.set()
-        assert found == [TAKEN]
+        assert answers == [TAKEN]
         assert sizes(tmp_path) == [1000, 1000]
 
 
@@ -264,13 +264,13 @@ async def test_a_full_disk_is_told_and_nothing_is_left(
     async with open_desk(with_folder(tmp_path)) as desk:
         await opened(desk)
         monkeypatch.setattr("agentrail.adapters.sandboxes.files.os.write", write)
-        found = await upload(desk, b"x" * 100_000)
+        refused = await upload(desk, b"x" * 100_000)
         monkeypatch.undo()
-        assert told(found) == (507, "disk-full")
-        assert found.headers["retry-after"] == "30"
-        (line,) = [each.getMessage() for each in caplog.records if each.name == "agentrail.host"]
-        request = found.headers["x-request-id"]
-        assert line == f"cannot upload the file: {found.json()['title']} (request {request})"
+        assert told(refused) == (507, "disk-full")
+        assert refused.headers["retry-after"] == "30"
+        (line,) = [record.getMessage() for record in caplog.records if record.name == "agentrail.host"]
+        request = refused.headers["x-request-id"]
+        assert line == f"cannot upload the file: {refused.json()['title']} (request {request})"
         assert "DiskFull" in caplog.text, "its operator is told of it"
         assert (sizes(tmp_path), notes(tmp_path)) == ([], 0)
 
@@ -282,10 +282,10 @@ async def test_others_can_upload_nothing_and_cannot_tell_that_the_session_is_the
     async with open_desk(with_folder(tmp_path)) as desk:
         await opened(desk)
         for user in ("bob", "eve"):
-            there = await upload(desk, b"x", user=user)
+            foreign = await upload(desk, b"x", user=user)
             missing = await desk.clients[user].post("/v1/sessions/ann.none/files", content=b"x")
-            assert told(there) == told(missing) == (404, "unknown-session")
-            assert there.text.replace("ann.trip", "") == missing.text.replace("ann.none", "")
+            assert told(foreign) == told(missing) == (404, "unknown-session")
+            assert foreign.text.replace("ann.trip", "") == missing.text.replace("ann.none", "")
         assert sizes(tmp_path) == []
         assert told(await upload(desk, b"x", user="boss")) == TAKEN
 
@@ -300,10 +300,10 @@ async def test_a_file_is_named_by_no_other_session(tmp_path: Path) -> None:
             assert told(await desk.clients[user].post("/v1/chat", json=body)) == (422, "unknown-file")
         for user in ("bob", "eve"):
             body = {"message": "hi", "session": "ann.trip", "files": [name]}
-            found = await desk.clients[user].post("/v1/chat", json=body)
-            assert told(found) == ((404, "unknown-session") if user == "bob" else (422, "unknown-file"))
+            response = await desk.clients[user].post("/v1/chat", json=body)
+            assert told(response) == ((404, "unknown-session") if user == "bob" else (422, "unknown-file"))
         sessions = (await desk.ann.get("/v1/sessions")).json()["items"]
-        assert [each["session"] for each in sessions] == ["ann.other", "ann.trip"]
+        assert [row["session"] for row in sessions] == ["ann.other", "ann.trip"]
 
 
 @pytest.mark.parametrize("query", ["", "?redact"])
@@ -378,13 +378,13 @@ async def test_a_session_without_a_sandbox_says_so() -> None:
     bare = scripted("one")
     async with open_desk([Profile("bare", bare), Profile("plain", bare.but(sandbox=Plain()))]) as desk:
         await opened(desk)
-        found = await upload(desk, b"x")
-        assert told(found) == (409, "files-not-taken")
-        assert "its `SessionSpec` has no `sandbox`; have the operator give it one" in found.text
+        response = await upload(desk, b"x")
+        assert told(response) == (409, "files-not-taken")
+        assert "its `SessionSpec` has no `sandbox`; have the operator give it one" in response.text
         await desk.ann.post("/v1/sessions", json={"session": "other", "agent": "plain"})
-        found = await desk.ann.post("/v1/sessions/other/files", content=b"x")
-        assert told(found) == (409, "files-not-taken")
-        assert "its sandbox has no `receive` and no `remove`" in found.text
+        response = await desk.ann.post("/v1/sessions/other/files", content=b"x")
+        assert told(response) == (409, "files-not-taken")
+        assert "its sandbox has no `receive` and no `remove`" in response.text
         body = {"message": "hi", "session": "trip", "files": ["0123456789ab-x"]}
         assert told(await desk.ann.post("/v1/chat", json=body)) == (422, "unknown-file")
 
@@ -407,11 +407,11 @@ async def test_a_session_that_is_stored_or_sleeps_takes_files_and_has_those_of_b
 
 
 async def test_the_files_of_each_session_are_in_the_sandbox_that_was_made_for_it() -> None:
-    made = list[MemorySandbox]()
+    sandboxes = list[MemorySandbox]()
 
     def build(_: object) -> SessionSpec:
-        made.append(MemorySandbox())
-        return scripted("one").but(sandbox=made[-1])
+        sandboxes.append(MemorySandbox())
+        return scripted("one").but(sandbox=sandboxes[-1])
 
     async with open_desk([Profile("desk", build)]) as desk:
         await opened(desk, "other")
@@ -419,7 +419,7 @@ async def test_the_files_of_each_session_are_in_the_sandbox_that_was_made_for_it
         assert told(await upload(desk, b"x")) == TAKEN
         assert (await desk.ann.post("/v1/sessions/other/fork", json={"session": "third"})).status_code == 201
         assert (await desk.ann.post("/v1/sessions/third/files", content=b"of third")).status_code == 201
-        assert [sorted(data for data in sandbox.files.values() if b"{" not in data) for sandbox in made] == [
+        assert [sorted(data for data in sandbox.files.values() if b"{" not in data) for sandbox in sandboxes] == [
             [],
             [b"x"],
             [b"of third"],
@@ -452,26 +452,26 @@ async def test_files_of_a_fork_are_there_after_a_restart_and_are_erased_with_it(
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 @pytest.mark.parametrize("how", [("-X", "POST", "-T"), ("--data-binary",)])
 async def test_curl_uploads_a_file(tmp_path: Path, how: tuple[str, ...]) -> None:
-    given = tmp_path / "given.png"
-    given.write_bytes(b"\x89PNG\r\n\x1a\n" + b"x" * 2_000_000)
+    source_file = tmp_path / "given.png"
+    source_file.write_bytes(b"\x89PNG\r\n\x1a\n" + b"x" * 2_000_000)
     root = tmp_path / "root"
     root.mkdir()
     async with open_desk(with_folder(root)) as desk:
         await opened(desk)
-        source = str(given) if how[-1] == "-T" else f"@{given}"
+        source = str(source_file) if how[-1] == "-T" else f"@{source_file}"
         url = f"{desk.serving.url}{TRIP}?name=given.png"
         command = ["curl", "-sS", "--noproxy", "*", "-H", f"Authorization: Bearer {KEYS['ann']}", *how, source, url]
-        found = httpx.Response(200, content=(await trio.run_process(command, capture_stdout=True)).stdout).json()
-        assert found == {"name": found["name"], "media_type": "image/png", "size": 2_000_008}
+        body = httpx.Response(200, content=(await trio.run_process(command, capture_stdout=True)).stdout).json()
+        assert body == {"name": body["name"], "media_type": "image/png", "size": 2_000_008}
         assert sizes(root) == [2_000_008]
 
 
 async def test_a_form_is_no_file(tmp_path: Path) -> None:
     async with open_desk(with_folder(tmp_path)) as desk:
         await opened(desk)
-        found = await desk.ann.post(TRIP, files={"file": b"content"})
-        assert told(found) == (415, "wrong-media")
-        assert "send `application/octet-stream`" in found.text
+        response = await desk.ann.post(TRIP, files={"file": b"content"})
+        assert told(response) == (415, "wrong-media")
+        assert "send `application/octet-stream`" in response.text
         assert sizes(tmp_path) == []
 
 

@@ -29,35 +29,35 @@ class Talker:
         self.kept: list[Said] = []
         """What came before the answers to calls beside others."""
 
-    async def say(self, **said: object) -> None:
+    async def say(self, **fields: object) -> None:
         """Send a message."""
-        await self.socket.send_message(json.dumps(said))
+        await self.socket.send_message(json.dumps(fields))
 
     async def heard(self) -> Said:
         """Return the next message."""
         with trio.fail_after(SECONDS):
             return told(await self.socket.get_message())
 
-    async def ask(self, call: str, **said: object) -> Said:
+    async def ask(self, call: str, **fields: object) -> Said:
         """Make a call, and return the next message, which has to be its answer."""
-        await self.say(id=call, call=call, **said)
+        await self.say(id=call, call=call, **fields)
         answer = await self.heard()
         assert answer.pop("id") == call
         return answer
 
-    async def ask_beside(self, call: str, **said: object) -> Said:
+    async def ask_beside(self, call: str, **fields: object) -> Said:
         """Make a call, and return its answer; what comes before is kept."""
-        await self.say(id=call, call=call, **said)
+        await self.say(id=call, call=call, **fields)
         while (answer := await self.heard())["id"] != call:
             self.kept.append(answer)
         return answer
 
     async def until(self, is_it: Callable[[Said], bool]) -> list[Said]:
         """Return messages up to one that *is_it*."""
-        found: list[Said] = []
-        while not (found and is_it(found[-1])):
-            found.append(await self.heard())
-        return found
+        messages: list[Said] = []
+        while not (messages and is_it(messages[-1])):
+            messages.append(await self.heard())
+        return messages
 
     async def closed(self) -> tuple[int, str | None]:
         """Read up to the close, and return its code and reason."""
@@ -70,23 +70,23 @@ class Talker:
 
 
 def told(message: str | bytes) -> Said:
-    found = json.loads(message)
-    assert isinstance(found, dict)
-    return found
+    document = json.loads(message)
+    assert isinstance(document, dict)
+    return document
 
 
-def problem(said: Said) -> str:
+def problem(fields: Said) -> str:
     """Return the kind of the problem in a message."""
-    found = said["problem"]
-    assert isinstance(found, dict)
-    return str(found["type"]).removeprefix("urn:agentrail:problem:")
+    document = fields["problem"]
+    assert isinstance(document, dict)
+    return str(document["type"]).removeprefix("urn:agentrail:problem:")
 
 
-def found_of(said: Said) -> str:
+def found_of(fields: Said) -> str:
     """Return what was found, as the problem in a message says."""
-    found = said["problem"]
-    assert isinstance(found, dict)
-    return str(found["found"])
+    document = fields["problem"]
+    assert isinstance(document, dict)
+    return str(document["found"])
 
 
 @asynccontextmanager
@@ -116,15 +116,15 @@ async def talking(desk: Desk, user: str | None = "ann", *headers: tuple[str, str
 
 
 def _headers(user: str | None, headers: Sequence[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
-    given = [(name.encode(), value.encode()) for name, value in headers]
-    return given if user is None else [*given, (b"authorization", f"Bearer {KEYS[user]}".encode())]
+    pairs = [(name.encode(), value.encode()) for name, value in headers]
+    return pairs if user is None else [*pairs, (b"authorization", f"Bearer {KEYS[user]}".encode())]
 
 
 async def refusal(desk: Desk, user: str | None, *headers: tuple[str, str], query: str = "") -> tuple[int, str]:
     """Return status and kind of the problem with which a handshake is refused."""
-    given = {name.decode(): value.decode() for name, value in _headers(user, headers)}
-    given |= {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
-    given |= {"sec-websocket-key": "c2l4dGVlbiBieXRlcyBvaw=="}
+    header_map = {name.decode(): value.decode() for name, value in _headers(user, headers)}
+    header_map |= {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
+    header_map |= {"sec-websocket-key": "c2l4dGVlbiBieXRlcyBvaw=="}
     async with httpx.AsyncClient(trust_env=False, verify=CERTIFICATES, timeout=PATIENCE) as client:
-        found = await client.get(f"{desk.serving.url}/v1/ws{query}", headers=given)
-        return found.status_code, str(found.json()["type"]).removeprefix("urn:agentrail:problem:")
+        response = await client.get(f"{desk.serving.url}/v1/ws{query}", headers=header_map)
+        return response.status_code, str(response.json()["type"]).removeprefix("urn:agentrail:problem:")

@@ -24,8 +24,8 @@ async def test_a_client_opens_a_session_prompts_it_and_reads_it() -> None:
             "status": 201,
             "body": {"session": "ann.trip"},
         }
-        said = await talker.ask("chat", body={"message": "hi", "session": "trip"})
-        assert said["status"] == 200
+        message = await talker.ask("chat", body={"message": "hi", "session": "trip"})
+        assert message["status"] == 200
         over_http = (await desk.ann.get("/v1/sessions/trip/messages", params={"limit": 1})).json()
         assert await talker.ask("messages", session="trip", query={"limit": 1}) == {"status": 200, "body": over_http}
         assert await talker.ask("abort", session="trip") == {"status": 204}
@@ -40,9 +40,12 @@ async def test_a_problem_has_the_document_that_it_has_over_http() -> None:
             ("GET", "/v1/tree", "tree", None, None),
         ):
             over_http = await desk.ann.request(method, path, json=body)
-            given = {"session": session, "body": body}
-            said = {name: value for name, value in given.items() if value is not None}
-            assert await talker.ask(call, **said) == {"status": over_http.status_code, "problem": over_http.json()}
+            fields = {"session": session, "body": body}
+            sent_fields = {name: value for name, value in fields.items() if value is not None}
+            assert await talker.ask(call, **sent_fields) == {
+                "status": over_http.status_code,
+                "problem": over_http.json(),
+            }
 
 
 async def test_a_command_that_is_sent_twice_is_carried_out_once_also_over_http() -> None:
@@ -65,7 +68,7 @@ async def test_what_one_may_not_see_is_not_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "found"),
+    ("message", "problem_text"),
     [
         ({"call": "prompt", "body": {"message": "a"}}, "the message does not fit: it lacks `session`"),
         ({"call": "commands", "session": "a"}, "the message does not fit: its `session` does not go with `commands`"),
@@ -79,14 +82,14 @@ async def test_what_one_may_not_see_is_not_there() -> None:
         ({"call": "chat", "body": {"message": "a"}, "command": "a b"}, "the query of `chat` does not fit: the header"),
     ],
 )
-async def test_a_call_that_does_not_fit_is_refused_by_its_id(said: dict[str, object], found: str) -> None:
+async def test_a_call_that_does_not_fit_is_refused_by_its_id(message: dict[str, object], problem_text: str) -> None:
     async with open_desk(scripted("one")) as desk, talking(desk) as talker:
         await talker.ask("open_session", body={"session": "a"})
-        await talker.say(id="1", **said)
+        await talker.say(id="1", **message)
         answer = await talker.heard()
         assert answer["id"] == "1"
         assert answer["status"] in {400, 422}
-        assert found_of(answer).startswith(found)
+        assert found_of(answer).startswith(problem_text)
 
 
 class Asked(HostPlugin):
@@ -101,15 +104,15 @@ class Asked(HostPlugin):
 
 
 async def test_host_plugins_see_a_prompt_of_the_kind_ws_and_may_answer_it() -> None:
-    asked = Asked()
-    async with open_desk(scripted("one"), [asked]) as desk, talking(desk, "ann", ("x-shop", "7")) as talker:
+    plugin = Asked()
+    async with open_desk(scripted("one"), [plugin]) as desk, talking(desk, "ann", ("x-shop", "7")) as talker:
         await talker.ask("open_session", body={"session": "trip"})
         assert await talker.ask("prompt", session="trip", body={"message": "buy"}, command="c1") == {
             "status": 402,
             "body": {"pay": "first"},
         }
         assert (await talker.ask("chat", body={"message": "hi", "session": "trip"}))["status"] == 200
-    (first, second) = asked.requests
+    (first, second) = plugin.requests
     assert [first.kind, first.context.kind, second.kind] == ["ws", "ws", "ws"]
     assert (first.header("x-shop"), first.header("idempotency-key")) == ("7", "c1")
     assert first.context.request_id.startswith("ws-")
@@ -169,11 +172,11 @@ class Slow(MemoryJournal):
         self.go = trio.Event()
 
     async def sessions(
-        self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
+        self, session_filter: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
     ) -> tuple[StoredSession, ...]:
         self.lists += not self.go.is_set()
         await self.go.wait()
-        return await super().sessions(wanted, after, limit)
+        return await super().sessions(session_filter, after, limit)
 
 
 async def test_of_calls_that_only_look_one_is_carried_out_at_a_time() -> None:
@@ -195,10 +198,10 @@ async def test_rate_limits_of_the_tenant_hold_for_each_call() -> None:
     limits = HostLimits(requests_per_second=0.001, burst=4)
     async with open_desk(scripted("one"), limits=limits) as desk, talking(desk) as talker:  # the handshake is one
         assert [(await talker.ask("commands"))["status"] for _ in range(5)] == [200, 200, 200, 429, 429]
-        said = await talker.ask("commands")
-        assert problem(said) == "too-many-requests"
-        assert isinstance(said["problem"], dict)
-        assert said["problem"]["retry_after"] > 100
+        message = await talker.ask("commands")
+        assert problem(message) == "too-many-requests"
+        assert isinstance(message["problem"], dict)
+        assert message["problem"]["retry_after"] > 100
         assert (await desk.clients["bob"].get("/v1/commands")).status_code == 429
 
 
@@ -224,7 +227,7 @@ async def test_a_fault_of_a_call_is_its_answer_and_tells_nothing() -> None:
             raise ValueError("secret")
 
     async with open_desk(scripted("one"), [Faulty()]) as desk, talking(desk) as talker:
-        said = await talker.ask("chat", body={"message": "hi"})
-        assert (said["status"], problem(said)) == (503, "plugin-failed")
-        assert "secret" not in json.dumps(said)
+        message = await talker.ask("chat", body={"message": "hi"})
+        assert (message["status"], problem(message)) == (503, "plugin-failed")
+        assert "secret" not in json.dumps(message)
         assert (await talker.ask("commands"))["status"] == 200

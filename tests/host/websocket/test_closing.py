@@ -80,8 +80,8 @@ async def test_so_many_messages_may_be_wrong_and_no_more(most: int, more: int, m
     async with open_desk(scripted("one")) as desk, talking(desk) as talker:
         for number in range(min(most, most + more)):
             await talker.say(id=f"{number}", call="none")
-            said = await talker.heard()
-            assert (said["id"], problem(said)) == (f"{number}", "bad-frame")
+            message = await talker.heard()
+            assert (message["id"], problem(message)) == (f"{number}", "bad-frame")
         assert (await talker.ask("commands"))["status"] == 200
         if more > 0:
             await talker.socket.send_message(b"binary")
@@ -120,8 +120,8 @@ async def test_a_fault_of_the_host_ends_the_socket_and_no_other(
         keys.is_broken = False
         async with talking(desk) as again:
             assert (await again.ask("commands"))["status"] == 200
-    (told,) = [one for one in caplog.records if one.name == "agentrail.host" and one.levelno >= logging.ERROR]
-    assert told.getMessage().startswith("a WebSocket failed")
+    (record,) = [entry for entry in caplog.records if entry.name == "agentrail.host" and entry.levelno >= logging.ERROR]
+    assert record.getMessage().startswith("a WebSocket failed")
     assert SECRET not in caplog.text
 
 
@@ -154,8 +154,8 @@ async def test_a_call_with_a_key_that_is_withdrawn_is_refused_at_once() -> None:
     async with open_desk(scripted("one"), keys=keys) as desk, talking(desk) as talker:
         assert (await talker.ask("commands"))["status"] == 200
         keys.is_withdrawn = True
-        said = await talker.ask("commands")
-        assert (said["status"], problem(said)) == (401, "not-authenticated")
+        message = await talker.ask("commands")
+        assert (message["status"], problem(message)) == (401, "not-authenticated")
         assert await talker.closed() == (1008, "the key is not valid")
 
 
@@ -184,4 +184,4 @@ async def test_a_ping_after_the_close_of_the_host_does_no_harm(
             await peer.send(frame(Opcode.PING, b"late"), frame(Opcode.CLOSE, b"\x03\xf0"))
             heard = await peer.rest()
         assert (heard.code, heard.pongs, len(heard.closes)) == (1008, [], 1)
-    assert [each.getMessage() for each in caplog.records if each.levelno > logging.INFO] == []
+    assert [record.getMessage() for record in caplog.records if record.levelno > logging.INFO] == []

@@ -44,7 +44,7 @@ async def listens(desk: Desk, *, task_status: trio.TaskStatus[None]) -> None:
         await talker.say(id="e", listen="events", session="trip")
         assert (await talker.heard()).keys() == {"id", "cursor"}
         task_status.started()
-        last = (await talker.until(lambda said: "end" in said))[-1]
+        last = (await talker.until(lambda message: "end" in message))[-1]
         assert problem(last) == "host-closing"
         assert await talker.closed() == AGAIN
 

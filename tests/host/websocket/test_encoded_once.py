@@ -17,18 +17,25 @@ EVENTS = Asked("GET", "/v1/sessions/s1/events", (("authorization", f"Bearer {PEO
 
 async def test_an_event_is_encoded_once_however_it_is_sent() -> None:
     host = Host([Profile("desk", scripted("one two three"))], limits=HostLimits(drain_seconds=0.5))
-    async with opened(host, ApiKeys(lines=LINES)) as found, trio.open_nursery() as nursery:
-        async with line(found.application, PEOPLE[0]) as first, line(found.application, PEOPLE[0]) as second:
+    async with opened(host, ApiKeys(lines=LINES)) as opened_host, trio.open_nursery() as nursery:
+        async with (
+            line(opened_host.application, PEOPLE[0]) as first,
+            line(opened_host.application, PEOPLE[0]) as second,
+        ):
             await first.ask("open_session", body={"session": "s1"})
             streams = [list[bytes](), list[bytes]()]
             for stream in streams:
-                nursery.start_soon(ask, found.application, EVENTS, stream.append)
-            listening = [(each, await each.send(listen="events", session="s1", since="0")) for each in (first, second)]
+                nursery.start_soon(ask, opened_host.application, EVENTS, stream.append)
+            listening = [
+                (frame, await frame.send(listen="events", session="s1", since="0")) for frame in (first, second)
+            ]
             await first.ask("ask", "s1", body={"message": "hi"})
             await trio.testing.wait_all_tasks_blocked()
-            over_http = [[json.loads(each["data"]) for each in frames(b"".join(one).decode())] for one in streams]
-            over_sockets = [[one["data"] for one in each.of(name) if "event" in one] for each, name in listening]
+            over_http = [[json.loads(frame["data"]) for frame in frames(b"".join(piece).decode())] for piece in streams]
+            over_sockets = [
+                [piece["data"] for piece in frame.of(name) if "event" in piece] for frame, name in listening
+            ]
             assert over_http[0][-1]["event"]["$"] == "AgentEnd"
             assert over_http == over_sockets == [over_http[0]] * 2
-            assert found.frames.encoded == len(over_http[0])
+            assert opened_host.frames.encoded == len(over_http[0])
         nursery.cancel_scope.cancel()

@@ -32,10 +32,10 @@ async def connected(
 async def received(theirs: socket.socket, size: int) -> bytes:
     """Read so many bytes."""
     theirs.setblocking(False)
-    found, other = b"", trio.socket.from_stdlib_socket(theirs)
-    while len(found) < size:
-        found += await other.recv(ROOM)
-    return found
+    content, other = b"", trio.socket.from_stdlib_socket(theirs)
+    while len(content) < size:
+        content += await other.recv(ROOM)
+    return content
 
 
 async def test_no_frame_follows_the_one_that_closes() -> None:
@@ -61,8 +61,8 @@ async def test_what_the_system_does_not_take_goes_out_before_any_other_frame() -
     async with connected() as (writer, theirs), trio.open_nursery() as nursery:
         assert not writer.send_now(wide)
         assert 0 < writer.sent < len(wide)
-        for each in (b"\x8a\x00", b"", b"\x89\x00"):
-            nursery.start_soon(writer.send_all, each)
+        for piece in (b"\x8a\x00", b"", b"\x89\x00"):
+            nursery.start_soon(writer.send_all, piece)
             await trio.testing.wait_all_tasks_blocked()
         assert await received(theirs, len(wide) + 4) == wide + b"\x8a\x00\x89\x00"
 

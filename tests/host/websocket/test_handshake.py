@@ -33,9 +33,9 @@ async def test_a_key_comes_with_the_handshake_or_as_the_first_message() -> None:
 async def test_without_a_valid_key_the_socket_is_closed(first: str) -> None:
     async with open_desk(scripted("one")) as desk, talking(desk, None) as talker:
         await talker.socket.send_message(first)
-        said = await talker.heard()
-        while problem(said) != "not-authenticated":
-            said = await talker.heard()
+        message = await talker.heard()
+        while problem(message) != "not-authenticated":
+            message = await talker.heard()
         assert await talker.closed() == (1008, "the key is not valid")
 
 
@@ -121,8 +121,8 @@ async def test_an_upgrade_of_another_path_is_a_plain_request() -> None:
 
 async def test_other_methods_are_refused_and_no_other_subprotocol_is_chosen() -> None:
     async with open_desk(scripted("one")) as desk:
-        found = await desk.ann.post(WS, json={})
-        assert (found.status_code, found.headers["allow"]) == (405, "GET, HEAD")
+        response = await desk.ann.post(WS, json={})
+        assert (response.status_code, response.headers["allow"]) == (405, "GET, HEAD")
         for offered, chosen in (("other", None), ("other, agentrail.v1", "agentrail.v1"), ("agentrail.v2", None)):
             headers = (f"Authorization: Bearer {KEYS['ann']}", f"Sec-WebSocket-Protocol: {offered}")
             async with connected(port(desk.serving.url), WS, headers) as peer:

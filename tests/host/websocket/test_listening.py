@@ -30,14 +30,14 @@ async def test_events_are_those_of_the_stream_over_http_and_go_on_from_a_cursor(
         await opened(talker, "trip")
         await talker.say(id="e", listen="events", session="trip", since="0")
         await talker.ask_beside("chat", body={"message": "hi", "session": "trip"})
-        heard = [said for said in talker.kept if said["id"] == "e"]
+        heard = [message for message in talker.kept if message["id"] == "e"]
         assert heard[0] == {"id": "e", "cursor": "0.0"}
         async with listening(desk, "GET", "/v1/sessions/trip/events", since="0") as listener:
             text = await listener.until(lambda text: "AgentEnd" in text)
-        durable = [said for said in heard[1:] if str(said["cursor"]).endswith(".0")]
-        over_http = [each for each in frames(text) if each.get("id", "").endswith(".0")]
-        assert [(said["cursor"], said["event"], said["data"]) for said in durable] == [
-            (each["id"], each["event"], json.loads(each["data"])) for each in over_http
+        durable = [message for message in heard[1:] if str(message["cursor"]).endswith(".0")]
+        over_http = [frame for frame in frames(text) if frame.get("id", "").endswith(".0")]
+        assert [(message["cursor"], message["event"], message["data"]) for message in durable] == [
+            (frame["id"], frame["event"], json.loads(frame["data"])) for frame in over_http
         ]
         last = str(durable[-3]["cursor"])
         async with talking(desk) as again:
@@ -57,13 +57,13 @@ async def test_one_socket_listens_to_several_sessions_and_an_end_ends_one() -> N
         assert await talker.heard() == {"id": "a", "end": True}
         for name in ("a", "b"):
             await desk.ann.post("/v1/chat", json={"message": "hi", "session": name})
-        said = await talker.heard()
-        assert (said["id"], said["event"]) == ("b", "AgentEnd")
+        message = await talker.heard()
+        assert (message["id"], message["event"]) == ("b", "AgentEnd")
         assert problem(await talker.ask("show_session", session="none")) == "unknown-session"
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"),
+    ("message", "kind"),
     [
         ({"session": "none"}, "unknown-session"),
         ({"session": "trip", "since": "x"}, "bad-query"),
@@ -71,10 +71,10 @@ async def test_one_socket_listens_to_several_sessions_and_an_end_ends_one() -> N
         ({"session": "trip", "types": ["None"]}, "bad-query"),
     ],
 )
-async def test_a_subscription_that_cannot_be_ends_with_the_problem(said: dict[str, object], kind: str) -> None:
+async def test_a_subscription_that_cannot_be_ends_with_the_problem(message: dict[str, object], kind: str) -> None:
     async with open_desk(scripted("one")) as desk, talking(desk) as talker:
         await opened(talker, "trip")
-        await talker.say(id="1", listen="events", **said)
+        await talker.say(id="1", listen="events", **message)
         answer = await talker.heard()
         assert (answer["id"], answer["end"], problem(answer)) == ("1", True, kind)
         await talker.say(id="1", listen="events", session="trip")  # its id is free
@@ -87,7 +87,7 @@ async def test_the_end_of_a_session_ends_its_subscription() -> None:
         await talker.say(id="1", listen="events", session="trip")
         await talker.heard()
         assert (await desk.clients["boss"].delete("/v1/sessions/ann.trip")).status_code == 200
-        (*_, last) = await talker.until(lambda said: "end" in said)
+        (*_, last) = await talker.until(lambda message: "end" in message)
         assert last == {"id": "1", "end": True}
 
 
@@ -121,11 +121,14 @@ async def test_what_waits_for_people_is_looked_at_only_when_that_has_changed(mon
     looks, listed = list[str](), HostedSessions.listed
 
     async def noted(
-        sessions: HostedSessions, wanted: SessionFilter, after: SessionName | None = None, most: int | None = None
+        sessions: HostedSessions,
+        session_filter: SessionFilter,
+        after: SessionName | None = None,
+        most: int | None = None,
     ) -> list[StoredSession]:
         if most is None:  # what looks for all that waits
-            looks.append(wanted.tenant or "")
-        return await listed(sessions, wanted, after, most)
+            looks.append(session_filter.tenant or "")
+        return await listed(sessions, session_filter, after, most)
 
     monkeypatch.setattr(HostedSessions, "listed", noted)
     model = ScriptedModel([say(calls=[call("quick", {})]), "done", "again"])
@@ -160,9 +163,9 @@ async def test_a_session_that_is_deleted_waits_no_more() -> None:
         assert items(await talker.heard()) == []
 
 
-def items(said: Said) -> list[dict[str, object]]:
+def items(message: Said) -> list[dict[str, object]]:
     """Return what waits, of a view of approvals."""
-    return cast("dict[str, list[dict[str, object]]]", said["data"])["items"]
+    return cast("dict[str, list[dict[str, object]]]", message["data"])["items"]
 
 
 @pytest.mark.parametrize("most", [1, 3])

@@ -46,7 +46,7 @@ def reader(most: int = MOST) -> MessageReader:
 
 def read(reading: MessageReader, pieces: Iterable[bytes]) -> tuple[int | None, list[Received]]:
     """Return the code with which the connection is closed, or `None`, and what is read."""
-    received = [one for piece in pieces for one in reading.read(piece)]
+    received = [message for piece in pieces for message in reading.read(piece)]
     return None if reading.broken is None else reading.broken.code, received
 
 
@@ -63,10 +63,10 @@ def test_each_case_of_the_rfc_is_judged_as_it_says(pieces: str) -> None:
 
 
 def test_what_comes_before_the_frame_that_breaks_a_rule_is_read() -> None:
-    whole = text(b"a")
-    assert reader().read(whole + b"\x83") == ["a"]
+    full_frame = text(b"a")
+    assert reader().read(full_frame + b"\x83") == ["a"]
     reading = reader()
-    assert [reading.read(whole + b"\x81"), reading.read(b"\x00"), reading.read(whole)] == [["a"], [], []]
+    assert [reading.read(full_frame + b"\x81"), reading.read(b"\x00"), reading.read(full_frame)] == [["a"], [], []]
     assert reading.broken == BrokenRule(1002, "a frame has no mask")
 
 
@@ -115,14 +115,14 @@ def test_wsproto_reads_the_same_however_it_is_cut(seed: int, cuts: list[int]) ->
     frames, last = connection(Random(seed), 2)
     sent = b"".join([*frames, last])
     code, received = read(reader(), [sent])
-    later = [one for one in received if isinstance(one, Closed) and one.code == LATER_CODE]
+    later = [message for message in received if isinstance(message, Closed) and message.code == LATER_CODE]
     if code != TOO_LARGE and not later:
         seen = sent if code is None else sent + REST
         assert read_by_wsproto(seen, ConnectionType.SERVER) == (code, received)
-    pieces, place = list[bytes](), 0
+    pieces, offset = list[bytes](), 0
     for cut in [*cuts, len(sent)]:
-        pieces.append(sent[place : place + cut])
-        place += cut
+        pieces.append(sent[offset : offset + cut])
+        offset += cut
     assert read(reader(), pieces) == (code, received)
 
 

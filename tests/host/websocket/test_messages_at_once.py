@@ -27,15 +27,15 @@ async def turns(talker: Talker) -> None:
     for turn in range(TURNS):
         await talker.say(id=f"{turn}", call="chat", body={"message": "hi", "session": "trip"})
         heard = [await talker.heard()]
-        while {"answer", "end"} - {_kind(each) for each in heard}:
+        while {"answer", "end"} - {_kind(frame) for frame in heard}:
             heard.append(await talker.heard())
-        assert [each.get("event") for each in heard].count("MessageDelta") == CHUNKS
-        cursors = [_numbers(str(each["cursor"])) for each in heard if "event" in each]
+        assert [frame.get("event") for frame in heard].count("MessageDelta") == CHUNKS
+        cursors = [_numbers(str(frame["cursor"])) for frame in heard if "event" in frame]
         assert cursors == sorted(set(cursors))
 
 
-def _kind(said: dict[str, object]) -> str:
-    return "answer" if "status" in said else "end" if said.get("event") == "AgentEnd" else ""
+def _kind(message: dict[str, object]) -> str:
+    return "answer" if "status" in message else "end" if message.get("event") == "AgentEnd" else ""
 
 
 def _numbers(cursor: str) -> tuple[int, ...]:
@@ -63,8 +63,8 @@ async def test_a_writer_is_given_all_that_waits_up_to_so_many_bytes() -> None:
     send_queue = SendQueue(10 * AT_ONCE)
     half = b"x" * (AT_ONCE // 2)
     send_queue.put_now(b"a", b"b")
-    for each in (b"c", half, half, b"d"):
-        await send_queue.put(partial(bytes, each))
+    for frame in (b"c", half, half, b"d"):
+        await send_queue.put(partial(bytes, frame))
     assert await send_queue.first() == [b"a", b"b", b"c", half, half]
     assert send_queue.unsent == AT_ONCE + 4
     send_queue.note_sent(3)

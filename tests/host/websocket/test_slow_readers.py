@@ -40,11 +40,11 @@ async def test_so_many_bytes_wait_to_be_sent_and_no_more(first: int, second: int
         assert send_queue.unsent == first + (0 if waits else second)
         nursery.start_soon(send_queue.put, lambda: b"c")  # small enough, but it waits for its turn
         await trio.testing.wait_all_tasks_blocked()
-        found: list[int] = []
-        while len(found) < 3:
-            found += map(len, ready := await send_queue.first())
+        numbers: list[int] = []
+        while len(numbers) < 3:
+            numbers += map(len, ready := await send_queue.first())
             send_queue.note_sent(len(ready))
-        assert found == [first, second, 1] or not waits
+        assert numbers == [first, second, 1] or not waits
     assert send_queue.unsent == 0
 
 
@@ -63,11 +63,11 @@ async def test_a_message_that_is_larger_goes_alone_and_a_closed_outbox_keeps_not
 
 @pytest.mark.parametrize("size", [MOST // 4, MOST, 3 * MOST])
 async def test_beside_what_waits_to_be_sent_one_message_is_made(size: int) -> None:
-    send_queue, made, sent, held = SendQueue(MOST), 0, 0, list[int]()
+    send_queue, count, sent, held = SendQueue(MOST), 0, 0, list[int]()
 
     def make() -> bytes:
-        nonlocal made
-        made += size
+        nonlocal count
+        count += size
         return bytes(size)
 
     async with trio.open_nursery() as nursery:
@@ -75,7 +75,7 @@ async def test_beside_what_waits_to_be_sent_one_message_is_made(size: int) -> No
             nursery.start_soon(send_queue.put, make)
         while sent < 64 * size:
             await trio.testing.wait_all_tasks_blocked()
-            held.append(made - sent)
+            held.append(count - sent)
             sent += sum(map(len, ready := await send_queue.first()))
             send_queue.note_sent(len(ready))
     assert max(held) <= max(MOST, size) + size
@@ -90,8 +90,8 @@ async def test_what_the_system_takes_never_waits_and_what_follows_something_that
         return b"second" not in messages
 
     send_queue.open(send_now)
-    for each in (b"first", b"second", b"third"):
-        await send_queue.put(partial(bytes, each))
+    for content in (b"first", b"second", b"third"):
+        await send_queue.put(partial(bytes, content))
     assert (sent, send_queue.unsent) == ([b"first", b"second"], len(b"secondthird"))
     waited: list[bytes] = []
     while send_queue.unsent:
@@ -132,23 +132,23 @@ CALLS = 60
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("asked", ["ask", "messages", "events", "both"])
-async def test_a_client_that_reads_no_answers_has_one_made_beside_what_waits_to_be_sent(asked: str) -> None:
+@pytest.mark.parametrize("call_name", ["ask", "messages", "events", "both"])
+async def test_a_client_that_reads_no_answers_has_one_made_beside_what_waits_to_be_sent(call_name: str) -> None:
     """Counted are the bytes that the host has made, and not sent, with those that the way to the client keeps."""
     limits = HostLimits(requests_per_second=1e6, burst=10**6, drain_seconds=0.5, write_seconds=60)
     host = Host([Profile("desk", scripted(say(WIDE)))], limits=limits)
-    async with opened(host, ApiKeys(lines=LINES)) as found:
-        async with line(found.application, PEOPLE[0]) as first:
+    async with opened(host, ApiKeys(lines=LINES)) as opened_host:
+        async with line(opened_host.application, PEOPLE[0]) as first:
             await first.ask("open_session", body={"session": "s1"})
             await first.ask("ask", "s1", body={"message": "hi"}, command="k")
-        async with line(found.application, PEOPLE[0], reads=False) as deaf:
+        async with line(opened_host.application, PEOPLE[0], reads=False) as deaf:
             gc.collect()
             tracemalloc.start()
             try:
                 for number in range(CALLS):
-                    if asked == "ask" or (asked == "both" and number % 2):
+                    if call_name == "ask" or (call_name == "both" and number % 2):
                         await deaf.send(call="ask", session="s1", body={"message": "hi"}, command="k")
-                    elif asked == "events":
+                    elif call_name == "events":
                         await deaf.send(listen="events", session="s1", since="0")
                     else:
                         await deaf.send(call="messages", session="s1")
@@ -157,7 +157,7 @@ async def test_a_client_that_reads_no_answers_has_one_made_beside_what_waits_to_
                 held, _ = tracemalloc.get_traced_memory()
             finally:
                 tracemalloc.stop()
-            (unsent,) = [each.unsent for each in gc.get_objects() if type(each) is SendQueue and each.unsent]
+            (unsent,) = [item.unsent for item in gc.get_objects() if type(item) is SendQueue and item.unsent]
             # One is in the queue, one is made beside it; of the first there are three copies on its way.
             assert held < 7 * max(unsent, len(WIDE))
 
@@ -169,16 +169,16 @@ async def test_subscriptions_that_cannot_be_and_are_not_read_of_are_left_unread(
     monkeypatch.setattr(socket_connection, "SOCKET_CALLS", 3)
 
     class Counting(ApiKeys):
-        asked = 0
+        count = 0
 
         async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
-            self.asked += 1
+            self.count += 1
             return await super().identify(headers)
 
     limits = HostLimits(requests_per_second=1e6, burst=10**6, drain_seconds=0.5, streams=2)
     host = Host([Profile("desk", scripted("one"))], limits=limits)
     keys = Counting(lines=LINES)
-    async with opened(host, keys) as found, line(found.application, PEOPLE[0], reads=False) as deaf:
+    async with opened(host, keys) as opened_host, line(opened_host.application, PEOPLE[0], reads=False) as deaf:
         async with trio.open_nursery() as nursery:
 
             async def listen() -> None:
@@ -188,7 +188,7 @@ async def test_subscriptions_that_cannot_be_and_are_not_read_of_are_left_unread(
             nursery.start_soon(listen)
             await trio.testing.wait_all_tasks_blocked()
             nursery.cancel_scope.cancel()
-        assert keys.asked < 1_000
+        assert keys.count < 1_000
 
 
 async def deaf(desk: Desk) -> Peer:
@@ -198,8 +198,8 @@ async def deaf(desk: Desk) -> Peer:
     await below.connect(("127.0.0.1", int(desk.serving.url.rpartition(":")[2])))
     stream = trio.SocketStream(below)
     peer = await shaken(stream, upgrade("/v1/ws", f"Authorization: Bearer {KEYS['ann']}"))
-    said = {"id": "e", "listen": "events", "session": "trip", "since": "0"}
-    await peer.send(frame(Opcode.TEXT, json.dumps(said).encode()))
+    message = {"id": "e", "listen": "events", "session": "trip", "since": "0"}
+    await peer.send(frame(Opcode.TEXT, json.dumps(message).encode()))
     return peer
 
 
@@ -211,15 +211,15 @@ async def test_a_client_that_does_not_read_is_closed_and_can_go_on_from_its_last
         await talker.ask("open_session", body={"session": "trip"})
         peer = await deaf(desk)
         for _ in range(20):
-            said = await talker.ask("chat", body={"message": "hi", "session": "trip"})
-            assert said["status"] == 200  # the session waits for nobody
+            message = await talker.ask("chat", body={"message": "hi", "session": "trip"})
+            assert message["status"] == 200  # the session waits for nobody
         await freed(desk)
         heard = await peer.rest()
         assert (heard.code, heard.reason) == (1013, "too slow; continue from your last cursor")
-        cursors = [found["cursor"] for found in map(json.loads, heard.texts) if "cursor" in found]
+        cursors = [frame["cursor"] for frame in map(json.loads, heard.texts) if "cursor" in frame]
         await talker.say(id="e", listen="events", session="trip", since=cursors[-1])
-        told = [each for each in await talker.until(_is_last) if "event" in each]
-        seen = {int(str(each["cursor"]).partition(".")[0]) for each in told}
+        received = [frame_ for frame_ in await talker.until(_is_last) if "event" in frame_]
+        seen = {int(str(frame_["cursor"]).partition(".")[0]) for frame_ in received}
         first = int(cursors[-1].partition(".")[0])
         assert seen | {first} == set(range(first, max(seen) + 1))
         await peer.stream.aclose()
@@ -236,13 +236,13 @@ async def test_a_client_that_reads_no_answers_is_closed_although_no_more_of_it_i
         await talker.ask("chat", body={"message": "hi", "session": "trip"})
         peer = await deaf(desk)
         for number in range(5):
-            said = {"id": f"{number}", "call": "messages", "session": "trip"}
-            await peer.send(frame(Opcode.TEXT, json.dumps(said).encode()))
+            message = {"id": f"{number}", "call": "messages", "session": "trip"}
+            await peer.send(frame(Opcode.TEXT, json.dumps(message).encode()))
         await freed(desk)
         assert (await peer.rest()).code == 1013
         await peer.stream.aclose()
 
 
-def _is_last(said: dict[str, object]) -> bool:
-    data = said.get("data")
-    return said.get("event") == "AgentEnd" and isinstance(data, dict) and data["turn"] == 20
+def _is_last(message: dict[str, object]) -> bool:
+    data = message.get("data")
+    return message.get("event") == "AgentEnd" and isinstance(data, dict) and data["turn"] == 20

@@ -47,12 +47,12 @@ def delegating() -> SessionSpec:
 async def listen(talker: Talker, name: str = "t", **more: object) -> list[Said]:
     """Listen to the conversation of `trip`, and return what comes up to the end of its last turn, or of all."""
     await talker.say(id=name, listen="transcript", **{"session": "trip", **more})
-    heard = await talker.until(lambda said: said["id"] == name and is_last(said))
-    return [said for said in heard if said["id"] == name]
+    heard = await talker.until(lambda message: message["id"] == name and is_last(message))
+    return [message for message in heard if message["id"] == name]
 
 
-def is_last(said: Said) -> bool:
-    return "end" in said or said.get("event") == "AgentEnd" or "AgentEnd" in kinds_in([said])
+def is_last(message: Said) -> bool:
+    return "end" in message or message.get("event") == "AgentEnd" or "AgentEnd" in kinds_in([message])
 
 
 async def have_turn(desk: Desk) -> None:
@@ -64,16 +64,16 @@ async def have_turn(desk: Desk) -> None:
 
 def folded(events: Sequence[Said]) -> list[tuple[object, object]]:
     """Return what a `Transcript` tells of events as a client gets them, with their cursors."""
-    transcript, told = Transcript(), list[tuple[object, object]]()
-    for said in events:
-        envelope = read(Envelope, json.dumps(said["data"]).encode())
+    transcript, facts = Transcript(), list[tuple[object, object]]()
+    for message in events:
+        envelope = read(Envelope, json.dumps(message["data"]).encode())
         if changes := [*transcript.take(envelope)]:
-            told.append((said["cursor"], json.loads(to_json(changes_view(envelope, changes)))))
-    return told
+            facts.append((message["cursor"], json.loads(to_json(changes_view(envelope, changes)))))
+    return facts
 
 
 def told_in(messages: Sequence[Said]) -> list[tuple[object, object]]:
-    return [(said["cursor"], said["data"]) for said in messages if "data" in said]
+    return [(message["cursor"], message["data"]) for message in messages if "data" in message]
 
 
 def kinds_in(messages: Sequence[Said]) -> list[str]:
@@ -92,18 +92,18 @@ async def test_it_tells_what_the_transcript_makes_of_the_events_from_the_beginni
         await talker.say(id="e", listen="events", session="trip", since="0")
         await talker.say(id="t", listen="transcript", session="trip", since="0")
         await have_turn(desk)
-        heard = [said for _ in range(2) for said in await talker.until(is_last)]
-        live = [said for said in heard if said["id"] == "t"]
+        heard = [message for _ in range(2) for message in await talker.until(is_last)]
+        live = [message for message in heard if message["id"] == "t"]
         assert live[0] == {"id": "t", "cursor": "0.0"}
-        whole = told_in(live)
-        assert whole == folded([said for said in heard if said["id"] == "e" and "event" in said])
+        all_changes = told_in(live)
+        assert all_changes == folded([message for message in heard if message["id"] == "e" and "event" in message])
         assert kinds_in(live)[-1] == "AgentEnd"
         assert {"MessageDelta", "ResponseEnded", "CallChanged", "CallEnded", "OfSubagent"} <= {*kinds_in(live)}
         assert "h.acme" not in json.dumps(live)
-        stored = [each for each in whole if is_stored(each[0])]
+        stored = [change for change in all_changes if is_stored(change[0])]
         for index in range(0, len(stored) - 1, 6):
             rest = told_in(await listen(talker, f"from {index}", since=stored[index][0]))
-            assert [each for each in rest if is_stored(each[0])] == stored[index + 1 :]
+            assert [change for change in rest if is_stored(change[0])] == stored[index + 1 :]
 
 
 async def test_who_misses_deltas_is_told_of_a_gap_and_of_the_whole_answer() -> None:
@@ -111,7 +111,7 @@ async def test_who_misses_deltas_is_told_of_a_gap_and_of_the_whole_answer() -> N
         await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
         async with talking(desk) as talker:
             heard = await listen(talker, since="0")
-    assert [said["gap"] for said in heard if "gap" in said]
+    assert [message["gap"] for message in heard if "gap" in message]
     assert "MessageDelta" not in kinds_in(heard)
     assert "ResponseEnded" in kinds_in(heard)
 
@@ -145,10 +145,10 @@ class CountingJournal(MemoryJournal):
 
 async def cost_of_rest(talker: Talker, journal: CountingJournal, stored: Sequence[tuple[object, object]]) -> int:
     """Go on near the end of what is *stored*, which has to be told; return how many records are read for that."""
-    before = journal.records
-    rest = await listen(talker, f"after {before}", session="ann.trip", since=stored[-4][0])
-    assert [each for each in told_in(rest) if is_stored(each[0])] == stored[-3:]
-    return journal.records - before
+    earlier = journal.records
+    rest = await listen(talker, f"after {earlier}", session="ann.trip", since=stored[-4][0])
+    assert [change for change in told_in(rest) if is_stored(change[0])] == stored[-3:]
+    return journal.records - earlier
 
 
 async def test_who_goes_on_from_a_cursor_costs_no_more_in_a_long_session(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +163,7 @@ async def test_who_goes_on_from_a_cursor_costs_no_more_in_a_long_session(monkeyp
         await talker.say(id="w", listen="transcript", session="trip", since="0")
         for _ in rounds:  # a turn of 5 rounds has more records than are looked at
             await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
-            stored = [each for each in told_in(await talker.until(is_last)) if is_stored(each[0])]
+            stored = [change for change in told_in(await talker.until(is_last)) if is_stored(change[0])]
             costs.append(await cost_of_rest(boss, journal, stored))
         await desk.ann.post("/v1/sessions/trip/stop", json={})
         costs.append(await cost_of_rest(boss, journal, stored))
@@ -186,12 +186,12 @@ async def test_a_subagent_that_is_not_back_yet_has_not_ended() -> None:
         (task,) = (await desk.ann.get("/v1/sessions/trip/tasks")).json()["items"]
     journal.lost = f"h.acme.{task['child']}"
     async with open_desk(delegating(), journal=journal) as desk, talking(desk, "boss") as boss:
-        before = await listen(boss, "before", session=task["child"], since="1")
-        assert (before[-1]["end"], problem(before[-1])) == (True, "host-closing")
-        assert "CallChanged" in kinds_in(before)
+        earlier = await listen(boss, "before", session=task["child"], since="1")
+        assert (earlier[-1]["end"], problem(earlier[-1])) == (True, "host-closing")
+        assert "CallChanged" in kinds_in(earlier)
         await desk.ann.post("/v1/sessions/trip/stop", json={})
         after = await listen(boss, "after", session=task["child"], since="1")
-    assert after == [*[{**said, "id": "after"} for said in before[:-1]], {"id": "after", "end": True}]
+    assert after == [*[{**message, "id": "after"} for message in earlier[:-1]], {"id": "after", "end": True}]
 
 
 async def test_a_session_that_is_deleted_while_it_is_told_does_not_end_as_if_that_were_all() -> None:
@@ -211,8 +211,8 @@ async def test_nobody_hears_of_the_sessions_of_others() -> None:
             for more in ({}, {"since": "1.0"}, {"last": 9}):
                 await stranger.say(id="1", listen="transcript", session=session, **more)
                 answer = await stranger.heard()
-                wanted = "scope-missing" if stranger is bob and "last" in more else "unknown-session"
-                assert (answer["end"], problem(answer)) == (True, wanted)
+                kind = "scope-missing" if stranger is bob and "last" in more else "unknown-session"
+                assert (answer["end"], problem(answer)) == (True, kind)
 
 
 async def test_of_a_session_that_is_only_stored_the_records_are_told_to_whoever_may_read_them() -> None:
@@ -225,17 +225,17 @@ async def test_of_a_session_that_is_only_stored_the_records_are_told_to_whoever_
         records = (await desk.clients["boss"].get("/v1/sessions/ann.trip/records")).json()["records"]
         last = next(record["number"] for record in records if '"AgentEnd"' in json.dumps(record["events"]))
         await boss.say(id="1", listen="transcript", session="ann.trip", last=last)
-        before = await boss.until(lambda said: "end" in said)
+        live_before = await boss.until(lambda frame: "end" in frame)
         await desk.ann.post("/v1/sessions/trip/stop", json={})
-        live = [each for each in told_in(await talker.until(lambda said: "end" in said)) if is_stored(each[0])]
+        live = [change for change in told_in(await talker.until(lambda frame: "end" in frame)) if is_stored(change[0])]
         await boss.say(id="2", listen="transcript", session="ann.trip", since="0")
-        whole = await boss.until(lambda said: "end" in said)
+        stored_after = await boss.until(lambda frame: "end" in frame)
         await boss.say(id="3", listen="transcript", session="ann.trip", since=live[4][0])
-        rest = await boss.until(lambda said: "end" in said)
+        rest = await boss.until(lambda frame: "end" in frame)
         await talker.say(id="s", listen="transcript", session="trip", since="0")
         assert problem(await talker.heard()) == "session-not-alive"
-    assert (whole[0], whole[-1]) == ({"id": "2", "cursor": "0.0"}, {"id": "2", "end": True})
-    assert told_in(whole) == live
+    assert (stored_after[0], stored_after[-1]) == ({"id": "2", "cursor": "0.0"}, {"id": "2", "end": True})
+    assert told_in(stored_after) == live
     assert told_in(rest) == live[5:]
-    assert told_in(before) == live[: len(told_in(before))]
-    assert kinds_in(before).count("AgentEnd") == 1
+    assert told_in(live_before) == live[: len(told_in(live_before))]
+    assert kinds_in(live_before).count("AgentEnd") == 1

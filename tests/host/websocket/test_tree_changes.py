@@ -39,20 +39,20 @@ class Rows:
         await self.hear()
 
     async def hear(self) -> Mapping[str, dict[str, Any] | None]:
-        said = await self.talker.heard()
-        assert said["id"] == self.name, said
-        assert set(said) - {"first"} == {"id", "changed", "matching", "total"}
-        if said.get("first"):
+        message = await self.talker.heard()
+        assert message["id"] == self.name, message
+        assert set(message) - {"first"} == {"id", "changed", "matching", "total"}
+        if message.get("first"):
             self.began += 1
             self.rows.clear()
-        changed = cast("dict[str, dict[str, Any] | None]", said["changed"])
+        changed = cast("dict[str, dict[str, Any] | None]", message["changed"])
         for session, row in changed.items():
             if row is None:
                 self.rows.pop(session, None)
             else:
                 assert row["session"] == session
                 self.rows[session] = row
-        self.counts = cast("int", said["matching"]), cast("int", said["total"])
+        self.counts = cast("int", message["matching"]), cast("int", message["total"])
         return changed
 
     async def until(self, **fields: object) -> dict[str, Any]:
@@ -156,10 +156,10 @@ async def test_a_query_is_answered_by_the_host_also_while_rows_come_and_go() -> 
         await desk.ann.post("/v1/sessions/a/abort", json={})
         while held.rows:
             await held.hear()
-        for search, found in (("TRIP B", ["ann.b"]), ("ann.", ["ann.a", "ann.b", "ann.c"]), ("none", [])):
+        for search, names in (("TRIP B", ["ann.b"]), ("ann.", ["ann.a", "ann.b", "ann.c"]), ("none", [])):
             answer = (await desk.clients["boss"].get("/v1/tree/rows", params={"search": search})).json()
-            assert [item["session"] for item in answer["items"]] == found
-            assert (answer["matching"], answer["total"]) == (len(found), 3)
+            assert [item["session"] for item in answer["items"]] == names
+            assert (answer["matching"], answer["total"]) == (len(names), 3)
 
 
 async def test_the_row_of_one_session_tells_of_each_of_its_records() -> None:
@@ -277,17 +277,19 @@ async def check_cost(count: int) -> None:
                 assert tree.made_rows == count
                 assert await drained(some) < 50 * 1_000
                 await drained(others)
-                made = tree.made_rows
+                made_rows = tree.made_rows
                 for number in range(10):
                     await supervisor.session(f"h.acme.ann.s{number}").label(title=f"new {number}")
                 size = await drained(some)
-                assert made + 10 <= tree.made_rows <= made + 20  # one or two ticks, not one for each row that there is
+                assert (
+                    made_rows + 10 <= tree.made_rows <= made_rows + 20
+                )  # one or two ticks, not one for each row that there is
                 assert 10 * 300 < size < 10 * 2 * 1_000
                 assert await drained(others) < 2 * 1_000
                 for _ in range(100):
                     await supervisor.session("h.acme.ann.s1").label(["a"])
                     await supervisor.session("h.acme.ann.s1").label([], ["a"])
-                assert tree.made_rows <= made + 30  # 200 steps of one session within one tick
+                assert tree.made_rows <= made_rows + 30  # 200 steps of one session within one tick
         nursery.cancel_scope.cancel()
 
 
