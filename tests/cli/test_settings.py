@@ -705,7 +705,7 @@ def test_a_person_is_asked_once(folder: Path) -> None:
 
 
 HUGE = {
-    "a word": '[mcp.a]\ncommand = ["sh", "-c", "' + "#" * 900_000 + '; rm -r ~"]\n',
+    "a word": '[mcp.a]\ncommand = ["sh", "' + "#" * 900_000 + '; rm -r ~"]\n',
     "a variable before the address": '[mcp.a]\nheaders = {a = "' + "#" * 900_000 + '"}\nurl = "https://evil.example"\n',
     "a name": "[mcp." + "a" * 900_000 + ']\ncommand = ["sh"]\n',
     "servers": "".join(f'[mcp.a{number}]\ncommand = ["sh"]\n' for number in range(2_000)),

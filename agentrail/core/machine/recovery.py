@@ -88,10 +88,8 @@ def reattach(
 ) -> PluginMismatch | None:
     """Replace the plugins by *attached_plugins*, some with new options; return the error of one that refuses."""
     state = draft.state
-    old_rows = {
-        attached.key: (attached, plugin_state)
-        for attached, plugin_state in zip(state.plugins, state.plugin_states, strict=True)
-    }
+    old_plugins = zip(state.plugins, state.plugin_states, strict=True)
+    old_rows = {attached.key: (attached, plugin_state) for attached, plugin_state in old_plugins}
     states: list[object] = []
     upgraded: list[PluginUpgraded] = []
     joined: list[PluginAttached] = []
@@ -104,25 +102,22 @@ def reattach(
                 decided = draft.hook_runner.options(attached, plugin_state, differing)
                 draft.rulings.append(decided)
                 if decided.verdict is not Verdict.PASS:
-                    return PluginMismatch(
-                        state.session_id, attached.key, f"it does not take its options: {decided.reason}"
-                    )
+                    problem = f"it does not take its options: {decided.reason}"
+                    return PluginMismatch(state.session_id, attached.key, problem)
                 plugin_state = decided.states[0][1]
             states.append(plugin_state)
             continue
-        ruling = (
-            draft.hook_runner.init(attached, draft.context)
-            if old is None
-            else draft.hook_runner.upgrade(attached, plugin_state)
-        )
+        hook_runner = draft.hook_runner
+        is_new = old is None
+        ruling = hook_runner.init(attached, draft.context) if is_new else hook_runner.upgrade(attached, plugin_state)
         draft.rulings.append(ruling)
         if ruling.verdict is not Verdict.PASS:
             return PluginMismatch(state.session_id, attached.key, ruling.reason)
         states.append(ruling.states[0][1])
         if old is None:
             joined.append(PluginAttached(attached.key))
-        else:
-            upgraded.append(PluginUpgraded(attached.key, old.version, attached.version))
+            continue
+        upgraded.append(PluginUpgraded(attached.key, old.version, attached.version))
     guards = _guards(state.plugins)
     state.plugins, state.plugin_states = attached_plugins, tuple(states)
     if tuple(old_rows) != tuple(attached.key for attached in attached_plugins):

@@ -117,9 +117,8 @@ class Simulator:
         environment = self.environment(seed)
         if trace:
             environment.verdict.lines = []
-        environment.temper = draw_temper(
-            environment.choice("temper"), (doing.name for doing in DOINGS if doing.name != "prompt")
-        )
+        others = (doing.name for doing in DOINGS if doing.name != "prompt")
+        environment.temper = draw_temper(environment.choice("temper"), others)
         environment.auditor.canary = environment.temper.canary
         reading = logs_read(environment.verdict) if environment.temper.canary else nullcontext()
         choose = environment.choice("run")
