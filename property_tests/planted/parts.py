@@ -8,7 +8,7 @@ from typing import Final
 
 import trio
 from hypothesis import HealthCheck, seed, settings
-from hypothesis import Phase
+from hypothesis import Phase as HypothesisPhase
 from hypothesis.stateful import run_state_machine_as_test
 from trio.testing import MockClock
 
@@ -197,7 +197,7 @@ def broken_rules(number: int) -> str | None:
         stateful_step_count=40,
         database=None,
         deadline=None,
-        phases=(Phase.generate,),
+        phases=(HypothesisPhase.generate,),
         suppress_health_check=(HealthCheck.too_slow,),
         print_blob=False,
         report_multiple_bugs=False,
