@@ -750,7 +750,7 @@ async def test_the_place_of_a_snapshot_is_a_plain_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "since", "believed"),
+    ("index", "since", "believed"),
     [(1, None, True), (1, 1, True), (1, 0, True), (1, 2, False), (0, None, False), (-1, None, False), (1, -1, False)],
 )
 async def test_a_snapshot_is_of_a_record_that_is_there_and_not_of_one_before_it(
