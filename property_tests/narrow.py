@@ -208,7 +208,7 @@ def _a_branch_of_what_rests(tally: Tally) -> None:
 def _a_branch_whose_plugin_is_another(tally: Tally) -> None:
     origin = session()
     attached_plugins = tuple(attached.but(version=attached.version + 1) for attached in origin.state.plugins)
-    fork(origin, tally, given=branched(origin).but(attached_plugins=attached_plugins))
+    fork(origin, tally, branched_=branched(origin).but(attached_plugins=attached_plugins))
 
 
 def _nobody_decides_in_time_about_what_has_paused(tally: Tally) -> None:

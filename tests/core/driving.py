@@ -82,7 +82,7 @@ def branched(origin: CheckedWorld) -> SessionBranched:
     return SessionBranched("s", len(origin.records), attached_plugins=origin.state.plugins)
 
 
-def fork(origin: CheckedWorld, tally: Tally | None = None, *, given: SessionBranched | None = None) -> CheckedWorld:
+def fork(origin: CheckedWorld, tally: Tally | None = None, *, branched_: SessionBranched | None = None) -> CheckedWorld:
     """Return a session that is forked from *origin*."""
     world = CheckedWorld(origin.scene, session_id="fork", tally=tally)
     world.hook_runner = origin.hook_runner
@@ -90,12 +90,12 @@ def fork(origin: CheckedWorld, tally: Tally | None = None, *, given: SessionBran
     world.ledger.call_ids |= origin.ledger.call_ids
     world.ledger.effects |= origin.ledger.effects
     world.ledger.outcomes += origin.ledger.outcomes
-    world.apply(given or branched(origin))
+    world.apply(branched_ or branched(origin))
     return world
 
 
 def apply_all(world: CheckedWorld, *given: AnyInput) -> list[Step]:
-    return [world.apply(one) for one in given]
+    return [world.apply(item) for item in given]
 
 
 def ends(world: CheckedWorld) -> bool:

@@ -66,31 +66,31 @@ def histories(draw: st.DrawFn) -> tuple[tuple[Message, ...], tuple[Todo, ...]]:
 
 def prompts_of(messages: Sequence[Message]) -> dict[str, str]:
     """Return the text of the prompt before each directive, by the text of the directive."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     prompt = ""
     for message in messages:
         if isinstance(message, UserMessage) and message.origin is Origin.PROMPT:
             prompt = message.text
         elif isinstance(message, UserMessage) and message.origin is Origin.INTERVENTION:
-            found[message.text] = prompt
-    return found
+            values[message.text] = prompt
+    return values
 
 
 @pytest.mark.long
 @given(histories(), st.integers(1, 5_000))
 def test_no_directive_stands_without_its_prompt(drawn: tuple[tuple[Message, ...], tuple[Todo, ...]], keep: int) -> None:
     messages, _ = drawn
-    left = planned(messages, keep).with_notice("[a summary]")
-    before, after = prompts_of(messages), prompts_of(left)
-    assert after == {directive: before[directive] for directive in after}
-    assert why_unfit(left) is None
+    remaining = planned(messages, keep).with_notice("[a summary]")
+    old_prompts, after = prompts_of(messages), prompts_of(remaining)
+    assert after == {directive: old_prompts[directive] for directive in after}
+    assert why_unfit(remaining) is None
 
 
-def compacted(bench: Bench, left: tuple[Message, ...]) -> None:
+def compacted(bench: Bench, messages: tuple[Message, ...]) -> None:
     bench.send(CompactSent("make room"))
     compaction = bench.state.compaction
     assert compaction is not None
-    bench.send(CompactionEnded(compaction.compaction_id, left, 1, "shorter"))
+    bench.send(CompactionEnded(compaction.compaction_id, messages, 1, "shorter"))
 
 
 def last_list(messages: Sequence[Message]) -> list[Todo] | None:
@@ -118,14 +118,14 @@ def test_the_model_sees_its_list_after_any_compaction(
     bench.prompt()
     bench.answers("hi")
     bench.state = bench.state.but(todos=todos)
-    left = planned(messages, keep).with_notice("[a summary]")
-    compacted(bench, left)
-    compacted(bench, planned(left, keep // 2 + 1).with_notice("[a summary]"))
+    remaining = planned(messages, keep).with_notice("[a summary]")
+    compacted(bench, remaining)
+    compacted(bench, planned(remaining, keep // 2 + 1).with_notice("[a summary]"))
     bench.prompt()
-    shown = bench.state.history
+    history = bench.state.history
     if todos:
-        assert last_list(shown) == [Todo(" ".join(todo.text.split()), todo.status) for todo in todos]
-        assert sum(as_text(todos) in message.text for message in shown) <= 1
+        assert last_list(history) == [Todo(" ".join(todo.text.split()), todo.status) for todo in todos]
+        assert sum(as_text(todos) in message.text for message in history) <= 1
     assert not bench.state.notices
 
 
@@ -148,10 +148,10 @@ def test_the_list_is_told_behind_the_summary_and_not_again_while_it_is_there() -
     summary = (said("[a summary]", Origin.NOTICE),)
     compacted(bench, summary)
     bench.prompt("go on")
-    told = said(f"{HEAD}\n- [done] read\n- [pending] write", Origin.NOTICE)
+    report = said(f"{HEAD}\n- [done] read\n- [pending] write", Origin.NOTICE)
     assert bench.state.history[0] == summary[0]
-    assert [message for message in bench.state.history if message == told] == [told]
+    assert [message for message in bench.state.history if message == report] == [report]
     bench.answers("hi")
     compacted(bench, tuple(bench.state.history))
     bench.prompt("and on")
-    assert [message for message in bench.state.history if message == told] == [told]
+    assert [message for message in bench.state.history if message == report] == [report]

@@ -77,8 +77,8 @@ def test_one_step_does_what_steps_of_their_own_do(case: str) -> None:
 def test_a_call_that_has_ended_too_is_cancelled_in_vain_when_the_end_of_another_ends_the_turn() -> None:
     world = begun(stopping)
     step = world.apply(CallsEnded(DONE))
-    told = [envelope.event for envelope in step.events if isinstance(envelope.event, ToolKilled | AgentAbort)]
-    assert [type(event) for event in told] == [ToolKilled, ToolKilled, AgentAbort]
+    events = [envelope.event for envelope in step.events if isinstance(envelope.event, ToolKilled | AgentAbort)]
+    assert [type(event) for event in events] == [ToolKilled, ToolKilled, AgentAbort]
     assert [effect for effect in step.effects if not isinstance(effect, SetTimer | ClearTimer)] == [
         CancelCalls(("c4", "c5"))
     ]

@@ -47,8 +47,8 @@ def test_the_result_of_a_call_that_had_failed_does_not_say_that_it_never_ran() -
     asked(world, call("read"), call("nowhere"))
     world.apply(ToolRaised("c3", 1, "Oops"))
     world.apply(SteerSent("rather that"))
-    said = "skipped, because the user has said something new; it had failed and was to run again; "
-    assert results(world.state)[0] == said + "it only reads, so it can be called again"
+    text = "skipped, because the user has said something new; it had failed and was to run again; "
+    assert results(world.state)[0] == text + "it only reads, so it can be called again"
 
 
 WORDS = "its state is not for this session"

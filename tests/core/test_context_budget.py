@@ -34,12 +34,12 @@ def test_the_window_is_the_option_else_that_of_the_table_else_assumed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "to", "trigger", "target"),
+    ("trigger_at", "to", "trigger", "target"),
     [(0.8, 0.5, 800, 500), (1, 1, 1000, 1000), (300, 0.5, 300, 300), (0.9, 200, 900, 200), (5000, 4000, 1000, 1000)],
 )
-def test_trigger_and_target_are_shares_or_tokens(at: float, to: float, trigger: int, target: int) -> None:
-    found = budget_of(state(context_window=1000, compact_at=at, compact_to=to))
-    assert (found.trigger, found.target) == (trigger, target)
+def test_trigger_and_target_are_shares_or_tokens(trigger_at: float, to: float, trigger: int, target: int) -> None:
+    budget = budget_of(state(context_window=1000, compact_at=trigger_at, compact_to=to))
+    assert (budget.trigger, budget.target) == (trigger, target)
 
 
 def test_system_prompt_sections_tools_and_the_form_of_answers_count() -> None:
@@ -82,11 +82,11 @@ def test_each_layer_has_its_share_of_the_whole_as_the_provider_counts_it() -> No
 
 
 def test_the_count_of_the_last_response_is_the_base_and_what_came_since_is_estimated() -> None:
-    before = state(said("x" * 400))
-    base = measured(before, Usage(5_000, 200))
+    old = state(said("x" * 400))
+    base = measured(old, Usage(5_000, 200))
     assert base == Measured(5_200, 400)
-    assert measured(before, Usage(0, 200)) is None
-    counted = before.but(token_count=base)
+    assert measured(old, Usage(0, 200)) is None
+    counted = old.but(token_count=base)
     assert tokens_of(counted) == 5_200
     assert tokens_of(counted.but(history=counted.history.and_(said("y" * 80)))) == 5_220
     assert tokens_of(counted.but(sections=(Section("a", "z" * 40),))) == 5_210
@@ -119,13 +119,15 @@ def test_after_a_compaction_that_missed_its_target_the_next_one_waits(
     model: str, window: int | None, crowded: int, due: int
 ) -> None:
     for tokens, expected in ((due, False), (due + 1, True)):
-        found = state(said("x" * 4 * tokens), model=model, context_window=window).but(tokens_after_compaction=crowded)
-        assert is_due(found) == expected
+        found_state = state(said("x" * 4 * tokens), model=model, context_window=window).but(
+            tokens_after_compaction=crowded
+        )
+        assert is_due(found_state) == expected
 
 
 def test_a_compaction_is_due_within_the_window() -> None:
-    found = state(said("x" * 4 * 1_601), context_window=1_600, compact_at=1.0, compact_to=0.5)
-    assert is_due(found.but(tokens_after_compaction=1_590))
+    found_state = state(said("x" * 4 * 1_601), context_window=1_600, compact_at=1.0, compact_to=0.5)
+    assert is_due(found_state.but(tokens_after_compaction=1_590))
 
 
 def test_a_response_is_the_base_of_the_next_round() -> None:

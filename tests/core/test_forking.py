@@ -252,7 +252,7 @@ def test_a_turn_that_has_ended_and_waits_for_its_last_hook_is_over_in_the_fork()
 
 def test_a_fork_has_the_tools_that_there_are_now() -> None:
     origin = session()
-    world = fork(origin, given=branched(origin).but(removed_tools=("read",)))
+    world = fork(origin, branched_=branched(origin).but(removed_tools=("read",)))
     assert [envelope.event for envelope in world.records[0].events] == [
         SessionForked("s", 1),
         ToolDetached("read"),
@@ -264,7 +264,7 @@ def test_a_fork_has_the_tools_that_there_are_now() -> None:
 def test_a_fork_does_not_start_if_a_plugin_cannot_bring_its_state_forward() -> None:
     origin = session()
     (attached,) = origin.state.plugins
-    world = fork(origin, given=SessionBranched("s", 1, attached_plugins=(attached.but(version=2),)))
+    world = fork(origin, branched_=SessionBranched("s", 1, attached_plugins=(attached.but(version=2),)))
     why = "BadPlugin: plugin class `Recorder`: it has a new version and no `upgrade`"
     problem = PluginMismatch("fork", attached.key, why)
     assert [envelope.event for envelope in world.records[0].events] == [SessionEnded(str(problem))]
@@ -279,7 +279,7 @@ def test_the_time_of_a_held_call_goes_on() -> None:
     origin = session(Holder(frozenset({"write"}), timeout=60.0))
     asked(origin, call("write"))
     world = fork(origin)
-    assert [at for _, at in world.state.timers] == [at for _, at in origin.state.timers]
+    assert [time for _, time in world.state.timers] == [due for _, due in origin.state.timers]
 
 
 def test_a_question_is_asked_again() -> None:

@@ -45,9 +45,9 @@ def test_the_next_request_is_that_of_the_other_agent() -> None:
     assert ("refund" in names, "read" in names) == (True, False)
     assert world.state.tools["refund"].revision == 7
     assert [spare.model for spare in world.state.fallbacks] == ["model2"]
-    told = [event for event in events(step) if isinstance(event, HandedOff | ToolsUpdated | ModelSwitched)]
-    assert [type(event) for event in told] == [HandedOff, ToolsUpdated, ModelSwitched]
-    assert told[0] == HandedOff(world.state.setup.spec, "billing", "c3")
+    reported_events = [event for event in events(step) if isinstance(event, HandedOff | ToolsUpdated | ModelSwitched)]
+    assert [type(event) for event in reported_events] == [HandedOff, ToolsUpdated, ModelSwitched]
+    assert reported_events[0] == HandedOff(world.state.setup.spec, "billing", "c3")
     assert results(world.state) == ["`billing` goes on with the conversation"]
 
 
@@ -123,9 +123,9 @@ def test_a_tool_that_a_caller_has_detached_stays_away() -> None:
 @pytest.mark.parametrize(("description", "stays"), [("Pay back.", True), ("Pay all back.", False)])
 def test_an_approval_for_always_holds_only_for_the_same_tool(description: str, stays: bool) -> None:
     world = handing()
-    before = world.state.tools["read"]
+    old_tool = world.state.tools["read"]
     world.state = world.state.but(
-        tools={**world.state.tools, "read": before.but(spec=REFUND.but(name="read"))},
+        tools={**world.state.tools, "read": old_tool.but(spec=REFUND.but(name="read"))},
         approved_always=frozenset({("read", "read")}),
     )
     other = BILLING.but(tools=(REFUND.but(name="read", description=description),))

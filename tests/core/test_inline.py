@@ -27,9 +27,9 @@ TEXTS: Final = st.lists(st.sampled_from(BITS), max_size=14).map("".join)
 def filtered(pieces: list[str]) -> tuple[str, list[Tagged]]:
     """Return the text without its tags, and the tags, for a text that comes in *pieces*."""
     tags = TagFilter()
-    found = [certain for piece in pieces for certain in tags.feed(piece)] + tags.end()
-    text = "".join(part for part in found if isinstance(part, str))
-    return text, [part for part in found if isinstance(part, Tagged)]
+    parts = [certain for piece in pieces for certain in tags.feed(piece)] + tags.end()
+    text = "".join(part for part in parts if isinstance(part, str))
+    return text, [part for part in parts if isinstance(part, Tagged)]
 
 
 @pytest.mark.long
@@ -37,11 +37,11 @@ def filtered(pieces: list[str]) -> tuple[str, list[Tagged]]:
 def test_any_split_of_a_text_gives_the_same(text: str, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
     pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-    wanted = TAG.sub("", text), [Tagged(found[1], found[2].strip()) for found in TAG.finditer(text)]
-    assert filtered(pieces) == wanted
-    assert filtered(list(text)) == wanted
+    expected = TAG.sub("", text), [Tagged(actual[1], actual[2].strip()) for actual in TAG.finditer(text)]
+    assert filtered(pieces) == expected
+    assert filtered(list(text)) == expected
     parts, tags = without_tags(tuple(Text(piece) for piece in pieces))
-    assert ("".join(part.text for part in parts), list(tags)) == wanted
+    assert ("".join(part.text for part in parts), list(tags)) == expected
     assert all(part.text for part in parts)
 
 
@@ -59,9 +59,9 @@ def test_any_split_of_a_text_gives_the_same(text: str, data: st.DataObject) -> N
         ("<status>a <title>b</title>", "<status>a ", [Tagged("title", "b")]),
     ]
 )
-def test_what_is_a_tag_and_what_is_text(text: str, left: str, tags: list[Tagged]) -> None:
-    assert filtered([text]) == (left, tags)
-    assert filtered(list(text)) == (left, tags)
+def test_what_is_a_tag_and_what_is_text(text: str, remaining_text: str, tags: list[Tagged]) -> None:
+    assert filtered([text]) == (remaining_text, tags)
+    assert filtered(list(text)) == (remaining_text, tags)
 
 
 def test_nothing_is_held_back_that_cannot_become_a_tag() -> None:

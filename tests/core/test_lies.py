@@ -45,11 +45,9 @@ def test_a_compaction_that_splits_a_call_from_its_result_changes_nothing() -> No
     answer(world, text="well")
     world.apply(CompactSent())
     (name,) = world.out.live_compactions
-    before = world.state
+    old = world.state
     split = AssistantMessage(calls=(ToolCall("c1", "read"),))
     ended = world.apply(CompactionEnded(name, (split,), 1, "shorter"))
     problem = "no provider would take what is left: the call c1 has no result behind it"
     assert events(ended) == [CompactEnd(0, problem)]
-    assert ended.state == before.but(
-        last_seq=before.last_seq + 1, phase=Phase.IDLE, compaction=None, working_since_ms=None
-    )
+    assert ended.state == old.but(last_seq=old.last_seq + 1, phase=Phase.IDLE, compaction=None, working_since_ms=None)

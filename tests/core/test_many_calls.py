@@ -20,9 +20,9 @@ def agrees(ours: CallList, plain: list[Call]) -> None:
     assert ours[-1] is plain[-1]
     assert ours[1:3] == tuple(plain[1:3])
     for status in STATUSES:
-        wanted = [call for call in plain if call.status is status]
-        assert list(ours.among(status)) == wanted
-        assert ours.count(status) == len(wanted)
+        calls = [call for call in plain if call.status is status]
+        assert list(ours.among(status)) == calls
+        assert ours.count(status) == len(calls)
     assert ours == CallList(plain)
 
 
@@ -32,13 +32,13 @@ def test_a_list_of_calls_is_what_a_plain_one_is_after_any_changes() -> None:
         ours = CallList(plain)
         seeded = random.Random(number)
         for _ in range(50):
-            place = seeded.randrange(number)
-            plain[place] = plain[place].but(status=seeded.choice(STATUSES), attempt=seeded.randrange(9))
-            before = list(ours)
-            after = ours.put(plain[place])
-            assert list(ours) == before, "a change reaches the list before it"
+            index = seeded.randrange(number)
+            plain[index] = plain[index].but(status=seeded.choice(STATUSES), attempt=seeded.randrange(9))
+            old_ours = list(ours)
+            after = ours.put(plain[index])
+            assert list(ours) == old_ours, "a change reaches the list before it"
             ours = after
-            assert ours.find(plain[place].call_id) is plain[place]
+            assert ours.find(plain[index].call_id) is plain[index]
             agrees(ours, plain)
         assert ours.find("another") is None
 
@@ -52,10 +52,10 @@ def test_a_list_of_no_calls_is_empty() -> None:
 def test_a_list_tells_which_calls_have_changed_since_another_one() -> None:
     for number in (3, 200):
         plain = some_calls(number)
-        before = CallList(plain)
-        running = [plain[place].but(status=CallStatus.RUNNING) for place in (0, number - 1)]
-        after = before.put(running[0]).put(running[1])
-        assert after.changed_since(before) == ((plain[0], running[0]), (plain[-1], running[1]))
-        assert before.changed_since(before) == ()
+        old_call_list = CallList(plain)
+        running = [plain[index].but(status=CallStatus.RUNNING) for index in (0, number - 1)]
+        after = old_call_list.put(running[0]).put(running[1])
+        assert after.changed_since(old_call_list) == ((plain[0], running[0]), (plain[-1], running[1]))
+        assert old_call_list.changed_since(old_call_list) == ()
         assert after.changed_since(CallList(plain)) is None
-        assert CallList(plain[:-1]).changed_since(before) is None
+        assert CallList(plain[:-1]).changed_since(old_call_list) is None

@@ -40,7 +40,7 @@ def test_a_session_that_does_not_start_drops_what_was_said_to_it() -> None:
     world = session(Asker("session_start"))
     world.apply(hello("do it"))
     world.apply(SteerSent("quickly"))
-    before = world.state
+    old = world.state
     stopped = world.apply(AbortSent("never mind"))
     error = SessionRefused("s", "an abort", "never mind")
     happened: list[Event] = [
@@ -52,8 +52,8 @@ def test_a_session_that_does_not_start_drops_what_was_said_to_it() -> None:
     ]
     assert events(stopped) == happened
     assert stopped.effects[-2:] == (ReportStart(Refused.of(error)), CloseSession(str(error)))
-    assert stopped.state == before.but(
-        last_seq=before.last_seq + 5,
+    assert stopped.state == old.but(
+        last_seq=old.last_seq + 5,
         phase=Phase.ENDED,
         is_starting=False,
         queue=(),

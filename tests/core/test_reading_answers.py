@@ -47,8 +47,8 @@ def test_a_number_that_json_cannot_hold_is_named() -> None:
 def as_python_reads(text: str) -> JsonObject | None:
     """Return the object in *text* as Python's own reader sees it; `None` if there is none."""
     with suppress(ValueError, RecursionError, NotJson):
-        found = cast("object", json.loads(text))
-        return freeze_object(found) if isinstance(found, dict) else None
+        data = cast("object", json.loads(text))
+        return freeze_object(data) if isinstance(data, dict) else None
     return None
 
 
@@ -66,9 +66,9 @@ PIECES = ("{", "}", "[", "]", ",", ":", " ", '"a"', '"', "1", "-0", ".5", "e9", 
 @example('1, "room": 2')
 def test_what_is_read_is_what_python_reads(piece: str) -> None:
     text = f'{{"room": {piece}}}'
-    found = read_answer(text)
-    assert (None if isinstance(found, str) else repr(found)) == (
-        None if (wanted := as_python_reads(text)) is None else repr(wanted)
+    actual = read_answer(text)
+    assert (None if isinstance(actual, str) else repr(actual)) == (
+        None if (expected := as_python_reads(text)) is None else repr(expected)
     )
 
 
@@ -76,6 +76,6 @@ def test_what_is_read_is_what_python_reads(piece: str) -> None:
     ("stop", "seen"), [(StopReason.TOOL_CALLS, StopReason.END), (StopReason.LENGTH, StopReason.LENGTH)]
 )
 def test_a_response_that_only_answers_has_ended_unless_it_was_cut_off(stop: StopReason, seen: StopReason) -> None:
-    said = Response((Text("here"),), (ToolCall("a", "answer", OBJECT),), stop)
-    told = without_answer_tool(said, "answer")
-    assert (told.parts, told.calls, told.stop) == ((Text('{"room":"hall"}'),), (), seen)
+    response = Response((Text("here"),), (ToolCall("a", "answer", OBJECT),), stop)
+    report = without_answer_tool(response, "answer")
+    assert (report.parts, report.calls, report.stop) == ((Text('{"room":"hall"}'),), (), seen)

@@ -110,7 +110,7 @@ def test_a_back_off_goes_on() -> None:
     timers = world.state.timers
     step = world.apply(back(world))
     assert events(step) == [SessionRecovered(3)]
-    assert [SetTimer(name, at) for name, at in timers] == [e for e in step.effects if isinstance(e, SetTimer)]
+    assert [SetTimer(name, time) for name, time in timers] == [e for e in step.effects if isinstance(e, SetTimer)]
     assert world.state.timers == timers
 
 
@@ -146,10 +146,10 @@ def test_a_call_that_can_run_again_runs_again_under_the_same_key(name: str) -> N
     world = session()
     first = asked(world, call(name))
     step = world.apply(back(world))
-    (before,) = (effect for effect in first.effects if isinstance(effect, StartCall))
+    (old_effect,) = (effect for effect in first.effects if isinstance(effect, StartCall))
     (again,) = (effect for effect in step.effects if isinstance(effect, StartCall))
-    assert again == before.but(attempt=2)
-    assert ToolExecutionStart(before.call_id, name, before.args, 2) in events(step)
+    assert again == old_effect.but(attempt=2)
+    assert ToolExecutionStart(old_effect.call_id, name, old_effect.args, 2) in events(step)
 
 
 def test_a_call_that_ends_the_process_each_time_is_given_up() -> None:
@@ -185,13 +185,13 @@ def test_the_same_unsafe_call_is_held_for_a_person_afterwards() -> None:
     assert "StartCall" not in kinds(step)
 
 
-def probed(found: object) -> tuple[CheckedWorld, Step]:
+def probed(value: object) -> tuple[CheckedWorld, Step]:
     world = session()
     asked(world, call("solo"))
     step = world.apply(back(world))
     (probe,) = (effect for effect in step.effects if isinstance(effect, ProbeCall))
     assert (probe.call_id, probe.key) == ("c3", "s/c3")
-    return world, world.apply(CallProbed("c3", 1, found))  # type: ignore[arg-type]
+    return world, world.apply(CallProbed("c3", 1, value))  # type: ignore[arg-type]
 
 
 def test_a_checkable_call_that_was_done_has_its_result() -> None:
@@ -260,11 +260,11 @@ def test_a_call_that_was_approved_and_had_not_started_starts() -> None:
 def test_a_held_call_is_still_held_and_its_time_goes_on() -> None:
     world = session(Holder(frozenset({"write"}), timeout=60.0))
     asked(world, call("write"))
-    before = world.state
+    old = world.state
     step = world.apply(back(world))
     assert events(step) == [SessionRecovered(3)]
-    assert world.state == before.but(last_seq=before.last_seq + 1)
-    assert [e for e in step.effects if isinstance(e, SetTimer)] == [SetTimer(*before.timers[0])]
+    assert world.state == old.but(last_seq=old.last_seq + 1)
+    assert [e for e in step.effects if isinstance(e, SetTimer)] == [SetTimer(*old.timers[0])]
 
 
 def test_a_question_is_still_open() -> None:
@@ -331,10 +331,10 @@ def test_calls_of_a_response_without_chunks_run_if_what_a_plugin_had_run_first_i
     world = session(Asker("after_response", RunTool("write", FrozenObject({"path": "a"}))))
     world.apply(hello())
     answer(world, call("read"))
-    before = world.state.phase
+    old_phase = world.state.phase
     step = world.apply(back(world))
     assert [effect.name for effect in step.effects if isinstance(effect, StartCall)] == ["read"]
-    assert (before, world.state.phase) == (Phase.RUNNING, Phase.EXECUTING_TOOLS)
+    assert (old_phase, world.state.phase) == (Phase.RUNNING, Phase.EXECUTING_TOOLS)
 
 
 @frozen
@@ -438,15 +438,15 @@ def test_a_plugin_of_a_later_version_brings_its_state_forward() -> None:
 
 def test_nothing_changes_if_a_plugin_cannot_bring_its_state_forward() -> None:
     world = session(Counting())
-    world.state = before = world.state.but(
+    world.state = old = world.state.but(
         plugin_states=tuple(101 if state == 7 else state for state in world.state.plugin_states)
     )
     attached_plugins = tuple(
-        attached.but(version=2) if attached.key == "Counting" else attached for attached in before.plugins
+        attached.but(version=2) if attached.key == "Counting" else attached for attached in old.plugins
     )
-    done = make_step(before, Arrival(back(world).but(attached_plugins=attached_plugins), 2_000_000), world.hook_runner)
+    done = make_step(old, Arrival(back(world).but(attached_plugins=attached_plugins), 2_000_000), world.hook_runner)
     assert done.answer == Refused.of(PluginMismatch("s", "Counting", "ValueError: 101"))
-    assert not done.changes(before)
+    assert not done.changes(old)
 
 
 def test_a_plugin_that_is_new_joins_in_its_place() -> None:
@@ -527,8 +527,8 @@ def test_a_change_of_a_plugin_whose_code_is_gone_is_dropped() -> None:
     world.apply(hello())
     world.apply(AttachPluginSent(world.teach("Counting", Counting())))
     step = world.apply(back(world).but(without=("Counting",)))
-    (told,) = (event for event in events(step) if isinstance(event, PluginAttached))
-    assert (told.success, world.state.plugin_changes) == (False, ())
+    (reported_event,) = (event for event in events(step) if isinstance(event, PluginAttached))
+    assert (reported_event.success, world.state.plugin_changes) == (False, ())
 
 
 def test_a_plugin_whose_code_is_gone_while_it_is_to_leave_can_join_again() -> None:
@@ -591,12 +591,12 @@ def test_a_plugin_is_given_the_options_that_its_code_did_not_have_before() -> No
 
 def test_a_session_does_not_come_back_if_a_plugin_does_not_take_its_options() -> None:
     world = session(Limited())
-    before = world.state
+    old = world.state
     attached = world.teach("Limited", Limited(second=0))
-    given = back(world).but(attached_plugins=(before.plugins[0], attached), options=(("Limited", ()),))
-    done = make_step(before, Arrival(given, world.now), world.hook_runner)
+    returned = back(world).but(attached_plugins=(old.plugins[0], attached), options=(("Limited", ()),))
+    done = make_step(old, Arrival(returned, world.now), world.hook_runner)
     refused = PluginMismatch("s", "Limited", "it does not take its options: too low")
-    assert done == Step(before, answer=Refused.of(refused), rulings=done.rulings)
+    assert done == Step(old, answer=Refused.of(refused), rulings=done.rulings)
 
 
 def test_queued_options_are_those_that_the_code_leaves_open() -> None:
@@ -750,19 +750,19 @@ def test_a_question_of_a_plugin_that_had_paused_is_asked_when_it_is_resumed() ->
 
 def test_an_idle_session_comes_back_idle() -> None:
     world = session()
-    before = world.state
-    step = world.apply(SessionReturned(1, before.plugins, pause=True))
+    old = world.state
+    step = world.apply(SessionReturned(1, old.plugins, pause=True))
     assert (events(step), kinds(step)) == ([SessionRecovered(1)], ["ReportStart"])
-    assert world.state == before.but(last_seq=before.last_seq + 1)
+    assert world.state == old.but(last_seq=old.last_seq + 1)
 
 
 def test_a_paused_turn_whose_calls_no_plugin_has_seen_yet_is_as_before_when_it_is_resumed() -> None:
     world = session(Asker("after_response"))
     asked(world, call("read"))
-    before = world.state.phase
+    old_phase = world.state.phase
     world.apply(back(world, pause=True))
     world.apply(ResumeSent())
-    assert (world.state.phase, before) == (Phase.RUNNING, Phase.RUNNING)
+    assert (world.state.phase, old_phase) == (Phase.RUNNING, Phase.RUNNING)
     (ask_id,) = world.out.live_asks
     world.apply(AskSettled(ask_id, Failed("no")))
     assert world.state.phase is Phase.EXECUTING_TOOLS

@@ -42,13 +42,13 @@ def asleep() -> CheckedWorld:
 @pytest.mark.parametrize("make", [session, held])
 def test_a_session_sleeps_and_wakes_as_it_was(make: Callable[[], CheckedWorld]) -> None:
     world = make()
-    before = world.state
+    old = world.state
     assert world.apply(SleepDue()) == Step(
-        before.but(last_seq=before.last_seq + 1, asleep=True), events=world.records[-1].events
+        old.but(last_seq=old.last_seq + 1, asleep=True), events=world.records[-1].events
     )
     assert [envelope.event for envelope in world.records[-1].events] == [SessionHibernated()]
     assert events(world.apply(SessionWoke())) == [SessionWoken()]
-    assert world.state == before.but(last_seq=before.last_seq + 2)
+    assert world.state == old.but(last_seq=old.last_seq + 2)
 
 
 def _runs() -> CheckedWorld:
@@ -133,8 +133,8 @@ def _is_a_sub_agent() -> CheckedWorld:
 )
 def test_a_session_does_not_sleep_while_something_is_under_way(make: Callable[[], CheckedWorld]) -> None:
     world = make()
-    before = world.state
-    assert world.apply(SleepDue()) == Step(before)
+    old = world.state
+    assert world.apply(SleepDue()) == Step(old)
 
 
 def test_a_session_that_has_ended_does_not_sleep() -> None:
@@ -163,8 +163,8 @@ def test_a_session_sleeps_when_what_it_has_cancelled_has_ended() -> None:
 
 def test_one_that_is_awake_does_not_wake() -> None:
     world = session()
-    before = world.state
-    assert world.apply(SessionWoke()) == Step(before)
+    old = world.state
+    assert world.apply(SessionWoke()) == Step(old)
 
 
 def test_one_that_comes_back_is_awake() -> None:
@@ -175,9 +175,9 @@ def test_one_that_comes_back_is_awake() -> None:
 
 def test_one_that_has_crashed_on_its_way_is_awake() -> None:
     world = asleep()
-    before = world.state
+    old = world.state
     assert events(world.apply(ActorRestarted("KeyError: x"))) == [SessionRestarted("KeyError: x")]
-    assert world.state == before.but(last_seq=before.last_seq + 1, asleep=False)
+    assert world.state == old.but(last_seq=old.last_seq + 1, asleep=False)
 
 
 def test_one_that_crashes_too_often_remembers_why() -> None:

@@ -46,7 +46,7 @@ IMAGE = Image("image/png", "AAAA")
 
 
 @pytest.mark.parametrize(
-    ("parts", "most", "kept"),
+    ("parts", "most", "kept_parts"),
     [
         ((Text("abc"), Text("def")), 6, (Text("abc"), Text("def"))),
         ((Text("abc"), Text("def")), 5, (Text("abc"), Text("de"), Text("\n[cut: 5 of 6 characters shown]"))),
@@ -56,8 +56,8 @@ IMAGE = Image("image/png", "AAAA")
         ((Data(FrozenObject(a=1)),), 3, (Text('{"a'), Text("\n[cut: 3 of 7 characters shown]"))),
     ],
 )
-def test_a_result_is_cut_at_its_limit(parts: tuple[Part, ...], most: int, kept: tuple[Part, ...]) -> None:
-    assert limited(parts, most) == kept
+def test_a_result_is_cut_at_its_limit(parts: tuple[Part, ...], most: int, kept_parts: tuple[Part, ...]) -> None:
+    assert limited(parts, most) == kept_parts
 
 
 # Compaction without a model
@@ -70,7 +70,7 @@ NOTICE = UserMessage((Text("gone"),), Origin.NOTICE)
 
 
 @pytest.mark.parametrize(
-    ("messages", "keep", "left"),
+    ("messages", "keep", "remaining_messages"),
     [
         ((ANSWER, ANSWER, ANSWER), 0, (NOTICE, ANSWER)),
         ((FIRST, ANSWER, PROMPT, ANSWER), 0, (NOTICE, PROMPT, ANSWER)),
@@ -83,11 +83,11 @@ NOTICE = UserMessage((Text("gone"),), Origin.NOTICE)
     ],
 )
 def test_the_oldest_rounds_go_until_the_rest_fits(
-    messages: tuple[Message, ...], keep: int, left: tuple[Message, ...]
+    messages: tuple[Message, ...], keep: int, remaining_messages: tuple[Message, ...]
 ) -> None:
     plan = planned(messages, keep)
-    assert plan.with_notice("gone") == left
-    assert plan.leaving(messages) == tuple(messages[place] for place in sorted(plan.removed))
+    assert plan.with_notice("gone") == remaining_messages
+    assert plan.leaving(messages) == tuple(messages[index] for index in sorted(plan.removed))
 
 
 # Errors as data
@@ -114,7 +114,7 @@ def test_data_of_an_error_with_a_code_is_as_if_it_had_a_class() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "facts", "told"),
+    ("name", "facts", "message"),
     [
         ("TaskDone", (), "names no error of ours"),
         ("Nothing", (), "names no error of ours"),
@@ -123,8 +123,8 @@ def test_data_of_an_error_with_a_code_is_as_if_it_had_a_class() -> None:
         ("Busy", (), "Expected `array` of length 1, got 0 - at `$.facts`"),
     ],
 )
-def test_data_of_no_error_is_refused(name: str, facts: tuple[int | str, ...], told: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(told)}$"):
+def test_data_of_no_error_is_refused(name: str, facts: tuple[int | str, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Refused(name, facts)
 
 
@@ -175,16 +175,16 @@ def test_a_session_without_tools_says_so() -> None:
 
 def test_an_audit_shows_a_difference_from_where_it_begins() -> None:
     world = session()
-    before = world.state
+    old = world.state
     world.apply(hello())
     record = world.records[-1]
     long = int(f"{world.state.last_id}" * 300)
     changed = record.but(change=record.change.but(last_id=long))
-    after = fold(before, changed.change)
-    found = [Difference(2, "state.last_id", f"{long}", f"{world.state.last_id}")]
-    assert list(differences(before, after, changed)) == found
+    after = fold(old, changed.change)
+    actual = [Difference(2, "state.last_id", f"{long}", f"{world.state.last_id}")]
+    assert list(differences(old, after, changed)) == actual
     after = after.but(last_id=-1, title="a" * 100 + "b" * 500)
-    titled, _ = differences(before, after, record)
+    titled, _ = differences(old, after, record)
     assert titled == Difference(2, "state.title", "'" + "a" * 100 + "b" * 299, "''")
 
 
@@ -217,10 +217,10 @@ def test_a_session_that_is_stopped_while_a_plugin_asks_at_its_start_does_not_sta
 
 
 def test_a_price_is_not_known_of_a_model_that_has_none() -> None:
-    known: list[bool] = []
+    entry: list[bool] = []
 
     def note(_hook: object, _state: object, ctx: Context) -> object:
-        known.append(ctx.price_known)
+        entry.append(ctx.price_known)
         return Continue()
 
     world = session(plug("Notes", before_prompt=note))
@@ -228,7 +228,7 @@ def test_a_price_is_not_known_of_a_model_that_has_none() -> None:
     answer(world, text="bye")
     world.state = world.state.but(priced_models=frozenset({world.state.model}))
     world.apply(hello("again"))
-    assert known == [False, True]
+    assert entry == [False, True]
 
 
 def test_the_date_that_a_model_is_told_is_that_of_the_calendar() -> None:
@@ -236,5 +236,5 @@ def test_the_date_that_a_model_is_told_is_that_of_the_calendar() -> None:
     first = date(1970, 1, 1)
     ends = [(date(year, 3, 1) - first).days + days for year in (2000, 2024, 2026, 2100, 2400) for days in (-1, 0)]
     for day in [*range(1, 160_000, 41), *ends]:
-        (told,) = dated(began, day * 86_400_000)
-        assert told.text == f"Today is {first + timedelta(days=day)} (UTC)."
+        (report,) = dated(began, day * 86_400_000)
+        assert report.text == f"Today is {first + timedelta(days=day)} (UTC)."

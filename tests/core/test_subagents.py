@@ -66,12 +66,12 @@ def parent(*others: str, started: SubagentStarted = STARTED) -> CheckedWorld:
 
 def timers(world: CheckedWorld) -> dict[str, int]:
     """Return the milliseconds until each timer is due."""
-    return {name: at - world.now for name, at in world.state.timers}
+    return {name: time - world.now for name, time in world.state.timers}
 
 
-def alone(world: CheckedWorld, given: AnyInput) -> Step:
+def alone(world: CheckedWorld, input_: AnyInput) -> Step:
     """Apply an input to the machine directly, without the checks of the world."""
-    return step(world.state, Arrival(given, world.now), world.hook_runner)
+    return step(world.state, Arrival(input_, world.now), world.hook_runner)
 
 
 # What happens in it
@@ -80,12 +80,12 @@ def alone(world: CheckedWorld, given: AnyInput) -> Step:
 def test_one_that_starts_is_told() -> None:
     world = session()
     asked(world, call("keep"))
-    before = world.state
+    old = world.state
     done = world.apply(STARTED)
     assert events(done) == [SubagentStart("c3", CHILD, "help", "helper", background=False)]
     assert (world.state, done.effects) == (
-        before.but(
-            last_seq=before.last_seq + 1, subagents=(Subagent(CHILD, "c3", "helper", description="help", began_ms=0),)
+        old.but(
+            last_seq=old.last_seq + 1, subagents=(Subagent(CHILD, "c3", "helper", description="help", began_ms=0),)
         ),
         (),
     )
@@ -95,35 +95,35 @@ def test_what_happens_in_it_is_told_as_its_own_unless_a_person_is_to_decide() ->
     world = parent()
     held = ApprovalRequired("s.c3:a1", "c9", "write", EMPTY, "", "Holder", 1, None, None)
     decided = ApprovalResolved("s.c3:a1", "c9", "write", "approved")
-    before = world.state
+    old = world.state
     done = world.apply(SubagentReported(CHILD, (ToolCalls(1), held, decided), 3))
     assert events(done) == [SubAgentEvent("c3", CHILD, ToolCalls(1)), held, decided]
-    assert world.state == before.but(last_seq=before.last_seq + 3, subagents=(before.subagents[0].but(heard=3),))
+    assert world.state == old.but(last_seq=old.last_seq + 3, subagents=(old.subagents[0].but(heard=3),))
 
 
 def test_what_it_uses_is_counted_once() -> None:
     world = parent()
-    before = world.state.usage
+    old_usage = world.state.usage
     for used in (Usage(8, 2), Usage(8, 2), Usage(10, 3)):
         world.apply(SubagentReported(CHILD, used=used))
-        assert world.state.usage.minus(before) == used
+        assert world.state.usage.minus(old_usage) == used
 
 
 def test_a_report_that_was_heard_already_changes_nothing() -> None:
     world = parent()
     world.apply(SubagentReported(CHILD, (ToolCalls(1),), 5, Usage(8, 2)))
-    before = world.state
-    assert alone(world, SubagentReported(CHILD, (ToolCalls(1),), 4, Usage(6, 1))) == Step(before)
+    old = world.state
+    assert alone(world, SubagentReported(CHILD, (ToolCalls(1),), 4, Usage(6, 1))) == Step(old)
 
 
 def test_a_report_without_news_is_not_worth_a_record() -> None:
     world = parent()
     world.apply(SubagentReported(CHILD, (ToolCalls(1),), 5, Usage(8, 2)))
-    before = world.state
+    old = world.state
     done = alone(world, SubagentReported(CHILD, (), 5, Usage(8, 2)))
-    assert (done, done.changes(before)) == (Step(before), False)
+    assert (done, done.changes(old)) == (Step(old), False)
     done = alone(world, SubagentReported(CHILD, (), 6, Usage(8, 2)))
-    assert (done.events, done.effects, done.changes(before)) == ((), (), True)
+    assert (done.events, done.effects, done.changes(old)) == ((), (), True)
 
 
 def test_what_is_told_of_one_is_not_taken_for_another() -> None:
@@ -148,17 +148,17 @@ def test_its_prompt_is_known_until_it_tells_that_it_has_that() -> None:
     assert world.state.subagents == (Subagent(CHILD, "c3", "helper", heard=2, description="help", began_ms=0),)
 
 
-@pytest.mark.parametrize("given", [SubagentReported("other", (ToolCalls(1),), 1), SubagentEnded("other", ok("done"))])
-def test_nothing_comes_of_one_that_is_not_known(given: SubagentReported | SubagentEnded) -> None:
+@pytest.mark.parametrize("value", [SubagentReported("other", (ToolCalls(1),), 1), SubagentEnded("other", ok("done"))])
+def test_nothing_comes_of_one_that_is_not_known(value: SubagentReported | SubagentEnded) -> None:
     world = parent()
-    assert alone(world, given) == Step(world.state)
+    assert alone(world, value) == Step(world.state)
 
 
 def test_what_others_use_of_a_shared_limit_replaces_what_was_known_of_it() -> None:
     world = session()
-    before = world.state
+    old = world.state
     apply_all(world, ElsewhereUsed(Usage(8, 2)), ElsewhereUsed(Usage(9, 2)))
-    assert world.state == before.but(shared_usage=Usage(9, 2))
+    assert world.state == old.but(shared_usage=Usage(9, 2))
 
 
 # Waiting for a person counts towards no limit
@@ -260,14 +260,12 @@ def test_its_answer_is_the_result_of_the_call_that_waits(answer: Ok | Err, is_er
 @pytest.mark.parametrize(("answer", "how"), [(ok("done"), "has ended"), (err("it broke"), "has failed")])
 def test_the_end_of_one_in_the_background_is_told_with_the_next_request(answer: Ok | Err, how: str) -> None:
     world = parent(started=IN_BACKGROUND)
-    before = world.state
+    old = world.state
     done = world.apply(SubagentEnded(CHILD, answer))
     assert names(done) == ["SubagentEnd"]
     notice = f"The background task {CHILD} {how}; `task_result` has its answer"
     ended = EndedTask(CHILD, "c3", "helper", "help", failed=how == "has failed")
-    assert world.state == before.but(
-        last_seq=before.last_seq + 1, subagents=(), ended_tasks=(ended,), notices=(notice,)
-    )
+    assert world.state == old.but(last_seq=old.last_seq + 1, subagents=(), ended_tasks=(ended,), notices=(notice,))
 
 
 def test_one_that_a_call_waited_for_is_not_among_the_tasks_that_have_ended() -> None:
@@ -385,13 +383,13 @@ def test_those_in_the_background_come_back_with_the_session(make: Callable[[], C
 def test_one_that_a_call_waits_for_comes_back_and_the_call_waits_again_in_the_time_that_it_has_left() -> None:
     world = parent()
     world.apply(SubagentReported(CHILD, heard=2, used=Usage(8, 2)))
-    left = dict(world.state.timers)
+    remaining = dict(world.state.timers)
     done = world.apply(back(world))
     assert events(done) == [SessionRecovered(5)]
     assert ResumeSubagents((CHILD,)) in done.effects
     (again,) = (effect for effect in done.effects if isinstance(effect, StartCall))
     assert (again.call_id, again.attempt, again.key) == ("c3", 2, "s/c3")
-    assert dict(world.state.timers) == left
+    assert dict(world.state.timers) == remaining
     used = world.state.usage
     world.apply(SubagentReported(CHILD, heard=3, used=Usage(10, 2)))
     assert world.state.usage.minus(used) == Usage(2, 0)
@@ -499,10 +497,10 @@ def test_one_that_rests_and_whose_tool_is_gone_then_is_lost(pause: bool) -> None
     assert "find out before calling it again" in results(world.state)[0]
 
 
-@pytest.mark.parametrize("given", [AbortSent(), AbortSent(kill_tools="all"), hello("rather that"), StopSent()])
-def test_one_that_rests_is_lost_with_its_turn(given: AnyInput) -> None:
+@pytest.mark.parametrize("input_", [AbortSent(), AbortSent(kill_tools="all"), hello("rather that"), StopSent()])
+def test_one_that_rests_is_lost_with_its_turn(input_: AnyInput) -> None:
     world = resting()
-    done = world.apply(given)
+    done = world.apply(input_)
     (end,) = (event for event in events(done) if isinstance(event, SubagentEnd))
     assert end.text == "the process ended while it ran, and its turn has ended before it came back"
     assert not any(isinstance(effect, StopSubagents) for effect in done.effects)
@@ -522,15 +520,15 @@ def test_a_call_whose_sub_agent_is_not_known_is_made_again_if_it_can_tell() -> N
     assert ToolUnknown("c3", "task") in events(world.apply(CallProbed("c3", 1, Unknown())))
 
 
-def lost(world: CheckedWorld, *, gone: tuple[str, ...] = ()) -> None:
-    done = world.apply(back(world).but(removed_tools=gone))
+def lost(world: CheckedWorld, *, texts: tuple[str, ...] = ()) -> None:
+    done = world.apply(back(world).but(removed_tools=texts))
     assert SubagentEnd("c3", CHILD, "the process ended while it ran", is_error=True) in events(done)
     assert not any(isinstance(effect, ResumeSubagents) for effect in done.effects)
     assert world.state.subagents == ()
 
 
 def test_one_whose_tool_is_gone_is_lost() -> None:
-    lost(parent(), gone=("keep",))
+    lost(parent(), texts=("keep",))
 
 
 def test_one_whose_tool_is_another_is_lost() -> None:

@@ -12,15 +12,15 @@ MOST = 1_000_000
 
 
 def round_of(calls: int, text: str) -> list[Message]:
-    asked = tuple([ToolCall(f"c{number}", "look", freeze_object({"words": text})) for number in range(calls)])
-    results = [ToolMessage(call.call_id, call.name, (Text(text),)) for call in asked]
-    return [UserMessage((Text(text),), Origin.PROMPT), AssistantMessage((Text(text),), asked), *results]
+    tool_calls = tuple([ToolCall(f"c{number}", "look", freeze_object({"words": text})) for number in range(calls)])
+    results = [ToolMessage(call.call_id, call.name, (Text(text),)) for call in tool_calls]
+    return [UserMessage((Text(text),), Origin.PROMPT), AssistantMessage((Text(text),), tool_calls), *results]
 
 
 @pytest.mark.parametrize("size", [0, 59, 60, 61, 249, 250, 1_001, 4_001, 9_000])
 def test_it_is_the_longest_form_that_fits(size: int) -> None:
     messages = round_of(3, "x" * size)
-    forms = ["\n".join([line for each in messages for line in lines_of(each, limit)]) for limit in OF_A_MESSAGE]
+    forms = ["\n".join([line for message in messages for line in lines_of(message, limit)]) for limit in OF_A_MESSAGE]
     for most in sorted({length for form in forms for length in (len(form) - 1, len(form), len(form) + 1)}):
         fitting = [form for form in forms if len(form) <= most]
         assert at_once(transcript(messages, most)) == (fitting[0] if fitting else cut(forms[-1], most))

@@ -57,33 +57,33 @@ def with_calls(*calls: Call) -> State:
 
 def test_of_a_history_that_grew_the_new_messages_are_written() -> None:
     first, second = said("first", "second")
-    before = state(first)
-    after = before.but(history=before.history.and_(second))
-    assert change(before, after) == Change(history=Appended((second,)))
-    assert fold(before, change(before, after)) == after
+    old = state(first)
+    after = old.but(history=old.history.and_(second))
+    assert change(old, after) == Change(history=Appended((second,)))
+    assert fold(old, change(old, after)) == after
 
 
 def test_of_a_history_that_was_rearranged_ranges_of_the_old_one_are_written() -> None:
     a, b, c, d = said("a", "b", "c", "d")
     notice, more = said("notice", "more")
-    before = state(a, b, c, d)
-    after = before.but(history=History((notice, a, c, d, more, b)))
+    old = state(a, b, c, d)
+    after = old.but(history=History((notice, a, c, d, more, b)))
     pieces = (notice, MessageRange(0, 1), MessageRange(2, 4), more, MessageRange(1, 2))
-    assert change(before, after) == Change(history=Rearranged(pieces))
-    assert fold(before, change(before, after)) == after
+    assert change(old, after) == Change(history=Rearranged(pieces))
+    assert fold(old, change(old, after)) == after
 
 
 @pytest.mark.parametrize(("start", "stop"), [(-1, 1), (1, 1), (2, 1), (1, 3)])
 def test_messages_that_a_history_does_not_have_cannot_be_kept(start: int, stop: int) -> None:
-    before = state(*said("a", "b"))
+    old = state(*said("a", "b"))
     with pytest.raises(ValueError, match=f"it keeps messages {start} to {stop} of a history of 2"):
-        fold(before, Change(history=Rearranged((MessageRange(start, stop),))))
+        fold(old, Change(history=Rearranged((MessageRange(start, stop),))))
 
 
-@pytest.mark.parametrize("before", [state(), with_calls(Call("c1", "look", EMPTY)), with_calls()])
-def test_a_result_that_there_is_not_cannot_be_appended(before: State) -> None:
+@pytest.mark.parametrize("old", [state(), with_calls(Call("c1", "look", EMPTY)), with_calls()])
+def test_a_result_that_there_is_not_cannot_be_appended(old: State) -> None:
     with pytest.raises(ValueError, match="it appends the result of call c1, and there is none"):
-        fold(before, Change(history=Appended((ResultOf("c1"),))))
+        fold(old, Change(history=Appended((ResultOf("c1"),))))
 
 
 def test_a_call_that_there_is_not_cannot_be_changed() -> None:
@@ -96,7 +96,7 @@ def test_a_call_that_there_is_not_cannot_be_changed() -> None:
 
 def test_of_calls_only_what_has_changed_is_written() -> None:
     world = session()
-    before = world.state
+    old = world.state
     asked(world, call("read"), call("read", "b"))
     sent, answered = world.records[-2:]
     assert world.state.batch is not None
@@ -104,8 +104,8 @@ def test_of_calls_only_what_has_changed_is_written() -> None:
     assert isinstance(answered.change.batch, ChangedCalls)
     assert answered.change.batch == ChangedCalls(
         tuple(
-            ChangedCall(one.call_id, status=CallStatus.RUNNING, spec=SpecOfTool(), started_at=world.now)
-            for one in (first, second)
+            ChangedCall(item.call_id, status=CallStatus.RUNNING, spec=SpecOfTool(), started_at=world.now)
+            for item in (first, second)
         ),
         begins=True,
     )
@@ -115,8 +115,8 @@ def test_of_calls_only_what_has_changed_is_written() -> None:
     assert done is not None
     assert returned.batch == ChangedCalls((ChangedCall(first.call_id, status=CallStatus.DONE, result=done.result),))
     for record in (sent, answered, world.records[-1]):
-        before = fold(before, record.change)
-    assert before == world.state
+        old = fold(old, record.change)
+    assert old == world.state
 
 
 def test_of_results_that_join_the_history_their_calls_are_written() -> None:
@@ -125,21 +125,21 @@ def test_of_results_that_join_the_history_their_calls_are_written() -> None:
     asked(world, call("read"), call("read", "b"))
     assert world.state.batch is not None
     first, second = world.state.batch.calls
-    for each in (first, second):
-        world.apply(ToolReturned(each.call_id, 1, ok("done")))
+    for item in (first, second):
+        world.apply(ToolReturned(item.call_id, 1, ok("done")))
     last = world.state.history[-1]
     assert world.records[-1].change.history == Appended((ResultOf(first.call_id), last))
 
 
 def test_of_a_batch_decisions_and_texts_are_written_if_they_changed() -> None:
-    before = with_calls(Call("c1", "look", EMPTY))
-    assert before.batch is not None
+    old = with_calls(Call("c1", "look", EMPTY))
+    assert old.batch is not None
     decisions, texts = (("tool_approved", True),), (("after_tool", "look again"),)
     for changed in (ChangedCalls((), decisions=decisions), ChangedCalls((), texts=texts)):
-        batch = before.batch if changed.decisions is UNSET else before.batch.but(decisions=decisions)
-        after = before.but(batch=batch if changed.texts is UNSET else batch.but(texts=texts))
-        assert change(before, after) == Change(batch=changed)
-        assert fold(before, change(before, after)) == after
+        batch = old.batch if changed.decisions is UNSET else old.batch.but(decisions=decisions)
+        after = old.but(batch=batch if changed.texts is UNSET else batch.but(texts=texts))
+        assert change(old, after) == Change(batch=changed)
+        assert fold(old, change(old, after)) == after
 
 
 def test_equal_numbers_and_texts_are_no_change_and_those_of_another_type_are() -> None:
@@ -147,80 +147,80 @@ def test_equal_numbers_and_texts_are_no_change_and_those_of_another_type_are() -
     equal = old.but(started_at=BIG + 2 - 1, error=b"on".decode())
     assert equal.started_at is not old.started_at
     assert equal.error is not old.error
-    before = with_calls(old)
-    assert change(before, with_calls_of(before, equal)).batch == ChangedCalls((ChangedCall("c1"),))
+    old_state = with_calls(old)
+    assert change(old_state, with_calls_of(old_state, equal)).batch == ChangedCalls((ChangedCall("c1"),))
     for was, now in ((1, True), (True, 1)):
-        there = with_calls(old.but(attempt=was))
-        after = with_calls_of(there, old.but(attempt=now))
-        (changed,) = fold(there, change(there, after)).batch.calls  # type: ignore[union-attr]  # there is one
+        other = with_calls(old.but(attempt=was))
+        after = with_calls_of(other, old.but(attempt=now))
+        (changed,) = fold(other, change(other, after)).batch.calls  # type: ignore[union-attr]  # there is one
         assert type(changed.attempt) is type(now)
 
 
 def test_an_equal_number_or_text_of_a_state_is_no_change_and_one_of_another_type_is() -> None:
-    before = state().but(turn_count=BIG + 1, title="on", last_seq=1)
-    after = before.but(turn_count=BIG + 2 - 1, title=b"on".decode())
-    assert after.turn_count is not before.turn_count
-    assert change(before, after) == Change()
-    assert change(before, before.but(turn_count=BIG, last_seq=True)) == Change(turn_count=BIG, last_seq=True)
-    assert type(change(before, before.but(last_seq=True)).last_seq) is bool
-    assert type(change(before.but(is_starting=1), before.but(is_starting=True)).is_starting) is bool
-    assert type(change(before.but(last_seq=True), before).last_seq) is int
+    old = state().but(turn_count=BIG + 1, title="on", last_seq=1)
+    after = old.but(turn_count=BIG + 2 - 1, title=b"on".decode())
+    assert after.turn_count is not old.turn_count
+    assert change(old, after) == Change()
+    assert change(old, old.but(turn_count=BIG, last_seq=True)) == Change(turn_count=BIG, last_seq=True)
+    assert type(change(old, old.but(last_seq=True)).last_seq) is bool
+    assert type(change(old.but(is_starting=1), old.but(is_starting=True)).is_starting) is bool
+    assert type(change(old.but(last_seq=True), old).last_seq) is int
 
 
-def with_calls_of(before: State, changed: Call) -> State:
-    assert before.batch is not None
-    return before.but(batch=before.batch.but(calls=before.batch.calls.put(changed)))
+def with_calls_of(old: State, changed: Call) -> State:
+    assert old.batch is not None
+    return old.but(batch=old.batch.but(calls=old.batch.calls.put(changed)))
 
 
 def test_the_spec_of_a_call_is_written_if_it_is_not_that_of_the_tool() -> None:
     old = Call("c1", READ.name, EMPTY)
-    before = with_calls(old).but(tools={READ.name: AttachedTool(READ, 0)})
+    old_state = with_calls(old).but(tools={READ.name: AttachedTool(READ, 0)})
     for spec, written in ((READ, SpecOfTool()), (OTHER, OTHER), (READ.but(), READ)):
-        after = with_calls_of(before, old.but(spec=spec))
-        assert change(before, after) == Change(batch=ChangedCalls((ChangedCall("c1", spec=written),)))
-        assert fold(before, change(before, after)) == after
-    gone = before.but(tools={})
-    after = with_calls_of(gone, old.but(spec=READ))
-    assert change(gone, after) == Change(batch=ChangedCalls((ChangedCall("c1", spec=READ),)))
+        after = with_calls_of(old_state, old.but(spec=spec))
+        assert change(old_state, after) == Change(batch=ChangedCalls((ChangedCall("c1", spec=written),)))
+        assert fold(old_state, change(old_state, after)) == after
+    removed = old_state.but(tools={})
+    after = with_calls_of(removed, old.but(spec=READ))
+    assert change(removed, after) == Change(batch=ChangedCalls((ChangedCall("c1", spec=READ),)))
 
 
 def test_of_plugin_states_those_that_are_others_are_written() -> None:
-    before = state().but(plugin_states=("a", "b", "c"))
-    after = before.but(plugin_states=("a", "B"))
-    assert change(before, after) == Change(plugin_states=ChangedStates(2, ((1, "B"),)))
-    assert fold(before, change(before, after)) == after
-    more = before.but(plugin_states=("a", "b", "c", "d"))
-    assert change(before, more) == Change(plugin_states=ChangedStates(4, ((3, "d"),)))
-    assert fold(before, change(before, more)) == more
+    old = state().but(plugin_states=("a", "b", "c"))
+    after = old.but(plugin_states=("a", "B"))
+    assert change(old, after) == Change(plugin_states=ChangedStates(2, ((1, "B"),)))
+    assert fold(old, change(old, after)) == after
+    more = old.but(plugin_states=("a", "b", "c", "d"))
+    assert change(old, more) == Change(plugin_states=ChangedStates(4, ((3, "d"),)))
+    assert fold(old, change(old, more)) == more
 
 
 @pytest.mark.parametrize("form", [ChangedStates(3, ((2, "c"),)), ChangedStates(1, ((1, "b"),))])
 def test_states_of_plugins_that_there_are_not_are_refused(form: ChangedStates) -> None:
-    before = state().but(plugin_states=("a",))
+    old = state().but(plugin_states=("a",))
     places = sorted(dict(form.put))
     with pytest.raises(ValueError, match="it has states of the plugins") as refused:
-        fold(before, Change(plugin_states=form))
+        fold(old, Change(plugin_states=form))
     assert str(refused.value).endswith(f"plugins {places} of {form.count}, and there were 1")
 
 
 def test_of_tools_those_that_came_and_went_are_written() -> None:
     a, b, c = (AttachedTool(spec, 0) for spec in TOOLS[:3])
-    before = state().but(tools={"a": a, "b": b})
-    after = before.but(tools={"b": b, "c": c})
-    assert change(before, after) == Change(tools=ChangedTools(("a",), {"c": c}))
-    turned = before.but(tools={"b": b, "a": a})
-    assert change(before, turned) == Change(tools=ChangedTools(("a", "b"), {"b": b, "a": a}))
+    old = state().but(tools={"a": a, "b": b})
+    after = old.but(tools={"b": b, "c": c})
+    assert change(old, after) == Change(tools=ChangedTools(("a",), {"c": c}))
+    turned = old.but(tools={"b": b, "a": a})
+    assert change(old, turned) == Change(tools=ChangedTools(("a", "b"), {"b": b, "a": a}))
     for other in (after, turned):
-        folded = fold(before, change(before, other))
+        folded = fold(old, change(old, other))
         assert list(folded.tools.items()) == list(other.tools.items())
 
 
 TURN = Turn("p1", 5, 2, NOTHING_USED, "m", EMPTY, 1)
 
 
-@pytest.mark.parametrize(("part", "whole"), [(ChangedTurn, Turn), (ChangedCall, Call), (Change, State)])
-def test_what_can_change_is_all_there_is(part: type[Value], whole: type[Value]) -> None:
-    assert part.__struct_fields__ == whole.__struct_fields__
+@pytest.mark.parametrize(("part", "full"), [(ChangedTurn, Turn), (ChangedCall, Call), (Change, State)])
+def test_what_can_change_is_all_there_is(part: type[Value], full: type[Value]) -> None:
+    assert part.__struct_fields__ == full.__struct_fields__
 
 
 @pytest.mark.parametrize(
@@ -237,19 +237,19 @@ def test_what_can_change_is_all_there_is(part: type[Value], whole: type[Value]) 
 def test_of_a_turn_only_what_has_changed_is_written(
     old: Turn | None, new: Turn | None, form: ChangedTurn | None
 ) -> None:
-    before = state().but(turn=old)
-    after = before.but(turn=new)
-    assert repr(change(before, after)) == repr(Change(turn=form))
-    assert repr(fold(before, change(before, after)).turn) == repr(new)
+    old_state = state().but(turn=old)
+    after = old_state.but(turn=new)
+    assert repr(change(old_state, after)) == repr(Change(turn=form))
+    assert repr(fold(old_state, change(old_state, after)).turn) == repr(new)
 
 
 def test_a_turn_that_is_made_anew_and_equal_is_no_change() -> None:
-    before = state().but(turn=TURN)
-    assert change(before, before.but(turn=TURN.but(attempt=1))) == Change()
+    old = state().but(turn=TURN)
+    assert change(old, old.but(turn=TURN.but(attempt=1))) == Change()
 
 
-def timers_of(said: str) -> tuple[tuple[str, int], ...]:
-    return tuple((each[0], int(each[1])) for each in said.split())
+def timers_of(text: str) -> tuple[tuple[str, int], ...]:
+    return tuple((item[0], int(item[1])) for item in text.split())
 
 
 @each_case(
@@ -267,10 +267,10 @@ def timers_of(said: str) -> tuple[tuple[str, int], ...]:
     ]
 )
 def test_of_timers_those_that_were_set_and_cleared_are_written(old: str, new: str, form: ChangedTimers) -> None:
-    before = state().but(timers=timers_of(old))
-    after = before.but(timers=timers_of(new))
-    assert change(before, after) == Change(timers=form)
-    assert fold(before, change(before, after)) == after
+    old_state = state().but(timers=timers_of(old))
+    after = old_state.but(timers=timers_of(new))
+    assert change(old_state, after) == Change(timers=form)
+    assert fold(old_state, change(old_state, after)) == after
 
 
 PROMPTS = {ref: Prompt(ref, (Text(f"the words of {ref}"),)) for ref in "abcde"}
@@ -295,11 +295,11 @@ def queue_of(refs: str) -> tuple[Prompt, ...]:
     ]
 )
 def test_of_prompts_those_that_came_and_went_are_written(old: str, new: str, form: object) -> None:
-    before = state().but(queue=queue_of(old))
-    after = before.but(queue=queue_of(new))
-    assert repr(change(before, after)) == repr(Change(queue=form))
-    assert fold(before, change(before, after)) == after
-    assert fold(before, decode(Change, from_text(write(change(before, after))))) == after
+    old_state = state().but(queue=queue_of(old))
+    after = old_state.but(queue=queue_of(new))
+    assert repr(change(old_state, after)) == repr(Change(queue=form))
+    assert fold(old_state, change(old_state, after)) == after
+    assert fold(old_state, decode(Change, from_text(write(change(old_state, after))))) == after
 
 
 def test_a_queue_as_older_records_have_it_comes_back() -> None:
@@ -308,11 +308,11 @@ def test_a_queue_as_older_records_have_it_comes_back() -> None:
 
 
 def test_a_prompt_is_written_once_however_many_wait() -> None:
-    written, before = 0, state()
+    written, old = 0, state()
     for number in range(100):
-        after = before.but(queue=(*before.queue, Prompt(f"p{number}", (Text("x" * 100),))))
-        written += len(write(change(before, after)))
-        before = after
+        after = old.but(queue=(*old.queue, Prompt(f"p{number}", (Text("x" * 100),))))
+        written += len(write(change(old, after)))
+        old = after
     assert written < 100 * 200
 
 
@@ -336,8 +336,8 @@ def about(kind: type[BeforeRequest | BeforeCompaction], messages: History) -> Ho
 def test_of_messages_in_a_paused_hook_ranges_are_written(kind: type[BeforeRequest | BeforeCompaction]) -> None:
     """The hook has messages of the history after the step: all of it, or not, as a plugin may have replaced them."""
     first, second, third, other = said("first", "second", "third", "other")
-    before = state(first, second)
-    history = before.history.and_(third)
+    old = state(first, second)
+    history = old.history.and_(third)
     cases: tuple[tuple[History, tuple[MessageRange | Message, ...]], ...] = (
         (history, (MessageRange(0, 3),)),
         (History((second, third)), (MessageRange(1, 3),)),
@@ -345,23 +345,23 @@ def test_of_messages_in_a_paused_hook_ranges_are_written(kind: type[BeforeReques
         (History(), ()),
     )
     for messages, pieces in cases:
-        after = before.but(history=history, suspended_runs=(paused(about(kind, messages)), paused(PROMPTED, "k2")))
+        after = old.but(history=history, suspended_runs=(paused(about(kind, messages)), paused(PROMPTED, "k2")))
         put = (Suspended(paused(about(kind, History())), Rearranged(pieces)), Suspended(paused(PROMPTED, "k2")))
-        assert change(before, after).suspended_runs == ChangedSuspended(put)
-        folded = fold(before, change(before, after))
+        assert change(old, after).suspended_runs == ChangedSuspended(put)
+        folded = fold(old, change(old, after))
         assert folded == after
         assert isinstance(messages_in(folded.suspended_runs[0]), History)
-    again = fold(before, change(before, before.but(suspended_runs=(paused(about(kind, before.history)),))))
-    assert messages_in(again.suspended_runs[0]) is before.history
+    again = fold(old, change(old, old.but(suspended_runs=(paused(about(kind, old.history)),))))
+    assert messages_in(again.suspended_runs[0]) is old.history
 
 
 def test_of_the_messages_of_a_turn_that_has_ended_ranges_are_written() -> None:
-    before = state(*said("first", "second", "third"))
-    hook = AfterTurn("finished", None, None, before.history[1:], NOTHING_USED, 1, 2)
-    after = before.but(suspended_runs=(paused(hook),))
-    kept = Suspended(paused(hook.but(messages_diff=())), Rearranged((MessageRange(1, 3),)))
-    assert change(before, after).suspended_runs == ChangedSuspended((kept,))
-    assert fold(before, change(before, after)) == after
+    old = state(*said("first", "second", "third"))
+    hook = AfterTurn("finished", None, None, old.history[1:], NOTHING_USED, 1, 2)
+    after = old.but(suspended_runs=(paused(hook),))
+    suspended = Suspended(paused(hook.but(messages_diff=())), Rearranged((MessageRange(1, 3),)))
+    assert change(old, after).suspended_runs == ChangedSuspended((suspended,))
+    assert fold(old, change(old, after)) == after
 
 
 def test_of_paused_runs_only_those_that_began_changed_or_ended_are_written() -> None:
@@ -378,30 +378,30 @@ def test_of_paused_runs_only_those_that_began_changed_or_ended_are_written() -> 
         ((first, second), (second, first), ChangedSuspended((Suspended(second), Suspended(first)), begins=True)),
     )
     for old, new, form in cases:
-        before = state().but(suspended_runs=old)
-        after = before.but(suspended_runs=new)
-        assert change(before, after).suspended_runs == form
-        assert fold(before, change(before, after)) == after
+        old_state = state().but(suspended_runs=old)
+        after = old_state.but(suspended_runs=new)
+        assert change(old_state, after).suspended_runs == form
+        assert fold(old_state, change(old_state, after)) == after
 
 
 def test_each_of_many_paused_runs_is_written_once() -> None:
     """Each of 64 calls of a batch may ask: with all of them in each change, that would be 2,080 runs."""
     written = 0
-    before = state()
+    old = state()
     for number in range(64):
-        after = before.but(suspended_runs=(*before.suspended_runs, paused(PROMPTED, f"k{number}")))
-        written += len(write(change(before, after)))
-        before = after
-    one = state().but(suspended_runs=(paused(PROMPTED, "k00"),))
-    assert written < 65 * len(write(change(state(), one)))
+        after = old.but(suspended_runs=(*old.suspended_runs, paused(PROMPTED, f"k{number}")))
+        written += len(write(change(old, after)))
+        old = after
+    single_state = state().but(suspended_runs=(paused(PROMPTED, "k00"),))
+    assert written < 65 * len(write(change(state(), single_state)))
 
 
 def test_a_paused_hook_over_a_long_history_takes_no_more_bytes() -> None:
     sizes = []
     for count in (10, 1_000):
-        before = state(*said(*map(str, range(count))))
-        after = before.but(suspended_runs=(paused(BeforeRequest(before.history)),))
-        sizes.append(len(write(change(before, after))))
+        old = state(*said(*map(str, range(count))))
+        after = old.but(suspended_runs=(paused(BeforeRequest(old.history)),))
+        sizes.append(len(write(change(old, after))))
     assert sizes[1] - sizes[0] == len("1000") - len("10")
 
 

@@ -37,38 +37,38 @@ def watcher(seen: list[AfterTurn]) -> AnyPlugin:
     return plug("Watcher", after_turn=after_turn)
 
 
-def aborted(given: AnyInput | None, *plugins: AnyPlugin) -> tuple[AgentAbort, AfterTurn]:
+def aborted(input_: AnyInput | None, *plugins: AnyPlugin) -> tuple[AgentAbort, AfterTurn]:
     """Return the event of a turn that is aborted, and what plugins are shown in `after_turn`."""
     seen: list[AfterTurn] = []
     bench = Bench(*plugins, watcher(seen), options=Options(max_turn_seconds=60.0))
     bench.prompt()
-    bench.answers("hi") if given is None else bench.send(given, after=60_000)
+    bench.answers("hi") if input_ is None else bench.send(input_, after=60_000)
     (abort,) = (event for event in bench.got[-1].events if isinstance(event, AgentAbort))
-    (shown,) = seen
-    return abort, shown
+    (visible,) = seen
+    return abort, visible
 
 
-@pytest.mark.parametrize(("given", "kind", "reason"), GIVEN, ids=lambda value: str(value)[:30])
-def test_an_abort_carries_the_words_of_its_caller(given: AnyInput, kind: str, reason: str | None) -> None:
-    abort, shown = aborted(given)
+@pytest.mark.parametrize(("input_", "kind", "reason"), GIVEN, ids=lambda value: str(value)[:30])
+def test_an_abort_carries_the_words_of_its_caller(input_: AnyInput, kind: str, reason: str | None) -> None:
+    abort, visible = aborted(input_)
     assert abort == AgentAbort("p1", kind, reason)
-    assert (shown.outcome, shown.abort_kind, shown.abort_reason) == ("aborted", kind, reason)
+    assert (visible.outcome, visible.abort_kind, visible.abort_reason) == ("aborted", kind, reason)
 
 
 def test_an_abort_of_a_plugin_carries_its_name_and_its_words() -> None:
-    abort, shown = aborted(None, plug("Guard", before_finish=Abort("not like this")))
+    abort, visible = aborted(None, plug("Guard", before_finish=Abort("not like this")))
     assert abort == AgentAbort("p1", "plugin", "Guard: not like this")
-    assert (shown.abort_kind, shown.abort_reason) == (abort.kind, abort.reason)
+    assert (visible.abort_kind, visible.abort_reason) == (abort.kind, abort.reason)
 
 
 def test_a_critical_plugin_that_breaks_is_a_kind_of_its_own() -> None:
     def broken(_hook: BeforeFinish, _state: object, _ctx: Context) -> Continue[object]:
         raise ZeroDivisionError
 
-    abort, shown = aborted(None, plug("Guard", critical=True, before_finish=broken))
+    abort, visible = aborted(None, plug("Guard", critical=True, before_finish=broken))
     assert abort.kind == "critical"
     assert "critical plugin `Guard` broke: ZeroDivisionError" in (abort.reason or "")
-    assert (shown.abort_kind, shown.abort_reason) == (abort.kind, abort.reason)
+    assert (visible.abort_kind, visible.abort_reason) == (abort.kind, abort.reason)
 
 
 def test_a_turn_that_ends_by_itself_has_neither() -> None:
