@@ -129,36 +129,36 @@ class Got:
         **changes: object,
     ) -> None:
         """Check that the step did this and nothing else; *ids* is how many ids it used."""
-        before = self.before
-        said = self._numbered(events)
+        old = self.before
+        text = self._numbered(events)
         changes.setdefault("timers", self._timers(effects))
-        state = before.but(last_seq=before.last_seq + len(said), last_id=before.last_id + ids, **changes)
-        demand_same(Step(state, tuple(effects), said, tuple(rulings), answer), self.step)
+        state = old.but(last_seq=old.last_seq + len(text), last_id=old.last_id + ids, **changes)
+        demand_same(Step(state, tuple(effects), text, tuple(rulings), answer), self.step)
 
     def expect_nothing(self) -> None:
         """Check that the step changed nothing, and had no effects and events."""
         self.expect_only()
 
     def _numbered(self, events: Sequence[Event | Now]) -> tuple[Envelope, ...]:
-        before = self.before
-        now = Now(before.turn_count if before.turn is not None else 0, before.round)
-        said: list[Envelope] = []
+        old = self.before
+        now = Now(old.turn_count if old.turn is not None else 0, old.round)
+        envelopes: list[Envelope] = []
         for event in events:
             if isinstance(event, Now):
                 now = event
             else:
-                seq = before.last_seq + len(said) + 1
-                said.append(
-                    Envelope(before.session_id, seq, 0, self.arrival.at, now.turn, now.round, event, before.setup.path)
+                seq = old.last_seq + len(envelopes) + 1
+                envelopes.append(
+                    Envelope(old.session_id, seq, 0, self.arrival.at, now.turn, now.round, event, old.setup.path)
                 )
-        return tuple(said)
+        return tuple(envelopes)
 
     def _timers(self, effects: Sequence[AnyEffect]) -> tuple[tuple[str, int], ...]:
         """Return the timers that are set after *effects*, in the order in which they were set."""
         timers = dict(self.before.timers)
-        given = self.arrival.input
-        if isinstance(given, TimerFired):
-            timers.pop(given.timer, None)
+        given_input = self.arrival.input
+        if isinstance(given_input, TimerFired):
+            timers.pop(given_input.timer, None)
         for effect in effects:
             if isinstance(effect, SetTimer):
                 timers.pop(effect.timer, None)
@@ -192,7 +192,7 @@ class Bench:
             Setup(options=options or Options(), user_data=user_data),
             "m",
             tools={spec.name: AttachedTool(spec, 0) for spec in tools},
-            plugins=tuple(attached_plugins[place] for place in in_order(attached_plugins)),
+            plugins=tuple(attached_plugins[index] for index in in_order(attached_plugins)),
         )
         if opened:
             self.send(SessionOpened())
@@ -204,13 +204,13 @@ class Bench:
             self.hook_runner.tool(tool.spec.name, revision, fits)
         return attached_plugin(plugin.key, plugin, revision)
 
-    def send(self, given: AnyInput, *, after: int = 0, random: float = 0.5, by: str = "") -> Got:
-        """Apply the input *given*, which is sent *by* this user, *after* so many milliseconds."""
+    def send(self, input_: AnyInput, *, after: int = 0, random: float = 0.5, by: str = "") -> Got:
+        """Apply the input *input_*, which is sent *by* this user, *after* so many milliseconds."""
         self.now += after
-        arrival = Arrival(given, self.now, random, by=by)
+        arrival = Arrival(input_, self.now, random, by=by)
         self.moves.append(arrival)
-        before = self.state
-        got = Got(before, arrival, step(before, arrival, self.hook_runner))
+        old = self.state
+        got = Got(old, arrival, step(old, arrival, self.hook_runner))
         self.got.append(got)
         self.state = got.step.state
         return got
@@ -245,9 +245,9 @@ class Bench:
 
     def call(self, call_id: str) -> Call:
         """Return a call of the open batch."""
-        found = self.state.batch.calls.find(call_id) if self.state.batch is not None else None
-        assert found is not None
-        return found
+        actual = self.state.batch.calls.find(call_id) if self.state.batch is not None else None
+        assert actual is not None
+        return actual
 
     def cut_short(self) -> Partial:
         """Return what the response would keep if it were cut short now: some text while streaming, else nothing."""
@@ -293,31 +293,33 @@ def _unanswered(step: Step) -> Step:
     return step.but(rulings=tuple([ruling.but(answers=()) for ruling in step.rulings]))
 
 
-def _differences(at: str, expected: object, got: object) -> Sequence[str]:
+def _differences(point: str, expected: object, got: object) -> Sequence[str]:
     if type(expected) is type(got) and isinstance(expected, Value) and isinstance(got, Value):
         names = type(expected).__struct_fields__
         return [
-            line for name in names for line in _differences(f"{at}.{name}", vars_of(expected, name), vars_of(got, name))
+            line
+            for name in names
+            for line in _differences(f"{point}.{name}", vars_of(expected, name), vars_of(got, name))
         ]
     if isinstance(expected, tuple) and isinstance(got, tuple):
-        return list(_in_sequence(at, cast("tuple[object, ...]", expected), cast("tuple[object, ...]", got)))
+        return list(_in_sequence(point, cast("tuple[object, ...]", expected), cast("tuple[object, ...]", got)))
     if isinstance(expected, Mapping) and isinstance(got, Mapping) and dict(expected) == dict(got):
         return []
-    return [] if expected == got else [f"  {at}:", f"    expected {expected!r}", f"    got      {got!r}"]
+    return [] if expected == got else [f"  {point}:", f"    expected {expected!r}", f"    got      {got!r}"]
 
 
-def vars_of(found: Value, name: str) -> object:
-    value: object = getattr(found, name)
+def vars_of(found_value: Value, name: str) -> object:
+    value: object = getattr(found_value, name)
     return value
 
 
-def _in_sequence(at: str, expected: tuple[object, ...], got: tuple[object, ...]) -> Sequence[str]:
+def _in_sequence(point: str, expected: tuple[object, ...], got: tuple[object, ...]) -> Sequence[str]:
     lines: list[str] = []
     for index in range(max(len(expected), len(got))):
         if index >= len(got):
-            lines.append(f"  {at}[{index}] is missing: {expected[index]!r}")
+            lines.append(f"  {point}[{index}] is missing: {expected[index]!r}")
         elif index >= len(expected):
-            lines.append(f"  {at}[{index}] is too much: {got[index]!r}")
+            lines.append(f"  {point}[{index}] is too much: {got[index]!r}")
         else:
-            lines.extend(_differences(f"{at}[{index}]", expected[index], got[index]))
+            lines.extend(_differences(f"{point}[{index}]", expected[index], got[index]))
     return lines

@@ -97,16 +97,14 @@ class HookCell:
     ) -> None:
         """Check that *got* is the step of `baseline`, apart from the ruling, *events* and *changes*."""
         base = self.baseline(critical=critical).step
-        before = got.before
+        old = got.before
         mine = [ruling if other.hook == self.hook else other for other in base.rulings]
-        new = [Envelope("s", 0, 0, got.arrival.at, self.turn, self.round, event, before.setup.path) for event in events]
+        new = [Envelope("s", 0, 0, got.arrival.at, self.turn, self.round, event, old.setup.path) for event in events]
         reported = (*base.events[: self.event_count], *new, *base.events[self.event_count :])
-        numbered = tuple(
-            envelope.but(seq=before.last_seq + number) for number, envelope in enumerate(reported, start=1)
-        )
-        state = base.state.but(last_seq=before.last_seq + len(numbered), **changes)
-        wanted = Step(state, base.effects if effects is None else tuple(effects), numbered, tuple(mine), base.answer)
-        demand_same(wanted, got.step)
+        numbered = tuple(envelope.but(seq=old.last_seq + number) for number, envelope in enumerate(reported, start=1))
+        state = base.state.but(last_seq=old.last_seq + len(numbered), **changes)
+        step = Step(state, base.effects if effects is None else tuple(effects), numbered, tuple(mine), base.answer)
+        demand_same(step, got.step)
 
 
 def probe(hook: str, answer: object, *, critical: bool = False) -> AnyPlugin:
@@ -160,13 +158,13 @@ def refused(cell: HookCell, got: Got, no: Refusal, **changes: object) -> None:
     got.expect_only(**{**expected, **changes})  # type: ignore[arg-type]  # the keywords of `only`
 
 
-def _aborted(before: State, **changes: object) -> Expected:
+def _aborted(old: State, **changes: object) -> Expected:
     return {
         "phase": Phase.IDLE,
         "round": 0,
         "turn": None,
         "request": None,
-        "history": before.history,
+        "history": old.history,
         **changes,
     }
 
@@ -194,32 +192,32 @@ def _before_prompt(_: State, no: Refusal) -> Expected:
     }
 
 
-def _before_request(before: State, no: Refusal) -> Expected:
+def _before_request(old: State, no: Refusal) -> Expected:
     return {
         "answer": Accepted("p1", "started"),
         "ids": 1,
         "events": [*starts("p1", "r2")[:-1], *no.errors, AgentAbort("p1", no.why, no.detail)],
         "rulings": (*ruled("before_prompt"), no.ruling, *ruled("after_turn")),
         "turn_count": 1,
-        "history": before.history.and_(said()),
+        "history": old.history.and_(said()),
     }
 
 
-def _after_response(before: State, no: Refusal) -> Expected:
+def _after_response(old: State, no: Refusal) -> Expected:
     message = replied("bye")
     return _aborted(
-        before,
+        old,
         events=[*no.errors, ResponseComplete(message), AgentAbort("p1", no.why, no.detail)],
         rulings=(no.ruling, *ruled("after_turn")),
         last_text="bye",
-        history=before.history.and_(message),
+        history=old.history.and_(message),
     )
 
 
-def _before_tool(before: State, no: Refusal) -> Expected:
+def _before_tool(old: State, no: Refusal) -> Expected:
     message = replied("", ToolCall("c3", "look", path()))
     return _aborted(
-        before,
+        old,
         ids=1,
         events=[
             ResponseComplete(message),
@@ -230,26 +228,26 @@ def _before_tool(before: State, no: Refusal) -> Expected:
         ],
         rulings=(*ruled("after_response", "check"), no.ruling, *ruled("after_turn")),
         last_text="",
-        history=before.history.and_(message, failed("c3", "look", f"aborted before it ran: {no.detail}")),
+        history=old.history.and_(message, failed("c3", "look", f"aborted before it ran: {no.detail}")),
     )
 
 
-def _on_tool_error(before: State, no: Refusal) -> Expected:
-    told = failed("c3", "look", f"stopped: {no.detail}; {doubt(LOOK)}")
+def _on_tool_error(old: State, no: Refusal) -> Expected:
+    failure = failed("c3", "look", f"stopped: {no.detail}; {doubt(LOOK)}")
     return _aborted(
-        before,
+        old,
         events=[*no.errors, ToolKilled("c3", "look", no.detail), AgentAbort("p1", no.why, no.detail)],
         effects=[ClearTimer("call:c3")],
         rulings=(no.ruling, *ruled("after_turn")),
         batch=None,
-        history=before.history.and_(told),
+        history=old.history.and_(failure),
     )
 
 
-def _after_tool(before: State, no: Refusal) -> Expected:
-    told = failed("c3", "look", f"it ended, but its result was withheld: {no.ruling.reason}")
+def _after_tool(old: State, no: Refusal) -> Expected:
+    failure = failed("c3", "look", f"it ended, but its result was withheld: {no.ruling.reason}")
     return _aborted(
-        before,
+        old,
         events=[
             *ran("c3", "look"),
             *no.errors,
@@ -264,30 +262,30 @@ def _after_tool(before: State, no: Refusal) -> Expected:
         ],
         rulings=(no.ruling, *ruled("after_turn")),
         batch=None,
-        history=before.history.and_(told, failed("c4", "store", f"stopped: {no.detail}; {doubt(STORE)}")),
+        history=old.history.and_(failure, failed("c4", "store", f"stopped: {no.detail}; {doubt(STORE)}")),
         quarantined_calls=(DetachedCall("c4", "store", NOW, NOW),),
     )
 
 
-def _after_tool_batch(before: State, no: Refusal) -> Expected:
+def _after_tool_batch(old: State, no: Refusal) -> Expected:
     return _aborted(
-        before,
+        old,
         events=[*ran("c3", "look"), *no.errors, AgentAbort("p1", no.why, no.detail)],
         effects=[ClearTimer("call:c3")],
         rulings=(*ruled("after_tool"), no.ruling, *ruled("after_turn")),
         batch=None,
-        history=before.history.and_(result("c3", "look")),
+        history=old.history.and_(result("c3", "look")),
     )
 
 
-def _before_finish(before: State, no: Refusal) -> Expected:
+def _before_finish(old: State, no: Refusal) -> Expected:
     message = replied("bye")
     return _aborted(
-        before,
+        old,
         events=[ResponseComplete(message), *no.errors, AgentAbort("p1", no.why, no.detail)],
         rulings=(*ruled("after_response"), no.ruling, *ruled("after_turn")),
         last_text="bye",
-        history=before.history.and_(message),
+        history=old.history.and_(message),
     )
 
 

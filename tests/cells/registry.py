@@ -74,13 +74,13 @@ def each_of(
     table: dict[Key, list[Case]], names: str, keys: Iterable[Key]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a test for each of *keys*; pytest runs it once for each, with the parts of the key as arguments."""
-    wanted = list(keys)
+    expected_keys = list(keys)
 
     def registered(test: Callable[..., None]) -> Callable[..., None]:
-        for key in wanted:
+        for key in expected_keys:
             name = f"{test.__module__}.{test.__name__}[{'-'.join(key)}]"
             table.setdefault(key, []).append(Case(name, _bound(test, key)))
-        parametrized: Callable[..., None] = pytest.mark.parametrize(names, wanted)(test)
+        parametrized: Callable[..., None] = pytest.mark.parametrize(names, expected_keys)(test)
         return parametrized
 
     return registered
@@ -92,5 +92,5 @@ def _bound(test: Callable[..., None], key: Key) -> Callable[[], None]:
 
 def all_cases() -> list[Case]:
     """Return every registered test once."""
-    found = {case.name: case for table in TABLES.values() for cases in table.values() for case in cases}
-    return list(found.values())
+    actual = {case.name: case for table in TABLES.values() for cases in table.values() for case in cases}
+    return list(actual.values())

@@ -72,12 +72,12 @@ def compacts(
 ) -> StartCompaction:
     """Return the start of the compaction *name* of a session in *state*."""
     most = tokens_of(state) // 2 * CHARS_PER_TOKEN
-    shown = state.history if messages is None else messages
+    visible = state.history if messages is None else messages
     options, budget = state.setup.options, budget_of(state)
     limit = keep if forced else max(keep, room(state, budget.trigger))
     return StartCompaction(
         name,
-        shown,
+        visible,
         keep,
         "m",
         EMPTY,
@@ -176,13 +176,15 @@ STARTED = ("before_prompt", "before_request")
 """The hooks that run when a turn starts."""
 
 
-def request(before: State, request_id: str, *messages: Message, **changes: object) -> StartRequest:
-    """Return the effect that sends a request: the whole history of *before*, then *messages*."""
-    whole = before.history.and_(*messages)
-    specs = tuple(attached.spec for attached in before.tools.values())
-    tagged = bool(before.plugins)
-    wanted = ModelRequest("m", whole, "", (), specs, True, EMPTY, before.session_id, request_id, explains_tags=tagged)
-    return StartRequest(wanted.but(**changes), before.setup.options.stall_timeout)
+def request(old: State, request_id: str, *messages: Message, **changes: object) -> StartRequest:
+    """Return the effect that sends a request: the whole history of *old*, then *messages*."""
+    full = old.history.and_(*messages)
+    specs = tuple(attached.spec for attached in old.tools.values())
+    tagged = bool(old.plugins)
+    model_request = ModelRequest(
+        "m", full, "", (), specs, True, EMPTY, old.session_id, request_id, explains_tags=tagged
+    )
+    return StartRequest(model_request.but(**changes), old.setup.options.stall_timeout)
 
 
 def out(request_id: str, stalls: int = 0, *pieces: MessageRange | Added | Message) -> RunningRequest:
@@ -197,21 +199,23 @@ def start(call_id: str, name: str, args: JsonObject, attempt: int = 1, revision:
     return StartCall(call_id, attempt, name, revision, args, f"s/{call_id}")
 
 
-def limit(call_id: str, at: int = NOW, seconds: float = 60.0) -> SetTimer:
+def limit(call_id: str, at_ms: int = NOW, seconds: float = 60.0) -> SetTimer:
     """Return the effect that sets the timer of a call that starts."""
-    return SetTimer(f"call:{call_id}", at + int(seconds * 1000))
+    return SetTimer(f"call:{call_id}", at_ms + int(seconds * 1000))
 
 
 def run(call_id: str, name: str, args: JsonObject, attempt: int = 1) -> ToolExecutionStart:
     return ToolExecutionStart(call_id, name, args, attempt)
 
 
-def ran(call_id: str, name: str, answer: Ok | Err | None = None, *, at: int = NOW, late: bool = False) -> list[Event]:
-    """Return the events of a call that started at `NOW` and ended at *at*."""
+def ran(
+    call_id: str, name: str, answer: Ok | Err | None = None, *, at_ms: int = NOW, late: bool = False
+) -> list[Event]:
+    """Return the events of a call that started at `NOW` and ended at *at_ms*."""
     answer = answer if answer is not None else ok("done")
     return [
         ToolExecutionEnd(call_id, name, answer.content, isinstance(answer, Err), answer.details, late),
-        ToolExecutionMetrics(call_id, name, NOW, at, at - NOW),
+        ToolExecutionMetrics(call_id, name, NOW, at_ms, at_ms - NOW),
     ]
 
 
@@ -230,6 +234,6 @@ def path(of: str = "a") -> JsonObject:
     return FrozenObject(path=of)
 
 
-def held(by: str = "Holds", *, deadline: float | None = None, family: str | None = None, behind: int = 1) -> Ruling:
+def held(by: str = "Holds", *, deadline: float | None = None, family: str | None = None, number: int = 1) -> Ruling:
     """Return the ruling that holds a call."""
-    return Ruling("before_tool", Verdict.HOLD, by, HINT, pause=Pause(Position(behind), None, deadline, HINT, family))
+    return Ruling("before_tool", Verdict.HOLD, by, HINT, pause=Pause(Position(number), None, deadline, HINT, family))

@@ -93,49 +93,49 @@ def test_a_session_that_was_not_opened_cannot_be_aborted() -> None:
 
 @ALL
 def test_an_abort_is_reported_once_and_closes_the_open_turn(name: str, kill_tools: str, clear_queue: bool) -> None:
-    for place in everywhere(name):
-        _, got = aborted(name, place, kill_tools, clear_queue=clear_queue)
-        before = got.before
-        going = before.turn is not None and before.turn.ended is None
-        ref = before.turn.ref if going and before.turn is not None else None
+    for index in everywhere(name):
+        _, got = aborted(name, index, kill_tools, clear_queue=clear_queue)
+        old = got.before
+        going = old.turn is not None and old.turn.ended is None
+        ref = old.turn.ref if going and old.turn is not None else None
         assert [event for event in got.events if isinstance(event, AgentAbort)] == [AgentAbort(ref, "user", "enough")]
         assert not any(isinstance(event, AgentEnd) for event in got.events)
-        assert got.step.state.turn is None or got.step.state.turn != before.turn
+        assert got.step.state.turn is None or got.step.state.turn != old.turn
         _demand_valid(got.step.state)
 
 
 def _demand_valid(state: State) -> None:
     assert why_unfit(state.history, open_end=state.batch is not None) is None
-    asked = [c.call_id for m in state.history if isinstance(m, AssistantMessage) for c in m.calls]
-    told = [m.call_id for m in state.history if isinstance(m, ToolMessage)]
+    call_ids = [c.call_id for m in state.history if isinstance(m, AssistantMessage) for c in m.calls]
+    reported_call_ids = [m.call_id for m in state.history if isinstance(m, ToolMessage)]
     still_open = [c.call_id for c in state.batch.calls] if state.batch is not None else []
-    assert sorted([*told, *still_open]) == sorted(asked)
-    assert len(set(told)) == len(told)
+    assert sorted([*reported_call_ids, *still_open]) == sorted(call_ids)
+    assert len(set(reported_call_ids)) == len(reported_call_ids)
 
 
 @ALL
 def test_the_queue_is_kept_and_consumed_or_dropped_as_asked(name: str, kill_tools: str, clear_queue: bool) -> None:
-    for place in everywhere(name):
-        _, got = aborted(name, place, kill_tools, clear_queue=clear_queue)
-        before, after = got.before, got.step.state
-        queued = [prompt.ref for prompt in before.queue]
+    for index in everywhere(name):
+        _, got = aborted(name, index, kill_tools, clear_queue=clear_queue)
+        old, after = got.before, got.step.state
+        queued = [prompt.ref for prompt in old.queue]
         taken = [prompt.ref for prompt in (after.next_prompt,) if prompt is not None]
         received = [event.ref for event in got.events if isinstance(event, PromptReceived)]
         dropped = [event.ref for event in got.events if isinstance(event, PromptDropped)]
-        left = [prompt.ref for prompt in after.queue]
+        refs = [prompt.ref for prompt in after.queue]
         if clear_queue or after.phase is Phase.ENDED:
-            assert (dropped, received, taken, left) == (queued, [], [], [])
+            assert (dropped, received, taken, refs) == (queued, [], [], [])
         else:
-            assert (dropped, [*received, *taken, *left]) == ([], queued)
+            assert (dropped, [*received, *taken, *refs]) == ([], queued)
         refused = [event.ref for event in got.events if isinstance(event, PromptRejected)]
-        assert refused == ([before.next_prompt.ref] if before.next_prompt is not None else [])
+        assert refused == ([old.next_prompt.ref] if old.next_prompt is not None else [])
         assert after.steering == ()
 
 
 @ALL
 def test_each_started_turn_has_one_end_and_one_after_turn(name: str, kill_tools: str, clear_queue: bool) -> None:
-    for place in everywhere(name):
-        bench, _ = aborted(name, place, kill_tools, clear_queue=clear_queue)
+    for index in everywhere(name):
+        bench, _ = aborted(name, index, kill_tools, clear_queue=clear_queue)
         while bench.state.phase not in (Phase.IDLE, Phase.ENDED):
             bench.send(AbortSent(clear_queue=True))
         events = [event for got in bench.got for event in got.events]
@@ -149,8 +149,8 @@ def test_each_started_turn_has_one_end_and_one_after_turn(name: str, kill_tools:
 
 @ALL
 def test_late_results_of_cancelled_work_change_nothing(name: str, kill_tools: str, clear_queue: bool) -> None:
-    for place in everywhere(name):
-        bench, got = aborted(name, place, kill_tools, clear_queue=clear_queue)
+    for index in everywhere(name):
+        bench, got = aborted(name, index, kill_tools, clear_queue=clear_queue)
         if bench.state.phase is Phase.ENDED:
             continue
         for late in _late(got):
@@ -184,26 +184,26 @@ def _late(got: Got) -> Iterator[AnyInput]:
 
 def _closes(bench: Bench, detached: DetachedCall) -> None:
     """End a call that has left its turn: it is forgotten, its end is reported if it lingered, and no more changes."""
-    before = bench.state
+    old = bench.state
     call_id = detached.call_id
-    lingers = detached in before.lingering_calls
+    lingers = detached in old.lingering_calls
     got = bench.send(ToolReturned(call_id, 1, ok("late")))
-    told = [type(event) for event in got.events]
-    assert told == ([ToolExecutionEnd, ToolExecutionMetrics] if lingers else [])
+    report = [type(event) for event in got.events]
+    assert report == ([ToolExecutionEnd, ToolExecutionMetrics] if lingers else [])
     assert all(isinstance(effect, ClearTimer) for effect in got.step.effects)
     after = bench.state
     assert call_id not in {other.call_id for other in (*after.lingering_calls, *after.quarantined_calls)}
-    assert (after.history, after.phase, after.turn) == (before.history, before.phase, before.turn)
-    assert len(after.notices) == len(before.notices) + int(lingers)
+    assert (after.history, after.phase, after.turn) == (old.history, old.phase, old.turn)
+    assert len(after.notices) == len(old.notices) + int(lingers)
     for again in (ToolReturned(call_id, 1, ok("again")), ToolRaised(call_id, 1, "late"), ToolStopped(call_id, 1)):
         bench.send(again).expect_nothing()
 
 
 @ALL
 def test_the_world_is_told_to_stop_exactly_what_runs(name: str, kill_tools: str, clear_queue: bool) -> None:
-    for place in everywhere(name):
+    for index in everywhere(name):
         out = Outstanding()
-        bench, got = aborted(name, place, kill_tools, clear_queue=clear_queue)
+        bench, got = aborted(name, index, kill_tools, clear_queue=clear_queue)
         for done in bench.got:
             _comes(out, done.arrival.input)
             for effect in done.step.effects:
@@ -216,8 +216,8 @@ def test_the_world_is_told_to_stop_exactly_what_runs(name: str, kill_tools: str,
         assert len(out.live_compactions) == (state.compaction is not None and state.compaction.running)
 
 
-def _comes(out: Outstanding, given: AnyInput) -> None:
-    match given:
+def _comes(out: Outstanding, input_: AnyInput) -> None:
+    match input_:
         case StreamEnded(request_id=name) | StreamCut(request_id=name):
             del out.requests[name]
         case ToolReturned(call_id=name) | ToolRaised(call_id=name) | ToolStopped(call_id=name):
@@ -235,8 +235,8 @@ def _comes(out: Outstanding, given: AnyInput) -> None:
 @pytest.mark.long
 @ALL
 def test_the_records_lead_to_the_same_session(name: str, kill_tools: str, clear_queue: bool) -> None:
-    for place in everywhere(name):
-        bench, _ = aborted(name, place, kill_tools, clear_queue=clear_queue)
+    for index in everywhere(name):
+        bench, _ = aborted(name, index, kill_tools, clear_queue=clear_queue)
         state = bench.first
         for got in bench.got:
             if got.before != state and state.request is not None:  # a response has begun meanwhile, which is no step

@@ -66,7 +66,7 @@ def test_what_a_block_erases_is_kept_as_an_answer() -> None:
     )
     bench.prompt()
     bench.answers("", call("look", path="a"))
-    (ruling,) = [one for one in bench.got[-1].step.rulings if one.hook == "before_tool"]
+    (ruling,) = [ruling_ for ruling_ in bench.got[-1].step.rulings if ruling_.hook == "before_tool"]
     assert (ruling.verdict, ruling.by, ruling.decisions.args) == (Verdict.BLOCK, "C", None)
     assert ruling.answers == (
         PluginAnswer("A", "emit", emits=1),
@@ -90,8 +90,8 @@ def test_of_two_that_replace_the_messages_both_are_kept_as_ranges() -> None:
     history = bench.state.history
     (answers,) = answers_of(bench, "before_request")
     assert [answer.plugin for answer in answers] == ["A", "B"]
-    shown = [() if answer.messages is None else answer.messages.of(history) for answer in answers]
-    assert shown == [(*history[:-1], said("last")), (said("other"),)]
+    visible = [() if answer.messages is None else answer.messages.of(history) for answer in answers]
+    assert visible == [(*history[:-1], said("last")), (said("other"),)]
 
 
 def test_a_guard_that_is_asked_once_more_says_so() -> None:
@@ -128,14 +128,14 @@ class Spy:
         self._key, self._plugin, self._seen = key, plugin, seen
 
     def __getattr__(self, name: str) -> object:
-        found: object = getattr(self._plugin, name)
-        return partial(self._noted, name, found) if name in HOOK_NAMES and callable(found) else found
+        value: object = getattr(self._plugin, name)
+        return partial(self._noted, name, value) if name in HOOK_NAMES and callable(value) else value
 
     def _noted(self, hook: str, method: Callable[..., object], *given: object) -> object:
-        place = len(self._seen)
+        count = len(self._seen)
         self._seen.append((hook, self._key, None))
         returned = method(*given)
-        self._seen[place] = (hook, self._key, returned)
+        self._seen[count] = (hook, self._key, returned)
         return returned
 
 
@@ -157,14 +157,14 @@ Told: TypeAlias = tuple[object, ...]
 
 def told(hook: str, key: str, action: object) -> Told:
     """Return what a plugin returned, as `kept` shows what is kept of it."""
-    found = [getattr(action, name, None) for name in ("text", "reason", "hint")]
-    text = next((one for one in found if one is not None), None)
+    values = [getattr(action, name, None) for name in ("text", "reason", "hint")]
+    text = next((item for item in values if item is not None), None)
     names = [getattr(action, name, None) for name in ("model", "key", "family")]
     args = getattr(action, "args", getattr(action, "provider_options", None))
     seconds = getattr(action, "deadline", getattr(action, "timeout", None))
     emits = action.emissions if isinstance(action, Emit) else getattr(action, "emits", ())
     kind = getattr(action, "kind", None)
-    name = next((one for one in names if one is not None), None)
+    name = next((name_ for name_ in names if name_ is not None), None)
     return hook, key, kind, text, name, repr(args), seconds, len(emits), repr(getattr(action, "request", None))
 
 
@@ -179,9 +179,9 @@ def heard(hook: str, key: str, action: object) -> Told:
 def kept(ruling: Ruling, answer: PluginAnswer) -> Told:
     """Return what is kept of an answer; the request of one that paused the run is in the pause alone."""
     args = None if answer.args is None else dict(answer.args)
-    asked = answer.request if ruling.pause is None or answer is not ruling.answers[-1] else ruling.pause.request
-    shown = (answer.text, answer.name, repr(args), answer.seconds, answer.emits, repr(asked))
-    return ruling.hook, answer.plugin, answer.kind, *shown
+    request = answer.request if ruling.pause is None or answer is not ruling.answers[-1] else ruling.pause.request
+    visible = (answer.text, answer.name, repr(args), answer.seconds, answer.emits, repr(request))
+    return ruling.hook, answer.plugin, answer.kind, *visible
 
 
 def is_plain(action: object) -> bool:
@@ -199,13 +199,13 @@ def test_random_sessions_keep_what_each_plugin_answered() -> None:
             if done is None:
                 break
             rulings = [ruling for ruling in done.rulings if ruling.hook in HOOK_NAMES]
-            found = [kept(ruling, answer) for ruling in rulings for answer in ruling.answers]
-            given = [heard(*one) for one in world.seen if not is_plain(one[2])]
-            rest = iter(given)
-            assert all(answer in rest for answer in found), (seed, given, found)  # each is there, in this order
-            assert len(given) - sum(len(ruling.errors) for ruling in rulings) <= len(found) <= len(given), seed
-            answers += len(found)
-            stopped = [one for one in rulings if one.verdict in (Verdict.ABORT, Verdict.BLOCK)]
+            actual = [kept(ruling, answer) for ruling in rulings for answer in ruling.answers]
+            events = [heard(*item) for item in world.seen if not is_plain(item[2])]
+            rest = iter(events)
+            assert all(answer in rest for answer in actual), (seed, events, actual)  # each is there, in this order
+            assert len(events) - sum(len(ruling.errors) for ruling in rulings) <= len(actual) <= len(events), seed
+            answers += len(actual)
+            stopped = [ruling_ for ruling_ in rulings if ruling_.verdict in (Verdict.ABORT, Verdict.BLOCK)]
             erased += sum(len(ruling.answers) > 1 for ruling in stopped)
             world.seen.clear()
             done = world.go(choose)

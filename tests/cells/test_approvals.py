@@ -44,12 +44,12 @@ from tests.kit import DONE, NOTHING_USED, ApproveSent, Phase, Refused, RejectSen
 
 def noting(name: str, seen: list[str], *answers: object, priority: int = 900) -> AnyPlugin:
     """Return a plugin that notes the calls it is asked about, and gives *answers* one after the other."""
-    given = iter(answers)
+    value = iter(answers)
 
     def answer(hook: Hook, _s: object, _c: object) -> object:
         assert isinstance(hook, BeforeTool)
         seen.append(f"{name}{' approved' if hook.approved else ''}")
-        return next(given, Continue())
+        return next(value, Continue())
 
     return plug(name, before_tool=answer, priority=priority)
 
@@ -98,9 +98,9 @@ def test_a_later_plugin_may_hold_the_approved_call_again() -> None:
 def test_what_was_accumulated_before_a_hold_stands_when_it_goes_on() -> None:
     first = plug("First", before_tool=ReplaceToolArgs({"path": "b"}).emitting("early"), priority=5)
     bench = held(first)
-    *_, early, asked = bench.got[-1].events
-    assert isinstance(asked, ApprovalRequired)
-    assert asked.args == path("b")
+    *_, early, asked_value = bench.got[-1].events
+    assert isinstance(asked_value, ApprovalRequired)
+    assert asked_value.args == path("b")
     assert early == PluginEvent("First", "early", None)
     bench.send(ApproveSent("s:a4"))
     assert bench.got[-1].events == [
@@ -115,8 +115,8 @@ def test_what_was_accumulated_before_a_hold_stands_when_it_goes_on() -> None:
 def test_edited_arguments_start_again_at_the_first_plugin_and_the_holder_lets_them_pass() -> None:
     seen: list[str] = []
     bench = held(noting("Before", seen, priority=5), noting("Behind", seen))
-    before = bench.state
-    assert before.batch is not None
+    old = bench.state
+    assert old.batch is not None
     edited = bench.call("c3").but(
         status=CallStatus.RUNNING,
         hold=None,
@@ -132,7 +132,7 @@ def test_edited_arguments_start_again_at_the_first_plugin_and_the_holder_lets_th
         effects=[limit("c3"), start("c3", "edit", path("b"))],
         rulings=ruled("check", "before_tool"),
         phase=Phase.EXECUTING_TOOLS,
-        batch=with_call(before.batch.but(decisions=(("tool_approved", True),)), edited),
+        batch=with_call(old.batch.but(decisions=(("tool_approved", True),)), edited),
     )
     assert seen == ["Before", "Before approved", "Behind approved"]
 
@@ -191,8 +191,8 @@ def test_a_call_whose_arguments_were_changed_after_approval_is_held_again() -> N
 def test_arguments_that_do_not_fit_are_never_put_before_a_person() -> None:
     changes = plug("Changes", before_tool=ReplaceToolArgs({"bad": 1}).emitting("changed"), priority=5)
     bench = held(changes)
-    told = failed("c3", "edit", "the arguments do not fit `edit`: $.bad: not wanted")
-    assert bench.state.history[-1] == told
+    failure = failed("c3", "edit", "the arguments do not fit `edit`: $.bad: not wanted")
+    assert bench.state.history[-1] == failure
     assert PluginEvent("Changes", "changed", None) in bench.got[-1].events
 
 
@@ -256,9 +256,9 @@ def test_edited_arguments_are_not_approved_for_always() -> None:
 def test_after_two_minutes_the_call_is_not_approved_and_the_model_goes_on() -> None:
     assert HoldTool("x").timeout == 120.0
     bench = resting(timeout=120.0)
-    before = bench.state
-    told = failed("c3", "edit", "not approved: nobody decided in time")
-    assert before.timers == (("hold:s:a4", NOW + 120_000),)
+    old = bench.state
+    failure = failed("c3", "edit", "not approved: nobody decided in time")
+    assert old.timers == (("hold:s:a4", NOW + 120_000),)
     bench.fires("hold:s:a4").expect_only(
         ids=1,
         events=[
@@ -267,13 +267,13 @@ def test_after_two_minutes_the_call_is_not_approved_and_the_model_goes_on() -> N
             Now(1, 2),
             RequestStart("r5", "m", 3, 1),
         ],
-        effects=[request(before, "r5", told)],
+        effects=[request(old, "r5", failure)],
         rulings=ruled("after_tool_batch", "before_request"),
         phase=Phase.RUNNING,
         round=2,
         batch=None,
         request=out("r5"),
-        history=before.history.and_(told),
+        history=old.history.and_(failure),
     )
     bench.send(TimerFired("hold:s:a4")).expect_nothing()
     bench.send(ApproveSent("s:a4")).expect_only(answer=Refused.of(UnknownApproval("s:a4", "none")))
@@ -328,15 +328,15 @@ def two_decisions(first: str, second: str, resumes: tuple[bool, bool]) -> None:
 def test_a_rest_begins_only_when_all_other_calls_have_their_results() -> None:
     bench = executing(call("look", path="a"), call("edit", path="a"), plugins=(holds("edit", timeout=None),))
     assert bench.state.phase is Phase.EXECUTING_TOOLS
-    before = bench.state
-    assert before.batch is not None
+    old = bench.state
+    assert old.batch is not None
     done = bench.call("c3").but(status=CallStatus.DONE, answer=None, result=result("c3", "look"))
     bench.returns("c3").expect_only(
         events=ran("c3", "look"),
         effects=[ClearTimer("call:c3")],
         rulings=ruled("after_tool"),
         phase=Phase.IDLE,
-        batch=with_call(before.batch, done),
+        batch=with_call(old.batch, done),
     )
     bench.send(RejectSent("s:a5", auto_resume=True))
     assert bench.got[-1].events[1] == AgentResumed("tool_rejected")

@@ -71,11 +71,11 @@ REPLACED: Final[Mapping[str, tuple[Action[object], str]]] = {
 def asks(hook: str = "before_prompt", seen: list[tuple[Hook, object]] | None = None, **more: object) -> AnyPlugin:
     """Return a plugin that asks once at *hook*, counts its answers in its state, and notes what it sees."""
 
-    def answer(asked: Hook, state: object, _ctx: Context) -> object:
+    def answer(asked_hook: Hook, state: object, _ctx: Context) -> object:
         if seen is not None:
-            seen.append((asked, state))
+            seen.append((asked_hook, state))
         count = state + 1 if isinstance(state, int) else 1
-        return Ask(LOOKUP, count) if asked.answer is None else Continue(count)
+        return Ask(LOOKUP, count) if asked_hook.answer is None else Continue(count)
 
     return plug("Asks", first=0, **{hook: answer, **more})  # type: ignore[arg-type]  # hooks
 
@@ -83,8 +83,8 @@ def asks(hook: str = "before_prompt", seen: list[tuple[Hook, object]] | None = N
 def notes(hook: str, seen: list[tuple[Hook, object]]) -> AnyPlugin:
     """Return a plugin that notes what it sees at *hook*."""
 
-    def answer(asked: Hook, state: object, _ctx: Context) -> object:
-        seen.append((asked, state))
+    def answer(asked_hook: Hook, state: object, _ctx: Context) -> object:
+        seen.append((asked_hook, state))
         return Continue()
 
     return plug("Notes", **{hook: answer})  # type: ignore[arg-type]  # a hook
@@ -93,8 +93,8 @@ def notes(hook: str, seen: list[tuple[Hook, object]]) -> AnyPlugin:
 def asks_about(call_id: str, hook: str) -> AnyPlugin:
     """Return a plugin that asks about one call at *hook*."""
 
-    def answer(asked: Hook, _state: object, _ctx: Context) -> object:
-        return Ask(LOOKUP) if getattr(asked, "call_id", None) == call_id else Continue()
+    def answer(asked_hook: Hook, _state: object, _ctx: Context) -> object:
+        return Ask(LOOKUP) if getattr(asked_hook, "call_id", None) == call_id else Continue()
 
     return plug("Asks", **{hook: answer})  # type: ignore[arg-type]  # a hook
 
@@ -193,16 +193,16 @@ def test_failures_of_several_calls_are_asked_about_side_by_side() -> None:
     bench.send(ToolRaised("c3", 1, "OSError: no"))
     bench.send(ToolRaised("c4", 1, "OSError: no"))
     assert [waiting.ref for waiting in bench.state.suspended_runs] == ["c3", "c4"]
-    before = bench.state
-    assert before.batch is not None
+    old = bench.state
+    assert old.batch is not None
     again = bench.call("c4").but(status=CallStatus.RUNNING, attempt=2)
     bench.send(AskSettled("ask6", Answered(None))).expect_only(
         events=[AskAnswered("ask6", "Asks", "ok"), run("c4", "look", path("b"), 2)],
         effects=[ClearTimer("ask:ask6"), limit("c4"), start("c4", "look", path("b"), 2)],
         rulings=(Ruling("on_tool_error", decisions=Decisions(asks=(("Asks", 1),)), states=((0, 3),)),),
         plugin_states=(3,),
-        suspended_runs=before.suspended_runs[:1],
-        batch=with_call(before.batch, again),
+        suspended_runs=old.suspended_runs[:1],
+        batch=with_call(old.batch, again),
     )
 
 
@@ -217,19 +217,19 @@ def test_a_call_that_is_asked_about_holds_back_no_other_that_failed() -> None:
 
 @fold("ask: any other hook waits, pipelines of different calls do not")
 def test_a_call_starts_in_the_step_in_which_another_is_asked_about() -> None:
-    for hook, asked, other in (
+    for hook, request, other in (
         ("before_tool", "c4", "c3"),
         ("on_tool_error", "c3", "c4"),
         ("after_tool", "c3", "c4"),
     ):
-        bench = streaming(asks_about(asked, hook), options=Options(max_parallel_tools=1))
+        bench = streaming(asks_about(request, hook), options=Options(max_parallel_tools=1))
         bench.answers("", call("look", path="c3"), call("look", path="c4"))
         if hook == "on_tool_error":
             bench.send(ToolRaised("c3", 1, "OSError: no"))
         elif hook == "after_tool":
             bench.returns("c3")
         (waiting,) = bench.state.suspended_runs
-        assert (waiting.hook.hook_name, waiting.ref) == (hook, asked)
+        assert (waiting.hook.hook_name, waiting.ref) == (hook, request)
         assert bench.got[-1].step.effects[-2:] == (limit(other), start(other, "look", path(other)))
 
 
@@ -238,23 +238,23 @@ def test_a_hook_that_waits_is_not_asked_again_whatever_comes_meanwhile() -> None
     seen: list[tuple[Hook, object]] = []
     bench = executing(plugins=(asks("after_tool_batch", seen),))
     bench.returns("c3")
-    before = bench.state
+    old = bench.state
     bench.send(SteerSent("rather this"))
     bench.send(SteerSent("or that"))
-    assert bench.state.suspended_runs == before.suspended_runs
+    assert bench.state.suspended_runs == old.suspended_runs
     bench.send(AskSettled("ask4", Answered(None)))
     assert [hook.answer for hook, _ in seen] == [None, Answered(None)]
     new = said("rather this\n\nor that", Origin.STEERING)
-    assert bench.state == before.but(
+    assert bench.state == old.but(
         last_seq=bench.state.last_seq,
-        last_id=before.last_id + 3,
+        last_id=old.last_id + 3,
         phase=Phase.RUNNING,
         round=2,
         plugin_states=(2,),
         suspended_runs=(),
         timers=(),
         batch=None,
-        history=before.history.and_(result("c3", "look"), new),
+        history=old.history.and_(result("c3", "look"), new),
         request=out("r7"),
     )
 
@@ -279,10 +279,10 @@ def test_the_asker_and_those_behind_it_see_what_was_replaced_before() -> None:
         (waiting,) = bench.state.suspended_runs
         got = bench.send(AskSettled(waiting.ask_id, Answered(None)))
         replaced: object = getattr(new, field)
-        assert [getattr(asked, field) for asked, _ in seen] == [replaced] * 3
-        assert [asked.answer for asked, _ in seen] == [None, Answered(None), None]
-        kept = getattr(waiting.decisions, field)
-        assert (kept.of(()) if isinstance(kept, Rearranged) else kept) == replaced
+        assert [getattr(request, field) for request, _ in seen] == [replaced] * 3
+        assert [asked_value.answer for asked_value, _ in seen] == [None, Answered(None), None]
+        value = getattr(waiting.decisions, field)
+        assert (value.of(()) if isinstance(value, Rearranged) else value) == replaced
         assert got.step.rulings[0] == Ruling(hook, decisions=waiting.decisions, states=((1, 2),))
 
 
@@ -390,12 +390,12 @@ def test_what_ends_a_turn_for_a_stop_may_not_ask_any_more() -> None:
     bench = running(asks("after_turn"))
     decisions = Decisions(asks=(("Asks", 1),))
     pause = Pause(Position(0), LOOKUP, 10.0)
-    asked = Ruling("after_turn", Verdict.ASK, "Asks", decisions=decisions, states=((0, 1),), pause=pause)
+    ruling = Ruling("after_turn", Verdict.ASK, "Asks", decisions=decisions, states=((0, 1),), pause=pause)
     bench.send(StopSent()).expect_only(
         answer=DONE,
         events=[AgentAbort("p1", "stopped", "stopped"), Now(0, 0), SessionEnded("stopped")],
         effects=[CancelRequest("r2"), CloseSession("stopped")],
-        rulings=(asked, *ruled("session_end")),
+        rulings=(ruling, *ruled("session_end")),
         phase=Phase.ENDED,
         round=0,
         turn=None,
@@ -424,11 +424,11 @@ class Iron:
     spec = ToolSpec("iron", "Iron the cloth.")
 
 
-def changes(hook: str, wanted: ChangeTools) -> AnyPlugin:
+def changes(hook: str, change_tools: ChangeTools) -> AnyPlugin:
     """Return a plugin that brings a tool, and asks for a change of the tools once at *hook*."""
 
-    def answer(asked: Hook, _state: object, _ctx: Context) -> object:
-        return Ask(wanted, 1) if asked.answer is None else Continue(asked.answer)
+    def answer(asked_hook: Hook, _state: object, _ctx: Context) -> object:
+        return Ask(change_tools, 1) if asked_hook.answer is None else Continue(asked_hook.answer)
 
     bare = plug("P", first=0, **{hook: answer})  # type: ignore[arg-type]  # a hook
     brings = property(lambda _: (BroughtTools((Iron(),)),))
@@ -464,9 +464,9 @@ def test_an_impossible_change_of_the_tools_is_answered_and_changes_none(hook: st
 def test_what_is_attached_already_is_attached_again_without_an_event() -> None:
     bench, _ = HOOK_CELLS["before_prompt"].fire(changes("before_prompt", ChangeTools(("iron", "iron"))))
     bench.answers("done")
-    before = bench.state.tools
+    old_tools = bench.state.tools
     again = bench.prompt("again")
-    assert bench.state.tools == before
+    assert bench.state.tools == old_tools
     assert not any(isinstance(event, ToolsUpdated | ToolAttached) for event in again.events)
 
 

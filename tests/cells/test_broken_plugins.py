@@ -247,7 +247,7 @@ def test_a_listener_is_off_after_three_failures_until_the_next_turn() -> None:
     bench = streaming(listener(broken=Event), plug("Other"))
     error = PluginError("Listens", "on_event", OOPS)
     errors = [[event for event in got.events if event == error] for got in bench.got]
-    assert [len(found) for found in errors] == [1, 3]
+    assert [len(found_error) for found_error in errors] == [1, 3]
     bench.answers("", call("look", path="a"))
     assert error not in bench.got[-1].events
     bench.returns("c3")

@@ -127,8 +127,8 @@ def test_attached_tools_are_there_at_once() -> None:
     for make in IN.values():
         bench = make()
         bench.hook_runner.tool("dig", 7, lambda _args, _meter: None)
-        before = bench.state
-        tools = {**before.tools, "dig": AttachedTool(DIG, 7)}
+        old = bench.state
+        tools = {**old.tools, "dig": AttachedTool(DIG, 7)}
         bench.send(ChangeToolsSent(attach=(DIG,), revision=7)).expect_only(
             answer=DONE,
             events=[ToolAttached("dig"), ToolsUpdated(("dig",), ())],
@@ -141,17 +141,17 @@ def test_attached_tools_are_there_at_once() -> None:
 def test_detached_tools_are_gone_at_once() -> None:
     for make in IN.values():
         bench = make()
-        before = bench.state
-        left = {name: tool for name, tool in before.tools.items() if name != "solo"}
+        old = bench.state
+        remaining = {name: tool for name, tool in old.tools.items() if name != "solo"}
         bench.send(ChangeToolsSent(detach=("solo",), revision=1)).expect_only(
             answer=DONE,
             events=[ToolDetached("solo"), ToolsUpdated((), ("solo",))],
-            tools=left,
+            tools=remaining,
             removed_tools=("solo",),
         )
-        there = "`look`, `edit`, `keep`, `store`"
+        text = "`look`, `edit`, `keep`, `store`"
         bench.send(ChangeToolsSent(detach=("solo",), revision=2)).expect_only(
-            answer=Refused.of(UnknownTool("solo", there))
+            answer=Refused.of(UnknownTool("solo", text))
         )
 
 
@@ -160,8 +160,8 @@ def test_replaced_tools_are_the_new_ones_at_once() -> None:
     for make in IN.values():
         bench = make()
         new = LOOK.but(description="reads better")
-        before = bench.state
-        tools = {**before.tools, "look": AttachedTool(new, 3)}
+        old = bench.state
+        tools = {**old.tools, "look": AttachedTool(new, 3)}
         bench.send(ChangeToolsSent(attach=(new,), replace=True, revision=3)).expect_only(
             answer=DONE,
             events=[ToolAttached("look"), ToolsUpdated(("look",), ())],
@@ -263,17 +263,17 @@ def test_a_plugin_leaves_when_no_turn_is_open() -> None:
         bench.send(DetachPluginSent("Other")).expect_only(
             answer=DONE, plugin_changes=(PluginChange("detach", "Other"),)
         )
-        there = "`Holds`" if state == "resting" else "none"
-        bench.send(DetachPluginSent("Other")).expect_only(answer=Refused.of(UnknownPlugin("Other", there)))
+        other_value = "`Holds`" if state == "resting" else "none"
+        bench.send(DetachPluginSent("Other")).expect_only(answer=Refused.of(UnknownPlugin("Other", other_value)))
 
 
 @cell("update_plugin", *STATES)
 def test_an_unknown_plugin_cannot_be_updated() -> None:
     for state, make in IN.items():
         bench = make()
-        there = "`Holds`" if state == "resting" else "none"
+        other_value = "`Holds`" if state == "resting" else "none"
         bench.send(UpdatePluginSent(bench.attach(other()), FrozenObject(level=2))).expect_only(
-            answer=Refused.of(UnknownPlugin("Other", there))
+            answer=Refused.of(UnknownPlugin("Other", other_value))
         )
 
 
@@ -330,7 +330,7 @@ INPUT_EXAMPLES: Final[dict[str, AnyInput]] = {
 
 
 def test_there_is_an_example_of_every_input() -> None:
-    assert {type(given) for given in INPUT_EXAMPLES.values()} == set(INPUTS)
+    assert {type(example) for example in INPUT_EXAMPLES.values()} == set(INPUTS)
 
 
 WATCHED: Final[dict[str, AnyInput]] = {
@@ -340,9 +340,9 @@ WATCHED: Final[dict[str, AnyInput]] = {
 }
 
 
-def demand_illegal(bench: Bench, given: AnyInput) -> None:
+def demand_illegal(bench: Bench, input_: AnyInput) -> None:
     with pytest.raises(IllegalInput):
-        bench.send(given)
+        bench.send(input_)
 
 
 @each_of(CALLS, "call, state", [(call, state) for call in WATCHED for state in STATES])
@@ -381,7 +381,7 @@ PHASES: Final[dict[str, Callable[[], Bench]]] = {"new": _new, **IN, "ended": _en
 
 @pytest.mark.parametrize("state", PHASES)
 def test_no_state_takes_what_has_no_meaning_there(state: str) -> None:
-    for name, given in INPUT_EXAMPLES.items():
+    for name, example in INPUT_EXAMPLES.items():
         if state == "new":
             legal = name in OPENS
         else:
@@ -390,9 +390,9 @@ def test_no_state_takes_what_has_no_meaning_there(state: str) -> None:
         bench = PHASES[state]()
         bench.attach(plug())
         if legal:
-            bench.send(given)
+            bench.send(example)
         else:
-            demand_illegal(bench, given)
+            demand_illegal(bench, example)
 
 
 @each_case([name for name in INPUT_EXAMPLES if not name.endswith("Sent")])
@@ -404,6 +404,6 @@ def test_an_ended_session_ignores_every_result(name: str) -> None:
 def test_the_state_that_is_given_stays_as_it_is() -> None:
     for make in IN.values():
         bench = make()
-        before, picture = bench.state, repr(bench.state)
+        old, picture = bench.state, repr(bench.state)
         bench.prompt("next")
-        assert repr(before) == picture
+        assert repr(old) == picture

@@ -74,8 +74,8 @@ def test_a_prompt_is_queued() -> None:
 def test_steering_cancels_the_killable_tools_and_is_merged_before_the_next_request() -> None:
     for when in ("gap", "now"):
         bench = executing(call("edit", path="a"))
-        before = bench.state
-        gone = failed("c3", "edit", f"stopped, because {STEERED}; {doubt(EDIT)}")
+        old = bench.state
+        failure = failed("c3", "edit", f"stopped, because {STEERED}; {doubt(EDIT)}")
         new = said("rather this", Origin.STEERING)
         bench.send(SteerSent("rather this", when)).expect_only(
             answer=Accepted("s4", "queued", 1),
@@ -91,14 +91,14 @@ def test_steering_cancels_the_killable_tools_and_is_merged_before_the_next_reque
                 CancelCalls(("c3",)),
                 SetTimer("grace", NOW + 250),
                 ClearTimer("call:c3"),
-                request(before, "r5", gone, new),
+                request(old, "r5", failure, new),
             ],
             rulings=ruled("before_steering", "after_tool_batch", "before_request"),
             phase=Phase.RUNNING,
             round=2,
             batch=None,
             request=out("r5"),
-            history=before.history.and_(gone, new),
+            history=old.history.and_(failure, new),
             quarantined_calls=(DetachedCall("c3", "edit", NOW, NOW, writes=True),),
             in_doubt_calls=(unknown("c3", "edit", path()),),
         )
@@ -107,7 +107,7 @@ def test_steering_cancels_the_killable_tools_and_is_merged_before_the_next_reque
 @cell("abort", "executing_tools")
 def test_an_abort_cancels_killable_tools_and_lets_immune_ones_linger() -> None:
     bench = both()
-    before = bench.state
+    old = bench.state
     bench.send(AbortSent("enough")).expect_only(
         answer=DONE,
         events=[ToolKilled("c3", "edit", "enough"), AgentAbort("p1", "user", "enough")],
@@ -117,7 +117,7 @@ def test_an_abort_cancels_killable_tools_and_lets_immune_ones_linger() -> None:
         round=0,
         turn=None,
         batch=None,
-        history=before.history.and_(stopped("c3", EDIT, "enough"), result("c4", "keep", AWAY)),
+        history=old.history.and_(stopped("c3", EDIT, "enough"), result("c4", "keep", AWAY)),
         quarantined_calls=(DetachedCall("c3", "edit", NOW, NOW, writes=True),),
         lingering_calls=(DetachedCall("c4", "keep", NOW, NOW, doubt=unknown("c4", "keep")),),
         in_doubt_calls=(unknown("c3", "edit", path()),),
@@ -127,7 +127,7 @@ def test_an_abort_cancels_killable_tools_and_lets_immune_ones_linger() -> None:
 @cell("abort", "executing_tools")
 def test_an_abort_of_all_cancels_immune_tools_too() -> None:
     bench = both()
-    before = bench.state
+    old = bench.state
     bench.send(AbortSent(kill_tools="all")).expect_only(
         answer=DONE,
         events=[ToolKilled("c3", "edit", "user"), ToolKilled("c4", "keep", "user"), AgentAbort("p1", "user")],
@@ -142,7 +142,7 @@ def test_an_abort_of_all_cancels_immune_tools_too() -> None:
         round=0,
         turn=None,
         batch=None,
-        history=before.history.and_(stopped("c3", EDIT, "user"), stopped("c4", KEEP, "user")),
+        history=old.history.and_(stopped("c3", EDIT, "user"), stopped("c4", KEEP, "user")),
         quarantined_calls=(DetachedCall("c3", "edit", NOW, NOW, writes=True), DetachedCall("c4", "keep", NOW, NOW)),
         in_doubt_calls=(unknown("c3", "edit", path()), unknown("c4", "keep")),
     )
@@ -151,7 +151,7 @@ def test_an_abort_of_all_cancels_immune_tools_too() -> None:
 @cell("abort", "executing_tools")
 def test_an_abort_of_none_lets_all_tools_finish_as_lingering() -> None:
     bench = both()
-    before = bench.state
+    old = bench.state
     bench.send(AbortSent(kill_tools="none")).expect_only(
         answer=DONE,
         events=[AgentAbort("p1", "user")],
@@ -160,7 +160,7 @@ def test_an_abort_of_none_lets_all_tools_finish_as_lingering() -> None:
         round=0,
         turn=None,
         batch=None,
-        history=before.history.and_(result("c3", "edit", AWAY), result("c4", "keep", AWAY)),
+        history=old.history.and_(result("c3", "edit", AWAY), result("c4", "keep", AWAY)),
         lingering_calls=(
             DetachedCall("c3", "edit", NOW, NOW, writes=True, doubt=unknown("c3", "edit", path())),
             DetachedCall("c4", "keep", NOW, NOW, doubt=unknown("c4", "keep")),
@@ -171,16 +171,16 @@ def test_an_abort_of_none_lets_all_tools_finish_as_lingering() -> None:
 @cell("approve", "executing_tools")
 def test_an_approved_call_goes_on_beside_the_batch() -> None:
     bench = held_beside()
-    before = bench.state
-    asked = bench.call("c4")
-    assert asked.hold is not None
-    assert before.batch is not None
-    on = asked.but(
+    old = bench.state
+    asked_call = bench.call("c4")
+    assert asked_call.hold is not None
+    assert old.batch is not None
+    on = asked_call.but(
         status=CallStatus.RUNNING,
         hold=None,
         approved=path(),
         holders=frozenset({"Holds"}),
-        position=asked.hold.position,
+        position=asked_call.hold.position,
         started_at=NOW,
     )
     bench.send(ApproveSent("s:a5")).expect_only(
@@ -188,21 +188,21 @@ def test_an_approved_call_goes_on_beside_the_batch() -> None:
         events=[ApprovalResolved("s:a5", "c4", "edit", "approved"), run("c4", "edit", path())],
         effects=[limit("c4"), start("c4", "edit", path())],
         rulings=ruled("before_tool"),
-        batch=with_call(before.batch.but(decisions=(("tool_approved", True),)), on),
+        batch=with_call(old.batch.but(decisions=(("tool_approved", True),)), on),
     )
 
 
 @cell("reject", "executing_tools")
 def test_a_rejected_call_gets_its_result_beside_the_batch() -> None:
     bench = held_beside()
-    before = bench.state
+    old = bench.state
     over = failed("c4", "edit", "rejected by the user")
-    assert before.batch is not None
+    assert old.batch is not None
     rejected = bench.call("c4").but(status=CallStatus.DONE, hold=None, result=over)
     bench.send(RejectSent("s:a5")).expect_only(
         answer=DONE,
         events=[ApprovalResolved("s:a5", "c4", "edit", "rejected")],
-        batch=with_call(before.batch.but(decisions=(("tool_rejected", False),)), rejected),
+        batch=with_call(old.batch.but(decisions=(("tool_rejected", False),)), rejected),
     )
 
 
@@ -210,14 +210,14 @@ def test_a_rejected_call_gets_its_result_beside_the_batch() -> None:
 def test_an_answer_goes_to_the_call_that_asked() -> None:
     bench = executing(call("look", path="a"), call("keep"))
     bench.returns("c4", Effect(AskPerson("which?", ("this", "that"))))
-    before = bench.state
-    assert before.batch is not None
-    told = bench.call("c4").but(status=CallStatus.DONE, question=None, result=result("c4", "keep", "that"))
+    old = bench.state
+    assert old.batch is not None
+    reported_call = bench.call("c4").but(status=CallStatus.DONE, question=None, result=result("c4", "keep", "that"))
     bench.send(RespondSent("s:q5", "that")).expect_only(
         answer=DONE,
         events=[UserResponded("s:q5", "that"), *ran("c4", "keep", ok("that"))],
         rulings=ruled("after_tool"),
-        batch=with_call(before.batch.but(decisions=(("user_respond", True),)), told),
+        batch=with_call(old.batch.but(decisions=(("user_respond", True),)), reported_call),
     )
 
 
@@ -263,7 +263,7 @@ def test_a_queued_prompt_is_taken_back() -> None:
 def test_a_stop_kills_all_tools_then_ends_the_session() -> None:
     bench = both()
     bench.prompt("next")
-    before = bench.state
+    old = bench.state
     bench.send(StopSent()).expect_only(
         answer=DONE,
         events=[
@@ -289,7 +289,7 @@ def test_a_stop_kills_all_tools_then_ends_the_session() -> None:
         batch=None,
         queue=(),
         stop_reason="stopped",
-        history=before.history.and_(stopped("c3", EDIT, "stopped"), stopped("c4", KEEP, "stopped")),
+        history=old.history.and_(stopped("c3", EDIT, "stopped"), stopped("c4", KEEP, "stopped")),
         quarantined_calls=(DetachedCall("c3", "edit", NOW, NOW, writes=True), DetachedCall("c4", "keep", NOW, NOW)),
         in_doubt_calls=(unknown("c3", "edit", path()), unknown("c4", "keep")),
     )

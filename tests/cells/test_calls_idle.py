@@ -36,18 +36,18 @@ from tests.kit import (
 @cell("prompt", "idle")
 def test_a_prompt_starts_a_turn() -> None:
     got = idle().prompt("hello")
-    before = got.before
+    old = got.before
     got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
         events=starts("p1", "r2"),
-        effects=[request(before, "r2", said("hello"))],
+        effects=[request(old, "r2", said("hello"))],
         rulings=ruled(*STARTED),
         phase=Phase.RUNNING,
         turn_count=1,
         round=1,
         turn=turn("p1"),
-        history=before.history.and_(said("hello")),
+        history=old.history.and_(said("hello")),
         last_request_model=("m", EMPTY),
         request=out("r2"),
     )
@@ -57,18 +57,18 @@ def test_a_prompt_starts_a_turn() -> None:
 def test_a_prompt_may_be_parts() -> None:
     parts = (Text("what is this? "), Image("image/png", "aGk="), Text("tell me"))
     got = idle().send(PromptSent(parts))
-    before = got.before
+    old = got.before
     got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
         events=starts("p1", "r2", "what is this? tell me"),
-        effects=[request(before, "r2", UserMessage(parts))],
+        effects=[request(old, "r2", UserMessage(parts))],
         rulings=ruled(*STARTED),
         phase=Phase.RUNNING,
         turn_count=1,
         round=1,
         turn=turn("p1"),
-        history=before.history.and_(UserMessage(parts)),
+        history=old.history.and_(UserMessage(parts)),
         last_request_model=("m", EMPTY),
         request=out("r2"),
     )
@@ -77,18 +77,18 @@ def test_a_prompt_may_be_parts() -> None:
 @cell("steer", "idle")
 def test_steering_is_a_prompt_for_which_before_steering_does_not_run() -> None:
     got = idle().send(SteerSent("hello"))
-    before = got.before
+    old = got.before
     got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
         events=starts("p1", "r2"),
-        effects=[request(before, "r2", said("hello"))],
+        effects=[request(old, "r2", said("hello"))],
         rulings=ruled("before_prompt", "before_request"),
         phase=Phase.RUNNING,
         turn_count=1,
         round=1,
         turn=turn("p1"),
-        history=before.history.and_(said("hello")),
+        history=old.history.and_(said("hello")),
         last_request_model=("m", EMPTY),
         request=out("r2"),
     )
@@ -127,18 +127,18 @@ def test_the_next_prompt_uses_the_new_model() -> None:
         last_request_model=("m", EMPTY),
     )
     got = bench.prompt()
-    before = got.before
+    old = got.before
     got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
         events=[*starts("p1", "r2")[:-1], ModelEffective("n"), RequestStart("r2", "n", 1, 1)],
-        effects=[request(before, "r2", said(), model="n", options=warm)],
+        effects=[request(old, "r2", said(), model="n", options=warm)],
         rulings=ruled(*STARTED),
         phase=Phase.RUNNING,
         turn_count=1,
         round=1,
         turn=turn("p1", model="n", options=warm),
-        history=before.history.and_(said()),
+        history=old.history.and_(said()),
         last_request_model=("n", warm),
         request=out("r2"),
     )
@@ -153,7 +153,7 @@ def test_the_first_request_that_uses_another_model_says_so() -> None:
         answer=DONE, events=[ModelSwitched("m", "n", provider_opts_changed=False)], model="n"
     )
     got = bench.prompt("again")
-    before = got.before
+    old = got.before
     got.expect_only(
         answer=Accepted("p3", "started"),
         ids=2,
@@ -162,13 +162,13 @@ def test_the_first_request_that_uses_another_model_says_so() -> None:
             ModelEffective("n"),
             RequestStart("r4", "n", 3, 1),
         ],
-        effects=[request(before, "r4", said("again"), model="n")],
+        effects=[request(old, "r4", said("again"), model="n")],
         rulings=ruled(*STARTED),
         phase=Phase.RUNNING,
         turn_count=2,
         round=1,
         turn=turn("p3", model="n", mark=2),
-        history=before.history.and_(said("again")),
+        history=old.history.and_(said("again")),
         last_request_model=("n", EMPTY),
         request=out("r4"),
     )
@@ -185,17 +185,17 @@ def test_the_context_is_compacted_at_once() -> None:
     bench.prompt()
     bench.answers("hi")
     got = bench.send(CompactSent("make room"))
-    before = got.before
+    old = got.before
     got.expect_only(
         answer=DONE,
         ids=1,
-        events=[BeforeCompact(2, "make room"), compact_start(before, "make room")],
-        effects=[compacts(before, "k3", before.history.size // 2, by_caller=True)],
+        events=[BeforeCompact(2, "make room"), compact_start(old, "make room")],
+        effects=[compacts(old, "k3", old.history.size // 2, by_caller=True)],
         rulings=ruled("before_compact"),
         phase=Phase.RUNNING,
-        compaction=Compaction("k3", "make room", running=True, tokens=tokens_of(before), by="caller"),
+        compaction=Compaction("k3", "make room", running=True, tokens=tokens_of(old), by="caller"),
     )
-    assert tuple(before.history) == (said(), replied("hi"))
+    assert tuple(old.history) == (said(), replied("hi"))
 
 
 @cell("withdraw", "idle")

@@ -36,9 +36,9 @@ SUPERSEDED = failed("c3", "edit", "superseded by a new message of the user")
 
 
 def _superseded_by(got_text: str, bench: Bench, *, steer: bool) -> None:
-    before = bench.state
+    old = bench.state
     got = bench.send(SteerSent(got_text)) if steer else bench.prompt(got_text)
-    history = before.history.and_(SUPERSEDED)
+    history = old.history.and_(SUPERSEDED)
     got.expect_only(
         answer=Accepted("p5", "queued", 1, (ToolCall("c3", "edit", path("a")),)),
         ids=2,
@@ -48,7 +48,7 @@ def _superseded_by(got_text: str, bench: Bench, *, steer: bool) -> None:
             AgentEnd("p1", "superseded", tuple(history), NOTHING_USED),
             *starts("p5", "r6", got_text, turns=2, messages=4),
         ],
-        effects=[request(before, "r6", SUPERSEDED, said(got_text))],
+        effects=[request(old, "r6", SUPERSEDED, said(got_text))],
         rulings=ruled("after_turn", *STARTED),
         phase=Phase.RUNNING,
         turn_count=2,
@@ -97,7 +97,7 @@ def test_a_prompt_that_finds_the_queue_full_supersedes_nothing() -> None:
 @cell("abort", "resting")
 def test_an_abort_ends_the_open_turn_and_the_held_calls() -> None:
     bench = resting()
-    before = bench.state
+    old = bench.state
     bench.send(AbortSent("enough")).expect_only(
         answer=DONE,
         events=[ApprovalResolved("s:a4", "c3", "edit", "aborted"), AgentAbort("p1", "user", "enough")],
@@ -106,7 +106,7 @@ def test_an_abort_ends_the_open_turn_and_the_held_calls() -> None:
         round=0,
         turn=None,
         batch=None,
-        history=before.history.and_(failed("c3", "edit", "aborted: enough")),
+        history=old.history.and_(failed("c3", "edit", "aborted: enough")),
     )
 
 
@@ -116,7 +116,7 @@ def test_an_abort_leaves_the_queue_which_is_consumed_next_unless_told_to_clear_i
     for clear in (False, True):
         bench = resting(options=options)
         bench.prompt("next")
-        before = bench.state
+        old = bench.state
         over = failed("c3", "edit", "aborted: user")
         aborted = [ApprovalResolved("s:a4", "c3", "edit", "aborted"), AgentAbort("p1", "user")]
         got = bench.send(AbortSent(clear_queue=clear))
@@ -130,21 +130,21 @@ def test_an_abort_leaves_the_queue_which_is_consumed_next_unless_told_to_clear_i
                 turn=None,
                 batch=None,
                 queue=(),
-                history=before.history.and_(over),
+                history=old.history.and_(over),
             )
         else:
             got.expect_only(
                 answer=DONE,
                 ids=1,
                 events=[*aborted, *starts("p5", "r6", "next", turns=2, messages=4)],
-                effects=[request(before, "r6", over, said("next"))],
+                effects=[request(old, "r6", over, said("next"))],
                 rulings=ruled("after_turn", *STARTED),
                 phase=Phase.RUNNING,
                 turn_count=2,
                 turn=turn("p5", mark=3),
                 batch=None,
                 queue=(),
-                history=before.history.and_(over, said("next")),
+                history=old.history.and_(over, said("next")),
                 request=out("r6"),
             )
 
@@ -152,33 +152,33 @@ def test_an_abort_leaves_the_queue_which_is_consumed_next_unless_told_to_clear_i
 @cell("approve", "resting")
 def test_an_approved_call_runs() -> None:
     bench = resting(timeout=120.0)
-    before = bench.state
-    asked = bench.call("c3")
-    assert asked.hold is not None
-    running = asked.but(
+    old = bench.state
+    call = bench.call("c3")
+    assert call.hold is not None
+    running = call.but(
         status=CallStatus.RUNNING,
         hold=None,
         approved=path("a"),
         holders=frozenset({"Holds"}),
-        position=asked.hold.position,
+        position=call.hold.position,
         started_at=NOW,
     )
-    assert before.batch is not None
+    assert old.batch is not None
     bench.send(ApproveSent("s:a4")).expect_only(
         answer=DONE,
         events=[ApprovalResolved("s:a4", "c3", "edit", "approved"), run("c3", "edit", path("a"))],
         effects=[ClearTimer("hold:s:a4"), limit("c3"), start("c3", "edit", path("a"))],
         rulings=ruled("before_tool"),
         phase=Phase.EXECUTING_TOOLS,
-        batch=with_call(before.batch.but(decisions=(("tool_approved", True),)), running),
+        batch=with_call(old.batch.but(decisions=(("tool_approved", True),)), running),
     )
 
 
 @cell("reject", "resting")
 def test_a_rejected_call_gets_an_error_result_and_the_turn_ends() -> None:
     bench = resting(timeout=120.0)
-    before = bench.state
-    history = before.history.and_(failed("c3", "edit", "rejected by the user: too risky"))
+    old = bench.state
+    history = old.history.and_(failed("c3", "edit", "rejected by the user: too risky"))
     bench.send(RejectSent("s:a4", "too risky")).expect_only(
         answer=DONE,
         events=[
@@ -197,9 +197,11 @@ def test_a_rejected_call_gets_an_error_result_and_the_turn_ends() -> None:
 
 @cell("respond", "resting")
 def test_a_held_call_is_no_question_and_the_caller_is_told_what_it_is() -> None:
-    told = WrongDecision("s:a4", "respond to", "a held call", "`session.approve` or `session.reject`")
-    resting().send(RespondSent("s:a4", "yes")).expect_only(answer=Refused.of(told))
-    assert str(told) == "cannot respond to `s:a4`: it is a held call; use `session.approve` or `session.reject`"
+    wrong_decision = WrongDecision("s:a4", "respond to", "a held call", "`session.approve` or `session.reject`")
+    resting().send(RespondSent("s:a4", "yes")).expect_only(answer=Refused.of(wrong_decision))
+    assert (
+        str(wrong_decision) == "cannot respond to `s:a4`: it is a held call; use `session.approve` or `session.reject`"
+    )
     resting().send(RespondSent("s:a9", "yes")).expect_only(answer=Refused.of(UnknownApproval("s:a9", "none")))
 
 
@@ -241,7 +243,7 @@ def test_a_queued_prompt_is_taken_back() -> None:
 @cell("stop", "resting")
 def test_the_turn_is_aborted_then_the_session_ends() -> None:
     bench = resting(timeout=120.0)
-    before = bench.state
+    old = bench.state
     bench.send(StopSent("bye")).expect_only(
         answer=DONE,
         events=[
@@ -257,5 +259,5 @@ def test_the_turn_is_aborted_then_the_session_ends() -> None:
         turn=None,
         batch=None,
         stop_reason="bye",
-        history=before.history.and_(failed("c3", "edit", "aborted: bye")),
+        history=old.history.and_(failed("c3", "edit", "aborted: bye")),
     )

@@ -84,8 +84,8 @@ def test_steering_joins_its_queue() -> None:
 
 @cell("steer", *BOTH)
 def test_steering_now_cuts_the_stream_and_goes_on_at_once() -> None:
-    for bench, partial, kept in both():
-        before = bench.state
+    for bench, partial, remaining in both():
+        old = bench.state
         new = said("rather this", Origin.STEERING)
         bench.send(SteerSent("rather this", "now", partial)).expect_only(
             answer=Accepted("s3", "queued", 1),
@@ -95,21 +95,21 @@ def test_steering_now_cuts_the_stream_and_goes_on_at_once() -> None:
                 AgentResumed("steering"),
                 Now(1, 2),
                 SteeringApplied(("s3",), 1),
-                RequestStart("r4", "m", 2 + len(kept), 1),
+                RequestStart("r4", "m", 2 + len(remaining), 1),
             ],
-            effects=[cut("r2"), request(before, "r4", *kept, new)],
+            effects=[cut("r2"), request(old, "r4", *remaining, new)],
             rulings=ruled("before_steering", "before_request"),
             phase=Phase.RUNNING,
             round=2,
-            history=before.history.and_(*kept, new),
+            history=old.history.and_(*remaining, new),
             request=out("r4"),
         )
 
 
 @cell("abort", *BOTH)
 def test_an_abort_cancels_the_request_and_keeps_the_partial_text() -> None:
-    for bench, partial, kept in both():
-        before = bench.state
+    for bench, partial, remaining in both():
+        old = bench.state
         bench.send(AbortSent("enough", partial=partial)).expect_only(
             answer=DONE,
             events=[AgentAbort("p1", "user", "enough")],
@@ -119,7 +119,7 @@ def test_an_abort_cancels_the_request_and_keeps_the_partial_text() -> None:
             round=0,
             turn=None,
             request=None,
-            history=before.history.and_(*kept),
+            history=old.history.and_(*remaining),
         )
 
 
@@ -127,7 +127,7 @@ def test_an_abort_cancels_the_request_and_keeps_the_partial_text() -> None:
 def test_an_abort_counts_what_the_stream_had_used() -> None:
     bench = streaming()
     used = Usage(10, 2, estimated=True)
-    before = bench.state
+    old = bench.state
     bench.send(AbortSent(partial=Partial("so far", "hm", used))).expect_only(
         answer=DONE,
         events=[AgentAbort("p1", "user")],
@@ -138,31 +138,31 @@ def test_an_abort_counts_what_the_stream_had_used() -> None:
         turn=None,
         request=None,
         usage=used,
-        history=before.history.and_(cut_off("so far").but(usage=used)),
+        history=old.history.and_(cut_off("so far").but(usage=used)),
     )
 
 
 @cell("abort", *BOTH)
 def test_the_queue_is_consumed_after_an_abort_or_cleared_by_it() -> None:
-    for bench, partial, kept in both():
+    for bench, partial, remaining in both():
         bench.prompt("next")
-        before = bench.state
+        old = bench.state
         bench.send(AbortSent(partial=partial)).expect_only(
             answer=DONE,
             ids=1,
-            events=[AgentAbort("p1", "user"), *starts("p3", "r4", "next", turns=2, messages=2 + len(kept))],
-            effects=[cut("r2"), request(before, "r4", *kept, said("next"))],
+            events=[AgentAbort("p1", "user"), *starts("p3", "r4", "next", turns=2, messages=2 + len(remaining))],
+            effects=[cut("r2"), request(old, "r4", *remaining, said("next"))],
             rulings=ruled("after_turn", *STARTED),
             phase=Phase.RUNNING,
             turn_count=2,
-            turn=turn("p3", mark=1 + len(kept)),
+            turn=turn("p3", mark=1 + len(remaining)),
             request=out("r4"),
             queue=(),
-            history=before.history.and_(*kept, said("next")),
+            history=old.history.and_(*remaining, said("next")),
         )
-    for bench, partial, kept in both():
+    for bench, partial, remaining in both():
         bench.prompt("next")
-        before = bench.state
+        old = bench.state
         bench.send(AbortSent(clear_queue=True, partial=partial)).expect_only(
             answer=DONE,
             events=[PromptDropped("p3", "next"), AgentAbort("p1", "user")],
@@ -173,7 +173,7 @@ def test_the_queue_is_consumed_after_an_abort_or_cleared_by_it() -> None:
             turn=None,
             request=None,
             queue=(),
-            history=before.history.and_(*kept),
+            history=old.history.and_(*remaining),
         )
 
 
@@ -226,9 +226,9 @@ def test_a_queued_prompt_is_taken_back() -> None:
 
 @cell("stop", *BOTH)
 def test_a_stop_aborts_the_turn_then_ends_the_session() -> None:
-    for bench, partial, kept in both():
+    for bench, partial, remaining in both():
         bench.prompt("next")
-        before = bench.state
+        old = bench.state
         bench.send(StopSent("bye", partial)).expect_only(
             answer=DONE,
             events=[AgentAbort("p1", "stopped", "bye"), Now(0, 0), PromptDropped("p3", "next"), SessionEnded("bye")],
@@ -240,5 +240,5 @@ def test_a_stop_aborts_the_turn_then_ends_the_session() -> None:
             request=None,
             queue=(),
             stop_reason="bye",
-            history=before.history.and_(*kept),
+            history=old.history.and_(*remaining),
         )

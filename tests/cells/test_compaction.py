@@ -112,12 +112,12 @@ def test_a_prompt_waits_for_the_compaction() -> None:
         events=[PromptQueued("p4", "next", 1)],
         queue=(Prompt("p4", (Text("next"),)),),
     )
-    before = bench.state.but(history=History(SHORTER))
+    old = bench.state.but(history=History(SHORTER))
     *begun, sent = starts("p4", "r5", "next", turns=2, messages=2)
     bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).expect_only(
         ids=1,
         events=[CompactEnd(2, "shorter"), *begun, sent],
-        effects=[request(before, "r5", said("next"))],
+        effects=[request(old, "r5", said("next"))],
         rulings=ruled(*STARTED),
         turn_count=2,
         round=1,
@@ -125,7 +125,7 @@ def test_a_prompt_waits_for_the_compaction() -> None:
         queue=(),
         compaction=None,
         request=out("r5"),
-        history=before.history.and_(said("next")),
+        history=old.history.and_(said("next")),
     )
 
 
@@ -146,20 +146,20 @@ def test_a_stop_cancels_a_compaction() -> None:
 def test_what_was_asked_for_during_a_turn_is_done_before_the_next_request() -> None:
     bench = executing(call("look", path="a"))
     bench.send(CompactSent("make room"))
-    before = bench.state
+    old = bench.state
     done = result("c3", "look")
-    whole = before.history.and_(done)
+    full = old.history.and_(done)
     bench.returns("c3")
-    seen = before.but(history=whole)
+    seen = old.but(history=full)
     assert bench.got[-1].events[2:] == [BeforeCompact(3, "make room"), compact_start(seen, "make room")]
-    assert bench.got[-1].step.effects[1:] == (compacts(seen, "k4", whole.size // 2, by_caller=True),)
+    assert bench.got[-1].step.effects[1:] == (compacts(seen, "k4", full.size // 2, by_caller=True),)
     assert (bench.state.compaction_reason, bench.state.round) == (None, 2)
-    shorter = (*SHORTER, *tuple(whole)[1:])
-    before = bench.state.but(history=History(shorter))
+    shorter = (*SHORTER, *tuple(full)[1:])
+    old = bench.state.but(history=History(shorter))
     bench.send(CompactionEnded("k4", shorter, 1, "shorter")).expect_only(
         ids=1,
         events=[CompactEnd(1, "shorter"), RequestStart("r5", "m", 3, 1)],
-        effects=[request(before, "r5")],
+        effects=[request(old, "r5")],
         rulings=ruled("before_request"),
         turn=bench.got[-2].step.state.turn and bench.got[-2].step.state.turn.but(attempt=1, mark=0),
         compaction=None,
@@ -229,9 +229,9 @@ def test_a_plugin_may_skip_a_compaction_but_not_save_a_turn_whose_context_is_too
 
 def test_messages_that_no_provider_would_take_are_not_taken() -> None:
     bench = compacting()
-    before = bench.state.history
+    old_history = bench.state.history
     bench.send(CompactionEnded("k3", (result("c9", "look"),), 1, "shorter"))
-    assert bench.state.history == before
+    assert bench.state.history == old_history
     assert bench.state.phase is Phase.IDLE
 
 
@@ -248,10 +248,10 @@ def test_a_compaction_never_splits_a_call_from_its_result(keep: int) -> None:
         replied("x"),
     ]
     plan = planned(history, keep)
-    left = plan.with_notice("gone")
-    assert why_unfit(left) is None
-    assert left[-2:] == tuple(history[-2:]), "the newest prompt and what followed it stay"
-    assert len(plan.removed) == len(history) - len(left) + (1 if plan.removed else 0)
+    remaining = plan.with_notice("gone")
+    assert why_unfit(remaining) is None
+    assert remaining[-2:] == tuple(history[-2:]), "the newest prompt and what followed it stay"
+    assert len(plan.removed) == len(history) - len(remaining) + (1 if plan.removed else 0)
 
 
 def test_a_turn_whose_past_was_compacted_reports_the_messages_that_are_its_own() -> None:
@@ -262,12 +262,12 @@ def test_a_turn_whose_past_was_compacted_reports_the_messages_that_are_its_own()
     bench.answers("", call("look", path="a"))
     bench.send(CompactSent("make room"))
     assert bench.state.batch is not None
-    (asked,) = bench.state.batch.calls
-    bench.returns(asked.call_id)
+    (asked_call,) = bench.state.batch.calls
+    bench.returns(asked_call.call_id)
     assert bench.state.compaction is not None
-    own = tuple(bench.state.history)[2:]
-    assert [message.text for message in own] == ["and then?", "", "done"]
-    bench.send(CompactionEnded(bench.state.compaction.compaction_id, (*SHORTER, *own), 2, "shorter"))
+    history = tuple(bench.state.history)[2:]
+    assert [message.text for message in history] == ["and then?", "", "done"]
+    bench.send(CompactionEnded(bench.state.compaction.compaction_id, (*SHORTER, *history), 2, "shorter"))
     bench.answers("bye")
     (end,) = (event for event in bench.got[-1].events if isinstance(event, AgentEnd))
     assert end.messages == tuple(bench.state.history)[1:]

@@ -35,8 +35,8 @@ def holds_now(bench: Bench, **changes: object) -> None:
 @pytest.mark.parametrize("decision", [ApproveSent, RejectSent])
 @pytest.mark.parametrize("digest", ["as shown", ""])
 def test_what_is_held_as_it_was_shown_is_decided(decision: type[ApproveSent | RejectSent], digest: str) -> None:
-    bench, shown = held()
-    bench.send(decision("s:a4", digest=shown if digest else ""))
+    bench, visible = held()
+    bench.send(decision("s:a4", digest=visible if digest else ""))
     assert bench.got[-1].step.answer == DONE
 
 
@@ -49,23 +49,23 @@ def test_what_is_held_as_it_was_shown_is_decided(decision: type[ApproveSent | Re
 def test_another_call_under_the_same_id_is_not(
     decision: type[ApproveSent | RejectSent], changes: dict[str, object]
 ) -> None:
-    bench, shown = held()
+    bench, visible = held()
     holds_now(bench, **changes)
     verb, tool = ("approve", "reject")[decision is RejectSent], changes.get("name", "edit")
     refusal = Refused.of(NotAsShown("s:a4", verb, str(tool)))
-    bench.send(decision("s:a4", digest=shown)).expect_only(answer=refusal)
+    bench.send(decision("s:a4", digest=visible)).expect_only(answer=refusal)
 
 
 def test_arguments_that_are_edited_go_with_the_digest_of_those_that_were_shown() -> None:
-    bench, shown = held()
-    bench.send(ApproveSent("s:a4", path("b"), digest=shown))
+    bench, visible = held()
+    bench.send(ApproveSent("s:a4", path("b"), digest=visible))
     assert bench.got[-1].step.answer == DONE
 
 
-@pytest.mark.parametrize("given", ["0" * 32, "[redacted]", "é", "\ud800"])
-def test_a_digest_of_nothing_is_refused(given: str) -> None:
+@pytest.mark.parametrize("text", ["0" * 32, "[redacted]", "é", "\ud800"])
+def test_a_digest_of_nothing_is_refused(text: str) -> None:
     bench, _ = held()
-    bench.send(ApproveSent("s:a4", digest=given)).expect_only(answer=Refused.of(NotAsShown("s:a4", "approve", "edit")))
+    bench.send(ApproveSent("s:a4", digest=text)).expect_only(answer=Refused.of(NotAsShown("s:a4", "approve", "edit")))
 
 
 def test_digests_of_what_looks_alike_differ() -> None:
@@ -74,7 +74,7 @@ def test_digests_of_what_looks_alike_differ() -> None:
     assert batch is not None
     (hold,) = [held_call.hold for held_call in batch.calls if held_call.hold is not None]
     args: list[JsonObject] = [FrozenObject(n=value) for value in (1, 1.0, True, "1", None, [1], "\ud800")]
-    alike = [hold.but(args=each) for each in args]
+    alike = [hold.but(args=arg) for arg in args]
     alike += [hold.but(approval_id="s:a5"), hold.but(family=None), hold.but(family="")]
-    digests = [digest_of(each, tool) for each in (hold, *alike) for tool in ("edit", "look")]
+    digests = [digest_of(item, tool) for item in (hold, *alike) for tool in ("edit", "look")]
     assert len({*digests}) == len(digests)

@@ -69,8 +69,8 @@ def test_a_tool_that_can_run_again_is_run_three_times() -> None:
     for spec in (LOOK, STORE):
         bench = executing(call(spec.name, path="a"))
         for attempt in (1, 2):
-            before = bench.state
-            assert before.batch is not None
+            old = bench.state
+            assert old.batch is not None
             again = bench.call("c3").but(attempt=attempt + 1, error="OSError: no disk")
             bench.send(raised(attempt=attempt), after=10).expect_only(
                 events=[run("c3", spec.name, path(), attempt + 1)],
@@ -80,19 +80,19 @@ def test_a_tool_that_can_run_again_is_run_three_times() -> None:
                     start("c3", spec.name, path(), attempt + 1),
                 ],
                 rulings=ruled("on_tool_error"),
-                batch=with_call(before.batch, again),
+                batch=with_call(old.batch, again),
             )
-        before = bench.state
-        told = failed("c3", spec.name, f"the tool failed: OSError: no disk; {doubt(spec)}")
+        old = bench.state
+        reported_failure = failed("c3", spec.name, f"the tool failed: OSError: no disk; {doubt(spec)}")
         bench.send(raised(attempt=3), after=10).expect_only(
             ids=1,
-            events=[*ran("c3", spec.name, final(spec), at=bench.now), Now(1, 2), RequestStart("r4", "m", 3, 1)],
-            effects=[ClearTimer("call:c3"), request(before, "r4", told)],
+            events=[*ran("c3", spec.name, final(spec), at_ms=bench.now), Now(1, 2), RequestStart("r4", "m", 3, 1)],
+            effects=[ClearTimer("call:c3"), request(old, "r4", reported_failure)],
             rulings=ruled("after_tool", "after_tool_batch", "before_request"),
             phase=Phase.RUNNING,
             round=2,
             batch=None,
-            history=before.history.and_(told),
+            history=old.history.and_(reported_failure),
             request=out("r4"),
         )
 
@@ -101,17 +101,17 @@ def test_a_tool_that_can_run_again_is_run_three_times() -> None:
 def test_a_tool_that_may_have_taken_effect_is_not_run_again() -> None:
     for spec in (EDIT, SOLO, KEEP):
         bench = executing(call(spec.name, path="a"))
-        before = bench.state
-        told = failed("c3", spec.name, f"the tool failed: OSError: no disk; {doubt(spec)}")
+        old = bench.state
+        reported_failure = failed("c3", spec.name, f"the tool failed: OSError: no disk; {doubt(spec)}")
         bench.send(raised()).expect_only(
             ids=1,
             events=[*ran("c3", spec.name, final(spec)), Now(1, 2), RequestStart("r4", "m", 3, 1)],
-            effects=[ClearTimer("call:c3"), request(before, "r4", told)],
+            effects=[ClearTimer("call:c3"), request(old, "r4", reported_failure)],
             rulings=ruled("after_tool", "after_tool_batch", "before_request"),
             phase=Phase.RUNNING,
             round=2,
             batch=None,
-            history=before.history.and_(told),
+            history=old.history.and_(reported_failure),
             request=out("r4"),
         )
 
@@ -156,8 +156,10 @@ def test_an_error_result_is_no_failure_and_is_not_retried() -> None:
 @failure("unknown tool: an error result that names the tools")
 def test_an_unknown_tool_is_answered_with_the_tools_there_are() -> None:
     bench = streaming()
-    before = bench.state
-    told = failed("c3", "jump", "there is no tool `jump`; the tools are: `look`, `edit`, `keep`, `solo`, `store`")
+    old = bench.state
+    reported_failure = failed(
+        "c3", "jump", "there is no tool `jump`; the tools are: `look`, `edit`, `keep`, `solo`, `store`"
+    )
     asks = replied("", ToolCall("c3", "jump"))
     bench.answers("", call("jump")).expect_only(
         ids=2,
@@ -168,12 +170,12 @@ def test_an_unknown_tool_is_answered_with_the_tools_there_are() -> None:
             Now(1, 2),
             RequestStart("r4", "m", 3, 1),
         ],
-        effects=[request(before, "r4", asks, told)],
+        effects=[request(old, "r4", asks, reported_failure)],
         rulings=ruled("after_response", "after_tool_batch", "before_request"),
         phase=Phase.RUNNING,
         round=2,
         last_text="",
-        history=before.history.and_(asks, told),
+        history=old.history.and_(asks, reported_failure),
         request=out("r4"),
     )
 
@@ -232,20 +234,20 @@ NO_FIT = Ruling("check", Verdict.BLOCK, reason="$.bad: not wanted")
 @failure("arguments do not fit: an error result, the tool does not run")
 def test_arguments_that_do_not_fit_are_answered_with_what_is_wrong() -> None:
     bench = streaming()
-    before = bench.state
+    old = bench.state
     args: JsonObject = FrozenObject(bad=1)
     asks = replied("", ToolCall("c3", "store", args))
-    told = failed("c3", "store", misfit("store"))
+    reported_failure = failed("c3", "store", misfit("store"))
     bench.answers("", call("store", bad=1)).expect_only(
         ids=2,
         events=[ResponseComplete(asks), ToolCalls(1), Now(1, 2), RequestStart("r4", "m", 3, 1)],
-        effects=[request(before, "r4", asks, told)],
+        effects=[request(old, "r4", asks, reported_failure)],
         rulings=(*ruled("after_response"), NO_FIT, *ruled("after_tool_batch", "before_request")),
         phase=Phase.RUNNING,
         round=2,
         turn=turn(last_call=("store", args), repeats=1),
         last_text="",
-        history=before.history.and_(asks, told),
+        history=old.history.and_(asks, reported_failure),
         request=out("r4"),
     )
 
@@ -324,7 +326,7 @@ def test_the_eighth_call_on_one_subject_aborts_the_turn() -> None:
         bench.answers("", call("look", path="a", line=time))
         bench.returns(f"c{2 * time + 1}")
     assert bench.state.phase is Phase.RUNNING
-    before = bench.state
+    old = bench.state
     asks = replied("", ToolCall("c17", "look", path()), ToolCall("c18", "store", path()))
     why = "8 calls on a in one turn"
     bench.answers("", call("look", path="a"), call("store", path="a")).expect_only(
@@ -344,7 +346,7 @@ def test_the_eighth_call_on_one_subject_aborts_the_turn() -> None:
         request=None,
         batch=None,
         last_text="",
-        history=before.history.and_(
+        history=old.history.and_(
             asks,
             failed("c17", "look", f"aborted before it ran: {why}"),
             failed("c18", "store", f"aborted before it ran: {why}"),
@@ -364,26 +366,26 @@ def test_the_hundredth_request_keeps_its_tools_and_forbids_their_use() -> None:
         bench.returns(f"c{2 * time + 1}")
     assert _may_call(bench)
     bench.answers("", call("store"))
-    before = bench.state
+    old = bench.state
     bench.returns("c199")
     done = result("c199", "store")
     assert bench.state.round == 100
-    assert bench.got[-1].step.effects[-1] == request(before, "r200", done, may_call=False)
-    assert bench.got[-1].step.effects[-1] != request(before, "r200", done)
+    assert bench.got[-1].step.effects[-1] == request(old, "r200", done, may_call=False)
+    assert bench.got[-1].step.effects[-1] != request(old, "r200", done)
 
 
 def _may_call(bench: Bench) -> bool:
-    asked: object = bench.got[-1].step.effects[-1]
-    may: bool = getattr(asked, "request").may_call  # noqa: B009 - the request of its effect
+    value: object = bench.got[-1].step.effects[-1]
+    may: bool = getattr(value, "request").may_call  # noqa: B009 - the request of its effect
     return may
 
 
 @failure("max_rounds: calls that come anyway get error results")
 def test_calls_that_come_anyway_get_error_results_and_the_turn_ends() -> None:
     bench = streaming(options=Options(max_rounds=1))
-    before = bench.state
+    old = bench.state
     asks = replied("", ToolCall("c3", "look", path()))
-    told = failed(
+    reported_failure = failed(
         "c3", "look", "no more tools may be called in this turn: it has reached its limit; answer without them"
     )
     bench.answers("", call("look", path="a")).expect_only(
@@ -391,7 +393,7 @@ def test_calls_that_come_anyway_get_error_results_and_the_turn_ends() -> None:
         events=[
             ResponseComplete(asks),
             ToolCalls(1),
-            AgentEnd("p1", "max_rounds", (said(), asks, told), NOTHING_USED),
+            AgentEnd("p1", "max_rounds", (said(), asks, reported_failure), NOTHING_USED),
         ],
         rulings=ruled("after_response", "after_tool_batch", "after_turn"),
         phase=Phase.IDLE,
@@ -399,7 +401,7 @@ def test_calls_that_come_anyway_get_error_results_and_the_turn_ends() -> None:
         turn=None,
         request=None,
         last_text="",
-        history=before.history.and_(asks, told),
+        history=old.history.and_(asks, reported_failure),
     )
 
 
@@ -416,7 +418,7 @@ def test_a_turn_that_takes_too_long_is_aborted() -> None:
     assert Options().max_turn_seconds is None
     bench = executing(call("edit", path="a"), options=Options(max_turn_seconds=90.0))
     assert bench.got[1].step.effects[0] == SetTimer("turn", NOW + 90_000)
-    before = bench.state
+    old = bench.state
     why = "the turn took longer than 90 s"
     bench.fires("turn").expect_only(
         events=[ToolKilled("c3", "edit", why), AgentAbort("p1", "deadline", why)],
@@ -426,7 +428,7 @@ def test_a_turn_that_takes_too_long_is_aborted() -> None:
         round=0,
         turn=None,
         batch=None,
-        history=before.history.and_(failed("c3", "edit", f"stopped: {why}; {doubt(EDIT)}")),
+        history=old.history.and_(failed("c3", "edit", f"stopped: {why}; {doubt(EDIT)}")),
         quarantined_calls=(DetachedCall("c3", "edit", bench.now, NOW, writes=True),),
         in_doubt_calls=(unknown("c3", "edit", path()),),
     )
@@ -478,15 +480,15 @@ def test_what_lives_longer_than_its_grace_is_reported_once() -> None:
 
 def test_a_call_that_runs_too_long_gets_its_result_and_is_cancelled() -> None:
     bench = executing(call("edit", path="a"))
-    before = bench.state
-    told = err(f"stopped after 60 s, the tool's limit; {doubt(EDIT)}")
+    old = bench.state
+    report = err(f"stopped after 60 s, the tool's limit; {doubt(EDIT)}")
     bench.fires("call:c3").expect_only(
         ids=1,
-        events=[*ran("c3", "edit", told, at=bench.now), Now(1, 2), RequestStart("r4", "m", 3, 1)],
+        events=[*ran("c3", "edit", report, at_ms=bench.now), Now(1, 2), RequestStart("r4", "m", 3, 1)],
         effects=[
             CancelCalls(("c3",)),
             SetTimer("grace", bench.now + 250),
-            request(before, "r4", failed("c3", "edit", told.content[0].text)),  # type: ignore[union-attr]  # text
+            request(old, "r4", failed("c3", "edit", report.content[0].text)),  # type: ignore[union-attr]  # text
         ],
         rulings=ruled("after_tool", "after_tool_batch", "before_request"),
         phase=Phase.RUNNING,

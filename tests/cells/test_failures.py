@@ -111,11 +111,11 @@ def test_at_the_second_stall_the_request_is_cancelled_and_tried_again() -> None:
             usage=used,
             turn=turn(last_error="no chunk for 30 s (stall 2 of this request)"),
         )
-        before = bench.state
+        old = bench.state
         bench.fires("retry").expect_only(
             ids=1,
             events=[RequestStart("r3", "m", 1, 2)],
-            effects=[request(before, "r3")],
+            effects=[request(old, "r3")],
             rulings=ruled("before_request"),
             turn=turn(last_error="no chunk for 30 s (stall 2 of this request)", attempt=2),
             request=out("r3"),
@@ -139,11 +139,11 @@ def test_a_transient_error_is_followed_by_another_attempt() -> None:
             usage=used,
             turn=turn(last_error="try later"),
         )
-        before = bench.state
+        old = bench.state
         bench.fires("retry").expect_only(
             ids=1,
             events=[RequestStart("r3", "m", 1, 2)],
-            effects=[request(before, "r3")],
+            effects=[request(old, "r3")],
             rulings=ruled("before_request"),
             turn=turn(last_error="try later", attempt=2),
             request=out("r3"),
@@ -152,16 +152,16 @@ def test_a_transient_error_is_followed_by_another_attempt() -> None:
 
 def delays(failure: Failure, random: float) -> list[int]:
     bench = running()
-    found = []
+    actual = []
     while bench.state.turn is not None:
         breaks(bench, failure, random=random)
         if bench.state.turn is not None:
             retry = bench.got[-1].events[-1]
             assert isinstance(retry, Retry)
-            found.append(retry.delay_ms)
+            actual.append(retry.delay_ms)
             assert bench.got[-1].step.effects == (SetTimer("retry", bench.now + retry.delay_ms),)
             bench.fires("retry")
-    return found
+    return actual
 
 
 @failure("transient error: the back-off doubles up to its cap")
@@ -196,7 +196,7 @@ def test_after_five_retries_the_turn_is_aborted() -> None:
         breaks(bench)
         bench.fires("retry")
     bench.begins()
-    before = bench.state
+    old = bench.state
     bench.send(StreamCut("r7", Partial("so far"), BUSY)).expect_only(
         events=[StreamError("Busy", "try later"), AgentAbort("p1", "provider_error", "try later")],
         rulings=ruled("after_turn"),
@@ -204,7 +204,7 @@ def test_after_five_retries_the_turn_is_aborted() -> None:
         round=0,
         turn=None,
         request=None,
-        history=before.history.and_(cut_off("so far")),
+        history=old.history.and_(cut_off("so far")),
     )
 
 
@@ -275,22 +275,22 @@ def unsummarised(bench: Bench, spent_ms: int) -> None:
 
 def test_a_compaction_that_reached_no_model_for_long_is_given_up_like_a_request_and_changes_nothing() -> None:
     bench = due(idle(options=FULL))
-    before = bench.state.history
+    old_history = bench.state.history
     unsummarised(bench, 2_501)
     assert bench.got[-1].events == [
         CompactEnd(0, "no summary"),
         StreamError("ProviderNotReached", "no network"),
         AgentAbort("p1", "provider_error", "no network"),
     ]
-    assert (bench.state.history, bench.state.compaction) == (before, None)
+    assert (bench.state.history, bench.state.compaction) == (old_history, None)
 
 
 def test_the_time_without_a_network_of_a_compaction_counts_for_the_request_after_it() -> None:
     bench = due(idle(options=FULL))
-    before = bench.state.history
+    old_history = bench.state.history
     unsummarised(bench, 2_500)
     assert bench.got[-1].events == [CompactEnd(0, "no summary"), RequestStart(bench.request_id, "m", 1, 1)]
-    assert bench.state.history == before
+    assert bench.state.history == old_history
     breaks(bench, UNREACHED)
     assert bench.got[-1].events == [Retry(1, 500, "no network")]
     bench.fires("retry")
@@ -309,14 +309,16 @@ def test_a_fallback_model_is_used_if_the_one_of_a_compaction_cannot_be_reached()
 
 
 def test_a_compaction_without_a_network_ends_no_turn_that_has_reached_its_model() -> None:
-    for asked in (running(options=FULL), running(options=FULL.but(max_retries=0))):
-        breaks(asked, TOO_LONG)
-        unsummarised(asked, 5_000)
-        assert asked.got[-1].events[-1] == RequestStart(asked.request_id, "m", 1, 2)
-        assert asked.state.turn is not None
-        may_retry = asked.state.setup.options.max_retries
-        breaks(asked, TOO_LONG)
-        assert (asked.state.compaction is not None) == bool(may_retry), "it is compacted again, as often as it may try"
+    for asked_value in (running(options=FULL), running(options=FULL.but(max_retries=0))):
+        breaks(asked_value, TOO_LONG)
+        unsummarised(asked_value, 5_000)
+        assert asked_value.got[-1].events[-1] == RequestStart(asked_value.request_id, "m", 1, 2)
+        assert asked_value.state.turn is not None
+        may_retry = asked_value.state.setup.options.max_retries
+        breaks(asked_value, TOO_LONG)
+        assert (asked_value.state.compaction is not None) == bool(may_retry), (
+            "it is compacted again, as often as it may try"
+        )
 
 
 def test_outside_a_turn_a_compaction_without_a_network_only_ends() -> None:
@@ -324,10 +326,10 @@ def test_outside_a_turn_a_compaction_without_a_network_only_ends() -> None:
     bench.prompt()
     bench.answers("hi")
     bench.send(CompactSent("make room"))
-    before = bench.state.history
+    old_history = bench.state.history
     unsummarised(bench, 5_000)
     assert bench.got[-1].events == [CompactEnd(0, "no summary")]
-    assert (bench.state.history, bench.state.phase) == (before, Phase.IDLE)
+    assert (bench.state.history, bench.state.phase) == (old_history, Phase.IDLE)
 
 
 def test_steering_does_not_prolong_the_search_for_a_network() -> None:
@@ -365,16 +367,16 @@ def test_steering_during_the_back_off_is_merged_before_the_next_attempt() -> Non
         rulings=ruled("before_steering"),
         steering=(Steering("s3", "rather this"),),
     )
-    before = bench.state
+    old = bench.state
     new = said("rather this", Origin.STEERING)
     bench.fires("retry").expect_only(
         ids=1,
         events=[SteeringApplied(("s3",), 1), RequestStart("r4", "m", 2, 2)],
-        effects=[request(before, "r4", new)],
+        effects=[request(old, "r4", new)],
         rulings=ruled("before_request"),
         turn=turn(last_error="try later", attempt=2),
         steering=(),
-        history=before.history.and_(new),
+        history=old.history.and_(new),
         request=out("r4"),
     )
 
@@ -386,7 +388,7 @@ def test_steering_during_the_back_off_is_merged_before_the_next_attempt() -> Non
 def test_a_permanent_error_aborts_the_turn() -> None:
     for bench in (running(), streaming()):
         bench.prompt("next")
-        before = bench.state
+        old = bench.state
         got = bench.send(StreamCut("r2", Partial("so far"), WRONG))
         got.expect_only(
             ids=1,
@@ -395,13 +397,13 @@ def test_a_permanent_error_aborts_the_turn() -> None:
                 AgentAbort("p1", "provider_error", "no such model"),
                 *starts("p3", "r4", "next", turns=2, messages=3),
             ],
-            effects=[request(before, "r4", cut_off("so far"), said("next"))],
+            effects=[request(old, "r4", cut_off("so far"), said("next"))],
             rulings=ruled("after_turn", "before_prompt", "before_request"),
             phase=Phase.RUNNING,
             turn_count=2,
             turn=turn("p3", mark=2),
             queue=(),
-            history=before.history.and_(cut_off("so far"), said("next")),
+            history=old.history.and_(cut_off("so far"), said("next")),
             request=out("r4"),
         )
 
@@ -426,25 +428,25 @@ def test_an_overflow_is_followed_by_a_forced_compaction_and_the_request_again() 
     bench.prompt("first")
     bench.answers("one")
     bench.prompt("second")
-    before = bench.state
+    old = bench.state
     bench.send(StreamCut("r4", NOTHING_YET, TOO_LONG)).expect_only(
         ids=1,
-        events=[ContextOverflow("too many tokens"), BeforeCompact(3, FORCED), compact_start(before, FORCED)],
-        effects=[compacts(before, "k5", before.history.size // 2, forced=True)],
+        events=[ContextOverflow("too many tokens"), BeforeCompact(3, FORCED), compact_start(old, FORCED)],
+        effects=[compacts(old, "k5", old.history.size // 2, forced=True)],
         rulings=ruled("before_compact"),
         turn=turn("p3", mark=2, overflowed=True, last_error="too many tokens"),
         request=None,
-        compaction=Compaction("k5", FORCED, running=True, forced=True, tokens=tokens_of(before), by="overflow"),
+        compaction=Compaction("k5", FORCED, running=True, forced=True, tokens=tokens_of(old), by="overflow"),
     )
     shorter = (said("second"),)
-    before = bench.state.but(history=History(shorter))
+    old = bench.state.but(history=History(shorter))
     bench.send(CompactionEnded("k5", shorter, 2, "shorter")).expect_only(
         ids=1,
         events=[
             CompactEnd(2, "shorter"),
             RequestStart("r6", "m", 1, 2),
         ],
-        effects=[request(before, "r6")],
+        effects=[request(old, "r6")],
         rulings=ruled("before_request"),
         turn=turn("p3", mark=0, overflowed=True, last_error="too many tokens", attempt=2),
         history=History(shorter),
@@ -506,13 +508,13 @@ def test_each_call_gets_the_sessions_own_id_and_keeps_the_providers() -> None:
         ToolCall("x", "store", args, ""),
         ToolCall("", "edit", args, ""),
     )
-    own = (
+    own_value = (
         ToolCall("c3", "look", args, "x"),
         ToolCall("c4", "store", args, "x"),
         ToolCall("c5", "edit", args, ""),
     )
     got = bench.send(StreamEnded("r2", Response((), calls, StopReason.TOOL_CALLS)))
-    assert bench.state.history[-1] == replied("", *own)
+    assert bench.state.history[-1] == replied("", *own_value)
     assert got.step.effects == (
         limit("c3"),
         start("c3", "look", args),
@@ -522,7 +524,7 @@ def test_each_call_gets_the_sessions_own_id_and_keeps_the_providers() -> None:
         start("c5", "edit", args),
     )
     assert got.events == [
-        ResponseComplete(replied("", *own)),
+        ResponseComplete(replied("", *own_value)),
         ToolCalls(3),
         run("c3", "look", args),
         run("c4", "store", args),
@@ -530,9 +532,9 @@ def test_each_call_gets_the_sessions_own_id_and_keeps_the_providers() -> None:
     ]
 
 
-def _final(bench: Bench, stop: StopReason, told: StopReason, ends: str, text: str = "that is all") -> None:
-    before = bench.state
-    message = replied(text, stop=told)
+def _final(bench: Bench, stop: StopReason, stop_reason: StopReason, ends: str, text: str = "that is all") -> None:
+    old = bench.state
+    message = replied(text, stop=stop_reason)
     bench.answers(text, stop=stop).expect_only(
         events=[
             ResponseComplete(message),
@@ -544,7 +546,7 @@ def _final(bench: Bench, stop: StopReason, told: StopReason, ends: str, text: st
         turn=None,
         request=None,
         last_text=text,
-        history=before.history.and_(message),
+        history=old.history.and_(message),
     )
 
 
@@ -569,19 +571,19 @@ def test_a_call_that_was_cut_gets_an_error_result_and_the_others_run() -> None:
     bench.answers("", call("look", path="a"), call("store", path="b"), stop=StopReason.LENGTH)
     assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path()))
     cut_call = bench.call("c4")
-    told = "the response was cut off in the middle of this call; make it again, shorter"
-    assert cut_call.result == failed("c4", "store", told)
+    text = "the response was cut off in the middle of this call; make it again, shorter"
+    assert cut_call.result == failed("c4", "store", text)
     _final(streaming(), StopReason.LENGTH, StopReason.LENGTH, "length")
 
 
 @failure("odd response: nothing at all is retried once")
 def test_nothing_at_all_is_retried_at_once() -> None:
     for bench in (running(), streaming()):
-        before = bench.state
+        old = bench.state
         bench.send(StreamEnded("r2", Response(usage=Usage(3, 0)))).expect_only(
             ids=1,
             events=[Retry(1, 0, "the model answered with nothing"), RequestStart("r3", "m", 1, 2)],
-            effects=[request(before, "r3")],
+            effects=[request(old, "r3")],
             rulings=ruled("before_request"),
             phase=Phase.RUNNING,
             usage=Usage(3, 0),

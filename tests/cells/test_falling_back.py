@@ -56,8 +56,8 @@ def asked(bench: Bench) -> list[str]:
 
 
 def last_request(bench: Bench) -> StartRequest:
-    (found,) = (effect for effect in bench.got[-1].step.effects if isinstance(effect, StartRequest))
-    return found
+    (found_effect,) = (effect for effect in bench.got[-1].step.effects if isinstance(effect, StartRequest))
+    return found_effect
 
 
 def test_after_two_attempts_the_next_model_is_asked_with_its_own_options() -> None:
@@ -77,11 +77,11 @@ def test_after_two_attempts_the_next_model_is_asked_with_its_own_options() -> No
         usage=used,
         turn=turn(model="n", options=MILD, spares=SPARES[1:], attempt=2, failed_over=2, last_error="no capacity"),
     )
-    before = bench.state
+    old = bench.state
     bench.fires("retry").expect_only(
         ids=1,
         events=[ModelEffective("n"), RequestStart("r4", "n", 1, 3)],
-        effects=[request(before, "r4", model="n", options=MILD)],
+        effects=[request(old, "r4", model="n", options=MILD)],
         rulings=ruled("before_request"),
         turn=turn(model="n", options=MILD, spares=SPARES[1:], attempt=3, failed_over=2, last_error="no capacity"),
         last_request_model=("n", MILD),
@@ -232,7 +232,7 @@ def test_the_same_model_with_another_chain_is_no_event() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spare", "told"),
+    ("spare", "events"),
     [
         (Spare("m"), []),
         (
@@ -243,14 +243,14 @@ def test_the_same_model_with_another_chain_is_no_event() -> None:
     ],
     ids=repr,
 )
-def test_a_fallback_to_the_same_model_tells_of_its_options_alone(spare: Spare, told: list[Event]) -> None:
+def test_a_fallback_to_the_same_model_tells_of_its_options_alone(spare: Spare, events: list[Event]) -> None:
     bench = Bench()
     bench.send(SwitchModelSent("m", EMPTY, (spare,)))
     bench.prompt()
     breaks(bench)
     bench.fires("retry")
     breaks(bench)
-    assert bench.got[-1].events == [Retry(2, 0, "no capacity", dropped_text=False), *told]
+    assert bench.got[-1].events == [Retry(2, 0, "no capacity", dropped_text=False), *events]
     bench.fires("retry")
     assert asked(bench) == ["m", "m", spare.model]
     assert bench.state.using == (spare.model, spare.options)
@@ -295,8 +295,8 @@ def test_a_price_is_known_if_it_is_known_of_the_whole_chain() -> None:
 def test_a_title_is_reported_before_the_response_and_no_tag_is_kept() -> None:
     bench = Bench(options=Options(inline_tags=True))
     bench.prompt()
-    said = Response((Text("<title>The lamps</title>Both <status>looking</status>are on."),))
-    got = bench.send(StreamEnded(bench.request_id, said))
+    response = Response((Text("<title>The lamps</title>Both <status>looking</status>are on."),))
+    got = bench.send(StreamEnded(bench.request_id, response))
     assert got.events[0] == TitleGenerated("The lamps")
     assert bench.state.last_text == "Both are on."
 
@@ -304,5 +304,7 @@ def test_a_title_is_reported_before_the_response_and_no_tag_is_kept() -> None:
 def test_nothing_but_tags_is_nothing() -> None:
     bench = Bench(options=Options(inline_tags=True))
     bench.prompt()
-    said = Response((Text("<status>looking</status>"),))
-    assert bench.send(StreamEnded(bench.request_id, said)).events[0] == Retry(1, 0, "the model answered with nothing")
+    response = Response((Text("<status>looking</status>"),))
+    assert bench.send(StreamEnded(bench.request_id, response)).events[0] == Retry(
+        1, 0, "the model answered with nothing"
+    )

@@ -54,7 +54,7 @@ def test_the_65th_call_of_a_response_gets_an_error_result_and_does_not_run() -> 
     last, over, cut = (bench.call(f"c{number}") for number in (66, 67, 68))
     assert last.status is CallStatus.READY
     why = "it did not run: a response may make at most 64 calls, and this one makes 66; make fewer at once"
-    assert [one.result for one in (over, cut)] == [failed("c67", "store", why), failed("c68", "store", why)]
+    assert [item.result for item in (over, cut)] == [failed("c67", "store", why), failed("c68", "store", why)]
     assert sum(ruling.hook == "before_tool" for ruling in bench.got[-1].step.rulings) == 64
     for number in range(3, 67):
         bench.returns(f"c{number}")
@@ -68,13 +68,13 @@ def test_the_ninth_call_of_a_response_starts_when_one_of_eight_has_ended() -> No
     bench = executing(*(call("look", path=str(number)) for number in range(9)))
     started = [effect.call_id for effect in bench.got[-1].step.effects if isinstance(effect, StartCall)]
     assert started == [f"c{number}" for number in range(3, 11)]
-    before = bench.state
-    assert before.batch is not None
+    old = bench.state
+    assert old.batch is not None
     done = bench.call("c3").but(status=CallStatus.DONE, result=result("c3", "look"))
     ninth = bench.call("c11").but(status=CallStatus.RUNNING, started_at=NOW)
     bench.returns("c3").expect_only(
         events=[*ran("c3", "look"), run("c11", "look", path("8"))],
         effects=[ClearTimer("call:c3"), limit("c11"), start("c11", "look", path("8"))],
         rulings=ruled("after_tool"),
-        batch=with_call(with_call(before.batch, done), ninth),
+        batch=with_call(with_call(old.batch, done), ninth),
     )

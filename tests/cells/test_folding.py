@@ -83,13 +83,13 @@ class Watching:
         self, name: str, hook_name: str, *answers: object, priority: int = 900, critical: bool = False
     ) -> AnyPlugin:
         """Return a plugin that gives *answers* one after the other, and then repeats the last one."""
-        asked = 0
+        number = 0
 
         def answer(hook: Hook, state: object, _ctx: Context) -> object:
-            nonlocal asked
+            nonlocal number
             self.seen.append((name, hook, state))
-            asked += 1
-            return answers[min(asked, len(answers)) - 1]
+            number += 1
+            return answers[min(number, len(answers)) - 1]
 
         return watch(name, hook_name, answer, priority=priority, critical=critical)
 
@@ -109,19 +109,19 @@ def prompted(*plugins: AnyPlugin) -> Got:
 
 def started(got: Got, rulings: tuple[Ruling, ...], *, states: tuple[object, ...], **changes: object) -> None:
     """Check that the step started a turn as usual, apart from these rulings and changes of the state."""
-    before = got.before
+    old = got.before
     model = changes.get("model", "m")
     assert isinstance(model, str)
     sections = pairs_of(changes.get("sections", ()))  # type: ignore[arg-type]  # sections
-    history = changes.pop("history", before.history.and_(said()))
-    shown = changes.pop("shown", history)
+    history = changes.pop("history", old.history.and_(said()))
+    visible = changes.pop("shown", history)
     events = changes.pop("events", None)
     pieces = changes.pop("pieces", ())
     got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
         events=events or starts("p1", "r2"),  # type: ignore[arg-type]  # events
-        effects=[request(before, "r2", messages=shown, model=model, sections=sections)],
+        effects=[request(old, "r2", messages=visible, model=model, sections=sections)],
         rulings=rulings,
         phase=Phase.RUNNING,
         turn_count=1,
@@ -218,13 +218,13 @@ def test_interventions_before_a_request_become_one_message_at_its_end() -> None:
 @fold("intervene accumulates: joined by a blank line, injected once")
 def test_interventions_in_steering_are_joined_behind_the_text_of_the_user() -> None:
     bench = running(plug("A", before_steering=Intervene("first")), plug("B", before_steering=Intervene("second")))
-    whole = "rather this\n\nfirst\n\nsecond"
+    text = "rather this\n\nfirst\n\nsecond"
     bench.send(SteerSent("rather this")).expect_only(
         answer=Accepted("s3", "queued", 1),
         ids=1,
-        events=[Intervention("first\n\nsecond", "before_steering"), SteeringReceived("s3", whole, "queued")],
+        events=[Intervention("first\n\nsecond", "before_steering"), SteeringReceived("s3", text, "queued")],
         rulings=(Ruling("before_steering", decisions=Decisions(texts=("first", "second"))),),
-        steering=(Steering("s3", whole),),
+        steering=(Steering("s3", text),),
     )
 
 
@@ -316,15 +316,15 @@ def test_an_abort_of_a_prompt_leaves_the_next_one() -> None:
     bench.prompt("bad")
     bench.prompt("good")
     message = replied("bye")
-    before = bench.state
-    assert [prompt.text for prompt in before.queue] == ["bad", "good"]
+    old = bench.state
+    assert [prompt.text for prompt in old.queue] == ["bad", "good"]
     bench.answers("bye")
     got = bench.got[-1]
     assert got.events[2:] == [
         PromptRejected("p4", "no", "A"),
         *(event for event in starts("p5", "r6", "good", turns=2, messages=3) if not isinstance(event, Now)),
     ]
-    assert got.step.effects == (request(before, "r6", message, said("good")),)
+    assert got.step.effects == (request(old, "r6", message, said("good")),)
 
 
 @fold("abort of a start: the session does not start")
@@ -380,7 +380,7 @@ def test_a_block_stops_one_call_and_leaves_the_others() -> None:
     late = watching.plug("C", "before_tool", Continue())
     changes = plug("A", before_tool=ReplaceToolArgs({"path": "b"}, 1).emitting("by_a"), first=0)
     bench = streaming(changes, watch("B", "before_tool", answer), late)
-    before = bench.state
+    old = bench.state
     bench.answers("", call("store", path="a"), call("look", path="a"))
     got = bench.got[-1]
     asks = replied("", ToolCall("c3", "store", path()), ToolCall("c4", "look", path()))
@@ -419,7 +419,7 @@ def test_a_block_stops_one_call_and_leaves_the_others() -> None:
         plugin_states=(1, 1, 0),
         turn=after.turn,
         batch=after.batch,
-        history=before.history.and_(asks),
+        history=old.history.and_(asks),
     )
     assert bench.call("c3").result == failed("c3", "store", "blocked by B: not this")
     assert bench.call("c3").args == path()
@@ -492,7 +492,7 @@ def test_what_was_emitted_is_broadcast_whatever_the_end() -> None:
 @fold("emit takes one, several, or a pair as payload")
 def test_emit_takes_one_name_several_pairs_or_an_event_of_the_catalogue() -> None:
     done = PlanStepCompleted(0, "look")
-    for action, wanted in (
+    for action, expected in (
         (Emit("one"), [noted("A", "one")]),
         (Emit("one", 5), [noted("A", "one", 5)]),
         (Emit("one", (1, "x")), [noted("A", "one", (1, "x"))]),
@@ -500,14 +500,14 @@ def test_emit_takes_one_name_several_pairs_or_an_event_of_the_catalogue() -> Non
         (Emit(done), [done]),
     ):
         got = prompted(plug("A", before_prompt=action))
-        assert got.events[: len(wanted)] == wanted
-        assert got.rulings[0] == Ruling("before_prompt", decisions=Decisions(emits=tuple(wanted)))
+        assert got.events[: len(expected)] == expected
+        assert got.rulings[0] == Ruling("before_prompt", decisions=Decisions(emits=tuple(expected)))
 
 
 @fold("emit adds user_data to a mapping, unless told not to")
 def test_a_mapping_gets_the_user_data_of_the_session() -> None:
     user = FrozenObject(tenant="t")
-    for payload, wanted in (
+    for payload, expected in (
         ({"a": 1}, FrozenObject(user_data=user, a=1)),
         ({"a": 1, "user_data": None}, FrozenObject(user_data=None, a=1)),
         ({"a": 1, "_no_user_data": True}, FrozenObject(a=1)),
@@ -515,7 +515,7 @@ def test_a_mapping_gets_the_user_data_of_the_session() -> None:
         ("text", "text"),
     ):
         bench = Bench(plug("A", before_prompt=Emit("noted", payload)), user_data=user)
-        assert bench.prompt().events[0] == noted("A", "noted", wanted)
+        assert bench.prompt().events[0] == noted("A", "noted", expected)
 
 
 @fold("any action can also emit")
@@ -615,8 +615,8 @@ def test_the_last_word_on_a_section_counts() -> None:
 @fold("priority: lower first, equal in order of registration")
 def test_lower_priorities_are_asked_first_and_equal_ones_in_order_of_registration() -> None:
     watching = Watching()
-    given = [("A", 900), ("B", 100), ("C", 900), ("D", 10), ("E", 100)]
-    prompted(*(watching.plug(name, "before_prompt", Continue(), priority=priority) for name, priority in given))
+    value = [("A", 900), ("B", 100), ("C", 900), ("D", 10), ("E", 100)]
+    prompted(*(watching.plug(name, "before_prompt", Continue(), priority=priority) for name, priority in value))
     assert watching.who == ["D", "B", "E", "A", "C"]
 
 

@@ -76,8 +76,8 @@ def test_nobody_else_is_asked_once_more() -> None:
     seen: list[Hook] = []
     called(guard(BlockTool("no"), seen, critical=False), CHANGES)
     assert len(seen) == 1
-    behind = plug("Behind", before_tool=lambda hook, _s, _c: Emit("asked", hook.args["path"]), critical=True)
-    bench = called(CHANGES, behind)
+    following = plug("Behind", before_tool=lambda hook, _s, _c: Emit("asked", hook.args["path"]), critical=True)
+    bench = called(CHANGES, following)
     assert [event for event in bench.got[-1].events if isinstance(event, PluginEvent)] == [
         PluginEvent("Behind", "asked", "b")
     ]
@@ -148,8 +148,8 @@ def test_a_guard_asked_once_more_may_hold_and_the_person_sees_the_final_argument
 def test_a_guard_that_was_answered_holds_the_call_again_if_its_arguments_are_others_now() -> None:
     sure = HoldTool("sure?", timeout=None)
     bench = called(guard(sure, [], first=sure), CHANGES)
-    before = bench.state
-    assert before.batch is not None
+    old = bench.state
+    assert old.batch is not None
     pause = Pause(Position(1, final=True), None, None, "sure?")
     held = bench.call("c3").but(
         args=path("b"),
@@ -169,7 +169,7 @@ def test_a_guard_that_was_answered_holds_the_call_again_if_its_arguments_are_oth
             Ruling("before_tool", Verdict.HOLD, "Guard", "sure?", decisions=REPLACED, pause=pause),
             *ruled("check"),
         ),
-        batch=with_call(before.batch, held).but(decisions=(("tool_approved", True),)),
+        batch=with_call(old.batch, held).but(decisions=(("tool_approved", True),)),
     )
     bench.send(ApproveSent("s:a5"))
     assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path("b")))
@@ -288,7 +288,7 @@ def test_the_run_of_a_tool_waits_until_a_plugin_that_rules_on_it_has_its_answer(
         AskStarted("ask2", "Asks", "before_prompt", "RunTool"),
         AskStarted("ask3", "Judge", "before_tool", "CallService"),
     ]
-    assert [(one.ask_id, one.is_sent, one.run, one.started_at) for one in bench.state.suspended_runs] == [
+    assert [(run.ask_id, run.is_sent, run.run, run.started_at) for run in bench.state.suspended_runs] == [
         ("ask2", False, "", None),
         ("ask3", True, "ask2", None),
     ]
@@ -298,8 +298,8 @@ def test_the_run_of_a_tool_waits_until_a_plugin_that_rules_on_it_has_its_answer(
         AskAnswered("ask3", "Judge", "ok"),
         ToolExecutionStart("ask2", "look", path("a")),
     ]
-    assert [getattr(one, "request", None) for one in got.step.effects][-1] == RunTool("look", path("a"))
-    assert [(one.ask_id, one.is_sent, one.run, one.started_at) for one in bench.state.suspended_runs] == [
+    assert [getattr(effect, "request", None) for effect in got.step.effects][-1] == RunTool("look", path("a"))
+    assert [(run_.ask_id, run_.is_sent, run_.run, run_.started_at) for run_ in bench.state.suspended_runs] == [
         ("ask2", True, "", NOW)
     ]
 
@@ -360,7 +360,7 @@ def test_if_the_time_of_the_run_is_over_while_it_is_ruled_on_the_ruling_is_dropp
         AskAnswered("ask3", "Judge", "dropped"),
         AskAnswered("ask2", "Asks", "timed_out"),
     ]
-    assert [one for one in bench.got[-1].step.effects if isinstance(one, CancelAsk)] == [CancelAsk("ask3")]
+    assert [effect for effect in bench.got[-1].step.effects if isinstance(effect, CancelAsk)] == [CancelAsk("ask3")]
     assert bench.state.suspended_runs == ()
     bench.send(AskSettled("ask3", Answered(True))).expect_nothing()
 
@@ -373,7 +373,7 @@ def test_an_abort_ends_the_run_and_what_rules_on_it() -> None:
         AskAnswered("ask2", "Asks", "dropped"),
         AskAnswered("ask3", "Judge", "dropped"),
     ]
-    assert [one for one in bench.got[-1].step.effects if isinstance(one, CancelAsk)] == [CancelAsk("ask3")]
+    assert [effect for effect in bench.got[-1].step.effects if isinstance(effect, CancelAsk)] == [CancelAsk("ask3")]
     assert not any(isinstance(event, ToolExecutionEnd) for event in bench.got[-1].events)
 
 
@@ -414,13 +414,13 @@ def test_a_tool_that_a_plugin_asks_for_is_in_the_record_before_it_starts_and_whe
     ]
     assert [type(effect).__name__ for effect in got.step.effects] == ["CarryOut", "SetTimer"]
     assert bench.state.suspended_runs[0].started_at == NOW
-    asked = bench.state
-    for given, status, text, is_error in (
+    state = bench.state
+    for value, status, text, is_error in (
         (Answered("found"), "ok", "found", False),
         (Failed("no disk"), "failed", "no disk", True),
     ):
-        bench.state = asked
-        bench.send(AskSettled("ask2", given))
+        bench.state = state
+        bench.send(AskSettled("ask2", value))
         ends = [*tool_ended(text, is_error=is_error), AskAnswered("ask2", "Asks", status)]
         assert bench.got[-1].events[:3] == ends
     bench.send(AskSettled("ask2", Answered("again"))).expect_nothing()
@@ -446,8 +446,8 @@ def test_a_tool_that_a_plugin_asks_for_and_waits_for_no_more_has_ended_too() -> 
 def test_a_tool_that_a_plugin_asks_for_runs_with_the_arguments_that_the_guards_left() -> None:
     bench = Bench(plug("Guard", before_tool=ReplaceToolArgs({"path": "b"}), priority=5), asking())
     bench.prompt()
-    (wanted,) = (effect for effect in bench.got[-1].step.effects if type(effect).__name__ == "CarryOut")
-    assert getattr(wanted, "request", None) == RunTool("look", path("b"))
+    (expected_effect,) = (effect for effect in bench.got[-1].step.effects if type(effect).__name__ == "CarryOut")
+    assert getattr(expected_effect, "request", None) == RunTool("look", path("b"))
     assert [ruling.hook for ruling in bench.got[-1].step.rulings] == ["before_prompt", "before_tool", "check"]
 
 

@@ -59,11 +59,11 @@ def test_a_question_is_named_with_it_too() -> None:
     bench = executing(call("look", path="a"))
     bench.state = bench.state.but(incarnation="one")
     bench.send(ToolReturned("c3", 1, Effect(AskPerson("which?"))))
-    (asked,) = events(bench, AskUser)
-    assert asked.ref.endswith("-one")
-    bench.send(RespondSent(asked.ref.removesuffix("-one"), "this"))
+    (event,) = events(bench, AskUser)
+    assert event.ref.endswith("-one")
+    bench.send(RespondSent(event.ref.removesuffix("-one"), "this"))
     assert isinstance(refusal(bench), UnknownApproval)
-    bench.send(RespondSent(asked.ref, "this"))
+    bench.send(RespondSent(event.ref, "this"))
     assert bench.got[-1].step.answer == DONE
 
 

@@ -33,17 +33,17 @@ def notice(how: str, text: str) -> str:
 
 def test_its_end_is_reported_and_named_in_the_next_request() -> None:
     bench = lingering()
-    told = notice("has ended", "done")
+    report = notice("has ended", "done")
     bench.returns("c3").expect_only(
-        events=ran("c3", "keep", late=True), effects=[ClearTimer("call:c3")], lingering_calls=(), notices=(told,)
+        events=ran("c3", "keep", late=True), effects=[ClearTimer("call:c3")], lingering_calls=(), notices=(report,)
     )
-    before = bench.state
-    line = said(told, Origin.NOTICE)
+    old = bench.state
+    line = said(report, Origin.NOTICE)
     bench.prompt("next").expect_only(
         answer=bench.got[-1].step.answer,
         ids=2,
         events=starts("p4", "r5", "next", turns=2, messages=5),
-        effects=[request(before, "r5", said("next"), line)],
+        effects=[request(old, "r5", said("next"), line)],
         rulings=ruled(*STARTED),
         phase=Phase.RUNNING,
         turn_count=2,
@@ -51,19 +51,19 @@ def test_its_end_is_reported_and_named_in_the_next_request() -> None:
         turn=turn("p4", mark=3),
         notices=(),
         request=out("r5"),
-        history=before.history.and_(said("next"), line),
+        history=old.history.and_(said("next"), line),
     )
 
 
 def test_its_failure_is_reported_too() -> None:
-    for given, answer, doubts in (
+    for value, answer, doubts in (
         (ToolReturned("c3", 1, err("no disk")), err("no disk"), ()),
         (ToolRaised("c3", 1, "OSError: no disk"), err("OSError: no disk"), ()),
         (ToolStopped("c3", 1), err("it was cancelled"), (DOUBT,)),
     ):
         bench = lingering()
         text = answer.content[0]
-        bench.send(given).expect_only(
+        bench.send(value).expect_only(
             events=ran("c3", "keep", answer, late=True),
             effects=[ClearTimer("call:c3")],
             lingering_calls=(),
@@ -129,7 +129,7 @@ def test_it_is_stopped_at_the_limit_of_its_tool() -> None:
     bench = lingering()
     late = "it ran too long and was stopped"
     bench.fires("call:c3").expect_only(
-        events=ran("c3", "keep", err(late), at=NOW + 60_000, late=True),
+        events=ran("c3", "keep", err(late), at_ms=NOW + 60_000, late=True),
         effects=[CancelCalls(("c3",)), SetTimer("grace", NOW + 60_250)],
         lingering_calls=(),
         quarantined_calls=(LINGERS.but(since=NOW + 60_000),),

@@ -228,19 +228,19 @@ def test_skip_goes_on_without_asking_later_plugins(hook: str, action: str) -> No
 @fold("skip of a tool error: no more retries")
 def test_skip_of_a_tool_error_takes_the_failure_as_the_answer() -> None:
     got = fired("on_tool_error", "skip")
-    before = got.before
+    old = got.before
     why = f"the tool failed: OSError: no; {doubt(LOOK)}"
-    told = failed("c3", "look", why)
+    failure = failed("c3", "look", why)
     got.expect_only(
         ids=1,
         events=[*ran("c3", "look", err(why)), Now(1, 2), RequestStart("r4", "m", 3, 1)],
-        effects=[ClearTimer("call:c3"), request(before, "r4", told)],
+        effects=[ClearTimer("call:c3"), request(old, "r4", failure)],
         rulings=(ruling("on_tool_error", Verdict.SKIP), *ruled("after_tool", "after_tool_batch", "before_request")),
         phase=Phase.RUNNING,
         round=2,
         batch=None,
         plugin_states=(1,),
-        history=before.history.and_(told),
+        history=old.history.and_(failure),
         request=out("r4"),
     )
 
@@ -270,20 +270,20 @@ def test_skip_of_new_options_refuses_them() -> None:
 @matrix_cell("before_prompt", "intervene")
 def test_before_prompt_the_text_comes_behind_the_users() -> None:
     got = fired("before_prompt", "intervene")
-    before = got.before
+    old = got.before
     opening = starts("p1", "r2", messages=2)
     got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
         events=[*opening[:3], Intervention("note", "before_prompt"), *opening[3:]],
-        effects=[request(before, "r2", said(), NOTE)],
+        effects=[request(old, "r2", said(), NOTE)],
         rulings=(ruling("before_prompt", texts=("note",)), *ruled("before_request")),
         phase=Phase.RUNNING,
         turn_count=1,
         round=1,
         turn=turn(),
         plugin_states=(1,),
-        history=before.history.and_(said(), NOTE),
+        history=old.history.and_(said(), NOTE),
         last_request_model=("m", EMPTY),
         request=out("r2"),
     )
@@ -292,20 +292,20 @@ def test_before_prompt_the_text_comes_behind_the_users() -> None:
 @matrix_cell("before_request", "intervene")
 def test_before_a_request_the_text_goes_to_its_end_and_is_kept() -> None:
     got = fired("before_request", "intervene")
-    before = got.before
+    old = got.before
     opening = starts("p1", "r2", messages=2)
     got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
         events=[*opening[:4], Intervention("note", "before_request"), opening[4]],
-        effects=[request(before, "r2", said(), NOTE)],
+        effects=[request(old, "r2", said(), NOTE)],
         rulings=(*ruled("before_prompt"), ruling("before_request", texts=("note",))),
         phase=Phase.RUNNING,
         turn_count=1,
         round=1,
         turn=turn(),
         plugin_states=(1,),
-        history=before.history.and_(said(), NOTE),
+        history=old.history.and_(said(), NOTE),
         last_request_model=("m", EMPTY),
         request=out("r2"),
     )
@@ -313,7 +313,7 @@ def test_before_a_request_the_text_goes_to_its_end_and_is_kept() -> None:
 
 def _prolonged(hook: str, rulings: tuple[Ruling, ...]) -> None:
     got = fired(hook, "intervene")
-    before = got.before
+    old = got.before
     message = replied("bye")
     got.expect_only(
         ids=1,
@@ -323,14 +323,14 @@ def _prolonged(hook: str, rulings: tuple[Ruling, ...]) -> None:
             Now(1, 2),
             RequestStart("r3", "m", 3, 1),
         ],
-        effects=[request(before, "r3", message, NOTE)],
+        effects=[request(old, "r3", message, NOTE)],
         rulings=(*rulings, *ruled("before_request")),
         phase=Phase.RUNNING,
         round=2,
         turn=turn(interventions=1),
         plugin_states=(1,),
         last_text="bye",
-        history=before.history.and_(message, NOTE),
+        history=old.history.and_(message, NOTE),
         request=out("r3"),
     )
 
@@ -361,7 +361,7 @@ def test_after_a_tool_the_text_waits_for_the_batch() -> None:
 @matrix_cell("after_tool_batch", "intervene")
 def test_after_a_batch_the_text_comes_behind_the_results() -> None:
     got = fired("after_tool_batch", "intervene")
-    before = got.before
+    old = got.before
     done = result("c3", "look")
     got.expect_only(
         ids=1,
@@ -371,27 +371,27 @@ def test_after_a_batch_the_text_comes_behind_the_results() -> None:
             Now(1, 2),
             RequestStart("r4", "m", 4, 1),
         ],
-        effects=[ClearTimer("call:c3"), request(before, "r4", done, NOTE)],
+        effects=[ClearTimer("call:c3"), request(old, "r4", done, NOTE)],
         rulings=(*ruled("after_tool"), ruling("after_tool_batch", texts=("note",)), *ruled("before_request")),
         phase=Phase.RUNNING,
         round=2,
         batch=None,
         plugin_states=(1,),
-        history=before.history.and_(done, NOTE),
+        history=old.history.and_(done, NOTE),
         request=out("r4"),
     )
 
 
 @matrix_cell("before_steering", "intervene")
 def test_before_steering_the_text_joins_the_users() -> None:
-    whole = "rather this\n\nnote"
+    text = "rather this\n\nnote"
     fired("before_steering", "intervene").expect_only(
         answer=Accepted("s3", "queued", 1),
         ids=1,
-        events=[Intervention("note", "before_steering"), SteeringReceived("s3", whole, "queued")],
+        events=[Intervention("note", "before_steering"), SteeringReceived("s3", text, "queued")],
         rulings=(ruling("before_steering", texts=("note",)),),
         plugin_states=(1,),
-        steering=(Steering("s3", whole),),
+        steering=(Steering("s3", text),),
     )
 
 
@@ -400,9 +400,9 @@ def test_before_steering_the_text_joins_the_users() -> None:
 
 def blocked(got: Got, decided: Ruling, errors: list[Event], states: tuple[object, ...] = (0,)) -> None:
     """Check that the only call was blocked, and that the turn goes on."""
-    before = got.before
+    old = got.before
     message = replied("", CALLED)
-    told = failed("c3", "look", f"blocked by P: {decided.reason}")
+    failure = failed("c3", "look", f"blocked by P: {decided.reason}")
     got.expect_only(
         ids=2,
         events=[
@@ -413,13 +413,13 @@ def blocked(got: Got, decided: Ruling, errors: list[Event], states: tuple[object
             Now(1, 2),
             RequestStart("r4", "m", 3, 1),
         ],
-        effects=[request(before, "r4", message, told)],
+        effects=[request(old, "r4", message, failure)],
         rulings=(*ruled("after_response", "check"), decided, *ruled("after_tool_batch", "before_request")),
         phase=Phase.RUNNING,
         round=2,
         turn=turn(last_call=("look", path()), repeats=1, subjects=(("a", 1),)),
         last_text="",
-        history=before.history.and_(message, told),
+        history=old.history.and_(message, failure),
         request=out("r4"),
         plugin_states=states,
     )
@@ -434,7 +434,7 @@ def test_a_blocked_call_gets_an_error_result() -> None:
 @matrix_cell("before_tool", "replace_tool_args")
 def test_a_call_runs_with_the_new_arguments() -> None:
     got = fired("before_tool", "replace_tool_args")
-    before = got.before
+    old = got.before
     message = replied("", CALLED)
     batch = HOOK_CELLS["before_tool"].baseline().step.state.batch
     assert batch is not None
@@ -450,7 +450,7 @@ def test_a_call_runs_with_the_new_arguments() -> None:
         plugin_states=(1,),
         last_text="",
         request=None,
-        history=before.history.and_(message),
+        history=old.history.and_(message),
     )
 
 
@@ -458,7 +458,7 @@ def test_a_call_runs_with_the_new_arguments() -> None:
 @figure("hold timeout 120 s")
 def test_a_held_call_waits_for_a_person_for_two_minutes() -> None:
     got = fired("before_tool", "hold_tool")
-    before = got.before
+    old = got.before
     message = replied("", CALLED)
     after = got.step.state.batch
     assert after is not None
@@ -483,7 +483,7 @@ def test_a_held_call_waits_for_a_person_for_two_minutes() -> None:
         plugin_states=(1,),
         last_text="",
         request=None,
-        history=before.history.and_(message),
+        history=old.history.and_(message),
     )
 
 
@@ -505,20 +505,20 @@ def test_the_history_gets_the_new_result() -> None:
 @matrix_cell("before_prompt", "replace_prompt")
 def test_the_history_and_the_model_have_the_new_text_of_a_prompt() -> None:
     got = fired("before_prompt", "replace_prompt")
-    before = got.before
+    old = got.before
     opening = starts("p1", "r2")
     got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
         events=[opening[0], PromptReceived("p1", "other", ("P",)), *opening[2:]],
-        effects=[request(before, "r2", said("other"))],
+        effects=[request(old, "r2", said("other"))],
         rulings=(ruling("before_prompt", text="other", replaced_by=("P",)), *ruled("before_request")),
         phase=Phase.RUNNING,
         turn_count=1,
         round=1,
         turn=turn(),
         plugin_states=(1,),
-        history=before.history.and_(said("other")),
+        history=old.history.and_(said("other")),
         last_request_model=("m", EMPTY),
         request=out("r2"),
     )
@@ -574,19 +574,19 @@ def test_the_model_sees_the_new_messages_in_this_request_only() -> None:
     bench, got = HOOK_CELLS["before_request"].fire(
         probe("before_request", lambda _hook, state, _ctx: Continue() if state else ANSWERS["replace_messages"])
     )
-    before = got.before
+    old = got.before
     got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
         events=starts("p1", "r2"),
-        effects=[request(before, "r2", messages=OTHER)],
+        effects=[request(old, "r2", messages=OTHER)],
         rulings=(*ruled("before_prompt"), ruling("before_request", messages=Rearranged(OTHER), replaced_by=("P",))),
         phase=Phase.RUNNING,
         turn_count=1,
         round=1,
         turn=turn(),
         plugin_states=(1,),
-        history=before.history.and_(said()),
+        history=old.history.and_(said()),
         last_request_model=("m", EMPTY),
         request=out("r2", 0, *OTHER),
     )
@@ -602,19 +602,19 @@ def test_the_model_sees_the_added_context_in_this_request_only() -> None:
     bench, got = HOOK_CELLS["before_request"].fire(
         probe("before_request", lambda _hook, state, _ctx: Continue() if state else ANSWERS["add_context"])
     )
-    before = got.before
+    old = got.before
     got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
         events=[*starts("p1", "r2")[:-1], RequestStart("r2", "m", 2, 1)],
-        effects=[request(before, "r2", messages=(said(), RAIN.message), passing=1)],
+        effects=[request(old, "r2", messages=(said(), RAIN.message), passing=1)],
         rulings=(*ruled("before_prompt"), ruling("before_request", added=(RAIN,))),
         phase=Phase.RUNNING,
         turn_count=1,
         round=1,
         turn=turn(),
         plugin_states=(1,),
-        history=before.history.and_(said()),
+        history=old.history.and_(said()),
         last_request_model=("m", EMPTY),
         request=out("r2", 0, MessageRange(0, 1), RAIN),
     )
@@ -647,13 +647,13 @@ def _switch(hook: str) -> tuple[Ruling, Event]:
 @fold("switch_model in before_request is for this request")
 def test_this_request_goes_to_the_new_model() -> None:
     got = fired("before_request", "switch_model")
-    before = got.before
+    old = got.before
     decided, switched = _switch("before_request")
     got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
         events=[*starts("p1", "r2")[:-1], switched, ModelEffective("n"), RequestStart("r2", "n", 1, 1)],
-        effects=[request(before, "r2", said(), model="n")],
+        effects=[request(old, "r2", said(), model="n")],
         rulings=(*ruled("before_prompt"), decided),
         phase=Phase.RUNNING,
         turn_count=1,
@@ -661,7 +661,7 @@ def test_this_request_goes_to_the_new_model() -> None:
         turn=turn(model="n"),
         model="n",
         plugin_states=(1,),
-        history=before.history.and_(said()),
+        history=old.history.and_(said()),
         last_request_model=("n", EMPTY),
         request=out("r2"),
     )
@@ -670,14 +670,14 @@ def test_this_request_goes_to_the_new_model() -> None:
 @matrix_cell("on_tool_error", "switch_model")
 def test_a_tool_error_may_change_the_model_of_the_next_request() -> None:
     decided, switched = _switch("on_tool_error")
-    before = HOOK_CELLS["on_tool_error"].baseline().before.turn
-    assert before is not None
+    old_turn = HOOK_CELLS["on_tool_error"].baseline().before.turn
+    assert old_turn is not None
     HOOK_CELLS["on_tool_error"].differs(
         fired("on_tool_error", "switch_model"),
         decided,
         [switched],
         model="n",
-        turn=before.but(model="n"),
+        turn=old_turn.but(model="n"),
         plugin_states=(1,),
     )
 
@@ -685,14 +685,14 @@ def test_a_tool_error_may_change_the_model_of_the_next_request() -> None:
 @matrix_cell("after_tool", "switch_model")
 def test_a_result_may_change_the_model_of_the_next_request() -> None:
     decided, switched = _switch("after_tool")
-    before = HOOK_CELLS["after_tool"].baseline().before.turn
-    assert before is not None
+    old_turn = HOOK_CELLS["after_tool"].baseline().before.turn
+    assert old_turn is not None
     HOOK_CELLS["after_tool"].differs(
         fired("after_tool", "switch_model"),
         decided,
         [switched],
         model="n",
-        turn=before.but(model="n"),
+        turn=old_turn.but(model="n"),
         plugin_states=(1,),
     )
 
@@ -700,10 +700,10 @@ def test_a_result_may_change_the_model_of_the_next_request() -> None:
 @matrix_cell("after_tool_batch", "switch_model")
 def test_a_batch_may_change_the_model_of_the_next_request() -> None:
     got = fired("after_tool_batch", "switch_model")
-    before = got.before
+    old = got.before
     decided, switched = _switch("after_tool_batch")
     done = result("c3", "look")
-    assert before.turn is not None
+    assert old.turn is not None
     got.expect_only(
         ids=1,
         events=[
@@ -711,15 +711,15 @@ def test_a_batch_may_change_the_model_of_the_next_request() -> None:
             *(switched, Now(1, 2), ModelEffective("n")),
             RequestStart("r4", "n", 3, 1),
         ],
-        effects=[ClearTimer("call:c3"), request(before, "r4", done, model="n")],
+        effects=[ClearTimer("call:c3"), request(old, "r4", done, model="n")],
         rulings=(*ruled("after_tool"), decided, *ruled("before_request")),
         phase=Phase.RUNNING,
         round=2,
-        turn=before.turn.but(model="n"),
+        turn=old.turn.but(model="n"),
         model="n",
         batch=None,
         plugin_states=(1,),
-        history=before.history.and_(done),
+        history=old.history.and_(done),
         last_request_model=("n", EMPTY),
         request=out("r4"),
     )

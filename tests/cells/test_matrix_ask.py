@@ -65,12 +65,12 @@ def _session_start(_: State) -> Waiting:
     return Waiting(SessionStart(), answer=DONE, rulings=first, changes={"phase": Phase.RUNNING})
 
 
-def _after_turn(before: State) -> Waiting:
+def _after_turn(old: State) -> Waiting:
     return Waiting(
         AfterTurn("finished", None, None, SPOKEN, NOTHING_USED, NOW, NOW),
         events=(ResponseComplete(BYE), AgentEnd("p1", "end", SPOKEN, NOTHING_USED)),
         rulings=ruled("after_response", "before_finish"),
-        changes={**_spoken(before), "phase": Phase.RUNNING, "turn": turn(ended="finished")},
+        changes={**_spoken(old), "phase": Phase.RUNNING, "turn": turn(ended="finished")},
     )
 
 
@@ -85,45 +85,45 @@ def _before_prompt(_: State) -> Waiting:
 
 
 def _before_request(_: State) -> Waiting:
-    whole = History((said(),))
+    history = History((said(),))
     return Waiting(
-        BeforeRequest(whole),
+        BeforeRequest(history),
         answer=Accepted("p1", "started"),
         ids=1,
         events=tuple(starts("p1", "r2")[:-1]),
         rulings=ruled("before_prompt"),
-        changes={"phase": Phase.RUNNING, "turn_count": 1, "round": 1, "turn": turn(), "history": whole},
+        changes={"phase": Phase.RUNNING, "turn_count": 1, "round": 1, "turn": turn(), "history": history},
     )
 
 
-def _after_response(before: State) -> Waiting:
-    return Waiting(AfterResponse(BYE), changes=_spoken(before))
+def _after_response(old: State) -> Waiting:
+    return Waiting(AfterResponse(BYE), changes=_spoken(old))
 
 
-def _before_finish(before: State) -> Waiting:
+def _before_finish(old: State) -> Waiting:
     return Waiting(
         BeforeFinish(),
         events=(ResponseComplete(BYE),),
         rulings=ruled("after_response"),
-        changes={**_spoken(before), "phase": Phase.RUNNING},
+        changes={**_spoken(old), "phase": Phase.RUNNING},
     )
 
 
-def _spoken(before: State) -> Expected:
-    return {"last_text": "bye", "request": None, "history": before.history.and_(BYE)}
+def _spoken(old: State) -> Expected:
+    return {"last_text": "bye", "request": None, "history": old.history.and_(BYE)}
 
 
-def _before_compact(before: State) -> Waiting:
+def _before_compact(old: State) -> Waiting:
     return Waiting(
-        BeforeCompaction(before.history, "room"),
+        BeforeCompaction(old.history, "room"),
         answer=DONE,
         ids=1,
         events=(BeforeCompact(2, "room"),),
-        changes={"phase": Phase.RUNNING, "compaction": Compaction("k3", "room", tokens=tokens_of(before), by="caller")},
+        changes={"phase": Phase.RUNNING, "compaction": Compaction("k3", "room", tokens=tokens_of(old), by="caller")},
     )
 
 
-def _before_tool(before: State) -> Waiting:
+def _before_tool(old: State) -> Waiting:
     asks = replied("", ToolCall("c3", "look", path()))
     ruled_on = HOOK_CELLS["before_tool"].baseline().step.state
     assert ruled_on.batch is not None
@@ -140,40 +140,40 @@ def _before_tool(before: State) -> Waiting:
             "request": None,
             "turn": ruled_on.turn,
             "batch": with_call(ruled_on.batch, waiting),
-            "history": before.history.and_(asks),
+            "history": old.history.and_(asks),
         },
     )
 
 
-def _call_is(before: State, **changes: object) -> Expected:
-    assert before.batch is not None
-    return {"batch": with_call(before.batch, before.batch.calls[0].but(**changes))}
+def _call_is(old: State, **changes: object) -> Expected:
+    assert old.batch is not None
+    return {"batch": with_call(old.batch, old.batch.calls[0].but(**changes))}
 
 
-def _on_tool_error(before: State) -> Waiting:
-    broken = _call_is(before, status=CallStatus.FAILED, error="OSError: no")
+def _on_tool_error(old: State) -> Waiting:
+    broken = _call_is(old, status=CallStatus.FAILED, error="OSError: no")
     return Waiting(OnToolError("look", "c3", "OSError: no", 1), "c3", effects=CLEARED, changes=broken)
 
 
-def _after_tool(before: State) -> Waiting:
-    returned = _call_is(before, status=CallStatus.RETURNED, answer=ok("done"))
-    told = tuple(ran("c3", "look"))
+def _after_tool(old: State) -> Waiting:
+    returned = _call_is(old, status=CallStatus.RETURNED, answer=ok("done"))
+    report = tuple(ran("c3", "look"))
     return Waiting(
         AfterTool("look", "c3", ok("done"), path("a"), max_result_chars=30_000),
         "c3",
-        events=told,
+        events=report,
         effects=CLEARED,
         changes=returned,
     )
 
 
-def _after_tool_batch(before: State) -> Waiting:
+def _after_tool_batch(old: State) -> Waiting:
     return Waiting(
         AfterToolBatch((result("c3", "look"),)),
         events=tuple(ran("c3", "look")),
         effects=CLEARED,
         rulings=ruled("after_tool"),
-        changes=_call_is(before, status=CallStatus.DONE, result=result("c3", "look")),
+        changes=_call_is(old, status=CallStatus.DONE, result=result("c3", "look")),
     )
 
 
@@ -204,11 +204,11 @@ def test_an_ask_may_take_ten_seconds_unless_it_says_otherwise() -> None:
 def test_a_hook_waits_for_what_its_plugin_asks_for(hook: str, action: str) -> None:
     assert action == "ask"
     cell = HOOK_CELLS[hook]
-    asks = probe(hook, lambda asked, _s, _c: Ask(LOOKUP, 1) if asked.answer is None else Continue(2))
+    asks = probe(hook, lambda request, _s, _c: Ask(LOOKUP, 1) if request.answer is None else Continue(2))
     bench, got = cell.fire(asks)
     waiting = WAITING[hook](got.before)
     ask_id = f"ask{got.before.last_id + waiting.ids + 1}"
-    asked = Decisions(asks=(("P", 1),))
+    decisions = Decisions(asks=(("P", 1),))
     pause = Pause(Position(0), LOOKUP, 10.0)
     got.expect_only(
         answer=waiting.answer,
@@ -219,15 +219,15 @@ def test_a_hook_waits_for_what_its_plugin_asks_for(hook: str, action: str) -> No
             CarryOut(ask_id, "P", LOOKUP, "m", f"s/{ask_id}"),
             SetTimer(f"ask:{ask_id}", NOW + 10_000),
         ],
-        rulings=[*waiting.rulings, Ruling(hook, Verdict.ASK, "P", decisions=asked, states=((0, 1),), pause=pause)],
+        rulings=[*waiting.rulings, Ruling(hook, Verdict.ASK, "P", decisions=decisions, states=((0, 1),), pause=pause)],
         plugin_states=(1,),
-        suspended_runs=(Suspension(ask_id, waiting.hook, waiting.ref, "P", pause, asked),),
+        suspended_runs=(Suspension(ask_id, waiting.hook, waiting.ref, "P", pause, decisions),),
         **waiting.changes,
     )
     done = bench.send(AskSettled(ask_id, Answered("yes")))
     assert done.events[0] == AskAnswered(ask_id, "P", "ok")
     assert done.step.effects[0] == ClearTimer(f"ask:{ask_id}")
-    assert done.step.rulings[0] == Ruling(hook, decisions=asked, states=((0, 2),))
+    assert done.step.rulings[0] == Ruling(hook, decisions=decisions, states=((0, 2),))
     base = cell.baseline().step.state
     assert (bench.state.phase, bench.state.suspended_runs) == (base.phase, ())
     assert (bench.state.history, bench.state.plugin_states) == (base.history, (2,))

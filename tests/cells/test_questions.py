@@ -37,8 +37,8 @@ def asked() -> Bench:
 
 def test_a_session_rests_when_only_a_question_is_left() -> None:
     bench = executing(call("keep"))
-    before = bench.state
-    assert before.batch is not None
+    old = bench.state
+    assert old.batch is not None
     question = Question("s:q4", "which?", ("this", "that"), asked_at=NOW)
     waiting = bench.call("c3").but(status=CallStatus.ASKING, question=question)
     bench.returns("c3", WHICH).expect_only(
@@ -46,7 +46,7 @@ def test_a_session_rests_when_only_a_question_is_left() -> None:
         events=[AskUser("s:q4", "c3", "which?", ("this", "that"))],
         effects=[ClearTimer("call:c3")],
         phase=Phase.IDLE,
-        batch=with_call(before.batch, waiting),
+        batch=with_call(old.batch, waiting),
     )
     assert bench.state.timers == (), "a question has no time-out of its own"
 
@@ -54,8 +54,8 @@ def test_a_session_rests_when_only_a_question_is_left() -> None:
 @cell("respond", "resting")
 def test_the_answer_is_the_result_and_the_model_goes_on() -> None:
     bench = asked()
-    before = bench.state
-    told = result("c3", "keep", "that")
+    old = bench.state
+    report = result("c3", "keep", "that")
     bench.send(RespondSent("s:q4", "that")).expect_only(
         answer=DONE,
         ids=1,
@@ -66,13 +66,13 @@ def test_the_answer_is_the_result_and_the_model_goes_on() -> None:
             Now(1, 2),
             RequestStart("r5", "m", 3, 1),
         ],
-        effects=[request(before, "r5", told)],
+        effects=[request(old, "r5", report)],
         rulings=ruled("after_tool", "after_tool_batch", "before_request"),
         phase=Phase.RUNNING,
         round=2,
         batch=None,
         request=out("r5"),
-        history=before.history.and_(told),
+        history=old.history.and_(report),
     )
     bench.send(RespondSent("s:q4", "that")).expect_only(answer=Refused.of(UnknownApproval("s:q4", "none")))
 
@@ -80,11 +80,11 @@ def test_the_answer_is_the_result_and_the_model_goes_on() -> None:
 @cell("approve", "resting")
 @cell("reject", "resting")
 def test_a_question_is_not_approved_or_rejected_and_the_caller_is_told_what_it_is() -> None:
-    for given, word in ((ApproveSent("s:q4"), "approve"), (RejectSent("s:q4"), "reject")):
-        told = WrongDecision("s:q4", word, "a question", "`session.respond`")
-        asked().send(given).expect_only(answer=Refused.of(told))
-        assert str(told) == f"cannot {word} `s:q4`: it is a question; use `session.respond`"
-        assert isinstance(told, UnknownApproval)
+    for value, word in ((ApproveSent("s:q4"), "approve"), (RejectSent("s:q4"), "reject")):
+        wrong_decision = WrongDecision("s:q4", word, "a question", "`session.respond`")
+        asked().send(value).expect_only(answer=Refused.of(wrong_decision))
+        assert str(wrong_decision) == f"cannot {word} `s:q4`: it is a question; use `session.respond`"
+        assert isinstance(wrong_decision, UnknownApproval)
     asked().send(ApproveSent("s:q9")).expect_only(answer=Refused.of(UnknownApproval("s:q9", "none")))
     asked().send(RespondSent("s:q9", "that")).expect_only(answer=Refused.of(UnknownApproval("s:q9", "`s:q4`")))
 
@@ -94,7 +94,7 @@ def test_a_question_is_not_approved_or_rejected_and_the_caller_is_told_what_it_i
 def test_a_prompt_supersedes_a_question() -> None:
     for steer in (False, True):
         bench = asked()
-        before = bench.state
+        old = bench.state
         over = failed("c3", "keep", "superseded by a new message of the user")
         got = bench.send(SteerSent("never mind")) if steer else bench.prompt("never mind")
         got.expect_only(
@@ -103,10 +103,10 @@ def test_a_prompt_supersedes_a_question() -> None:
             events=[
                 PromptQueued("p5", "never mind", 1),
                 ApprovalResolved("s:q4", "c3", "keep", "superseded"),
-                AgentEnd("p1", "superseded", tuple(before.history.and_(over)), NOTHING_USED),
+                AgentEnd("p1", "superseded", tuple(old.history.and_(over)), NOTHING_USED),
                 *starts("p5", "r6", "never mind", turns=2, messages=4),
             ],
-            effects=[request(before, "r6", over, said("never mind"))],
+            effects=[request(old, "r6", over, said("never mind"))],
             rulings=ruled("after_turn", *STARTED),
             phase=Phase.RUNNING,
             turn_count=2,
@@ -114,14 +114,14 @@ def test_a_prompt_supersedes_a_question() -> None:
             turn=turn("p5", mark=3),
             batch=None,
             request=out("r6"),
-            history=before.history.and_(over, said("never mind")),
+            history=old.history.and_(over, said("never mind")),
         )
 
 
 @cell("abort", "resting")
 def test_an_abort_ends_a_question() -> None:
     bench = asked()
-    before = bench.state
+    old = bench.state
     bench.send(AbortSent()).expect_only(
         answer=DONE,
         events=[ApprovalResolved("s:q4", "c3", "keep", "aborted"), AgentAbort("p1", "user")],
@@ -130,7 +130,7 @@ def test_an_abort_ends_a_question() -> None:
         round=0,
         turn=None,
         batch=None,
-        history=before.history.and_(failed("c3", "keep", "aborted: user")),
+        history=old.history.and_(failed("c3", "keep", "aborted: user")),
     )
 
 

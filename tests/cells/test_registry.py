@@ -44,7 +44,7 @@ def test_every_call_that_reaches_the_machine_is_a_row() -> None:
         "ChangeToolsSent": {"attach_tools", "detach_tools", "replace_tools"},
         "SwitchModelSent": {"switch_model"},
     }
-    calls = [given.__name__ for given in INPUTS if given.__name__.endswith("Sent")]
+    calls = [given_input.__name__ for given_input in INPUTS if given_input.__name__.endswith("Sent")]
     named = [row for call in calls for row in rows.get(call, {_snake(call.removesuffix("Sent"))})]
     assert set(named) == set(tables.CALLS)
 

@@ -78,38 +78,40 @@ def stopped(stop: Callable[[Bench], None] = aborted, options: Options | None = N
 def test_the_same_call_is_held_after_one_that_was_stopped(stop: Callable[[Bench], None]) -> None:
     bench = stopped(stop)
     assert bench.state.in_doubt_calls == (DOUBT,)
-    (asked,) = asked_of(again(bench))
-    assert asked == shown(
-        ApprovalRequired(asked.approval_id, asked.call_id, "edit", path(), HINT, HOLDER, bench.now, bench.now + 120_000)
+    (request,) = asked_of(again(bench))
+    assert request == shown(
+        ApprovalRequired(
+            request.approval_id, request.call_id, "edit", path(), HINT, HOLDER, bench.now, bench.now + 120_000
+        )
     )
     assert bench.state.phase is Phase.IDLE
 
 
 def test_an_approval_lets_it_run_and_ends_the_doubt() -> None:
     bench = stopped()
-    (asked,) = asked_of(again(bench))
-    bench.send(ApproveSent(asked.approval_id))
+    (request,) = asked_of(again(bench))
+    bench.send(ApproveSent(request.approval_id))
     assert bench.got[-1].events == [
-        ApprovalResolved(asked.approval_id, asked.call_id, "edit", "approved"),
-        run(asked.call_id, "edit", path()),
+        ApprovalResolved(request.approval_id, request.call_id, "edit", "approved"),
+        run(request.call_id, "edit", path()),
     ]
     assert bench.got[-1].step.effects == (
-        ClearTimer(f"hold:{asked.approval_id}"),
-        limit(asked.call_id),
-        start(asked.call_id, "edit", path()),
+        ClearTimer(f"hold:{request.approval_id}"),
+        limit(request.call_id),
+        start(request.call_id, "edit", path()),
     )
     assert bench.state.in_doubt_calls == ()
-    bench.returns(asked.call_id)
+    bench.returns(request.call_id)
     bench.answers("done")
     assert asked_of(again(bench)) == []
 
 
 def test_one_that_is_stopped_again_is_in_doubt_again() -> None:
     bench = stopped()
-    (asked,) = asked_of(again(bench))
-    bench.send(ApproveSent(asked.approval_id))
+    (request,) = asked_of(again(bench))
+    bench.send(ApproveSent(request.approval_id))
     bench.send(AbortSent())
-    assert bench.state.in_doubt_calls == (unknown(asked.call_id, "edit", path(), 2),)
+    assert bench.state.in_doubt_calls == (unknown(request.call_id, "edit", path(), 2),)
 
 
 def test_an_approved_one_that_a_critical_listener_keeps_from_starting_stays_in_doubt() -> None:
@@ -122,8 +124,8 @@ def test_an_approved_one_that_a_critical_listener_keeps_from_starting_stays_in_d
 
     bench = executing(EDITING, plugins=(Breaks(),))
     aborted(bench)
-    (asked,) = asked_of(again(bench))
-    bench.send(ApproveSent(asked.approval_id))
+    (request,) = asked_of(again(bench))
+    bench.send(ApproveSent(request.approval_id))
     assert not any(isinstance(effect, StartCall) for effect in bench.got[-1].step.effects)
     assert bench.state.in_doubt_calls == (DOUBT,)
     assert len(asked_of(again(bench))) == 1
@@ -131,26 +133,26 @@ def test_an_approved_one_that_a_critical_listener_keeps_from_starting_stays_in_d
 
 def test_a_refusal_leaves_the_doubt() -> None:
     bench = stopped()
-    (asked,) = asked_of(again(bench))
-    bench.send(RejectSent(asked.approval_id, "I have looked"))
+    (request,) = asked_of(again(bench))
+    bench.send(RejectSent(request.approval_id, "I have looked"))
     assert bench.state.in_doubt_calls == (DOUBT,)
-    assert bench.state.history[-1] == failed(asked.call_id, "edit", "rejected by the user: I have looked")
+    assert bench.state.history[-1] == failed(request.call_id, "edit", "rejected by the user: I have looked")
     assert len(asked_of(again(bench))) == 1
 
 
 def test_nobody_who_decides_is_a_no() -> None:
     bench = stopped()
-    (asked,) = asked_of(again(bench))
-    bench.fires(f"hold:{asked.approval_id}")
+    (request,) = asked_of(again(bench))
+    bench.fires(f"hold:{request.approval_id}")
     assert bench.state.in_doubt_calls == (DOUBT,)
     assert bench.state.history[-1].text == "not approved: nobody decided in time"
 
 
 def test_edited_arguments_are_another_call() -> None:
     bench = stopped()
-    (asked,) = asked_of(again(bench))
-    bench.send(ApproveSent(asked.approval_id, path("b")))
-    assert bench.got[-1].events[-1] == run(asked.call_id, "edit", path("b"))
+    (request,) = asked_of(again(bench))
+    bench.send(ApproveSent(request.approval_id, path("b")))
+    assert bench.got[-1].events[-1] == run(request.call_id, "edit", path("b"))
     assert bench.state.in_doubt_calls == (DOUBT,)
 
 
@@ -194,26 +196,26 @@ def test_arguments_that_a_plugin_makes_the_same_are_the_same() -> None:
 
     bench = executing(EDITING, plugins=(plug(before_tool=answer),))
     aborted(bench)
-    (asked,) = asked_of(again(bench, call("edit", path="b")))
-    assert (asked.args, asked.plugin) == (path("a"), HOLDER)
+    (request,) = asked_of(again(bench, call("edit", path="b")))
+    assert (request.args, request.plugin) == (path("a"), HOLDER)
 
 
 def test_a_plugin_that_holds_it_asks_with_the_doubt_and_its_approval_is_enough() -> None:
     bench = executing(EDITING, plugins=(plug(before_tool=HoldTool("may it?", timeout=None)),))
     bench.send(ApproveSent("s:a4"))
     aborted(bench)
-    (asked,) = asked_of(again(bench))
-    assert (asked.hint, asked.plugin) == (f"may it? ({HINT})", "P")
-    bench.send(ApproveSent(asked.approval_id))
-    assert bench.got[-1].events[-1] == run(asked.call_id, "edit", path())
+    (request,) = asked_of(again(bench))
+    assert (request.hint, request.plugin) == (f"may it? ({HINT})", "P")
+    bench.send(ApproveSent(request.approval_id))
+    assert bench.got[-1].events[-1] == run(request.call_id, "edit", path())
 
 
 def test_always_does_not_pass_it() -> None:
     bench = executing(EDITING, plugins=(plug(before_tool=HoldTool("may it?", family="edits")),))
     bench.send(ApproveSent("s:a4", always=True))
     bench.send(AbortSent())
-    (asked,) = asked_of(again(bench))
-    assert asked.plugin == HOLDER
+    (request,) = asked_of(again(bench))
+    assert request.plugin == HOLDER
 
 
 def test_a_plugin_cannot_run_it_either() -> None:
@@ -251,8 +253,8 @@ def test_an_approval_ends_the_doubt_about_that_tool_only() -> None:
     bench.send(AbortSent(kill_tools="all"))
     bench.send(ToolStopped("c3", 1))
     assert [doubt.call_id for doubt in bench.state.in_doubt_calls] == ["c3", "c4"]
-    (asked,) = asked_of(again(bench))
-    bench.send(ApproveSent(asked.approval_id))
+    (request,) = asked_of(again(bench))
+    bench.send(ApproveSent(request.approval_id))
     assert bench.state.in_doubt_calls == (unknown("c4", "keep", path()),)
 
 
@@ -261,8 +263,8 @@ def test_what_the_plugins_emitted_is_broadcast_when_it_is_held_and_not_again_whe
     aborted(bench)
     events = again(bench)
     assert [event for event in events if isinstance(event, PluginEvent)] == [PluginEvent("Emits", "seen", None)]
-    (asked,) = asked_of(events)
-    bench.send(RejectSent(asked.approval_id))
+    (request,) = asked_of(events)
+    bench.send(RejectSent(request.approval_id))
     assert not any(isinstance(event, PluginEvent) for event in bench.got[-1].events)
 
 
@@ -293,8 +295,8 @@ def test_a_doubt_ends_so_many_turns_after_its_call() -> None:
     for _ in range(TURNS_KEPT - 1):
         bench.prompt("go on")
         bench.answers("yes")
-    (asked,) = asked_of(again(bench))
-    bench.send(RejectSent(asked.approval_id))
+    (request,) = asked_of(again(bench))
+    bench.send(RejectSent(request.approval_id))
     assert bench.state.in_doubt_calls == (DOUBT,)
     assert asked_of(again(bench)) == []
     assert not bench.state.in_doubt_calls
@@ -363,12 +365,12 @@ def test_it_does_so_while_the_model_is_asked() -> None:
 
 def test_a_call_that_is_held_for_it_still_waits() -> None:
     bench = stopped()
-    (asked,) = asked_of(again(bench))
+    (request,) = asked_of(again(bench))
     bench.send(ApproveSent("s:c3"))
     assert bench.state.phase is Phase.IDLE
-    assert [one.hold.approval_id for one in bench.state.waiting_calls if one.hold] == [asked.approval_id]
-    bench.send(ApproveSent(asked.approval_id))
-    assert bench.got[-1].events[-1] == run(asked.call_id, "edit", path())
+    assert [call_.hold.approval_id for call_ in bench.state.waiting_calls if call_.hold] == [request.approval_id]
+    bench.send(ApproveSent(request.approval_id))
+    assert bench.got[-1].events[-1] == run(request.call_id, "edit", path())
 
 
 def test_it_ends_once() -> None:
@@ -387,7 +389,7 @@ def test_no_other_id_ends_it(id_: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "verb"),
+    ("command", "verb"),
     [
         (ApproveSent("s:c3", path("b")), "edit or always approve"),
         (ApproveSent("s:c3", always=True), "edit or always approve"),
@@ -396,10 +398,10 @@ def test_no_other_id_ends_it(id_: str) -> None:
     ],
     ids=["edited", "always", "rejected", "answered"],
 )
-def test_what_has_no_sense_for_a_doubt_is_refused_and_leaves_it(given: Command, verb: str) -> None:
+def test_what_has_no_sense_for_a_doubt_is_refused_and_leaves_it(command: Command, verb: str) -> None:
     bench = executing(EDITING)
     aborted(bench)
-    bench.send(given)
+    bench.send(command)
     assert refusal(bench) == WrongDecision("s:c3", verb, STOPPED_CALL, END_DOUBT)
     assert bench.state.in_doubt_calls == (DOUBT,)
 
@@ -415,8 +417,8 @@ def test_where_four_eyes_are_wanted_nobody_ends_a_doubt_alone() -> None:
 def test_a_redacted_doubt_ends_when_a_person_lets_a_call_run() -> None:
     bench = stopped()
     bench.state = bench.state.but(in_doubt_calls=(REDACTED,))
-    (asked,) = asked_of(again(bench))
-    bench.send(ApproveSent(asked.approval_id))
+    (request,) = asked_of(again(bench))
+    bench.send(ApproveSent(request.approval_id))
     assert not bench.state.in_doubt_calls
 
 

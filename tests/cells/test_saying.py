@@ -41,8 +41,8 @@ def adds(name: str, hook: str) -> AnyPlugin:
     """Return a plugin that adds its name to what is said."""
     kind = ReplaceResponse if hook == "after_response" else ReplacePrompt
 
-    def answer(shown: Hook, _state: object, _ctx: Context) -> object:
-        return kind(f"{text_of(shown)} {name}")
+    def answer(shown_hook: Hook, _state: object, _ctx: Context) -> object:
+        return kind(f"{text_of(shown_hook)} {name}")
 
     return plug(name, **{hook: answer})  # type: ignore[arg-type]  # a hook
 
@@ -115,7 +115,8 @@ def test_thoughts_and_calls_of_a_response_stay_and_the_calls_run() -> None:
     message = bench.state.history[-1]
     assert isinstance(message, AssistantMessage)
     assert message.parts == (thought, Text("other"), thought)
-    assert [made.call_id for made in message.calls] == [made.call_id for made in bench.state.batch.calls] == ["c3"]  # type: ignore[union-attr]
+    assert bench.state.batch is not None
+    assert [call_.call_id for call_ in message.calls] == [call_.call_id for call_ in bench.state.batch.calls] == ["c3"]
     assert events_of(bench, ResponseComplete) == [ResponseComplete(message, ("A",))]
     demand_folds(bench)
 

@@ -85,7 +85,7 @@ def test_the_texts_that_wait_become_one_message_in_order() -> None:
     bench = streaming()
     steer(bench, "first")
     steer(bench, "second")
-    before = bench.state
+    old = bench.state
     answer = replied("that is all")
     new = said("first\n\nsecond", Origin.STEERING)
     bench.answers("that is all").expect_only(
@@ -96,14 +96,14 @@ def test_the_texts_that_wait_become_one_message_in_order() -> None:
             SteeringApplied(("s3", "s4"), 2),
             RequestStart("r5", "m", 3, 1),
         ],
-        effects=[request(before, "r5", answer, new)],
+        effects=[request(old, "r5", answer, new)],
         rulings=ruled("after_response", "before_request"),
         phase=Phase.RUNNING,
         round=2,
         steering=(),
         last_text="that is all",
         request=out("r5"),
-        history=before.history.and_(answer, new),
+        history=old.history.and_(answer, new),
     )
 
 
@@ -122,9 +122,9 @@ def test_at_the_round_limit_steering_goes_to_the_front_of_the_prompts() -> None:
     bench.prompt("later")
     steer(bench, "first")
     steer(bench, "second")
-    before = bench.state
+    old = bench.state
     answer = replied("that is all")
-    history = before.history.and_(answer)
+    history = old.history.and_(answer)
     bench.answers("that is all").expect_only(
         ids=1,
         events=[
@@ -132,7 +132,7 @@ def test_at_the_round_limit_steering_goes_to_the_front_of_the_prompts() -> None:
             AgentEnd("p1", "max_rounds", tuple(history), NOTHING_USED),
             *starts("s4", "r6", "first", turns=2, messages=3),
         ],
-        effects=[request(before, "r6", answer, said("first"), may_call=False)],
+        effects=[request(old, "r6", answer, said("first"), may_call=False)],
         rulings=ruled("after_response", "before_finish", "after_turn", "before_prompt", "before_request"),
         phase=Phase.RUNNING,
         turn_count=2,
@@ -200,7 +200,7 @@ def test_an_abort_behind_the_end_drops_steering_too() -> None:
 def test_an_abort_drops_steering_and_says_so() -> None:
     bench = streaming()
     steer(bench)
-    before = bench.state
+    old = bench.state
     bench.send(AbortSent(partial=Partial("so far"))).expect_only(
         answer=DONE,
         events=[SteeringReceived("s3", "rather this", "dropped"), AgentAbort("p1", "user")],
@@ -211,14 +211,14 @@ def test_an_abort_drops_steering_and_says_so() -> None:
         turn=None,
         steering=(),
         request=None,
-        history=before.history.and_(cut_off()),
+        history=old.history.and_(cut_off()),
     )
 
 
 def test_steering_now_ends_a_back_off() -> None:
     bench = running()
     bench.send(StreamCut("r2", NOTHING_YET, Failure(FailureKind.TRANSIENT, "Busy", "try later")), random=1.0)
-    before = bench.state
+    old = bench.state
     new = said("rather this", Origin.STEERING)
     bench.send(SteerSent("rather this", "now")).expect_only(
         answer=Accepted("s3", "queued", 1),
@@ -230,12 +230,12 @@ def test_steering_now_ends_a_back_off() -> None:
             SteeringApplied(("s3",), 1),
             RequestStart("r4", "m", 2, 1),
         ],
-        effects=[ClearTimer("retry"), request(before, "r4", new)],
+        effects=[ClearTimer("retry"), request(old, "r4", new)],
         rulings=ruled("before_steering", "before_request"),
         round=2,
         turn=turn(),
         request=out("r4"),
-        history=before.history.and_(new),
+        history=old.history.and_(new),
     )
 
 
@@ -246,11 +246,11 @@ def test_immune_calls_finish_first_and_all_others_are_skipped() -> None:
     options = Options(max_parallel_tools=2)
     bench = executing(call("keep"), call("edit", path="a"), call("look", path="a"), options=options)
     assert bench.call("c5").status is CallStatus.READY
-    before = bench.state
-    assert before.batch is not None
+    old = bench.state
+    assert old.batch is not None
     killed = failed("c4", "edit", f"stopped, because {STEERED}; {doubt(EDIT)}")
     skipped = failed("c5", "look", f"skipped, because {STEERED}; it did not run")
-    batch = with_call(before.batch, bench.call("c4").but(status=CallStatus.DONE, result=killed))
+    batch = with_call(old.batch, bench.call("c4").but(status=CallStatus.DONE, result=killed))
     batch = with_call(batch, bench.call("c5").but(status=CallStatus.DONE, result=skipped))
     got = bench.send(SteerSent("rather this"))
     assert got.step.state.steering[0].text == "rather this"
@@ -269,20 +269,20 @@ def test_immune_calls_finish_first_and_all_others_are_skipped() -> None:
         quarantined_calls=(DetachedCall("c4", "edit", NOW, NOW, writes=True),),
         in_doubt_calls=(unknown("c4", "edit", path()),),
     )
-    before = bench.state
+    old = bench.state
     new = said("rather this", Origin.STEERING)
     results = (result("c3", "keep"), killed, skipped)
     bench.returns("c3").expect_only(
         ids=1,
         events=[*ran("c3", "keep"), Now(1, 2), SteeringApplied(("s6",), 1), RequestStart("r7", "m", 6, 1)],
-        effects=[ClearTimer("call:c3"), request(before, "r7", *results, new)],
+        effects=[ClearTimer("call:c3"), request(old, "r7", *results, new)],
         rulings=ruled("after_tool", "after_tool_batch", "before_request"),
         phase=Phase.RUNNING,
         round=2,
         batch=None,
         steering=(),
         request=out("r7"),
-        history=before.history.and_(*results, new),
+        history=old.history.and_(*results, new),
     )
 
 
@@ -298,8 +298,8 @@ def test_a_call_that_failed_and_would_run_again_is_skipped() -> None:
     bench = executing(call("look", path="a"), call("keep"), plugins=(plug("A", on_tool_error=Ask(CallService("x"))),))
     bench.send(ToolRaised("c3", 1, "OSError"))
     bench.send(SteerSent("rather this"))
-    told = f"skipped, because {STEERED}; it had failed and was to run again; {doubt(LOOK)}"
-    assert bench.call("c3").result == failed("c3", "look", told)
+    text = f"skipped, because {STEERED}; it had failed and was to run again; {doubt(LOOK)}"
+    assert bench.call("c3").result == failed("c3", "look", text)
     assert bench.state.suspended_runs == ()
 
 
@@ -381,10 +381,10 @@ def test_a_message_waits_with_a_turn_that_waits_for_a_person() -> None:
 
 def test_a_message_that_comes_when_the_task_is_done_is_refused() -> None:
     bench = idle()
-    before = bench.state
+    old = bench.state
     message(bench)
-    assert bench.got[-1].step.answer == Refused.of(UsageError("task-done", before.session_id))
-    assert bench.state == before
+    assert bench.got[-1].step.answer == Refused.of(UsageError("task-done", old.session_id))
+    assert bench.state == old
 
 
 def test_a_message_during_the_last_hook_of_a_turn_is_refused() -> None:

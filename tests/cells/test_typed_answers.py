@@ -29,23 +29,23 @@ def asked(*plugins: AnyPlugin, options: Options | None = None, returns: JsonObje
 
 def asks_for(got: Got) -> JsonObject:
     """Return the schema in the request that the step sends."""
-    (found,) = [effect.request.returns for effect in got.step.effects if isinstance(effect, StartRequest)]
-    return found
+    (found_return,) = [effect.request.returns for effect in got.step.effects if isinstance(effect, StartRequest)]
+    return found_return
 
 
 def rejected(got: Got) -> AnswerRejected:
-    (found,) = [event for event in got.events if isinstance(event, AnswerRejected)]
-    return found
+    (found_event,) = [event for event in got.events if isinstance(event, AnswerRejected)]
+    return found_event
 
 
 def ended(got: Got) -> AgentEnd:
-    (found,) = [event for event in got.events if isinstance(event, AgentEnd)]
-    return found
+    (found_event,) = [event for event in got.events if isinstance(event, AgentEnd)]
+    return found_event
 
 
 def aborted(got: Got) -> AgentAbort:
-    (found,) = [event for event in got.events if isinstance(event, AgentAbort)]
-    return found
+    (found_event,) = [event for event in got.events if isinstance(event, AgentAbort)]
+    return found_event
 
 
 def test_the_request_carries_the_schema_and_a_fitting_answer_ends_the_turn() -> None:
@@ -93,10 +93,10 @@ def test_a_queued_prompt_keeps_its_schema() -> None:
 def test_an_answer_that_does_not_fit_goes_back_with_the_reason(text: str, problem: str) -> None:
     bench = asked()
     got = bench.answers(text)
-    told = rejected(got)
-    assert problem in told.reason
-    assert (told.attempt, told.is_last) == (1, False)
-    assert got.step.state.history[-1] == UserMessage((Text(AGAIN.format(problem=told.reason)),), Origin.NOTICE)
+    report = rejected(got)
+    assert problem in report.reason
+    assert (report.attempt, report.is_last) == (1, False)
+    assert got.step.state.history[-1] == UserMessage((Text(AGAIN.format(problem=report.reason)),), Origin.NOTICE)
     assert asks_for(got) == SCHEMA
     assert got.step.state.round == 2
     assert ended(bench.answers(GOOD)).fits

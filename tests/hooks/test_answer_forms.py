@@ -11,8 +11,8 @@ from agentrail.models import JsonObject
 from tests.kit import EMPTY
 
 
-def fits(found: JsonObject) -> object:
-    return found
+def fits(json_object: JsonObject) -> object:
+    return json_object
 
 
 def doubts(_: JsonObject) -> NoReturn:

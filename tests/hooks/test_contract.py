@@ -36,8 +36,10 @@ def test_a_misspelt_hook_is_refused_when_the_class_is_defined(name: str, near: s
 
 
 def test_other_methods_are_the_plugins_own_business() -> None:
-    made = type("Fine", (Plugin,), {"helper": lambda _: 1, "on_options": lambda _, _new, state: state, "beforehand": 1})
-    assert implemented(made()) == frozenset()
+    new_value = type(
+        "Fine", (Plugin,), {"helper": lambda _: 1, "on_options": lambda _, _new, state: state, "beforehand": 1}
+    )
+    assert implemented(new_value()) == frozenset()
 
 
 def test_a_plugin_implements_what_it_overrides() -> None:
@@ -48,8 +50,8 @@ def test_a_plugin_implements_what_it_overrides() -> None:
 
 def test_a_hook_that_is_idle_with_the_options_is_not_among_them() -> None:
     hooks = {"before_tool": lambda *_: Continue(), "after_turn": lambda *_: Continue()}
-    for idle, left in (("after_turn", {"before_tool"}), ("session_end", {*hooks})):
-        assert implemented(type("Idles", (Plugin,), {**hooks, "declarations": (IdleHooks((idle,)),)})()) == left
+    for idle, remaining in (("after_turn", {"before_tool"}), ("session_end", {*hooks})):
+        assert implemented(type("Idles", (Plugin,), {**hooks, "declarations": (IdleHooks((idle,)),)})()) == remaining
 
 
 def test_every_hook_of_the_base_class_lets_things_go_on() -> None:

@@ -151,9 +151,9 @@ def sets_global_deeper(self: object, hook: object, state: object, ctx: object) -
     return NO
 
 
-def around(kept: object) -> Callable[..., object]:
+def around(value: object) -> Callable[..., object]:
     def hook(self: object, hook: object, state: object, ctx: object) -> object:
-        return kept
+        return value
 
     return hook
 
@@ -240,7 +240,7 @@ def test_members_beside_the_hooks_are_looked_at(name: str) -> None:
     with pytest.raises(BadPlugin, match=f"`{name}` is async"):
         made(**{name: waits_for_anything})
     with pytest.raises(BadPlugin, match=f"`{name}` does not take"):
-        made(**{name: lambda one, two, three, four, five, six: None})
+        made(**{name: lambda item, two, three, four, five, six: None})
 
 
 FIT: dict[str, object] = {
@@ -298,8 +298,8 @@ def test_a_misspelt_constant_is_refused(name: str, meant: str) -> None:
         made(**{name: True})
 
 
-def gives(found: object) -> Callable[[object], object]:
-    return lambda self: found
+def gives(value: object) -> Callable[[object], object]:
+    return lambda self: value
 
 
 async def waits_for_nothing(self: object) -> object:  # noqa: ASYNC124 - to be refused
@@ -336,12 +336,12 @@ NO_VALUES: dict[str, tuple[object, ...]] = {
 }
 
 
-@each_case([(name, found) for name, each in NO_VALUES.items() for found in each])
-def test_an_attribute_of_a_wrong_type_is_refused_wherever_it_is_read_first(name: str, found: object) -> None:
+@each_case([(name, actual) for name, value in NO_VALUES.items() for actual in value])
+def test_an_attribute_of_a_wrong_type_is_refused_wherever_it_is_read_first(name: str, expected: object) -> None:
     def attached() -> None:
-        unkeyed(made(**{name: property(gives(found))})())
+        unkeyed(made(**{name: property(gives(expected))})())
 
-    for attempt in (attached, lambda: unkeyed(made(**{name: found})())):
+    for attempt in (attached, lambda: unkeyed(made(**{name: expected})())):
         with pytest.raises(BadPlugin, match=rf"its `{name}` is .*, which is not valid; it must be (a|True)"):
             attempt()
 
@@ -375,8 +375,8 @@ NO_DECLARATIONS: tuple[Declaration, ...] = (
 @each_case(NO_DECLARATIONS)
 def test_a_declaration_with_a_wrong_field_is_refused_and_says_what_is_right(wrong: Declaration) -> None:
     plugin = made(declarations=property(gives((WorkTime(), wrong))))()
-    told = rf"its `{type(wrong).__name__}` is .*, which is not valid; it must be of (a|an|numbers) "
-    with pytest.raises(BadPlugin, match=told):
+    text = rf"its `{type(wrong).__name__}` is .*, which is not valid; it must be of (a|an|numbers) "
+    with pytest.raises(BadPlugin, match=text):
         unkeyed(plugin)
 
 
@@ -829,7 +829,7 @@ def test_options_are_told_as_far_as_they_are_json() -> None:
         def __len__(self) -> int:
             return 1
 
-    for option, told in (
+    for option, report in (
         (frozenset({"b", "a"}), {"option": ("a", "b")}),
         (frozenset({MoneyLimit(1.0)}), {}),
         (MoneyLimit(1.0), {}),
@@ -837,7 +837,7 @@ def test_options_are_told_as_far_as_they_are_json() -> None:
         (1j, {}),
         (None, {"option": None}),
     ):
-        assert attached_plugin("p", Optional(option)).options == told
+        assert attached_plugin("p", Optional(option)).options == report
 
 
 def test_what_is_no_plugin_or_has_no_options_is_told_so() -> None:
@@ -858,10 +858,10 @@ def test_a_plugin_has_the_signature_of_its_init() -> None:
             pass
 
     misspelt = {"limits": 1}
-    behind = type("Behind", (Plugin, Mixin), {})
-    assert str(inspect.signature(behind)) == "(limit: 'int') -> 'None'"
+    following = type("Behind", (Plugin, Mixin), {})
+    assert str(inspect.signature(following)) == "(limit: 'int') -> 'None'"
     with pytest.raises(UnknownField):
-        behind(**misspelt)
+        following(**misspelt)
 
 
 def test_a_plugin_may_take_options_of_any_name() -> None:
@@ -878,7 +878,7 @@ NAMED = made(tools_named=("edit_file",))
 
 
 @pytest.mark.parametrize(
-    ("tools", "more", "told"),
+    ("tools", "more", "text"),
     [
         (("edit_file", "run"), False, None),
         (("edit_files", "run"), True, "did you mean `edit_files`?"),
@@ -889,13 +889,13 @@ NAMED = made(tools_named=("edit_file",))
         (("run", "walk"), False, "its tools are `run`, `walk`."),
     ],
 )
-def test_a_tool_that_a_plugin_names_is_looked_for(tools: tuple[str, ...], more: bool, told: str | None) -> None:
-    if told is None:
+def test_a_tool_that_a_plugin_names_is_looked_for(tools: tuple[str, ...], more: bool, text: str | None) -> None:
+    if text is None:
         refuse_unknown_tools("p", NAMED(), tools, more=more)
         return
     with pytest.raises(BadOptions) as refused:
         refuse_unknown_tools("p", NAMED(), tools, more=more)
-    assert f"they name the tool `edit_file`, and the session has none; {told} For a tool" in str(refused.value)
+    assert f"they name the tool `edit_file`, and the session has none; {text} For a tool" in str(refused.value)
 
 
 @pytest.mark.parametrize("guard", [SecurityGuard, HumanApproval, BudgetGuard])

@@ -198,11 +198,11 @@ NAME = "which is neither a name nor pairs nor an event of its own to report"
         (Emit("one").but(emits=(PlanGenerated(("a", 5)),)), "before_prompt", f"it emits a `tuple`, {OWN}"),  # type: ignore[arg-type]
     ]
 )
-def test_a_wrong_answer_is_told_and_nothing_comes_of_it(answer: object, hook_name: str, told: str) -> None:
+def test_a_wrong_answer_is_told_and_nothing_comes_of_it(answer: object, hook_name: str, message: str) -> None:
     ruling = ruled(answer, hook_name)
     (error,) = ruling.errors
     assert isinstance(error, PluginError)
-    assert told in error.error
+    assert message in error.error
     assert ruling == Ruling(hook_name, errors=(PluginError("P", hook_name, error.error),))
 
 
@@ -252,11 +252,11 @@ def test_messages_that_were_there_already_are_kept_as_ranges() -> None:
 
 
 def test_guards_are_asked_again_when_what_they_ruled_on_was_replaced() -> None:
-    asked: list[str] = []
+    texts: list[str] = []
 
     def guard(name: str, answer: Action[object]) -> Callable[..., object]:
         def rule(hook: BeforeTool, *_: object) -> object:
-            asked.append(f"{name} {hook.args.get('path')} {hook.final}")
+            texts.append(f"{name} {hook.args.get('path')} {hook.final}")
             return answer
 
         return rule
@@ -274,7 +274,7 @@ def test_guards_are_asked_again_when_what_they_ruled_on_was_replaced() -> None:
     ruling = live.run(
         BeforeTool("look", freeze_object({"path": "a"}), "c1"), PluginRow(attached_plugins, (None,) * 4), Context
     )
-    assert asked == ["A a False", "B a False", "C a False", "D b False", "A b True"]
+    assert texts == ["A a False", "B a False", "C a False", "D b False", "A b True"]
     assert (ruling.verdict, ruling.decisions.args) == (Verdict.PASS, {"path": "b"})
 
 
@@ -300,9 +300,9 @@ def heard(answer: Callable[[int, object], object], *events: Event, state: object
     """Return the ruling of a listener, and the states that were looked at whether they can be stored."""
     looked_at: list[object] = []
 
-    def can_store(found: object) -> str | None:
-        looked_at.append(found)
-        return storable(found)
+    def can_store(value: object) -> str | None:
+        looked_at.append(value)
+        return storable(value)
 
     live, attached = hook_runner(Hears(answer), can_store=can_store)
     envelopes = [Envelope("s", seq, 0, 1, 0, 0, event) for seq, event in enumerate(events, 1)]
@@ -351,22 +351,22 @@ def test_what_a_plugin_raises_when_it_is_made_is_complained_of_and_refuses_it() 
             raise OSError("no disk")
 
     live, attached = hook_runner(Broken())
-    told: list[object] = []
-    live.complain = lambda *given: told.append((*given[:3], type(given[3])))
+    values: list[object] = []
+    live.complain = lambda *given: values.append((*given[:3], type(given[3])))
     assert live.init(attached, Context) == Ruling("init", Verdict.ABORT, "P", "OSError: no disk", critical=True)
-    assert told == [(attached, "init", "OSError: no disk", OSError)]
+    assert values == [(attached, "init", "OSError: no disk", OSError)]
 
 
 @pytest.mark.parametrize(
-    ("reason", "told"), [("no price", "no price"), ("\ud800", "\ufffd"), ("x" * 20_000, "x" * 10_000), (5, "5")]
+    ("reason", "message"), [("no price", "no price"), ("\ud800", "\ufffd"), ("x" * 20_000, "x" * 10_000), (5, "5")]
 )
-def test_a_refusal_is_told_as_text_whatever_its_reason_is(reason: str, told: str) -> None:
+def test_a_refusal_is_told_as_text_whatever_its_reason_is(reason: str, message: str) -> None:
     class Refuses(Plugin[None]):
         def init(self, ctx: Context) -> None:
             raise PluginRefused(reason)
 
     live, attached = hook_runner(Refuses())
-    assert live.init(attached, Context) == Ruling("init", Verdict.ABORT, "P", told)
+    assert live.init(attached, Context) == Ruling("init", Verdict.ABORT, "P", message)
 
 
 def test_a_state_that_is_the_same_is_not_recorded() -> None:
@@ -382,7 +382,7 @@ def test_a_plugin_sees_before_the_end_what_others_have_added_also_after_it_has_a
         seen.append(hook.texts)
         return Continue() if hook.answer is not None else Ask(CallService("s"))
 
-    row = [plug(f"P{at}", before_finish=Intervene(f"again {at}")) for at in range(2)]
+    row = [plug(f"P{index}", before_finish=Intervene(f"again {index}")) for index in range(2)]
     row.append(plug("Last", before_finish=look))
     live = LiveRunner(storable)
     for plugin in row:
@@ -390,8 +390,8 @@ def test_a_plugin_sees_before_the_end_what_others_have_added_also_after_it_has_a
     attached_plugins = PluginRow(tuple(attached_plugin(plugin.key, plugin) for plugin in row), (None,) * 3)
     ruling = live.run(BeforeFinish(), attached_plugins, Context)
     assert ruling.pause is not None
-    place = ruling.pause.position.but(asked=ruling.pause.request, answer=Failed("no"))
-    assert live.run(BeforeFinish(), attached_plugins, Context, place, ruling.decisions).decisions.texts == (
+    position = ruling.pause.position.but(asked=ruling.pause.request, answer=Failed("no"))
+    assert live.run(BeforeFinish(), attached_plugins, Context, position, ruling.decisions).decisions.texts == (
         "again 0",
         "again 1",
     )
@@ -449,7 +449,7 @@ def test_options_that_were_changed_at_run_time_are_noted_with_their_values_in_th
 
 def test_the_money_left_under_a_limit_is_what_was_not_spent_and_never_negative() -> None:
     spent, more = Usage(10, 1, cost_usd=0.5), Usage(10, 1, cost_usd=1.0)
-    for limit, usage, elsewhere, left in (
+    for limit, usage, elsewhere, remaining in (
         (MoneyLimit(2.0), NOTHING_USED, NOTHING_USED, 2.0),
         (MoneyLimit(2.0), spent, more, 1.5),
         (MoneyLimit(2.0, shared=True), spent, more, 0.5),
@@ -458,7 +458,7 @@ def test_the_money_left_under_a_limit_is_what_was_not_spent_and_never_negative()
         (MoneyLimit(2.0), spent, Usage(10, 1), 1.5),
         (MoneyLimit(2.0, shared=True), spent, Usage(10, 1), None),
     ):
-        assert limit.dollars_left(usage, elsewhere) == left
+        assert limit.dollars_left(usage, elsewhere) == remaining
 
 
 def test_a_turn_took_as_long_as_from_its_start_to_its_end() -> None:

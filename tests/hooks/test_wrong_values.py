@@ -47,7 +47,7 @@ def given() -> Iterator[tuple[type[Action[object]], str]]:
                 yield action, field
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda one: f"{one!r:.7}")
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda item: f"{item!r:.7}")
 def test_what_a_field_of_an_action_cannot_hold_is_told_with_the_action(wrong: object) -> None:
     check_each([(action, field, wrong) for action, field in given()], _is_told)
 
@@ -63,18 +63,18 @@ def _is_told(action: type[Action[object]], field: str, wrong: object) -> None:
     if (field, wrong) == ("emits", ()):
         return  # that is what it holds
     for error in hook_runner.run(hook, PluginRow((attached,), (None,)), Context).errors:
-        told = getattr(error, "error", "")
-        assert f"`{action.kind}`" in told or "it emits" in told or "it chose" in told
-        assert field in ("emits", "name") or f"`{field}`" in told or "is given no JSON: " in told
+        value = getattr(error, "error", "")
+        assert f"`{action.kind}`" in value or "it emits" in value or "it chose" in value
+        assert field in ("emits", "name") or f"`{field}`" in value or "is given no JSON: " in value
 
 
 def test_there_are_sixteen_actions_and_each_can_also_emit() -> None:
     kinds: list[str] = []
     for action in ACTIONS:
         needed = {name: GOOD[name] for name in action.__struct_fields__ if name not in defaults_of(action)}
-        made = action(**needed).emitting("one", 1)  # type: ignore[arg-type]  # made from tables
-        assert made.emits == (Emission("one", 1),)
-        kinds.append(made.kind)
+        new_value = action(**needed).emitting("one", 1)  # type: ignore[arg-type]  # made from tables
+        assert new_value.emits == (Emission("one", 1),)
+        kinds.append(new_value.kind)
     assert kinds == [
         *("continue", "intervene", "abort", "skip", "block_tool", "replace_tool_args", "emit", "switch_model"),
         *(

@@ -42,15 +42,15 @@ SCENES: Final[list[Scene]] = []
 def figure_of(limit: str) -> int | float:
     """Return the value that a limit has in the package."""
     module, _, name = limit.rpartition(".")
-    found: int | float = getattr(import_module(f"agentrail.{module}"), name)
-    return found
+    actual: int | float = getattr(import_module(f"agentrail.{module}"), name)
+    return actual
 
 
-def scene(limit: str, at: int | None = None, *, last: int = 0) -> Callable[[Passes], Passes]:
-    """Register a scene; *at* is the size to try, by default the value of the constant *limit*."""
+def scene(limit: str, number: int | None = None, *, last: int = 0) -> Callable[[Passes], Passes]:
+    """Register a scene; *number* is the size to try, by default the value of the constant *limit*."""
 
     def enter(passes: Passes) -> Passes:
-        SCENES.append(Scene(limit, int(figure_of(limit)) if at is None else at, passes, last))
+        SCENES.append(Scene(limit, int(figure_of(limit)) if number is None else number, passes, last))
         return passes
 
     return enter

@@ -114,8 +114,8 @@ async def redirects_of_a_page(times: int) -> bool:
 
 @scene("adapters.web.MAX_ADDRESSES")
 async def addresses_of_a_name(number: int) -> bool:
-    found = await visitor(Site(), number)._addresses(httpx.URL("http://a.example/"))
-    return len(found) == number
+    actual = await visitor(Site(), number)._addresses(httpx.URL("http://a.example/"))
+    return len(actual) == number
 
 
 @scene("ports.tool.MAX_PAGE")
@@ -219,16 +219,16 @@ def steps_that_the_demo_understands(number: int) -> bool:
 
 @scene("app.model_registry.MAX_MADE")
 def models_that_are_kept(number: int) -> bool:
-    made: list[str] = []
+    texts: list[str] = []
 
     def make(name: str) -> ScriptedModel:
-        made.append(name)
+        texts.append(name)
         return ScriptedModel([])
 
     models = Models({"mine": make})
-    for place in (*range(number), 0):
-        models(f"mine:{place}")
-    return len(made) == number
+    for index in (*range(number), 0):
+        models(f"mine:{index}")
+    return len(texts) == number
 
 
 # MCP servers
@@ -267,8 +267,8 @@ def bytes_of_a_schema(size: int) -> bool:
 
 @scene("adapters.mcp.server_tools.MAX_SCHEMAS")
 def bytes_of_all_schemas(size: int) -> bool:
-    each = size // 40
-    return len(tools(*(schema_of(each) for _ in range(39)), schema_of(size - 39 * each))) == 40
+    item = size // 40
+    return len(tools(*(schema_of(item) for _ in range(39)), schema_of(size - 39 * item))) == 40
 
 
 @scene("adapters.mcp.server_tools.MAX_DESCRIPTION")
@@ -279,7 +279,7 @@ def characters_of_a_description(size: int) -> bool:
 
 @scene("adapters.mcp.server_tools.MAX_UPDATE")
 async def characters_of_a_report(size: int) -> bool:
-    told: list[str] = []
+    texts: list[str] = []
 
     async def reporting(
         name: str, args: JsonObject, effect: EffectClass, on_progress: ProgressFnT
@@ -288,8 +288,8 @@ async def characters_of_a_report(size: int) -> bool:
         return types.CallToolResult(content=[])
 
     (tool,), _ = adopt(SERVER, [types.Tool(name="t", input_schema={"type": "object"})], reporting)
-    await tool.execute(EMPTY, ToolContext(call_id="c", report=told.append))
-    return told[0].endswith("x") and len(told[0]) == size
+    await tool.execute(EMPTY, ToolContext(call_id="c", report=texts.append))
+    return texts[0].endswith("x") and len(texts[0]) == size
 
 
 def answered(*content: types.ContentBlock) -> tuple[Part, ...]:
@@ -298,8 +298,8 @@ def answered(*content: types.ContentBlock) -> tuple[Part, ...]:
 
 @scene("adapters.mcp.server_tools.MAX_PARTS")
 def parts_of_a_result(number: int) -> bool:
-    found = answered(*(types.TextContent(type="text", text="x") for _ in range(number)))
-    return found == (Text("x"),) * number
+    actual = answered(*(types.TextContent(type="text", text="x") for _ in range(number)))
+    return actual == (Text("x"),) * number
 
 
 @scene("adapters.mcp.server_tools.MAX_TEXT")
@@ -309,15 +309,15 @@ def characters_of_a_text(size: int) -> bool:
 
 @scene("values.untrusted_content.MAX_IMAGE")
 def characters_of_an_image(size: int) -> bool:
-    (found,) = answered(types.ImageContent(type="image", data="A" * size, mime_type="image/png"))
-    return isinstance(found, Image)
+    (actual,) = answered(types.ImageContent(type="image", data="A" * size, mime_type="image/png"))
+    return isinstance(actual, Image)
 
 
 @scene("adapters.mcp.server_tools.MAX_STRUCTURED")
 def bytes_of_structured_content(size: int) -> bool:
     least = weight(freeze_object({"a": ""}))
-    found = result_of(types.CallToolResult(content=[], structured_content={"a": "x" * (size - least)}))
-    return found.details is not None
+    result = result_of(types.CallToolResult(content=[], structured_content={"a": "x" * (size - least)}))
+    return result.details is not None
 
 
 @contextmanager
@@ -425,8 +425,8 @@ def characters_of_a_line_that_matches(size: int) -> bool:
 
 @scene("adapters.sandboxes.matcher.BINARY")
 async def bytes_among_which_a_zero_tells_that_it_is_no_text(size: int) -> bool:
-    found = await MemorySandbox({"a": b"x" * (size - 1) + b"\0"}).grep(Search("x"))
-    return found.skipped == 1
+    actual = await MemorySandbox({"a": b"x" * (size - 1) + b"\0"}).grep(Search("x"))
+    return actual.skipped == 1
 
 
 @scene("adapters.sandboxes.local.THREADS")
@@ -506,11 +506,11 @@ class Changing(DiskFiles):
     times: int
 
     def _look(self, folder: int, parts: Parts) -> os.stat_result | None:
-        found = super()._look(folder, parts)
+        actual = super()._look(folder, parts)
         if self.times:
             self.times -= 1
             (Path(self.root) / "f").write_bytes(b"x" * (10 + self.times))
-        return found
+        return actual
 
 
 @scene("adapters.sandboxes.files._TRIES", last=-1)
@@ -529,19 +529,19 @@ def times_that_a_file_changes_while_it_is_edited(times: int) -> bool:
 async def files_of_a_prefix(number: int) -> bool:
     below = MemorySandbox({f"f{index}": b"" for index in range(number)})
     with smaller(composite, "MAX_FOUND", 5):
-        found = await CompositeSandbox({"notes": below}, MemorySandbox()).glob("**")
-    assert len(found.entries) == min(number, 5)
-    return not found.cut
+        listing = await CompositeSandbox({"notes": below}, MemorySandbox()).glob("**")
+    assert len(listing.entries) == min(number, 5)
+    return not listing.cut
 
 
 @scene("adapters.sandboxes.searching.MAX_SEEN", 5)
 async def files_that_a_walk_looks_at(number: int) -> bool:
     with smaller(searching, "MAX_SEEN", 5):
         box = MemorySandbox({f"f{index}": b"x" for index in range(number)})
-        found, lines = await box.glob("**"), await box.grep(Search("x"))
-    assert len(found.entries) == len(lines.matches) == min(number, 5)
-    assert found.cut == lines.cut
-    return not found.cut
+        listing, lines = await box.glob("**"), await box.grep(Search("x"))
+    assert len(listing.entries) == len(lines.matches) == min(number, 5)
+    assert listing.cut == lines.cut
+    return not listing.cut
 
 
 @scene("ports.sandbox.MAX_FILE")
@@ -578,11 +578,11 @@ async def calls_that_one_transaction_carries_out(number: int) -> bool:
 
 @scene("adapters.journals.message_index.MAX_SESSIONS")
 def sessions_whose_messages_are_remembered(number: int) -> bool:
-    known = ReferencesBySession()
-    first = known["s0"]
+    references_by_session = ReferencesBySession()
+    first = references_by_session["s0"]
     for index in range(1, number):
-        known[f"s{index}"]
-    return known["s0"] is first
+        references_by_session[f"s{index}"]
+    return references_by_session["s0"] is first
 
 
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - no file of it has a name that is known
@@ -596,14 +596,14 @@ async def sessions_whose_rows_are_at_hand(number: int) -> bool:
         writer = journal._writers[0]
         for index in range(number):
             await AwakeJournal(journal).claim(f"s{index}", "me")
-        kept = len(writer._rows)
+        kept_count = len(writer._rows)
         await AwakeJournal(journal).close()
-    return kept == number
+    return kept_count == number
 
 
 @scene("adapters.models.remote_model.MAX_REFUSED")
 def schemas_that_a_provider_has_refused(count: int) -> bool:
-    known: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
     for number in range(count):
-        known = with_refused_schema(known, str(number))
-    return "0" in known
+        texts = with_refused_schema(texts, str(number))
+    return "0" in texts

@@ -60,8 +60,8 @@ ARGUMENTS: Final[Mapping[str, tuple[int, Made]]] = {
 """The bounds of arguments: name in the list, value, and a function that makes otherwise right arguments of a size."""
 
 
-def fits(tool: str, made: Made, size: int) -> bool:
-    return validator_for(SPECS[tool])(freeze_object(made(size))) is None
+def fits(tool: str, new_value: Made, size: int) -> bool:
+    return validator_for(SPECS[tool])(freeze_object(new_value(size))) is None
 
 
 for _name, (_figure, _made) in ARGUMENTS.items():

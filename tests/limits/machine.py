@@ -377,15 +377,15 @@ def names_of_what_is_stuck(count: int) -> bool:
 
 
 def nested(levels: int) -> object:
-    found: object = []
+    value: object = []
     for _ in range(levels - 1):
-        found = [found]
-    return found
+        value = [value]
+    return value
 
 
-def is_json(found: object) -> bool:
+def is_json(value: object) -> bool:
     try:
-        freeze(found)
+        freeze(value)
     except NotJson:
         return False
     return True
@@ -544,9 +544,9 @@ def characters_of_the_details_of_a_result(size: int) -> bool:
 
 @scene("values.untrusted_content.MAX_IMAGES")
 def characters_of_all_images_of_a_result(size: int) -> bool:
-    each = size // 5  # no image has as many as one may have
-    images = (Image("image/png", "A" * each),) * 4
-    last = Image("image/png", "A" * (size - 4 * each))
+    item = size // 5  # no image has as many as one may have
+    images = (Image("image/png", "A" * item),) * 4
+    last = Image("image/png", "A" * (size - 4 * item))
     return fit(lambda: untrusted_content.fit_result(Ok((*images, last))))
 
 
@@ -605,9 +605,9 @@ def facts_of_an_error(count: int) -> bool:
 def errors_that_led_to_one_another(count: int) -> bool:
     error: BaseException | None = None
     for _ in range(count):
-        found = ValueError()
-        found.__cause__ = found.__context__ = error
-        error = found
+        value_error = ValueError()
+        value_error.__cause__ = value_error.__context__ = error
+        error = value_error
     assert error is not None
     return untrusted_values.is_short(error)
 

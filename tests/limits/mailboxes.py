@@ -162,7 +162,7 @@ async def urgent_letters_before_one_of_the_user(count: int) -> bool:
     for number in range(count):
         mailbox.post_result(Letter(TimerFired(f"{number}")))
     got = [(await mailbox.receive()).input for _ in range(count)]
-    return not any(isinstance(given, PromptSent) for given in got)
+    return not any(isinstance(input_, PromptSent) for input_ in got)
 
 
 class Passes(trio.abc.Instrument):

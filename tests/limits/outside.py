@@ -48,8 +48,8 @@ def characters_of_a_name_that_is_left_out(size: int) -> bool:
 def characters_of_why_a_tool_is_left_out(size: int) -> bool:
     """The reference that leads nowhere is named in the middle of the text."""
     alone = len(problem_of("x", {"type": "object", "$ref": "#/"}))
-    told = problem_of("x", {"type": "object", "$ref": "#/" + "y" * (size - alone)})
-    return told.endswith("is not in the schema")
+    problem = problem_of("x", {"type": "object", "$ref": "#/" + "y" * (size - alone)})
+    return problem.endswith("is not in the schema")
 
 
 @scene("adapters.mcp.server_tools._note[:100]", 100)
@@ -60,15 +60,15 @@ def characters_of_a_type_that_no_model_takes(size: int) -> bool:
 
 @scene("codec.decode_error.shortened[:57]", 60)
 def characters_of_a_name_that_is_cut(size: int) -> bool:
-    shown = shorten("x" * size)
-    assert len(shown) <= 60
-    return "..." not in shown
+    visible = shorten("x" * size)
+    assert len(visible) <= 60
+    return "..." not in visible
 
 
 @scene("adapters.web._decoded[:2048]", 2048)
 def bytes_among_which_a_page_says_how_it_is_written(size: int) -> bool:
-    said = b"<meta charset=cp1252"
-    body = b" " * (size - len(said)) + said + b"\xe4"
+    data = b"<meta charset=cp1252"
+    body = b" " * (size - len(data)) + data + b"\xe4"
     return "ä" in web._decode(web.WebResponse(200, "", "text/html", body, cut=False))
 
 
@@ -120,8 +120,8 @@ async def characters_of_an_error_of_a_server(size: int) -> bool:
 @scene("adapters.mcp.connection.MAX_SHOWN")
 async def characters_of_why_there_is_no_answer(size: int) -> bool:
     """The class of the error stands in front of it."""
-    said = f"RuntimeError: {'x' * (size - 14)}"
-    return said in await said_by(RuntimeError("x" * (size - 14)))
+    text = f"RuntimeError: {'x' * (size - 14)}"
+    return text in await said_by(RuntimeError("x" * (size - 14)))
 
 
 def unsound(tool: dict[str, object]) -> str:
@@ -142,20 +142,20 @@ def characters_of_the_name_of_a_tool_that_breaks_the_protocol(size: int) -> bool
 def characters_of_where_a_tool_breaks_the_protocol(size: int) -> bool:
     """What its schema is to hold is named after it, with a dot between."""
     name = "x" * (size - len("inputSchema.properties."))
-    found = unsound({"name": "t", "inputSchema": {"type": "object", "properties": {name: 3}}})
-    assert "inputSchema" in found, found
-    return f"inputSchema.properties.{name}" in found
+    actual = unsound({"name": "t", "inputSchema": {"type": "object", "properties": {name: 3}}})
+    assert "inputSchema" in actual, actual
+    return f"inputSchema.properties.{name}" in actual
 
 
 @scene("adapters.journals.sql.journal_files.MAX_LOOKED_AT", 5)
 def files_among_which_another_name_is_looked_for(number: int) -> bool:
-    with TemporaryDirectory() as place, smaller(journal_files, "MAX_LOOKED_AT", 5):
-        folder = Path(place) / "deep"
+    with TemporaryDirectory() as temporary_directory, smaller(journal_files, "MAX_LOOKED_AT", 5):
+        folder = Path(temporary_directory) / "deep"
         folder.mkdir()
-        for each in range(9):
-            (folder / str(each)).touch()
-        found = list(folder.iterdir())[number - 1].stat()
-        return journal_files.name_beside(folder / "mine", journal_files.FileIdentity(found.st_dev, found.st_ino)) != ""
+        for index in range(9):
+            (folder / str(index)).touch()
+        stat = list(folder.iterdir())[number - 1].stat()
+        return journal_files.name_beside(folder / "mine", journal_files.FileIdentity(stat.st_dev, stat.st_ino)) != ""
 
 
 @scene("tools.builtin.shell._told_output[:100]", 100)

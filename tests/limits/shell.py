@@ -161,8 +161,8 @@ async def tasks_that_have_ended(count: int) -> bool:
     """The answer of the first one is at hand; that of one too many is read from the journal."""
     journal = Reading()
     async with open_world(journal) as world:
-        wanted = [task("finder", background=True) for _ in range(count)]
-        script = [*wanted, *("fine" for _ in range(count + 1))]
+        expected = [task("finder", background=True) for _ in range(count)]
+        script = [*expected, *("fine" for _ in range(count + 1))]
         session = await world.spawn(script, "p", agents={"finder": agent(["x"] * count)}, max_rounds=1000)
         await session.ask("go")
         await settle()
@@ -193,19 +193,19 @@ async def reports_of_crashes(count: int) -> bool:
 
 @scene("runtime.supervision.tree.MAX_QUARANTINED")
 async def sessions_set_aside(count: int) -> bool:
-    gone: list[int] = []
+    numbers: list[int] = []
     async with open_supervisor() as supervisor:
         tree = supervisor._sessions.tree
 
         def let_go(number: int) -> None:
-            gone.append(number)
+            numbers.append(number)
             tree.forget(f"s{number}")
 
         for number in range(count):
             tree.quarantine(f"s{number}", partial(let_go, number))
-        assert len(tree._aside) == count - len(gone)
-    assert gone == list(range(len(gone)))
-    return not gone
+        assert len(tree._aside) == count - len(numbers)
+    assert numbers == list(range(len(numbers)))
+    return not numbers
 
 
 class Job:
@@ -261,19 +261,19 @@ async def characters_of_a_job(count: int) -> bool:
     async with trio.open_nursery() as nursery:
         jobs = BackgroundJobs(nursery)
         jobs.start("x" * count, Job(ends=False))
-        (shown,) = jobs.names()
+        (visible,) = jobs.names()
         jobs.close()
-    return "x" * count in shown
+    return "x" * count in visible
 
 
 @scene("runtime.diagnosis.plugin_complaints.MAX_KEPT")
 def hooks_of_which_the_last_line_is_remembered(count: int) -> bool:
     """A hook that is remembered is not logged again at once."""
-    told: list[str] = []
+    texts: list[str] = []
 
     class Noting(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            told.append(record.getMessage())
+            texts.append(record.getMessage())
 
     complaints, attached, noting = Complaints(lambda: 0.0), attached_plugin("b", BudgetGuard()), Noting()
     log = logging.getLogger("agentrail.plugin")
@@ -283,7 +283,7 @@ def hooks_of_which_the_last_line_is_remembered(count: int) -> bool:
             complaints.tell(attached, f"hook{number}", "why", None)
     finally:
         log.removeHandler(noting)
-    return len(told) == count
+    return len(texts) == count
 
 
 @scene("runtime.shared.provider_limits.MAX_RESTING")
@@ -436,10 +436,10 @@ def ticket(tokens: int = 0) -> Ticket:
 
 def all_sent(limit: Limit, *tickets: Ticket, now: float = 0.0) -> bool:
     lane = Lane(limit)
-    for one in tickets:
-        if lane.room_at(one, now) > now:
+    for ticket_ in tickets:
+        if lane.room_at(ticket_, now) > now:
             return False
-        lane.send(one, now)
+        lane.send(ticket_, now)
     return True
 
 
@@ -579,19 +579,19 @@ def characters_of_an_id(size: int) -> bool:
 def chained(count: int) -> Exception:
     error: Exception | None = None
     for number in reversed(range(count + 1)):
-        made = ValueError(number)
-        made.__cause__ = error
-        error = made
+        value_error = ValueError(number)
+        value_error.__cause__ = error
+        error = value_error
     assert error is not None
     return error
 
 
 @scene("runtime.diagnosis.crash_reports.MAX_DEPTH")
 def causes_of_a_report(count: int) -> bool:
-    found: Reason | None = reason_of(chained(count))
+    reason: Reason | None = reason_of(chained(count))
     depth = -1
-    while found is not None:
-        depth, found = depth + 1, found.cause
+    while reason is not None:
+        depth, reason = depth + 1, reason.cause
     return depth == count
 
 
@@ -611,8 +611,8 @@ def errors_of_a_group_in_words(count: int) -> bool:
 def crashed(policy: Policy, times: Sequence[float], *, session: bool) -> list[bool]:
     """Return, for each crash, whether the child goes on after it."""
     ward, restarts, went_on = ChildFacts("a", session=session), tuple[float, ...](), list[bool]()
-    for at in times:
-        decided = decide(policy, {"a": ward}, restarts, "a", Ending(crashed=True), now=at)
+    for time in times:
+        decided = decide(policy, {"a": ward}, restarts, "a", Ending(crashed=True), now=time)
         ward, restarts = decided.facts or ward, decided.restarts
         went_on.append(not decided.fails and not decided.quarantine)
     return went_on
@@ -714,8 +714,8 @@ async def sub_agents_at_once_of_a_whole_tree(count: int) -> bool:
     """The sub-agent and its own ones count together, twice in a row: those that have ended count no more."""
     async with open_world() as world:
         inmost = agent([say("done", delay=5.0)] * 20, "inner")
-        wanted = tasks(*["inner"] * (count - 1))
-        middle = agent([wanted, "middle", wanted, "middle"], agents={"inner": inmost}, max_agents=20)
+        expected_tasks = tasks(*["inner"] * (count - 1))
+        middle = agent([expected_tasks, "middle", expected_tasks, "middle"], agents={"inner": inmost}, max_agents=20)
         script = [task(), task(), "fine"]
         session = await world.spawn(script, "p", agents={"finder": middle}, max_agents=3)
         await session.ask("go")
@@ -734,10 +734,10 @@ async def sub_agents_at_once_of_a_whole_tree(count: int) -> bool:
 @scene("core.vocabulary.options.Options.max_agent_depth", 2)
 async def sub_agents_under_each_other(count: int) -> bool:
     async with open_world() as world:
-        made = agent(["deepest"], "a0")
+        new_agent = agent(["deepest"], "a0")
         for depth in range(1, count):
-            made = agent([task("finder"), f"at {depth}"], f"a{depth}", agents={"finder": made})
-        session = await world.spawn([task("finder"), "fine"], "p", agents={"finder": made}, max_agent_depth=2)
+            new_agent = agent([task("finder"), f"at {depth}"], f"a{depth}", agents={"finder": new_agent})
+        session = await world.spawn([task("finder"), "fine"], "p", agents={"finder": new_agent}, max_agent_depth=2)
         await session.ask("go")
         return bool(await world.journal.read("p" + ".c3" * count))
 
@@ -760,22 +760,22 @@ async def characters_of_what_a_fork_left_behind(size: int) -> bool:
     journal = MemoryJournal()
     started = Started(freeze_object({"x": "y" * (size - len(args))}))
     journal.read = started.read  # type: ignore[method-assign]  # its records are written by hand
-    (shown,) = await left_behind(journal, "s", 0, Bench().state)
-    return shown.endswith("}")
+    (visible,) = await left_behind(journal, "s", 0, Bench().state)
+    return visible.endswith("}")
 
 
 @scene("runtime.shared.untrusted_calls.MAX_FRAMES")
 def frames_of_a_trace(count: int) -> bool:
     """Two functions call each other, because Python shows only three of many equal lines."""
 
-    def one(left: int) -> None:
-        if left:
-            other(left - 1)
+    def one(number: int) -> None:
+        if number:
+            other(number - 1)
         raise ValueError
 
-    def other(left: int) -> None:
-        if left:
-            one(left - 1)
+    def other(number: int) -> None:
+        if number:
+            one(number - 1)
         raise ValueError
 
     try:

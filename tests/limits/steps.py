@@ -60,8 +60,8 @@ def steps_of_reading(**schema: object) -> int:
 def steps_of_making_a_schema_ready(steps: int) -> bool:
     """Each allowed value takes two steps, and one keyword more an odd number of them."""
     more = {} if (steps - steps_of_reading(enum=[])) % 2 == 0 else {"title": "x"}
-    each = steps_of_reading(enum=[1]) - steps_of_reading(enum=[])
-    count = (steps - steps_of_reading(enum=[], **more)) // each
+    item = steps_of_reading(enum=[1]) - steps_of_reading(enum=[])
+    count = (steps - steps_of_reading(enum=[], **more)) // item
     return schema_problem(freeze_object({"enum": [*range(count)], **more}, [1_000_000])) is None
 
 
@@ -71,8 +71,8 @@ def steps_for_the_patterns_of_a_server(steps: int) -> bool:
     times, rest = divmod(steps, PATTERN + 4_001)
     patterns = [*["x{4000}"] * times, f"x{{{rest - PATTERN - 1}}}"]
     assert sum(PATTERN + count_parts(pattern) for pattern in patterns) == steps
-    found = adopted(*({"type": "object", "properties": {"a": {"pattern": pattern}}} for pattern in patterns))
-    return len(found) == len(patterns)
+    actual = adopted(*({"type": "object", "properties": {"a": {"pattern": pattern}}} for pattern in patterns))
+    return len(actual) == len(patterns)
 
 
 LIGHT: dict[str, object] = {"not": {"const": ""}}
@@ -108,15 +108,15 @@ async def steps_of_checking_the_calls_of_a_response(steps: int) -> bool:
     enough = steps * 9 // 10 // heavy
     choices = ((number, total) for number in range(3, 9) for total in range(enough - 20, enough))
     number, total = next(choice for choice in choices if (steps - choice[0] * base - choice[1] * heavy) % light == 0)
-    left, each = (steps - number * base - total * heavy) // light, total // number
-    counts = [(each, 0)] * (number - 1)
-    counts.append((total - each * (number - 1), left))
+    remaining, item = (steps - number * base - total * heavy) // light, total // number
+    counts = [(item, 0)] * (number - 1)
+    counts.append((total - item * (number - 1), remaining))
     assert sum(steps_of_checking(*count) for count in counts) == steps
     take = quick("take")
     take.spec = take.spec.but(parameters=ITEMS)
     async with open_world() as world:
-        wanted = say(calls=[ToolCall("", "take", items(*count)) for count in counts])
-        session = await world.spawn([wanted, "fine"], tools=[take])
+        response = say(calls=[ToolCall("", "take", items(*count)) for count in counts])
+        session = await world.spawn([response, "fine"], tools=[take])
         await session.ask("go")
         return len(world.heard(session).of(ToolExecutionEnd)) == number
 
@@ -211,11 +211,11 @@ async def dollars_of_a_guarded_session(usd: int) -> bool:
 @scene("hooks.declarations.MoneyLimit.max_usd", 5, last=-1)
 def dollars_of_which_some_are_left(usd: int) -> bool:
     used = Usage(1, 0, cost_usd=float(usd))
-    left = MoneyLimit(5.0).dollars_left(used, used)
+    remaining = MoneyLimit(5.0).dollars_left(used, used)
     shared = MoneyLimit(5.0, shared=True).dollars_left(Usage(1, 0, cost_usd=2.0), Usage(1, 0, cost_usd=usd - 2.0))
-    assert left == shared == max(0.0, 5.0 - usd)
+    assert remaining == shared == max(0.0, 5.0 - usd)
     assert MoneyLimit(5.0).dollars_left(NOTHING_USED, used) == 5.0
-    return bool(left)
+    return bool(remaining)
 
 
 # What is tried again
@@ -262,8 +262,8 @@ async def outlives(times: list[float], *, below: bool, max_restarts: int, period
                 owner = await root.start_supervisor("below", max_restarts=max_restarts, period=period)
             await owner.start_service(service, "a")
             start = trio.current_time()
-            for at in times:
-                await trio.sleep_until(start + at)
+            for time in times:
+                await trio.sleep_until(start + time)
                 breaking.set()
                 await settle()
     except SupervisorFailed:

@@ -43,10 +43,10 @@ async def records_of_a_session(size: int, folder: Path) -> bool:
         await journal.append(claim, number - 1, records[-1:])
     await journal.close()
     again = SqliteJournal(path)
-    found = [await again.read("s", after, 1000) == records[after:] for after in range(2 * size + 1)]
+    actual = [await again.read("s", after, 1000) == records[after:] for after in range(2 * size + 1)]
     part = await again.read("s", 1, size) == records[1 : 1 + size]
     await again.close()
-    return all(found) and part
+    return all(actual) and part
 
 
 async def an_archive(size: int, folder: Path) -> bool:
@@ -68,8 +68,8 @@ async def an_audit(size: int, _: Path) -> bool:
 
 
 async def a_packed_record(size: int, _: Path) -> bool:  # noqa: ASYNC124 - as the others
-    given = prompted("s", 1, "x" * size)
-    return unpack(pack(given), "s", 1) == given
+    record = prompted("s", 1, "x" * size)
+    return unpack(pack(record), "s", 1) == record
 
 
 async def an_output(size: int, folder: Path) -> bool:
@@ -81,8 +81,8 @@ async def lines_of_a_file(size: int, _: Path) -> bool:
     sandbox = MemorySandbox()
     text = "é" * size + "\n" + "a" * size
     await sandbox.write("f", text.encode())
-    found = await lines_of(sandbox, "f", 1, 10, MAX_LINE)
-    return [*found.lines] == text.split("\n")
+    lines = await lines_of(sandbox, "f", 1, 10, MAX_LINE)
+    return [*lines.lines] == text.split("\n")
 
 
 async def sessions_that_come_back(size: int, _: Path) -> bool:
@@ -116,9 +116,9 @@ async def a_reply_among_records(size: int, _: Path) -> bool:
     async def read(after: int, limit: int) -> Sequence[Record]:
         return (*records[:-1], last)[after : after + limit]
 
-    found = await outcome_of(state, "p", read, size + 1, tuple)
+    outcome = await outcome_of(state, "p", read, size + 1, tuple)
     none = await outcome_of(state, "q", read, size + 1, tuple)
-    return isinstance(found, Reply) and found.ref == "p" and none is None
+    return isinstance(outcome, Reply) and outcome.ref == "p" and none is None
 
 
 async def a_line_that_is_nearly_there(size: int, _: Path) -> bool:
@@ -129,8 +129,8 @@ async def a_line_that_is_nearly_there(size: int, _: Path) -> bool:
 
 async def test_a_line_that_is_longer_than_is_read_at_once_is_compared_by_its_beginning() -> None:
     line = f"def parse(line): return line{' ' * 70_000}# the end"
-    found = await nearest(MemorySandbox({"f": f"first\n{line}\nlast".encode()}), "f", "def parse(lines): return line")
-    assert found.startswith("     2\tdef parse(line)")
+    actual = await nearest(MemorySandbox({"f": f"first\n{line}\nlast".encode()}), "f", "def parse(lines): return line")
+    assert actual.startswith("     2\tdef parse(line)")
 
 
 def told(folder: Path, word: bytes) -> bool:
@@ -143,12 +143,12 @@ async def a_deletion(size: int, folder: Path) -> bool:
     journal = SqliteJournal(folder / "agentrail.db")
     for name in ("gone", "kept"):
         claim = await journal.claim(name, "test")
-        said = [prompted(name, n, f"{name} {n} {'long ' * 20_000}") for n in range(1, size + 1)]
-        await journal.append(claim, 0, said)
+        records = [prompted(name, n, f"{name} {n} {'long ' * 20_000}") for n in range(1, size + 1)]
+        await journal.append(claim, 0, records)
     await journal.delete("gone", "", 0)
-    whole = len(await journal.read("kept")) == size and await journal.read("gone") == ()
+    full = len(await journal.read("kept")) == size and await journal.read("gone") == ()
     await journal.close()
-    return whole and not told(folder, b"gone")
+    return full and not told(folder, b"gone")
 
 
 async def a_redaction(size: int, folder: Path) -> bool:
@@ -156,9 +156,9 @@ async def a_redaction(size: int, folder: Path) -> bool:
     claim = await journal.claim("s", "test")
     await journal.append(claim, 0, [prompted("s", number, f"canary {number}") for number in range(1, size + 1)])
     replaced = await journal.redact("s", 1, size, Redaction(5, "ann"), "test")
-    whole = len(await journal.read("s")) == size == replaced
+    full = len(await journal.read("s")) == size == replaced
     await journal.close()
-    return whole and not told(folder, b"canary")
+    return full and not told(folder, b"canary")
 
 
 JOBS: dict[str, Job] = {

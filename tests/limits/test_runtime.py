@@ -31,7 +31,7 @@ class NoSnapshots(Keeping):
 @pytest.mark.parametrize(
     "error",
     [JournalFull(FULL), JournalFailed("keep a snapshot", FULL), Fenced("s", 1), OSError(FULL), ValueError(FULL)],
-    ids=lambda given: type(given).__name__,
+    ids=lambda value: type(value).__name__,
 )
 async def test_a_snapshot_that_cannot_be_kept_ends_nobody(error: Exception) -> None:
     journal = NoSnapshots(error)

@@ -76,8 +76,8 @@ async def lines_of_a_file(count: int) -> bool:
 async def characters_of_an_answer(size: int) -> bool:
     """Each line takes eight more characters: its number, and separators."""
     lines = [b"x" * 92] * 279
-    shown = await call("read_file", files(a=b"\n".join([*lines, b"y" * (size - 279 * 100 - 8)])), path="a")
-    return "yy" in shown
+    shown_call = await call("read_file", files(a=b"\n".join([*lines, b"y" * (size - 279 * 100 - 8)])), path="a")
+    return "yy" in shown_call
 
 
 @scene("tools.builtin.search.grep.limit", 200)
@@ -101,9 +101,9 @@ async def files_that_are_listed(count: int) -> bool:
 
 @scene("tools.builtin.file_tools.SHOWN_LINES")
 async def lines_of_a_text_that_is_not_unique(count: int) -> bool:
-    told = await call("edit_file", files(a=b"x\n" * count), path="a", old_text="x", new_text="y")
-    assert "nothing was changed" in told
-    return "…" not in told
+    reported_call = await call("edit_file", files(a=b"x\n" * count), path="a", old_text="x", new_text="y")
+    assert "nothing was changed" in reported_call
+    return "…" not in reported_call
 
 
 @scene("tools.builtin.file_tools.MAX_SHOWN")
@@ -421,8 +421,8 @@ def characters_of_a_difference(count: int) -> bool:
 
 @scene("plugins.logger.EventLogger.texts", 80)
 def characters_of_a_text_that_is_logged(count: int) -> bool:
-    said = EventLogger().declarations[0].line(Envelope("s", 1, 0, 0, 1, 1, AgentStart("p" * count)), ("info",))
-    return said is not None and "p" * count in said.fields.values()
+    text = EventLogger().declarations[0].line(Envelope("s", 1, 0, 0, 1, 1, AgentStart("p" * count)), ("info",))
+    return text is not None and "p" * count in text.fields.values()
 
 
 @scene("adapters.journals.sql.file_type.SHOWN")
@@ -515,7 +515,7 @@ def characters_of_a_pattern(size: int) -> bool:
 def pieces_of_a_word(count: int) -> bool:
     """The rest after the last piece is not divided."""
     word = Word("=".join(f"/p{number}" for number in range(count + 1)))
-    aims = [place for aimed in pieces(word, (directory("/"),), frozenset()) for place in aimed.paths]
+    aims = [path for aimed in pieces(word, (directory("/"),), frozenset()) for path in aimed.paths]
     return ResolvedPath(True, (f"p{count}",)) in aims
 
 
@@ -531,9 +531,9 @@ def here() -> Where:
 
 
 def command(line: str) -> SimpleCommand:
-    found = parse_commands(line)
-    assert isinstance(found, Commands)
-    return found.commands[0]
+    actual = parse_commands(line)
+    assert isinstance(actual, Commands)
+    return actual.commands[0]
 
 
 @scene("plugins.shell.rule_context._MAX_BASES")

@@ -37,8 +37,8 @@ EVEN: Final = '{"number": 4}'
 class Life:
     """What this process is told: where it dies, and that its caller is there."""
 
-    def __init__(self, place: str) -> None:
-        self.who, answer, self.point = place.split(":")
+    def __init__(self, position: str) -> None:
+        self.who, answer, self.point = position.split(":")
         self.answer = int(answer)
         self.answers = 0
         self.ready = trio.Event()
@@ -66,11 +66,11 @@ def lines_of(name: str) -> int:
     return len(Path(name).read_text().splitlines()) if Path(name).exists() else 0
 
 
-def even(_: object, __: object, found: int) -> None:
+def even(_: object, __: object, number: int) -> None:
     note("checked")
     LIVES[0].reach("class")
-    if found % 2:
-        raise ValueError(f"{found} is odd")
+    if number % 2:
+        raise ValueError(f"{number} is odd")
 
 
 @frozen
@@ -93,8 +93,8 @@ class Clerk:
 
 
 def spec() -> SessionSpec:
-    made = SessionSpec(model=Clerk())
-    return made.but(returns=Even) if LIVES[0].who == "spec" else made
+    session_spec = SessionSpec(model=Clerk())
+    return session_spec.but(returns=Even) if LIVES[0].who == "spec" else session_spec
 
 
 async def asked(session: SessionHandle) -> str:
@@ -103,10 +103,10 @@ async def asked(session: SessionHandle) -> str:
         reply = await session.ask("a number", command="one")
         return str(None if reply.answer is None else reply.answer["number"])
     try:
-        found = await session.ask("a number", returns=Even, command="one")
+        found_reply = await session.ask("a number", returns=Even, command="one")
     except AnswerUnfit:
         return "unfit"
-    return str(found.number)
+    return str(found_reply.number)
 
 
 async def live() -> None:
@@ -134,20 +134,20 @@ async def come_back() -> str:
         with trio.fail_after(60):
             while life.who == "late" and session.inspect().turn is not None:  # noqa: ASYNC110 - nobody sets one
                 await trio.sleep(0.02)
-            found = [await asked(session), await asked(session)]
+            actual = [await asked(session), await asked(session)]
         found_again = counts(await journal.read("s", 0, 1_000))
         unfit = why_unfit(session.messages())
         return json.dumps(
-            {"checked": checked, "stored": stored, "answers": found, "in_the_end": found_again, "unfit": unfit}
+            {"checked": checked, "stored": stored, "answers": actual, "in_the_end": found_again, "unfit": unfit}
         )
 
 
-def forked(place: str, *, back: bool) -> int:
-    """Return the exit status of a process that lives, or comes back, in the folder of *place*."""
+def forked(position: str, *, back: bool) -> int:
+    """Return the exit status of a process that lives, or comes back, in the folder of *position*."""
     child = os.fork()
     if not child:
-        os.chdir(place)
-        LIVES.append(Life(place))
+        os.chdir(position)
+        LIVES.append(Life(position))
         if back:
             LIVES[0].answer = -1  # it does not die
             Path("end").write_text(trio.run(come_back))
@@ -160,9 +160,9 @@ def forked(place: str, *, back: bool) -> int:
 
 def main() -> None:
     os.chdir(sys.argv[1])
-    for place in sys.argv[2:]:
-        Path(place).mkdir()
-        sys.stdout.write(f"{place} {forked(place, back=False)} {forked(place, back=True)}\n")
+    for index in sys.argv[2:]:
+        Path(index).mkdir()
+        sys.stdout.write(f"{index} {forked(index, back=False)} {forked(index, back=True)}\n")
 
 
 if __name__ == "__main__":

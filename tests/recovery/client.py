@@ -69,19 +69,19 @@ class Log:
     def since(self, session: str) -> int:
         return max(self.heard[session], default=0)
 
-    def hear(self, told: dict[str, str]) -> None:
+    def hear(self, values: dict[str, str]) -> None:
         """Note an event; one that comes again must be the same."""
-        session, seq, digest = told["event"], int(told["seq"]), told["digest"]
+        session, seq, digest = values["event"], int(values["seq"]), values["digest"]
         heard = self.heard[session]
         if seq != len(heard) + 1 and heard.get(seq) != digest:
             self.changed.append(f"{session} event {seq}")
         heard[seq] = digest
-        self.kinds[told["name"]] += 1
-        if told["name"] == "ApprovalRequired":
-            self.held[session].append(told["approval"])
-        elif told["name"] == "ApprovalResolved":
+        self.kinds[values["name"]] += 1
+        if values["name"] == "ApprovalRequired":
+            self.held[session].append(values["approval"])
+        elif values["name"] == "ApprovalResolved":
             with suppress(ValueError):
-                self.held[session].remove(told["approval"])
+                self.held[session].remove(values["approval"])
 
 
 class Connection:
@@ -108,11 +108,11 @@ class Connection:
             for channel in self._waiting.values():
                 channel.close()
 
-    def _take(self, told: dict[str, str]) -> None:
-        if "event" in told:
-            self._log.hear(told)
+    def _take(self, values: dict[str, str]) -> None:
+        if "event" in values:
+            self._log.hear(values)
         else:
-            self._waiting.pop(told["answer"]).send_nowait(told)
+            self._waiting.pop(values["answer"]).send_nowait(values)
 
     async def ask(self, **asked: str) -> dict[str, str]:
         """Send a request and return the answer; raise one of `GONE` if there will be none."""
@@ -127,9 +127,9 @@ class Connection:
 
     async def open(self, session: str) -> None:
         """Open a session, hear its events from now on, and note which of its calls are held."""
-        told = await self.ask(do="open", session=session, since=str(self._log.since(session)))
-        assert "ref" in told, told
-        self._log.held[session] = json.loads(told["ref"])
+        reply = await self.ask(do="open", session=session, since=str(self._log.since(session)))
+        assert "ref" in reply, reply
+        self._log.held[session] = json.loads(reply["ref"])
 
     async def rest(self, session: str) -> None:
         """Return when no work of a session is under way; calls that are held are rejected."""
@@ -138,11 +138,11 @@ class Connection:
 
     async def command(self, name: str, sent: Sent) -> None:
         """Send a command, the first time or again, and note the answer."""
-        told = await self.ask(session=sent.session, command=name, **sent.asked)
-        before = (sent.ref, sent.refused)
-        sent.ref, sent.refused = told.get("ref"), told.get("error")
-        if before not in ((None, None), (sent.ref, sent.refused)):
-            self._log.changed.append(f"the answer to {name}: {before}, then {told}")
+        reply = await self.ask(session=sent.session, command=name, **sent.asked)
+        old = (sent.ref, sent.refused)
+        sent.ref, sent.refused = reply.get("ref"), reply.get("error")
+        if old not in ((None, None), (sent.ref, sent.refused)):
+            self._log.changed.append(f"the answer to {name}: {old}, then {reply}")
 
 
 class Victim:
@@ -165,12 +165,12 @@ class Victim:
     @asynccontextmanager
     async def life(self, *, arm: str = "") -> AsyncIterator[tuple[Connection, int]]:
         """Start one life, and kill it when the block is left."""
-        with tempfile.TemporaryDirectory() as place:
+        with tempfile.TemporaryDirectory() as temporary_directory:
             socket = trio.socket.socket(trio.socket.AF_UNIX)
-            await socket.bind(f"{place}/s")
+            await socket.bind(f"{temporary_directory}/s")
             socket.listen()
             assert self._program.stdin is not None
-            self._program.stdin.write(f"{place}/s {arm}\n")
+            self._program.stdin.write(f"{temporary_directory}/s {arm}\n")
             self._program.stdin.flush()
             pid = await self._line()
             with socket:
@@ -262,8 +262,8 @@ class User:
 
     def _prompt(self, name: str) -> dict[str, str]:
         tools = ("pure", "idempotent", "checkable", "unsafe", "risky")
-        wanted = " ".join(self._chance.choices(tools, k=self._chance.randrange(4)))
-        return {"do": "prompt", "text": f"[{name}] {wanted}"}
+        text = " ".join(self._chance.choices(tools, k=self._chance.randrange(4)))
+        return {"do": "prompt", "text": f"[{name}] {text}"}
 
     def _steering(self, name: str) -> dict[str, str]:
         return {"do": "steer", "text": f"[{name}]", "when": self._chance.choice(("gap", "now"))}
@@ -283,8 +283,8 @@ class Eraser:
             name = f"d-{len(self._log.doomed) + 1}"
             doomed = Doomed(f"canary-{name}-{self._chance.random()} ")
             text = doomed.canary * self._chance.choice((1, 3, 1_500))
-            told = await connection.ask(do="write", session=name, text=text)
-            assert "error" not in told, told
+            reply = await connection.ask(do="write", session=name, text=text)
+            assert "error" not in reply, reply
             self._log.doomed[name] = doomed
             self._left.append(name)
         self._left.pop(0)
@@ -306,7 +306,7 @@ class Eraser:
                 await self._erase(connection, name, doomed)
 
     async def _erase(self, connection: Connection, name: str, doomed: Doomed) -> None:
-        told = await connection.ask(do=doomed.asked, session=name)
-        is_gone = doomed.asked == "delete" and told.get("error") == "SessionNotStored"
-        assert is_gone or "error" not in told, told
+        reply = await connection.ask(do=doomed.asked, session=name)
+        is_gone = doomed.asked == "delete" and reply.get("error") == "SessionNotStored"
+        assert is_gone or "error" not in reply, reply
         doomed.is_done = True

@@ -59,8 +59,8 @@ def canary(name: str) -> str:
 
 def written_by(name: str) -> tuple[Record, ...]:
     """Return the records of a session."""
-    said = [prompted(name, number, canary(name) * 40, command=f"c{number}") for number in range(1, END)]
-    return (*said, prompted(name, END, SHARED))
+    records = [prompted(name, number, canary(name) * 40, command=f"c{number}") for number in range(1, END)]
+    return (*records, prompted(name, END, SHARED))
 
 
 async def sessions_of(journal: Journal) -> None:

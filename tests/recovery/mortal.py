@@ -141,9 +141,9 @@ Script = Callable[[World, SessionHandle], Awaitable[None]]
 
 
 async def live(
-    world: World, spec: SessionSpec, script: Script, at: Failpoint | None = None, times: int = 1
+    world: World, spec: SessionSpec, script: Script, failpoint: Failpoint | None = None, times: int = 1
 ) -> SessionHandle | None:
-    """Run the script until it ends, or until *at* is reached *times* times; return the session if it is alive."""
+    """Run the script to its end, or until *failpoint* is reached *times* times; return the session if it is alive."""
     died = trio.Event()
     world.dead = False
     world.reached.clear()
@@ -152,7 +152,7 @@ async def live(
         if world.dead:
             return
         world.reached[point] += 1
-        if point is at and world.reached[point] == times:
+        if point is failpoint and world.reached[point] == times:
             world.dead = True
             died.set()
 

@@ -56,7 +56,7 @@ async def added_up(journal: Journal, session: str) -> State:
     state = opening_of(records[0])
     for record in records:
         state = folded(state, record)
-        due = min((at for _, at in state.timers), default=None)
+        due = min((time for _, time in state.timers), default=None)
         assert (due, state.has_running_work) == (record.due, record.at_work)
     return state
 
@@ -64,29 +64,29 @@ async def added_up(journal: Journal, session: str) -> State:
 async def found_in(folder: Path, back: Back = rebuilt) -> dict[str, Found]:
     """Read all sessions and bring each *back*: by `rebuilt`, which raises if an audit finds a difference."""
     journal = SqliteJournal(folder / "agentrail.db")
-    found: dict[str, Found] = {}
+    values: dict[str, Found] = {}
     for session in SESSIONS:
         if records := await journal.read(session, 0, 1_000_000):
-            found[session] = Found(await back(journal, session), records)
+            values[session] = Found(await back(journal, session), records)
     await journal.close()
-    return found
+    return values
 
 
-def problems(log: Log, found: dict[str, Found], executed: Iterable[Run]) -> list[str]:
+def problems(log: Log, values: dict[str, Found], executed: Iterable[Run]) -> list[str]:
     """Return what is wrong after one or more crashes."""
     wrong = [f"it was told anew, and otherwise: {what}" for what in log.changed]
     for session, heard in log.heard.items():
-        wrong += _of_events(session, heard, found.get(session))
-    wrong += _of_commands(log, found)
-    wrong += _of_calls(found, list(executed))
-    for session, known in found.items():
-        wrong += [f"{session}: {why}" for why in _of_history(known)]
+        wrong += _of_events(session, heard, values.get(session))
+    wrong += _of_commands(log, values)
+    wrong += _of_calls(values, list(executed))
+    for session, entry in values.items():
+        wrong += [f"{session}: {why}" for why in _of_history(entry)]
     return wrong
 
 
-def _of_events(session: str, heard: dict[int, str], found: Found | None) -> Iterable[str]:
+def _of_events(session: str, heard: dict[int, str], actual: Found | None) -> Iterable[str]:
     """Check that published events are stored unchanged, and that their numbers have no gap."""
-    stored = [] if found is None else [envelope for record in found.records for envelope in record.events]
+    stored = [] if actual is None else [envelope for record in actual.records for envelope in record.events]
     if [envelope.seq for envelope in stored] != list(range(1, len(stored) + 1)):
         yield f"{session}: its numbers have a hole"
     digests = {envelope.seq: digest_of(envelope) for envelope in stored}
@@ -97,15 +97,15 @@ def _of_events(session: str, heard: dict[int, str], found: Found | None) -> Iter
     )
 
 
-def _of_commands(log: Log, found: dict[str, Found]) -> Iterable[str]:
+def _of_commands(log: Log, values: dict[str, Found]) -> Iterable[str]:
     """Check that each acknowledged command is stored once with its answer, and that refused ones had no effect."""
-    answers = {r.command: r.answer for known in found.values() for r in known.records if r.command is not None}
-    times = Counter(r.command for known in found.values() for r in known.records if r.command is not None)
+    answers = {r.command: r.answer for entry in values.values() for r in entry.records if r.command is not None}
+    times = Counter(r.command for known_value in values.values() for r in known_value.records if r.command is not None)
     yield from (f"{name} was carried out {count} times" for name, count in times.items() if count > 1)
-    said = Counter(
+    counts = Counter(
         word
-        for known in found.values()
-        for message in known.state.history
+        for entry_value in values.values()
+        for message in entry_value.state.history
         if isinstance(message, UserMessage) and message.origin is not Origin.NOTICE
         for word in message.text.split()
         if word.startswith("[")
@@ -120,25 +120,25 @@ def _of_commands(log: Log, found: dict[str, Found]) -> Iterable[str]:
         elif sent.refused is not None:
             if not isinstance(answer, Refused) or type(answer.error).__name__ != sent.refused:
                 yield f"{name} was answered with {sent.refused} and is {answer}"
-            if f"[{name}]" in said:
+            if f"[{name}]" in counts:
                 yield f"{name} was answered with {sent.refused} and was said"
-    yield from (f"{name} was said {count} times" for name, count in said.items() if count > 1)
+    yield from (f"{name} was said {count} times" for name, count in counts.items() if count > 1)
 
 
-def _of_calls(found: dict[str, Found], executed: list[Run]) -> Iterable[str]:
+def _of_calls(values: dict[str, Found], executed: list[Run]) -> Iterable[str]:
     """Check that no call ran without a record of its start, or too often; and no `risky` one without approval."""
     started: set[str] = set()
     agreed: set[str] = set()
-    for session, known in found.items():
-        for record in known.records:
+    for session, entry in values.items():
+        for record in entry.records:
             for envelope in record.events:
                 event = envelope.event
                 if isinstance(event, ToolExecutionStart):
                     started.add(f"{session}/{event.call_id}")
                 elif isinstance(event, ApprovalResolved) and event.status == "approved":
                     agreed.add(f"{session}/{event.call_id}")
-    for (tool, whole), count in Counter((run.tool, run.key) for run in executed).items():
-        key = name_of_call(whole)
+    for (tool, full), count in Counter((run.tool, run.key) for run in executed).items():
+        key = name_of_call(full)
         if key not in started:
             yield f"{tool} {key} ran and no record says that it started"
         if count > (1 if tool in AT_MOST_ONCE else MAX_RUNS):
@@ -152,10 +152,10 @@ def name_of_call(key: str) -> str:
     return key.rpartition("-")[0]
 
 
-def _of_history(found: Found) -> Iterable[str]:
+def _of_history(actual: Found) -> Iterable[str]:
     """Check that providers accept the history, and that the plugin counted as many results as there are."""
-    state = found.state
-    counted = sum(isinstance(event, ToolExecutionEnd) and not event.late for event in found.events)
+    state = actual.state
+    counted = sum(isinstance(event, ToolExecutionEnd) and not event.late for event in actual.events)
     waiting = () if state.batch is None else [c for c in state.batch.calls if c.status is CallStatus.RETURNED]
     if state.plugin_states[-1] != counted - len(waiting):
         yield f"the plugin has counted {state.plugin_states[-1]}, and there are {counted} results"
@@ -166,14 +166,14 @@ def _of_history(found: Found) -> Iterable[str]:
         yield f"no provider takes its history: {problem}"
 
 
-def fates(found: dict[str, Found], doubtful: dict[str, str]) -> Counter[str]:
+def fates(values: dict[str, Found], doubtful: dict[str, str]) -> Counter[str]:
     """Count, by effect class, what has become of calls that were in flight when the process was killed."""
-    told: Counter[str] = Counter()
-    for session, known in found.items():
-        ended = {event.call_id for event in known.events if isinstance(event, ToolExecutionEnd)}
-        unknown = {event.call_id for event in known.events if isinstance(event, ToolUnknown)}
-        probed = [record.arrival.input for record in known.records if isinstance(record.arrival.input, CallProbed)]
-        not_started = {given.call_id for given in probed if isinstance(given.outcome, NotStarted)}
+    counts: Counter[str] = Counter()
+    for session, entry in values.items():
+        ended = {event.call_id for event in entry.events if isinstance(event, ToolExecutionEnd)}
+        unknown = {event.call_id for event in entry.events if isinstance(event, ToolUnknown)}
+        probed = [record.arrival.input for record in entry.records if isinstance(record.arrival.input, CallProbed)]
+        not_started = {value.call_id for value in probed if isinstance(value.outcome, NotStarted)}
         for key, effect in doubtful.items():
             owner, _, call_id = key.partition("/")
             if owner != session:
@@ -184,8 +184,8 @@ def fates(found: dict[str, Found], doubtful: dict[str, str]) -> Counter[str]:
                 fate = "not started"
             else:
                 fate = "done" if call_id in ended else "taken back"
-            told[f"{effect}: {fate}"] += 1
-    return told
+            counts[f"{effect}: {fate}"] += 1
+    return counts
 
 
 def _content(folder: Path) -> bytes:
@@ -201,7 +201,7 @@ async def badly_erased(folder: Path, log: Log) -> list[str]:
     done = {name: doomed.canary for name, doomed in log.doomed.items() if doomed.is_done}
     wrong = [f"{name}: its text is in the file" for name, canary in done.items() if canary.encode() in content]
     journal = SqliteJournal(folder / "agentrail.db")
-    listed = {one.session_id for one in await journal.sessions(limit=1_000_000)}
+    listed = {session.session_id for session in await journal.sessions(limit=1_000_000)}
     for name, doomed in log.doomed.items():
         records: tuple[Record, ...] = ()
         with suppress(SessionBeingDeleted):
@@ -225,7 +225,7 @@ async def badly_erased(folder: Path, log: Log) -> list[str]:
 
 async def checked(folder: Path, log: Log, back: Back = rebuilt) -> dict[str, Found]:
     """Return what is in the journal; raise if anything is wrong."""
-    found = await found_in(folder, back)
-    wrong = [*problems(log, found, runs(folder / "witness")), *(await badly_erased(folder, log) if log.doomed else ())]
+    actual = await found_in(folder, back)
+    wrong = [*problems(log, actual, runs(folder / "witness")), *(await badly_erased(folder, log) if log.doomed else ())]
     assert not wrong, wrong
-    return found
+    return actual

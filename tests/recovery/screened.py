@@ -93,10 +93,10 @@ def script() -> list[Element]:
     ]
 
 
-def spec(place: str) -> SessionSpec:
+def spec(position: str) -> SessionSpec:
     finder = ScriptedModel([say(calls=[call("tells", {"key": KEY})]), f"the key is {KEY}"], name="finder")
     child = SessionSpec(model=finder, description="Finds things.", tools=[tells])
-    plugins = [*([] if place == "plain" else [Masks()]), Dies(place == "hook")]
+    plugins = [*([] if position == "plain" else [Masks()]), Dies(position == "hook")]
     model = ScriptedModel(script())
     return SessionSpec(model=model, tools=TOOLS, plugins=plugins, agents={"finder": child}, inline_tags=True)
 
@@ -122,10 +122,10 @@ class Listener:
                 )
                 self.changed.set()
 
-    async def until(self, *, ended: int = 0, told: int = 0) -> None:
+    async def until(self, *, ended: int = 0, number: int = 0) -> None:
         """Wait until so many turns have ended, and so many deltas with the mask were told."""
         with trio.fail_after(60):
-            while self.ended < ended or self.told < told:
+            while self.ended < ended or self.told < number:
                 self.changed = trio.Event()
                 await self.changed.wait()
 
@@ -142,16 +142,16 @@ async def trace(session: SessionHandle, *, task_status: trio.TaskStatus[None] = 
             note("steps", repr(step))
 
 
-async def talk(place: str) -> None:
+async def talk(position: str) -> None:
     """Say a key in each place where something is said."""
     async with open_supervisor(journal=SqliteJournal("agentrail.db")) as supervisor, trio.open_nursery() as nursery:
-        session = await supervisor.spawn(spec(place), "s")
+        session = await supervisor.spawn(spec(position), "s")
         listener = Listener(session)
         await nursery.start(listener.listen)
         await nursery.start(trace, session)
         await session.ask(f"my key is {KEY}", command="first")
         await session.prompt(f"again {KEY}")
-        await listener.until(ended=1, told=3)
+        await listener.until(ended=1, number=3)
         await session.prompt([Text(f"queued {KEY}"), Data({"key": KEY})], command="queued")
         note("events", repr(session.queued()))
         await session.steer(f"rather {KEY}")
@@ -165,13 +165,13 @@ async def talk(place: str) -> None:
         nursery.cancel_scope.cancel()
 
 
-def live(place: str) -> None:
-    """Talk in a folder of the name of *place*, and be killed there."""
-    folder = Path(place)
+def live(position: str) -> None:
+    """Talk in a folder of the name of *position*, and be killed there."""
+    folder = Path(position)
     folder.mkdir()
     os.chdir(folder)
     logging.basicConfig(filename="log", level=logging.DEBUG)
-    name, _, times = place.partition(":")
+    name, _, times = position.partition(":")
     reached: Counter[str] = Counter()
 
     def watch(point: Failpoint) -> None:
@@ -180,18 +180,18 @@ def live(place: str) -> None:
             kill()
 
     with watching(watch):
-        trio.run(talk, place)
+        trio.run(talk, position)
 
 
 def main() -> None:
     os.chdir(sys.argv[1])
-    for place in sys.argv[2:]:
+    for index in sys.argv[2:]:
         child = os.fork()
         if not child:
-            live(place)
+            live(index)
             os._exit(0)
         _, status = os.waitpid(child, 0)
-        sys.stdout.write(f"{place} {os.waitstatus_to_exitcode(status)}\n")
+        sys.stdout.write(f"{index} {os.waitstatus_to_exitcode(status)}\n")
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ from tests.recovery.witness import Witness
 LEASE: Final = 1.0
 
 
-def _frozen(found: FrozenObject) -> tuple[Callable[..., FrozenObject], tuple[dict[str, object], ...]]:
-    return (FrozenObject, (dict(found),)) if found else (_empty, ())
+def _frozen(frozen_object: FrozenObject) -> tuple[Callable[..., FrozenObject], tuple[dict[str, object], ...]]:
+    return (FrozenObject, (dict(frozen_object),)) if frozen_object else (_empty, ())
 
 
 def _empty() -> FrozenObject:
@@ -43,8 +43,8 @@ SIZE: Final = 8
 """Bytes of the length of a message."""
 
 
-async def _send(stream: trio.SocketStream, found: object) -> None:
-    content = pickle.dumps(found)
+async def _send(stream: trio.SocketStream, value: object) -> None:
+    content = pickle.dumps(value)
     await stream.send_all(len(content).to_bytes(SIZE, "big") + content)
 
 
@@ -150,8 +150,8 @@ class Process:
                 while session.status().turn_open or session.queued():  # noqa: ASYNC110 - nobody sets an event for it
                     await trio.sleep(0.01)
                 messages = session.messages()
-                said = [message.text for message in messages if isinstance(message, UserMessage)]
-                return [said, [message.text[:100] for message in messages if isinstance(message, ToolMessage)]]
+                texts = [message.text for message in messages if isinstance(message, UserMessage)]
+                return [texts, [message.text[:100] for message in messages if isinstance(message, ToolMessage)]]
             case _:
                 raise ValueError(command)
 
@@ -161,10 +161,10 @@ async def main(path: str, folder: Path, address: str) -> None:
     async with open_supervisor(journal=journal, address=address, lease=LEASE) as supervisor:
         process = Process(supervisor, Witness(folder / "witness"))
         lines = trio.lowlevel.FdStream(os.dup(0))
-        left = b""
+        data = b""
         while piece := await lines.receive_some():
-            *whole, left = (left + piece).split(b"\n")
-            for line in whole:
+            *full, data = (data + piece).split(b"\n")
+            for line in full:
                 try:
                     answer = await process.do(json.loads(line))
                 except AgentrailError as error:

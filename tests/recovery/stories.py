@@ -63,9 +63,9 @@ class Thinker:
 
     name = "thinker"
 
-    def __init__(self, world: World, asked: ToolCall) -> None:
+    def __init__(self, world: World, tool_call: ToolCall) -> None:
         self._world = world
-        self._call = asked
+        self._call = tool_call
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
         if self._world.failures and not self._world.dead:
@@ -76,11 +76,11 @@ class Thinker:
             await trio.sleep(0.1)
             emit(TextChunk(word))
         last = request.messages[-1]
-        asked = isinstance(last, UserMessage) and last.text == "work"
+        asked_value = isinstance(last, UserMessage) and last.text == "work"
         return Response(
             (Text("let me see"),),
-            (self._call,) if asked else (),
-            StopReason.TOOL_CALLS if asked else StopReason.END,
+            (self._call,) if asked_value else (),
+            StopReason.TOOL_CALLS if asked_value else StopReason.END,
         )
 
 

@@ -34,9 +34,9 @@ def kill() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def note_request(place: str) -> None:
+def note_request(position: str) -> None:
     with Path("asked").open("a", encoding="utf-8") as file:
-        file.write(f"{place}\n")
+        file.write(f"{position}\n")
 
 
 class Clerk:
@@ -44,8 +44,8 @@ class Clerk:
 
     name = "scripted"
 
-    def __init__(self, place: str) -> None:
-        self._place = place
+    def __init__(self, position: str) -> None:
+        self._place = position
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
         await trio.lowlevel.checkpoint()
@@ -68,14 +68,14 @@ async def look(text: str) -> str:
     return text
 
 
-def spec(place: str) -> SessionSpec:
-    return SessionSpec(model=Clerk(place), tools=[look], context_window=1_000)
+def spec(position: str) -> SessionSpec:
+    return SessionSpec(model=Clerk(position), tools=[look], context_window=1_000)
 
 
-async def talk(place: str) -> None:
+async def talk(position: str) -> None:
     """Talk until the context is compacted, in the third turn."""
     async with open_supervisor(journal=SqliteJournal("agentrail.db")) as supervisor:
-        session = await supervisor.spawn(spec(place), "s")
+        session = await supervisor.spawn(spec(position), "s")
         for number in range(3):
             await session.ask(f"number {number}")
 
@@ -89,7 +89,7 @@ async def come_back() -> str:
             while session.inspect().turn is not None or session.inspect().has_running_work:  # noqa: ASYNC110 - nobody sets one
                 await trio.sleep(0.02)
         events = [envelope.event for record in await journal.read("s", 0, 1_000) for envelope in record.events]
-        found = {
+        actual = {
             "unfit": why_unfit(session.messages()),
             "texts": [message.text[:20] for message in session.messages()],
             "notes": [event.note for event in events if isinstance(event, CompactEnd)],
@@ -97,36 +97,36 @@ async def come_back() -> str:
             "used": session.status().usage.input_tokens,
             "compacting": session.status().compacting is not None,
         }
-        return json.dumps(found)
+        return json.dumps(actual)
 
 
-def live(place: str) -> None:
+def live(position: str) -> None:
     def watch(point: Failpoint) -> None:
-        if point.name == place:
+        if point.name == position:
             kill()
 
     with watching(watch):
-        trio.run(talk, place)
+        trio.run(talk, position)
 
 
-def forked(place: str, *, back: bool) -> int:
-    """Return the exit status of a process that lives, or comes back, in the folder of *place*."""
+def forked(position: str, *, back: bool) -> int:
+    """Return the exit status of a process that lives, or comes back, in the folder of *position*."""
     child = os.fork()
     if not child:
-        os.chdir(place)
+        os.chdir(position)
         if back:
             Path("end").write_text(trio.run(come_back))
         else:
-            live(place)
+            live(position)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def main() -> None:
     os.chdir(sys.argv[1])
-    for place in sys.argv[2:]:
-        Path(place).mkdir()
-        sys.stdout.write(f"{place} {forked(place, back=False)} {forked(place, back=True)}\n")
+    for index in sys.argv[2:]:
+        Path(index).mkdir()
+        sys.stdout.write(f"{index} {forked(index, back=False)} {forked(index, back=True)}\n")
 
 
 if __name__ == "__main__":

@@ -32,21 +32,21 @@ PLACES: Final = [
 def test_a_typed_answer_is_checked_and_given_once_wherever_the_process_is_killed(tmp_path: Path) -> None:
     places = [f"{who}:{answer}:{point}" for who, answer, point in PLACES]
     command = [sys.executable, "-m", "tests.recovery.answered", str(tmp_path), *places]
-    told = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - our own program
-    assert told.stdout.splitlines() == [f"{place} -9 0" for place in places]
-    for place, (who, answer, point) in zip(places, PLACES, strict=True):
-        found = json.loads((tmp_path / place / "end").read_text())
+    outcome = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - our own program
+    assert outcome.stdout.splitlines() == [f"{index} -9 0" for index in places]
+    for place_value, (who, answer, point) in zip(places, PLACES, strict=True):
+        data = json.loads((tmp_path / place_value / "end").read_text())
         checked, written = POINTS[point]
         rejected, ended = (written, 0) if answer == 1 else (1, written)
-        assert found["checked"] == answer - 1 + checked, place
-        assert found["stored"] == {"PromptReceived": 1, "AnswerRejected": rejected, "AgentEnd": ended}, place
-        paid = len((tmp_path / place / "asked").read_text().splitlines())
+        assert data["checked"] == answer - 1 + checked, place_value
+        assert data["stored"] == {"PromptReceived": 1, "AnswerRejected": rejected, "AgentEnd": ended}, place_value
+        paid = len((tmp_path / place_value / "asked").read_text().splitlines())
         if who == "late" and not rejected:  # the class is not known when the answer comes again: the schema decides
-            assert found["answers"] == ["unfit", "unfit"], place
-            assert found["in_the_end"] == {"PromptReceived": 1, "AnswerRejected": 0, "AgentEnd": 1}, place
-            assert paid == answer + 1, place
+            assert data["answers"] == ["unfit", "unfit"], place_value
+            assert data["in_the_end"] == {"PromptReceived": 1, "AnswerRejected": 0, "AgentEnd": 1}, place_value
+            assert paid == answer + 1, place_value
         else:
-            assert found["answers"] == ["4", "4"], place
-            assert found["in_the_end"] == {"PromptReceived": 1, "AnswerRejected": 1, "AgentEnd": 1}, place
-            assert paid == answer + 2 - rejected - ended, place
-        assert found["unfit"] is None, place
+            assert data["answers"] == ["4", "4"], place_value
+            assert data["in_the_end"] == {"PromptReceived": 1, "AnswerRejected": 1, "AgentEnd": 1}, place_value
+            assert paid == answer + 2 - rejected - ended, place_value
+        assert data["unfit"] is None, place_value

@@ -39,7 +39,7 @@ async def told(spec: SessionSpec) -> tuple[tuple[str, str], ...]:
 
 
 async def test_a_session_with_a_folder_is_told_of_it(tmp_path: Path) -> None:
-    before = today()
+    old = today()
     for spec, folder in (
         (SessionSpec(tools=standard_tools()), Path.cwd()),
         (SessionSpec(working_dir=str(tmp_path)), tmp_path),
@@ -48,7 +48,7 @@ async def test_a_session_with_a_folder_is_told_of_it(tmp_path: Path) -> None:
         ((key, text),) = await told(spec)
         folder_line, machine, began = text.split("\n")
         assert (key, folder_line, machine) == ("environment", f"Working folder: {folder}", MACHINE)
-        assert began in {f"Date when this conversation began: {day} (UTC)" for day in (before, today())}
+        assert began in {f"Date when this conversation began: {day} (UTC)" for day in (old, today())}
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_what_a_plugin_has_set_under_these_names_stays() -> None:
 
 def test_dates_are_those_of_the_calendar() -> None:
     days = (*range(-1_000, 80_000, 13), *range(10_950, 11_020), -719_162, 2_932_896)
-    told = [(environment_of("", day * DAY * 1000 + 999).text or "").split()[-2] for day in days]
-    assert told == [(date(1970, 1, 1) + timedelta(days=day)).isoformat() for day in days]
+    report = [(environment_of("", day * DAY * 1000 + 999).text or "").split()[-2] for day in days]
+    assert report == [(date(1970, 1, 1) + timedelta(days=day)).isoformat() for day in days]
 
 
 @pytest.mark.parametrize("is_told", [True, False])

@@ -66,20 +66,20 @@ def in_virtual_time(doing: Callable[[], Awaitable[T]]) -> T:
     return results[0]
 
 
-async def told(place: Place) -> str:
-    """Die at *place* and come back; return how often the tool ran, and which result the model got."""
-    story = STORIES[place.story]
+async def told(index: Place) -> str:
+    """Die at *index* and come back; return how often the tool ran, and which result the model got."""
+    story = STORIES[index.story]
     world = story.begin()
     if story.comes_back:
-        await live(world, story.spec(world, place.effect), story.script, Failpoint.CALL_SPAWNED)
-    await live(world, story.spec(world, place.effect), story.script, place.point, place.times)
-    assert world.reached[place.point] == place.times, "it was not reached"
-    session = await live(world, story.spec(world, place.effect), story.script)
+        await live(world, story.spec(world, index.effect), story.script, Failpoint.CALL_SPAWNED)
+    await live(world, story.spec(world, index.effect), story.script, index.point, index.times)
+    assert world.reached[index.point] == index.times, "it was not reached"
+    session = await live(world, story.spec(world, index.effect), story.script)
     assert session is not None
-    await check(world, session, place.effect)
-    said = [past.message for past in await StoredPast(world.journal, SESSION).messages(0, 1_000)]
-    results = " ".join(message.text for message in said if isinstance(message, ToolMessage))
-    fate = next((fate for found, fate in FATES if found in results), results or "-")
+    await check(world, session, index.effect)
+    messages = [past.message for past in await StoredPast(world.journal, SESSION).messages(0, 1_000)]
+    results = " ".join(message.text for message in messages if isinstance(message, ToolMessage))
+    fate = next((fate for actual, fate in FATES if actual in results), results or "-")
     return f"{len(world.ran)} {fate}"
 
 
@@ -95,8 +95,8 @@ async def check(world: World, session: SessionHandle, effect: EffectClass) -> No
     for command, ref in world.told.items():
         answer = answers[command]
         assert not isinstance(answer, Accepted) or answer.ref == ref
-    said = [message.text for message in session.messages() if isinstance(message, UserMessage)]
-    assert said.count("work") == 1
+    texts = [message.text for message in session.messages() if isinstance(message, UserMessage)]
+    assert texts.count("work") == 1
     assert why_unfit(session.messages()) is None
     assert len(set(world.ran)) <= 1
     assert len(world.ran) <= (1 if effect in (EffectClass.UNSAFE, EffectClass.CHECKABLE) else 2)
@@ -107,9 +107,9 @@ async def check(world: World, session: SessionHandle, effect: EffectClass) -> No
 @pytest.mark.parametrize("effect", EFFECTS, ids=lambda effect: effect.value)
 @pytest.mark.parametrize("row", TOLD, ids=lambda row: f"{row.point.name}-{row.story}-{row.times}")
 def test_a_crash_leaves_what_the_table_says(row: Told, effect: EffectClass) -> None:
-    wanted = {EffectClass.CHECKABLE: row.checkable, EffectClass.UNSAFE: row.unsafe}.get(effect, row.repeatable)
-    if wanted is not None:
-        assert in_virtual_time(partial(told, Place(row.story, effect, row.point, row.times))) in wanted.split(" or ")
+    expected = {EffectClass.CHECKABLE: row.checkable, EffectClass.UNSAFE: row.unsafe}.get(effect, row.repeatable)
+    if expected is not None:
+        assert in_virtual_time(partial(told, Place(row.story, effect, row.point, row.times))) in expected.split(" or ")
 
 
 async def reached(name: str, effect: EffectClass) -> Counter[Failpoint]:
@@ -131,11 +131,11 @@ def places() -> Iterator[Place]:
 
 @pytest.mark.long
 def test_a_crash_loses_nothing_and_repeats_nothing_wherever_a_story_is() -> None:
-    for place in list(places())[::STRIDE]:
+    for index in list(places())[::STRIDE]:
         try:
-            in_virtual_time(partial(told, place))
+            in_virtual_time(partial(told, index))
         except Exception as error:
-            error.add_note(f"at {place}")
+            error.add_note(f"at {index}")
             raise
 
 
@@ -144,8 +144,8 @@ def test_a_task_is_never_in_doubt() -> None:
     """Whether a sub-agent has started is in its own records: it is found there, or started now."""
     for point, count in in_virtual_time(partial(reached, "delegate", EffectClass.UNSAFE)).items():
         for times in range(1, count + 1, 1 if CAMPAIGN else 4):
-            place = Place("delegate", EffectClass.UNSAFE, point, times)
-            assert in_virtual_time(partial(told, place)) == "0 let me see", place
+            index = Place("delegate", EffectClass.UNSAFE, point, times)
+            assert in_virtual_time(partial(told, index)) == "0 let me see", index
 
 
 # The thread that writes
@@ -154,11 +154,11 @@ def test_a_task_is_never_in_doubt() -> None:
 @cache
 def ended(folder: Path) -> dict[str, int]:
     """End a process at each place of the table of a journal in *folder*; return the exit status by place."""
-    wanted = [f"{row.point.name}:{row.times}" for row in STORED]
-    command = [sys.executable, "-m", "tests.recovery.writer", str(folder), *wanted]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - our own program
-    statuses = dict(line.split() for line in said.splitlines())
-    return {place: int(status) for place, status in statuses.items()}
+    texts = [f"{row.point.name}:{row.times}" for row in STORED]
+    command = [sys.executable, "-m", "tests.recovery.writer", str(folder), *texts]
+    stdout = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - our own program
+    statuses = dict(line.split() for line in stdout.splitlines())
+    return {index: int(status) for index, status in statuses.items()}
 
 
 @pytest.fixture(scope="module")
@@ -170,9 +170,9 @@ def ended_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.long
 @pytest.mark.parametrize("row", STORED, ids=lambda row: f"{row.point.name}-{row.times}")
 async def test_a_crash_of_what_writes_leaves_what_the_table_says(row: Stored, ended_in: Path) -> None:
-    place = f"{row.point.name}:{row.times}"
-    assert ended(ended_in)[place] == REACHED, "it was not reached"
-    folder = ended_in / place
+    text = f"{row.point.name}:{row.times}"
+    assert ended(ended_in)[text] == REACHED, "it was not reached"
+    folder = ended_in / text
     journal = SqliteJournal(folder / "agentrail.db")
     records = await journal.read("s")
     snapshot = (await journal.latest("s")).snapshot

@@ -70,16 +70,16 @@ class Tale:
                 nursery.start_soon(user.use, connection)
             nursery.start_soon(self.eraser.use, connection)
             longest, work = (SOON, 0) if self.chance.random() < 0.25 else (LATER, WORK)
-            before = self.answered
+            old_answered = self.answered
             await trio.sleep(self.chance.random() * longest)
             with trio.fail_after(2 * PATIENCE):
-                while self.answered < before + work:  # noqa: ASYNC110 - no event tells of it
+                while self.answered < old_answered + work:  # noqa: ASYNC110 - no event tells of it
                     await trio.sleep(0.01)
         assert self.victim.status == -9, "it ended by itself"
         self.kills += 1
         self.halfway += sum(bool(doomed.asked) and not doomed.is_done for doomed in self.victim.log.doomed.values())
-        for session, known in (await checked(self.victim.folder, self.victim.log)).items():
-            self.doubtful |= {f"{session}/{call.call_id}": call.name for call in known.in_flight}
+        for session, entry in (await checked(self.victim.folder, self.victim.log)).items():
+            self.doubtful |= {f"{session}/{call.call_id}": call.name for call in entry.in_flight}
 
     async def come_to_rest(self) -> None:
         """Start once more, without a kill, until no work is under way."""
@@ -92,11 +92,11 @@ class Tale:
                     await connection.rest(session)
                 await self.eraser.repeat(connection)
             self.settled_in = time.monotonic() - began
-        found = await checked(self.victim.folder, self.victim.log)
-        assert [call for known in found.values() for call in known.in_flight] == []
+        actual = await checked(self.victim.folder, self.victim.log)
+        assert [call for entry in actual.values() for call in entry.in_flight] == []
         log = self.victim.log
-        self.figures = fates(found, self.doubtful)
-        self.figures["records"] = sum(len(known.records) for known in found.values())
+        self.figures = fates(actual, self.doubtful)
+        self.figures["records"] = sum(len(known_value.records) for known_value in actual.values())
         self.figures["events heard"] = sum(map(len, log.heard.values()))
         self.figures["commands acknowledged"] = sum(sent.acknowledged for sent in log.sent.values())
         self.figures["commands given again"] = sum(sent.again for sent in log.sent.values())

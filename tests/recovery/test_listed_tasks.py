@@ -33,7 +33,7 @@ def begin(name: str, description: str) -> Element:
 async def tasks_of(session: SessionHandle, *running: str) -> tuple[Task, ...]:
     """Return the list of tasks, once no agents are under way but *running*."""
     with trio.fail_after(60):
-        while [one.agent for one in session.inspect().subagents] != [*running]:  # noqa: ASYNC110 - nobody sets one
+        while [subagent.agent for subagent in session.inspect().subagents] != [*running]:  # noqa: ASYNC110 - nobody sets one
             await trio.sleep(0.01)
     return session.tasks()
 
@@ -54,10 +54,10 @@ async def test_those_that_have_ended_and_one_under_way_are_listed_as_before(tmp_
         await session.ask("go")
         await tasks_of(session)
         await session.ask("and more")
-        before = await tasks_of(session, "slow")
-        told = await listed(session)
-    found = [(task.description, task.agent, task.background, task.status) for task in before]
-    assert sorted(found) == [
+        old_tasks = await tasks_of(session, "slow")
+        report = await listed(session)
+    actual = [(task.description, task.agent, task.background, task.status) for task in old_tasks]
+    assert sorted(actual) == [
         ("gin", "slow", True, "running"),
         ("milk", "quick", True, "done"),
         ("rum", "broken", True, "failed"),
@@ -65,24 +65,24 @@ async def test_those_that_have_ended_and_one_under_way_are_listed_as_before(tmp_
     ]
     async with open_supervisor(journal=SqliteJournal(tmp_path / "j.db")) as supervisor:
         session = await supervisor.resume("p", spec(LIST))
-        assert session.tasks() == before
-        assert await listed(session) == told
-        results = {task.description: await session.task_result(task.child) for task in before[:-1]}
+        assert session.tasks() == old_tasks
+        assert await listed(session) == report
+        results = {task.description: await session.task_result(task.child) for task in old_tasks[:-1]}
         assert results["tea"].content == results["milk"].content == (Text("found"),)
         assert isinstance(results["rum"], Err)
-        await session.cancel_task(before[-1].child)
-        assert await tasks_of(session) == (*before[:-1], before[-1].but(status="failed"))
+        await session.cancel_task(old_tasks[-1].child)
+        assert await tasks_of(session) == (*old_tasks[:-1], old_tasks[-1].but(status="failed"))
 
 
 async def test_of_those_that_ended_in_several_processes_the_last_32_are_listed(tmp_path: Path) -> None:
     names = [f"task {number}" for number in range(40)]
-    before: tuple[Task, ...] = ()
+    old_tasks: tuple[Task, ...] = ()
     for more in (names[:20], names[20:], []):
         async with open_supervisor(journal=SqliteJournal(tmp_path / "j.db")) as supervisor:
-            whole = spec([*(begin("quick", name) for name in more), "fine"])
-            session = await (supervisor.resume("p", whole) if before else supervisor.spawn(whole, "p"))
-            assert session.tasks() == before
+            full = spec([*(begin("quick", name) for name in more), "fine"])
+            session = await (supervisor.resume("p", full) if old_tasks else supervisor.spawn(full, "p"))
+            assert session.tasks() == old_tasks
             await session.ask("go")
-            before = await tasks_of(session)
-    found = [(task.description, task.status) for task in before]
-    assert sorted(found) == sorted((name, "done") for name in names[-MAX_ENDED_TASKS:])
+            old_tasks = await tasks_of(session)
+    actual = [(task.description, task.status) for task in old_tasks]
+    assert sorted(actual) == sorted((name, "done") for name in names[-MAX_ENDED_TASKS:])

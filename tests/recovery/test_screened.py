@@ -34,8 +34,8 @@ TIMES: Final = range(1, 9) if CAMPAIGN else (1, 2)
 def lived(folder: Path, *places: str) -> dict[str, int]:
     """Let a process live until each of *places*; return its exit statuses."""
     command = [sys.executable, "-m", "tests.recovery.screened", str(folder), *places]
-    told = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - our own program
-    return {place: int(status) for place, status in (line.split() for line in told.stdout.splitlines())}
+    outcome = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - our own program
+    return {index: int(status) for index, status in (line.split() for line in outcome.stdout.splitlines())}
 
 
 def bytes_in(folder: Path) -> bytes:
@@ -48,7 +48,7 @@ def test_a_key_in_each_place_is_in_no_file_afterwards(tmp_path: Path) -> None:
     assert names >= {"agentrail.db", "events", "log", "steps"}
     assert KEY.encode() not in bytes_in(tmp_path / "end")
     events = (tmp_path / "end" / "events").read_text()
-    for told in (
+    for text in (
         f"my key is {MASK}",
         f"queued {MASK}",
         f"rather {MASK}",
@@ -64,25 +64,25 @@ def test_a_key_in_each_place_is_in_no_file_afterwards(tmp_path: Path) -> None:
         f"nothing. {MASK} This is",
         "interrupted=True",
     ):
-        assert told in events, told
+        assert text in events, text
 
 
 def test_without_the_plugin_the_key_is_found(tmp_path: Path) -> None:
     assert lived(tmp_path, "plain") == {"plain": 0}
-    found = {file.name for file in (tmp_path / "plain").iterdir() if KEY.encode() in file.read_bytes()}
-    assert found >= {"agentrail.db", "events", "log", "steps"}
+    names = {file.name for file in (tmp_path / "plain").iterdir() if KEY.encode() in file.read_bytes()}
+    assert names >= {"agentrail.db", "events", "log", "steps"}
 
 
 def test_a_process_that_is_killed_between_acceptance_and_hook_leaves_no_key(tmp_path: Path) -> None:
     assert lived(tmp_path, "hook") == {"hook": -9}
-    left = bytes_in(tmp_path / "hook")
+    remaining = bytes_in(tmp_path / "hook")
     assert {file.name for file in (tmp_path / "hook").iterdir()} >= {
         "agentrail.db",
         "agentrail.db-wal",
         "agentrail.db-shm",
     }
-    assert f"queued {MASK}".encode() in left
-    assert KEY.encode() not in left
+    assert f"queued {MASK}".encode() in remaining
+    assert KEY.encode() not in remaining
 
 
 @pytest.mark.campaign
@@ -91,4 +91,4 @@ def test_a_process_that_is_killed_anywhere_leaves_no_key(tmp_path: Path) -> None
     statuses = lived(tmp_path, *places)
     assert set(statuses.values()) <= {0, -9}
     assert list(statuses.values()).count(-9) >= len(places) // 2
-    assert {place for place in places if KEY.encode() in bytes_in(tmp_path / place)} == set()
+    assert {index for index in places if KEY.encode() in bytes_in(tmp_path / index)} == set()

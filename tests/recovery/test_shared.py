@@ -71,24 +71,24 @@ async def test_a_session_goes_to_another_process_when_its_own_is_killed(tmp_path
     async with trio.open_nursery() as nursery:
         await nursery.start(serve, journal, socket)
         async with (
-            Other.started(socket, tmp_path, "one") as one,
+            Other.started(socket, tmp_path, "one") as item,
             Other.started(socket, tmp_path, "two") as two,
         ):
             for name in SESSIONS:
-                assert await one.do("open", name) == "opened"
-                assert await one.do("prompt", name, f"{name} {WORK}")
-                assert await one.do("prompt", name, f"{name} again {WORK}")
+                assert await item.do("open", name) == "opened"
+                assert await item.do("prompt", name, f"{name} {WORK}")
+                assert await item.do("prompt", name, f"{name} again {WORK}")
             for name in SESSIONS:
                 held = await two.do("open", name)
                 assert isinstance(held, list)
                 assert held[:3] == ["SessionHeld", name, "one"]
-            one.process.send_signal(signal.SIGKILL)
-            await one.process.wait()
+            item.process.send_signal(signal.SIGKILL)
+            await item.process.wait()
             for name in SESSIONS:
                 assert await two.do("resume when free", name) == "resumed"
             for name in SESSIONS:
-                said, results = cast("tuple[list[str], list[str]]", await two.do("finish", name))
-                assert said == [f"{name} {WORK}", f"{name} again {WORK}"]
+                text, results = cast("tuple[list[str], list[str]]", await two.do("finish", name))
+                assert text == [f"{name} {WORK}", f"{name} again {WORK}"]
                 assert len(results) == 8
             ran = runs(tmp_path / "witness")
             for tool in ("checkable", "unsafe"):

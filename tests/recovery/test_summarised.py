@@ -19,18 +19,18 @@ PLACES: Final = {"COMPACTION": 0, "asked": 1, "words": 1, "COMPACTED": 1}
 def test_a_summary_is_made_again_once_and_nothing_is_lost(tmp_path: Path) -> None:
     """Each kill costs at most one more summary; the session has counted the one whose text it has."""
     command = [sys.executable, "-m", "tests.recovery.summarised", str(tmp_path), *PLACES]
-    told = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - our own program
-    assert told.stdout.splitlines() == [f"{place} -9 0" for place in PLACES]
-    for place, asked in PLACES.items():
-        found = json.loads((tmp_path / place / "end").read_text())
-        assert found["unfit"] is None, place
-        assert found["ends"] == 3, "the turn has ended as the others have"
-        assert not found["compacting"]
-        interrupted, done = found["notes"]
+    outcome = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - our own program
+    assert outcome.stdout.splitlines() == [f"{index} -9 0" for index in PLACES]
+    for place_value, request in PLACES.items():
+        data = json.loads((tmp_path / place_value / "end").read_text())
+        assert data["unfit"] is None, place_value
+        assert data["ends"] == 3, "the turn has ended as the others have"
+        assert not data["compacting"]
+        interrupted, done = data["notes"]
         assert interrupted == "the process ended"
         assert done.endswith("were replaced by a summary")
-        assert any(text.startswith("[A summary of") for text in found["texts"])
-        assert found["texts"][-1] == "done"
-        paid = (tmp_path / place / "asked").read_text().splitlines()
-        assert paid == [*[place] * asked, "back"], "what is billed is at most two summaries"
-        assert USED.input_tokens <= found["used"] < 2 * USED.input_tokens
+        assert any(text.startswith("[A summary of") for text in data["texts"])
+        assert data["texts"][-1] == "done"
+        paid = (tmp_path / place_value / "asked").read_text().splitlines()
+        assert paid == [*[place_value] * request, "back"], "what is billed is at most two summaries"
+        assert USED.input_tokens <= data["used"] < 2 * USED.input_tokens

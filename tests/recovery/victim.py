@@ -68,8 +68,8 @@ def digest_of(envelope: Envelope) -> str:
 def why_refused(request: ModelRequest) -> str | None:
     """Return why a provider would refuse *request*, or `None`; raise if it cannot be rendered."""
     for provider in FORMATS:
-        asked = request.but(model=f"{provider}:m", options={})
-        format_of(PROVIDERS[provider]).render(asked, provider, "m", Settings())
+        asked_request = request.but(model=f"{provider}:m", options={})
+        format_of(PROVIDERS[provider]).render(asked_request, provider, "m", Settings())
     return why_unfit(request.messages)
 
 
@@ -88,10 +88,10 @@ class Witnessed:
 
     async def probe(self, key: str) -> Probed:
         await trio.sleep(random.random() * 0.002)
-        known = [run for run in self._witness.runs() if run.key == key]
-        if not known:
+        runs = [run for run in self._witness.runs() if run.key == key]
+        if not runs:
             return NotStarted()
-        return ok("it was done") if known[-1].ended else Unknown()
+        return ok("it was done") if runs[-1].ended else Unknown()
 
 
 class Talker:
@@ -109,8 +109,8 @@ class Talker:
         for word in ("let ", "me ", "see"):
             await trio.sleep(chance.random() * 0.004)
             emit(TextChunk(word))
-        wanted = [name for name in last.text.split() if name in EFFECTS] if isinstance(last, UserMessage) else []
-        calls = tuple(call(name) for name in wanted)
+        expected = [name for name in last.text.split() if name in EFFECTS] if isinstance(last, UserMessage) else []
+        calls = tuple(call(name) for name in expected)
         return Response((Text("let me see"),), calls, StopReason.TOOL_CALLS if calls else StopReason.END)
 
 
@@ -146,8 +146,8 @@ def rests(session: SessionHandle) -> bool:
         state = session.inspect()
     except SessionAsleep:
         return True
-    left = state.queue or state.lingering_calls or state.quarantined_calls
-    return not state.has_running_work and (bool(session.status().held) or (state.turn is None and not left))
+    remaining = state.queue or state.lingering_calls or state.quarantined_calls
+    return not state.has_running_work and (bool(session.status().held) or (state.turn is None and not remaining))
 
 
 class Life:
@@ -173,38 +173,38 @@ class Life:
         async with self._sending:
             await self._stream.send_all(json.dumps(told).encode() + b"\n")
 
-    async def _serve(self, asked: dict[str, str], nursery: trio.Nursery) -> None:
+    async def _serve(self, values: dict[str, str], nursery: trio.Nursery) -> None:
         try:
-            ref = await self._do(asked, nursery)
+            ref = await self._do(values, nursery)
         except AgentrailError as error:
-            await self._say(answer=asked["id"], error=type(error).__name__)
+            await self._say(answer=values["id"], error=type(error).__name__)
         else:
-            await self._say(answer=asked["id"], ref=ref)
+            await self._say(answer=values["id"], ref=ref)
 
-    async def _do(self, asked: dict[str, str], nursery: trio.Nursery) -> str:
-        command = asked.get("command")
-        if asked["do"] == "open":
-            session = await self._supervisor.open(asked["session"], self._spec)
+    async def _do(self, values: dict[str, str], nursery: trio.Nursery) -> str:
+        command = values.get("command")
+        if values["do"] == "open":
+            session = await self._supervisor.open(values["session"], self._spec)
             self._sessions[session.id] = session
-            nursery.start_soon(self._pass_on, session, int(asked["since"]))
+            nursery.start_soon(self._pass_on, session, int(values["since"]))
             return held_by(session)
-        if asked["do"] in ("write", "delete", "redact"):
-            return await self._of_doomed(asked["do"], asked["session"], asked.get("text", ""))
-        session = self._sessions[asked["session"]]
+        if values["do"] in ("write", "delete", "redact"):
+            return await self._of_doomed(values["do"], values["session"], values.get("text", ""))
+        session = self._sessions[values["session"]]
         accepted: Accepted | None = None
-        match asked["do"]:
+        match values["do"]:
             case "prompt":
-                accepted = await session.prompt(asked["text"], command=command)
+                accepted = await session.prompt(values["text"], command=command)
             case "steer":
                 accepted = await session.steer(
-                    asked["text"], when="now" if asked["when"] == "now" else "gap", command=command
+                    values["text"], when="now" if values["when"] == "now" else "gap", command=command
                 )
             case "abort":
-                await session.abort("enough", clear_queue="clear" in asked, command=command)
+                await session.abort("enough", clear_queue="clear" in values, command=command)
             case "approve":
-                await session.approve(asked["approval"], command=command)
+                await session.approve(values["approval"], command=command)
             case "reject":
-                await session.reject(asked["approval"], "no", auto_resume=True, command=command)
+                await session.reject(values["approval"], "no", auto_resume=True, command=command)
             case "rest":
                 while not rests(session):  # noqa: ASYNC110 - nobody sets an event for it
                     await trio.sleep(0.005)
@@ -249,10 +249,10 @@ async def live(folder: Path, socket: str) -> None:
 async def warm_up() -> None:
     """Import all that a life uses, so that lives spend their time with work."""
     journal = MemoryJournal(encode=True)
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as temporary_directory:
         for _ in range(2):
             async with open_supervisor(journal=journal) as supervisor:
-                session = await supervisor.open("s", spec(Witness(Path(place) / "witness")))
+                session = await supervisor.open("s", spec(Witness(Path(temporary_directory) / "witness")))
                 await session.ask("pure")
 
 
@@ -268,9 +268,9 @@ def main(begin: Begin = lambda folder, _: nullcontext(folder)) -> None:
         child = os.fork()
         if not child:
             random.seed()
-            socket, _, said = line.strip().partition(" ")
-            with begin(folder, said) as place:
-                trio.run(partial(live, place, socket))
+            socket, _, text = line.strip().partition(" ")
+            with begin(folder, text) as index:
+                trio.run(partial(live, index, socket))
             os._exit(0)
         sys.stdout.write(f"{child}\n")
         sys.stdout.flush()

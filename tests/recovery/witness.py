@@ -35,14 +35,14 @@ def runs(path: Path) -> list[Run]:
     """Return the executions in the order of their starts; `ended` is false for one that was cut short."""
     if not path.exists():
         return []
-    found: list[Run] = []
+    found_runs: list[Run] = []
     for what, tool, key in _lines(path.read_text().splitlines()):
         if what == "start":
-            found.append(Run(tool, key, ended=False))
+            found_runs.append(Run(tool, key, ended=False))
         else:
-            place = max(place for place, run in enumerate(found) if run.key == key)
-            found[place] = Run(tool, key, ended=True)
-    return found
+            largest = max(index for index, run in enumerate(found_runs) if run.key == key)
+            found_runs[largest] = Run(tool, key, ended=True)
+    return found_runs
 
 
 def _lines(lines: Iterable[str]) -> Iterable[tuple[str, str, str]]:

@@ -48,15 +48,15 @@ async def written(journal: Journal, done: Path) -> None:
     os.close(opened)
 
 
-def end_at(work: Work, wanted: Failpoint, times: int) -> None:
-    """Run *work*, and end the process when *wanted* has been reached *times* times."""
-    folder = Path(f"{wanted.name}:{times}")
+def end_at(work: Work, failpoint: Failpoint, times: int) -> None:
+    """Run *work*, and end the process when *failpoint* has been reached *times* times."""
+    folder = Path(f"{failpoint.name}:{times}")
     folder.mkdir()
     reached: Counter[Failpoint] = Counter()
 
     def watch(point: Failpoint) -> None:
         reached[point] += 1
-        if point is wanted and reached[point] == times:
+        if point is failpoint and reached[point] == times:
             os._exit(REACHED)
 
     with watching(watch):
@@ -66,14 +66,14 @@ def end_at(work: Work, wanted: Failpoint, times: int) -> None:
 def main(work: Work = written) -> None:
     os.chdir(sys.argv[1])
     trio.run(work, MemoryJournal(encode=True), Path("warm"))
-    for place in sys.argv[2:]:
+    for index in sys.argv[2:]:
         child = os.fork()
         if not child:
-            name, _, times = place.partition(":")
+            name, _, times = index.partition(":")
             end_at(work, Failpoint[name], int(times))
             os._exit(0)
         _, status = os.waitpid(child, 0)
-        sys.stdout.write(f"{place} {os.waitstatus_to_exitcode(status)}\n")
+        sys.stdout.write(f"{index} {os.waitstatus_to_exitcode(status)}\n")
 
 
 if __name__ == "__main__":

@@ -44,12 +44,12 @@ def is_nothing_frozen() -> bool:
 def _own_collector(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     """Have a test begin with Python's own thresholds and nothing frozen."""
     monkeypatch.setattr(watchdog, "SLOW", 3600.0)
-    before = gc.get_threshold()
+    old = gc.get_threshold()
     gc.collect()
     gc.unfreeze()
     gc.set_threshold(700, 10, 10)
     yield
-    gc.set_threshold(*before)
+    gc.set_threshold(*old)
 
 
 @pytest.fixture
@@ -138,12 +138,12 @@ def test_the_first_of_two_may_end_first() -> None:
 
 
 def test_whoever_else_empties_the_list_of_those_who_listen_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = list(gc.callbacks)
+    old_callbacks = list(gc.callbacks)
     with fewer_full_collections():
         monkeypatch.setattr(gc, "callbacks", [])
     monkeypatch.undo()
-    assert len(gc.callbacks) == len(before) + 1
-    gc.callbacks[:] = before
+    assert len(gc.callbacks) == len(old_callbacks) + 1
+    gc.callbacks[:] = old_callbacks
 
 
 def test_a_higher_threshold_is_kept() -> None:
@@ -183,9 +183,9 @@ async def test_with_many_sessions_a_full_collection_looks_at_what_is_new() -> No
 
 @pytest.mark.usefixtures("_few_are_many")
 async def test_with_many_connections_of_a_host_a_full_collection_looks_at_what_is_new() -> None:
-    async with Host([Profile("desk", saying())]).serving(port=0) as found, AsyncExitStack() as stack:
-        at = urlsplit(found.url)
-        address, port = at.netloc, at.port or 0
+    async with Host([Profile("desk", saying())]).serving(port=0) as actual, AsyncExitStack() as stack:
+        time = urlsplit(actual.url)
+        address, port = time.netloc, time.port or 0
 
         async def connect() -> None:
             stream = await stack.enter_async_context(await trio.open_tcp_stream("127.0.0.1", port))
@@ -226,11 +226,11 @@ async def test_while_sessions_become_more_nothing_is_looked_at_again() -> None:
         ring = Ring(gc.get_freeze_count())
         for number in range(2 * SESSIONS):
             await supervisor.spawn(saying(), f"more{number}")
-        gone = weakref.ref(ring)
+        removed = weakref.ref(ring)
         gc.collect()
         del ring
         gc.collect()
-        assert gone() is not None  # twice as much is frozen, and there are three times as many sessions
+        assert removed() is not None  # twice as much is frozen, and there are three times as many sessions
 
 
 @pytest.mark.usefixtures("_few_are_many")
@@ -240,13 +240,13 @@ async def test_a_session_that_is_frozen_and_stopped_is_freed() -> None:
         model = Littering(1)
         session = await supervisor.spawn(SessionSpec(model=model), "x")
         await session.ask("go")
-        gone = weakref.ref(model)
+        removed = weakref.ref(model)
         gc.collect()
         gc.disable()
         await session.stop()
         del session, model
         gc.enable()
-        assert gone() is None
+        assert removed() is None
 
 
 async def test_a_session_that_waits_to_sleep_and_is_stopped_is_freed() -> None:
@@ -254,12 +254,12 @@ async def test_a_session_that_waits_to_sleep_and_is_stopped_is_freed() -> None:
         model = Littering(1)
         session = await supervisor.spawn(SessionSpec(model=model, hibernate_after=1000.0), "x")
         await session.ask("go")
-        gone = weakref.ref(model)
+        removed = weakref.ref(model)
         gc.disable()
         await session.stop()
         del session, model
         gc.enable()
-        assert gone() is None
+        assert removed() is None
 
 
 @pytest.mark.usefixtures("_few_are_many")
@@ -313,9 +313,9 @@ async def test_cycles_that_were_frozen_go_when_as_much_is_frozen_again() -> None
         await spawned(supervisor)
         gc.collect()
         ring = Ring(gc.get_freeze_count() + 100)
-        gone = weakref.ref(ring)
+        removed = weakref.ref(ring)
         gc.collect()  # freezes the ring, and finds that twice as much is frozen now
         del ring
-        assert gone() is not None
+        assert removed() is not None
         gc.collect()
-        assert gone() is None
+        assert removed() is None

@@ -70,16 +70,16 @@ def journal_kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
     if request.param == "memory":
         yield
         return
-    made: list[SqliteJournal] = []
+    sqlite_journals: list[SqliteJournal] = []
 
     def make() -> Journal:
-        made.append(SqliteJournal(tmp_path_factory.mktemp("journal") / "agentrail.db", sync="normal"))
-        return AwakeJournal(made[-1])
+        sqlite_journals.append(SqliteJournal(tmp_path_factory.mktemp("journal") / "agentrail.db", sync="normal"))
+        return AwakeJournal(sqlite_journals[-1])
 
     token = INNER.set(make)
     yield
     INNER.reset(token)
-    for journal in made:
+    for journal in sqlite_journals:
         trio.run(journal.close)
 
 

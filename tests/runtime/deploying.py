@@ -40,11 +40,13 @@ class Deploys:
         return SessionSpec(model=ScriptedModel([self._answers], repeat_last=True), tools=[self.tool])
 
     def _answers(self, request: ModelRequest) -> Element:
-        asked = [number for number, message in enumerate(request.messages) if isinstance(message, UserMessage)][-1]
-        results = len([message for message in request.messages[asked:] if isinstance(message, ToolMessage)])
+        asked_number = [number for number, message in enumerate(request.messages) if isinstance(message, UserMessage)][
+            -1
+        ]
+        results = len([message for message in request.messages[asked_number:] if isinstance(message, ToolMessage)])
         if results > self._again:
             return "done"
-        return say(calls=[call("deploy", {"version": request.messages[asked].text})])
+        return say(calls=[call("deploy", {"version": request.messages[asked_number].text})])
 
     async def begin(self, session: AnySession, version: str) -> str:
         """Ask for a deployment, and return the id of its call as soon as it runs."""
@@ -64,8 +66,8 @@ class Deploys:
         bare = f"{session.id}:{await self.cut(session, version)}"
         with pytest.raises(UnknownApproval) as refused:
             await session.approve(bare)
-        (whole,) = re.findall(rf"{re.escape(bare)}-[0-9a-f]{{12}}", str(refused.value))
-        return str(whole)
+        (full,) = re.findall(rf"{re.escape(bare)}-[0-9a-f]{{12}}", str(refused.value))
+        return str(full)
 
     async def cut(self, session: AnySession, version: str) -> str:
         """Abort a deployment while it runs, and return the id of its call."""

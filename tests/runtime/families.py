@@ -23,8 +23,8 @@ def task(agent: str = "finder", prompt: str = "find it", *, usage: Usage = NOTHI
 
 def tasks(*agents: str) -> Element:
     """Return a response that calls the tool `task` once for each of *agents*."""
-    wanted = [call("task", {"agent": name, "description": "look", "prompt": f"go, {name}"}) for name in agents]
-    return say(calls=wanted)
+    calls = [call("task", {"agent": name, "description": "look", "prompt": f"go, {name}"}) for name in agents]
+    return say(calls=calls)
 
 
 def inner(world: World, session: SessionHandle) -> list[Event]:

@@ -360,7 +360,7 @@ def journal_calls(function: ast.AsyncFunctionDef) -> set[str]:
 def other_calls(function: ast.AsyncFunctionDef) -> set[str]:
     """Return the methods of ports other than the journal that a function awaits."""
     awaited = (node.value for node in ast.walk(function) if isinstance(node, ast.Await))
-    targets = (ast.unparse(_called(each)) for each in awaited)
+    targets = (ast.unparse(_called(item)) for item in awaited)
     return {target for target in targets if HELD_BY.search(target)}
 
 
@@ -385,8 +385,8 @@ def names_in(function: ast.AsyncFunctionDef) -> set[str]:
 class Outage:
     """The place and the course of an outage; the outage starts when `armed` is set."""
 
-    def __init__(self, place: Place | None, course: str) -> None:
-        self.place = place
+    def __init__(self, index: Place | None, course: str) -> None:
+        self.place = index
         self.course = course
         self.armed = False
         self.tries = 0
@@ -400,22 +400,22 @@ class Outage:
 
     def fails(self, call: str, session_id: str) -> bool:
         """Return whether *call*, made by the current call stack, fails now."""
-        place = self.place
-        if not self.armed or place is None or call != place.call or self.about not in ("", session_id):
+        index = self.place
+        if not self.armed or index is None or call != index.call or self.about not in ("", session_id):
             return False
-        if not is_under(place.leaf, place.on):
+        if not is_under(index.leaf, index.on):
             return False
         self.tries += 1
         now = trio.current_time()
         self.since = now if self.since is None else self.since
         return {"once": self.tries == 1, "second": now < self.since + 1, "never": True}[self.course]
 
-    def fails_first(self, call: str, session_id: str, *, behind: bool) -> bool:
+    def fails_first(self, call: str, session_id: str, *, is_behind: bool) -> bool:
         """Return whether *call* is in `first`; each entry counts once."""
-        for each in self.first:
-            leaf, name, about, late = each
-            if (name, about, late) == (call, session_id, behind) and is_under(leaf):
-                self.first.remove(each)
+        for item in self.first:
+            leaf, name, about, late = item
+            if (name, about, late) == (call, session_id, is_behind) and is_under(leaf):
+                self.first.remove(item)
                 return True
         return False
 
@@ -428,7 +428,7 @@ def is_under(*wanted: str) -> bool:
         names.add(_named(frame))
         if _named(frame) == LEAVABLE:  # the task of a caller, who waits for its end
             waiting: tuple[trio.lowlevel.Task, ...] = frame.f_locals["ended"]._tasks  # noqa: SLF001
-            names.update(_named(each) for task in waiting for each, _ in task.iter_await_frames())
+            names.update(_named(item) for task in waiting for item, _ in task.iter_await_frames())
         frame = frame.f_back
     return names.issuperset(wanted)
 
@@ -447,10 +447,10 @@ class OutageJournal:
 
     async def _do(self, call: str, session_id: str, doing: Callable[[], Awaitable[T]]) -> T:
         await trio.lowlevel.checkpoint()
-        if self.outage.fails(call, session_id) or self.outage.fails_first(call, session_id, behind=False):
+        if self.outage.fails(call, session_id) or self.outage.fails_first(call, session_id, is_behind=False):
             raise OSError(5, "the disk is away")
         result = await doing()
-        if self.outage.fails_first(call, session_id, behind=True):
+        if self.outage.fails_first(call, session_id, is_behind=True):
             raise OSError(5, "the answer is lost")
         return result
 

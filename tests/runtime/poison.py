@@ -14,12 +14,12 @@ class OurBug(Exception):  # noqa: N818 - a name that is seen in reports
     """Stands for a mistake in the machine or the runtime."""
 
 
-def crash_this_step(at: Failpoint = Failpoint.APPEND) -> None:
+def crash_this_step(failpoint: Failpoint = Failpoint.APPEND) -> None:
     """Make the current step crash its actor, just before its record is written, or at another point."""
     planted = ExitStack()
 
     def watcher(point: Failpoint) -> None:
-        if point is at:
+        if point is failpoint:
             planted.close()
             message = "poison"
             raise OurBug(message)

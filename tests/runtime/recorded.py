@@ -38,11 +38,11 @@ class Session:
         if self.during_reads:
             self.during_reads.pop(0)()
         await trio.lowlevel.checkpoint()
-        found = tuple(self.records[after : after + min(limit, READ_AHEAD)])
+        records = tuple(self.records[after : after + min(limit, READ_AHEAD)])
         await trio.lowlevel.checkpoint()
         if self.during_reads:
             self.during_reads.pop(0)()
-        return found
+        return records
 
     async def record_of_seq(self, seq: int) -> int:
         await trio.lowlevel.checkpoint()

@@ -89,11 +89,11 @@ async def test_it_is_cut_at_once_also_while_another_commit_is_late(late: tuple[W
     async with trio.open_nursery() as nursery:
         nursery.start_soon(session.prompt, "queued")
         await trio.sleep(0.98)
-        before = len(world.heard(session).of(MessageDelta))
+        old_count = len(world.heard(session).of(MessageDelta))
         nursery.start_soon(session.abort)
         await trio.sleep(AT_ONCE)
         heard = world.heard(session)
-        assert len(heard.of(MessageDelta)) <= before + 1
+        assert len(heard.of(MessageDelta)) <= old_count + 1
         assert len(heard.of(AbortPending)) == 1, "the queued prompt became durable meanwhile, the abort did not"
         journal.commit = None
 
@@ -284,9 +284,9 @@ async def test_what_an_abort_keeps_is_what_subscribers_heard(after: int, commit:
             await trio.sleep(2 * (commit or 0) + 0.01 * after)
             await session.abort()
         await settle()
-        kept = [message for message in session.messages() if isinstance(message, AssistantMessage)]
-        assert "".join(message.text for message in kept) == world.heard(session).said
-        assert all(message.interrupted for message in kept if message.text != "a b c d e")
+        messages = [message for message in session.messages() if isinstance(message, AssistantMessage)]
+        assert "".join(message.text for message in messages) == world.heard(session).said
+        assert all(message.interrupted for message in messages if message.text != "a b c d e")
 
 
 @pytest.mark.parametrize("commit", [None, 0.03, 1.0])

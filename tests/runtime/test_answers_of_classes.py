@@ -28,14 +28,14 @@ ODD, EVEN = '{"number": 3}', '{"number": 4}'
 REASON = "its class refuses it: ValueError: 3 is odd"
 
 
-def even(_: object, __: object, found: int) -> None:
-    if found % 2:
-        raise ValueError(f"{found} is odd")
+def even(_: object, __: object, number: int) -> None:
+    if number % 2:
+        raise ValueError(f"{number} is odd")
 
 
-def odd(_: object, __: object, found: int) -> None:
-    if not found % 2:
-        raise ValueError(f"{found} is even")
+def odd(_: object, __: object, number: int) -> None:
+    if not number % 2:
+        raise ValueError(f"{number} is even")
 
 
 @attrs.frozen
@@ -66,29 +66,29 @@ def rejected(world: World, session: SessionHandle) -> list[str]:
     return [event.reason for event in world.heard(session).of(AnswerRejected)]
 
 
-@pytest.mark.parametrize("wanted", [Even, EvenData], ids=["attrs", "dataclass"])
-async def test_what_the_class_refuses_goes_back_to_the_model(world: World, wanted: type[Even | EvenData]) -> None:
+@pytest.mark.parametrize("expected", [Even, EvenData], ids=["attrs", "dataclass"])
+async def test_what_the_class_refuses_goes_back_to_the_model(world: World, expected: type[Even | EvenData]) -> None:
     model = ScriptedModel([ODD, EVEN])
     session = await world.spawn(model)
-    assert await session.ask("a number", returns=wanted) == wanted(4)
+    assert await session.ask("a number", returns=expected) == expected(4)
     assert rejected(world, session) == [REASON]
     assert REASON in str(model.requests[1].messages[-1])
 
 
-@pytest.mark.parametrize("wanted", [Even, EvenData], ids=["attrs", "dataclass"])
-async def test_a_class_that_always_refuses_is_a_typed_error(world: World, wanted: type[object]) -> None:
+@pytest.mark.parametrize("expected", [Even, EvenData], ids=["attrs", "dataclass"])
+async def test_a_class_that_always_refuses_is_a_typed_error(world: World, expected: type[object]) -> None:
     session = await world.spawn([ODD] * 3)
     with pytest.raises(AnswerUnfit, match=f"`returns`: {REASON}"):
-        await session.ask("a number", returns=wanted)
+        await session.ask("a number", returns=expected)
     await settle()
     assert rejected(world, session) == [REASON] * 3
     assert session.inspect().turn is None
     assert not session._session.waiters  # noqa: SLF001 - what is kept there is the point
 
 
-@pytest.mark.parametrize("wanted", [Even, EvenData], ids=["attrs", "dataclass"])
-async def test_the_class_of_a_spec_holds_for_all_turns(world: World, wanted: type[object]) -> None:
-    session = await world.spawn([ODD, EVEN, ODD, EVEN, *[ODD] * 3], returns=wanted)
+@pytest.mark.parametrize("expected", [Even, EvenData], ids=["attrs", "dataclass"])
+async def test_the_class_of_a_spec_holds_for_all_turns(world: World, expected: type[object]) -> None:
+    session = await world.spawn([ODD, EVEN, ODD, EVEN, *[ODD] * 3], returns=expected)
     assert (await session.ask("a number")).answer == {"number": 4}
     await session.prompt("another")
     await settle()
@@ -106,16 +106,16 @@ async def test_the_class_of_a_prompt_is_asked_in_place_of_that_of_the_spec(world
 
 async def test_two_prompts_with_one_schema_have_each_their_class(world: World) -> None:
     session = await world.spawn([say(ODD, delay=1.0), EVEN, EVEN, ODD])
-    found: list[object] = []
+    values: list[object] = []
 
-    async def ask(wanted: type[object]) -> None:
-        found.append(await session.ask("a number", returns=wanted))
+    async def ask(expected: type[object]) -> None:
+        values.append(await session.ask("a number", returns=expected))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ask, Even)
         await until(lambda: session.inspect().turn is not None)
         nursery.start_soon(ask, Odd)
-    assert found == [Even(4), Odd(3)]
+    assert values == [Even(4), Odd(3)]
     assert len(rejected(world, session)) == 2
 
 
@@ -138,11 +138,11 @@ async def test_a_sub_agent_whose_class_always_refuses_fails(world: World) -> Non
 
 async def test_a_session_that_slept_knows_its_classes(world: World) -> None:
     session = await world.spawn([ODD, EVEN, ODD, EVEN], returns=Even, hibernate_after=1.0)
-    for wanted in (None, Even):
+    for expected in (None, Even):
         await trio.sleep(10)
         assert world.supervisor.tree().children[0].state == "asleep"
-        found = await session.ask("a number", returns=wanted)
-        assert found == Even(4) or getattr(found, "answer", None) == {"number": 4}
+        reply = await session.ask("a number", returns=expected)
+        assert reply == Even(4) or getattr(reply, "answer", None) == {"number": 4}
     assert rejected(world, session) == [REASON] * 2
 
 
@@ -278,26 +278,26 @@ def speaks(*script: Element, returns: type[object] | None = None) -> SessionSpec
     return spec if returns is None else spec.but(returns=returns)
 
 
-async def recorded(spec: SessionSpec, wanted: type[object] | None) -> tuple[Record, ...]:
+async def recorded(spec: SessionSpec, expected: type[object] | None) -> tuple[Record, ...]:
     """Let a session answer a prompt with a command id; return its records."""
     journal = TestJournal()
     async with open_supervisor(journal=journal, seed=1) as supervisor:
         session = await supervisor.spawn(spec, "s")
-        await asked(session, wanted)
+        await asked(session, expected)
         await settle()
         return await journal.read("s", 0, 1_000)
 
 
-async def asked(session: SessionHandle, wanted: type[object] | None) -> object:
+async def asked(session: SessionHandle, expected: type[object] | None) -> object:
     """Return what the caller gets, which may be the typed error."""
     try:
-        return await session.ask("a number", returns=wanted, command="one")
+        return await session.ask("a number", returns=expected, command="one")
     except AnswerUnfit as error:
         return error
 
 
 async def outcome(
-    records: tuple[Record, ...], spec: SessionSpec, wanted: type[object] | None, *, later: bool = False
+    records: tuple[Record, ...], spec: SessionSpec, expected: type[object] | None, *, later: bool = False
 ) -> tuple[object, int]:
     """Resume a session from *records* and ask again; return what the caller gets, and how many answers were refused."""
     journal = TestJournal()
@@ -307,11 +307,11 @@ async def outcome(
         session = await supervisor.resume("s", spec)
         if later:
             await trio.sleep(100)
-        found = await asked(session, wanted)
+        actual = await asked(session, expected)
         await settle()
         await check_records(journal, session)
     events = [envelope.event for record in await journal.read("s", 0, 1_000) for envelope in record.events]
-    return found, sum(isinstance(event, AnswerRejected) for event in events)
+    return actual, sum(isinstance(event, AnswerRejected) for event in events)
 
 
 async def test_a_crash_behind_any_record_gives_the_caller_the_object() -> None:
@@ -319,17 +319,17 @@ async def test_a_crash_behind_any_record_gives_the_caller_the_object() -> None:
     assert len(records) == 4, "opened, prompt, an answer that is refused, an answer"
     for cut in range(1, len(records) + 1):
         spec = speaks(say(ODD, delay=1.0), EVEN)  # the caller is back before the model answers
-        found, count = await outcome(records[:cut], spec, Even)
-        assert found == Even(4)
+        actual, count = await outcome(records[:cut], spec, Even)
+        assert actual == Even(4)
         assert count in {1, 2}
 
 
 async def test_a_crash_behind_any_record_gives_the_caller_the_typed_error() -> None:
     records = await recorded(speaks(ODD, ODD, ODD), Even)
     for cut in range(1, len(records) + 1):
-        found, count = await outcome(records[:cut], speaks(say(ODD, delay=1.0), ODD, ODD), Even)
-        assert isinstance(found, AnswerUnfit)
-        assert REASON in str(found)
+        actual, count = await outcome(records[:cut], speaks(say(ODD, delay=1.0), ODD, ODD), Even)
+        assert isinstance(actual, AnswerUnfit)
+        assert REASON in str(actual)
         assert count == 3
 
 
@@ -347,26 +347,26 @@ async def test_a_prompt_that_is_repeated_after_a_crash_brings_the_class_again() 
 
 async def test_without_the_caller_after_a_crash_the_schema_decides() -> None:
     records = await recorded(speaks(ODD, EVEN), Even)
-    told = set[str]()
+    texts = set[str]()
     for cut in range(1, len(records) + 1):
-        found, _ = await outcome(records[:cut], speaks(ODD, EVEN), Even, later=True)
-        assert found == Even(4) or isinstance(found, AnswerUnfit)
-        told.add(type(found).__name__)
-    assert told == {"Even", "AnswerUnfit"}
+        actual, _ = await outcome(records[:cut], speaks(ODD, EVEN), Even, later=True)
+        assert actual == Even(4) or isinstance(actual, AnswerUnfit)
+        texts.add(type(actual).__name__)
+    assert texts == {"Even", "AnswerUnfit"}
 
 
 @pytest.mark.parametrize("later", [False, True], ids=["at once", "later"])
 async def test_the_class_of_a_spec_is_known_after_a_crash_behind_any_record(*, later: bool) -> None:
     records = await recorded(speaks(ODD, EVEN, returns=Even), None)
     for cut in range(1, len(records) + 1):
-        found, count = await outcome(records[:cut], speaks(ODD, EVEN, returns=Even), None, later=later)
-        assert getattr(found, "answer", None) == {"number": 4}
+        actual, count = await outcome(records[:cut], speaks(ODD, EVEN, returns=Even), None, later=later)
+        assert getattr(actual, "answer", None) == {"number": 4}
         assert count in {1, 2}
 
 
 async def test_a_spec_with_another_form_leaves_the_stored_schema_alone() -> None:
     other = attrs.make_class("Other", {"name": attrs.field(type=str)})
     records = await recorded(speaks(ODD, EVEN, returns=Even), None)
-    found, count = await outcome(records[:1], speaks(ODD, returns=other), None)
-    assert getattr(found, "answer", None) == {"number": 3}
+    actual, count = await outcome(records[:1], speaks(ODD, returns=other), None)
+    assert getattr(actual, "answer", None) == {"number": 3}
     assert count == 0

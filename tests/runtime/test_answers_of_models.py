@@ -139,9 +139,9 @@ Stricter.model_rebuild(force=True)
 async def test_after_a_restart_the_edited_class_reads_the_stored_answer() -> None:
     assert form_of(Stricter).schema == form_of(Bill).schema
     records = await recorded(speaks(EVEN), Bill)
-    found, _ = await outcome(records, speaks(), Stricter)
-    assert isinstance(found, AnswerUnfit)
-    assert "`lines`: Value error, one line is enough" in str(found)
+    actual, _ = await outcome(records, speaks(), Stricter)
+    assert isinstance(actual, AnswerUnfit)
+    assert "`lines`: Value error, one line is enough" in str(actual)
 
 
 async def test_after_a_restart_without_the_class_the_answer_is_its_json() -> None:

@@ -25,5 +25,5 @@ async def test_a_look_at_a_local_session_can_be_awaited_as_one_at_a_remote_sessi
         assert [message.text for message in await awaited(session.messages())] == ["hi", "hello"]
         assert await awaited(session.queued()) == ()
         assert await awaited(session.tasks()) == ()
-        assert [each.id for each in await awaited(supervisor.sessions())] == ["trip"]
+        assert [item.id for item in await awaited(supervisor.sessions())] == ["trip"]
         assert [child.name for child in (await awaited(supervisor.tree())).children] == ["trip"]

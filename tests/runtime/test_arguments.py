@@ -68,8 +68,8 @@ async def test_what_is_too_deep_too_much_or_no_object_is_an_error_result_that_sa
 ) -> None:
     message = await told(world, arguments(written))
     problem = "they are no JSON object, or one of more than 64 levels or 10000 keys and items"
-    said = f"the arguments do not fit `take`: {problem}"
-    assert (message.text, message.is_error) == (said, True)
+    text = f"the arguments do not fit `take`: {problem}"
+    assert (message.text, message.is_error) == (text, True)
 
 
 SOME_JSON: st.SearchStrategy[Json] = st.recursive(
@@ -78,21 +78,21 @@ SOME_JSON: st.SearchStrategy[Json] = st.recursive(
 )
 
 
-def size_of(found: Json) -> tuple[int, int]:
-    """Return how many characters, and how many keys and items, *found* has."""
-    if isinstance(found, str):
-        return len(found), 0
-    if not isinstance(found, dict | tuple):
+def size_of(json: Json) -> tuple[int, int]:
+    """Return how many characters, and how many keys and items, *json* has."""
+    if isinstance(json, str):
+        return len(json), 0
+    if not isinstance(json, dict | tuple):
         return 0, 0
-    inner = [size_of(one) for one in (found.values() if isinstance(found, dict) else found)]
-    keys = sum(map(len, found)) if isinstance(found, dict) else 0
-    return keys + sum(chars for chars, _ in inner), len(found) + sum(items for _, items in inner)
+    inner = [size_of(item) for item in (json.values() if isinstance(json, dict) else json)]
+    keys = sum(map(len, json)) if isinstance(json, dict) else 0
+    return keys + sum(chars for chars, _ in inner), len(json) + sum(items for _, items in inner)
 
 
 @pytest.mark.long
 @given(st.dictionaries(st.sampled_from("abc"), SOME_JSON), st.integers(0, 20), st.integers(0, 20))
-def test_the_size_is_measured(found: JsonObject, chars: int, items: int) -> None:
-    args = freeze_object(found)
+def test_the_size_is_measured(json_object: JsonObject, chars: int, items: int) -> None:
+    args = freeze_object(json_object)
     written, counted = size_of(args)
     more = excess(args, chars, items)
     assert (more is None) == (written <= chars and counted <= items)
@@ -109,8 +109,8 @@ MANY_ITEMS: Final = tuple(range(100))
 
 def ruled() -> Fake:
     """Return a tool with the schema `MANY_RULES`."""
-    made = quick("take")
-    return evolve(made, spec=made.spec.but(parameters=MANY_RULES))
+    tool = quick("take")
+    return evolve(tool, spec=tool.spec.but(parameters=MANY_RULES))
 
 
 @pytest.mark.long
@@ -118,11 +118,11 @@ async def test_the_calls_of_one_response_share_the_steps_of_their_checks(world: 
     calls = [call("take", {"x": (number, *MANY_ITEMS)}) for number in range(64)]
     session = await world.spawn([say(calls=calls), "next"], tools=[ruled()])
     reply = await session.ask("go")
-    said = [message.text for message in reply.messages if isinstance(message, ToolMessage)]
-    one = "they cannot be checked (that takes more than 50000 steps"
+    texts = [message.text for message in reply.messages if isinstance(message, ToolMessage)]
+    text_ = "they cannot be checked (that takes more than 50000 steps"
     together = "they cannot be checked (the calls of this response take more than 100000 steps together)"
-    assert [one in text for text in said] == [True] * 2 + [False] * 62
-    assert [together in text for text in said] == [False] * 2 + [True] * 62
+    assert [text_ in text for text in texts] == [True] * 2 + [False] * 62
+    assert [together in text for text in texts] == [False] * 2 + [True] * 62
 
 
 @pytest.mark.long
@@ -130,8 +130,8 @@ async def test_the_steps_are_those_of_one_response(world: World) -> None:
     script = [say(calls=[call("take", {"x": (number, *MANY_ITEMS)}) for number in range(2)]) for _ in range(3)]
     session = await world.spawn([*script, "next"], tools=[ruled()])
     reply = await session.ask("go")
-    said = [message.text for message in reply.messages if isinstance(message, ToolMessage)]
-    assert ["of this response" in text for text in said] == [False] * 6
+    texts = [message.text for message in reply.messages if isinstance(message, ToolMessage)]
+    assert ["of this response" in text for text in texts] == [False] * 6
 
 
 @pytest.mark.long

@@ -234,27 +234,27 @@ async def test_a_tool_that_is_slow_is_waited_for(world: World) -> None:
 
 async def test_a_prompt_that_was_accepted_can_be_waited_for_again_and_again(world: World) -> None:
     session = await world.spawn([say(calls=[call("quick")]), "Done."], tools=[quick()], plugins=[Holder()])
-    asked = await ask_at_once(session, "hi")
-    assert asked.accepted == Accepted("p1", "started")
-    (held,) = (await asked.reply()).held
-    assert (await asked.reply()).held == (held,)
+    asked_reply = await ask_at_once(session, "hi")
+    assert asked_reply.accepted == Accepted("p1", "started")
+    (held,) = (await asked_reply.reply()).held
+    assert (await asked_reply.reply()).held == (held,)
     await session.approve(held.id)
-    reply = await asked.reply()
+    reply = await asked_reply.reply()
     assert (reply.stop_reason, reply.text) == ("end", "Done.")
-    assert await asked.reply() == reply
+    assert await asked_reply.reply() == reply
 
 
 async def test_who_was_cancelled_while_waiting_can_wait_again(world: World) -> None:
     session = await world.spawn([stall()])
-    asked = await ask_at_once(session, "hi")
+    reply = await ask_at_once(session, "hi")
     with trio.move_on_after(1) as limit:
-        await asked.reply()
+        await reply.reply()
     assert limit.cancelled_caught
     await session.abort("enough")
     with pytest.raises(TurnAborted, match="enough"):
-        await asked.reply()
+        await reply.reply()
     with pytest.raises(TurnAborted, match="enough"):
-        await asked.reply()
+        await reply.reply()
 
 
 async def test_a_prompt_with_a_command_id_that_was_sent_before_has_its_reply(world: World) -> None:
@@ -294,14 +294,14 @@ async def test_the_end_of_a_turn_is_waited_for_through_each_hold(world: World) -
 
 async def test_a_prompt_whose_end_is_waited_for_tells_no_rest(world: World) -> None:
     session = await world.spawn([say(calls=[call("quick")]), "Done."], tools=[quick()], plugins=[Holder()])
-    asked = await ask_at_once(session, "hi", until="end")
+    reply = await ask_at_once(session, "hi", until="end")
     held = await waits_for(session)
     for _ in range(2):  # the second time, it waits with a slot of its own
         with trio.move_on_after(1) as limit:
-            await asked.reply()
+            await reply.reply()
         assert limit.cancelled_caught
     await session.approve(held)
-    assert (await asked.reply()).text == (await asked.reply()).text == "Done."
+    assert (await reply.reply()).text == (await reply.reply()).text == "Done."
 
 
 async def test_an_answer_that_is_refused_after_a_hold_goes_back_to_the_model(world: World) -> None:
@@ -320,35 +320,35 @@ async def test_an_answer_that_is_refused_after_a_hold_goes_back_to_the_model(wor
 
 async def test_who_waits_for_the_end_hears_that_another_prompt_took_the_place(world: World) -> None:
     session = await world.spawn([say(calls=[call("quick")]), "New."], tools=[quick()], plugins=[Holder()])
-    asked = await ask_at_once(session, "hi", until="end")
+    reply = await ask_at_once(session, "hi", until="end")
     await waits_for(session)
     assert (await session.ask("something else", until="end")).text == "New."
-    assert (await asked.reply()).stop_reason == "superseded"
+    assert (await reply.reply()).stop_reason == "superseded"
 
 
 async def test_who_waits_for_the_end_hears_of_an_abort_and_of_a_stop(world: World) -> None:
     session = await world.spawn([say(calls=[call("quick")])] * 2, tools=[quick()], plugins=[Holder()])
-    asked = await ask_at_once(session, "hi", until="end")
+    reply = await ask_at_once(session, "hi", until="end")
     await waits_for(session)
     await session.abort("enough")
     with pytest.raises(TurnAborted, match="enough"):
-        await asked.reply()
-    asked = await ask_at_once(session, "again", until="end")
+        await reply.reply()
+    reply = await ask_at_once(session, "again", until="end")
     await waits_for(session)
     await session.stop("good bye")
     with pytest.raises((TurnAborted, SessionNotAlive)):
-        await asked.reply()
+        await reply.reply()
 
 
 async def test_a_session_sleeps_and_wakes_while_the_end_of_its_turn_is_waited_for(world: World) -> None:
     script: list[Element] = [say(calls=[call("quick")]), "Done."]
     session = await world.spawn(script, tools=[quick()], plugins=[Holder()], hibernate_after=10)
-    asked = await ask_at_once(session, "hi", until="end")
+    reply = await ask_at_once(session, "hi", until="end")
     held = await waits_for(session)
     async with session.subscribe(types=[SessionHibernated]) as events:
         await anext(events)
     await session.approve(held)
-    assert (await asked.reply()).text == "Done."
+    assert (await reply.reply()).text == "Done."
 
 
 async def test_until_what_is_waited_for_is_checked_before_the_prompt_is_sent(world: World) -> None:

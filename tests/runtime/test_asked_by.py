@@ -55,8 +55,8 @@ async def stored(journal: MemoryJournal, session_id: str) -> list[Envelope]:
 
 async def held(session: SessionHandle, text: str) -> str:
     """Prompt a session, and return the id of the call that is then held."""
-    (one,) = (await session.ask(text)).held
-    return one.id
+    (hold,) = (await session.ask(text)).held
+    return hold.id
 
 
 async def test_a_prompt_that_waited_says_whose_it_is_when_its_turn_begins() -> None:
@@ -71,7 +71,7 @@ async def test_a_prompt_that_waited_says_whose_it_is_when_its_turn_begins() -> N
         assert [prompt.asked_by for prompt in session.inspect().queue] == [AskedBy(("bob",), "r2")]
         async with session.subscribe(since=0, types=[PromptReceived, AgentEnd]) as events:
             await session.by("boss").approve(waits)
-            heard = [(type(each.event).__name__, each.by) for each in [await anext(events) for _ in range(4)]]
+            heard = [(type(item.event).__name__, item.by) for item in [await anext(events) for _ in range(4)]]
     assert heard == [("PromptReceived", ANN), ("AgentEnd", ""), ("PromptReceived", "bob"), ("AgentEnd", "")]
     assert await audit(journal, "s") == ()
 
@@ -94,13 +94,13 @@ async def test_who_steers_a_turn_has_asked_for_it_too() -> None:
         await session.by(ANN).prompt("go on", command=command)
         await running.wait()
         await session.by("eve").steer("pay eve")
-        (one,) = (await session.by(ANN).ask("go on", command=command)).held
-        assert (one.asked_by, one.since > 0) == ((ANN, "eve"), True)
+        (hold,) = (await session.by(ANN).ask("go on", command=command)).held
+        assert (hold.asked_by, hold.since > 0) == ((ANN, "eve"), True)
         for who in (ANN, "eve"):
             with pytest.raises(RefusedError, check=coded("own-decision")):
-                await session.by(who, four_eyes=True).approve(one.id)
-        await session.by("bob", four_eyes=True).approve(one.id, command="a")
-        await session.by("bob").approve(one.id, command="a")  # the same command, though it is checked less strictly
+                await session.by(who, four_eyes=True).approve(hold.id)
+        await session.by("bob", four_eyes=True).approve(hold.id, command="a")
+        await session.by("bob").approve(hold.id, command="a")  # the same command, though it is checked less strictly
     assert await audit(journal, "s") == ()
 
 
@@ -111,12 +111,12 @@ async def test_who_answers_a_question_has_asked_for_what_follows_too() -> None:
         session = await supervisor.spawn(spec.but(tools=[pay, ask_user]), "s")
         question = await session.by(ANN).ask("pay", command="c")
         await session.by("eve", four_eyes=True).respond(question.held[0].id, "eve")
-        (one,) = (await session.by(ANN).ask("pay", command="c")).held
-        assert one.asked_by == (ANN, "eve")
+        (hold,) = (await session.by(ANN).ask("pay", command="c")).held
+        assert hold.asked_by == (ANN, "eve")
         for who in (ANN, "eve"):
             with pytest.raises(RefusedError, check=coded("own-decision")):
-                await session.by(who, four_eyes=True).approve(one.id)
-        await session.by("bob", four_eyes=True).approve(one.id)
+                await session.by(who, four_eyes=True).approve(hold.id)
+        await session.by("bob", four_eyes=True).approve(hold.id)
     assert await audit(journal, "s") == ()
 
 
@@ -126,15 +126,15 @@ async def test_who_rejects_with_a_reason_has_asked_for_what_follows_too() -> Non
         session = await supervisor.spawn(payer(paying("eve"), paying("tom"), paying("bob"), "done"), "s")
         waits = (await session.by(ANN).ask("pay", command="c")).held[0].id
         await session.by("tom", four_eyes=True).reject(waits, auto_resume=True)
-        (one,) = (await session.by(ANN).ask("pay", command="c")).held
-        assert one.asked_by == (ANN,)
-        await session.by("bob", four_eyes=True).reject(one.id, "pay bob", auto_resume=True)
-        (one,) = (await session.by(ANN).ask("pay", command="c")).held
-        assert (one.args, one.asked_by) == ({"to": "bob"}, (ANN, "bob"))
+        (hold,) = (await session.by(ANN).ask("pay", command="c")).held
+        assert hold.asked_by == (ANN,)
+        await session.by("bob", four_eyes=True).reject(hold.id, "pay bob", auto_resume=True)
+        (hold,) = (await session.by(ANN).ask("pay", command="c")).held
+        assert (hold.args, hold.asked_by) == ({"to": "bob"}, (ANN, "bob"))
         for who in (ANN, "bob"):
             with pytest.raises(RefusedError, check=coded("own-decision")):
-                await session.by(who, four_eyes=True).approve(one.id)
-        await session.by("tom", four_eyes=True).approve(one.id)
+                await session.by(who, four_eyes=True).approve(hold.id)
+        await session.by("tom", four_eyes=True).approve(hold.id)
     assert await audit(journal, "s") == ()
 
 
@@ -149,7 +149,7 @@ async def test_with_four_eyes_nobody_approves_later_calls() -> None:
             match="`always` would let calls run that nobody else has seen",
         ):
             await bob.approve(waits, always=True)
-        assert [one.id for one in session.status().held] == [waits]
+        assert [hold.id for hold in session.status().held] == [waits]
         await bob.approve(waits)
         assert session.status().held == ()
 
@@ -161,7 +161,7 @@ async def test_with_four_eyes_nobody_approves_arguments_of_their_own() -> None:
         bob = session.by("bob", four_eyes=True)
         with pytest.raises(RefusedError, check=coded("own-decision")):
             await bob.approve(waits, {"to": "bob"})
-        assert [(one.id, one.args) for one in session.status().held] == [(waits, {"to": "eve"})]
+        assert [(hold.id, hold.args) for hold in session.status().held] == [(waits, {"to": "eve"})]
         await bob.approve(waits, {"to": "eve"})
         assert session.status().held == ()
 
@@ -173,7 +173,7 @@ async def test_with_four_eyes_nobody_decides_about_what_they_asked_for(decision:
         waits = await held(session.by(ANN), "pay")
         with pytest.raises(RefusedError, check=coded("own-decision"), match=f"you ask for `{waits}` yourself"):
             await getattr(session.by(ANN, four_eyes=True), decision)(waits)
-        assert [one.id for one in session.status().held] == [waits]
+        assert [hold.id for hold in session.status().held] == [waits]
         bob = session.by("bob", four_eyes=True)
         await getattr(bob, decision)(waits, command="c")
         assert session.status().held == ()
@@ -193,7 +193,7 @@ async def test_it_holds_after_a_restart() -> None:
         waits = await held((await supervisor.spawn(payer().but(model=model), "s")).by(ANN, "r1"), "pay")
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.resume("s", payer().but(model=model))
-        assert [one.asked_by for one in session.status().held] == [(ANN,)]
+        assert [hold.asked_by for hold in session.status().held] == [(ANN,)]
         with pytest.raises(RefusedError, check=coded("own-decision")):
             await session.by(ANN, four_eyes=True).approve(waits)
         await session.by("bob", four_eyes=True).approve(waits)
@@ -204,11 +204,11 @@ async def test_it_holds_for_calls_of_subagents() -> None:
     parent = SessionSpec(model=ScriptedModel([task("helper"), "well"]), agents={"helper": helper})
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(parent, "s")
-        (one,) = (await session.by(ANN).ask("pay")).held
-        assert (one.path[0], one.asked_by) == ("s", (ANN,))
+        (hold,) = (await session.by(ANN).ask("pay")).held
+        assert (hold.path[0], hold.asked_by) == ("s", (ANN,))
         with pytest.raises(RefusedError, check=coded("own-decision")):
-            await session.by(ANN, four_eyes=True).reject(one.id)
-        await session.by("bob", four_eyes=True).approve(one.id)
+            await session.by(ANN, four_eyes=True).reject(hold.id)
+        await session.by("bob", four_eyes=True).approve(hold.id)
 
 
 @pytest.mark.parametrize("deep", [False, True])
@@ -233,12 +233,12 @@ async def test_who_gave_words_to_a_sub_agent_has_asked_for_what_follows_its_answ
         await running.wait()
         below = supervisor.session("s.c3.c3" if deep else "s.c3")
         await below.by("eve").steer("say: pay eve")
-        (one,) = (await session.by(ANN).ask("go on", command="c")).held
-        assert (one.path, one.asked_by) == ((), (ANN, "eve"))
+        (hold,) = (await session.by(ANN).ask("go on", command="c")).held
+        assert (hold.path, hold.asked_by) == ((), (ANN, "eve"))
         for who in (ANN, "eve"):
             with pytest.raises(RefusedError, check=coded("own-decision")):
-                await session.by(who, four_eyes=True).approve(one.id)
-        await session.by("bob", four_eyes=True).approve(one.id)
+                await session.by(who, four_eyes=True).approve(hold.id)
+        await session.by("bob", four_eyes=True).approve(hold.id)
     assert await audit(journal, "s") == ()
 
 
@@ -271,7 +271,9 @@ async def test_a_call_that_runs_by_an_approval_for_always_says_who_gave_it_when_
         session = await supervisor.resume("s", spec)
         assert (await session.by("eve").ask("third")).stop_reason == "end"
     approval = StandingApproval("pay", family, "boss", approved.at)
-    starts = [each.event for each in await stored(journal, "s") if isinstance(each.event, ToolExecutionStart)]
+    starts = [
+        session_.event for session_ in await stored(journal, "s") if isinstance(session_.event, ToolExecutionStart)
+    ]
     assert [start.standing for start in starts] == [(), (approval,), (approval,)]
     assert await audit(journal, "s") == ()
 
@@ -287,9 +289,9 @@ async def test_the_parent_s_record_says_who_approved_a_call_of_its_sub_agent() -
         async with session.subscribe(since=0, types=[AgentEnd]) as events:
             await events.__anext__()
     records = await stored(journal, "p")
-    (resolved,) = [each.event for each in records if isinstance(each.event, ApprovalResolved)]
+    (resolved,) = [record.event for record in records if isinstance(record.event, ApprovalResolved)]
     assert (resolved.status, resolved.by) == ("approved", "boss")
-    inner = [each.event.event for each in records if isinstance(each.event, SubAgentEvent)]
+    inner = [record_.event.event for record_ in records if isinstance(record_.event, SubAgentEvent)]
     assert [start.standing[0].by for start in inner if isinstance(start, ToolExecutionStart) and start.standing] == [
         "boss"
     ]

@@ -26,8 +26,8 @@ def is_asleep(session: SessionHandle) -> bool:
 
 async def asleep(supervisor: Supervisor, *script: Element, **spec: object) -> SessionHandle:
     """Return a session that has had one turn and sleeps; it has no subscriber."""
-    whole = SessionSpec(model=ScriptedModel(["one", *script]), hibernate_after=10, **spec)  # type: ignore[arg-type]
-    session = await supervisor.spawn(whole, "s")
+    session_spec = SessionSpec(model=ScriptedModel(["one", *script]), hibernate_after=10, **spec)  # type: ignore[arg-type]
+    session = await supervisor.spawn(session_spec, "s")
     await session.ask("hi")
     await trio.sleep(25)
     assert is_asleep(session)
@@ -38,9 +38,9 @@ async def test_a_look_at_one_that_sleeps_does_not_wake_it() -> None:
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one"]), hibernate_after=10), "s")
         await session.ask("hi")
-        before = session.status()
+        old_status = session.status()
         await trio.sleep(25)
-        assert session.status() == before
+        assert session.status() == old_status
         assert (session.queued(), session.tasks()) == ((), ())
         assert repr(session) == "<SessionHandle 's' asleep>"
         assert supervisor.sessions() == (supervisor.session("s"),) == (session,)
@@ -206,10 +206,10 @@ async def test_deltas_of_the_time_before_are_a_gap_as_ever() -> None:
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one two"]), hibernate_after=10), "s")
         await session.ask("hi")
-        before = await _first_gap(session)
+        old = await _first_gap(session)
         await trio.sleep(25)
         assert is_asleep(session)
-        assert await _first_gap(session) == before
+        assert await _first_gap(session) == old
 
 
 async def test_an_abort_returns_while_the_journal_cannot_write() -> None:

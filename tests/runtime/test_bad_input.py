@@ -68,8 +68,8 @@ async def refused(
     with pytest.raises(branch) as raised:
         await doing
     assert raised.value.code == error if isinstance(error, str) else isinstance(raised.value, error)
-    for said in says:
-        assert said in str(raised.value)
+    for say in says:
+        assert say in str(raised.value)
 
 
 # Sessions that are not there
@@ -151,15 +151,15 @@ class Decimal(float):
 def test_a_default_is_a_figure_that_is_taken() -> None:
     defaults = Options()
     numbers: dict[str, object] = {name: getattr(defaults, name) for name in Options.__struct_fields__}
-    wholes = {name: Whole(found) for name, found in numbers.items() if type(found) is int}
-    decimals = {name: Decimal(found) for name, found in numbers.items() if type(found) is float}
+    wholes = {name: Whole(number) for name, number in numbers.items() if type(number) is int}
+    decimals = {name: Decimal(found_number) for name, found_number in numbers.items() if type(found_number) is float}
     assert len(wholes) > 10
     assert len(decimals) > 5
     spec = SessionSpec(model="demo").but(**wholes, **decimals)
     spec.check()  # the default objects themselves are not looked at
     assert spec.options == defaults
-    kept = {type(getattr(spec.options, name)) for name in (*wholes, *decimals)}
-    assert kept == {int, float}
+    remaining = {type(getattr(spec.options, name)) for name in (*wholes, *decimals)}
+    assert remaining == {int, float}
 
 
 def test_specifications_with_the_same_figures_share_them() -> None:
@@ -173,10 +173,10 @@ def test_specifications_with_the_same_figures_share_them() -> None:
 NO_MODEL = "; give a name, or an object with `name` and `async def stream(self, request, emit)`"
 
 
-@pytest.mark.parametrize("found", [None, 3, object()])
-async def test_what_is_no_model(bystander: SessionHandle, found: object) -> None:
-    told = f"cannot take a `{type(found).__name__}`, which has no method `stream`, as `model`{NO_MODEL}"
-    await refused(bystander.switch_model(found), WrongType, UsageError, told)  # type: ignore[arg-type]  # a mistake
+@pytest.mark.parametrize("expected", [None, 3, object()])
+async def test_what_is_no_model(bystander: SessionHandle, expected: object) -> None:
+    text = f"cannot take a `{type(expected).__name__}`, which has no method `stream`, as `model`{NO_MODEL}"
+    await refused(bystander.switch_model(expected), WrongType, UsageError, text)  # type: ignore[arg-type]  # a mistake
 
 
 async def test_what_names_no_plugin(bystander: SessionHandle) -> None:
@@ -306,11 +306,14 @@ class Limits(Plugin):
     most: int = field(default=1, validator=check_most)
 
 
-@pytest.mark.parametrize(("option", "found"), [("most", -1), ("most", 1000), ("least", 1)])
-async def test_wrong_options(bystander: SessionHandle, option: str, found: int) -> None:
+@pytest.mark.parametrize(("option", "expected"), [("most", -1), ("most", 1000), ("least", 1)])
+async def test_wrong_options(bystander: SessionHandle, option: str, expected: int) -> None:
     await bystander.attach_plugin(Limits())
     await refused(
-        bystander.update_plugin(Limits, command=None, pin=False, **{option: found}), BadOptions, UsageError, "`Limits`"
+        bystander.update_plugin(Limits, command=None, pin=False, **{option: expected}),
+        BadOptions,
+        UsageError,
+        "`Limits`",
     )
     assert bystander.inspect().plugins[0].options == {"most": 1}
     await refused(bystander.update_plugin("Nobody"), UnknownPlugin, UsageError, "`Nobody`")
@@ -395,9 +398,9 @@ NO_COMMANDS: list[object] = [
 
 
 async def test_what_is_no_command_is_refused_and_the_session_goes_on(bystander: SessionHandle, world: World) -> None:
-    for given in NO_COMMANDS:
+    for command in NO_COMMANDS:
         with pytest.raises(UsageError):
-            await send_command(bystander, given, None)  # type: ignore[arg-type]
+            await send_command(bystander, command, None)  # type: ignore[arg-type]
     assert world.supervisor.crashes() == ()
 
 

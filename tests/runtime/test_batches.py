@@ -37,10 +37,14 @@ async def results(world: World, *tools: object, calls: list[str], max_parallel_t
 async def test_results_come_in_the_order_of_the_calls_and_no_call_disturbs_another(world: World) -> None:
     tools = [slow("late", 3), raising(), quick(), slow("soon", 1), slow("stuck", 100, timeout=2)]
     names = ["late", "raising", "unknown", "area", "quick", "stuck", "soon"]
-    told = await results(world, *tools, area, calls=names)
-    assert [message.name for message in told] == names
-    assert [message.is_error for message in told] == [False, True, True, True, False, True, False]
-    assert [message.text for message in told if not message.is_error] == ["done after 3 s", "done", "done after 1 s"]
+    reported_results = await results(world, *tools, area, calls=names)
+    assert [message.name for message in reported_results] == names
+    assert [message.is_error for message in reported_results] == [False, True, True, True, False, True, False]
+    assert [message.text for message in reported_results if not message.is_error] == [
+        "done after 3 s",
+        "done",
+        "done after 1 s",
+    ]
 
 
 async def test_each_call_is_measured(world: World) -> None:
@@ -48,15 +52,17 @@ async def test_each_call_is_measured(world: World) -> None:
         [say(calls=[call("late"), call("soon")]), "next"], tools=[slow("late"), slow("soon", 1)]
     )
     await session.ask("go")
-    found = world.heard(session).of(ToolExecutionMetrics)
-    assert [(event.name, event.duration_ms) for event in found] == [("soon", 1000), ("late", 3000)]
-    assert all(event.ended_at_ms - event.started_at_ms == event.duration_ms for event in found)
+    events = world.heard(session).of(ToolExecutionMetrics)
+    assert [(event.name, event.duration_ms) for event in events] == [("soon", 1000), ("late", 3000)]
+    assert all(event.ended_at_ms - event.started_at_ms == event.duration_ms for event in events)
 
 
 async def test_the_model_sees_what_went_wrong_and_the_log_where(world: World, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "agentrail.tool"):
-        (told,) = await results(world, raising(error=OSError("no disk")), calls=["raising"])
-    assert told.text == "the tool failed: OSError: no disk; it may have taken effect; find out before calling it again"
+        (result,) = await results(world, raising(error=OSError("no disk")), calls=["raising"])
+    assert (
+        result.text == "the tool failed: OSError: no disk; it may have taken effect; find out before calling it again"
+    )
     (record,) = caplog.records
     assert "raised in call c3: OSError\n  File " in record.getMessage()
 
@@ -72,10 +78,12 @@ async def test_a_long_result_is_cut_with_a_note(world: World) -> None:
     long = fake("long", body)
     long.spec = long.spec.but(max_result_chars=100)
     session = await world.spawn([say(calls=[call("long")]), "next"], tools=[long])
-    (told,) = [message for message in (await session.ask("go")).messages if isinstance(message, ToolMessage)]
+    (reported_message,) = [
+        message for message in (await session.ask("go")).messages if isinstance(message, ToolMessage)
+    ]
     note = Text("\n[cut: 100 of 140 characters shown]")
-    assert told.parts == (Text("x" * 70), picture, Text("y" * 30), note)
-    assert told.details == FrozenObject(whole=True)
+    assert reported_message.parts == (Text("x" * 70), picture, Text("y" * 30), note)
+    assert reported_message.details == FrozenObject(whole=True)
     assert world.heard(session).only(ToolExecutionEnd).details == FrozenObject(whole=True)
 
 
@@ -89,15 +97,15 @@ async def test_json_counts_as_text_and_is_text_when_it_is_cut(world: World) -> N
 
     tool = fake("long", body)
     tool.spec = tool.spec.but(max_result_chars=100)
-    (told,) = await results(world, tool, calls=["long"])
-    kept = Text('{"found":["' + "x" * 84)
-    assert told.parts == (short, kept, picture, Text("\n[cut: 100 of 222 characters shown]"))
+    (result,) = await results(world, tool, calls=["long"])
+    text = Text('{"found":["' + "x" * 84)
+    assert result.parts == (short, text, picture, Text("\n[cut: 100 of 222 characters shown]"))
 
 
 async def test_waiting_for_a_place_is_no_running_time(world: World) -> None:
     tools = [slow("one", 3, timeout=4), slow("two", 3, timeout=4)]
-    told = await results(world, *tools, calls=["one", "two"], max_parallel_tools=1)
-    assert [message.text for message in told] == ["done after 3 s", "done after 3 s"]
+    reported_results = await results(world, *tools, calls=["one", "two"], max_parallel_tools=1)
+    assert [message.text for message in reported_results] == ["done after 3 s", "done after 3 s"]
 
 
 class HoldsOne(Plugin[None]):
@@ -126,30 +134,35 @@ async def test_a_call_that_runs_alone_does_not_wait_for_held_ones_and_waiting_fo
 
 
 async def test_the_journal_holds_the_start_of_a_call_before_the_tool_runs(world: World) -> None:
-    found: list[bool] = []
+    actual: list[bool] = []
 
     async def body(_args: JsonObject, ctx: ToolContext) -> ToolResult:
         records = await world.journal.read(ctx.session_id, 0, 100)
-        starts = [one.event for record in records for one in record.events if isinstance(one.event, ToolExecutionStart)]
-        found.append([event.call_id for event in starts] == [ctx.call_id])
+        starts = [
+            event_.event
+            for record in records
+            for event_ in record.events
+            if isinstance(event_.event, ToolExecutionStart)
+        ]
+        actual.append([event.call_id for event in starts] == [ctx.call_id])
         return ok("done")
 
     await results(world, fake("look", body), calls=["look"])
-    assert found == [True]
+    assert actual == [True]
 
 
 async def test_a_tool_knows_whose_call_it_is(world: World) -> None:
-    known: Fake = quick()
+    known_fake: Fake = quick()
     script: list[Element] = [say(calls=[call("quick")], usage=Usage(input_tokens=30, output_tokens=4)), "next"]
     session = await world.spawn(
         ScriptedModel(script),
         "s-1",
-        tools=[known],
+        tools=[known_fake],
         user_data={"for": "Ada"},
         working_dir="/tmp",  # noqa: S108 - nothing is written
     )
     await session.ask("go")
-    (ctx,) = known.calls
+    (ctx,) = known_fake.calls
     assert (ctx.session_id, ctx.idempotency_key) == ("s-1", f"s-1/{ctx.call_id}-{session.inspect().incarnation}")
     assert (ctx.working_dir, ctx.user_data, ctx.turn) == ("/tmp", freeze_object({"for": "Ada"}), 1)  # noqa: S108 - see above
     assert (ctx.model, ctx.todos, ctx.cost_usd) == (session.status().model, (), session.status().usage.cost_usd)
@@ -162,19 +175,19 @@ async def test_a_job_that_one_call_has_started_is_there_for_the_next(world: Worl
         async def run(self) -> None:
             await trio.sleep(1000)
 
-    there: list[list[str]] = []
+    other: list[list[str]] = []
 
     async def body(_args: JsonObject, ctx: ToolContext) -> ToolResult:
         await trio.lowlevel.checkpoint()
         assert ctx.jobs is not None
-        there.append([job.command for job in ctx.jobs.all()])
-        ctx.jobs.start(f"sleep {len(there)}", Sleeping())  # type: ignore[arg-type]  # no more of it is needed
+        other.append([job.command for job in ctx.jobs.all()])
+        ctx.jobs.start(f"sleep {len(other)}", Sleeping())  # type: ignore[arg-type]  # no more of it is needed
         return ok("begun")
 
     rounds = [say(calls=[call("begin")])] * 2
     session = await world.spawn([*rounds, "fine"], tools=[fake("begin", body)])
     await session.ask("go")
-    assert there == [[], ["sleep 1"]]
+    assert other == [[], ["sleep 1"]]
     assert session.inspect().background_jobs == ("job-1 `sleep 1`", "job-2 `sleep 2`")
 
 
@@ -188,6 +201,6 @@ async def test_results_that_come_at_once_are_one_record() -> None:
         session = await world.spawn([say(calls=[call("quick")] * 8), "next"], tools=[quick()])
         commits = journal.commits
         assert (await session.ask("go")).text == "next"
-        told = kinds(await journal.read(session.id, 1))
-        assert told == ["PromptSent", "StreamEnded", "CallsEnded", "StreamEnded"]
-        assert journal.commits == commits + len(told)
+        report = kinds(await journal.read(session.id, 1))
+        assert report == ["PromptSent", "StreamEnded", "CallsEnded", "StreamEnded"]
+        assert journal.commits == commits + len(report)

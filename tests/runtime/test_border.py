@@ -116,9 +116,9 @@ async def test_a_model_that_says_what_cannot_be_kept_does_not_end_the_session(wo
 @pytest.mark.long
 def test_errors_are_written_to_the_log_by_one_function() -> None:
     """`logging` raises when it writes a deeply nested error; one function catches that."""
-    found = {
+    names = {
         path.name
         for path in Path(agentrail.__file__).parent.rglob("*.py")
         if re.search(r"exc_info=|\.exc_text =", path.read_text())
     }
-    assert found == {"untrusted_calls.py"}
+    assert names == {"untrusted_calls.py"}

@@ -221,7 +221,9 @@ async def test_options_for_a_plugin_that_another_one_replaces_are_refused(world:
 
 
 async def test_a_plugin_whose_options_give_it_another_priority_takes_its_place(world: World) -> None:
-    session = await world.spawn([], plugins=[Keyed(own, Ranked(1 if own == "a" else 2, own)) for own in "abc"])
+    session = await world.spawn(
+        [], plugins=[Keyed(own_value, Ranked(1 if own_value == "a" else 2, own_value)) for own_value in "abc"]
+    )
     for key, priority, order in [("a", 3, "bca"), ("a", 2, "bca"), ("c", 1, "cba"), ("b", 2, "cba")]:
         await session.update_plugin(key, priority=priority)
         assert "".join(attached.key for attached in session.inspect().plugins) == order
@@ -235,12 +237,12 @@ async def test_looking_shows_the_last_durable_step() -> None:
     journal = TestJournal()
     async with open_world(journal) as world:
         session = await world.spawn([say("a b c", delay=1.0)])
-        before = session.inspect()
+        old = session.inspect()
         journal.commit = 5.0
         async with trio.open_nursery() as nursery:
             nursery.start_soon(session.prompt, "go")
             await trio.sleep(4)
-            assert session.inspect() is before
+            assert session.inspect() is old
             assert session.messages() == ()
             assert session.status().phase == "idle"
             journal.commit = None

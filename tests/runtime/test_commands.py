@@ -59,12 +59,12 @@ async def test_the_same_id_again_returns_the_first_answer_and_does_nothing(world
     first = await IDLE_CALLS[name](session, "id")
     await until(lambda: session.status().phase == "idle")
     await settle()
-    before, heard = session.inspect(), len(world.heard(session).envelopes)
+    old, heard = session.inspect(), len(world.heard(session).envelopes)
     with trio.fail_after(5):
         again = await IDLE_CALLS[name](session, "id")
     await settle()
     assert again == first
-    assert session.inspect() is before
+    assert session.inspect() is old
     assert len(world.heard(session).envelopes) == heard
 
 
@@ -175,10 +175,10 @@ async def test_an_abort_with_an_id_that_joins_one_without_is_remembered() -> Non
             nursery.start_soon(session.abort)
             await trio.sleep(0.1)
             nursery.start_soon(lambda: session.abort(command="id"))
-        before = len(world.heard(session).of(AgentAbort))
+        old_count = len(world.heard(session).of(AgentAbort))
         await session.abort(command="id")
         await settle()
-        assert len(world.heard(session).of(AgentAbort)) == before
+        assert len(world.heard(session).of(AgentAbort)) == old_count
 
 
 async def test_a_decision_that_is_sent_again_is_answered_as_before(world: World) -> None:
@@ -211,9 +211,9 @@ async def test_of_a_large_command_only_a_digest_is_kept_at_hand(world: World) ->
     assert await session.prompt(text, command="large") == first
     with pytest.raises(CommandConflict):
         await session.prompt(text + "x", command="large")
-    kept = session._session._answers._kept  # noqa: SLF001 - what is kept there is the point
-    assert kept is not None
-    ((digest, answer),) = kept.values()
+    remaining = session._session._answers._kept  # noqa: SLF001 - what is kept there is the point
+    assert remaining is not None
+    ((digest, answer),) = remaining.values()
     assert (len(digest), answer) == (16, first)
 
 
@@ -246,20 +246,20 @@ def ran(session: SessionHandle) -> list[str]:
 
 
 @pytest.fixture
-def kept() -> TestJournal:
+def kept_journal() -> TestJournal:
     return TestJournal()
 
 
-async def test_a_prompt_that_was_dropped_is_answered_so_whenever_it_is_sent_again(kept: TestJournal) -> None:
+async def test_a_prompt_that_was_dropped_is_answered_so_whenever_it_is_sent_again(kept_journal: TestJournal) -> None:
     got: list[object] = []
-    async with open_world(kept, parks=True) as world:
+    async with open_world(kept_journal, parks=True) as world:
         session = await world.spawn([stall(), "after"], "s")
         await session.prompt("go")
 
         async def send() -> None:
             got.append(await outcome(session.prompt("late", command="c")))
 
-        async with held_up(session, kept) as nursery:
+        async with held_up(session, kept_journal) as nursery:
             nursery.start_soon(send)
             nursery.start_soon(send)
             await trio.sleep(0.1)
@@ -270,7 +270,7 @@ async def test_a_prompt_that_was_dropped_is_answered_so_whenever_it_is_sent_agai
         with pytest.raises(CommandConflict):
             await session.prompt("other", command="c")
         assert ran(session) == ["go"]
-    async with open_world(kept) as world:
+    async with open_world(kept_journal) as world:
         session = await world.supervisor.resume("s", spec_of(ScriptedModel(["after"])))
         got.append(await outcome(session.prompt("late", command="c")))
         assert (await session.ask("now")).text == "after"
@@ -281,8 +281,8 @@ async def test_a_prompt_that_was_dropped_is_answered_so_whenever_it_is_sent_agai
     assert (got[0][0], got[0][2]) == (PromptWasDropped, "the queue was cleared by an abort")
 
 
-async def test_a_prompt_that_was_accepted_is_not_dropped_when_it_is_sent_again(kept: TestJournal) -> None:
-    async with open_world(kept) as world:
+async def test_a_prompt_that_was_accepted_is_not_dropped_when_it_is_sent_again(kept_journal: TestJournal) -> None:
+    async with open_world(kept_journal) as world:
         session = await world.spawn(["fine", stall()], "s")
         first = await session.prompt("first", command="c")
         await until(lambda: session.status().phase == "idle")
@@ -292,7 +292,7 @@ async def test_a_prompt_that_was_accepted_is_not_dropped_when_it_is_sent_again(k
         async def send() -> None:
             got.append(await outcome(session.prompt("first", command="c")))
 
-        async with held_up(session, kept) as nursery:
+        async with held_up(session, kept_journal) as nursery:
             nursery.start_soon(send)
             await trio.sleep(0.1)
             nursery.start_soon(lambda: session.abort(clear_queue=True))
@@ -301,9 +301,9 @@ async def test_a_prompt_that_was_accepted_is_not_dropped_when_it_is_sent_again(k
 
 
 @pytest.mark.parametrize("written", [False, True])
-async def test_a_crash_between_a_drop_and_its_abort_loses_neither(kept: TestJournal, written: bool) -> None:
+async def test_a_crash_between_a_drop_and_its_abort_loses_neither(kept_journal: TestJournal, written: bool) -> None:
     """The actor crashes at the record of the drop, before or after it is written; then at the record of the abort."""
-    async with open_world(kept) as world:
+    async with open_world(kept_journal) as world:
         session = await world.spawn([stall(), "after"], "s")
         await session.prompt("go")
         got: list[object] = []
@@ -319,24 +319,24 @@ async def test_a_crash_between_a_drop_and_its_abort_loses_neither(kept: TestJour
         async def send() -> None:
             got.append(await outcome(session.prompt("late", command="c")))
 
-        async with held_up(session, kept) as nursery:
+        async with held_up(session, kept_journal) as nursery:
             nursery.start_soon(send)
             await trio.sleep(0.1)
             nursery.start_soon(lambda: session.abort("enough", clear_queue=True))
             await trio.sleep(0.1)
             if written:
-                kept.fails_after = fails
+                kept_journal.fails_after = fails
             else:
-                kept.failing = fails
+                kept_journal.failing = fails
         assert failing == {"PromptSent": 0, "AbortSent": 0}
-        kept.failing = kept.fails_after = None
+        kept_journal.failing = kept_journal.fails_after = None
         await send()
         assert [got[0]] * 2 == got
         assert isinstance(got[0], tuple)
         assert got[0][0] is PromptWasDropped
         names = world.heard(session).names
         assert (names.count("PromptDropped"), names.count("AgentAbort")) == (1, 1)
-        records = await kept.read("s")
+        records = await kept_journal.read("s")
         assert [record.command for record in records].count("c") == 1
         assert ran(session) == ["go"]
 

@@ -39,9 +39,9 @@ class Talker:
 
     name = "scripted"
 
-    def __init__(self, summary: Element = SUMMARY, said: str = "go on, please. " * 20) -> None:
+    def __init__(self, summary: Element = SUMMARY, text: str = "go on, please. " * 20) -> None:
         def answer(request: ModelRequest) -> Element:
-            return summary if is_summary(request) else said
+            return summary if is_summary(request) else text
 
         self._model = ScriptedModel([answer], repeat_last=True)
 
@@ -67,11 +67,11 @@ async def compactions(session: SessionHandle) -> list[CompactEnd]:
 
 async def happened(session: SessionHandle) -> list[object]:
     async with session.subscribe(since=0) as events:
-        found: list[object] = []
+        values: list[object] = []
         with trio.move_on_after(0):
             async for envelope in events:
-                found += [envelope.event]
-        return found
+                values += [envelope.event]
+        return values
 
 
 async def talk(session: SessionHandle, turns: int) -> None:
@@ -148,7 +148,7 @@ async def test_a_compaction_that_a_caller_asked_for_leaves_the_history_if_its_su
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(spec(model))
         await talk(session, 3)
-        before = session.messages()
+        old_messages = session.messages()
         assert not await compactions(session)
         if running:
             await session.prompt("and now?")
@@ -159,7 +159,7 @@ async def test_a_compaction_that_a_caller_asked_for_leaves_the_history_if_its_su
         (end,) = await compactions(session)
         assert end.removed == 0
         assert end.note.startswith("the summary failed: PermanentModelError: no summary today; no message was dropped")
-        assert session.messages()[: len(before)] == before
+        assert session.messages()[: len(old_messages)] == old_messages
         model_asked = len(model.summaries)
         await talk(session, 3)
         assert len(model.summaries) > model_asked
@@ -180,7 +180,7 @@ async def test_while_a_summary_is_written_the_session_runs_and_says_so_and_abort
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(spec(model))
         await talk(session, 3)
-        before = session.messages()
+        old_messages = session.messages()
         await session.prompt("number 3. " + LONG)
         await asked_for_summary(model)
         status = session.status()
@@ -192,7 +192,7 @@ async def test_while_a_summary_is_written_the_session_runs_and_says_so_and_abort
         assert (start.reason, start.tokens, start.window) == (status.compacting.reason, status.compacting.tokens, 1_000)
         await session.abort("enough")
         await settle()
-        assert session.messages()[: len(before)] == before, "nothing has changed"
+        assert session.messages()[: len(old_messages)] == old_messages, "nothing has changed"
         assert session.status().compacting is None
         assert (await compactions(session))[-1] == CompactEnd(0, "cancelled")
 
@@ -204,11 +204,11 @@ async def test_the_tokens_of_a_summary_that_is_aborted_count() -> None:
         await talk(session, 3)
         await session.prompt("number 3. " + LONG)
         await asked_for_summary(model)
-        before = session.status().usage.total_tokens
+        old_total_tokens = session.status().usage.total_tokens
         await trio.sleep(0.05)
         await session.abort()
         await settle()
-        assert session.status().usage.total_tokens > before
+        assert session.status().usage.total_tokens > old_total_tokens
 
 
 async def test_a_compactor_of_ones_own_writes_the_text() -> None:
@@ -218,7 +218,7 @@ async def test_a_compactor_of_ones_own_writes_the_text() -> None:
         seen.append(leaving)
         return "brief: " + await ask("say hello")
 
-    model = Talker(said="go on. " * 40)
+    model = Talker(text="go on. " * 40)
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(spec(model, compactor=brief))
         await talk(session, 8)
@@ -303,12 +303,12 @@ async def test_the_model_compacts_by_itself_and_reads_what_has_left(*, offers: b
         )
         assert ("`read_history`" in text_of(session.messages())) == offers
         if offers:
-            (found,) = [m for m in session.messages() if getattr(m, "name", "") == "read_history"]
-            assert found.text.startswith("[4] user: the secret word is pineapple.")
+            (message,) = [m for m in session.messages() if getattr(m, "name", "") == "read_history"]
+            assert message.text.startswith("[4] user: the secret word is pineapple.")
 
 
 def test_the_tools_are_among_the_built_in_ones() -> None:
-    assert {"compact_conversation", "read_history"} <= {one.spec.name for one in standard_tools()}
+    assert {"compact_conversation", "read_history"} <= {tool_.spec.name for tool_ in standard_tools()}
 
 
 async def test_a_session_that_ends_in_the_middle_of_a_summary_goes_on() -> None:

@@ -59,7 +59,7 @@ def complaints(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
 
 
 @pytest.mark.parametrize(
-    ("plugin", "said", "blocked"),
+    ("plugin", "text", "blocked"),
     [
         (Raises(), "KeyError: 'limit'; the session goes on", False),
         (CriticalRaises(), "KeyError: 'limit'; what it was asked about is blocked", True),
@@ -69,16 +69,16 @@ def complaints(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
     ids=["raises", "critical", "forgets", "promises"],
 )
 async def test_a_hook_that_breaks_is_logged_once_with_its_traceback(
-    plugin: Plugin, said: str, blocked: bool, world: World, caplog: pytest.LogCaptureFixture
+    plugin: Plugin, text: str, blocked: bool, world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     calls = [call("quick"), call("quick"), call("quick")]
     session = await world.spawn([say(calls=calls), "done"], tools=[quick()], plugins=[plugin])
     await session.ask("go")
     await settle()
     (record,) = complaints(caplog)
-    assert said in record.getMessage()
+    assert text in record.getMessage()
     assert record.levelno == logging.ERROR
-    if "KeyError" in said:
+    if "KeyError" in text:
         assert record.exc_info is not None
         assert record.exc_info[0] is KeyError
         assert record.exc_info[2] is not None

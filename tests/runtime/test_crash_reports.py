@@ -51,9 +51,9 @@ async def report_of_crash(doing: Callable[[], None]) -> CrashReport:
 async def test_a_report_names_the_line_that_raised() -> None:
     reason = (await report_of_crash(calls)).reason
     assert (reason.kind, reason.text) == ("ValueError", "ValueError: deep inside")
-    place, _, function = reason.where.partition(" in ")
+    index, _, function = reason.where.partition(" in ")
     assert function == "raises"
-    assert place == f"{__file__}:{raises.__code__.co_firstlineno + 2}"
+    assert index == f"{__file__}:{raises.__code__.co_firstlineno + 2}"
 
 
 async def test_a_report_of_a_service_has_no_message_and_no_mailbox() -> None:

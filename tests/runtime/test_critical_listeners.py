@@ -79,8 +79,8 @@ CALLS: dict[str, Callable[[SessionHandle], Awaitable[object]]] = {
 async def check(world: World, session: SessionHandle) -> None:
     await until(lambda: session.status().phase == "idle")
     await settle()
-    (kept,) = [m for m in session.messages() if isinstance(m, AssistantMessage) and m.interrupted]
-    assert (kept.text, kept.usage) == (SAID, USED)
+    (message,) = [m for m in session.messages() if isinstance(m, AssistantMessage) and m.interrupted]
+    assert (message.text, message.usage) == (SAID, USED)
     used = session.inspect().usage
     assert (used.input_tokens, used.output_tokens) >= (USED.input_tokens, USED.output_tokens)
     assert world.heard(session).said == SAID
@@ -88,13 +88,15 @@ async def check(world: World, session: SessionHandle) -> None:
 
 
 @pytest.mark.parametrize("commit", [None, 0.5])
-@pytest.mark.parametrize("at", CALLS)
-async def test_what_a_caller_or_a_timer_causes_ends_the_turn_with_what_had_come(at: str, commit: float | None) -> None:
+@pytest.mark.parametrize("point", CALLS)
+async def test_what_a_caller_or_a_timer_causes_ends_the_turn_with_what_had_come(
+    point: str, commit: float | None
+) -> None:
     async with open_world(TestJournal(commit=commit)) as world:
-        session = await world.spawn(Speaking(), plugins=[Breaking(at)])
+        session = await world.spawn(Speaking(), plugins=[Breaking(point)])
         await session.prompt("go")
         await until(lambda: world.heard(session).said == SAID)
-        await CALLS[at](session)
+        await CALLS[point](session)
         await check(world, session)
 
 
@@ -144,8 +146,8 @@ async def test_an_actor_that_is_started_again_ends_the_turn_with_what_had_come()
         await check(world, session)
 
 
-@pytest.mark.parametrize("at", ["ToolExecutionStart", "ToolCalls", "ResponseComplete"])
-async def test_no_start_is_told_of_a_call_that_does_not_start(at: str) -> None:
+@pytest.mark.parametrize("point", ["ToolExecutionStart", "ToolCalls", "ResponseComplete"])
+async def test_no_start_is_told_of_a_call_that_does_not_start(point: str) -> None:
     ran: list[str] = []
 
     @tool
@@ -157,15 +159,15 @@ async def test_no_start_is_told_of_a_call_that_does_not_start(at: str) -> None:
     journal = TestJournal()
     async with open_world(journal) as world:
         calls = [call("note", {"text": text}) for text in ("one", "two")]
-        session = await world.spawn([say(calls=calls), "fine"], tools=[note], plugins=[Breaking(at)])
+        session = await world.spawn([say(calls=calls), "fine"], tools=[note], plugins=[Breaking(point)])
         with pytest.raises(TurnAborted, match="critical"):
             await session.ask("go")
         assert (await session.ask("and now?")).text == "fine"
         records = await journal.read(session.id)
-        told = [envelope for record in records for envelope in record.events]
+        envelopes = [envelope for record in records for envelope in record.events]
         assert ran == []
-        assert [each.event for each in told if isinstance(each.event, ToolExecutionStart)] == []
-        assert [each.seq for each in told] == list(range(1, len(told) + 1))
+        assert [item.event for item in envelopes if isinstance(item.event, ToolExecutionStart)] == []
+        assert [single_value.seq for single_value in envelopes] == list(range(1, len(envelopes) + 1))
 
 
 class Asking(Plugin[None]):

@@ -106,8 +106,10 @@ async def test_the_error_of_a_turn_that_cannot_go_on_says_what_takes_the_space()
         assert (end.crowded.system, end.crowded.messages) == (701, 500)
 
 
-@pytest.mark.parametrize(("limit", "whole"), [(None, False), (2_000, False), (3_000, True)])
-def test_what_the_model_works_on_is_shortened_only_if_it_would_fill_the_context(limit: int | None, whole: bool) -> None:
+@pytest.mark.parametrize(("limit", "is_whole"), [(None, False), (2_000, False), (3_000, True)])
+def test_what_the_model_works_on_is_shortened_only_if_it_would_fill_the_context(
+    limit: int | None, is_whole: bool
+) -> None:
     older: list[Message] = [UserMessage((Text("x" * 700),)), AssistantMessage((Text("y" * 700),))]
     works: list[Message] = [
         UserMessage((Text("look"),)),
@@ -116,8 +118,8 @@ def test_what_the_model_works_on_is_shortened_only_if_it_would_fill_the_context(
     ]
     plan = planned([*older, *works], 1_000, limit)
     assert list(plan.removed) == [0, 1]
-    assert (list(plan.messages[2:]) == works) == whole
-    assert sum(map(size_of, plan.with_notice("gone"))) < (3_000 if whole else 1_000)
+    assert (list(plan.messages[2:]) == works) == is_whole
+    assert sum(map(size_of, plan.with_notice("gone"))) < (3_000 if is_whole else 1_000)
 
 
 async def test_the_newest_results_are_left_whole_while_there_is_room() -> None:

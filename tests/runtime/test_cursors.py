@@ -45,8 +45,8 @@ async def heard(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("place", [MessageDelta, RequestStart])
-async def test_deltas_of_an_earlier_process_are_a_gap(tmp_path: Path, place: type[Event]) -> None:
+@pytest.mark.parametrize("index", [MessageDelta, RequestStart])
+async def test_deltas_of_an_earlier_process_are_a_gap(tmp_path: Path, index: type[Event]) -> None:
     path = tmp_path / "journal.db"
     stored = ""
     async with open_supervisor(journal=AwakeJournal(SqliteJournal(path))) as supervisor:
@@ -54,7 +54,7 @@ async def test_deltas_of_an_earlier_process_are_a_gap(tmp_path: Path, place: typ
         async with session.subscribe() as events:
             await session.prompt("hello")
             async for envelope in events:
-                if isinstance(envelope.event, place):
+                if isinstance(envelope.event, index):
                     stored = json.dumps(list(envelope.cursor))
                     break
 
@@ -97,7 +97,7 @@ NO_CURSORS: tuple[object, ...] = (
 )
 
 
-@pytest.mark.parametrize("since", NO_CURSORS, ids=lambda one: f"{one!r:.8}")
+@pytest.mark.parametrize("since", NO_CURSORS, ids=lambda item: f"{item!r:.8}")
 async def test_what_is_no_cursor_is_refused_with_what_is_one(world: World, since: object) -> None:
     session = await world.spawn(["hello"])
     with pytest.raises(WrongType, match="as `since`; give the `cursor` of an envelope"):

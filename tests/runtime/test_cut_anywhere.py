@@ -48,7 +48,7 @@ async def slowly(payload: Json) -> Json:
 async def test_a_supervisor_that_is_opened_and_left() -> None:
     journal = TestJournal()
     await settle()
-    before = (living(), threading.active_count(), len(gc.callbacks))
+    old = (living(), threading.active_count(), len(gc.callbacks))
 
     async def opened() -> None:
         async with open_supervisor(journal=journal):
@@ -57,7 +57,7 @@ async def test_a_supervisor_that_is_opened_and_left() -> None:
     for moment in count():
         was_cut = await cut(moment, opened)
         await settle()
-        assert (living(), threading.active_count(), len(gc.callbacks)) == before
+        assert (living(), threading.active_count(), len(gc.callbacks)) == old
         if not was_cut:
             break
 
@@ -68,7 +68,7 @@ async def test_a_session_that_is_spawned(plugin: type[Plugin]) -> None:
     for moment in count():
         async with open_supervisor(journal=TestJournal(claim=1, commit=1)) as supervisor:
             await settle()
-            before = living()
+            old = living()
 
             async def spawned() -> None:
                 try:
@@ -81,7 +81,7 @@ async def test_a_session_that_is_spawned(plugin: type[Plugin]) -> None:
                 assert not supervisor.sessions()
                 await (await supervisor.spawn(spec_of("demo"), "mine")).stop()  # at once
                 await settle()
-                assert (supervisor.tree().children, living()) == ((), before)
+                assert (supervisor.tree().children, living()) == ((), old)
         if not was_cut:
             break
 
@@ -91,13 +91,13 @@ async def test_a_session_that_is_brought_back(*, fits: bool) -> None:
     spec = spec_of(ScriptedModel(["fine"] * 100))
     plugins = [SlowYes()] if fits else [SlowYes(), Never()]
     other = spec.but(plugins=plugins, services={"slow": slowly})
-    kept = MemoryJournal(encode=True)
-    async with open_supervisor(journal=kept) as supervisor:
+    memory_journal = MemoryJournal(encode=True)
+    async with open_supervisor(journal=memory_journal) as supervisor:
         await (await supervisor.spawn(spec, "mine")).ask("go")
     for moment in count():
-        async with open_supervisor(journal=TestJournal(claim=1, commit=1, inner=lambda: kept)) as supervisor:
+        async with open_supervisor(journal=TestJournal(claim=1, commit=1, inner=lambda: memory_journal)) as supervisor:
             await settle()
-            before = living()
+            old = living()
 
             async def brought_back() -> None:
                 try:
@@ -109,7 +109,7 @@ async def test_a_session_that_is_brought_back(*, fits: bool) -> None:
             if was_cut:
                 assert not supervisor.sessions()
                 await settle()
-                assert (supervisor.tree().children, living()) == ((), before)
+                assert (supervisor.tree().children, living()) == ((), old)
                 assert (await (await supervisor.resume("mine", spec)).ask("go")).text == "fine"
         if not was_cut:
             break
@@ -119,7 +119,7 @@ async def test_a_service_that_is_started() -> None:
     ended: list[int] = []
     async with open_supervisor() as supervisor:
         await settle()
-        before = living()
+        old = living()
 
         async def serves(*, task_status: trio.TaskStatus[None]) -> None:
             try:
@@ -139,7 +139,7 @@ async def test_a_service_that_is_started() -> None:
             if not await cut(moment, started):
                 break
             assert supervisor.tree().children == ()
-            assert living() == before
+            assert living() == old
             assert len(ended) <= tried + 1
         assert ended
 

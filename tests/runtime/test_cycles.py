@@ -117,4 +117,4 @@ async def test_nothing_of_it_is_in_a_cycle(live: Callable[[Supervisor, str], Awa
             await live(supervisor, f"s{number}")
         await trio.sleep(1)
         gc.collect()
-        assert Counter(type(each).__name__ for each in gc.garbage) == {}
+        assert Counter(type(item).__name__ for item in gc.garbage) == {}

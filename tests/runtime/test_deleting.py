@@ -72,14 +72,14 @@ async def test_handles_of_a_deleted_session_show_nothing_of_the_next_session_wit
         await old.prompt("go")
         while len(supervisor.sessions()) < 2:
             await trio.lowlevel.checkpoint()
-        found = supervisor.session("s.c3")
+        session = supervisor.session("s.c3")
         async with old.subscribe(since=0, types=[PromptReceived, Gap]) as late:
             await old.stop()
             await supervisor.delete("s")
             for id_is_free in ("s", "s.c3"):
                 await (await supervisor.spawn(saying("well"), id_is_free)).ask("a secret")
             assert [type(envelope.event) async for envelope in late] == [Gap]
-        for handle in (old, found):
+        for handle in (old, session):
             async with handle.subscribe(since=0, types=[PromptReceived]) as events:
                 assert [type(envelope.event) async for envelope in events] == [Gap]
             for call in (handle.messages, handle.inspect):
@@ -208,7 +208,7 @@ async def test_sub_agents_are_deleted_with_their_parent() -> None:
         session = await supervisor.spawn(spec, "parent")
         await session.ask("go")
         await session.stop()
-        assert [one.session_id for one in await supervisor.stored()] == ["parent", "parent.c3"]
+        assert [session_.session_id for session_ in await supervisor.stored()] == ["parent", "parent.c3"]
         await supervisor.delete("parent")
         assert await supervisor.stored() == ()
 
@@ -299,7 +299,7 @@ async def test_what_is_kept_beside_a_session_stays_if_another_supervisor_holds_i
         await journal.claim(held, "elsewhere:1", Lease(0, 0), take_over=True)
         await supervisor.delete("parent", first=beside.erase)
         assert beside.is_erased
-        assert [one.session_id for one in await supervisor.stored()] == ["parent.other"]
+        assert [session_.session_id for session_ in await supervisor.stored()] == ["parent.other"]
 
 
 async def test_nobody_gets_a_session_while_what_is_kept_beside_it_is_erased() -> None:
@@ -341,7 +341,7 @@ async def test_a_fork_stays() -> None:
         await session.stop()
         await supervisor.delete("s")
         assert len(fork.messages()) == 2
-        assert [one.session_id for one in await supervisor.stored()] == ["f"]
+        assert [session_.session_id for session_ in await supervisor.stored()] == ["f"]
 
 
 async def test_without_a_journal_there_is_nothing_to_delete() -> None:
@@ -375,13 +375,13 @@ async def test_a_redacted_session_comes_back_and_says_so_in_its_audit() -> None:
         (stored,) = await supervisor.stored()
         assert await supervisor.redact("s", by="the desk for privacy") == stored.head
         assert "canary" not in repr(await journal.read("s"))
-        found = await audit(journal, "s")
-        assert {difference.what for difference in found} == {"redacted"}
-        assert "by the desk for privacy" in found[0].now
+        differences = await audit(journal, "s")
+        assert {difference.what for difference in differences} == {"redacted"}
+        assert "by the desk for privacy" in differences[0].now
         session = await supervisor.resume("s", spec("well"))
         assert [message.text for message in session.messages()] == ["[redacted]"] * 4
         assert (await session.ask("who am I?")).text == "well"
-    assert {each.what for each in await audit(journal, "s")} == {"redacted"}
+    assert {difference_.what for difference_ in await audit(journal, "s")} == {"redacted"}
 
 
 async def test_a_part_of_a_session_is_redacted() -> None:

@@ -104,20 +104,20 @@ async def test_a_function_makes_them_for_the_session(make: object) -> None:
 
 
 async def test_they_are_made_once_when_calls_first_want_them() -> None:
-    made: list[str] = []
+    texts: list[str] = []
 
     async def make() -> Shop:
-        made.append("made")
+        texts.append("made")
         await trio.lowlevel.checkpoint()
         return Shop("ann")
 
     async with open_supervisor() as supervisor:
         spec = SessionSpec(model=calls("balance", "balance", "balance", times=2), tools=[balance], deps=make)
         session = await supervisor.spawn(spec)
-        assert made == []
+        assert texts == []
         await session.ask("Go.")
         await session.ask("Go.")
-    assert made == ["made"]
+    assert texts == ["made"]
 
 
 async def test_a_failed_function_is_asked_again_by_the_next_call() -> None:
@@ -140,15 +140,15 @@ async def test_a_failed_function_is_asked_again_by_the_next_call() -> None:
 
 
 async def test_a_spec_without_them_is_refused_at_spawn_and_at_return() -> None:
-    wanted = r"`balance` wants `ToolContext\[Shop\]`, and the session has none; give its spec `SessionSpec\(deps=…\)`"
+    text = r"`balance` wants `ToolContext\[Shop\]`, and the session has none; give its spec `SessionSpec\(deps=…\)`"
     spec = SessionSpec(model=calls("balance", times=2), tools=[balance])
     journal = MemoryJournal()
     async with open_supervisor(journal=journal) as supervisor:
-        with pytest.raises(UsageError, check=coded("bad-deps"), match=wanted):
+        with pytest.raises(UsageError, check=coded("bad-deps"), match=text):
             await supervisor.spawn(spec)
         await supervisor.spawn(spec.but(deps=Shop("ann")), "s")
     async with open_supervisor(journal=journal) as supervisor:
-        with pytest.raises(UsageError, check=coded("bad-deps"), match=wanted):
+        with pytest.raises(UsageError, check=coded("bad-deps"), match=text):
             await supervisor.resume("s", spec)
 
 
@@ -178,7 +178,7 @@ def _managed() -> Iterator[Shop]:
     ("deps", "problem"),
     [
         (_managed, "is a function that is a generator"),
-        (lambda one, two: (one, two), "is a function that needs other arguments"),
+        (lambda item, two: (item, two), "is a function that needs other arguments"),
         (Shop, "is a class that needs other arguments"),
     ],
 )
@@ -188,11 +188,11 @@ async def test_a_function_that_cannot_make_them_is_refused(deps: Callable[..., o
 
 
 async def test_they_are_made_anew_when_a_session_returns() -> None:
-    made: list[str] = []
+    texts: list[str] = []
 
     def make(session: DepsWanted) -> Shop:
-        made.append(session.session_id)
-        return Shop(f"{session.tenant} {len(made)}")
+        texts.append(session.session_id)
+        return Shop(f"{session.tenant} {len(texts)}")
 
     def build() -> SessionSpec:
         return SessionSpec(model=calls("balance"), name="shop", tools=[balance], deps=make)
@@ -205,15 +205,15 @@ async def test_they_are_made_anew_when_a_session_returns() -> None:
             await session.ask("Go.")
             answers.append(session.messages()[-2].text)
     assert answers == ["balance of acme 1", "balance of acme 2"]
-    assert made == ["s", "s"]
+    assert texts == ["s", "s"]
 
 
-@pytest.mark.parametrize("own", [None, Shop("other")])
-async def test_a_subagent_shares_those_of_its_parent_unless_it_has_its_own(own: Shop | None) -> None:
-    made: list[str] = []
+@pytest.mark.parametrize("shop", [None, Shop("other")])
+async def test_a_subagent_shares_those_of_its_parent_unless_it_has_its_own(shop: Shop | None) -> None:
+    texts: list[str] = []
 
     def make(session: DepsWanted) -> Shop:
-        made.append(session.session_id)
+        texts.append(session.session_id)
         return Shop("ann")
 
     answered: list[str] = []
@@ -223,15 +223,15 @@ async def test_a_subagent_shares_those_of_its_parent_unless_it_has_its_own(own: 
         """Note the customer."""
         answered.append(ctx.deps.customer)
 
-    child = SessionSpec(model=calls("note"), description="Notes.", tools=[note], deps=own)
+    child = SessionSpec(model=calls("note"), description="Notes.", tools=[note], deps=shop)
     task = call("task", {"agent": "clerk", "description": "note", "prompt": "Note."})
     model = ScriptedModel([say(calls=[task]), say(calls=[call("note")]), "Done."])
     async with open_supervisor() as supervisor:
         spec = SessionSpec(model=model, tools=[note], agents={"clerk": child}, deps=make)
         session = await supervisor.spawn(spec, "s")
         await session.ask("Go.")
-    assert answered == ["ann" if own is None else "other", "ann"]
-    assert made == ["s"]
+    assert answered == ["ann" if shop is None else "other", "ann"]
+    assert texts == ["s"]
 
 
 async def test_a_subagent_without_them_is_refused_with_its_parent() -> None:

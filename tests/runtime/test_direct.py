@@ -40,9 +40,9 @@ async def test_a_prompt_is_answered_in_the_pass_in_which_it_is_sent(supervisor: 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(count_passes, passes)
         await trio.lowlevel.checkpoint()
-        before = len(passes)
+        old_count = len(passes)
         await session.prompt("hi")
-        assert len(passes) == before
+        assert len(passes) == old_count
         nursery.cancel_scope.cancel()
 
 
@@ -94,9 +94,9 @@ async def test_letters_that_a_step_posts_are_handled_after_it(supervisor: Superv
     async with trio.open_nursery() as nursery:
         for number in range(50):
             nursery.start_soon(partial(session.ask, f"prompt {number}"))
-    said = [message.text for message in session.messages()]
-    assert said[1::2] == ["yes"] * 50
-    assert sorted(said[::2]) == sorted(f"prompt {number}" for number in range(50))
+    texts = [message.text for message in session.messages()]
+    assert texts[1::2] == ["yes"] * 50
+    assert sorted(texts[::2]) == sorted(f"prompt {number}" for number in range(50))
 
 
 def tasks() -> int:
@@ -105,10 +105,10 @@ def tasks() -> int:
 
 
 async def test_an_idle_session_has_no_task_and_is_stopped_in_order(supervisor: Supervisor) -> None:
-    before = tasks()
+    old_tasks = tasks()
     sessions = [await supervisor.spawn(spec_of(ScriptedModel(["one", "two"])), f"s{number}") for number in range(100)]
     await trio.testing.wait_all_tasks_blocked()
-    assert tasks() == before
+    assert tasks() == old_tasks
     for session in sessions[:10]:
         assert (await session.ask("hi")).text == "one"
     assert [child.state for child in supervisor.tree().children] == ["running"] * 100

@@ -34,8 +34,8 @@ class Probed(Fake):
 
 def lasting(name: str, seconds: float, effect: EffectClass) -> Fake:
     """Return a tool of this class that takes *seconds*."""
-    made = fake(name, slow(name, seconds).body, effect=effect)
-    return Probed(made.spec, made.body, made.calls) if effect is EffectClass.CHECKABLE else made
+    new_value = fake(name, slow(name, seconds).body, effect=effect)
+    return Probed(new_value.spec, new_value.body, new_value.calls) if effect is EffectClass.CHECKABLE else new_value
 
 
 async def begun(supervisor: Supervisor, script: Sequence[Element], name: str = "s", **spec: object) -> SessionHandle:
@@ -54,7 +54,7 @@ async def parked_after(supervisor: Supervisor, within: float = 60.0) -> float:
 
 
 async def events_of(journal: Journal, session_id: str = "s") -> list[Event]:
-    return [each.event for record in await journal.read(session_id, 0, 10_000) for each in record.events]
+    return [event.event for record in await journal.read(session_id, 0, 10_000) for event in record.events]
 
 
 async def texts_after(journal: Journal, specs: Mapping[str, SessionSpec]) -> dict[str, list[str]]:
@@ -165,22 +165,22 @@ async def test_a_family_is_parked_together() -> None:
         session = await supervisor.spawn(first, "p")
         await session.prompt("go")
         other = await begun(supervisor, [stall()], "beside")
-        gone: list[float] = []
+        seconds: list[float] = []
 
         async def watch() -> None:
             async with other.monitor() as monitor:
                 await monitor.wait()
-                gone.append(trio.current_time())
+                seconds.append(trio.current_time())
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watch)
             await settle()
             began = trio.current_time()
             assert await parked_after(supervisor) == 1.5
-        assert gone == [began]
+        assert seconds == [began]
     assert await texts_after(journal, {"p": spec("found", parent=["well"])}) == {"p": ["go", "", "found", "well"]}
-    told = await events_of(journal, "p")
-    assert [(event.text, event.is_error) for event in told if isinstance(event, SubagentEnd)] == [("found", False)]
+    events = await events_of(journal, "p")
+    assert [(event.text, event.is_error) for event in events if isinstance(event, SubagentEnd)] == [("found", False)]
     assert len(send.calls) == 1
 
 
@@ -220,7 +220,7 @@ async def test_nothing_starts_any_more() -> None:
                 await supervisor.resume("stored", spec)
             with pytest.raises(SupervisorClosed):
                 await supervisor.fork("s", spec)
-            assert [each.id for each in supervisor.sessions()] == ["s"]
+            assert [session_.id for session_ in supervisor.sessions()] == ["s"]
 
 
 async def test_a_session_that_is_starting_is_parked_when_it_has_started() -> None:
@@ -291,15 +291,17 @@ async def test_a_crashed_session_comes_back_only_for_such_a_call(*, sends: bool)
     send = slow("send", 2.0)
     async with open_supervisor(journal=journal) as supervisor:
         session = await begun(supervisor, [say(calls=[call("send")]) if sends else stall()], tools=[send])
-        left = [BROKEN, None, BROKEN]  # the first of two commands crashes it once, and so does the second
-        journal.failing = lambda record: left.pop() if left and isinstance(record.arrival.input, LabelSent) else None
+        remaining = [BROKEN, None, BROKEN]  # the first of two commands crashes it once, and so does the second
+        journal.failing = lambda record: (
+            remaining.pop() if remaining and isinstance(record.arrival.input, LabelSent) else None
+        )
         with pytest.RaisesGroup(SessionParked) if not sends else nullcontext():
             async with trio.open_nursery() as nursery:
                 await session.label(["red"])
                 nursery.start_soon(session.label, ["blue"])
                 await settle()
                 (view,) = supervisor.tree().children
-                assert (view.state, left) == ("waiting", [])
+                assert (view.state, remaining) == ("waiting", [])
                 assert await parked_after(supervisor) == (1.5 if sends else 0)
     assert not [event for event in await events_of(journal) if isinstance(event, ToolUnknown)]
 

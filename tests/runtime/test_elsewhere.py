@@ -48,10 +48,10 @@ def test_a_call_from_elsewhere_is_refused(doing: Doing, elsewhere: Callable[[Cal
     async def there_and_back() -> None:
         async with open_world() as world:
             session = await world.spawn(["hello"])
-            said = await trio.to_thread.run_sync(elsewhere, lambda: doing(session))
-            assert said.startswith("not-in-its-run: ")
-            assert f"`{session.id}`" in said
-            assert "trio.from_thread.run" in said
+            text = await trio.to_thread.run_sync(elsewhere, lambda: doing(session))
+            assert text.startswith("not-in-its-run: ")
+            assert f"`{session.id}`" in text
+            assert "trio.from_thread.run" in text
             with trio.fail_after(5):
                 assert (await session.ask("hi")).text == "hello"
 

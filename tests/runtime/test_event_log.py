@@ -101,7 +101,7 @@ async def test_a_piece_that_nobody_reads_is_a_text() -> None:
         for _ in range(100):
             session.events.publish_ephemeral("word ", 0)
     assert counted[0] / 100 <= CHUNK_OPCODES
-    assert {type(said) for said in session.events.newest.events[1:]} == {str}
+    assert {type(event) for event in session.events.newest.events[1:]} == {str}
 
 
 async def test_a_piece_costs_nothing_for_those_who_want_no_deltas() -> None:
@@ -537,8 +537,13 @@ async def test_the_oldest_deltas_are_forgotten_first_whatever_they_are_behind() 
         session.publish(start())
         session.publish_ephemeral(MessageDelta(text))
         session.publish_ephemeral(ThinkingDelta(text))
-    kept = [(envelope.seq, envelope.n, envelope.event) for envelope in session.events.after(Cursor(0))]
-    assert kept == [(2, 2, ThinkingDelta("b")), (3, 0, start()), (3, 1, MessageDelta("c")), (3, 2, ThinkingDelta("c"))]
+    remaining = [(envelope.seq, envelope.n, envelope.event) for envelope in session.events.after(Cursor(0))]
+    assert remaining == [
+        (2, 2, ThinkingDelta("b")),
+        (3, 0, start()),
+        (3, 1, MessageDelta("c")),
+        (3, 2, ThinkingDelta("c")),
+    ]
     assert session.events.dropped == Cursor(2, 1)
     assert [envelope.cursor for envelope in session.events.after(Cursor(3, 1))] == [Cursor(3, 2)]
 
@@ -546,7 +551,7 @@ async def test_the_oldest_deltas_are_forgotten_first_whatever_they_are_behind() 
 def stretches() -> int:
     """Return how many stretches of events are in memory."""
     gc.collect()
-    return sum(isinstance(one, Stretch) for one in gc.get_objects())
+    return sum(isinstance(thing, Stretch) for thing in gc.get_objects())
 
 
 async def test_a_turn_of_many_steps_holds_no_more_than_the_last_ones() -> None:
@@ -569,12 +574,12 @@ async def test_a_subscriber_that_does_not_read_holds_no_more_than_its_capacity(
     session = Session(buffer_size=10)
     async with session.subscribe(types=types, policy="drop", capacity=3) as events:
         session.publish(end())
-        before = stretches()
+        old = stretches()
         for _ in range(100):
             session.publish(start())
             session.publish_ephemeral(ThinkingDelta("a"))
         session.publish(end())
-        assert stretches() <= before + 3
+        assert stretches() <= old + 3
         got = await drain(events)
     assert [envelope.event for envelope in got[:2]] == [end(), end() if types else start()]
 
@@ -584,6 +589,6 @@ async def test_a_session_that_is_over_holds_nothing() -> None:
     session.publish(start())
     session.publish_ephemeral(MessageDelta("a"))
     session.publish(start("secret"))
-    before = session.events.cursor
+    old_cursor = session.events.cursor
     session.events.close()
-    assert (session.events.after(Cursor(0)), session.events.cursor) == ([], before)
+    assert (session.events.after(Cursor(0)), session.events.cursor) == ([], old_cursor)

@@ -27,12 +27,12 @@ Gauges: TypeAlias = tuple[dict[str, int], int, int, int, list[tuple[str, str]]]
 
 def counted(figures: Figures) -> dict[str, Gauges]:
     """Return the gauges of all tenants, without zeros."""
-    found: dict[str, Gauges] = {}
-    for name, each in figures.tenants.items():
-        phases = {phase: number for phase, number in each.phases.items() if number}
-        if phases or each.held:
-            found[name] = (phases, each.queued, each.steering, each.quarantined, sorted(each.held))
-    return found
+    values: dict[str, Gauges] = {}
+    for name, tenant in figures.tenants.items():
+        phases = {phase: number for phase, number in tenant.phases.items() if number}
+        if phases or tenant.held:
+            values[name] = (phases, tenant.queued, tenant.steering, tenant.quarantined, sorted(tenant.held))
+    return values
 
 
 def seen(supervisor: Supervisor) -> dict[str, Gauges]:
@@ -48,7 +48,7 @@ def seen(supervisor: Supervisor) -> dict[str, Gauges]:
             sum(len(state.queue) for state in states),
             sum(len(state.steering) for state in states),
             sum(len(state.quarantined_calls) for state in states),
-            sorted((state.session_id, each.call_id) for state in states for each in state.waiting_calls),
+            sorted((state.session_id, call_.call_id) for state in states for call_ in state.waiting_calls),
         )
         for name, states in by_tenant.items()
     }
@@ -91,7 +91,7 @@ async def test_gauges_are_what_a_look_at_each_session_finds() -> None:
             2,
             1,
             0,
-            [("a", each.call_id) for each in first.status().held],
+            [("a", hold.call_id) for hold in first.status().held],
         )
         await first.approve(first.status().held[0].id)
         await wait_all_tasks_blocked()
@@ -132,14 +132,14 @@ async def test_a_session_that_comes_back_waits_since_it_began_to_wait(autojump_c
         session = await supervisor.spawn(spec, "a", tenant="acme")
         await session.prompt("go")
         await wait_all_tasks_blocked()
-        (asked,) = supervisor.figures().tenants["acme"].held.values()
+        (request,) = supervisor.figures().tenants["acme"].held.values()
         await trio.sleep(100)
     async with open_supervisor(journal=journal) as supervisor:
         figures = supervisor.figures()
         session = await supervisor.resume("a", spec)
         await wait_all_tasks_blocked()
         assert counted(figures) == seen(supervisor)
-        assert list(figures.tenants["acme"].held.values()) == [asked]
+        assert list(figures.tenants["acme"].held.values()) == [request]
         await session.approve(session.status().held[0].id)
         await wait_all_tasks_blocked()
         assert counted(figures) == seen(supervisor) == {"acme": ({"idle": 1}, 0, 0, 0, [])}
@@ -168,10 +168,10 @@ async def test_usage_is_that_of_each_model() -> None:
         session = await supervisor.spawn(spec, tenant="acme")
         await session.ask("hi")
         await session.ask("and?")
-        ((model, found),) = figures.tenants["acme"].models.items()
+        ((model, actual),) = figures.tenants["acme"].models.items()
         assert model == session.status().model
-        assert (found.used.input_tokens, found.used.output_tokens, found.used.cached_tokens) == (11, 6, 4)
-        assert (found.cost_usd, found.unpriced) == (0.5, 1)
+        assert (actual.used.input_tokens, actual.used.output_tokens, actual.used.cached_tokens) == (11, 6, 4)
+        assert (actual.cost_usd, actual.unpriced) == (0.5, 1)
 
 
 def test_many_models_of_one_tenant_are_counted_together() -> None:
@@ -188,7 +188,7 @@ async def test_tenants_beyond_the_most_are_counted_together() -> None:
         for number in range(5):
             await supervisor.spawn(SessionSpec(model=ScriptedModel(["one"])), tenant=f"t{number}")
         await supervisor.spawn(SessionSpec(model=ScriptedModel(["one"])))
-        assert {name: dict(each.phases) for name, each in figures.tenants.items()} == {
+        assert {name: dict(tenant.phases) for name, tenant in figures.tenants.items()} == {
             "t0": {"idle": 1},
             "t1": {"idle": 1},
             "": {"idle": 4},
@@ -267,7 +267,7 @@ async def test_a_step_that_crashes_its_actor_is_counted_once(point: str) -> None
         assert supervisor.tree().children[0].restarts == 3
         assert counted(figures) == seen(supervisor) == {"acme": ({"idle": 1}, 0, 0, 0, [])}
         assert dict(figures.tenants["acme"].turns) == {"end": 2}
-        assert sum(each.used.total_tokens for each in figures.tenants["acme"].models.values()) == 5
+        assert sum(model.used.total_tokens for model in figures.tenants["acme"].models.values()) == 5
 
 
 async def test_the_usage_of_a_sub_agent_is_counted_once() -> None:
@@ -279,7 +279,7 @@ async def test_the_usage_of_a_sub_agent_is_counted_once() -> None:
         session = await supervisor.spawn(spec, "a", tenant="acme")
         reply = await session.ask("hi")
         assert reply.usage.total_tokens == 40
-        found = figures.tenants["acme"]
-        assert sum(each.used.total_tokens for each in found.models.values()) == 40
+        tenant = figures.tenants["acme"]
+        assert sum(model.used.total_tokens for model in tenant.models.values()) == 40
         await wait_all_tasks_blocked()
         assert counted(figures) == {"acme": ({"idle": 1}, 0, 0, 0, [])}

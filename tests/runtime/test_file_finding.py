@@ -27,8 +27,8 @@ def project(*paths: str, **others: bytes) -> MemorySandbox:
 
 async def test_names_are_found_in_a_folder_and_told_up_to_the_name() -> None:
     sandbox = project("src/a.py", "src/.env", "src/b/ID_RSA", "src/.AWS/x", "src/.aws/y/z", "sub/.env", "src/x.env")
-    found = await find_files(sandbox, FindFiles(NAMES, ("src",)))
-    assert found == ("src/.AWS", "src/.aws", "src/.env", "src/b/ID_RSA")
+    paths = await find_files(sandbox, FindFiles(NAMES, ("src",)))
+    assert paths == ("src/.AWS", "src/.aws", "src/.env", "src/b/ID_RSA")
     assert await find_files(sandbox, FindFiles(NAMES, ("src/b", "sub"))) == ("src/b/ID_RSA", "sub/.env")
     assert await find_files(sandbox, FindFiles(NAMES)) == ()
 
@@ -77,7 +77,7 @@ async def test_a_folder_with_too_much_in_it_is_not_said_to_be_empty(monkeypatch:
 async def test_what_git_tracks_is_found_in_the_nearest_index_at_or_above_a_folder() -> None:
     inner, outer = index_of(["a/.env", "b"]), index_of([".env", "src/id_rsa", "src/deep/.env", "lib"])
     sandbox = MemorySandbox({".git/index": outer, "lib/.git/index": inner, "src/new/.env": b""})
-    for folder, found in {
+    for folder, actual in {
         ".": (".env", "src/deep/.env", "src/id_rsa"),
         "src": ("src/deep/.env", "src/id_rsa"),
         "src/": ("src/deep/.env", "src/id_rsa"),
@@ -85,7 +85,7 @@ async def test_what_git_tracks_is_found_in_the_nearest_index_at_or_above_a_folde
         "lib": ("lib/a/.env",),
         "lib/b": (),
     }.items():
-        assert await find_files(sandbox, FindFiles(NAMES, (), (folder,))) == found, folder
+        assert await find_files(sandbox, FindFiles(NAMES, (), (folder,))) == actual, folder
 
 
 async def test_without_a_repository_it_is_not_known_what_git_tracks() -> None:

@@ -25,26 +25,26 @@ def made(kind: str, folder: Path) -> Sandbox:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("before", [None, b"[]"])
+@pytest.mark.parametrize("old_data", [None, b"[]"])
 def test_of_writers_at_the_same_moment_one_wins_and_the_others_are_told(
-    kind: str, before: bytes | None, tmp_path: Path
+    kind: str, old_data: bytes | None, tmp_path: Path
 ) -> None:
     sandbox = made(kind, tmp_path)
-    won, lost = trio.run(written_by_five, sandbox, before)  # in real time: a disk needs threads
-    told = "cannot write `notes`: it does not hold the text that is to be replaced; read it again"
-    assert (won, lost) == ([trio.run(sandbox.read, "notes").data], [told] * 4)
+    won, lost = trio.run(written_by_five, sandbox, old_data)  # in real time: a disk needs threads
+    text = "cannot write `notes`: it does not hold the text that is to be replaced; read it again"
+    assert (won, lost) == ([trio.run(sandbox.read, "notes").data], [text] * 4)
 
 
-async def written_by_five(sandbox: Sandbox, before: bytes | None) -> tuple[list[bytes], list[str]]:
+async def written_by_five(sandbox: Sandbox, old_data: bytes | None) -> tuple[list[bytes], list[str]]:
     """Return what five writers at the same moment have written, and the errors of the others."""
-    if before is not None:
-        await sandbox.write("notes", before)
+    if old_data is not None:
+        await sandbox.write("notes", old_data)
     won: list[bytes] = []
     lost: list[str] = []
 
     async def write(data: bytes) -> None:
         try:
-            await replace_file(sandbox, "notes", data, before)
+            await replace_file(sandbox, "notes", data, old_data)
             won.append(data)
         except FileFailed as error:
             lost.append(str(error))
@@ -84,9 +84,9 @@ async def test_a_file_that_holds_something_else_stays(held: bytes | None) -> Non
     assert sandbox.files == ({} if held is None else {"notes": held})
 
 
-@pytest.mark.parametrize("before", [None, b"", b"before"])
+@pytest.mark.parametrize("old_data", [None, b"", b"before"])
 @pytest.mark.parametrize("after", [b"", b"after"])
-async def test_what_is_replaced_holds_the_new_text(before: bytes | None, after: bytes) -> None:
-    sandbox = MemorySandbox({} if before is None else {"notes": before})
-    await replace_file(sandbox, "notes", after, before)
+async def test_what_is_replaced_holds_the_new_text(old_data: bytes | None, after: bytes) -> None:
+    sandbox = MemorySandbox({} if old_data is None else {"notes": old_data})
+    await replace_file(sandbox, "notes", after, old_data)
     assert sandbox.files == {"notes": after}

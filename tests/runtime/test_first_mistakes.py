@@ -60,8 +60,8 @@ async def test_a_host_that_is_not_entered_says_how() -> None:
 
 async def test_a_connection_that_is_not_entered_says_how() -> None:
     opening: Any = connect("http://127.0.0.1:1", "a-key")
-    told = r"cannot use `spawn` here: .*; write `async with connect\(url, key\) as supervisor:`"
-    with pytest.raises(NotOpened, match=told):
+    text = r"cannot use `spawn` here: .*; write `async with connect\(url, key\) as supervisor:`"
+    with pytest.raises(NotOpened, match=text):
         await opening.spawn("desk")
 
 
@@ -97,19 +97,19 @@ def asking(kind: str, nursery: trio.Nursery, sessions: list[SessionHandle]) -> o
         nursery.start_soon(sessions[0].ask, "and?")
         return "asked"
 
-    return {made.spec.name: made for made in (in_its_task, in_a_task_below, from_a_thread, later)}[kind]
+    return {new_value.spec.name: new_value for new_value in (in_its_task, in_a_task_below, from_a_thread, later)}[kind]
 
 
 WAYS: Final = ["in_its_task", "in_a_task_below", "from_a_thread"]
 
 
-async def answer_to(kind: str, *, own: bool) -> str:
-    """Return the result of a tool that asks its *own* session, or another one."""
+async def answer_to(kind: str, *, is_own: bool) -> str:
+    """Return the result of a tool that asks its *is_own* session, or another one."""
     sessions: list[SessionHandle] = []
     async with trio.open_nursery() as nursery, open_supervisor() as supervisor:
         model = ScriptedModel([say(calls=[call(kind)]), "done"])
         session = await supervisor.spawn(SessionSpec(model=model, tools=[asking(kind, nursery, sessions)]), "s")
-        sessions.append(session if own else await supervisor.spawn(SessionSpec(model=ScriptedModel(["another"]))))
+        sessions.append(session if is_own else await supervisor.spawn(SessionSpec(model=ScriptedModel(["another"]))))
         await session.ask("go")
         (result,) = [message.text for message in session.messages() if isinstance(message, ToolMessage)]
         return result
@@ -117,14 +117,14 @@ async def answer_to(kind: str, *, own: bool) -> str:
 
 @pytest.mark.parametrize("kind", WAYS)
 def test_a_tool_that_asks_its_own_session_gets_an_error_instead_of_waiting_forever(kind: str) -> None:
-    result = trio.run(partial(answer_to, kind, own=True))  # a virtual clock would not wait for the thread
+    result = trio.run(partial(answer_to, kind, is_own=True))  # a virtual clock would not wait for the thread
     assert "AsksItself: " in result
     assert f"`{kind}` cannot `ask` session `s`, whose turn waits for it; return what its model is to know" in result
 
 
 @pytest.mark.parametrize("kind", WAYS)
 def test_a_tool_may_ask_another_session(kind: str) -> None:
-    assert trio.run(partial(answer_to, kind, own=False)) in {"another", "asked"}
+    assert trio.run(partial(answer_to, kind, is_own=False)) in {"another", "asked"}
 
 
 async def test_what_a_tool_has_started_and_does_not_wait_for_may_ask_its_session(world: World) -> None:

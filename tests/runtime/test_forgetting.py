@@ -83,17 +83,17 @@ async def test_what_has_ended_is_forgotten_and_its_id_may_be_used_again() -> Non
 
 
 async def test_what_needs_a_journal_that_keeps_says_so() -> None:
-    said = r"open_supervisor\(journal=…\)` one that keeps them, a `SqliteJournal` or a `MemoryJournal`"
+    text = r"open_supervisor\(journal=…\)` one that keeps them, a `SqliteJournal` or a `MemoryJournal`"
     async with open_supervisor() as supervisor:
         session = await ended(supervisor)
         for look in (session.messages, session.inspect):
-            with pytest.raises(SessionForgotten, match=said):
+            with pytest.raises(SessionForgotten, match=text):
                 look()
-        with pytest.raises(SessionForgotten, match=said):
+        with pytest.raises(SessionForgotten, match=text):
             await session.fork()
-        with pytest.raises(SessionForgotten, match=said):
+        with pytest.raises(SessionForgotten, match=text):
             await supervisor.fork("x", saying())
-        with pytest.raises(SessionForgotten, match=said):
+        with pytest.raises(SessionForgotten, match=text):
             await supervisor.resume("x", saying())
         assert (session.status().phase, session.queued(), session.tasks()) == ("ended", (), ())
 
@@ -240,7 +240,7 @@ async def test_nothing_of_it_is_left(
                 supervisor._sessions.tree.reports.clear()  # noqa: SLF001 - a hundred of them are kept
                 assert kept_in(supervisor) == []
                 gc.collect()
-                counts.append(Counter(type(each).__name__ for each in gc.get_objects()))
+                counts.append(Counter(type(thing).__name__ for thing in gc.get_objects()))
             grown = {name: count for name, count in (counts[-1] - counts[1]).items() if count >= AT_ONCE}
             assert grown == {}
     finally:
@@ -313,10 +313,10 @@ def test_names_of_tools_whose_threads_have_ended_are_not_kept() -> None:
 
 
 def test_no_more_models_are_kept_than_may_be() -> None:
-    made: list[str] = []
+    texts: list[str] = []
 
     def make(name: str) -> ScriptedModel:
-        made.append(name)
+        texts.append(name)
         return ScriptedModel([])
 
     models = Models({"mine": make})
@@ -324,4 +324,4 @@ def test_no_more_models_are_kept_than_may_be() -> None:
         assert models(f"mine:{number}") is models(f"mine:{number}")
     assert len(models._made) == MAX_MADE  # noqa: SLF001 - what it does not tell is what is looked for
     models("mine:0")
-    assert made == [*(str(number) for number in range(MAX_MADE + 1)), "0"]
+    assert texts == [*(str(number) for number in range(MAX_MADE + 1)), "0"]

@@ -52,12 +52,12 @@ async def test_a_fork_of_an_earlier_time_lists_what_was_done_since(world: World)
     script: list[Element] = ["one", say(calls=[call("send", {"to": "ann"})]), "two", "other"]
     origin = await world.spawn(script, "s", tools=[fake("send", send)])
     await origin.ask("hi")
-    at = (await world.journal.sessions())[0].head
+    head = (await world.journal.sessions())[0].head
     await origin.ask("send it")
-    fork = await origin.fork(at=at)
+    fork = await origin.fork(at=head)
     assert [message.text for message in fork.messages()] == ["hi", "one"]
     (first,) = await world.journal.read(fork.id, 0, 1)
-    assert [envelope.event for envelope in first.events] == [SessionForked("s", at, ('send {"to":"ann"}',))]
+    assert [envelope.event for envelope in first.events] == [SessionForked("s", head, ('send {"to":"ann"}',))]
     assert (await fork.ask("rather not")).text == "other"
 
 
@@ -91,12 +91,12 @@ async def test_a_queued_prompt_has_no_turn_before_it_is_taken(world: World) -> N
         await origin.fork(at=queued.ref)
 
 
-@pytest.mark.parametrize("at", [0, -1, 1000])
-async def test_a_time_that_was_not_is_refused_and_nothing_is_left(world: World, at: int) -> None:
+@pytest.mark.parametrize("at_ms", [0, -1, 1000])
+async def test_a_time_that_was_not_is_refused_and_nothing_is_left(world: World, at_ms: int) -> None:
     origin = await world.spawn(["one"], "s")
     await origin.ask("hi")
-    with pytest.raises(UnknownRecord, match=f"no record {at}"):
-        await origin.fork(at=at, id="t")
+    with pytest.raises(UnknownRecord, match=f"no record {at_ms}"):
+        await origin.fork(at=at_ms, id="t")
     assert [session.id for session in world.supervisor.sessions()] == ["s"]
     assert (await origin.fork(id="t")).id == "t"
     with pytest.raises(SessionExists):
@@ -112,8 +112,8 @@ async def test_any_time_of_a_session_can_be_forked(world: World) -> None:
     origin = await world.spawn([*script, *["more"] * 20], "s", tools=[fake("look", look)], plugins=[Turns()])
     await origin.ask("look")
     head = (await world.journal.sessions())[0].head
-    for at in range(1, head + 1):
-        fork = await origin.fork(at=at, id=f"fork-{at}")
+    for index in range(1, head + 1):
+        fork = await origin.fork(at=index, id=f"fork-{index}")
         assert (await fork.ask("go on")).text == "more"
 
 
@@ -150,8 +150,8 @@ async def test_a_fork_comes_back_from_the_journal_like_any_session() -> None:
         assert (await again.ask("still?")).text == "three"
         assert [message.text for message in again.messages()] == ["hi", "one", "there?", "two", "still?", "three"]
         assert again.inspect().plugin_states == (3,)
-    told = [type(e.event) for record in await journal.read("t", 0, 100) for e in record.events]
-    assert told.count(AgentEnd) == 2
+    report = [type(e.event) for record in await journal.read("t", 0, 100) for e in record.events]
+    assert report.count(AgentEnd) == 2
 
 
 async def looks(_args: JsonObject, _ctx: ToolContext) -> Ok:  # noqa: ASYNC124
@@ -284,8 +284,8 @@ async def test_one_that_was_set_aside_can_be_forked_before_the_message_that_brok
         with pytest.raises(SessionCrashed):
             await origin.ask("go")
     async with open_supervisor(journal=journal, specs={"one": lambda: one("there")}) as supervisor:
-        for at, past in ((head, ["hi", "here"]), (None, ["hi", "here", "go"])):
-            fork = await supervisor.fork("s", at=at)
+        for time, past in ((head, ["hi", "here"]), (None, ["hi", "here", "go"])):
+            fork = await supervisor.fork("s", at=time)
             assert (await fork.ask("and?")).text == "there"
             assert [message.text for message in fork.messages()] == [*past, "and?", "there"]
         assert "s" not in [session.id for session in supervisor.sessions()]
@@ -325,7 +325,7 @@ async def test_what_others_have_used_of_shared_limits_is_nothing_to_a_fork_of_a_
     session = await world.spawn([tasks(*agents), "fine"], "p", agents=agents, plugins=[guard])
     await session.prompt("go")
     await until(lambda: any(child.inspect().shared_usage.total_tokens for child in world.supervisor.sessions()))
-    (child,) = [one for one in world.supervisor.sessions() if one.inspect().shared_usage.total_tokens]
+    (child,) = [session_ for session_ in world.supervisor.sessions() if session_.inspect().shared_usage.total_tokens]
     fork = await child.fork(id="t")
     assert (fork.inspect().shared_usage, fork.inspect().shared_worked_ms) == (NOTHING_USED, 0)
     assert (await fork.ask("x" * 10_000)).text == "mine"

@@ -288,5 +288,5 @@ async def asked(world: World, sandbox: Failing) -> list[str]:
         ("fsmonitor = x\n", [".fsmonitor"]),
     ]
 )
-def test_what_git_might_read_in_another_way_counts(text: str, found: list[str]) -> None:
-    assert list(unknown_settings(text)) == found
+def test_what_git_might_read_in_another_way_counts(text: str, texts: list[str]) -> None:
+    assert list(unknown_settings(text)) == texts

@@ -40,8 +40,8 @@ def spec(*script: object) -> SessionSpec:
 
 
 async def held(session: SessionHandle) -> str:
-    (one,) = (await session.ask("go on")).held
-    return one.id
+    (hold,) = (await session.ask("go on")).held
+    return hold.id
 
 
 async def approve(session: SessionHandle, who: SessionHandle) -> None:
@@ -82,13 +82,13 @@ async def lived(
 @pytest.mark.parametrize("kind", CALLS)
 async def test_the_record_and_the_events_of_each_command_say_who_gave_it(kind: str) -> None:
     records = await lived(MemoryJournal(encode=True), CALLS[kind])
-    given = [record for record in records if type(record.arrival.input).__name__ == kind]
-    assert [record.arrival.by for record in given[-1:]] == [WHO]
+    given_records = [record for record in records if type(record.arrival.input).__name__ == kind]
+    assert [record.arrival.by for record in given_records[-1:]] == [WHO]
     for record in records:
-        assert record.arrival.by == (WHO if record is given[-1] else "")
+        assert record.arrival.by == (WHO if record is given_records[-1] else "")
         assert {envelope.by for envelope in record.events} <= {record.arrival.by}
-        assert all(each.by is UNSET for each in stored_record(record, MessageReferences()).moved)  # it is stored once
-    assert given[-1].events or kind in ("AbortSent", "SteerSent")
+        assert all(item.by is UNSET for item in stored_record(record, MessageReferences()).moved)  # it is stored once
+    assert given_records[-1].events or kind in ("AbortSent", "SteerSent")
 
 
 async def test_subscribers_are_told_who_it_was() -> None:
@@ -124,8 +124,8 @@ async def test_a_decision_about_a_call_of_a_subagent_says_who_made_it() -> None:
     parent = SessionSpec(model=ScriptedModel([task("helper"), "well"]), agents={"helper": helper})
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(parent, "s")
-        (one,) = (await session.ask("go on")).held
-        await session.by(WHO).approve(one.id)
+        (hold,) = (await session.ask("go on")).held
+        await session.by(WHO).approve(hold.id)
         (below,) = [stored.session_id for stored in await journal.sessions() if stored.session_id != "s"]
         records = await journal.read(below)
     assert [type(record.arrival.input).__name__ for record in records if record.arrival.by == WHO] == ["ApproveSent"]

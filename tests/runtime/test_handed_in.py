@@ -53,9 +53,9 @@ JOURNALS: dict[str, tuple[object, str]] = {
 }
 
 
-@pytest.mark.parametrize(("journal", "told"), JOURNALS.values(), ids=JOURNALS)
-async def test_what_is_no_journal_is_refused_by_the_call(journal: Journal, told: str) -> None:
-    with pytest.raises(WrongType, match=told):
+@pytest.mark.parametrize(("journal", "message"), JOURNALS.values(), ids=JOURNALS)
+async def test_what_is_no_journal_is_refused_by_the_call(journal: Journal, message: str) -> None:
+    with pytest.raises(WrongType, match=message):
         open_supervisor(journal=journal)
 
 
@@ -88,10 +88,10 @@ ARGUMENTS: dict[str, tuple[dict[str, object], str]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "told"), ARGUMENTS.values(), ids=ARGUMENTS)
-async def test_what_does_not_fit_an_argument_is_refused_by_the_call(given: dict[str, object], told: str) -> None:
-    with pytest.raises(WrongType, match=told):
-        open_supervisor(**given)  # type: ignore[arg-type]  # on purpose
+@pytest.mark.parametrize(("values", "message"), ARGUMENTS.values(), ids=ARGUMENTS)
+async def test_what_does_not_fit_an_argument_is_refused_by_the_call(values: dict[str, object], message: str) -> None:
+    with pytest.raises(WrongType, match=message):
+        open_supervisor(**values)  # type: ignore[arg-type]  # on purpose
 
 
 async def test_a_factory_that_makes_no_model_is_named() -> None:
@@ -199,11 +199,11 @@ SPECS: dict[str, tuple[dict[str, object], str]] = {
 }
 
 
-@pytest.mark.parametrize(("fields", "told"), SPECS.values(), ids=SPECS)
+@pytest.mark.parametrize(("fields", "message"), SPECS.values(), ids=SPECS)
 async def test_a_specification_that_could_not_run_is_refused_by_spawn(
-    world: World, fields: dict[str, object], told: str
+    world: World, fields: dict[str, object], message: str
 ) -> None:
-    with pytest.raises(BadSpec, match=told):
+    with pytest.raises(BadSpec, match=message):
         await world.supervisor.spawn(SessionSpec(**{"model": "demo", **fields}))  # type: ignore[arg-type]  # on purpose
     assert world.supervisor.sessions() == ()
 
@@ -252,7 +252,7 @@ async def test_an_id_or_name_that_is_no_text_is_refused(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "values",
     [
         {"wanted": 5},
         {"wanted": "acme"},
@@ -267,15 +267,15 @@ async def test_an_id_or_name_that_is_no_text_is_refused(world: World) -> None:
     ],
     ids=str,
 )
-async def test_a_list_that_cannot_be_is_refused(world: World, given: dict[str, object]) -> None:
+async def test_a_list_that_cannot_be_is_refused(world: World, values: dict[str, object]) -> None:
     with pytest.raises((WrongType, BadChoice)):
-        await world.supervisor.stored(**given)  # type: ignore[arg-type]  # on purpose
+        await world.supervisor.stored(**values)  # type: ignore[arg-type]  # on purpose
 
 
 async def test_a_list_is_wanted_by_any_of_its_fields(world: World) -> None:
     fine = await world.supervisor.spawn(spec_of(ScriptedModel(["fine"])), "s", tenant="acme", labels=["demo"])
     assert await world.supervisor.stored() != ()
-    for wanted, found in (
+    for expected, actual in (
         (SessionFilter(tenant="acme"), ("s",)),
         (SessionFilter(owner="nobody"), ()),
         (SessionFilter(label="demo"), ("s",)),
@@ -285,7 +285,7 @@ async def test_a_list_is_wanted_by_any_of_its_fields(world: World) -> None:
         (SessionFilter(slots=frozenset({slot_of("s")})), ("s",)),
         (SessionFilter(slots=frozenset({slot_of("t")})), ()),
     ):
-        assert tuple(one.session_id for one in await world.supervisor.stored(wanted)) == found
+        assert tuple(session.session_id for session in await world.supervisor.stored(expected)) == actual
     await fine.stop()
 
 

@@ -46,9 +46,11 @@ class Next:
         self._answers = answers
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
-        said = sum(isinstance(message, AssistantMessage) and message.model == self.name for message in request.messages)
+        count = sum(
+            isinstance(message, AssistantMessage) and message.model == self.name for message in request.messages
+        )
         await trio.lowlevel.checkpoint()
-        answer = self._answers[min(said, len(self._answers) - 1)]
+        answer = self._answers[min(count, len(self._answers) - 1)]
         return answer.response  # type: ignore[union-attr]  # they all say something
 
 
@@ -116,10 +118,10 @@ def test_between_any_two_commits_the_right_agent_goes_on() -> None:
         async with open_supervisor(journal=journal) as supervisor:
             session = await supervisor.resume("s", there_and_back())
             await until(lambda: session.inspect().turn is None)
-        told = await events_of(journal, "s")
-        handed = [(event.from_, event.to) for event in told if isinstance(event, HandedOff)]
+        events = await events_of(journal, "s")
+        handed = [(event.from_, event.to) for event in events if isinstance(event, HandedOff)]
         assert handed == [("front", "billing"), ("billing", "front")], count
-        assert sum(isinstance(event, AgentEnd) for event in told) == 1
+        assert sum(isinstance(event, AgentEnd) for event in events) == 1
         texts = [message.text for message in session.messages()]
         assert [text for text in texts if text.endswith(": 7")] == ["front: 7", "billing: 7"], count
 

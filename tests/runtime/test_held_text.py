@@ -45,8 +45,8 @@ FILLERS = st.sampled_from(["word ", SENTENCE, "x" * 50, "\n\n", "SECRET. ", "SEC
 def test_however_a_text_is_cut_what_is_told_is_the_screened_text(text: str, cuts: list[int]) -> None:
     pieces = told(text, cuts, HeldText(masked, MAX_SCREENED))
     assert "".join(received for received, _ in pieces) == text
-    assert "".join(shown for _, shown in pieces) == masked(text)
-    assert all(masked(received) == shown for received, shown in pieces)
+    assert "".join(shown_value for _, shown_value in pieces) == masked(text)
+    assert all(masked(received) == visible for received, visible in pieces)
 
 
 def test_a_sentence_is_told_when_enough_has_come_after_it() -> None:
@@ -60,24 +60,24 @@ def test_a_sentence_is_told_when_enough_has_come_after_it() -> None:
 def test_a_secret_with_ends_of_sentences_in_it_is_found_though_it_comes_in_pieces() -> None:
     held = HeldText(masked, MAX_SCREENED)
     pieces = [held.feed(letter) for letter in SENTENCE * 9 + CANARY + SENTENCE * 9]
-    shown = "".join(shown for _, shown in (*pieces, held.end()))
-    assert shown == SENTENCE * 9 + "***" + SENTENCE * 9
+    text = "".join(visible for _, visible in (*pieces, held.end()))
+    assert text == SENTENCE * 9 + "***" + SENTENCE * 9
 
 
 def test_a_text_without_ends_is_told_too() -> None:
     for letters in ("x" * 5000, "word " * 1000):
         held = HeldText(masked, MAX_SCREENED)
-        before = "".join(held.feed(letter)[1] for letter in letters)
-        assert len(letters) - len(before) <= LONGEST + MAX_SCREENED + 32
-        assert before + held.end()[1] == letters
+        old_text = "".join(held.feed(letter)[1] for letter in letters)
+        assert len(letters) - len(old_text) <= LONGEST + MAX_SCREENED + 32
+        assert old_text + held.end()[1] == letters
 
 
 def test_a_secret_of_any_length_is_held_if_its_beginning_alone_is_taken_out() -> None:
     screen = Counted(r"BEGIN.*?(END|\Z)")
     held = HeldText(screen, MAX_SCREENED)
     text = SENTENCE * 9 + "BEGIN " + "line of a key\n" * 500 + "END" + SENTENCE * 9
-    shown = "".join(held.feed(letter)[1] for letter in text) + held.end()[1]
-    assert shown == SENTENCE * 9 + "***" + SENTENCE * 9
+    shown_text = "".join(held.feed(letter)[1] for letter in text) + held.end()[1]
+    assert shown_text == SENTENCE * 9 + "***" + SENTENCE * 9
 
 
 def test_the_work_grows_as_the_text_does() -> None:

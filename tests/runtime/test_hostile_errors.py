@@ -108,24 +108,24 @@ def raise_exit() -> NoReturn:
 
 
 def test_a_coroutine_that_is_closed_ends_and_what_it_raises_itself_is_told() -> None:
-    told: list[BaseException] = []
+    errors: list[BaseException] = []
     went_on: list[str] = []
 
     async def contained() -> None:
-        with Contained(told.append):
+        with Contained(errors.append):
             await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
         went_on.append("behind it")
 
     waiting = contained()
     waiting.send(None)
     waiting.close()
-    assert (told, went_on) == ([], [])
+    assert (errors, went_on) == ([], [])
 
-    with Contained(told.append):
+    with Contained(errors.append):
         raise_exit()
-    with Contained(told.append):
+    with Contained(errors.append):
         raise ValueError("here")
-    assert list(map(str, told)) == ["of its own", "here"]
+    assert list(map(str, errors)) == ["of its own", "here"]
 
 
 async def breaks_when_it_is_cancelled() -> NoReturn:
@@ -136,17 +136,17 @@ async def breaks_when_it_is_cancelled() -> NoReturn:
 
 
 async def test_a_cancellation_in_a_group_ends_the_task_and_the_errors_beside_it_are_told() -> None:
-    told: list[BaseException] = []
+    errors: list[BaseException] = []
     went_on: list[str] = []
     with trio.CancelScope() as scope:
         scope.cancel()
-        with Contained(told.append):
+        with Contained(errors.append):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(breaks_when_it_is_cancelled)
                 await trio.sleep_forever()
         went_on.append("after it")
     assert scope.cancelled_caught
-    assert (list(map(repr, told)), went_on) == (["ValueError('one')"], [])
+    assert (list(map(repr, errors)), went_on) == (["ValueError('one')"], [])
 
 
 # What is logged
@@ -214,16 +214,16 @@ def as_notes(facts: tuple[Text, ...]) -> BaseException:
     return error
 
 
-@pytest.mark.parametrize("made", [among, as_cause, in_a_group, as_notes])
+@pytest.mark.parametrize("new_value", [among, as_cause, in_a_group, as_notes])
 def test_an_error_that_would_be_long_to_tell_is_logged_by_its_class(
-    made: Callable[[tuple[Text, ...]], BaseException], caplog: pytest.LogCaptureFixture
+    new_value: Callable[[tuple[Text, ...]], BaseException], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its text is not even made: 50,000 values took 57 ms of the loop."""
     log = logging.getLogger("agentrail.tests")
     for count, is_told in ((100, True), (2_000, False)):
         with counted_opcodes() as counted:
-            tell(log, made((Text("x"),) * count), "it broke")
+            tell(log, new_value((Text("x"),) * count), "it broke")
         text = caplog.records[-1].exc_text or ""
         assert ("Text('x')" in text or "Text(text='x')" in text) == is_told
-        assert text.startswith("ValueError") or is_told or made is in_a_group
+        assert text.startswith("ValueError") or is_told or new_value is in_a_group
         assert counted[0] < 100_000

@@ -53,8 +53,8 @@ class Faulty(Plugin):
     """Fails at prompts that name a kind of failure."""
 
     def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None]:
-        wanted = IN_PLUGINS.get(hook.text)
-        return Continue() if wanted is None else wanted()  # type: ignore[return-value]  # wrong on purpose
+        expected = IN_PLUGINS.get(hook.text)
+        return Continue() if expected is None else expected()  # type: ignore[return-value]  # wrong on purpose
 
 
 @tool
@@ -90,17 +90,17 @@ async def cause(session: SessionHandle, kind: str) -> None:
 
 def script(kinds: list[str]) -> list[object]:
     """Return the script for the model of a session that fails in these ways."""
-    made: list[object] = []
+    values: list[object] = []
     for kind in kinds:
         if kind in IN_TOOLS:
-            made += [say(calls=[call("break_down", {"how": kind})]), "so it is"]
+            values += [say(calls=[call("break_down", {"how": kind})]), "so it is"]
         elif kind == "model":
-            made.append(fail(TypeError("model")))
+            values.append(fail(TypeError("model")))
         elif kind == "timer":
-            made.append(stall())
+            values.append(stall())
         elif kind not in IN_PLUGINS or kind == "wrong":
-            made.append("fine")
-    return [*made, *["fine"] * 20]
+            values.append("fine")
+    return [*values, *["fine"] * 20]
 
 
 def kinds_of(number: int) -> list[str]:
@@ -120,10 +120,10 @@ async def campaign(*, faulty: bool) -> tuple[dict[str, list[tuple[object, ...]]]
 
     def once(places: list[tuple[str, str]]) -> Callable[[Record], Exception | None]:
         def failing(record: Record) -> Exception | None:
-            place = (record.session_id, type(record.arrival.input).__name__)
-            if place not in places:
+            index = (record.session_id, type(record.arrival.input).__name__)
+            if index not in places:
                 return None
-            places.remove(place)
+            places.remove(index)
             return BROKEN
 
         return failing
@@ -168,8 +168,8 @@ async def _quietly(session: SessionHandle, kind: str) -> None:
 
 async def test_failures_stay_in_their_sessions() -> None:
     expected, none = await campaign(faulty=False)
-    found, failures = await campaign(faulty=True)
+    actual, failures = await campaign(faulty=True)
     assert (none, failures) == (0, SESSIONS // 2 * ROUNDS)
     assert len(KINDS) >= 12
-    assert found == expected
-    assert all(len(heard) > 3 * ROUNDS for heard in found.values())
+    assert actual == expected
+    assert all(len(heard) > 3 * ROUNDS for heard in actual.values())

@@ -124,9 +124,9 @@ async def test_a_caller_who_goes_while_it_joins_leaves_nothing(world: World) -> 
                     await trio.lowlevel.checkpoint()
                 scope.cancel()
         await settle()
-        there = tools(session)
-        assert there in ([], ["a"])
-        if there:  # it had joined before
+        other = tools(session)
+        assert other in ([], ["a"])
+        if other:  # it had joined before
             await session.detach_tools("one")
         else:
             await session.attach_tools(Scripted("one", [offering("a")]))

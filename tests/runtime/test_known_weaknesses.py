@@ -81,9 +81,9 @@ async def test_a_sub_agent_is_compacted_and_its_summaries_count_for_its_parent()
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(SessionSpec(model=model, agents={"finder": child}), "p")
         assert (await session.ask("where is it?")).text == "found"
-        (stored,) = [each for each in await supervisor.stored() if each.session_id != "p"]
+        (stored,) = [session_ for session_ in await supervisor.stored() if session_.session_id != "p"]
         records = await journal.read(stored.session_id, 0, 1_000)
-        ends = [one.event for record in records for one in record.events if isinstance(one.event, CompactEnd)]
+        ends = [event.event for record in records for event in record.events if isinstance(event.event, CompactEnd)]
         summaries = sum("replaced by a summary" in end.note for end in ends)
         assert summaries >= 1
         assert session.status().usage.input_tokens // 100_000 == summaries
@@ -94,8 +94,8 @@ async def test_what_was_compacted_is_compacted_after_a_restart() -> None:
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(spec(Talker()), "s")
         await talk(session, 5)
-        before = session.messages()
-        assert SUMMARY in text_of(before)
+        old_messages = session.messages()
+        assert SUMMARY in text_of(old_messages)
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.resume("s", spec(Talker()))
-        assert session.messages() == before
+        assert session.messages() == old_messages

@@ -68,13 +68,13 @@ ODD: dict[str, tuple[dict[str, object], str]] = {
 
 @pytest.mark.parametrize("odd", ODD)
 async def test_what_is_no_name_is_refused(world: World, odd: str) -> None:
-    said, code = ODD[odd]
+    text, code = ODD[odd]
     with pytest.raises(UsageError) as raised:
-        await world.supervisor.spawn(spec_of(ScriptedModel(["fine"])), "s", **said)  # type: ignore[arg-type]  # on purpose
+        await world.supervisor.spawn(spec_of(ScriptedModel(["fine"])), "s", **text)  # type: ignore[arg-type]  # on purpose
     assert raised.value.code == code
     session = await world.supervisor.spawn(spec_of(ScriptedModel(["fine"])), "s")
-    if "title" in said or "labels" in said:
-        changes = {"add": said["labels"]} if "labels" in said else said
+    if "title" in text or "labels" in text:
+        changes = {"add": text["labels"]} if "labels" in text else text
         if odd == "too many labels":
             changes = {"add": map(str, range(MAX_LABELS + 1))}
         with pytest.raises(UsageError, check=lambda error: error.code == code):

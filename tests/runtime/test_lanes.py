@@ -23,21 +23,21 @@ MANY = 300
 async def at_once(calls: Sequence[Callable[[], Awaitable[object]]]) -> list[AgentrailError | None]:
     """Make the calls at the same time, and return the error that each raised, or `None`."""
     raised: list[AgentrailError | None] = [None] * len(calls)
-    left = len(calls)
+    count = len(calls)
 
     async def make(index: int) -> None:
-        nonlocal left
+        nonlocal count
         try:
             await calls[index]()
         except AgentrailError as error:
             raised[index] = error
-        left -= 1
+        count -= 1
 
     with trio.fail_after(1000):
         async with trio.open_nursery() as nursery:
             for index in range(len(calls)):
                 nursery.start_soon(make, index)
-    assert left == 0
+    assert count == 0
     return raised
 
 
@@ -68,9 +68,9 @@ async def test_each_command_id_of_an_abort_has_an_answer_of_its_own_or_is_refuse
         assert {type(error) for error in refused} == {MailboxFull}
         assert MAX_MESSAGES <= MANY - len(refused) <= MAX_MESSAGES + 2
         answered = next(index for index, error in enumerate(raised) if error is None)
-        before = len(await journal.read(session.id))
+        old_count = len(await journal.read(session.id))
         await session.abort("same", command=f"c{answered}")
-        assert len(await journal.read(session.id)) == before
+        assert len(await journal.read(session.id)) == old_count
 
 
 @pytest.mark.parametrize("kind", ["steer", "approve", "reject", "respond"])

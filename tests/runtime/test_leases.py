@@ -50,35 +50,35 @@ async def test_a_session_that_is_held_is_not_taken_from_whoever_has_it() -> None
     journal = MemoryJournal()
     async with (
         open_supervisor(journal=journal, address="here") as here,
-        open_supervisor(journal=journal, address="there") as there,
+        open_supervisor(journal=journal, address="there") as other,
     ):
         session = await here.spawn(talks(), "s")
         await trio.sleep(10 * LEASE)
-        for doing in (there.resume, there.open):
+        for doing in (other.resume, other.open):
             with pytest.raises(SessionHeld) as held:
                 await doing("s", talks())
-            name, holder, left = held.value.args
+            name, holder, remaining = held.value.args
             assert (name, holder) == ("s", "here")
-            assert 0 < left <= LEASE * 1000
+            assert 0 < remaining <= LEASE * 1000
             assert "`here`" in str(held.value)
         assert (await session.ask("still there?")).text == "fine"
-        assert here.crashes() == there.crashes() == ()
+        assert here.crashes() == other.crashes() == ()
 
 
-@pytest.mark.parametrize("given", [1, None, ["here"]])
-async def test_a_session_is_taken_over_from_a_holder_or_not(given: object) -> None:
+@pytest.mark.parametrize("value", [1, None, ["here"]])
+async def test_a_session_is_taken_over_from_a_holder_or_not(value: object) -> None:
     async with open_supervisor(journal=MemoryJournal()) as supervisor:
         for doing in (supervisor.resume, supervisor.open):
             with pytest.raises(WrongType, match="as `take_over`; give `True`, `False`, or the address of the holder"):
-                await doing("s", talks(), take_over=given)  # type: ignore[arg-type]
+                await doing("s", talks(), take_over=value)  # type: ignore[arg-type]
 
 
 async def test_a_session_that_crashes_after_it_was_taken_over_ends_there() -> None:
     journal = MemoryJournal()
     spec = SessionSpec(model=ScriptedModel(["fine"], repeat_last=True), plugins=[Poison()])
-    async with open_supervisor(journal=journal) as here, open_supervisor(journal=journal) as there:
+    async with open_supervisor(journal=journal) as here, open_supervisor(journal=journal) as other:
         session = await here.spawn(spec, "s")
-        taken = await there.resume("s", spec, take_over=True)
+        taken = await other.resume("s", spec, take_over=True)
         await taken.ask("one more")  # the state of the plugin in the journal is another one now
         with pytest.raises(Fenced):
             await session.ask("die")
@@ -98,7 +98,7 @@ async def test_a_session_that_is_taken_over_ends_where_it_was(kind: str) -> None
     spec = SessionSpec(model=model, hibernate_after=5.0 if asleep else None)
     async with (
         open_supervisor(journal=journal) as here,
-        open_supervisor(journal=journal) as there,
+        open_supervisor(journal=journal) as other,
         trio.open_nursery() as nursery,
     ):
         session = await here.spawn(spec, "s")
@@ -114,7 +114,7 @@ async def test_a_session_that_is_taken_over_ends_where_it_was(kind: str) -> None
         await trio.sleep(20)
         assert here.tree().children[0].state == ("asleep" if asleep else "running")
         async with session.monitor() as monitor:
-            taken = await there.resume("s", talks(), take_over=True, recovery="pause")
+            taken = await other.resume("s", talks(), take_over=True, recovery="pause")
             await trio.sleep(LEASE)  # the next renewal tells of it
             assert (await monitor.wait()).reason == TAKEN
         assert here.sessions() == ()
@@ -145,13 +145,13 @@ async def test_a_sleeping_session_that_is_taken_over_while_it_is_woken_to_stop_h
     """Trio decides in which order the tasks run: of so many, nearly always some are stopped before the renewal."""
     journal = Renewing()
     names = [f"s{number}" for number in range(20)]
-    async with open_supervisor(journal=journal) as here, open_supervisor(journal=journal) as there:
+    async with open_supervisor(journal=journal) as here, open_supervisor(journal=journal) as other:
         for name in names:
             below = await here.start_supervisor(name)
             await below.spawn(talks().but(hibernate_after=5.0), name)
         await trio.sleep(20)
         for name in names:
-            await there.resume(name, talks(), take_over=True)
+            await other.resume(name, talks(), take_over=True)
         began = trio.current_time()
         async with trio.open_nursery() as nursery:
             for name in names:
@@ -163,10 +163,10 @@ async def test_a_sleeping_session_that_is_taken_over_while_it_is_woken_to_stop_h
 
 async def test_a_claim_that_was_made_anew_is_not_the_one_that_is_lost() -> None:
     journal = Renewing()
-    async with open_supervisor(journal=journal) as here, open_supervisor(journal=journal) as there:
+    async with open_supervisor(journal=journal) as here, open_supervisor(journal=journal) as other:
         session = await here.spawn(talks(), "s")
         await trio.sleep(LEASE / 2)  # the renewal of its claim is under way
-        await there.resume("s", talks(), take_over=True)
+        await other.resume("s", talks(), take_over=True)
         with pytest.raises(Fenced):
             await session.ask("go")
         again = await here.resume("s", talks(), take_over=True)
@@ -198,18 +198,18 @@ async def test_what_is_left_is_free_at_once() -> None:
     async with open_supervisor(journal=journal) as here:
         await here.spawn(talks(), "s")
     began = trio.current_time()
-    async with open_supervisor(journal=journal) as there:
-        session = await there.resume("s", talks())
+    async with open_supervisor(journal=journal) as other:
+        session = await other.resume("s", talks())
         assert (await session.ask("go")).text == "fine"
     assert trio.current_time() - began < 1
 
 
 async def test_what_ends_or_does_not_start_is_free_at_once() -> None:
     journal = MemoryJournal()
-    async with open_supervisor(journal=journal) as here, open_supervisor(journal=journal) as there:
+    async with open_supervisor(journal=journal) as here, open_supervisor(journal=journal) as other:
         session = await here.spawn(talks(), "s")
         await session.stop()
-        for supervisor in (there, here):
+        for supervisor in (other, here):
             await trio.sleep(1)
             with pytest.raises(SessionNotAlive):
                 await supervisor.resume("s", talks())
@@ -289,11 +289,11 @@ class Claimed(TestJournal):
 
 
 async def test_what_is_held_is_claimed_again_when_the_lease_has_ended_and_not_before() -> None:
-    kept = MemoryJournal()
-    async with open_supervisor(journal=kept) as supervisor:
+    memory_journal = MemoryJournal()
+    async with open_supervisor(journal=memory_journal) as supervisor:
         now = supervisor._sessions.shared.clock.now_ms()  # noqa: SLF001 - the time by which leases are given
-    await _left_at_work(kept, Lease(now, 60_000))
-    journal = Claimed(inner=lambda: kept)
+    await _left_at_work(memory_journal, Lease(now, 60_000))
+    journal = Claimed(inner=lambda: memory_journal)
 
     def build() -> SessionSpec:
         return SessionSpec(model=ScriptedModel(["fine"]), name="n")
@@ -322,17 +322,17 @@ async def test_an_outage_that_is_longer_than_the_lease_ends_no_session_that_nobo
 
 async def test_what_was_claimed_during_an_outage_ends_when_the_journal_is_back() -> None:
     journal = Counting()
-    async with open_supervisor(journal=journal) as here, open_supervisor(journal=journal.inner) as there:
+    async with open_supervisor(journal=journal) as here, open_supervisor(journal=journal.inner) as other:
         session = await here.spawn(talks(), "s")
-        kept = await here.spawn(talks(), "t")
+        kept_session = await here.spawn(talks(), "t")
         journal.away = True
         await trio.sleep(2 * LEASE)
-        taken = await there.resume("s", talks())
+        taken = await other.resume("s", talks())
         journal.away = False
         await until(lambda: len(here.sessions()) == 1)
         with pytest.raises((Fenced, SessionNotAlive)):
             await session.ask("go")
-        assert (await kept.ask("go")).text == (await taken.ask("go")).text == "fine"
+        assert (await kept_session.ask("go")).text == (await taken.ask("go")).text == "fine"
         assert [report.reason.kind for report in here.crashes()] == ["Fenced"]
 
 
@@ -385,13 +385,13 @@ async def test_a_claim_is_not_given_to_a_caller_that_is_cancelled_as_it_comes() 
 
 async def test_sub_agents_go_where_their_parent_goes() -> None:
     journal = MemoryJournal()
-    async with open_supervisor(journal=journal) as here, open_supervisor(journal=journal) as there:
+    async with open_supervisor(journal=journal) as here, open_supervisor(journal=journal) as other:
         parent = await here.spawn(with_subagent(), "s")
         await parent.prompt("go")
         await until(lambda: len(here.sessions()) == 2)
         child = here.sessions()[1]
         await until(lambda: child.status().turn_open)
-        taken = await _taken_over(here, there, "s")
+        taken = await _taken_over(here, other, "s")
         await over(taken)
         assert taken.messages()[-1].text == "fine"
         assert len([event for event in await events_of(journal, child.id) if isinstance(event, SessionEnded)]) == 1
@@ -399,13 +399,13 @@ async def test_sub_agents_go_where_their_parent_goes() -> None:
         assert here.sessions() == ()
 
 
-async def _taken_over(here: Supervisor, there: Supervisor, name: str) -> SessionHandle:
+async def _taken_over(here: Supervisor, supervisor: Supervisor, name: str) -> SessionHandle:
     """Take a session over, and let its old supervisor hear of it before its sub-agents are taken too."""
     taken: list[SessionHandle] = []
     async with trio.open_nursery() as nursery:
 
         async def take() -> None:
-            taken.append(await there.resume(name, with_subagent(), take_over=True))
+            taken.append(await supervisor.resume(name, with_subagent(), take_over=True))
 
         nursery.start_soon(take)
         leases = here._sessions.shared.leases  # noqa: SLF001 - so that nobody need wait for the next renewal

@@ -55,7 +55,7 @@ class Provider:
         return "".join(session_id for session_id, _ in self.asked)
 
     def times(self, start: float) -> list[float]:
-        return [round(at - start, 3) for _, at in self.asked]
+        return [round(time - start, 3) for _, time in self.asked]
 
 
 @asynccontextmanager
@@ -144,10 +144,10 @@ async def test_the_tree_shows_what_waits() -> None:
         for name in "abc":
             session = await supervisor.spawn(SessionSpec(model=provider), name)
             nursery.start_soon(ask, session)
-        for left in (2, 1, 0):
+        for number in (2, 1, 0):
             await trio.sleep(0.5)
             waiting = {child.name: child.limited for child in supervisor.tree().children}
-            assert sorted(waiting.values()) == [0] * (3 - left) + [1] * left
+            assert sorted(waiting.values()) == [0] * (3 - number) + [1] * number
             assert all(waiting[session_id] == 0 for session_id in provider.whom)
             await trio.sleep(0.5)
 

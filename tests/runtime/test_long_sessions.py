@@ -86,18 +86,18 @@ async def test_a_long_session_stays_within_its_window_and_forgets_nothing() -> N
         assert all("failed" not in end.note and "refused" not in end.note for end in ends)
         assert records_of_turns(records) <= {RECORDS, RECORDS + 1, RECORDS + 2}, "no more in later turns"
         past = StoredPast(journal, "long")
-        found = await past.messages(0, 10**6)
-        numbers = [one.number for one in found]
+        messages = await past.messages(0, 10**6)
+        numbers = [item.number for item in messages]
         assert numbers == sorted(set(numbers))
-        assert [text for text in said(found) if text.startswith("question")] == [
+        assert [text for text in said(messages) if text.startswith("question")] == [
             (f"question {number}: " + "word " * (number % 50)) for number in range(TURNS)
         ]
-        assert [text for text in said(found) if text.startswith("entry")] == [
+        assert [text for text in said(messages) if text.startswith("entry")] == [
             f"entry {number}: " + "detail " * (10 + number % 60) for number in range(1, TURNS + 1)
         ]
         for number in (0, TURNS // 2, TURNS - 1):
-            (one,) = await past.messages(0, 2, partial(begins, f"question {number}:"))
-            assert one.number
+            (message,) = await past.messages(0, 2, partial(begins, f"question {number}:"))
+            assert message.number
     assert model.largest <= WINDOW
 
 
@@ -108,12 +108,12 @@ RECORDS: Final = 4
 def records_of_turns(records: Sequence[Record]) -> set[int]:
     """Return how many records the turns have."""
     starts = [index for index, record in enumerate(records) if isinstance(record.arrival.input, PromptSent)]
-    return {after - before for before, after in itertools.pairwise([*starts, len(records)])}
+    return {after - old for old, after in itertools.pairwise([*starts, len(records)])}
 
 
 def begins(text: str, message: Message) -> bool:
     return message.text.startswith(text)
 
 
-def said(found: Sequence[tuple[int, Message]]) -> list[str]:
-    return [message.text for _, message in found]
+def said(actual: Sequence[tuple[int, Message]]) -> list[str]:
+    return [message.text for _, message in actual]

@@ -40,13 +40,13 @@ async def test_a_suspended_session_lets_everything_wait_but_control(world: World
     await session.prompt("go")
     await settle()
     await session.suspend()
-    (shown,) = world.supervisor.tree().children
-    assert (shown.suspended, shown.phase) == (True, "executing_tools")
+    (child,) = world.supervisor.tree().children
+    assert (child.suspended, child.phase) == (True, "executing_tools")
     async with trio.open_nursery() as nursery:
         nursery.start_soon(session.prompt, "and then")
         await trio.sleep(5)
-        (shown,) = world.supervisor.tree().children
-        assert (shown.phase, shown.mailbox) == ("executing_tools", (0, 1, 1))
+        (child,) = world.supervisor.tree().children
+        assert (child.phase, child.mailbox) == ("executing_tools", (0, 1, 1))
         await session.resume()
     await trio.sleep(1)
     assert world.heard(session).names.count("AgentEnd") == 2
@@ -223,9 +223,9 @@ async def test_the_step_that_holds_up_the_loop_is_named(
     await session.ask("0 0.046875")
     assert [record for record in caplog.records if record.name == "agentrail.watchdog"] == []
     await session.ask("0.25 0.875 5")
-    found = [record for record in caplog.records if record.name == "agentrail.watchdog"]
-    assert [record.levelno for record in found] == [logging.WARNING, logging.ERROR]
-    slow, blocking = [record.getMessage() for record in found]
+    records = [record for record in caplog.records if record.name == "agentrail.watchdog"]
+    assert [record.levelno for record in records] == [logging.WARNING, logging.ERROR]
+    slow, blocking = [record.getMessage() for record in records]
     assert re.fullmatch(rf"session mine: `PromptSent` has held up the loop for 250 ms, {IN_ITS_LINE} wait", slow)
     assert blocking.startswith("session mine: `PromptSent` has held up the loop for 1125 ms\n")
     assert "in before_prompt\n    self.hand().advance(seconds)\n" in blocking
@@ -252,8 +252,8 @@ async def test_a_screen_that_holds_up_the_loop_is_told_as_a_slow_hook_is(
     session = await world.spawn(["fine"] * 2, "mine", plugins=[SlowScreen(lambda: hand)])
     await session.ask("slow")
     await settle()
-    found = [record for record in caplog.records if record.name == "agentrail.watchdog"]
-    assert ["`PromptSent` has held up the loop for 250 ms" in record.getMessage() for record in found] == [True]
+    records = [record for record in caplog.records if record.name == "agentrail.watchdog"]
+    assert ["`PromptSent` has held up the loop for 250 ms" in record.getMessage() for record in records] == [True]
     assert world.heard(session).only(PluginSlow) == PluginSlow(("SlowScreen",), 250)
 
 
@@ -305,12 +305,12 @@ async def test_what_the_garbage_collector_takes_is_named_by_itself_and_no_plugin
     for prompt in prompts:
         await session.ask(prompt)
     await settle()
-    found = [record for record in caplog.records if record.name == "agentrail.watchdog"]
-    collector = [r for r in found if "while session mine handled `PromptSent`" in r.getMessage()]
-    step = [r for r in found if r.getMessage().startswith("session mine: `PromptSent` has held up the loop")]
+    records = [record for record in caplog.records if record.name == "agentrail.watchdog"]
+    collector = [r for r in records if "while session mine handled `PromptSent`" in r.getMessage()]
+    step = [r for r in records if r.getMessage().startswith("session mine: `PromptSent` has held up the loop")]
     assert [record.levelno for record in collector] == of_the_collector
     assert [record.levelno for record in step] == of_the_step
-    assert len(found) == len(collector) + len(step)
+    assert len(records) == len(collector) + len(step)
     assert [event.elapsed_ms for event in world.heard(session).of(PluginSlow)] == taken
 
 
@@ -333,13 +333,13 @@ async def test_an_interrupt_during_a_collection_is_not_lost_in_what_listens_to_i
 
 
 async def test_nothing_listens_to_the_collector_when_the_supervisors_are_gone() -> None:
-    before = list(gc.callbacks)
+    old_callbacks = list(gc.callbacks)
     with suppress(LookupError):
         async with open_supervisor():
             async with open_supervisor():
-                assert len(gc.callbacks) == len(before) + 1  # for the run of Trio
+                assert len(gc.callbacks) == len(old_callbacks) + 1  # for the run of Trio
             raise LookupError
-    assert gc.callbacks == before
+    assert gc.callbacks == old_callbacks
 
 
 async def test_whoever_else_empties_the_list_of_those_who_listen_breaks_no_supervisor(
@@ -473,11 +473,11 @@ KEEPERS: list[tuple[Callable[[Hand, float, ToolContext], Awaitable[None]], str, 
 
 
 @pytest.mark.usefixtures("alarm_kind")
-@pytest.mark.parametrize(("keeps", "said", "more"), KEEPERS)
+@pytest.mark.parametrize(("keeps", "said_text", "more"), KEEPERS)
 @pytest.mark.parametrize(("seconds", "levels"), [(0.4375, []), (0.875, [logging.WARNING]), (3.0, [logging.ERROR])])
 def test_what_has_kept_the_interpreter_is_named_when_it_gives_it_up(
     keeps: Callable[[Hand, float, ToolContext], Awaitable[None]],
-    said: str,
+    said_text: str,
     more: str,
     seconds: float,
     levels: list[int],
@@ -498,11 +498,11 @@ def test_what_has_kept_the_interpreter_is_named_when_it_gives_it_up(
             await session.ask("go")
 
     trio.run(main)
-    found = [record for record in caplog.records if record.name == "agentrail.watchdog"]
-    assert [record.levelno for record in found] == levels
-    for record in found:
+    records = [record for record in caplog.records if record.name == "agentrail.watchdog"]
+    assert [record.levelno for record in records] == levels
+    for record in records:
         text = record.getMessage()
-        assert text.startswith(said)
+        assert text.startswith(said_text)
         assert more in text
         (taken,) = re.findall(r" for (\d+) ms", text)
         assert seconds - watchdog.AWAKE <= int(taken) / 1000 <= seconds

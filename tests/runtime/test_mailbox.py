@@ -55,9 +55,9 @@ GONE: Final = Refused.of(STOPPED)
 @pytest.fixture
 async def gate() -> AsyncIterator[Gate]:
     async with trio.open_nursery() as nursery:
-        made = Gate()
-        nursery.start_soon(made.run)
-        yield made
+        new_gate = Gate()
+        nursery.start_soon(new_gate.run)
+        yield new_gate
         nursery.cancel_scope.cancel()
 
 
@@ -131,7 +131,7 @@ async def test_after_64_higher_messages_one_of_the_user_is_served(mailbox: Mailb
     for number in range(2):
         mailbox.post_user_nowait(prompt(str(number)))
     got = await take(mailbox, 3 * PATIENCE + 2)
-    assert [index for index, given in enumerate(got) if isinstance(given, PromptSent)] == [PATIENCE, 2 * PATIENCE + 1]
+    assert [index for index, input_ in enumerate(got) if isinstance(input_, PromptSent)] == [PATIENCE, 2 * PATIENCE + 1]
 
 
 async def test_messages_that_nobody_waited_behind_do_not_count(mailbox: Mailbox) -> None:
@@ -393,8 +393,8 @@ async def test_three_thousand_aborts_with_reasons_of_their_own_are_one_that_answ
         Letter(AbortSent(f"{number}", kills[number % 3], clear_queue=number == 7), answer=Slot())
         for number in range(3000)
     ]
-    for each in letters:
-        mailbox.post_control(each)
+    for letter_ in letters:
+        mailbox.post_control(letter_)
     assert mailbox.lengths[0] == 1
     letter = await mailbox.receive()
     assert letter.input == AbortSent("0", "all", clear_queue=True)
@@ -425,11 +425,11 @@ async def test_what_is_dropped_came_before_the_last_abort_that_clears_the_queue(
 
 
 async def test_an_abort_with_an_id_is_left_as_it_is_and_serves_for_weaker_ones(mailbox: Mailbox) -> None:
-    own = mailbox.post_control(Letter(AbortSent("own", "killable"), command="a"))
-    assert mailbox.post_control(Letter(AbortSent("weak", "none"))) is own
+    own_value = mailbox.post_control(Letter(AbortSent("own", "killable"), command="a"))
+    assert mailbox.post_control(Letter(AbortSent("weak", "none"))) is own_value
     strong = mailbox.post_control(Letter(AbortSent("strong", "all")))
-    assert strong is not own
-    assert mailbox.post_control(Letter(AbortSent("also", "all"), command="a")) not in {own, strong}  # a conflict
+    assert strong is not own_value
+    assert mailbox.post_control(Letter(AbortSent("also", "all"), command="a")) not in {own_value, strong}  # a conflict
     assert await take(mailbox, 3) == [
         AbortSent("own", "killable"),
         AbortSent("strong", "all"),
@@ -470,8 +470,8 @@ async def test_control_with_ids_is_bounded_and_an_abort_without_one_is_always_ta
 
 
 async def test_who_suspends_behind_a_resume_is_not_served_by_an_earlier_suspend(mailbox: Mailbox) -> None:
-    for given in (SuspendSent(), SuspendSent(), ResumeSent(), SuspendSent()):
-        mailbox.post_control(Letter(given))
+    for value in (SuspendSent(), SuspendSent(), ResumeSent(), SuspendSent()):
+        mailbox.post_control(Letter(value))
     assert await take(mailbox, 3) == [SuspendSent(), ResumeSent(), SuspendSent()]
 
 
@@ -497,8 +497,8 @@ async def test_what_callers_say_beside_the_results_is_bounded_in_bytes_too(mailb
 
 async def test_ends_of_calls_that_follow_one_another_are_one_letter(mailbox: Mailbox) -> None:
     ends = ToolReturned("c1", 1, ok("one")), ToolRaised("c2", 1, "Oops"), ToolStopped("c3", 1)
-    for given in (*ends, TimerFired("t"), ends[0], TimerFired("u"), *ends[1:]):
-        mailbox.post(given)
+    for value in (*ends, TimerFired("t"), ends[0], TimerFired("u"), *ends[1:]):
+        mailbox.post(value)
     assert await take(mailbox, 5) == [
         CallsEnded(ends),
         TimerFired("t"),
@@ -511,8 +511,8 @@ async def test_ends_of_calls_that_follow_one_another_are_one_letter(mailbox: Mai
 
 async def test_as_many_ends_of_calls_are_one_letter_as_are_handled_in_a_pass(mailbox: Mailbox) -> None:
     ends = [ToolStopped(f"c{number}", 1) for number in range(2 * LETTERS_PER_PASS + 1)]
-    for given in ends:
-        mailbox.post(given)
+    for end in ends:
+        mailbox.post(end)
     assert await take(mailbox, 3) == [
         CallsEnded(tuple(ends[:LETTERS_PER_PASS])),
         CallsEnded(tuple(ends[LETTERS_PER_PASS:-1])),
@@ -531,8 +531,8 @@ async def test_other_tasks_run_before_the_letter_after_a_full_one(mailbox: Mailb
 
 async def test_ends_of_calls_that_are_put_back_come_one_by_one_in_their_order(mailbox: Mailbox) -> None:
     ends = [ToolStopped(f"c{number}", 1) for number in range(4)]
-    for given in ends[:3]:
-        mailbox.post(given)
+    for end in ends[:3]:
+        mailbox.post(end)
     first = await mailbox.receive()
     assert first.number == 1
     mailbox.put_back(first)
@@ -540,16 +540,16 @@ async def test_ends_of_calls_that_are_put_back_come_one_by_one_in_their_order(ma
     letters = [await mailbox.receive() for _ in ends]
     assert [letter.input for letter in letters] == ends
     assert [letter.number for letter in letters] == [1, 2, 3, 4]
-    for given in ends[:2]:
-        mailbox.post(given)
+    for end in ends[:2]:
+        mailbox.post(end)
     assert await take(mailbox, 1) == [CallsEnded(tuple(ends[:2]))]
 
 
 async def test_ends_of_calls_wait_for_their_session_to_resume(mailbox: Mailbox) -> None:
     ends = ToolStopped("c1", 1), ToolStopped("c2", 1)
     mailbox.suspend()
-    for given in ends:
-        mailbox.post(given)
+    for end in ends:
+        mailbox.post(end)
     mailbox.post_control(Letter(ResumeSent()))
     assert await take(mailbox, 1) == [ResumeSent()]
     mailbox.resume()

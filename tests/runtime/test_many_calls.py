@@ -112,9 +112,9 @@ def test_each_of_four_thousand_calls_has_its_result() -> None:
         assert why_unfit(messages) is None
         return [message for message in messages if isinstance(message, AssistantMessage | ToolMessage)]
 
-    said, *results, _ = trio.run(history)
-    assert isinstance(said, AssistantMessage)
-    assert len(said.calls) == len(results) == 4_000
+    text, *results, _ = trio.run(history)
+    assert isinstance(text, AssistantMessage)
+    assert len(text.calls) == len(results) == 4_000
     texts = [message.text for message in results]
     over = f"it did not run: a response may make at most {most} calls, and this one makes 4000; make fewer at once"
     assert texts == ["noted"] * most + [over] * (4_000 - most)

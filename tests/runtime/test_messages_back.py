@@ -21,9 +21,9 @@ HELLO = ", an agent `b` at work beside you:\n> hello"
 
 
 def uses(name: str, **args: object) -> ScriptedResponse:
-    said = say(calls=[call(name, args)])  # type: ignore[arg-type]  # JSON all the same
-    assert isinstance(said, ScriptedResponse)
-    return said
+    response = say(calls=[call(name, args)])  # type: ignore[arg-type]  # JSON all the same
+    assert isinstance(response, ScriptedResponse)
+    return response
 
 
 def begins(agent: str, **more: object) -> ScriptedResponse:
@@ -32,11 +32,11 @@ def begins(agent: str, **more: object) -> ScriptedResponse:
 
 def talking() -> SessionSpec:
     listens = uses("message_wait", seconds=1)
-    left = Next("a", listens, listens, say("left is done"))
+    remaining_next = Next("a", listens, listens, say("left is done"))
     right = Next("b", uses("message_send", to="p.c3", message="hello"), say("right is done"))
     agents = {
         name: SessionSpec(description="Finds things.", model=model, tools=message_tools())
-        for name, model in (("a", left), ("b", right))
+        for name, model in (("a", remaining_next), ("b", right))
     }
     parent = Next(
         "parent",
@@ -67,7 +67,7 @@ async def test_between_any_two_commits_each_message_is_sent_once() -> None:
             await over(session)
             heard = [event for event in await events_of(journal, "p.c3") if isinstance(event, SteeringReceived)]
             assert [event.status for event in heard] == ["queued", "queued"], count
-            assert [any(event.text.endswith(said) for event in heard) for said in (HURRY, HELLO)] == [True, True], count
+            assert [any(event.text.endswith(text) for event in heard) for text in (HURRY, HELLO)] == [True, True], count
             results = [message.text for message in session.messages() if isinstance(message, ToolMessage)]
             assert results[2:] == ["sent to `p.c3`", "p.c3: done:\n> left is done"], count
             assert session.messages()[-1].text == "fine", count

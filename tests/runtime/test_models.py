@@ -229,7 +229,7 @@ async def test_when_the_next_model_is_asked(world: World, kind: type[ModelError]
 
 def test_every_error_of_a_model_has_its_place_in_a_chain() -> None:
     def below(cls: type[ModelError]) -> set[type[ModelError]]:
-        return {cls, *(found for sub in cls.__subclasses__() for found in below(sub))}
+        return {cls, *(actual for sub in cls.__subclasses__() for actual in below(sub))}
 
     assert {cls for cls in below(ModelError) if cls.__module__ == ModelError.__module__} == {*ONCE, ContextTooLong}
 
@@ -250,8 +250,11 @@ async def test_the_events_tell_who_answered(world: World) -> None:
 
 async def test_a_switch_takes_a_chain(world: World) -> None:
     session = await world.spawn(["well"])
-    gone, second = ScriptedModel([fail(ModelMissing("gone"))], name="first"), ScriptedModel(["so"], name="second")
-    await session.switch_model([gone, (second, {"temperature": 1})])
+    scripted_model, second = (
+        ScriptedModel([fail(ModelMissing("gone"))], name="first"),
+        ScriptedModel(["so"], name="second"),
+    )
+    await session.switch_model([scripted_model, (second, {"temperature": 1})])
     assert (await session.ask("hello")).text == "so"
     assert session.status().model == "first"
     with pytest.raises(UnknownModel):
@@ -287,8 +290,8 @@ async def test_tags_are_cut_out_and_reported(world: World) -> None:
     await settle()
     heard = world.heard(session)
     assert heard.said == "Both are <on>."
-    shown = [event for event in heard.events if isinstance(event, MessageDelta | StatusUpdate | TitleGenerated)]
-    assert shown == [
+    events = [event for event in heard.events if isinstance(event, MessageDelta | StatusUpdate | TitleGenerated)]
+    assert events == [
         *(MessageDelta("Both "), StatusUpdate("looking"), MessageDelta("are"), MessageDelta(" "), MessageDelta("<on>")),
         *(MessageDelta("."), TitleGenerated("The lamps")),
     ]

@@ -64,15 +64,15 @@ from tests.runtime.world import World, settle
 FIELDS = {"system_prompt": "system", "max_round": "max_rounds", "tols": "tools", "plugin": "plugins", "modle": "model"}
 
 
-@pytest.mark.parametrize(("given", "meant"), FIELDS.items())
-def test_a_field_that_is_misspelt_is_named_with_the_nearest_one(given: str, meant: str) -> None:
-    said = f"`SessionSpec` has no field `{given}`; did you mean `{meant}`?"
+@pytest.mark.parametrize(("text", "meant"), FIELDS.items())
+def test_a_field_that_is_misspelt_is_named_with_the_nearest_one(text: str, meant: str) -> None:
+    said_text = f"`SessionSpec` has no field `{text}`; did you mean `{meant}`?"
     with pytest.raises(UnknownField) as caught:
-        SessionSpec(model="demo", **{given: 1})  # type: ignore[arg-type]  # on purpose
-    assert str(caught.value) == said
+        SessionSpec(model="demo", **{text: 1})  # type: ignore[arg-type]  # on purpose
+    assert str(caught.value) == said_text
     with pytest.raises(UnknownField) as caught:
-        SessionSpec(model="demo").but(**{given: 1})
-    assert str(caught.value) == said
+        SessionSpec(model="demo").but(**{text: 1})
+    assert str(caught.value) == said_text
 
 
 GONE: dict[str, str] = {
@@ -91,16 +91,16 @@ GONE: dict[str, str] = {
 """Options that there were, each with what is said instead."""
 
 
-@pytest.mark.parametrize(("given", "said"), GONE.items())
-def test_an_option_that_is_gone_is_answered_with_what_to_do(given: str, said: str) -> None:
+@pytest.mark.parametrize(("text", "said_text"), GONE.items())
+def test_an_option_that_is_gone_is_answered_with_what_to_do(text: str, said_text: str) -> None:
     with pytest.raises(UnknownField) as caught:
-        SessionSpec(model="demo", **{given: 1})  # type: ignore[arg-type]  # on purpose
-    assert str(caught.value).startswith(f"`SessionSpec` has no field `{given}`; {said}")
-    with pytest.raises(UnknownField, match=given):
-        SessionSpec(model="demo").but(**{given: 1})
+        SessionSpec(model="demo", **{text: 1})  # type: ignore[arg-type]  # on purpose
+    assert str(caught.value).startswith(f"`SessionSpec` has no field `{text}`; {said_text}")
+    with pytest.raises(UnknownField, match=text):
+        SessionSpec(model="demo").but(**{text: 1})
     with pytest.raises(UnknownField) as caught:
-        Options(**{given: 1})  # type: ignore[arg-type]  # on purpose
-    assert str(caught.value).startswith(f"`Options` has no field `{given}`; {said}")
+        Options(**{text: 1})  # type: ignore[arg-type]  # on purpose
+    assert str(caught.value).startswith(f"`Options` has no field `{text}`; {said_text}")
 
 
 def test_a_field_that_is_like_none_is_answered_with_all() -> None:
@@ -112,8 +112,8 @@ def test_the_old_name_of_the_limit_of_rounds_is_understood_with_a_warning() -> N
     old = "max_turns"
     for make in (SessionSpec, SessionSpec(model="demo").but, Options):
         with pytest.warns(FutureWarning, match="`max_turns` is called `max_rounds` now") as warned:
-            made = make(**{old: 3})  # type: ignore[arg-type]  # on purpose
-        assert made.max_rounds == 3
+            new_value = make(**{old: 3})  # type: ignore[arg-type]  # on purpose
+        assert new_value.max_rounds == 3
         assert warned[0].filename == __file__
     with pytest.raises(UnknownField, match="`max_turns`"):
         SessionSpec(model="demo", max_rounds=4, **{old: 3})  # type: ignore[arg-type]  # on purpose
@@ -121,12 +121,12 @@ def test_the_old_name_of_the_limit_of_rounds_is_understood_with_a_warning() -> N
 
 @each_case(READERS)
 def test_an_option_of_the_model_is_not_mistaken_for_a_field(option: str) -> None:
-    said = (
+    text = (
         f'`SessionSpec` has no field `{option}`; it is an option of the model; write `model_options={{"{option}": …}}`'
     )
     with pytest.raises(UnknownField) as caught:
         SessionSpec(model="demo", **{option: 1})  # type: ignore[arg-type]  # on purpose
-    assert str(caught.value) == said
+    assert str(caught.value) == text
 
 
 @pytest.mark.parametrize("name", ["max_cost", "max_usd", "budget"])
@@ -367,11 +367,11 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize(("given", "meant"), NAMES.items())
-async def test_a_model_that_is_misspelt_is_named_with_the_nearest_one(world: World, given: str, meant: str) -> None:
+@pytest.mark.parametrize(("text", "meant"), NAMES.items())
+async def test_a_model_that_is_misspelt_is_named_with_the_nearest_one(world: World, text: str, meant: str) -> None:
     with pytest.raises(UnknownModel) as caught:
-        await world.supervisor.spawn(SessionSpec(model=given))
-    assert str(caught.value).startswith(f"there is no model `{given}` (did you mean `{meant}`?); known here: ")
+        await world.supervisor.spawn(SessionSpec(model=text))
+    assert str(caught.value).startswith(f"there is no model `{text}` (did you mean `{meant}`?); known here: ")
 
 
 async def test_a_model_that_is_like_none_is_answered_with_all(world: World) -> None:

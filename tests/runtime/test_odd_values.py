@@ -233,10 +233,10 @@ async def test_a_limit_of_tokens_bears_any_count(count: int) -> None:
 
 
 def _nested(levels: int) -> Exception:
-    found: Exception = ValueError("inside")
+    exception: Exception = ValueError("inside")
     for _ in range(levels):
-        found = cast("Exception", ExceptionGroup("around", [found]))
-    return found
+        exception = cast("Exception", ExceptionGroup("around", [exception]))
+    return exception
 
 
 def _without_facts() -> Exception:
@@ -264,9 +264,9 @@ async def test_an_error_that_has_lost_its_facts_is_tried_again(world: World) -> 
 # What it costs
 
 
-@pytest.mark.parametrize("found", [10**400, math.nan, -1, "1", True])
-async def test_a_price_function_that_returns_no_cost_knows_none(world: World, found: float) -> None:
-    session = await world.spawn(["fine"], prices=lambda *_: found)
+@pytest.mark.parametrize("seconds", [10**400, math.nan, -1, "1", True])
+async def test_a_price_function_that_returns_no_cost_knows_none(world: World, seconds: float) -> None:
+    session = await world.spawn(["fine"], prices=lambda *_: seconds)
     await session.ask("go")
     assert session.inspect().usage.cost_usd is None
 
@@ -286,7 +286,7 @@ async def test_a_hold_ends_after_ten_years(world: World) -> None:
     await session.ask("go")
     await settle()
     required = world.heard(session).at(ApprovalRequired)[0]
-    assert [at - required for _, at in session.inspect().timers] == [TEN_YEARS * 1000]
+    assert [time - required for _, time in session.inspect().timers] == [TEN_YEARS * 1000]
     await session.abort()
     assert (await session.ask("go")).text == "fine"
 
@@ -305,8 +305,8 @@ async def test_a_question_waits_for_ten_years(world: World) -> None:
     session = await world.spawn(["fine"], plugins=[Asker()], services={"odd": never})
     await session.prompt("go")
     await settle()
-    asked = world.heard(session).at(AskStarted)[0]
-    assert [at - asked for _, at in session.inspect().timers] == [TEN_YEARS * 1000]
+    request = world.heard(session).at(AskStarted)[0]
+    assert [time - request for _, time in session.inspect().timers] == [TEN_YEARS * 1000]
     await session.abort()
 
 
@@ -410,10 +410,10 @@ def test_a_time_of_a_specification_is_cut_to_ten_years(name: str) -> None:
     assert getattr(spec.options, name) == TEN_YEARS
 
 
-@pytest.mark.parametrize("found", [10**400, math.nan, "3", True, -1])
-def test_a_figure_that_is_none_is_refused(found: object) -> None:
+@pytest.mark.parametrize("expected", [10**400, math.nan, "3", True, -1])
+def test_a_figure_that_is_none_is_refused(expected: object) -> None:
     with pytest.raises(BadSpec):
-        SessionSpec(model="demo").but(max_rounds=found).check()
+        SessionSpec(model="demo").but(max_rounds=expected).check()
 
 
 @pytest.mark.parametrize(("restarts", "period"), [(3, math.nan), (3, "5"), (3, 0), ("3", 5.0), (-1, 5.0), (True, 5.0)])
@@ -469,38 +469,38 @@ class OddJournal(MemoryJournal):
     async def claim(
         self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
     ) -> Claim:
-        found = await super().claim(session_id, holder, lease, take_over=take_over)
-        return self.odd if self.method == "claim" else found  # type: ignore[return-value]
+        found_claim = await super().claim(session_id, holder, lease, take_over=take_over)
+        return self.odd if self.method == "claim" else found_claim  # type: ignore[return-value]
 
     async def append(self, claim: Claim, expected: int, records: object) -> int:
-        found = await super().append(claim, expected, records)  # type: ignore[arg-type]
-        return self.odd if self.method == "append" else found  # type: ignore[return-value]
+        actual = await super().append(claim, expected, records)  # type: ignore[arg-type]
+        return self.odd if self.method == "append" else actual  # type: ignore[return-value]
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
-        found = await super().read(session_id, after, limit)
-        return self.odd if self.method == "read" else found  # type: ignore[return-value]
+        records = await super().read(session_id, after, limit)
+        return self.odd if self.method == "read" else records  # type: ignore[return-value]
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
-        found = await super().answer(session_id, command)
-        return self.odd if self.method == "answer" else found  # type: ignore[return-value]
+        actual = await super().answer(session_id, command)
+        return self.odd if self.method == "answer" else actual  # type: ignore[return-value]
 
     async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
-        found = await super().latest(session_id, upto, limit)
+        found_latest = await super().latest(session_id, upto, limit)
         if self.method == "snapshot":
-            return found.but(snapshot=self.odd)
+            return found_latest.but(snapshot=self.odd)
         if self.method == "read":
-            return found.but(records=self.odd)
-        return self.odd if self.method == "latest" else found  # type: ignore[return-value]
+            return found_latest.but(records=self.odd)
+        return self.odd if self.method == "latest" else found_latest  # type: ignore[return-value]
 
     async def sessions(
         self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
     ) -> tuple[StoredSession, ...]:
-        found = await super().sessions(wanted, after, limit)
-        return self.odd if self.method == "sessions" else found  # type: ignore[return-value]
+        found_sessions = await super().sessions(wanted, after, limit)
+        return self.odd if self.method == "sessions" else found_sessions  # type: ignore[return-value]
 
     async def summary(self, session_id: str) -> StoredSession | None:
-        found = await super().summary(session_id)
-        return self.odd if self.method == "summary" else found  # type: ignore[return-value]
+        actual = await super().summary(session_id)
+        return self.odd if self.method == "summary" else actual  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("head", [None, -3, 0, 10**400, "7", math.nan])
@@ -511,16 +511,16 @@ async def test_a_journal_that_tells_of_another_head_is_written_on(head: object) 
         assert (await session.ask("go")).text == "well"
 
 
-@pytest.mark.parametrize("found", [None, 3, Claim("another", 1, 0), Claim("mine", 1, "0")])  # type: ignore[arg-type]
-async def test_a_journal_that_gives_no_claim_starts_no_session(found: object) -> None:
-    async with open_supervisor(journal=OddJournal("claim", found)) as supervisor:
+@pytest.mark.parametrize("expected", [None, 3, Claim("another", 1, 0), Claim("mine", 1, "0")])  # type: ignore[arg-type]
+async def test_a_journal_that_gives_no_claim_starts_no_session(expected: object) -> None:
+    async with open_supervisor(journal=OddJournal("claim", expected)) as supervisor:
         with pytest.raises(BadJournal, match="claim"):
             await supervisor.spawn(SessionSpec(model=ScriptedModel([])), "mine")
 
 
-@pytest.mark.parametrize("found", [(3,), [None], ("record",)])
-async def test_a_journal_that_reads_no_records_is_told_so(found: object) -> None:
-    journal = OddJournal("", found)
+@pytest.mark.parametrize("expected", [(3,), [None], ("record",)])
+async def test_a_journal_that_reads_no_records_is_told_so(expected: object) -> None:
+    journal = OddJournal("", expected)
     async with open_supervisor(journal=journal) as supervisor:
         spec = SessionSpec(model=ScriptedModel(["fine", "well"]))
         session = await supervisor.spawn(spec)
@@ -579,12 +579,12 @@ class OtherInside(MemoryJournal):
         latest = await super().latest(session_id, upto, limit)
         return latest.but(records=self._changed(latest.records))
 
-    def _changed(self, found: tuple[Record, ...]) -> tuple[Record, ...]:
+    def _changed(self, records: tuple[Record, ...]) -> tuple[Record, ...]:
         name, odd, first = self.change
         if not self.broken:
-            return found
+            return records
         return tuple(
-            one if one.number < first else one.but(**{name: odd(one) if callable(odd) else odd}) for one in found
+            item if item.number < first else item.but(**{name: odd(item) if callable(odd) else odd}) for item in records
         )
 
 
@@ -625,7 +625,7 @@ INSIDES: list[tuple[str, object]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "odd"), INSIDES, ids=lambda found: found if isinstance(found, str) else "")
+@pytest.mark.parametrize(("name", "odd"), INSIDES, ids=lambda actual: actual if isinstance(actual, str) else "")
 @pytest.mark.parametrize("first", [1, 2])
 async def test_what_is_inside_a_record_is_an_error_of_its_session_alone(name: str, odd: object, first: int) -> None:
     journal = OtherInside(name, odd, first)
@@ -758,9 +758,9 @@ async def test_a_snapshot_is_of_a_record_that_is_there_and_not_of_one_before_it(
 ) -> None:
     async with open_supervisor(journal=MemoryJournal()) as supervisor:
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])))
-        given = Snapshot(session.id, index, session.inspect(), since)
-        held = CheckedJournal(OddJournal("snapshot", given))
-        assert ((await held.latest(session.id)).snapshot == given) is believed
+        snapshot = Snapshot(session.id, index, session.inspect(), since)
+        held = CheckedJournal(OddJournal("snapshot", snapshot))
+        assert ((await held.latest(session.id)).snapshot == snapshot) is believed
 
 
 class EqualToAll(str):
@@ -840,9 +840,9 @@ def test_time_has_come_for_what_trio_has_waited_for() -> None:
     assert clock.deadline(6.0) == 3.5
 
 
-@pytest.mark.parametrize("shown", [math.nan, math.inf, 1e300, 10**400, None, "late", -5.0])
-def test_a_time_of_day_that_is_none_begins_in_1970(shown: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentrail.runtime.shared.clock.time", SimpleNamespace(time=lambda: shown))
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1e300, 10**400, None, "late", -5.0])
+def test_a_time_of_day_that_is_none_begins_in_1970(value: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentrail.runtime.shared.clock.time", SimpleNamespace(time=lambda: value))
 
     async def main() -> None:
         await trio.lowlevel.checkpoint()
@@ -947,9 +947,9 @@ class FailsOnce:
         return Response((Text("fine"),))
 
 
-@pytest.mark.parametrize("shown", [math.inf, 1e300, 4e9, 1e8, math.nan, -math.inf, -1e300, -1000.0])
+@pytest.mark.parametrize("seconds", [math.inf, 1e300, 4e9, 1e8, math.nan, -math.inf, -1e300, -1000.0])
 @pytest.mark.parametrize("limits", [{}, {"fails-once": Limit(requests_per_minute=1)}], ids=["free", "limited"])
-def test_no_timer_is_lost_to_a_clock_that_leaps_meanwhile(shown: float, limits: dict[str, Limit]) -> None:
+def test_no_timer_is_lost_to_a_clock_that_leaps_meanwhile(seconds: float, limits: dict[str, Limit]) -> None:
     clock = Leaping()
     ended: list[str] = []
 
@@ -967,7 +967,7 @@ def test_no_timer_is_lost_to_a_clock_that_leaps_meanwhile(shown: float, limits: 
                 if session.inspect().timers:
                     break
                 await trio.lowlevel.checkpoint()
-            clock.shown = shown
+            clock.shown = seconds
             for _ in range(100):
                 await trio.lowlevel.checkpoint()
             clock.shown = None
@@ -975,7 +975,7 @@ def test_no_timer_is_lost_to_a_clock_that_leaps_meanwhile(shown: float, limits: 
                 clock.inner.jump(600.0)
                 for _ in range(200):
                     await trio.lowlevel.checkpoint()
-            assert ended == ["fine"] or (shown + YEAR == shown and ended == ["cut"])
+            assert ended == ["fine"] or (seconds + YEAR == seconds and ended == ["cut"])
 
     trio.run(main, clock=clock)
 

@@ -75,18 +75,18 @@ class Code:
             ],
             services={"gate": gate},
         )
-        asked = task()
-        assert not callable(asked)
-        model = Next("parent", asked, say("fine"))  # type: ignore[arg-type]  # it is no text
+        request = task()
+        assert not callable(request)
+        model = Next("parent", request, say("fine"))  # type: ignore[arg-type]  # it is no text
         return SessionSpec(model=model, agents={"finder": finder}, plugins=[self.guard])
 
 
 @pytest.fixture(params=["memory", "sqlite"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Journal]:
     """Return a function that opens the journal; each call opens the file on disk anew."""
-    kept = TestJournal()
+    memory = TestJournal()
     path = tmp_path / "agentrail.db"
-    return (lambda: kept) if request.param == "memory" else lambda: AwakeJournal(SqliteJournal(path))
+    return (lambda: memory) if request.param == "memory" else lambda: AwakeJournal(SqliteJournal(path))
 
 
 @asynccontextmanager
@@ -97,13 +97,13 @@ async def process(journal: Journal) -> AsyncGenerator[Supervisor]:
 
 def options_of(session: SessionHandle) -> dict[str, Loose]:
     """Return the plugins of a session by their keys; check that its attached plugins have the same options."""
-    found: dict[str, Loose] = {}
+    values: dict[str, Loose] = {}
     for attached in session.inspect().plugins:
         plugin = session._session.code.hook_runner.plugin(attached)  # noqa: SLF001 - what rules
         if isinstance(plugin, Loose):
-            found[attached.key] = plugin
+            values[attached.key] = plugin
             assert {name: attached.options[name] for name in ("one", "two")} == {"one": plugin.one, "two": plugin.two}
-    return found
+    return values
 
 
 async def held(session: SessionHandle, supervisor: Supervisor) -> SessionHandle:
@@ -113,8 +113,8 @@ async def held(session: SessionHandle, supervisor: Supervisor) -> SessionHandle:
 
 
 async def approve(session: SessionHandle) -> None:
-    (asked,) = session.status().held
-    await session.approve(asked.id)
+    (hold,) = session.status().held
+    await session.approve(hold.id)
     await until(lambda: not session.status().held)
 
 
@@ -123,9 +123,9 @@ async def begun(supervisor: Supervisor, code: Code, changes: dict[str, Changes])
     gate = trio.Event()
     session = await supervisor.spawn(evolve(code, gate=gate).spec(), "p")
     await session.prompt("go")
-    there = supervisor._sessions.tree.sessions  # noqa: SLF001 - a session that starts has no handle yet
-    await until(lambda: CHILD in there)
-    runner = there[CHILD].runner
+    sessions = supervisor._sessions.tree.sessions  # noqa: SLF001 - a session that starts has no handle yet
+    await until(lambda: CHILD in sessions)
+    runner = sessions[CHILD].runner
     assert isinstance(runner, SessionRunner)
     child = runner.handle
     await until(lambda: child.inspect().suspended_runs)
@@ -229,13 +229,13 @@ async def test_a_parent_that_crashes_leaves_the_options_of_its_sub_agents_as_the
     journal = TestJournal()
     async with process(journal) as supervisor:
         session, child = await begun(supervisor, Code(), FIRST)
-        before = options_of(child)
+        old_options = options_of(child)
         journal.failing = times(1, "SubagentReported")
         await approve(session)
         await over(session)
         assert supervisor.crashes()
         assert session.messages()[-1].text == "fine"
-    assert before == {"Bound": BOUND, "a": Strict(one=7), "b": Strict(one=7)}
+    assert old_options == {"Bound": BOUND, "a": Strict(one=7), "b": Strict(one=7)}
     assert await told(journal) == [("a", ()), ("b", ())]
 
 

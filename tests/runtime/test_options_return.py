@@ -68,10 +68,10 @@ def spec(*plugins: AnyPlugin, script: tuple[str, ...] = ("one", "two", "three"))
 
 def plugin_of(session: SessionHandle) -> Loose:
     (attached,) = session.inspect().plugins
-    found = session._session.code.hook_runner.plugin(attached)  # noqa: SLF001 - what rules
-    assert isinstance(found, Loose)
-    assert {name: attached.options[name] for name in ("one", "two")} == {"one": found.one, "two": found.two}
-    return found
+    actual = session._session.code.hook_runner.plugin(attached)  # noqa: SLF001 - what rules
+    assert isinstance(actual, Loose)
+    assert {name: attached.options[name] for name in ("one", "two")} == {"one": actual.one, "two": actual.two}
+    return actual
 
 
 async def told(journal: TestJournal) -> list[PluginOptsUpdated]:
@@ -89,48 +89,48 @@ async def lived(cls: type[Loose], *lives: tuple[Loose, Changes]) -> tuple[Loose,
         if options:
             await session.update_plugin(cls, **options)
             await settle()
-        found = plugin_of(session)
+        plugin = plugin_of(session)
     for code, options in others:
         async with process(journal) as supervisor:
             session = await supervisor.resume("s", spec(code))
             if options:
                 await session.update_plugin(cls, **options)
                 await settle()
-            found = plugin_of(session)
-    return found, (await told(journal))
+            plugin = plugin_of(session)
+    return plugin, (await told(journal))
 
 
 @pytest.mark.parametrize("cls", [Loose, Strict])
 async def test_options_that_nobody_changed_come_from_the_code_and_it_is_told(cls: type[Loose]) -> None:
-    found, events = await lived(cls, (cls(), {}), (cls(one=5, more=("x",)), {}))
-    assert found == cls(one=5, more=("x",))
+    actual, events = await lived(cls, (cls(), {}), (cls(one=5, more=("x",)), {}))
+    assert actual == cls(one=5, more=("x",))
     assert events == [PluginOptsUpdated(cls.__name__, success=True)]
 
 
 @pytest.mark.parametrize("cls", [Loose, Strict])
 async def test_a_change_at_run_time_stays_while_the_code_is_as_it_was(cls: type[Loose]) -> None:
-    found, events = await lived(cls, (cls(), {"one": 7}), (cls(), {}), (cls(), {"two": 8}), (cls(), {}))
-    assert found == cls(one=7, two=8)
+    actual, events = await lived(cls, (cls(), {"one": 7}), (cls(), {}), (cls(), {"two": 8}), (cls(), {}))
+    assert actual == cls(one=7, two=8)
     assert [event.dropped for event in events] == [(), ()]
 
 
 async def test_a_change_at_run_time_stays_beside_other_code_if_the_plugin_is_not_critical() -> None:
-    found, events = await lived(Loose, (Loose(), {"one": 7}), (Loose(one=3, two=9), {}))
-    assert found == Loose(one=7, two=9)
+    actual, events = await lived(Loose, (Loose(), {"one": 7}), (Loose(one=3, two=9), {}))
+    assert actual == Loose(one=7, two=9)
     assert [event.dropped for event in events] == [(), ()]
 
 
 @pytest.mark.parametrize("code", [Strict(two=9), Strict(one=3), Strict(one=3, two=9), Strict(more=("x",))])
 async def test_a_critical_plugin_takes_the_code_if_that_has_changed_and_names_what_it_dropped(code: Strict) -> None:
-    found, events = await lived(Strict, (Strict(), {"one": 7}), (code, {}))
-    assert found == code
+    actual, events = await lived(Strict, (Strict(), {"one": 7}), (code, {}))
+    assert actual == code
     assert events[1:] == [PluginOptsUpdated("Strict", success=True, dropped=("one",))]
 
 
 async def test_it_is_dropped_once_and_not_again() -> None:
     code = Strict(two=9)
-    found, events = await lived(Strict, (Strict(), {"one": 7}), (code, {}), (code, {}), (code, {"one": 4}), (code, {}))
-    assert found == evolve(code, one=4)
+    actual, events = await lived(Strict, (Strict(), {"one": 7}), (code, {}), (code, {}), (code, {"one": 4}), (code, {}))
+    assert actual == evolve(code, one=4)
     assert [event.dropped for event in events] == [(), ("one",), ()]
 
 
@@ -140,21 +140,21 @@ async def test_a_pinned_change_stays_over_other_code_and_the_rest_does_not() -> 
         (Strict(), {"two": 8}),
         (Strict(more=("x",)), {}),
     )
-    found, events = await lived(Strict, *lives)
-    assert found == Strict(one=7, more=("x",))
+    actual, events = await lived(Strict, *lives)
+    assert actual == Strict(one=7, more=("x",))
     assert events[-1].dropped == ("two",)
-    found, _ = await lived(Strict, *lives, (Strict(more=("y",)), {}))
-    assert found == Strict(one=7, more=("y",))
+    actual, _ = await lived(Strict, *lives, (Strict(more=("y",)), {}))
+    assert actual == Strict(one=7, more=("y",))
 
 
 async def test_an_update_without_a_pin_unpins() -> None:
-    found, _ = await lived(Strict, (Strict(), {"one": 7, "pin": True}), (Strict(), {"one": 8}), (Strict(two=9), {}))
-    assert found == Strict(two=9)
+    actual, _ = await lived(Strict, (Strict(), {"one": 7, "pin": True}), (Strict(), {"one": 8}), (Strict(two=9), {}))
+    assert actual == Strict(two=9)
 
 
 async def test_a_drop_that_changes_nothing_is_not_named() -> None:
-    found, events = await lived(Strict, (Strict(), {"one": 7}), (Strict(one=7), {}))
-    assert found == Strict(one=7)
+    actual, events = await lived(Strict, (Strict(), {"one": 7}), (Strict(one=7), {}))
+    assert actual == Strict(one=7)
     assert [event.dropped for event in events] == [()]
 
 
@@ -218,7 +218,7 @@ class Telling(Plugin[tuple[JsonObject, ...]]):
 
 
 @pytest.mark.parametrize(
-    ("before", "change", "code", "heard", "made", "dropped"),
+    ("old_changes", "change", "code", "heard", "telling", "dropped"),
     [
         ({}, {"one": 7}, Telling(), [{"one": 7}], Telling(one=7), [()]),
         ({}, {"one": 7}, Telling(two=9), [{"two": 9}], Telling(two=9), [("one",)]),
@@ -237,11 +237,11 @@ class Telling(Plugin[tuple[JsonObject, ...]]):
     ],
 )
 async def test_a_change_that_waited_tells_the_plugin_of_the_options_that_it_gets(
-    before: Changes,
+    old_changes: Changes,
     change: Changes,
     code: Telling,
     heard: list[dict[str, int]],
-    made: Telling,
+    telling: Telling,
     dropped: list[tuple[str, ...]],
 ) -> None:
     """An option that was dropped from a waiting change is not passed to `on_options`: the state would not match."""
@@ -252,8 +252,8 @@ async def test_a_change_that_waited_tells_the_plugin_of_the_options_that_it_gets
 
     async with process(journal) as supervisor:
         session = await supervisor.spawn(made_of(Telling(), say(calls=[call("quick")])), "s")
-        if before:
-            await session.update_plugin(Telling, **before)
+        if old_changes:
+            await session.update_plugin(Telling, **old_changes)
         await session.prompt("go")
         await session.update_plugin(Telling, **change)
         assert session.inspect().plugin_changes
@@ -261,7 +261,7 @@ async def test_a_change_that_waited_tells_the_plugin_of_the_options_that_it_gets
         session = await supervisor.resume("s", made_of(code, "done", "done"))
         await until(lambda: not session.status().turn_open and not session.inspect().plugin_changes)
         (attached,) = session.inspect().plugins
-        assert session._session.code.hook_runner.plugin(attached) == made  # noqa: SLF001 - what rules
+        assert session._session.code.hook_runner.plugin(attached) == telling  # noqa: SLF001 - what rules
         (state,) = session.inspect().plugin_states
         assert [dict(new) for new in state] == heard  # type: ignore[attr-defined]  # it is a tuple
     assert [event.dropped for event in await told(journal)] == dropped
@@ -347,7 +347,7 @@ async def test_a_sub_agent_takes_the_code_of_guards_and_keeps_what_remained_of_l
     async with process(journal) as supervisor:
         session = await supervisor.resume("p", family(["fine"], ["found"], *guards))
         await until(lambda: session.status().held)
-        (child,) = (found for found in supervisor.sessions() if found.id != "p")
+        (child,) = (found_session for found_session in supervisor.sessions() if found_session.id != "p")
         attached_plugins = {attached.key: attached.options for attached in child.inspect().plugins}
         assert attached_plugins["BudgetGuard"]["max_rounds"] == 9
         assert attached_plugins["SecurityGuard"]["blocked_paths"] == ("secret/plans",)
@@ -401,13 +401,13 @@ async def test_an_option_that_json_cannot_hold_is_told_to_be_dropped_by_a_return
         await settle()
         async with back.subscribe(since=0, types=[PluginOptsUpdated, PluginEvent]) as events:
             await back.ask("again")
-            told = []
+            report = []
             with trio.move_on_after(1):
                 async for envelope in events:
-                    told.append(envelope.event)  # noqa: PERF401 - it is cut short
-    gone = [event.dropped for event in told if isinstance(event, PluginOptsUpdated) and event.dropped]
-    assert gone == ([dropped] if dropped else [])
-    (*_, last) = (event.payload for event in told if isinstance(event, PluginEvent))
+                    report.append(envelope.event)  # noqa: PERF401 - it is cut short
+    removed = [event.dropped for event in report if isinstance(event, PluginOptsUpdated) and event.dropped]
+    assert removed == ([dropped] if dropped else [])
+    (*_, last) = (event.payload for event in report if isinstance(event, PluginEvent))
     assert isinstance(last, dict)
     assert (last["judged"], last["most"]) == (code.judged(""), changed.get("most", code.most))
 
@@ -429,5 +429,7 @@ async def test_an_option_that_cannot_be_read_back_is_dropped_and_does_not_keep_t
         back = await supervisor.resume("a", SessionSpec(model=ScriptedModel([]), plugins=[Vague()]))
         assert back.inspect().plugins[0].options == {"most": 1, "least": 3}
         async with back.subscribe(since=0, types=[PluginOptsUpdated]) as events:
-            told = [(await anext(aiter(events))).event for _ in range(2)]
-        assert told == [PluginOptsUpdated("Vague", success=True, dropped=gone) for gone in ((), ("most",))]
+            reported_events = [(await anext(aiter(events))).event for _ in range(2)]
+        assert reported_events == [
+            PluginOptsUpdated("Vague", success=True, dropped=removed) for removed in ((), ("most",))
+        ]

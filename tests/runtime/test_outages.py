@@ -89,10 +89,10 @@ def spec(**more: object) -> SessionSpec:
 class Lab:
     """A journal that is unavailable at one place, and checks of what its callers meet."""
 
-    def __init__(self, place: Place | None, course: str) -> None:
-        self.outage = Outage(place, course)
+    def __init__(self, index: Place | None, course: str) -> None:
+        self.outage = Outage(index, course)
         self.journal = OutageJournal(self.outage)
-        self.meets = "" if place is None else MEETS[place.whose][COURSES.index(course)]
+        self.meets = "" if index is None else MEETS[index.whose][COURSES.index(course)]
         self.crashes = 0
         self.parent = spec()
 
@@ -101,15 +101,15 @@ class Lab:
         self, specs: dict[str, Callable[[], SessionSpec]] | None = None, retain: Sequence[Retention] = ()
     ) -> AsyncGenerator[Supervisor]:
         """Open a supervisor; leaving it must take less than 15 seconds, whatever the journal does."""
-        left: list[float] = []
+        seconds: list[float] = []
         opening = open_supervisor(journal=self.journal, seed=1, specs=specs, retain=retain, address="lab")
         async with opening as supervisor:
             try:
                 yield supervisor
             finally:
                 assert [report.done for report in supervisor.crashes()] == ["restarted"] * self.crashes
-                left.append(trio.current_time())
-        assert trio.current_time() - left[0] < 15
+                seconds.append(trio.current_time())
+        assert trio.current_time() - seconds[0] < 15
 
     async def during(self, call: Callable[[], Awaitable[object]]) -> object:
         """Do *call* while the journal is unavailable; if it is refused, do it again when the journal is back."""
@@ -500,29 +500,29 @@ STORIES = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("course", COURSES)
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: f"{place.call}-{place.on}-{place.story}")
+@pytest.mark.parametrize("place_value", PLACES, ids=lambda index: f"{index.call}-{index.on}-{index.story}")
 async def test_nothing_is_lost_or_doubled_while_the_journal_is_away(
-    place: Place, course: str, caplog: pytest.LogCaptureFixture
+    place_value: Place, course: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lab = Lab(place, course)
-    await STORIES[place.story](lab)
+    lab = Lab(place_value, course)
+    await STORIES[place_value.story](lab)
     lines = [record for record in caplog.records if record.name == "agentrail.journal"]
     assert 1 <= len(lines) <= 2 + LONG / 60
     lab.is_back()
     lab.crashes = 0
     async with lab.open() as supervisor:
         stored = await supervisor.stored()
-        if "s" not in [each.session_id for each in stored]:
+        if "s" not in [item.session_id for item in stored]:
             return
         try:
             session = await supervisor.resume("s", lab.parent)
         except SessionCrashed:
-            assert place.story == "set_aside"
+            assert place_value.story == "set_aside"
             return
         await eventually(lambda: session.inspect().turn is None)
         assert await asked(session, "afterwards")
-        said = [message.text for message in session.messages() if isinstance(message, UserMessage)]
-        assert len(said) == len(set(said)), "a prompt was taken twice"
+        texts = [message.text for message in session.messages() if isinstance(message, UserMessage)]
+        assert len(texts) == len(set(texts)), "a prompt was taken twice"
         await check_records(lab.journal.inner, session)
 
 
@@ -533,33 +533,33 @@ async def test_nothing_is_lost_or_doubled_while_the_journal_is_away(
 def test_each_place_where_the_shell_awaits_a_port_is_in_the_tables() -> None:
     """A new place needs a row that says who an outage concerns there, and which story leads there."""
     shell = list(functions())
-    found = {(function.name, call) for function in shell for call in journal_calls(function.node)}
-    rows = {(place.leaf, place.call) for place in PLACES}
-    assert found <= rows, f"no row says whose affair an outage is in {sorted(found - rows)}"
-    assert rows <= found, f"there is no such place any more: {sorted(rows - found)}"
+    actual = {(function.name, call) for function in shell for call in journal_calls(function.node)}
+    rows = {(index.leaf, index.call) for index in PLACES}
+    assert actual <= rows, f"no row says whose affair an outage is in {sorted(actual - rows)}"
+    assert rows <= actual, f"there is no such place any more: {sorted(rows - actual)}"
     helpers = {leaf.rpartition(".")[2]: leaf for leaf, _ in rows if leaf.count(".") == 1}
     callers = {
         (helpers[name], function.name) for function in shell for name in names_in(function.node) & helpers.keys()
     }
-    known = {name for place in PLACES for name in (place.leaf, place.on)}
-    missing = {(leaf, caller) for leaf, caller in callers if caller not in known}
+    names = {name for place_value in PLACES for name in (place_value.leaf, place_value.on)}
+    missing = {(leaf, caller) for leaf, caller in callers if caller not in names}
     assert not missing, f"no row says what comes of an outage in {sorted(missing)}"
     others = {(function.name, call) for function in shell for call in other_calls(function.node)}
-    assert others == {(place.leaf, place.call) for place in OTHERS}
+    assert others == {(other.leaf, other.call) for other in OTHERS}
 
 
 @each_case(OTHERS)
-def test_each_other_port_has_a_test(place: OtherPlace) -> None:
-    name, _, test = place.test.partition("::")
+def test_each_other_port_has_a_test(other_place: OtherPlace) -> None:
+    name, _, test = other_place.test.partition("::")
     assert f"def {test}(" in Path(__file__).with_name(name).read_text()
 
 
 def deep(levels: int) -> Exception:
     """Return an error that is nested too deeply for its traceback to be written."""
-    found: list[Exception] = [OSError(5, "no model")]
+    exceptions: list[Exception] = [OSError(5, "no model")]
     for _ in range(levels):
-        found.append(ExceptionGroup("around", [OSError(5, "nor another"), found[-1]]))
-    return found[-1]
+        exceptions.append(ExceptionGroup("around", [OSError(5, "nor another"), exceptions[-1]]))
+    return exceptions[-1]
 
 
 @pytest.mark.parametrize("levels", [0, 3_000])
@@ -728,9 +728,9 @@ CALLS: dict[str, tuple[object, ...]] = {
 
 def asked_for(method: str, *given: object, **named: object) -> BoundArguments:
     """Return what a method of the port is asked for, its defaults included."""
-    asked = signature(getattr(Journal, method)).bind(None, *given, **named)
-    asked.apply_defaults()
-    return asked
+    request = signature(getattr(Journal, method)).bind(None, *given, **named)
+    request.apply_defaults()
+    return request
 
 
 @pytest.mark.parametrize(
@@ -747,7 +747,7 @@ async def test_what_is_asked_of_a_journal_and_an_interrupt_in_it_are_passed_on(
 
 
 def test_the_calls_are_those_of_the_port() -> None:
-    assert CALLS.keys() == {name for name, found in vars(Journal).items() if iscoroutinefunction(found)}
+    assert CALLS.keys() == {name for name, var in vars(Journal).items() if iscoroutinefunction(var)}
 
 
 # What was seen
@@ -914,12 +914,12 @@ async def test_while_the_journal_is_away_an_abort_stops_and_leaving_works(caplog
         assert journal.calls["append"] + journal.calls["read"] < 2 * 3600 / MAX_PAUSE
         lines = [record for record in caplog.records if record.levelno >= logging.WARNING]
         assert len(lines) <= 2 + 3600 / 60
-        left = trio.current_time()
-    assert trio.current_time() - left < 15
+        time = trio.current_time()
+    assert trio.current_time() - time < 15
 
 
-@pytest.mark.parametrize("behind", [False, True])
-async def test_what_a_journal_did_not_say_is_looked_for_before_it_is_written_again(behind: bool) -> None:
+@pytest.mark.parametrize("is_behind", [False, True])
+async def test_what_a_journal_did_not_say_is_looked_for_before_it_is_written_again(is_behind: bool) -> None:
     journal = TestJournal()
     async with open_world(journal) as world:
         session = await world.spawn(ScriptedModel(["one", "two"]), "s")
@@ -928,7 +928,7 @@ async def test_what_a_journal_did_not_say_is_looked_for_before_it_is_written_aga
         def failing(_: Record) -> Exception | None:
             return errors.pop() if errors else None
 
-        if behind:
+        if is_behind:
             journal.fails_after = failing
         else:
             journal.failing = failing

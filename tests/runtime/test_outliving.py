@@ -57,11 +57,11 @@ async def test_it_delays_nothing(world: World, make: Callable[[], Fake]) -> None
     session = await world.spawn(model, tools=[tool])
     await session.prompt("go")
     await trio.sleep(1)
-    before = trio.current_time()
+    old_time = trio.current_time()
     await session.abort()
-    assert trio.current_time() - before < 0.01
+    assert trio.current_time() - old_time < 0.01
     assert (await session.ask("go on")).text == "next"
-    assert trio.current_time() - before < 0.01
+    assert trio.current_time() - old_time < 0.01
     heard = world.heard(session)
     await settle()
     assert heard.only(ToolKilled).name == tool.spec.name
@@ -143,9 +143,11 @@ async def test_an_immune_tool_lingers_and_its_outcome_is_told(world: World) -> N
     (late,) = [event for event in heard.of(ToolExecutionEnd) if event.late]
     assert (late.name, late.is_error) == ("slow", False)
     assert session.status().lingering == ()
-    before = session.messages()
+    old_messages = session.messages()
     await session.ask("and now?")
-    notices = [m for m in session.messages()[len(before) :] if isinstance(m, UserMessage) and m.origin is Origin.NOTICE]
+    notices = [
+        m for m in session.messages()[len(old_messages) :] if isinstance(m, UserMessage) and m.origin is Origin.NOTICE
+    ]
     assert ["done after 3 s" in notice.text for notice in notices] == [True]
 
 
@@ -204,7 +206,7 @@ class Panic(BaseException):
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "text"),
     [
         (ExceptionGroup("outer", [ExceptionGroup("inner", [ToolError("no such city")])]), "no such city"),
         (ExceptionGroup("outer", [ValueError("one")]), "ValueError: one"),
@@ -220,7 +222,7 @@ class Panic(BaseException):
     ],
 )
 async def test_whatever_a_tool_raises_is_its_result_and_ends_nothing(
-    world: World, error: BaseException, said: str
+    world: World, error: BaseException, text: str
 ) -> None:
     async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
         await trio.lowlevel.checkpoint()
@@ -230,20 +232,20 @@ async def test_whatever_a_tool_raises_is_its_result_and_ends_nothing(
     reply = await session.ask("go")
     (result,) = [message for message in reply.messages if isinstance(message, ToolMessage)]
     assert result.is_error
-    assert said in result.text
+    assert text in result.text
     assert (await session.ask("still there?")).text == "there"
 
 
 async def test_a_cancellation_kept_from_one_call_and_raised_in_another_is_a_crash_of_that_call(world: World) -> None:
-    kept: list[trio.Cancelled] = []
+    remaining: list[trio.Cancelled] = []
 
     async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
-        if kept:
-            raise kept[0]
+        if remaining:
+            raise remaining[0]
         try:
             await trio.sleep_forever()
         except trio.Cancelled as error:
-            kept.append(error)
+            remaining.append(error)
             raise
         raise AssertionError
 

@@ -121,9 +121,9 @@ class Loads(Plugin):
 @pytest.mark.long
 @pytest.mark.usefixtures("slow_hooks_are_told")
 @pytest.mark.parametrize("package", ["agentrail", "mine"])
-@pytest.mark.parametrize("place", ["tool", "hook"])
+@pytest.mark.parametrize("position", ["tool", "hook"])
 def test_an_import_is_blamed_on_a_tool_or_hook_only_if_it_is_theirs(
-    package: str, place: str, load: Callable[[str], None], caplog: pytest.LogCaptureFixture
+    package: str, position: str, load: Callable[[str], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "agentrail.watchdog")
     slow_plugins: list[PluginSlow] = []
@@ -133,8 +133,8 @@ def test_an_import_is_blamed_on_a_tool_or_hook_only_if_it_is_theirs(
             load(package)
             return ok("done")
 
-        script: list[Element] = [say(calls=[call("load")]), "done"] if place == "tool" else ["done"]
-        plugins = [Loads(partial(load, package))] if place == "hook" else []
+        script: list[Element] = [say(calls=[call("load")]), "done"] if position == "tool" else ["done"]
+        plugins = [Loads(partial(load, package))] if position == "hook" else []
         async with open_supervisor() as supervisor:
             spec = spec_of(ScriptedModel(script), tools=[fake("load", body)], plugins=plugins)
             session = await supervisor.spawn(spec, "mine")
@@ -144,17 +144,17 @@ def test_an_import_is_blamed_on_a_tool_or_hook_only_if_it_is_theirs(
                     if isinstance(envelope.event, PluginSlow):
                         slow_plugins.append(envelope.event)
                     if isinstance(envelope.event, AgentEnd) and (
-                        slow_plugins or not (package == "mine" and place == "hook")
+                        slow_plugins or not (package == "mine" and position == "hook")
                     ):
                         break
 
     trio.run(main)
-    name = "the task `tool load (mine/c3)`" if place == "tool" else "session mine: `PromptSent`"
+    name = "the task `tool load (mine/c3)`" if position == "tool" else "session mine: `PromptSent`"
     texts = [record.getMessage() for record in caplog.records if record.name == "agentrail.watchdog"]
     blamed = [text for text in texts if text.startswith(name)]
-    told = [
+    records = [
         record for record in caplog.records if record.getMessage().startswith("agentrail has held up the loop for ")
     ]
     assert bool(blamed) == (package == "mine")
-    assert [record.levelno for record in told] == ([] if package == "mine" else [logging.INFO])
-    assert bool(slow_plugins) == (package == "mine" and place == "hook")
+    assert [record.levelno for record in records] == ([] if package == "mine" else [logging.INFO])
+    assert bool(slow_plugins) == (package == "mine" and position == "hook")

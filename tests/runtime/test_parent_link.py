@@ -23,7 +23,7 @@ async def test_a_step_that_changes_nothing_for_the_parent_is_not_reported(world:
     link = ParentLink(Task("p.c3", "finder", "look", "c3"), posted.append)
     link.tell(step)
     link.tell(step)
-    assert [type(given) for given in posted] == [SubagentStarted]
+    assert [type(value) for value in posted] == [SubagentStarted]
 
 
 async def test_a_sub_agent_that_another_supervisor_takes_in_its_turn_is_an_error_of_its_call() -> None:

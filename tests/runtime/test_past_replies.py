@@ -14,7 +14,7 @@ RECORDS = 3_000
 
 
 @pytest.mark.parametrize(
-    ("at", "pages"),
+    ("number", "pages"),
     [
         (3_000, [(2_996, 4)]),
         (2_997, [(2_996, 4)]),
@@ -23,17 +23,17 @@ RECORDS = 3_000
         (None, [(2_996, 4), (2_980, 16), (2_916, 64), (2_660, 256), (1_660, 1_000), (660, 1_000), (0, 660)]),
     ],
 )
-async def test_records_are_read_from_the_last_one_back(at: int | None, pages: list[tuple[int, int]]) -> None:
+async def test_records_are_read_from_the_last_one_back(number: int | None, pages: list[tuple[int, int]]) -> None:
     records = list(run_of("s", 1, RECORDS))
-    if at is not None:
-        envelope = records[at - 1].events[0].but(event=AgentEnd("p", "end", (), NOTHING_USED))
-        records[at - 1] = records[at - 1].but(events=(envelope,))
-    asked = list[tuple[int, int]]()
+    if number is not None:
+        envelope = records[number - 1].events[0].but(event=AgentEnd("p", "end", (), NOTHING_USED))
+        records[number - 1] = records[number - 1].but(events=(envelope,))
+    request = list[tuple[int, int]]()
 
     async def read(after: int, limit: int) -> Sequence[Record]:
-        asked.append((after, limit))
+        request.append((after, limit))
         return records[after : after + limit]
 
-    found = await outcome_of(State("s", Setup("brief"), "demo"), "p", read, RECORDS, tuple)
-    assert isinstance(found, Reply) == (at is not None)
-    assert asked == pages
+    outcome = await outcome_of(State("s", Setup("brief"), "demo"), "p", read, RECORDS, tuple)
+    assert isinstance(outcome, Reply) == (number is not None)
+    assert request == pages

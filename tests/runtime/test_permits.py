@@ -41,52 +41,53 @@ class Asked(NamedTuple):
 class Room:
     """Limits of which each has room for a number of requests at once."""
 
-    def __init__(self, shared: int, own: int) -> None:
+    def __init__(self, shared: int, number: int) -> None:
         self.purse = Purse()
         self.queue = self.purse.queue
         self.sent: list[int] = []
         self.most = {SHARED: shared}
-        self._own = own
+        self._own = number
         self._under_way: dict[LimitKey, int] = {}
 
-    def full(self, asked: Asked) -> LimitKey | None:
+    def full(self, request: Asked) -> LimitKey | None:
         """Return the limits that have no room for a request."""
         return next(
-            (each for each in asked.limits if self._under_way.get(each, 0) >= self.most.get(each, self._own)), None
+            (limit for limit in request.limits if self._under_way.get(limit, 0) >= self.most.get(limit, self._own)),
+            None,
         )
 
-    async def pass_through(self, number: int, asked: Asked) -> None:
+    async def pass_through(self, number: int, request: Asked) -> None:
         """Send a request when it may be sent; it may be cancelled at any time."""
-        await trio.sleep(asked.at)
-        reservation = Reservation("", ("root", asked.session), lambda: NOTHING_USED)
-        waiter = self.queue.join(asked.session, partial(self._take, number, asked), asked.limits)
-        await self.purse.wait(waiter, reservation, partial(self._give_back, number, asked), trio.current_time)
+        await trio.sleep(request.at)
+        reservation = Reservation("", ("root", request.session), lambda: NOTHING_USED)
+        waiter = self.queue.join(request.session, partial(self._take, number, request), request.limits)
+        await self.purse.wait(waiter, reservation, partial(self._give_back, number, request), trio.current_time)
         try:
-            await trio.sleep(asked.seconds)
+            await trio.sleep(request.seconds)
         finally:
-            self._free(asked)
+            self._free(request)
             self.queue.look()
 
-    def _take(self, number: int, asked: Asked) -> LimitKey | None:
-        full = self.full(asked)
+    def _take(self, number: int, request: Asked) -> LimitKey | None:
+        full = self.full(request)
         if full is None:
             self.sent.append(number)
-            for each in asked.limits:
-                self._under_way[each] = self._under_way.get(each, 0) + 1
+            for limit in request.limits:
+                self._under_way[limit] = self._under_way.get(limit, 0) + 1
         return full
 
-    def _give_back(self, number: int, asked: Asked) -> None:
+    def _give_back(self, number: int, request: Asked) -> None:
         self.sent.remove(number)
-        self._free(asked)
+        self._free(request)
 
-    def _free(self, asked: Asked) -> None:
-        for each in asked.limits:
-            self._under_way[each] -= 1
+    def _free(self, request: Asked) -> None:
+        for limit in request.limits:
+            self._under_way[limit] -= 1
 
 
 def requests_of(chance: Random) -> list[Asked]:
     """Draw requests, in the order in which they come."""
-    found = [
+    actual = [
         Asked(
             chance.choice(SESSIONS),
             chance.randint(0, 6),
@@ -95,16 +96,16 @@ def requests_of(chance: Random) -> list[Asked]:
         )
         for _ in range(chance.randint(1, 12))
     ]
-    return sorted(found, key=lambda asked: asked.at)
+    return sorted(actual, key=lambda request: request.at)
 
 
-async def sent_of(requests: list[Asked], shared: int, own: int, *, stirs: bool = False) -> list[int]:
+async def sent_of(requests: list[Asked], shared: int, own_number: int, *, stirs: bool = False) -> list[int]:
     """Return the numbers of the requests that are sent, in order; with *stirs*, all look again and again."""
-    room = Room(shared, own)
+    room = Room(shared, own_number)
 
-    async def ask(number: int, asked: Asked) -> None:
-        with trio.move_on_after(math.inf if asked.gives_up is None else asked.at + asked.gives_up):
-            await room.pass_through(number, asked)
+    async def ask(number: int, request: Asked) -> None:
+        with trio.move_on_after(math.inf if request.gives_up is None else request.at + request.gives_up):
+            await room.pass_through(number, request)
 
     async def stir() -> None:
         for _ in range(20 if stirs else 0):
@@ -114,14 +115,14 @@ async def sent_of(requests: list[Asked], shared: int, own: int, *, stirs: bool =
     with trio.fail_after(1_000):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(stir)
-            for number, asked in enumerate(requests):
-                nursery.start_soon(ask, number, asked)
+            for number, request in enumerate(requests):
+                nursery.start_soon(ask, number, request)
     return room.sent
 
 
 def wrong_order(requests: list[Asked], sent: list[int]) -> str | None:
     """Return what is wrong if *sent* are the requests that were sent, in this order."""
-    if not {number for number, asked in enumerate(requests) if asked.gives_up is None} <= {*sent}:
+    if not {number for number, request in enumerate(requests) if request.gives_up is None} <= {*sent}:
         return "not sent"
     for session in SESSIONS:
         times = [requests[number].at for number in sent if requests[number].session == session]
@@ -133,10 +134,10 @@ def wrong_order(requests: list[Asked], sent: list[int]) -> str | None:
 @pytest.mark.long
 @settings(max_examples=2_000 if CAMPAIGN else 150)
 @given(st.integers(0, 1_000_000), st.integers(1, 3), st.integers(1, 2), st.booleans())
-def test_first_come_first_served_and_nobody_is_forgotten(seed: int, shared: int, own: int, stirs: bool) -> None:
+def test_first_come_first_served_and_nobody_is_forgotten(seed: int, shared: int, number: int, stirs: bool) -> None:
     """Whoever is cancelled while it waits, or in the moment in which it is its turn, passes the turn on."""
     requests = requests_of(Random(seed))
-    assert wrong_order(requests, run_in_virtual_time(partial(sent_of, requests, shared, own, stirs=stirs))) is None
+    assert wrong_order(requests, run_in_virtual_time(partial(sent_of, requests, shared, number, stirs=stirs))) is None
 
 
 LINES = (("root",), ("root", "a"), ("root", "a", "aa"), ("root", "a", "ab"), ("root", "b"), ("root", "b", "ba"))
@@ -151,13 +152,13 @@ class Restless:
         self.looks = 0
         self._chance = chance
         self._requests = requests
-        self._full = {each for each in ALL_LIMITS if chance.random() < 0.5}
+        self._full = {limit for limit in ALL_LIMITS if chance.random() < 0.5}
         self._waiters: list[tuple[Waiter, tuple[LimitKey, ...]]] = []
         self._shares = {line: chance.random() < 0.8 for line in LINES}
 
     def _look(self, needs: tuple[LimitKey, ...]) -> LimitKey | None:
         self.looks += 1
-        return next((each for each in needs if each in self._full), None)
+        return next((need for need in needs if need in self._full), None)
 
     def live(self) -> tuple[int, int]:
         """Return how often one waited that had room, and the most looks in vain after one change."""
@@ -165,7 +166,7 @@ class Restless:
         for _ in range(20 * self._requests):
             if len(self._waiters) < self._requests:
                 line = self._chance.choice(LINES)
-                needs = (*((each, False) for each in (line if self._shares[line] else line[-1:])), (line[-1], True))
+                needs = (*((item, False) for item in (line if self._shares[line] else line[-1:])), (line[-1], True))
                 self._waiters.append((self.queue.join(line[-1], partial(self._look, needs), needs), needs))
             else:
                 self._full ^= {self._chance.choice(ALL_LIMITS)}
@@ -212,7 +213,7 @@ def test_what_a_look_raises_is_raised_where_the_request_waits() -> None:
 
 def test_one_that_is_blocked_by_its_own_limit_lets_the_others_pass() -> None:
     async def live() -> None:
-        room = Room(shared=2, own=1)
+        room = Room(shared=2, number=1)
         async with trio.open_nursery() as nursery:
             for number, session in enumerate(("a", "a", "b")):
                 nursery.start_soon(room.pass_through, number, Asked(session, number, 10, None))
@@ -225,7 +226,7 @@ def test_one_that_is_blocked_by_its_own_limit_lets_the_others_pass() -> None:
 
 def test_a_request_whose_turn_comes_as_it_is_cancelled_passes_it_on() -> None:
     async def live() -> None:
-        room = Room(shared=1, own=2)
+        room = Room(shared=1, number=2)
         scope = trio.CancelScope()
 
         async def cancellable() -> None:

@@ -37,15 +37,15 @@ NOT_ASKED: Final = Answered("not asked")
 
 
 @tool(effect="pure")
-async def iron(at: int = 1) -> str:
+async def iron(at_ms: int = 1) -> str:
     """Iron the cloth."""
-    return f"ironed at {at}"
+    return f"ironed at {at_ms}"
 
 
 @tool(name="iron", effect="pure")
-async def hotter(at: int = 2) -> str:
+async def hotter(at_ms: int = 2) -> str:
     """Iron the cloth, and hotter."""
-    return f"ironed hotter at {at}"
+    return f"ironed hotter at {at_ms}"
 
 
 @frozen
@@ -67,8 +67,8 @@ class Brings(Plugin[tuple[AskAnswer, ...]]):
     ) -> Continue[tuple[AskAnswer, ...]] | Ask[tuple[AskAnswer, ...]]:
         if hook.answer is not None:
             return Continue((*state, hook.answer))
-        wanted = dict(self.asks).get(len(state))
-        return Continue((*state, NOT_ASKED)) if wanted is None else Ask(wanted)
+        expected = dict(self.asks).get(len(state))
+        return Continue((*state, NOT_ASKED)) if expected is None else Ask(expected)
 
 
 @frozen
@@ -93,22 +93,22 @@ def results(session: SessionHandle) -> list[str]:
 
 async def test_a_plugin_attaches_a_tool_and_detaches_it() -> None:
     asks = ((0, ChangeTools()), (1, IRON), (2, ChangeTools(detach=("iron", "cut"))))
-    given = spec(Brings(asks), script=["none", *irons(), *irons("gone")], tools=(quick("cut", "cut"),))
+    value = spec(Brings(asks), script=["none", *irons(), *irons("gone")], tools=(quick("cut", "cut"),))
     journal = MemoryJournal()
     async with open_supervisor(journal=journal) as supervisor:
-        session = await supervisor.spawn(given)
+        session = await supervisor.spawn(value)
         for text in ("a", "b", "c"):
             await session.ask(text)
         assert results(session)[0] == "ironed at 1"
         assert "iron" in results(session)[1]
         assert "there is no tool" in results(session)[1] or "no tool" in results(session)[1]
         events = await told(session)
-        assert [one for one in events if isinstance(one, ToolsUpdated)] == [
+        assert [event for event in events if isinstance(event, ToolsUpdated)] == [
             ToolsUpdated(("iron",), (), "Brings"),
             ToolsUpdated((), ("iron", "cut"), "Brings"),
         ]
         broken = broken_prefixes(await journal.read(session.id))
-        changed = [(one.part, one.name, one.by) for _, one in broken]
+        changed = [(item.part, item.name, item.by) for _, item in broken]
         assert changed == [("tool", "iron", "Brings"), ("tool", "cut", "Brings")]
         assert session.inspect().plugin_state("Brings") == (Answered(None),) * 3
 
@@ -121,15 +121,15 @@ async def test_guards_see_a_tool_of_a_plugin_as_any_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "why"),
+    ("expected", "why"),
     [
         (ChangeTools(("iron",), ("saw",)), "there is no tool `saw`"),
         (ChangeTools(("iron", "saw")), "`Brings` brings no tool `saw`; name it in its `BroughtTools`"),
     ],
 )
-async def test_an_impossible_change_changes_nothing(wanted: ChangeTools, why: str) -> None:
+async def test_an_impossible_change_changes_nothing(expected: ChangeTools, why: str) -> None:
     async with open_supervisor() as supervisor:
-        session = await supervisor.spawn(spec(Brings(((0, wanted),)), script=["a"]))
+        session = await supervisor.spawn(spec(Brings(((0, expected),)), script=["a"]))
         await session.ask("a")
         assert session.inspect().plugin_state("Brings") == (Failed(why),)
         assert not session.inspect().tools
@@ -146,12 +146,12 @@ async def test_a_tool_that_a_caller_attached_is_not_replaced() -> None:
 
 async def test_two_tools_of_one_name_are_refused_at_spawn() -> None:
     async with open_supervisor() as supervisor:
-        for given in (
+        for value in (
             spec(Brings(), script=[], tools=(hotter,)),
             spec(Brings(), Keyed("Other", Brings(how="hotter")), script=[]),
         ):
             with pytest.raises(ToolExists):
-                await supervisor.spawn(given)
+                await supervisor.spawn(value)
 
 
 async def test_what_is_no_tool_is_refused() -> None:
@@ -173,22 +173,22 @@ async def test_the_tool_is_there_after_a_restart_with_the_code_of_now(how: str, 
     journal = MemoryJournal(encode=True)
     for start in range(2):
         plugin = Brings(how=how if start else "iron")
-        given = spec(plugin, script=irons() if start else ["attached"])
+        value = spec(plugin, script=irons() if start else ["attached"])
         async with open_supervisor(journal=journal) as supervisor:
-            session = await (supervisor.resume("s", given) if start else supervisor.spawn(given, "s"))
+            session = await (supervisor.resume("s", value) if start else supervisor.spawn(value, "s"))
             await session.ask("go")
             if start:
                 assert session.inspect().plugin_state("Brings") == (Answered(None), NOT_ASKED)
                 assert (results(session)[0] == result) == bool(result)
                 events = await told(session)
-                assert sum(isinstance(one, ToolDetached) for one in events) == detached
+                assert sum(isinstance(event, ToolDetached) for event in events) == detached
                 assert [tool.plugin for tool in session.inspect().tools.values()] == ["Brings"] * (1 - detached)
 
 
 async def test_a_fork_has_the_tool_too() -> None:
-    given = spec(Brings(), script=["attached", *irons()])
+    value = spec(Brings(), script=["attached", *irons()])
     async with open_supervisor() as supervisor:
-        session = await supervisor.spawn(given)
+        session = await supervisor.spawn(value)
         await session.ask("go")
         fork = await session.fork()
         await fork.ask("iron it")
@@ -207,9 +207,9 @@ async def test_the_tools_go_with_their_plugin() -> None:
 
 
 async def test_new_options_bring_new_tools_which_are_attached_when_asked_for() -> None:
-    given = spec(Brings(((0, IRON), (1, IRON), (2, IRON))), script=[*irons(), *irons(), *irons()])
+    value = spec(Brings(((0, IRON), (1, IRON), (2, IRON))), script=[*irons(), *irons(), *irons()])
     async with open_supervisor() as supervisor:
-        session = await supervisor.spawn(given)
+        session = await supervisor.spawn(value)
         await session.ask("go")
         await session.update_plugin(Brings, how="hotter")
         await session.ask("go")
@@ -247,15 +247,15 @@ async def own(leaving: Leaving, ask: AskModel) -> str:  # noqa: ARG001 - as a co
 async def summary(*plugins: Attachable, compactor: Compactor | None = None) -> str:
     """Return the text that replaces messages in a session with these plugins."""
     model = ScriptedModel([*("word " * 2000 for _ in range(3)), "written by the model", "last"])
-    given = SessionSpec(model=model, plugins=list(plugins), compactor=compactor, compact_to=4000)
+    session_spec = SessionSpec(model=model, plugins=list(plugins), compactor=compactor, compact_to=4000)
     async with open_supervisor() as supervisor:
-        session = await supervisor.spawn(given)
+        session = await supervisor.spawn(session_spec)
         for _ in range(3):
             await session.ask("go on")
         await session.compact()
         await session.ask("and then?")
-        assert any(isinstance(one, CompactEnd) and one.removed for one in await told(session))
-        notices = [text_of(one.parts) for one in session.messages() if isinstance(one, UserMessage)]
+        assert any(isinstance(item, CompactEnd) and item.removed for item in await told(session))
+        notices = [text_of(message.parts) for message in session.messages() if isinstance(message, UserMessage)]
     return next(text.partition("\n")[2] for text in notices if text.startswith("["))
 
 

@@ -131,8 +131,8 @@ FIT = {"type": "object", "properties": {"good": {"type": "boolean"}}, "required"
 )
 async def test_a_plugin_asks_a_model_for_an_object_about_messages(world: World, answer: Element, state: str) -> None:
     model = ScriptedModel([answer, "ok"])
-    before = (UserMessage((Text("2 + 2?"),)), AssistantMessage((Text("5"),)))
-    request = CallModel("is it good?", messages=before, returns=freeze_object(FIT), max_tokens=9)
+    old = (UserMessage((Text("2 + 2?"),)), AssistantMessage((Text("5"),)))
+    request = CallModel("is it good?", messages=old, returns=freeze_object(FIT), max_tokens=9)
     session = await world.spawn(model, plugins=[Asker(request)], model_options={"temperature": 0.5})
     await session.ask("go")
     assert state in str(session.inspect().plugin_states)
@@ -178,14 +178,17 @@ async def test_options_for_one_model_are_not_given_to_another_that_a_plugin_asks
 )
 async def test_a_request_has_options_of_its_own(world: World, name: str | None, got: dict[str, Json]) -> None:
     """They come on top of the session's only if the request leaves the model to the session."""
-    own, other = ScriptedModel(["a judgement", "ok"], name="scripted"), ScriptedModel(["a judgement"], name="other")
+    scripted_model, other = (
+        ScriptedModel(["a judgement", "ok"], name="scripted"),
+        ScriptedModel(["a judgement"], name="other"),
+    )
     asker = Asker(
         CallModel("is it good?", model=name, options=freeze_object({"reasoning_effort": "low"}), max_tokens=9)
     )
-    spec = spec_of(own, plugins=[asker], model_options={"temperature": 0.5})
-    session = await world.supervisor.spawn(spec.but(model=[own, other]))
+    spec = spec_of(scripted_model, plugins=[asker], model_options={"temperature": 0.5})
+    session = await world.supervisor.spawn(spec.but(model=[scripted_model, other]))
     await session.ask("go")
-    assert (other if name == "other" else own).requests[0].options == got
+    assert (other if name == "other" else scripted_model).requests[0].options == got
 
 
 async def test_a_plain_secret_in_the_options_of_a_request_is_refused_before_it_is_stored(world: World) -> None:
@@ -337,8 +340,8 @@ async def write_files(tmp_path: Path) -> None:
             (WriteFile("", "text"), "failed"),
             (WriteFile("a\0b", "text"), "failed"),
         ]
-        for request, said in rows:
-            assert said in await asked(world, request, working_dir=str(tmp_path)), request.path
+        for request, text in rows:
+            assert text in await asked(world, request, working_dir=str(tmp_path)), request.path
 
 
 async def test_a_plugin_calls_a_service(world: World) -> None:
@@ -486,8 +489,8 @@ async def test_stopping_while_a_plugin_asks_ends_everything(world: World, stop_a
 
 
 async def test_a_plugin_starts_a_subagent_by_its_tool(world: World) -> None:
-    wanted = RunTool("task", freeze_object({"agent": "finder", "description": "look", "prompt": "find it"}))
-    session = await world.spawn(["ok"], plugins=[Asker(wanted)], agents={"finder": agent(["under the sofa"])})
+    run_tool = RunTool("task", freeze_object({"agent": "finder", "description": "look", "prompt": "find it"}))
+    session = await world.spawn(["ok"], plugins=[Asker(run_tool)], agents={"finder": agent(["under the sofa"])})
     await session.ask("go")
     assert session.inspect().plugin_states == ("ok: under the sofa",)
     assert "SubagentEnd" in world.heard(session).names

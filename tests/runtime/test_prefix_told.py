@@ -31,9 +31,9 @@ async def test_it_comes_between_the_request_and_its_response_and_is_of_their_rou
         await session.switch_model("b:1")  # while nobody listens
         async with session.subscribe(types=[PrefixChanged]) as events:
             assert await asked(session, *KINDS) == [RequestStart, PrefixChanged, MessageStart, AgentEnd]
-            told = await anext(events)
-            assert (told.event, told.turn, told.round) == (PrefixChanged("model", "b:1", "", 2), 2, 1)
-            assert told.n > 0
+            report = await anext(events)
+            assert (report.event, report.turn, report.round) == (PrefixChanged("model", "b:1", "", 2), 2, 1)
+            assert report.n > 0
 
 
 async def test_it_is_not_stored() -> None:

@@ -178,19 +178,19 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("autojump_clock")
 async def test_a_signal_that_comes_again_at_once_is_the_same_one() -> None:
     repeats = SignalRepeats()
-    told = [repeats.has(signal.SIGTERM), repeats.has(signal.SIGTERM), repeats.has(signal.SIGINT)]
+    report = [repeats.has(signal.SIGTERM), repeats.has(signal.SIGTERM), repeats.has(signal.SIGINT)]
     await trio.sleep(ONE_SIGNAL * 0.9)
-    told.append(repeats.has(signal.SIGTERM))
+    report.append(repeats.has(signal.SIGTERM))
     await trio.sleep(ONE_SIGNAL * 0.2)
-    told += [repeats.has(signal.SIGTERM), repeats.has(signal.SIGTERM)]
-    assert told == [False, True, False, True, False, True]
+    report += [repeats.has(signal.SIGTERM), repeats.has(signal.SIGTERM)]
+    assert report == [False, True, False, True, False, True]
 
 
 @pytest.fixture
 def _own_thresholds() -> Generator[None]:
-    before = gc.get_threshold()
+    old = gc.get_threshold()
     yield
-    gc.set_threshold(*before)
+    gc.set_threshold(*old)
 
 
 async def seen() -> tuple[int, int, int]:

@@ -30,7 +30,7 @@ async def test_after_many_cut_calls_and_kills_calls_of_the_tool_still_run_after_
             async with open_supervisor(journal=journal) as supervisor:
                 spec = deploys.spec()
                 session = await (supervisor.resume("s", spec) if number else supervisor.spawn(spec, "s"))
-                *aborted, killed = [f"v{number * CUT + one}" for one in range(CUT)]
+                *aborted, killed = [f"v{number * CUT + index}" for index in range(CUT)]
                 for version in aborted:
                     await deploys.cut(session, version)
                 await deploys.begin(session, killed)

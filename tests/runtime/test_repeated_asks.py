@@ -66,9 +66,9 @@ class Fetched(Reads):
         self.records = 0
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
-        found = await super().read(session_id, after, limit)
-        self.records += len(found)
-        return found
+        records = await super().read(session_id, after, limit)
+        self.records += len(records)
+        return records
 
 
 @pytest.mark.long

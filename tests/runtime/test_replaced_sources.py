@@ -21,7 +21,7 @@ from tests.runtime.tools import fake
 from tests.runtime.world import World, settle, until
 
 
-def working(name: str, ran: list[str], *, said: str = "A fake.", then: Supply | None = None) -> Supply:
+def working(name: str, ran: list[str], *, text: str = "A fake.", then: Supply | None = None) -> Supply:
     """Return a source that offers the tool `far`; each call appends *name* to *ran*."""
 
     async def supply(offer: Offer) -> None:
@@ -30,7 +30,7 @@ def working(name: str, ran: list[str], *, said: str = "A fake.", then: Supply | 
             return ok(name)
 
         tool = fake("far", work)
-        tool.spec = tool.spec.but(description=said)
+        tool.spec = tool.spec.but(description=text)
         await offer([tool])
         if then is not None:
             await then(offer)
@@ -77,10 +77,10 @@ async def test_one_that_cannot_join_changes_nothing_for_what_is_held(world: Worl
     assert ran == ["old"]
 
 
-@pytest.mark.parametrize("there", [False, True])
-async def test_a_caller_may_give_up_while_the_session_is_suspended(world: World, *, there: bool) -> None:
+@pytest.mark.parametrize("is_there", [False, True])
+async def test_a_caller_may_give_up_while_the_session_is_suspended(world: World, *, is_there: bool) -> None:
     ran: list[str] = []
-    session = await world.spawn([FAR, "1"], tools=[Scripted("one", [working("old", ran)])] if there else [])
+    session = await world.spawn([FAR, "1"], tools=[Scripted("one", [working("old", ran)])] if is_there else [])
     await session.suspend()
     began = trio.current_time()
     with trio.move_on_after(5) as scope:
@@ -88,8 +88,8 @@ async def test_a_caller_may_give_up_while_the_session_is_suspended(world: World,
     assert (scope.cancelled_caught, trio.current_time() - began) == (True, 5)
     await session.resume()
     await settle()
-    assert tools(session) == (["far"] if there else [])
-    if not there:
+    assert tools(session) == (["far"] if is_there else [])
+    if not is_there:
         await session.attach_tools(Scripted("one", [working("old", ran)]))
     await session.ask("go")
     assert ran == ["old"]
@@ -102,8 +102,8 @@ async def test_a_session_that_ends_while_it_is_suspended_leaves_no_source_that_w
         await session.attach_tools(Scripted("one", [working("new", [])]))
     await session.stop()
     await settle()
-    left = [task.name for task in descendants(world.nursery.parent_task) if "source one" in task.name]
-    assert left == []
+    names = [task.name for task in descendants(world.nursery.parent_task) if "source one" in task.name]
+    assert names == []
 
 
 def descendants(task: trio.lowlevel.Task) -> Iterator[trio.lowlevel.Task]:
@@ -120,7 +120,7 @@ async def test_a_call_that_is_held_for_the_tool_of_one_source_runs_on_no_other(w
 
     async def change(offer: Offer) -> None:
         await go.wait()
-        await working("new", ran, said="Another one.")(offer)
+        await working("new", ran, text="Another one.")(offer)
 
     guard = HumanApproval(tools=["far"])
     source = Scripted("one", [working("old", ran, then=change)])
@@ -149,9 +149,9 @@ async def test_a_call_that_is_held_for_the_tool_of_one_source_runs_on_no_other(w
     assert ran == ["new"]
 
 
-@pytest.mark.parametrize(("said", "asked_again"), [("A fake.", False), ("Sends it to others.", True)])
+@pytest.mark.parametrize(("text", "asked_again"), [("A fake.", False), ("Sends it to others.", True)])
 async def test_what_is_approved_always_ends_when_the_tool_of_a_source_changes(
-    world: World, said: str, asked_again: bool
+    world: World, text: str, asked_again: bool
 ) -> None:
     ran: list[str] = []
     guard = HumanApproval(tools=["far"])
@@ -161,6 +161,6 @@ async def test_what_is_approved_always_ends_when_the_tool_of_a_source_changes(
     await session.approve(held.id, always=True)
     await until(lambda: not session.status().turn_open)
     assert (await session.ask("go")).held == ()
-    await session.replace_tools(Scripted("one", [working("new", ran, said=said)]))
+    await session.replace_tools(Scripted("one", [working("new", ran, text=text)]))
     assert bool((await session.ask("go")).held) == asked_again
     assert ran == ["old", "old", *([] if asked_again else ["new"])]

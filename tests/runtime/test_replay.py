@@ -59,7 +59,7 @@ class Reader:
                 return
 
     def check(self) -> None:
-        wanted = [e for e in self.session.log if self.types is None or isinstance(e.event, self.types)]
+        logs = [e for e in self.session.log if self.types is None or isinstance(e.event, self.types)]
         gaps = [e.event for e in self.got if isinstance(e.event, Gap)]
 
         def may_be_lost(envelope: Envelope) -> bool:
@@ -69,9 +69,9 @@ class Reader:
 
         tokens = [token for e in self.got if not isinstance(e.event, Gap) for token in tokens_of(e)]
         assert len(tokens) == len(set(tokens)), "something came twice"
-        order = {token: index for index, e in enumerate(wanted) for token in tokens_of(e)}
+        order = {token: index for index, e in enumerate(logs) for token in tokens_of(e)}
         assert [order[token] for token in tokens] == sorted(order[token] for token in tokens), "out of order"
-        lost = {token for e in wanted for token in tokens_of(e) if not may_be_lost(e)} - set(tokens)
+        lost = {token for e in logs for token in tokens_of(e) if not may_be_lost(e)} - set(tokens)
         assert not lost, f"lost: {sorted(lost)}"
 
 

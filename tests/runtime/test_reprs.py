@@ -48,34 +48,34 @@ SECRET: Final = "k-very-secret"
 
 
 def letter() -> Letter:
-    made = Letter(StopSent(SECRET), command="c", size=1)
-    made.number = 4
-    return made
+    new_letter = Letter(StopSent(SECRET), command="c", size=1)
+    new_letter.number = 4
+    return new_letter
 
 
 def full() -> Mailbox:
-    made = Mailbox("s", Gate())
-    made.post_control(Letter(StopSent(SECRET)))
-    made.suspend()
-    return made
+    mailbox = Mailbox("s", Gate())
+    mailbox.post_control(Letter(StopSent(SECRET)))
+    mailbox.suspend()
+    return mailbox
 
 
 def closed() -> Mailbox:
-    made = Mailbox("s", Gate())
-    made.close(SessionNotAlive("s", "stopped"))
-    return made
+    mailbox = Mailbox("s", Gate())
+    mailbox.close(SessionNotAlive("s", "stopped"))
+    return mailbox
 
 
 def settled() -> Slot[Answer]:
-    made: Slot[Answer] = Slot()
-    made.settle(DONE)
-    return made
+    new_value: Slot[Answer] = Slot()
+    new_value.settle(DONE)
+    return new_value
 
 
 def timers() -> Timers:
-    made = Timers(Clock())
-    made.set(("s", "t"), 1.0, lambda: None)
-    return made
+    new_timers = Timers(Clock())
+    new_timers.set(("s", "t"), 1.0, lambda: None)
+    return new_timers
 
 
 async def nothing() -> None:
@@ -110,11 +110,11 @@ ALONE: Final[tuple[Callable[[], object], ...]] = (
 
 @pytest.mark.parametrize("make", ALONE)
 async def test_what_is_shown_begins_with_the_class_and_holds_no_secret(make: Callable[[], object]) -> None:
-    made = make()
-    shown = repr(made)
-    assert shown.startswith(f"<{type(made).__name__} ")
-    assert "half-made" not in shown
-    assert SECRET not in shown
+    new_value = make()
+    text = repr(new_value)
+    assert text.startswith(f"<{type(new_value).__name__} ")
+    assert "half-made" not in text
+    assert SECRET not in text
 
 
 async def test_a_session_shows_its_phase_and_what_waits() -> None:

@@ -32,9 +32,9 @@ class Worked:
 
 @pytest.fixture
 def worked(monkeypatch: pytest.MonkeyPatch, slow_hooks_are_told: None) -> Worked:  # noqa: ARG001 - asks for a fixture
-    made = Worked()
-    monkeypatch.setattr(session_module, "time", SimpleNamespace(perf_counter=made.perf_counter))
-    return made
+    new_worked = Worked()
+    monkeypatch.setattr(session_module, "time", SimpleNamespace(perf_counter=new_worked.perf_counter))
+    return new_worked
 
 
 @frozen(eq=False)
@@ -98,7 +98,7 @@ async def test_a_slow_listener_does_not_keep_a_session_from_sleeping(world: Worl
 async def test_reports_that_wait_are_one(world: World, worked: Worked) -> None:
     session = await world.spawn([], plugins=[Slow(lambda: worked)])
     await settle()
-    before = len(world.heard(session).of(PluginSlow))
+    old_count = len(world.heard(session).of(PluginSlow))
     await session.suspend()
     for number in range(10):
         await session.abort(f"{number}")
@@ -108,7 +108,7 @@ async def test_reports_that_wait_are_one(world: World, worked: Worked) -> None:
     await settle()
     heard = world.heard(session)
     assert len(heard.of(AgentAbort)) == 10
-    assert len(heard.of(PluginSlow)) == before + 1
+    assert len(heard.of(PluginSlow)) == old_count + 1
 
 
 async def _passes_while_busy(*, slow: bool) -> tuple[int, int]:

@@ -40,8 +40,8 @@ def times(count: int, what: str = "PromptSent") -> Failing:
 
 
 def view(world: World, session: SessionHandle) -> ChildView:
-    (found,) = (child for child in world.supervisor.tree().children if child.name == session.id)
-    return found
+    (found_child,) = (child for child in world.supervisor.tree().children if child.name == session.id)
+    return found_child
 
 
 async def test_the_message_in_hand_is_given_again() -> None:
@@ -142,15 +142,15 @@ async def test_a_crash_while_it_comes_back_loses_nothing_of_what_was_written_bef
 
 @pytest.mark.parametrize("point", ["PUBLISH", "PUBLISHED", "ANSWER", "ANSWERED"])
 async def test_what_was_written_before_the_crash_is_seen_and_answered_once(world: World, point: str) -> None:
-    whole = await world.spawn(["fine", "well"])
+    full_session = await world.spawn(["fine", "well"])
     session = await world.spawn(["fine", "well"])
-    for one in (whole, session):
-        if one is session:
+    for item in (full_session, session):
+        if item is session:
             crash_this_step(Failpoint[point])
-        assert [(await one.ask(text)).text for text in ("go", "and?")] == ["fine", "well"]
+        assert [(await item.ask(text)).text for text in ("go", "and?")] == ["fine", "well"]
     await settle()
     heard = [name for name in world.heard(session).names if name != "SessionRestarted"]
-    assert heard == world.heard(whole).names
+    assert heard == world.heard(full_session).names
     assert len(world.heard(session).names) == len(heard) + 1
 
 
@@ -193,8 +193,8 @@ async def test_results_whose_commit_fails_are_handled_one_by_one() -> None:
         journal.failing = times(1, "CallsEnded")
         reply = await session.ask("go")
         assert [message.text for message in reply.messages if isinstance(message, ToolMessage)] == ["done"] * 3
-        told = await kinds(journal, session)
-        assert told == [
+        report = await kinds(journal, session)
+        assert report == [
             *("PromptSent", "StreamEnded", "ActorRestarted"),
             *("ToolReturned", "ToolReturned", "ToolReturned"),
             "StreamEnded",
@@ -278,7 +278,7 @@ async def test_a_command_that_is_put_aside_costs_the_others_one_restart_at_most(
         other = await supervisor.spawn(spec_of(ScriptedModel(["fine"])), "other")
         with pytest.raises(CommandSetAside):
             await session.prompt("die")
-        assert [(await each.ask("go")).text for each in (session, other)] == ["fine", "fine"]
+        assert [(await item.ask("go")).text for item in (session, other)] == ["fine", "fine"]
 
 
 async def test_an_input_that_the_machine_cannot_take_is_refused_and_crashes_nothing(world: World) -> None:
@@ -342,10 +342,10 @@ async def test_the_first_restart_is_at_once_and_later_ones_wait_longer_and_longe
     async with open_world(journal) as world:
         session = await world.spawn(["fine"] * 4)
         for number in range(3):
-            before = trio.current_time()
+            old_time = trio.current_time()
             journal.failing = times(1)
             await session.ask(f"{number}")
-            restarts.append(trio.current_time() - before)
+            restarts.append(trio.current_time() - old_time)
             assert view(world, session).state == "running"
     assert restarts[0] == 0
     assert 0.05 <= restarts[1] <= 0.1

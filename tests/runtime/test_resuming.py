@@ -69,17 +69,17 @@ async def test_a_conversation_goes_on_where_it_was() -> None:
     async with process(journal) as supervisor:
         session = await supervisor.spawn(spec, "s")
         await session.ask("hi")
-        before = session.inspect()
+        old = session.inspect()
     with pytest.raises(SessionParked, match=r"`supervisor\.resume\('s', spec\)`"):
         await session.prompt("anybody there?")
     async with process(journal) as supervisor:
         again = await supervisor.resume("s", spec)
         assert [message.text for message in again.messages()] == ["hi", "hello"]
-        assert again.inspect().plugin_states == before.plugin_states == (1,)
-        async with again.subscribe(since=Cursor(before.last_seq)) as events:
+        assert again.inspect().plugin_states == old.plugin_states == (1,)
+        async with again.subscribe(since=Cursor(old.last_seq)) as events:
             first = await anext(aiter(events))
         assert (await again.ask("what did I say?")).text == "you said hi"
-    assert (first.seq, type(first.event)) == (before.last_seq + 1, SessionRecovered)
+    assert (first.seq, type(first.event)) == (old.last_seq + 1, SessionRecovered)
 
 
 async def test_a_subscriber_goes_on_behind_what_it_had_heard() -> None:
@@ -136,9 +136,9 @@ async def test_a_turn_rests_if_that_is_wanted() -> None:
 class Witnessed:
     """A tool that notes each run, and never ends the first one."""
 
-    def __init__(self, effect: EffectClass, found: Probed | None = None) -> None:
+    def __init__(self, effect: EffectClass, probed: Probed | None = None) -> None:
         self.spec = ToolSpec("work", "works", effect=effect)
-        self._found = found
+        self._found = probed
         self.runs: list[str] = []
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
@@ -166,8 +166,8 @@ async def over_two_lives(tool: Witnessed) -> tuple[list[str], list[str]]:
         spec = SessionSpec(model=ScriptedModel(["fine"]), tools=[tool])
         again = await supervisor.resume("s", spec)
         await until(lambda: again.inspect().turn is None)
-        told = [type(e.event).__name__ for record in await journal.read("s", 0, 1000) for e in record.events]
-        return [message.text for message in again.messages() if hasattr(message, "call_id")], told
+        report = [type(e.event).__name__ for record in await journal.read("s", 0, 1000) for e in record.events]
+        return [message.text for message in again.messages() if hasattr(message, "call_id")], report
 
 
 def keys_of(tool: Witnessed) -> list[str]:
@@ -187,9 +187,9 @@ async def test_a_tool_that_can_run_again_does_so_under_the_same_key(effect: Effe
 
 async def test_an_unsafe_tool_never_runs_twice() -> None:
     tool = Witnessed(EffectClass.UNSAFE)
-    results, told = await over_two_lives(tool)
+    results, report = await over_two_lives(tool)
     assert keys_of(tool) == ["KEY"]
-    assert ToolUnknown.__name__ in told
+    assert ToolUnknown.__name__ in report
     assert results == [
         "the process ended while the call ran; it may have taken effect; find out before calling it again"
     ]
@@ -209,8 +209,8 @@ async def test_a_checkable_tool_that_had_not_started_runs() -> None:
 
 async def test_a_probe_that_breaks_knows_nothing() -> None:
     tool = Witnessed(EffectClass.CHECKABLE)
-    results, told = await over_two_lives(tool)
-    assert ToolUnknown.__name__ in told
+    results, report = await over_two_lives(tool)
+    assert ToolUnknown.__name__ in report
     assert "it may have taken effect; check before" in results[0]
 
 
@@ -293,16 +293,16 @@ async def test_one_that_many_open_at_once_starts_once() -> None:
     journal = TestJournal(claim=1)
     spec = SessionSpec(model=ScriptedModel(["one"]), name="spec")
     for _ in range(2):  # first it is new, then it is stored
-        found: list[SessionHandle] = []
+        session_handles: list[SessionHandle] = []
 
-        async def opened(supervisor: Supervisor, found: list[SessionHandle] = found) -> None:
-            found.append(await supervisor.open("s", spec))
+        async def opened(supervisor: Supervisor, session_handles: list[SessionHandle] = session_handles) -> None:
+            session_handles.append(await supervisor.open("s", spec))
 
         async with process(journal) as supervisor, trio.open_nursery() as nursery:
             for _ in range(3):
                 nursery.start_soon(opened, supervisor)
-        assert len(found) == 3
-        assert len(set(map(id, found))) == 1
+        assert len(session_handles) == 3
+        assert len(set(map(id, session_handles))) == 1
     records = await journal.read("s", 0, 1000)
     assert [type(record.arrival.input).__name__ for record in records] == ["SessionOpened", "SessionReturned"]
 
@@ -521,8 +521,8 @@ class Listing(TestJournal):
     async def sessions(
         self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
     ) -> tuple[StoredSession, ...]:
-        found = await super().sessions(ALL_SESSIONS, after, limit)
-        return tuple(one.but(at_work=True, problem=self.problem) for one in found)
+        found_sessions = await super().sessions(ALL_SESSIONS, after, limit)
+        return tuple(item.but(at_work=True, problem=self.problem) for item in found_sessions)
 
 
 @pytest.mark.parametrize("problem", ["", "its file is damaged"])
@@ -558,9 +558,9 @@ async def test_one_that_cannot_come_back_is_named_and_hinders_no_other(caplog: p
         await trio.sleep(1)
     async with open_supervisor(journal=journal, specs={"helper": lambda: build("here I am")}) as supervisor:
         await until(lambda: [session.id for session in supervisor.sessions()] == ["two"])
-    (told,) = [record.getMessage() for record in caplog.records if "cannot be brought back" in record.getMessage()]
-    assert "one" in told
-    assert "`Other`: it is not in the specification" in told
+    (report,) = [record.getMessage() for record in caplog.records if "cannot be brought back" in record.getMessage()]
+    assert "one" in report
+    assert "`Other`: it is not in the specification" in report
 
 
 async def test_a_specification_that_breaks_is_named_and_hinders_no_other(caplog: pytest.LogCaptureFixture) -> None:
@@ -649,9 +649,9 @@ async def test_a_timer_that_came_due_meanwhile_fires_once_before_what_users_say(
         again = await supervisor.resume("s", spec)
         await again.prompt("and?")
         await until(lambda: again.inspect().turn is None)
-        told = [type(e.event).__name__ for record in await journal.read("s", 0, 1000) for e in record.events]
-        assert told.count("ApprovalResolved") == 1
-        assert told.index("ApprovalResolved") < len(told) - 1 - told[::-1].index("PromptReceived")
+        report = [type(e.event).__name__ for record in await journal.read("s", 0, 1000) for e in record.events]
+        assert report.count("ApprovalResolved") == 1
+        assert report.index("ApprovalResolved") < len(report) - 1 - report[::-1].index("PromptReceived")
 
 
 class Other(Turns):

@@ -43,7 +43,7 @@ async def ended(supervisor: Supervisor, name: str, *labels: str) -> None:
 
 
 async def stored(journal: Journal) -> list[str]:
-    return [one.session_id for one in await journal.sessions()]
+    return [session.session_id for session in await journal.sessions()]
 
 
 @pytest.mark.long
@@ -167,9 +167,9 @@ async def test_a_sweep_does_bounded_work_a_second_and_a_start_does_not_wait_for_
     async with open_supervisor(journal=journal, retain=[Retention(0)]) as supervisor:
         assert len(await stored(journal)) == 500
         assert (await (await supervisor.spawn(saying("fine"), "new")).ask("go")).text == "fine"
-        before = len(await stored(journal))
+        old_count = len(await stored(journal))
         await trio.sleep(10)
-        assert before - len(await stored(journal)) <= 10 / PAUSE
+        assert old_count - len(await stored(journal)) <= 10 / PAUSE
 
 
 @pytest.mark.parametrize("retain", [Retention, [30], "30 days", 30, [Retention(1), None]])

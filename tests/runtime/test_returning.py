@@ -65,7 +65,7 @@ async def listing(supervisor: Supervisor, count: int) -> list[StoredSession]:
     """Return *count* stored sessions, as if each waited for a timer: one each minute, the first two are due."""
     now = supervisor._sessions.shared.clock.now_ms()  # noqa: SLF001 - the clock by which they are due
     stored = await supervisor.stored(limit=count)
-    return [one.but(due=now + 60_000 * (index - 1)) for index, one in enumerate(stored)]
+    return [item.but(due=now + 60_000 * (index - 1)) for index, item in enumerate(stored)]
 
 
 async def test_of_what_is_due_later_only_the_next_page_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,7 @@ async def test_of_what_is_due_later_only_the_next_page_is_known(monkeypatch: pyt
             await supervisor.spawn(spec_of(ScriptedModel(["fine"])), f"s{number}")
     async with open_supervisor(journal=journal) as supervisor:
         sessions = await listing(supervisor, 9)
-        asked: list[float] = []
+        seconds: list[float] = []
         back: dict[str, float] = {}
         began = trio.current_time()
 
@@ -84,7 +84,7 @@ async def test_of_what_is_due_later_only_the_next_page_is_known(monkeypatch: pyt
             await trio.lowlevel.checkpoint()
             if wanted is AT_WORK:
                 return ()
-            asked.append(round(trio.current_time() - began))
+            seconds.append(round(trio.current_time() - began))
             rest = sessions if after is None else sessions[sessions.index(after) + 1 :]
             return rest[:limit]
 
@@ -96,7 +96,7 @@ async def test_of_what_is_due_later_only_the_next_page_is_known(monkeypatch: pyt
         await Returning(shared, listed, resume).run()  # type: ignore[arg-type]  # a list does as well
         await trio.sleep(3600)
     assert back == {f"s{index}": max(60 * (index - 1), 0) for index in range(9)}
-    assert asked == [0, 60, 240, 420]
+    assert seconds == [0, 60, 240, 420]
 
 
 async def test_of_what_was_due_in_the_meantime_not_all_comes_back_at_once() -> None:

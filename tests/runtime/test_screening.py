@@ -105,9 +105,9 @@ def runner_of(*plugins: AnyPlugin) -> tuple[LiveRunner, State]:
     return live, State("s", Setup(), "m", plugins=attached_plugins, plugin_states=(None,) * len(plugins))
 
 
-def shown(given: AnyInput, *plugins: AnyPlugin) -> AnyInput:
+def shown(input_: AnyInput, *plugins: AnyPlugin) -> AnyInput:
     live, state = runner_of(*plugins)
-    return screen_arrival(Arrival(given, 0), state, live).input
+    return screen_arrival(Arrival(input_, 0), state, live).input
 
 
 # Which texts
@@ -141,10 +141,10 @@ def test_every_text_of_every_input_is_screened(kind: type[AnyInput]) -> None:
         def screen(self, text: str) -> str:
             return f"!{text}"
 
-    given = input_sample(kind).input
-    assert all(text.startswith("!") for text in texts_of(shown(given, Marks())))
-    assert shown(given) is given
-    assert shown(given, Masks()) == given
+    given_input = input_sample(kind).input
+    assert all(text.startswith("!") for text in texts_of(shown(given_input, Marks())))
+    assert shown(given_input) is given_input
+    assert shown(given_input, Masks()) == given_input
 
 
 def test_keys_and_texts_of_arguments_and_results_are_screened_and_numbers_stay() -> None:
@@ -182,10 +182,10 @@ def test_a_secret_around_an_inline_tag_is_found() -> None:
 
 def test_messages_of_the_history_are_not_screened_again_in_a_compaction() -> None:
     live, state = runner_of(Masks())
-    kept, new = UserMessage((Text(CANARY),)), UserMessage((Text(f"about {CANARY}"),))
-    state = state.but(history=History((kept,)))
-    got = screen_arrival(Arrival(CompactionEnded("k", (new, kept), 1, CANARY), 0), state, live).input
-    assert got == CompactionEnded("k", (UserMessage((Text(f"about {MASK}"),)), kept), 1, MASK)
+    user_message, new = UserMessage((Text(CANARY),)), UserMessage((Text(f"about {CANARY}"),))
+    state = state.but(history=History((user_message,)))
+    got = screen_arrival(Arrival(CompactionEnded("k", (new, user_message), 1, CANARY), 0), state, live).input
+    assert got == CompactionEnded("k", (UserMessage((Text(f"about {MASK}"),)), user_message), 1, MASK)
 
 
 def test_each_plugin_sees_what_the_one_before_it_left() -> None:
@@ -204,15 +204,15 @@ def test_what_breaks_leaves_the_text_or_withholds_it_and_is_told_without_the_tex
     live, state = runner_of(Breaks(), Masks(), Shut())
     complaints: list[tuple[str, str, BaseException | None]] = []
     live.complain = lambda _attached, hook, problem, error: complaints.append((hook, problem, error))
-    given = PROMPT.but(parts=(Text(CANARY),))
-    got = screen_arrival(Arrival(given, 0), state, live)
+    prompt = PROMPT.but(parts=(Text(CANARY),))
+    got = screen_arrival(Arrival(prompt, 0), state, live)
     assert (list(texts_of(got.input)), got.broken) == (
         [MASK],
         (PluginError("Breaks", "screen", "it raised a `ValueError`"),),
     )
     live, state = runner_of(Shut())
     live.complain = lambda _attached, hook, problem, error: complaints.append((hook, problem, error))
-    assert list(texts_of(screen_arrival(Arrival(given, 0), state, live).input)) == [WITHHELD]
+    assert list(texts_of(screen_arrival(Arrival(prompt, 0), state, live).input)) == [WITHHELD]
     assert complaints == [("screen", "it raised a `ValueError`", None)] * 2
 
 
@@ -225,8 +225,8 @@ def test_what_is_no_text_that_can_be_stored_counts_as_broken(wrong: object) -> N
             return wrong  # type: ignore[return-value]  # on purpose
 
     live, state = runner_of(Wrong())
-    given = PROMPT.but(parts=(Text("hello"),))
-    got = screen_arrival(Arrival(given, 0), state, live)
+    prompt = PROMPT.but(parts=(Text("hello"),))
+    got = screen_arrival(Arrival(prompt, 0), state, live)
     assert list(texts_of(got.input)) == ["hello"]
     assert [type(error) for error in got.broken] == [PluginError]
     with pytest.raises(LawBrokenError, match="a text for a text"):
@@ -317,14 +317,14 @@ async def test_reports_are_told_when_enough_has_come_after_them_and_apart_if_not
     steps = [f"step {number:03}. " for number in range(100)]
     assert await reported(world, *steps) == steps
     assert await reported(world, *steps, plugins=[Masks()]) == steps
-    told = await reported(world, *steps, CANARY[:5], plugins=[Masks()], cut=True)
-    assert told == steps[: len(told)]
-    assert len(steps) - len(told) <= 2 * MAX_SCREENED / len(steps[0])
+    report = await reported(world, *steps, CANARY[:5], plugins=[Masks()], cut=True)
+    assert report == steps[: len(report)]
+    assert len(steps) - len(report) <= 2 * MAX_SCREENED / len(steps[0])
 
 
 async def test_reports_that_show_no_end_of_a_secret_are_not_held_for_ever(world: World) -> None:
-    told = await reported(world, *["x" * 1000] * 1001, "y", plugins=[Open()], cut=True)
-    assert told == [WITHHELD]
+    report = await reported(world, *["x" * 1000] * 1001, "y", plugins=[Open()], cut=True)
+    assert report == [WITHHELD]
 
 
 @frozen
@@ -339,8 +339,8 @@ async def test_thoughts_and_text_are_held_apart_and_told_in_their_order(world: W
     chunks: list[str | Chunk] = ["So", ThinkingChunk(f"{CANARY} is"), ThinkingChunk(" mine"), "be ", f"it: {CANARY}"]
     session = await world.spawn([say(chunks=chunks)], plugins=[Masks()])
     await session.ask("hello")
-    told = [event for event in world.heard(session).events if isinstance(event, Ephemeral)]
-    assert told[1:] == [
+    events = [event for event in world.heard(session).events if isinstance(event, Ephemeral)]
+    assert events[1:] == [
         MessageDelta("So"),
         ThinkingStart(),
         ThinkingDelta(f"{MASK} is mine"),
@@ -451,7 +451,7 @@ async def test_a_screen_that_breaks_is_an_event(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("file", "kept_file"),
     [
         (file_of("text/plain", f"my key is {CANARY}", CANARY), file_of("text/plain", f"my key is {MASK}", MASK)),
         (file_of("application/pdf", CANARY, "a"), file_of("application/pdf", CANARY, "a")),
@@ -460,7 +460,7 @@ async def test_a_screen_that_breaks_is_an_event(world: World) -> None:
     ],
     ids=["a text", "no text", "no base64", "a reference"],
 )
-async def test_a_file_is_screened_where_it_is_text(world: World, given: File, kept: File) -> None:
+async def test_a_file_is_screened_where_it_is_text(world: World, file: File, kept_file: File) -> None:
     session = await world.spawn(["fine"], plugins=[Masks()])
-    await session.ask([given])
-    assert session.messages()[0].parts == (kept,)
+    await session.ask([file])
+    assert session.messages()[0].parts == (kept_file,)

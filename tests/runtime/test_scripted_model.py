@@ -38,16 +38,16 @@ async def test_a_response_has_a_thought_a_text_and_calls() -> None:
     usage = Usage(10, 5)
     scripted = say("see", thinking="hm", calls=[call("look", {"at": 1}, id="x")], usage=usage)
     response, chunks = await ask(ScriptedModel([scripted]))
-    wanted = (ToolCall("", "look", {"at": 1}, "x"),)
-    assert response == Response((Thinking("hm"), Text("see")), wanted, StopReason.TOOL_CALLS, usage)
+    expected = (ToolCall("", "look", {"at": 1}, "x"),)
+    assert response == Response((Thinking("hm"), Text("see")), expected, StopReason.TOOL_CALLS, usage)
     assert chunks == [ThinkingChunk("hm"), TextChunk("see")]
 
 
 async def test_chunks_can_be_counted_or_given() -> None:
     _, chunks = await ask(ScriptedModel([say("abcdef", chunks=3)]))
     assert chunks == [TextChunk("ab"), TextChunk("cd"), TextChunk("ef")]
-    given: list[str | Chunk] = [ThinkingChunk("t"), "a", UsageChunk(Usage(1, 1)), "b"]
-    response, chunks = await ask(ScriptedModel([say(chunks=given)]))
+    value: list[str | Chunk] = [ThinkingChunk("t"), "a", UsageChunk(Usage(1, 1)), "b"]
+    response, chunks = await ask(ScriptedModel([say(chunks=value)]))
     assert response.parts == (Text("ab"),)
     assert chunks == [ThinkingChunk("t"), TextChunk("a"), UsageChunk(Usage(1, 1)), TextChunk("b")]
 
@@ -158,7 +158,7 @@ def test_the_kit_does_not_import_test_frameworks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: say("x", chunks=0), "cannot take 0 as `chunks`; give a number of chunks, 1 or more"),
         (lambda: say("x", chunks=-1), "cannot take -1 as `chunks`; give a number of chunks, 1 or more"),
@@ -176,11 +176,11 @@ def test_the_kit_does_not_import_test_frameworks() -> None:
     ids=range(9),
 )
 def test_numbers_that_make_no_sense_are_refused_where_they_are_written(
-    make: Callable[[], ScriptStep], told: str
+    make: Callable[[], ScriptStep], message: str
 ) -> None:
     with pytest.raises(WrongType) as refused:
         make()
-    assert str(refused.value) == told
+    assert str(refused.value) == message
 
 
 def test_the_least_numbers_are_taken() -> None:

@@ -61,7 +61,7 @@ async def test_each_has_its_own_time_limit_and_monitors_see_it() -> None:
         journal.commit = 1000.0
         start = trio.current_time()
     reason = "cancelled: it did not stop in time"
-    assert {name: (why, round(at, 3)) for name, (why, at) in downs.items()} == {
+    assert {name: (why, round(time, 3)) for name, (why, time) in downs.items()} == {
         "long": (reason, 3.0),
         "short": (reason, 4.0),
     }
@@ -69,7 +69,7 @@ async def test_each_has_its_own_time_limit_and_monitors_see_it() -> None:
 
 async def test_nothing_is_left_behind() -> None:
     await settle()
-    before = tasks()
+    old_tasks = tasks()
     async with open_world() as world:
         for number in range(5):
             session = await world.spawn(
@@ -77,9 +77,9 @@ async def test_nothing_is_left_behind() -> None:
             )
             await session.prompt("go")
         await trio.sleep(2)
-        assert tasks() > before
+        assert tasks() > old_tasks
     await settle()
-    assert tasks() == before
+    assert tasks() == old_tasks
 
 
 async def test_a_tool_that_ignores_its_end_is_named_and_waited_for(caplog: pytest.LogCaptureFixture) -> None:
@@ -101,8 +101,8 @@ async def test_a_tool_is_named_if_it_takes_a_second_to_end(
         await session.prompt("go")
         await trio.sleep(1)
     beginning = "tools that ignore their cancellation are waited for: "
-    said = [record.getMessage() for record in caplog.records]
-    assert [line.removeprefix(beginning).partition(" ")[0] for line in said if line.startswith(beginning)] == named
+    text = [record.getMessage() for record in caplog.records]
+    assert [line.removeprefix(beginning).partition(" ")[0] for line in text if line.startswith(beginning)] == named
 
 
 async def test_a_tool_that_has_ended_is_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:
@@ -202,7 +202,7 @@ async def test_the_end_of_the_surrounding_scope_stops_everything_in_order() -> N
             downs.append(await monitor.wait())
 
     await settle()
-    before = tasks()
+    old_tasks = tasks()
     async with trio.open_nursery() as nursery:
         with trio.move_on_after(5) as scope:
             async with open_supervisor(journal=journal) as supervisor:
@@ -217,7 +217,7 @@ async def test_the_end_of_the_surrounding_scope_stops_everything_in_order() -> N
     assert scope.cancelled_caught
     assert downs == [SessionDown(str(number), "the supervisor stopped") for number in (2, 1, 0)]
     await settle()
-    assert tasks() == before
+    assert tasks() == old_tasks
     for handle in handles:
         await check_records(journal, handle)
         records = await journal.read(handle.id)

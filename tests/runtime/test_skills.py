@@ -79,14 +79,14 @@ async def test_the_tool_names_the_files_of_a_skill_and_reads_them(world: World) 
     assert first.endswith(
         "[its files, to be read with `path`: references/knots.md, scripts/cut.py]\n\n[its folder: skills/sewing]"
     )
-    there = "the skills are:\n- other: Sews.\n- sewing: Sews."
+    text = "the skills are:\n- other: Sews.\n- sewing: Sews."
     assert others == [
         "Over, under.",
         "'../other/SKILL.md' leads out of the skill; give a path relative to its folder",
         "cannot read `skills/sewing/missing.md`: there is no such file or folder; list the folder to see what there is",
         "'SKILL.md' has 5 lines, so there is no line 9; use a smaller `offset`",
-        f"there is no skill '../skills/sewing'; {there}",
-        there,
+        f"there is no skill '../skills/sewing'; {text}",
+        text,
     ]
 
 
@@ -98,9 +98,9 @@ async def test_a_long_skill_is_read_in_pieces(world: World) -> None:
     )
     await session.ask("go")
     first, second = [message.text for message in session.messages() if isinstance(message, ToolMessage)]
-    shown, _, note = first.partition("\n\n[there is more: go on with `offset` ")
+    visible, _, note = first.partition("\n\n[there is more: go on with `offset` ")
     last = int(note.partition("]")[0]) - 1
-    assert shown.splitlines() == ["---", "name: long", "description: Sews.", "---", *text.splitlines()][:last]
+    assert visible.splitlines() == ["---", "name: long", "description: Sews.", "---", *text.splitlines()][:last]
     assert second.splitlines()[0].startswith("step 295:")
 
 
@@ -253,11 +253,11 @@ async def test_memory_files_are_in_the_prompt_and_in_what_plugins_and_tools_get(
     sandbox = MemorySandbox(
         {"AGENTS.md": b"Use metres.\n", "docs/large.md": large * 700, "void.md": b" \n", "pic": b"\0"}
     )
-    found: list[JsonObject] = []
+    json_objects: list[JsonObject] = []
 
     async def look(_: JsonObject, ctx: ToolContext) -> ToolResult:
         await trio.lowlevel.checkpoint()
-        found.append(ctx.memory_contents)
+        json_objects.append(ctx.memory_contents)
         return ok("seen")
 
     SEEN.clear()
@@ -269,7 +269,7 @@ async def test_memory_files_are_in_the_prompt_and_in_what_plugins_and_tools_get(
     mark = f"\n\n[cut here: the file has 70000 bytes, and at most {MAX_MEMORY} of it are shown]"
     read = {"AGENTS.md": "Use metres.\n", "docs/large.md": cut + mark}
     assert dict(model.requests[0].background) == read
-    assert found == [read]
+    assert json_objects == [read]
     assert [ctx.memory_contents for ctx in SEEN] == [read] * 2
 
 
@@ -286,7 +286,7 @@ async def test_a_plugin_may_replace_the_text_of_a_memory_file(world: World) -> N
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("values", "why"),
     [
         ({"skills": "skills"}, "`skills` is a `str`"),
         ({"skills": ["sk"], "memory": ["skills"]}, "`memory` has a file `skills`"),
@@ -296,9 +296,9 @@ async def test_a_plugin_may_replace_the_text_of_a_memory_file(world: World) -> N
         ({"skills": ["../skills"]}, "`skills` has '../skills': it leads out of the sandbox; give a path that begins"),
     ],
 )
-async def test_paths_that_are_none_are_refused(world: World, given: dict[str, object], why: str) -> None:
+async def test_paths_that_are_none_are_refused(world: World, values: dict[str, object], why: str) -> None:
     with pytest.raises(BadSpec, match=why):
-        await world.spawn(["hi"], None, **given)
+        await world.spawn(["hi"], None, **values)
 
 
 async def test_a_tool_of_the_name_of_that_for_skills_is_refused(world: World) -> None:
@@ -352,12 +352,12 @@ async def test_a_session_that_comes_back_shows_its_files_as_they_are_now(caplog:
     async with open_supervisor(journal=journal, seed=1) as supervisor:
         session = await supervisor.resume("s", spec)
         await session.ask("hi")
-        said = [message.text for message in session.messages() if isinstance(message, ToolMessage)]
+        texts = [message.text for message in session.messages() if isinstance(message, ToolMessage)]
     assert [dict(request.background) for request in model.requests[:2]] == [
         {"skills": f"{HEAD}- sewing: Sews.", "AGENTS.md": "Use metres.", "GONE.md": "Be quick.", "SAME.md": "Be kind."},
         {"skills": f"{HEAD}- knots: Ties.", "SAME.md": "Be kind.", "AGENTS.md": "Use feet.", "NEW.md": "Be brief."},
     ]
-    assert said == ["there is no skill 'sewing'; the skills are:\n- knots: Ties."]
+    assert texts == ["there is no skill 'sewing'; the skills are:\n- knots: Ties."]
     assert caplog.messages == []
 
 

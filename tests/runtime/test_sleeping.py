@@ -105,11 +105,11 @@ async def test_it_is_told_to_those_who_listen_and_they_miss_nothing(world: World
 async def test_a_session_that_sleeps_has_no_task_and_shows_its_state(world: World) -> None:
     session = await world.spawn(["one"], "s", hibernate_after=10)
     await session.ask("hi")
-    before = trio.lowlevel.current_statistics().tasks_living
+    old_tasks_living = trio.lowlevel.current_statistics().tasks_living
     usage = session.status().usage
     assert [child.memory for child in world.supervisor.tree().children] == [len("hi") + len("one")]
     await fall_asleep(session)
-    assert trio.lowlevel.current_statistics().tasks_living == before - 1
+    assert trio.lowlevel.current_statistics().tasks_living == old_tasks_living - 1
     assert session.id not in world.supervisor._sessions.shared.timers._live  # noqa: SLF001 - it costs no timer either
     assert (session.status().phase, session.status().usage) == ("idle", usage)
     (child,) = world.supervisor.tree().children
@@ -275,9 +275,9 @@ async def test_it_is_brought_up_once_to_be_stopped(world: World) -> None:
     await fall_asleep(session)
     sessions = world.supervisor._sessions  # noqa: SLF001 - to hear what comes of it
     await sessions.root.stop(sessions.tree.sessions["s"])
-    given = [type(record.arrival.input) for record in await world.journal.read("s", 0, 1000)]
-    assert given[-2:] == [SessionWoke, StopSent]
-    assert given.count(SessionWoke) == 1
+    value = [type(record.arrival.input) for record in await world.journal.read("s", 0, 1000)]
+    assert value[-2:] == [SessionWoke, StopSent]
+    assert value.count(SessionWoke) == 1
     assert world.supervisor.crashes() == ()
 
 

@@ -61,9 +61,9 @@ opened = partial(open_supervisor, lease=LEASE, cluster=True, stop_within=1.0, sp
 
 
 def slots(supervisor: Supervisor) -> frozenset[int]:
-    own = supervisor._sessions.shared.slots  # noqa: SLF001 - nobody else can see them
-    assert own is not None
-    return own.held
+    own_slots = supervisor._sessions.shared.slots  # noqa: SLF001 - nobody else can see them
+    assert own_slots is not None
+    return own_slots.held
 
 
 def test_the_slot_of_a_session_is_the_same_in_each_version() -> None:
@@ -119,10 +119,10 @@ async def test_what_a_dead_one_leaves_is_shared_out_also_what_it_began_later() -
         cord.is_cut = True
         await trio.sleep(2 * LEASE)
         # who took a slot that was free keeps what it has brought back if the other then takes the slot as its share
-        here, there = ([session.id for session in supervisor.sessions()] for supervisor in (second, third))
-        assert sorted([*here, *there]) == sorted(f"s{number}" for number in range(12))
+        here, other = ([session.id for session in supervisor.sessions()] for supervisor in (second, third))
+        assert sorted([*here, *other]) == sorted(f"s{number}" for number in range(12))
         assert here
-        assert there
+        assert other
         assert slots(second) | slots(third) == frozenset(range(SLOTS))
 
 

@@ -48,9 +48,9 @@ class Counted(TestJournal):
         return self.returns[-1]
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
-        found = await super().read(session_id, after, limit)
-        self.pages.append(len(found))
-        return found
+        records = await super().read(session_id, after, limit)
+        self.pages.append(len(records))
+        return records
 
 
 @pytest.fixture
@@ -76,8 +76,8 @@ async def test_a_small_session_is_back_after_one_call() -> None:
         await slept(session)
         journal.pages.clear()
         await session.resume()
-        (kept,) = journal.kept
-        assert kept.since is None
+        (remaining,) = journal.kept
+        assert remaining.since is None
         assert [len(back.records) for back in journal.returns] == [0]
         assert journal.pages == []
         assert said(session) == ["hi", "one"]
@@ -107,11 +107,11 @@ async def test_what_a_snapshot_leaves_out_is_read_from_the_records() -> None:
         session = await world.spawn(script, "s", tools=[slow()], hibernate_after=SLEEPS_AFTER)
         for text in ("hi", "and?", "go on"):
             await session.ask(text)
-            before = said(session)
+            old = said(session)
             await slept(session)
             await session.resume()
-            assert said(session) == before
-        assert [(kept.since, len(kept.state.history)) for kept in journal.kept] == [(0, 0)] * 3
+            assert said(session) == old
+        assert [(remaining.since, len(remaining.state.history)) for remaining in journal.kept] == [(0, 0)] * 3
         assert max(journal.pages) <= PAGE
 
 
@@ -126,19 +126,19 @@ async def test_after_a_compaction_a_snapshot_keeps_what_that_has_left() -> None:
         await session.ask("two")
         await session.compact("to be short")
         await trio.sleep(1)
-        left = said(session)
+        remaining = said(session)
         await session.ask("three")
         await slept(session)
-        (kept,) = journal.kept
-        assert [message.text for message in kept.state.history] == left
-        assert len(await journal.read("s", kept.since or 0)) < 10
+        (kept_value,) = journal.kept
+        assert [message.text for message in kept_value.state.history] == remaining
+        assert len(await journal.read("s", kept_value.since or 0)) < 10
         await session.resume()
-        assert said(session) == [*left, "three", "done"]
+        assert said(session) == [*remaining, "three", "done"]
         await session.ask("four")
         await slept(session)
-        assert journal.kept[-1].since == kept.since
+        assert journal.kept[-1].since == kept_value.since
         await session.resume()
-        assert said(session) == [*left, "three", "done", "four", "ok"]
+        assert said(session) == [*remaining, "three", "done", "four", "ok"]
 
 
 @pytest.mark.usefixtures("_bare")
@@ -150,9 +150,9 @@ async def test_a_fork_and_a_resumed_session_have_whole_histories() -> None:
         await session.ask("hi")
         fork = await supervisor.fork("s", spec, id="f")
         await fork.ask("and?")
-        for each in (session, fork):
-            await slept(each)
-            assert (await journal.latest(each.id)).snapshot is not None
+        for item in (session, fork):
+            await slept(item)
+            assert (await journal.latest(item.id)).snapshot is not None
     async with open_supervisor(journal=journal) as supervisor:
         session, fork = await supervisor.resume("s", spec), await supervisor.resume("f", spec)
         assert said(session) == ["hi", "one"]
@@ -191,8 +191,8 @@ def test_the_longest_history_that_is_kept_whole() -> None:
 def test_a_page_of_records_is_as_long_wherever_it_stands() -> None:
     """The loop adds the messages of one page at a time; that does not grow with what it has added before."""
     counts: list[int] = []
-    for before in (0, LARGE):
-        history = History(conversation(before))
+    for old in (0, LARGE):
+        history = History(conversation(old))
         page = [record(number, Change(history=Appended(tuple(conversation(OF_A_RESULT))))) for number in range(PAGE)]
         with counted_opcodes() as opcodes:
             grown(history, page, Results())
@@ -236,10 +236,10 @@ def test_results_of_calls_are_those_of_the_open_batch() -> None:
 
 
 def test_a_record_that_changes_a_call_keeps_the_results_of_the_others() -> None:
-    known = ToolMessage("c1", "look", (Text("found"),))
-    results = Results({"c1": known})
+    tool_message = ToolMessage("c1", "look", (Text("found"),))
+    results = Results({"c1": tool_message})
     note_results(ChangedCalls((ChangedCall("c2", "look"),)), results)
-    assert results == {"c1": known}
+    assert results == {"c1": tool_message}
     note_results(ChangedCalls((ChangedCall("c2", "look"),), begins=True), results)
     assert results == {}
 
@@ -249,8 +249,8 @@ async def test_a_snapshot_of_records_that_are_lost_is_an_error_of_its_session() 
 
     class Lost(MemoryJournal):
         async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
-            found = await super().read(session_id, after, limit)
-            return found if limit == 1 else ()
+            records = await super().read(session_id, after, limit)
+            return records if limit == 1 else ()
 
     journal = Lost()
     spec = SessionSpec(model=ScriptedModel(["fine"], repeat_last=True), hibernate_after=SLEEPS_AFTER)

@@ -46,14 +46,14 @@ async def test_nothing_is_left_of_sessions_that_were_started_and_stopped(monkeyp
             gc.collect()
 
         await many(0, COUNT // 10)
-        before = held()
+        old = held()
         tracemalloc.start()
         memory = tracemalloc.get_traced_memory()[0]
         await many(COUNT // 10, COUNT - COUNT // 10)
         grown = tracemalloc.get_traced_memory()[0] - memory
         tracemalloc.stop()
         tasks, descriptors, threads = held()
-        assert (tasks, descriptors) == before[:2]
-        assert threads <= before[2]  # an idle one of Trio's may have gone in the meantime
+        assert (tasks, descriptors) == old[:2]
+        assert threads <= old[2]  # an idle one of Trio's may have gone in the meantime
         assert grown < MOST_GROWN
         assert supervisor.sessions() == ()

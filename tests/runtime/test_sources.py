@@ -263,9 +263,9 @@ async def test_a_call_that_was_approved_waits_for_the_source_of_its_tool() -> No
     async def wait(_: Offer) -> None:
         await trio.sleep(3)
 
-    ran, said = await over_a_restart(wait, "fine")
+    ran, text = await over_a_restart(wait, "fine")
     assert [key.partition("-")[0] for key in ran] == ["s/c3"]
-    assert [said[-3], said[-1]] == ["worked", "fine"]
+    assert [text[-3], text[-1]] == ["worked", "fine"]
 
 
 @pytest.mark.long
@@ -274,10 +274,10 @@ async def test_a_call_whose_source_does_not_come_back_has_an_error() -> None:
         await trio.sleep(3)
         await breaking(offer)
 
-    ran, said = await over_a_restart(give_up, "what a pity")
+    ran, text = await over_a_restart(give_up, "what a pity")
     assert ran == []
-    assert "`far`" in said[-3]
-    assert said[-1] == "what a pity"
+    assert "`far`" in text[-3]
+    assert text[-1] == "what a pity"
 
 
 @pytest.mark.long
@@ -289,10 +289,10 @@ async def test_a_call_whose_source_comes_back_with_another_tool_of_the_name_has_
         await offer([tool])
         await trio.sleep_forever()
 
-    ran, said = await over_a_restart(other, "what a pity")
+    ran, text = await over_a_restart(other, "what a pity")
     assert ran == []
-    assert "`far` was redefined before the call ran" in said[-3]
-    assert said[-1] == "what a pity"
+    assert "`far` was redefined before the call ran" in text[-3]
+    assert text[-1] == "what a pity"
 
 
 async def test_a_call_that_waits_for_its_source_can_be_aborted() -> None:
@@ -326,10 +326,10 @@ def test_a_call_that_is_cancelled_while_no_source_starts_makes_no_later_one_wait
 def test_a_call_that_is_cancelled_while_a_source_starts_leaves_the_others_waiting() -> None:
     late = LateCalls()
     late.expect()
-    one, two = (StartCall(name, 1, "far", 0, EMPTY, f"s/{name}") for name in ("c1", "c2"))
-    assert late.takes(one)
+    item, two = (StartCall(name, 1, "far", 0, EMPTY, f"s/{name}") for name in ("c1", "c2"))
+    assert late.takes(item)
     assert late.takes(two)
-    assert late.drop("c1") is one
+    assert late.drop("c1") is item
     assert late.release() == (two,)
 
 

@@ -31,10 +31,10 @@ async def stored(journal: TestJournal, spec: SessionSpec) -> None:
 
 async def test_an_async_builder_is_told_of_the_session() -> None:
     """It is told the same when the session is resumed, woken and forked."""
-    told: list[SpecWanted] = []
+    spec_wanteds: list[SpecWanted] = []
 
-    async def build(wanted: SpecWanted) -> SessionSpec:
-        told.append(wanted)
+    async def build(spec_wanted: SpecWanted) -> SessionSpec:
+        spec_wanteds.append(spec_wanted)
         await trio.sleep(0.5)
         return desk("two", "three", hibernate_after=10)
 
@@ -49,15 +49,21 @@ async def test_an_async_builder_is_told_of_the_session() -> None:
         fork = await supervisor.fork("s", id="t")
         assert (await fork.ask("or?")).text == "two"
     first, second = "hi", "and?"
-    assert [(wanted.session_id, wanted.name, wanted.tenant, wanted.owner) for wanted in told] == [
+    assert [
+        (expected_value.session_id, expected_value.name, expected_value.tenant, expected_value.owner)
+        for expected_value in spec_wanteds
+    ] == [
         ("s", "desk", "acme", "ann"),
         ("s", "desk", "acme", "ann"),
         ("t", "desk", "acme", "ann"),
     ]
-    assert [wanted.user_data for wanted in told] == [USER_DATA] * 3
-    said = [[message.text for message in wanted.state.history if isinstance(message, UserMessage)] for wanted in told]
-    assert said == [[first], [first, second], [first, second, "are you there?"]]
-    assert [wanted.state.session_id for wanted in told] == ["s", "s", "t"]
+    assert [spec_wanted.user_data for spec_wanted in spec_wanteds] == [USER_DATA] * 3
+    texts = [
+        [message.text for message in expected.state.history if isinstance(message, UserMessage)]
+        for expected in spec_wanteds
+    ]
+    assert texts == [[first], [first, second], [first, second, "are you there?"]]
+    assert [spec_wanted.state.session_id for spec_wanted in spec_wanteds] == ["s", "s", "t"]
 
 
 async def test_what_was_under_way_comes_back_by_an_async_builder() -> None:
@@ -71,7 +77,7 @@ async def test_what_was_under_way_comes_back_by_an_async_builder() -> None:
         await session.prompt("hi")
         await trio.sleep(1)
     async with open_supervisor(journal=journal, specs={"desk": build}) as supervisor:
-        await until(lambda: [each.id for each in supervisor.sessions()] == ["s"])
+        await until(lambda: [session_.id for session_ in supervisor.sessions()] == ["s"])
 
 
 async def test_a_builder_whose_arguments_have_defaults_is_given_none() -> None:
@@ -85,11 +91,11 @@ async def test_a_builder_whose_arguments_have_defaults_is_given_none() -> None:
 
 
 async def test_a_caller_may_give_up_while_a_builder_waits() -> None:
-    asked = trio.Event()
+    event = trio.Event()
     is_late = True
 
     async def build(_: SpecWanted) -> SessionSpec:
-        asked.set()
+        event.set()
         if is_late:
             await trio.sleep_forever()
         return desk("two")
@@ -99,7 +105,7 @@ async def test_a_caller_may_give_up_while_a_builder_waits() -> None:
     async with open_supervisor(journal=journal, specs={"desk": build}) as supervisor:
         with trio.move_on_after(5) as scope:
             await supervisor.resume("s")
-        assert asked.is_set()
+        assert event.is_set()
         assert scope.cancelled_caught
         is_late = False
         assert (await (await supervisor.resume("s")).ask("and?")).text == "two"
@@ -142,9 +148,9 @@ async def test_what_is_no_specification_is_named() -> None:
 async def test_a_builder_that_fails_while_a_session_wakes_crashes_that_session_alone() -> None:
     fails = False
 
-    async def build(wanted: SpecWanted) -> SessionSpec:
+    async def build(spec_wanted: SpecWanted) -> SessionSpec:
         await trio.lowlevel.checkpoint()
-        if fails and wanted.session_id == "s":
+        if fails and spec_wanted.session_id == "s":
             raise FileNotFoundError(2, "no such file")
         return desk("two", hibernate_after=10)
 
@@ -161,9 +167,9 @@ async def test_a_builder_that_fails_while_a_session_wakes_crashes_that_session_a
 
 
 async def test_one_function_builds_for_any_name() -> None:
-    async def build(wanted: SpecWanted) -> SessionSpec:
+    async def build(spec_wanted: SpecWanted) -> SessionSpec:
         await trio.sleep(0.5)
-        return desk(wanted.name)
+        return desk(spec_wanted.name)
 
     journal = TestJournal()
     await stored(journal, desk("one"))
@@ -174,4 +180,4 @@ async def test_one_function_builds_for_any_name() -> None:
 
 def test_one_function_is_checked_as_each_of_several() -> None:
     with pytest.raises(WrongType, match="a function that needs other arguments under 'any name'"):
-        open_supervisor(specs=lambda one, two: desk("one"))  # type: ignore[arg-type]  # noqa: ARG005
+        open_supervisor(specs=lambda item, two: desk("one"))  # type: ignore[arg-type]  # noqa: ARG005

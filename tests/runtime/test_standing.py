@@ -23,12 +23,12 @@ def test_a_thread_that_waits_is_shown_with_its_lines() -> None:
     with Scratch() as scratch:
         frames = scratch.stacks()
         again = scratch.stacks()
-    shown = with_source(frames[thread.ident])
+    visible = with_source(frames[thread.ident])
     over.set()
     thread.join()
-    assert f'File "{__file__}", line ' in shown
-    assert "in stand\n    over.wait(PATIENCE)  # the line where it stands\n" in shown
-    assert shown.index("in stand\n") < shown.index("in wait\n")
+    assert f'File "{__file__}", line ' in visible
+    assert "in stand\n    over.wait(PATIENCE)  # the line where it stands\n" in visible
+    assert visible.index("in stand\n") < visible.index("in wait\n")
     assert {thread.ident, threading.get_ident()} <= frames.keys()
     assert again.keys() == frames.keys()
     assert with_source(()) == ""

@@ -42,12 +42,12 @@ async def deaf() -> None:
 async def left_and_gone(supervised: Callable[[], Awaitable[None]]) -> tuple[str, ...]:
     """Return what is stuck when a supervisor is left; check that nothing remains once that has ended."""
     await settle()
-    before = trio.lowlevel.current_statistics().tasks_living
+    old_tasks_living = trio.lowlevel.current_statistics().tasks_living
     with pytest.raises(SupervisorStuck) as stuck:
         await supervised()
     await trio.sleep(2000)
     await settle()
-    assert trio.lowlevel.current_statistics().tasks_living == before
+    assert trio.lowlevel.current_statistics().tasks_living == old_tasks_living
     return stuck.value.stuck
 
 
@@ -147,8 +147,8 @@ async def test_whatever_does_not_heed_its_cancellation_is_left_and_named(begin: 
 
     began = trio.current_time()
     stuck = await left_and_gone(supervised)
-    assert tuple(found.partition(" at ")[0] for found in stuck) == ALL[begin]
-    assert all(f" at {HERE}" in found for found in stuck)
+    assert tuple(found_line.partition(" at ")[0] for found_line in stuck) == ALL[begin]
+    assert all(f" at {HERE}" in line for line in stuck)
 
 
 async def test_the_thread_of_the_loop_is_not_named_whatever_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ async def test_the_thread_of_the_loop_is_not_named_whatever_it_is_called(monkeyp
 
     monkeypatch.setattr(threading.current_thread(), "name", "agentrail")  # as that of the asyncio and sync packages
     stuck = await left_and_gone(supervised)
-    assert [found.partition(" ")[0] for found in stuck] == ["task"]
+    assert [line.partition(" ")[0] for line in stuck] == ["task"]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -183,7 +183,7 @@ async def test_what_ends_at_the_last_moment_is_named_or_is_not_stuck(
             await settle()
     except SupervisorStuck as error:
         stuck = error.stuck
-    assert [found.partition(" at ")[0] for found in stuck] == [named]
+    assert [line.partition(" at ")[0] for line in stuck] == [named]
 
 
 async def test_without_a_limit_it_is_waited_for() -> None:
@@ -209,12 +209,12 @@ async def test_what_needs_longer_than_there_is_but_heeds_its_cancellation_is_no_
 
 async def test_whoever_waits_elsewhere_is_told_if_the_stop_of_all_is_cut_short() -> None:
     """Nothing is stuck, but what was to be stopped after the youngest session was not reached in order."""
-    journal, told = TestJournal(), list[tuple[str, type[Exception], float]]()
+    journal, report = TestJournal(), list[tuple[str, type[Exception], float]]()
 
     async def waits(name: str, doing: Callable[[], Awaitable[object]]) -> None:
         with pytest.raises((NotReady, SessionNotAlive)) as raised:
             await doing()
-        told.append((name, raised.type, trio.current_time() - began))
+        report.append((name, raised.type, trio.current_time() - began))
 
     async def never_ready(task_status: trio.TaskStatus[None]) -> None:  # noqa: ARG001 - it never says so
         await trio.sleep_forever()
@@ -230,12 +230,12 @@ async def test_whoever_waits_elsewhere_is_told_if_the_stop_of_all_is_cut_short()
             journal.commit = 1000.0
             began = trio.current_time()
         await settle()
-    assert {name: kind for name, kind, _ in told} == {
+    assert {name: kind for name, kind, _ in report} == {
         "older": SessionNotAlive,
         "service": NotReady,
         "younger": SessionNotAlive,
     }
-    assert [at for _, _, at in told] == pytest.approx([WITHIN * 0.9] * 3, abs=0.01)
+    assert [time for _, _, time in report] == pytest.approx([WITHIN * 0.9] * 3, abs=0.01)
 
 
 async def test_what_went_wrong_before_comes_out_beside_it() -> None:
@@ -267,12 +267,12 @@ async def test_who_waits_for_a_session_that_is_left_behind_is_told() -> None:
 
     journal, durable = Hanging(), list[Record]()
     sessions: list[SessionHandle] = []
-    began, told = 0.0, list[float]()
+    began, seconds = 0.0, list[float]()
 
     async def prompt() -> None:
         with pytest.raises(SessionParked):
             await sessions[0].prompt("again")
-        told.append(trio.current_time() - began)
+        seconds.append(trio.current_time() - began)
 
     async def supervised() -> None:
         nonlocal began
@@ -289,7 +289,7 @@ async def test_who_waits_for_a_session_that_is_left_behind_is_told() -> None:
     async with trio.open_nursery() as nursery:
         (stuck,) = await left_and_gone(supervised)
     assert stuck.startswith(f"task `session mine` at {HERE}")
-    assert told == [pytest.approx(WITHIN, abs=0.01)]
+    assert seconds == [pytest.approx(WITHIN, abs=0.01)]
     assert (await journal.read("mine"))[: len(durable)] == tuple(durable)
 
 
@@ -314,9 +314,9 @@ class Hung:
 
 @pytest.fixture
 def hung() -> Iterator[Hung]:
-    found = Hung()
-    yield found
-    found.let_go()
+    found_hung = Hung()
+    yield found_hung
+    found_hung.let_go()
 
 
 async def ended(names: Sequence[str]) -> None:
@@ -396,9 +396,9 @@ async def test_a_disk_that_hangs_in_a_commit_holds_nobody(hung: Hung, tmp_path: 
         await ended(["session mine", ROOT_TASK])
     journal.dozing = False
     await journal.close()
-    found = {each.partition(" at ")[0]: each for each in stuck.value.stuck}
-    assert found.keys() == {"task `session mine`", "the end of the supervisor", "thread `agentrail journal writer`"}
-    assert "in wait" in found["thread `agentrail journal writer`"]
+    actual = {line.partition(" at ")[0]: line for line in stuck.value.stuck}
+    assert actual.keys() == {"task `session mine`", "the end of the supervisor", "thread `agentrail journal writer`"}
+    assert "in wait" in actual["thread `agentrail journal writer`"]
     again = AwakeJournal(SqliteJournal(path))
     records = await again.read("mine")
     await again.close()
@@ -411,16 +411,16 @@ async def test_a_journal_that_hangs_while_it_is_closed_is_named_and_then_cancell
             await trio.sleep(1000)
 
     await settle()
-    before = trio.lowlevel.current_statistics().tasks_living
+    old_tasks_living = trio.lowlevel.current_statistics().tasks_living
     began = trio.current_time()
     with pytest.raises(SupervisorStuck) as stuck:
         async with open_supervisor(stop_within=WITHIN, journal=Hangs()):
             pass
     assert trio.current_time() - began == pytest.approx(WITHIN)
-    (said,) = stuck.value.stuck
-    assert said.startswith(f"the end of the supervisor at {HERE}")
+    (line,) = stuck.value.stuck
+    assert line.startswith(f"the end of the supervisor at {HERE}")
     await settle()
-    assert trio.lowlevel.current_statistics().tasks_living == before
+    assert trio.lowlevel.current_statistics().tasks_living == old_tasks_living
 
 
 async def test_one_whose_time_is_over_before_its_end_has_begun_starts_nothing_more() -> None:

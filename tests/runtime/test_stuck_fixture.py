@@ -61,7 +61,9 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("fixture", FIXTURES)
-def test_a_fixture_with_a_supervisor_that_is_stuck_fails_its_test_and_names_the_place(said: str, fixture: str) -> None:
-    (told,) = re.findall(rf"^_+ test_with_{fixture} _+$(.*?)(?=^[_=]+ [a-z ]+ [_=]+$)", said, re.DOTALL | re.MULTILINE)
-    assert "SupervisorStuck: the supervisor was left after" in told
-    assert "task `tool deaf (s/c3)` at" in told
+def test_a_fixture_with_a_supervisor_that_is_stuck_fails_its_test_and_names_the_place(text: str, fixture: str) -> None:
+    (report,) = re.findall(
+        rf"^_+ test_with_{fixture} _+$(.*?)(?=^[_=]+ [a-z ]+ [_=]+$)", text, re.DOTALL | re.MULTILINE
+    )
+    assert "SupervisorStuck: the supervisor was left after" in report
+    assert "task `tool deaf (s/c3)` at" in report

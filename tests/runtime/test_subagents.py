@@ -106,7 +106,7 @@ async def test_one_that_is_starting_waits_for_nobody() -> None:
         journal.commit = 1.0
         nursery.start_soon(session.ask, "go")
         await until(session.tasks)
-        assert [one.status for one in session.tasks()] == ["running"]
+        assert [task_.status for task_ in session.tasks()] == ["running"]
 
 
 async def test_the_tree_shows_them_under_their_parent(world: World) -> None:
@@ -114,10 +114,10 @@ async def test_the_tree_shows_them_under_their_parent(world: World) -> None:
     session = await world.spawn([task()], "p", agents={"finder": nested})
     await session.prompt("go")
     await until(lambda: len(world.supervisor.sessions()) == 3)
-    (shown,) = world.supervisor.tree().children
-    (child,) = shown.children
+    (shown_child,) = world.supervisor.tree().children
+    (child,) = shown_child.children
     (grandchild,) = child.children
-    assert [view.name for view in (shown, child, grandchild)] == ["p", "p.c3", "p.c3.c3"]
+    assert [view.name for view in (shown_child, child, grandchild)] == ["p", "p.c3", "p.c3.c3"]
     assert (child.kind, child.restart, child.phase) == ("session", "temporary", "executing_tools")
     assert world.supervisor.session("p.c3.c3").inspect().setup.path == ("p", "c3", "p.c3", "c3")
 
@@ -142,8 +142,8 @@ async def test_nothing_is_kept_of_sub_agents_that_have_ended(world: World) -> No
     assert session.inspect().subagents == ()
     assert session.tasks() == ()
     assert ids(world) == ["p"]
-    (shown,) = world.supervisor.tree().children
-    assert shown.children == ()
+    (child,) = world.supervisor.tree().children
+    assert child.children == ()
 
 
 # When it does not answer
@@ -213,8 +213,8 @@ async def test_an_actor_that_crashes_finds_its_sub_agents_at_work() -> None:
         assert (await session.ask("go")).text == "fine"
         assert answer(world, session) == "under the sofa"
         stored = await world.journal.read("p.c3", 0, 100)
-        told = [envelope.event for record in stored for envelope in record.events]
-        assert inner(world, session) == told
+        events = [envelope.event for record in stored for envelope in record.events]
+        assert inner(world, session) == events
 
 
 async def test_sub_agents_end_with_a_parent_that_is_not_started_again() -> None:
@@ -254,9 +254,9 @@ async def test_there_are_no_more_at_once_than_there_may_be_in_the_whole_tree(wor
     assert (await session.ask("go")).text == "fine"
     assert [end.text for end in world.heard(session).of(SubagentEnd)] == ["tried", "one"]
     records = await world.journal.read("p.c4", 0, 100)
-    (told,) = [e.event for r in records for e in r.events if isinstance(e.event, ToolExecutionEnd)]
-    assert told.text == "2 sub-agents run already, and no more than 2 may; wait for one to end"
-    assert told.is_error
+    (event,) = [e.event for r in records for e in r.events if isinstance(e.event, ToolExecutionEnd)]
+    assert event.text == "2 sub-agents run already, and no more than 2 may; wait for one to end"
+    assert event.is_error
 
 
 @pytest.mark.parametrize(
@@ -288,10 +288,10 @@ async def test_the_names_of_its_tools_are_taken(world: World) -> None:
 async def test_an_abort_stops_the_sub_agent_at_once(world: World) -> None:
     session = await world.spawn([task()], "p", agents={"finder": agent([say("never heard", delay=100.0)])})
     await begun(session)
-    at = trio.current_time()
+    time = trio.current_time()
     await session.abort()
     await settle()
-    assert trio.current_time() - at < 0.1
+    assert trio.current_time() - time < 0.1
     assert ids(world) == ["p"]
     assert world.heard(session).only(SubagentEnd) == SubagentEnd("c3", "p.c3", STOPPED, is_error=True)
     assert world.heard(session).only(ToolKilled).call_id == "c3"
@@ -305,10 +305,10 @@ async def test_an_abort_reaches_the_last_of_a_line(world: World) -> None:
     session = await world.spawn([task()], "p", agents={"finder": middle})
     await session.prompt("go")
     await until(lambda: len(world.supervisor.sessions()) == 3)
-    at = trio.current_time()
+    time = trio.current_time()
     await session.abort()
     await settle()
-    assert trio.current_time() - at < 0.1
+    assert trio.current_time() - time < 0.1
     assert ids(world) == ["p"]
     for child in ("p.c3", "p.c3.c3"):
         assert (await rebuilt(world.journal, child)).phase.value == "ended"
@@ -421,9 +421,9 @@ async def test_a_sub_agent_that_does_not_end_holds_nobody_up_for_long(world: Wor
     session = await world.spawn([task()], "p", agents={"finder": finder})
     await session.prompt("go")
     await until(lambda: "p.c3" in ids(world) and world.supervisor.session("p.c3").status().phase == "executing_tools")
-    at = trio.current_time()
+    time = trio.current_time()
     await session.stop()
-    assert trio.current_time() - at < 3.0
+    assert trio.current_time() - time < 3.0
     assert ids(world) == []
     await trio.sleep(600)
 
@@ -437,8 +437,13 @@ async def test_a_task_in_the_background_does_not_hold_up_the_turn(world: World) 
     model = ScriptedModel(script)
     session = await world.spawn(model, "p", agents={"finder": finder})
     assert (await session.ask("go")).text == "meanwhile"
-    (shown,) = session.tasks()
-    assert (shown.child, shown.agent, shown.status, shown.background) == ("p.c3", "finder", "running", True)
+    (shown_task,) = session.tasks()
+    assert (shown_task.child, shown_task.agent, shown_task.status, shown_task.background) == (
+        "p.c3",
+        "finder",
+        "running",
+        True,
+    )
     assert session.inspect().has_running_work
     assert (await session.ask("and?")).text == "thanks"
     assert [end.text for end in world.heard(session).of(ToolExecutionEnd)][1:] == ["under the sofa"]

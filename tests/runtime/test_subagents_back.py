@@ -35,8 +35,8 @@ class Next:
         self._answers = answers
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
-        said = sum(isinstance(message, AssistantMessage) for message in request.messages)
-        answer = self._answers[min(said, len(self._answers) - 1)]
+        count = sum(isinstance(message, AssistantMessage) for message in request.messages)
+        answer = self._answers[min(count, len(self._answers) - 1)]
         await trio.sleep(answer.delay or 0.01)
         for chunk in answer.chunks:
             emit(chunk)
@@ -119,16 +119,16 @@ async def test_a_task_goes_on_in_the_next_process() -> None:
         await trio.sleep(0.5)
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.resume("p", spec())
-        (shown,) = session.tasks()
-        assert (shown.child, shown.agent, shown.description) == ("p.c3", "finder", "look")
+        (shown_task,) = session.tasks()
+        assert (shown_task.child, shown_task.agent, shown_task.description) == ("p.c3", "finder", "look")
         await over(session)
         assert session.messages()[-1].text == "fine"
         assert session.status().usage.total_tokens == 40
-    told = await events_of(journal, "p")
-    assert len([event for event in told if isinstance(event, SubagentStart)]) == 1
-    (end,) = (event for event in told if isinstance(event, SubagentEnd))
+    events = await events_of(journal, "p")
+    assert len([event for event in events if isinstance(event, SubagentStart)]) == 1
+    (end,) = (event for event in events if isinstance(event, SubagentEnd))
     assert (end.text, end.is_error) == ("found", False)
-    inner = [event.event for event in told if isinstance(event, SubAgentEvent)]
+    inner = [event.event for event in events if isinstance(event, SubAgentEvent)]
     assert inner == await events_of(journal, "p.c3")
 
 
@@ -141,9 +141,9 @@ async def test_however_many_records_are_read_at_once_a_task_goes_on(more: int, m
         await session.prompt("go")
         await until(lambda: len(supervisor.sessions()) == 2)
         await trio.sleep(0.5)
-    there = len(await journal.read("p.c3", 0, 10_000))
-    assert there > 2
-    monkeypatch.setattr(subagents, "PAGE", there + more)
+    count = len(await journal.read("p.c3", 0, 10_000))
+    assert count > 2
+    monkeypatch.setattr(subagents, "PAGE", count + more)
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.resume("p", spec())
         await over(session)
@@ -177,12 +177,12 @@ async def test_between_any_two_commits(background: bool, answer: str) -> None:
             assert not result.is_error, count
             outcomes.add(result.text)
             assert session.messages()[-1].text == "fine", count
-            told = await events_of(journal, "p")
-            starts = [event for event in told if isinstance(event, SubagentStart)]
-            ends = [event for event in told if isinstance(event, SubagentEnd)]
+            events = await events_of(journal, "p")
+            starts = [event for event in events if isinstance(event, SubagentStart)]
+            ends = [event for event in events if isinstance(event, SubagentEnd)]
             assert (len(starts), [end.text for end in ends]) == (1, ["found"]), count
             child = await rebuilt(journal, "p.c3")
-            inner = [event.event for event in told if isinstance(event, SubAgentEvent)]
+            inner = [event.event for event in events if isinstance(event, SubAgentEvent)]
             assert inner == await events_of(journal, "p.c3"), count
             assert session.status().usage == child.usage.plus(TEN).plus(TEN), count
     assert outcomes == {answer}
@@ -192,11 +192,11 @@ def as_before(record: Record) -> Record:
     """Return *record* as older versions wrote it: without what a restart needs of a sub-agent."""
     changed = record.change.subagents
     if isinstance(changed, tuple):
-        older = tuple(one.but(description="", prompt="", asked_by=()) for one in changed)
+        older = tuple(item.but(description="", prompt="", asked_by=()) for item in changed)
         record = record.but(change=record.change.but(subagents=older))
-    given = record.arrival.input
-    if isinstance(given, SubagentStarted):
-        record = record.but(arrival=record.arrival.but(input=given.but(prompt="", asked_by=())))
+    given_input = record.arrival.input
+    if isinstance(given_input, SubagentStarted):
+        record = record.but(arrival=record.arrival.but(input=given_input.but(prompt="", asked_by=())))
     return record
 
 
@@ -218,9 +218,9 @@ async def test_a_task_of_an_older_version_goes_on_or_says_that_it_has_no_prompt(
             (result,) = (message for message in session.messages() if isinstance(message, ToolMessage))
             outcomes.append(result.text)
             assert session.messages()[-1].text == "fine", count
-    asked = outcomes.index("found", outcomes.index(NO_PROMPT))
-    assert set(outcomes[asked:]) == {"found"}
-    assert set(outcomes[:asked]) == {NO_PROMPT, "found"}  # one that an older process had not started yet is started
+    request = outcomes.index("found", outcomes.index(NO_PROMPT))
+    assert set(outcomes[request:]) == {"found"}
+    assert set(outcomes[:request]) == {NO_PROMPT, "found"}  # one that an older process had not started yet is started
 
 
 async def test_a_call_that_waits_for_a_person_still_waits() -> None:
@@ -267,9 +267,9 @@ async def test_a_task_in_the_background_comes_back_too() -> None:
 async def test_what_was_used_before_it_came_back_is_not_counted_against_it_again() -> None:
     journal = TestJournal()
     works = say(calls=[call("slow")], usage=TEN)
-    whole = spec()
-    finder = whole.agents["finder"].but(model=Next("child", works, works, say("found", usage=TEN)))
-    bounded = whole.but(plugins=(BudgetGuard(max_tokens=1000),), agents={"finder": finder})
+    full = spec()
+    finder = full.agents["finder"].but(model=Next("child", works, works, say("found", usage=TEN)))
+    bounded = full.but(plugins=(BudgetGuard(max_tokens=1000),), agents={"finder": finder})
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(bounded, "p")
         await session.prompt("go")
@@ -305,8 +305,8 @@ async def test_one_that_is_gone_is_an_error_of_the_call() -> None:
         session = await supervisor.spawn(spec(), "p")
         await session.prompt("go")
         await until(lambda: session.inspect().subagents)
-    left = await cut([record for record in journal.written if record.session_id == "p"])
-    async with open_supervisor(journal=left) as supervisor:
+    remaining = await cut([record for record in journal.written if record.session_id == "p"])
+    async with open_supervisor(journal=remaining) as supervisor:
         session = await supervisor.resume("p", spec())
         await over(session)
         (result,) = (message for message in session.messages() if isinstance(message, ToolMessage))
@@ -338,7 +338,7 @@ async def test_a_sub_agent_rests_with_its_turn_and_goes_on_with_it() -> None:
         async with open_supervisor(journal=journal) as supervisor:
             session = await supervisor.resume("p", spec(), recovery="pause")
             await trio.sleep(1000)
-            assert [one.id for one in supervisor.sessions()] == ["p"]
+            assert [session_.id for session_ in supervisor.sessions()] == ["p"]
     async with open_supervisor(journal=journal, specs={"": spec}) as supervisor:
         await trio.sleep(1000)
         assert supervisor.sessions() == ()  # nobody has said how it goes on
@@ -347,10 +347,10 @@ async def test_a_sub_agent_rests_with_its_turn_and_goes_on_with_it() -> None:
         await over(session)
         assert session.messages()[-1].text == "fine"
         assert session.status().usage.total_tokens == 40
-    told = await events_of(journal, "p")
-    (end,) = (event for event in told if isinstance(event, SubagentEnd))
+    events = await events_of(journal, "p")
+    (end,) = (event for event in events if isinstance(event, SubagentEnd))
     assert (end.text, end.is_error) == ("found", False)
-    inner = [event.event for event in told if isinstance(event, SubAgentEvent)]
+    inner = [event.event for event in events if isinstance(event, SubAgentEvent)]
     assert inner == await events_of(journal, "p.c3")
 
 
@@ -389,11 +389,11 @@ async def test_a_task_whose_call_has_left_the_conversation_comes_back_too() -> N
         for prompt in ("begin", "go", *["word " * 130] * 3):
             await session.ask(prompt)
         assert not any(isinstance(message, ToolMessage) for message in session.messages())
-        assert [one.child for one in session.tasks()] == ["p.c5"]
-        before = session.tasks()
+        assert [task_.child for task_ in session.tasks()] == ["p.c5"]
+        old_tasks = session.tasks()
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.resume("p", forgetting())
-        assert session.tasks() == before
+        assert session.tasks() == old_tasks
         assert "found" in str(await session.task_result("p.c5"))
 
 
@@ -416,8 +416,8 @@ async def test_a_session_shows_of_its_tasks_what_is_stored_also_after_a_restart(
         await looking.session.approve(looking.session.status().held[0].id)
         await over(looking.session)
         looking.session = None
-    assert [shown for shown, _ in looking.compared] == [stored for _, stored in looking.compared]
-    assert {status for shown, _ in looking.compared for _, status in shown} >= {"running", "waiting"}
+    assert [visible for visible, _ in looking.compared] == [stored for _, stored in looking.compared]
+    assert {status for shown_value, _ in looking.compared for _, status in shown_value} >= {"running", "waiting"}
 
     ended = next(
         number
@@ -429,7 +429,7 @@ async def test_a_session_shows_of_its_tasks_what_is_stored_also_after_a_restart(
         again.session = await supervisor.resume("p", held())
         await over(again.session)
         again.session = None
-    assert [shown for shown, _ in again.compared] == [stored for _, stored in again.compared]
+    assert [visible_value for visible_value, _ in again.compared] == [stored for _, stored in again.compared]
     assert ("p.c3", "running") in again.compared[0][0]
 
 
@@ -460,7 +460,7 @@ async def test_between_any_two_commits_a_task_has_the_prompt_that_its_tool_gave_
         journal = await cut(noting.written[:count])
         async with open_supervisor(journal=journal) as supervisor:
             session = await supervisor.resume("p", own())
-            assert [one.description for one in session.tasks()] in ([], ["about tea"])
+            assert [task_.description for task_ in session.tasks()] in ([], ["about tea"])
             await over(session)
         child = await rebuilt(journal, "p.c3")
         prompts = [event for event in await events_of(journal, "p.c3") if isinstance(event, PromptReceived)]

@@ -51,8 +51,8 @@ async def test_plugins_of_the_security_band_bind_sub_agents_too(world: World) ->
 
 
 async def test_its_own_plugins_come_beside_those_it_inherits_never_in_their_place(world: World) -> None:
-    own = [Nothing(band="child")]
-    finder = agent([QUICK, "tried"], tools=[quick()], plugins=own)
+    own_value = [Nothing(band="child")]
+    finder = agent([QUICK, "tried"], tools=[quick()], plugins=own_value)
 
     @frozen
     class LetTasks(Nothing):
@@ -201,8 +201,8 @@ async def test_a_sub_agent_has_what_remains_of_a_budget(world: World) -> None:
     session = await world.spawn([task(usage=HUNDRED), "fine"], "p", agents={"finder": agent(["x"])}, plugins=plugins)
     await session.ask("go")
     (attached,) = (await rebuilt(world.journal, "p.c3")).plugins
-    left = {name: attached.options.get(name) for name in ("max_tokens", "max_calls", "max_rounds", "max_usd")}
-    assert left == {"max_tokens": 900, "max_calls": 4, "max_rounds": 8, "max_usd": None}
+    remaining = {name: attached.options.get(name) for name in ("max_tokens", "max_calls", "max_rounds", "max_usd")}
+    assert remaining == {"max_tokens": 900, "max_calls": 4, "max_rounds": 8, "max_usd": None}
 
 
 async def test_a_sub_agent_is_stopped_where_its_parent_would_be(world: World) -> None:
@@ -263,10 +263,12 @@ class Looking(Plugin[tuple[float | None, ...]]):
 
 
 def seen(state: State) -> list[float | None]:
-    (found,) = (
-        kept for attached, kept in zip(state.plugins, state.plugin_states, strict=True) if attached.key == "Looking"
+    (actual,) = (
+        kept_state
+        for attached, kept_state in zip(state.plugins, state.plugin_states, strict=True)
+        if attached.key == "Looking"
     )
-    return [figure for figure in found if isinstance(figure, float | None)] if isinstance(found, tuple) else []
+    return [figure for figure in actual if isinstance(figure, float | None)] if isinstance(actual, tuple) else []
 
 
 async def test_what_is_left_of_a_budget_is_known_to_any_plugin_also_in_a_sub_agent(world: World) -> None:
@@ -305,8 +307,8 @@ async def test_a_sub_agent_is_told_again_and_again_what_those_beside_it_have_use
         prices={"scripted": price},
     )
     await session.ask("go")
-    left = [seen(await rebuilt(world.journal, child)) for child in ("p.c3", "p.c4")]
-    assert left == [[20.0, 20.0, 18.0, 16.0, 14.0], [20.0, 20.0, 17.0, 15.0, 13.0]]
+    remaining = [seen(await rebuilt(world.journal, child)) for child in ("p.c3", "p.c4")]
+    assert remaining == [[20.0, 20.0, 18.0, 16.0, 14.0], [20.0, 20.0, 17.0, 15.0, 13.0]]
 
 
 async def test_without_a_limit_or_a_price_nobody_knows_what_is_left(world: World) -> None:

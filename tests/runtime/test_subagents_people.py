@@ -63,7 +63,7 @@ async def test_a_decision_reaches_the_last_of_a_line(world: World) -> None:
     await settle()
     (required,) = world.heard(session).of(ApprovalRequired)
     assert required.path == held.path
-    assert [one.id for one in world.supervisor.session("p.c3").status().held] == [held.id]
+    assert [hold.id for hold in world.supervisor.session("p.c3").status().held] == [held.id]
     await session.approve(held.id, args={"n": 8})
     await over(session)
     assert [ctx.session_id for ctx in tool.calls] == ["p.c3.c3"]

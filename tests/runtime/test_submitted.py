@@ -80,7 +80,7 @@ async def test_what_is_asked_is_answered_once_it_is_written_and_no_task_waits_fo
     async with open_supervisor(journal=journal) as supervisor, trio.open_nursery() as nursery:
         session = await supervisor.spawn(spec_of(ScriptedModel(["one", "two"])))
         await journal.write_all()
-        before = tasks()
+        old_tasks = tasks()
         answers: list[str] = []
 
         async def ask(text: str) -> None:
@@ -89,7 +89,7 @@ async def test_what_is_asked_is_answered_once_it_is_written_and_no_task_waits_fo
         nursery.start_soon(ask, "hi")
         await trio.testing.wait_all_tasks_blocked()
         assert len(journal.waiting) == 1
-        assert tasks() == before + 1  # who asks
+        assert tasks() == old_tasks + 1  # who asks
         assert answers == []
         nursery.start_soon(ask, "and?")
         await trio.testing.wait_all_tasks_blocked()

@@ -119,14 +119,14 @@ async def test_an_abort_while_the_next_attempt_is_waited_for_ends_the_compaction
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(spec(model, retry_base=30.0))
         await talk(session, 3)
-        before = session.messages()
+        old_messages = session.messages()
         await session.prompt("number 3. " + LONG)
         while not model.summaries:  # noqa: ASYNC110 - nobody sets an event
             await settle()
         await settle()
         await session.abort("enough")
         await settle()
-        assert session.messages()[: len(before)] == before
+        assert session.messages()[: len(old_messages)] == old_messages
         assert (await compactions(session))[-1] == CompactEnd(0, "cancelled")
         assert len(model.summaries) == 1
 
@@ -191,12 +191,12 @@ def test_no_message_is_dropped_where_no_model_can_be_reached(busy: int, seconds:
         async with open_supervisor(seed=1) as supervisor:
             session = await supervisor.spawn(spec(Lost(busy, seconds)))
             await talk(session, 3)
-            before = session.messages()
+            old_messages = session.messages()
             began = trio.current_time()
             with pytest.raises(TurnAborted, match="no connection to the provider can be made: no network"):
                 await session.ask("number 3. " + LONG)
             assert busy or trio.current_time() - began <= 5.01
-            assert session.messages()[: len(before)] == before
+            assert session.messages()[: len(old_messages)] == old_messages
             (end,) = await compactions(session)
             assert end.removed == 0
 

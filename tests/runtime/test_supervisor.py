@@ -144,11 +144,11 @@ async def test_a_session_that_does_not_start_leaves_nothing_and_frees_its_id(
 ) -> None:
     other = await world.spawn(["fine"])
     await settle()
-    before = tasks()
+    old_tasks = tasks()
     with pytest.raises(error):
         await world.spawn([], "mine", plugins=[plugin], services={"slow": service})
     await settle()
-    assert tasks() == before
+    assert tasks() == old_tasks
     assert [handle.id for handle in world.supervisor.sessions()] == [other.id]
     assert await world.journal.read("mine") == ()
     again = await world.spawn(["started"], "mine")
@@ -189,12 +189,12 @@ async def test_a_session_that_crashes_while_it_starts_is_not_started_again() -> 
 
 async def test_a_spawn_that_is_cancelled_leaves_nothing_and_frees_the_id(world: World) -> None:
     await settle()
-    before = tasks()
+    old_tasks = tasks()
     with trio.move_on_after(0.5) as scope:
         await world.spawn([], "mine", plugins=[SlowYes()], services={"slow": service})
     assert scope.cancelled_caught
     await settle()
-    assert tasks() == before
+    assert tasks() == old_tasks
     session = await world.spawn(["fine"], "mine")
     assert (await session.ask("go")).text == "fine"
 
@@ -231,8 +231,8 @@ async def test_the_crash_of_one_does_not_touch_another() -> None:
                 await crashing.prompt("go")
         assert replies == ["a b c"] * 5
         assert world.supervisor.session("crashing") is crashing
-        (shown,) = (child for child in world.supervisor.tree().children if child.name == "crashing")
-        assert shown.state == "quarantined"
+        (shown_child,) = (child for child in world.supervisor.tree().children if child.name == "crashing")
+        assert shown_child.state == "quarantined"
 
 
 async def test_everybody_who_watches_hears_the_end(world: World) -> None:

@@ -74,9 +74,9 @@ async def test_a_session_gets_all_layers_and_a_subagent_those_of_a_task(world: W
     }
     session = await world.spawn([tasks("plain", "whole"), "done"], agents=agents, system="You lead.")
     await session.ask("let them sew")
-    plain, whole = (shown(model.requests[0]) for model in models)
+    plain, full = (shown(model.requests[0]) for model in models)
     assert plain == ("You help.", [], ["plan"])
-    assert whole == ("You help.", ["sewing", "AGENTS.md"], ["plan"])
+    assert full == ("You help.", ["sewing", "AGENTS.md"], ["plan"])
 
 
 async def test_empty_layers_leave_no_gap(world: World) -> None:
@@ -87,7 +87,7 @@ async def test_empty_layers_leave_no_gap(world: World) -> None:
 
 
 async def test_memory_is_what_plugins_and_tools_read_of_its_layer(world: World) -> None:
-    found: list[JsonObject] = []
+    json_objects: list[JsonObject] = []
 
     class Reads(Plugin[None]):
         def after_response(self, hook: AfterResponse, state: None, ctx: Context) -> Continue[None]:
@@ -96,15 +96,15 @@ async def test_memory_is_what_plugins_and_tools_read_of_its_layer(world: World) 
 
     async def body(_: JsonObject, ctx: ToolContext) -> ToolResult:
         await trio.lowlevel.checkpoint()
-        found.append(ctx.memory_contents)
+        json_objects.append(ctx.memory_contents)
         return ok("read")
 
     SEEN.clear()
     tools = [fake("read", body)]
     session = await world.spawn([say(calls=[call("read", {})]), "bye"], plugins=(*KNOWING, Reads()), tools=tools)
     await session.ask("hi")
-    assert found == [{"AGENTS.md": "about AGENTS.md"}]
-    assert [ctx.memory_contents for ctx in SEEN] == found * 2
+    assert json_objects == [{"AGENTS.md": "about AGENTS.md"}]
+    assert [ctx.memory_contents for ctx in SEEN] == json_objects * 2
     assert {name for name, _ in SEEN[0].sections} == {"plan", "AGENTS.md", "sewing"}
     assert SEEN[0].prompt_mode == "full"
 

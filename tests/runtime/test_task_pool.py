@@ -179,15 +179,15 @@ async def test_work_that_leaves_a_scope_open_fails_and_ends_its_task() -> None:
             yield 1
             yield 2
 
-    found = numbers()
+    actual = numbers()
     async with trio.open_nursery() as nursery:
         pool = TaskPool(nursery)
         work = Noted()
-        pool.start(work, partial(work.once, found.__anext__), "work")
+        pool.start(work, partial(work.once, actual.__anext__), "work")
         await settle()
         assert work.seen == ["ran as work", "raised RuntimeError", "over"]
         assert nursery.child_tasks == frozenset()
-    await found.aclose()
+    await actual.aclose()
 
 
 async def test_work_that_keeps_a_lock_ends_its_task_so_that_nobody_waits_for_it_forever() -> None:
@@ -242,9 +242,9 @@ async def test_a_spare_task_holds_nothing_of_its_work() -> None:
         work = Noted()
         pool.start(work, partial(work.once, partial(body, work)), "work")
         await settle()
-        gone = weakref.ref(work)
+        removed = weakref.ref(work)
         del work
-        assert gone() is None
+        assert removed() is None
         nursery.cancel_scope.cancel()
 
 

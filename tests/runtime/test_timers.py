@@ -11,9 +11,9 @@ from agentrail.runtime.shared.timers import Timers
 @pytest.fixture
 async def timers() -> AsyncIterator[Timers]:
     async with trio.open_nursery() as nursery:
-        made = Timers(Clock())
-        nursery.start_soon(made.run)
-        yield made
+        new_timers = Timers(Clock())
+        nursery.start_soon(new_timers.run)
+        yield new_timers
         nursery.cancel_scope.cancel()
 
 
@@ -28,7 +28,7 @@ async def test_timers_fire_in_order_of_time_whatever_the_order_they_were_set(tim
         timers.set(("s", name), start + after, lambda name=name: note(name))  # type: ignore[misc]  # binds early
     await trio.sleep(10)
     assert [name for name, _ in fired] == ["a", "b", "c"]
-    assert [round(at, 6) for _, at in fired] == [1.0, 2.0, 3.0]
+    assert [round(time, 6) for _, time in fired] == [1.0, 2.0, 3.0]
 
 
 async def test_an_earlier_timer_wakes_one_that_sleeps_for_a_later(timers: Timers) -> None:

@@ -61,13 +61,13 @@ def results(session: SessionHandle) -> list[ToolMessage]:
 
 def asked(session: SessionHandle) -> list[ToolCall]:
     answers = [message for message in session.messages() if isinstance(message, AssistantMessage)]
-    return [made for message in answers for made in message.calls]
+    return [new_call for message in answers for new_call in message.calls]
 
 
 def notices(messages: Sequence[Message]) -> list[str]:
     """Return what the session has told the model of tools."""
-    told = [m.text for m in messages if isinstance(m, UserMessage) and m.origin is Origin.NOTICE]
-    return [text for text in told if "Further tools" in text]
+    texts = [m.text for m in messages if isinstance(m, UserMessage) and m.origin is Origin.NOTICE]
+    return [text for text in texts if "Further tools" in text]
 
 
 async def test_the_model_gets_names_finds_a_tool_and_calls_it(world: World) -> None:
@@ -79,21 +79,21 @@ async def test_the_model_gets_names_finds_a_tool_and_calls_it(world: World) -> N
     assert len({request.tools for request in model.requests}) == 1, "the tools of a request stay the same"
     assert "pay_bill, delete_file" in model.requests[0].tools[1].description
     assert "How much, in cents" not in f"{model.requests[0].tools}"
-    found, paid = results(session)
-    assert (found.name, found.is_error, "How much, in cents" in found.text) == ("find_tools", False, True)
-    assert "delete_file" not in found.text
+    actual, paid = results(session)
+    assert (actual.name, actual.is_error, "How much, in cents" in actual.text) == ("find_tools", False, True)
+    assert "delete_file" not in actual.text
     assert (paid.name, paid.text) == ("pay_bill", "paid 5 to me")
     assert session.inspect().found_tools == ("pay_bill",)
     await settle()
     heard = world.heard(session)
     assert heard.only(ToolsFound).names == ("pay_bill",)
     assert [(e.name, e.args) for e in heard.of(ToolExecutionStart)] == [("pay_bill", {"amount": 5})]
-    made = asked(session)[1]
-    assert (made.name, made.args, made.via) == ("pay_bill", {"amount": 5}, "call_tool")
+    new_value = asked(session)[1]
+    assert (new_value.name, new_value.args, new_value.via) == ("pay_bill", {"amount": 5}, "call_tool")
 
 
 @pytest.mark.parametrize(
-    ("made", "says"),
+    ("tool_call", "says"),
     [
         (call("pay_bill", {"amount": 5}), "paid 5 to me"),
         (call("call_tool", {"name": "pay_bill", "arguments": '{"amount": 5}'}), "paid 5 to me"),
@@ -102,15 +102,15 @@ async def test_the_model_gets_names_finds_a_tool_and_calls_it(world: World) -> N
     ],
     ids=["by its own name", "with arguments as text", "a usual tool", "the finder"],
 )
-async def test_what_is_meant_just_works(world: World, made: ToolCall, says: str) -> None:
-    session = await world.spawn([say(calls=[made]), "done"], tools=ALL)
+async def test_what_is_meant_just_works(world: World, tool_call: ToolCall, says: str) -> None:
+    session = await world.spawn([say(calls=[tool_call]), "done"], tools=ALL)
     await session.ask("go")
     (result,) = results(session)
     assert (result.is_error, says in result.text) == (False, True), result
 
 
 @pytest.mark.parametrize(
-    ("made", "says"),
+    ("tool_call", "says"),
     [
         (through("pay_bill", {"amount": "much"}), '"How much, in cents."'),
         (call("pay_bill"), '"How much, in cents."'),
@@ -123,8 +123,8 @@ async def test_what_is_meant_just_works(world: World, made: ToolCall, says: str)
     ],
     ids=["misfit", "no arguments", "unknown", "no name", "bad arguments", "itself", "no query", "blank"],
 )
-async def test_what_cannot_be_meant_says_how(world: World, made: ToolCall, says: str) -> None:
-    session = await world.spawn([say(calls=[made]), "done"], tools=ALL)
+async def test_what_cannot_be_meant_says_how(world: World, tool_call: ToolCall, says: str) -> None:
+    session = await world.spawn([say(calls=[tool_call]), "done"], tools=ALL)
     await session.ask("go")
     (result,) = results(session)
     assert (result.is_error, says in result.text) == (True, True), result
@@ -140,7 +140,7 @@ async def test_a_session_without_such_tools_has_neither_of_the_two(world: World)
 
 
 async def test_tools_of_these_names_keep_them(world: World) -> None:
-    own = [quick("find_tools", "mine"), quick("call_tool", "mine too")]
+    own_value = [quick("find_tools", "mine"), quick("call_tool", "mine too")]
     model = ScriptedModel(
         [
             say(calls=[find("x"), through("pay_bill", {"amount": 1})]),
@@ -149,14 +149,14 @@ async def test_tools_of_these_names_keep_them(world: World) -> None:
             "done",
         ]
     )
-    session = await world.spawn(model, tools=[*own, pay_bill])
+    session = await world.spawn(model, tools=[*own_value, pay_bill])
     await session.ask("go")
     names = ["find_tools", "call_tool", "find_tools_", "call_tool_"]
     assert [spec.name for spec in model.requests[0].tools] == names
-    mine, too, found, paid = (result.text for result in results(session))
+    mine, too, actual, paid = (result.text for result in results(session))
     assert (mine, too, paid) == ("mine", "mine too", "paid 1 to me")
     assert "call them with `call_tool_`" in model.requests[0].tools[2].description
-    assert "Call these with `call_tool_`" in found
+    assert "Call these with `call_tool_`" in actual
 
 
 # Guards
@@ -230,11 +230,11 @@ async def test_what_was_found_is_told_again_after_a_compaction(world: World) -> 
     await settle()
     assert not any("How much" in message.text for message in session.messages())
     await session.ask("and now?")
-    (told,) = notices(model.requests[-1].messages)
-    assert ("How much, in cents" in told, "call_tool" in told, "delete_file" in told) == (True, True, False)
+    (notice,) = notices(model.requests[-1].messages)
+    assert ("How much, in cents" in notice, "call_tool" in notice, "delete_file" in notice) == (True, True, False)
     assert model.requests[-1].tools == model.requests[0].tools
     await session.ask("and now?")
-    assert notices(model.requests[-1].messages) == [told], "once"
+    assert notices(model.requests[-1].messages) == [notice], "once"
 
 
 async def test_what_the_kept_messages_still_tell_is_not_told_again(world: World) -> None:
@@ -250,10 +250,10 @@ async def test_what_the_kept_messages_still_tell_is_not_told_again(world: World)
 
 
 async def test_a_definition_that_is_too_long_is_told_if_it_is_the_only_one(world: World) -> None:
-    made = quick("lamp")
-    made.spec = made.spec.but(description="It shines. " * 4_000, deferred=True)
+    new_tool = quick("lamp")
+    new_tool.spec = new_tool.spec.but(description="It shines. " * 4_000, deferred=True)
     model = ScriptedModel([say(calls=[find("lamp")]), "done"])
-    session = await world.spawn(model, tools=[made])
+    session = await world.spawn(model, tools=[new_tool])
     await session.ask("go")
     (result,) = results(session)
     assert session.inspect().found_tools == ("lamp",)
@@ -293,8 +293,8 @@ async def test_a_found_tool_that_is_replaced_is_told_again(world: World) -> None
 
     await session.replace_tools(pay_in_euros)
     await session.ask("and now?")
-    (told,) = notices(model.requests[-1].messages)
-    assert ("in euros" in told, "have changed" in told) == (True, True)
+    (notice,) = notices(model.requests[-1].messages)
+    assert ("in euros" in notice, "have changed" in notice) == (True, True)
 
 
 async def test_a_found_tool_that_is_detached_is_gone_and_comes_back_known(world: World) -> None:
@@ -315,10 +315,10 @@ async def test_a_found_tool_that_is_detached_is_gone_and_comes_back_known(world:
 async def test_a_source_that_comes_back_without_a_found_tool_is_no_harm(world: World) -> None:
     def offers(*names: str) -> Supply:
         async def supply(offer: Offer) -> None:
-            made = [quick(name) for name in names]
-            for one in made:
-                one.spec = one.spec.but(deferred=True)
-            await offer(made)
+            tools = [quick(name) for name in names]
+            for item in tools:
+                item.spec = item.spec.but(deferred=True)
+            await offer(tools)
             await until(lambda: go)
             go.clear()
 
@@ -339,17 +339,17 @@ async def test_a_source_that_comes_back_without_a_found_tool_is_no_harm(world: W
 
 async def test_many_tools_make_a_bounded_answer(world: World) -> None:
     def big(number: int) -> Fake:
-        made = quick(f"lamp_{number}")
-        made.spec = made.spec.but(description="Switch a lamp. " + "It shines. " * 400, deferred=True)
-        return made
+        new_tool = quick(f"lamp_{number}")
+        new_tool.spec = new_tool.spec.but(description="Switch a lamp. " + "It shines. " * 400, deferred=True)
+        return new_tool
 
     model = ScriptedModel([say(calls=[find("lamp")]), say(calls=[find("lamp_77")]), say(calls=[find("boat")]), "done"])
     session = await world.spawn(model, tools=[big(number) for number in range(100)])
     await session.ask("go")
-    many, one, none = results(session)
+    many, item, none = results(session)
     assert len(many.text) < 20_000
     assert "97 more fit, among them lamp_3, lamp_4" in many.text
-    assert '"name":"lamp_77"' in one.text.splitlines()[1]
+    assert '"name":"lamp_77"' in item.text.splitlines()[1]
     assert (none.is_error, "No tool fits 'boat'" in none.text) == (False, True)
     assert session.inspect().found_tools[-1] == "lamp_77"
 

@@ -35,9 +35,9 @@ from tests.runtime.world import open_world, settle, spec_of, until
 class Part:
     """A service that notes its starts and its cancellation, and raises when told."""
 
-    def __init__(self, name: str, said: list[str]) -> None:
+    def __init__(self, name: str, texts: list[str]) -> None:
         self.name = name
-        self.said = said
+        self.said = texts
         self.breaking = trio.Event()
 
     async def __call__(self) -> None:
@@ -51,50 +51,50 @@ class Part:
             raise
 
 
-async def three(supervisor: Supervisor, said: list[str], **options: Restart) -> list[Part]:
-    parts = [Part(name, said) for name in "abc"]
+async def three(supervisor: Supervisor, texts: list[str], **options: Restart) -> list[Part]:
+    parts = [Part(name, texts) for name in "abc"]
     for part in parts:
         await supervisor.start_service(part, part.name, restart=options.get(part.name, "permanent"))
     await settle()
-    said.clear()
+    texts.clear()
     return parts
 
 
 @pytest.mark.parametrize(
-    ("strategy", "wanted"),
+    ("strategy", "expected"),
     [
         ("one_for_one", ["+b"]),
         ("rest_for_one", ["-c", "+b", "+c"]),
         ("one_for_all", ["-c", "-a", "+a", "+b", "+c"]),
     ],
 )
-async def test_the_strategy_says_who_is_started_again(strategy: Strategy, wanted: list[str]) -> None:
-    said: list[str] = []
+async def test_the_strategy_says_who_is_started_again(strategy: Strategy, expected: list[str]) -> None:
+    texts: list[str] = []
     async with open_supervisor(strategy=strategy) as supervisor:
-        parts = await three(supervisor, said)
+        parts = await three(supervisor, texts)
         parts[1].breaking.set()
         await settle()
-        assert said == wanted
-        said.clear()
-    assert said == ["-c", "-b", "-a"]
+        assert texts == expected
+        texts.clear()
+    assert texts == ["-c", "-b", "-a"]
 
 
 async def test_temporary_children_of_a_group_are_stopped_and_not_started() -> None:
-    said: list[str] = []
+    texts: list[str] = []
     async with open_supervisor(strategy="one_for_all") as supervisor:
-        parts = await three(supervisor, said, a="temporary")
+        parts = await three(supervisor, texts, a="temporary")
         parts[1].breaking.set()
         await settle()
-        assert said == ["-c", "-a", "+b", "+c"]
+        assert texts == ["-c", "-a", "+b", "+c"]
         assert [child.name for child in supervisor.tree().children] == ["b", "c"]
 
 
 async def test_too_many_crashes_come_out_of_the_root() -> None:
-    said: list[str] = []
+    texts: list[str] = []
 
     async def body() -> None:
         async with open_supervisor(max_restarts=2) as supervisor:
-            parts = await three(supervisor, said)
+            parts = await three(supervisor, texts)
             for _ in range(3):
                 parts[0].breaking.set()
                 await settle()
@@ -104,7 +104,7 @@ async def test_too_many_crashes_come_out_of_the_root() -> None:
         await body()
     assert failed.value == SupervisorFailed("the root", "ValueError: a")
     assert isinstance(failed.value.__cause__, ValueError)
-    assert said == ["+a", "+a", "-c", "-b"]
+    assert texts == ["+a", "+a", "-c", "-b"]
 
 
 async def test_a_service_that_only_returns_is_named_with_what_to_do() -> None:
@@ -159,37 +159,37 @@ async def test_a_child_that_is_stopped_before_it_is_ready_again_holds_up_no_othe
         await trio.sleep_forever()
 
     async with open_supervisor(strategy="one_for_all") as supervisor:
-        part, said = Part("a", []), list[str]()
+        part, texts = Part("a", []), list[str]()
         await supervisor.start_service(part, "a")
         await supervisor.start_service(slow, "slow")
-        part.said = said
+        part.said = texts
         part.breaking.set()
         await trio.sleep(1)
         await supervisor.stop_child("slow")
         part.breaking.set()
         await trio.sleep(1)
-        assert said == ["+a", "+a"]
+        assert texts == ["+a", "+a"]
         assert [child.name for child in supervisor.tree().children] == ["a"]
 
 
 async def test_a_restart_counts_for_the_period_and_no_longer() -> None:
-    said: list[str] = []
+    texts: list[str] = []
     async with open_supervisor(max_restarts=1, period=5) as supervisor:
-        parts = await three(supervisor, said)
+        parts = await three(supervisor, texts)
         for _ in range(4):
             parts[0].breaking.set()
             await trio.sleep(5.01)
-        assert said == ["+a"] * 4
+        assert texts == ["+a"] * 4
 
 
 async def test_a_supervisor_that_fails_is_started_again_with_its_children() -> None:
-    said: list[str] = []
+    texts: list[str] = []
     async with open_supervisor() as root:
         below = await root.start_supervisor("below", max_restarts=0)
-        parts = await three(below, said)
+        parts = await three(below, texts)
         parts[0].breaking.set()
         await settle()
-        assert said == ["-c", "-b", "+a", "+b", "+c"]
+        assert texts == ["-c", "-b", "+a", "+b", "+c"]
         reports = [(report.path, report.kind, report.done) for report in root.crashes()]
         assert reports == [
             (("below", "a"), "service", "failed"),
@@ -205,11 +205,11 @@ async def test_a_supervisor_that_fails_is_started_again_with_its_children() -> N
 
 async def test_a_session_lives_on_when_its_supervisor_is_started_again() -> None:
     async with open_world() as world:
-        said: list[str] = []
+        texts: list[str] = []
         below = await world.supervisor.start_supervisor("below", strategy="one_for_all")
         world.supervisor, root = below, world.supervisor
         session = await world.spawn(["fine"], "mine")
-        part = Part("a", said)
+        part = Part("a", texts)
         await below.start_service(part, "a")
         await settle()
         part.breaking.set()
@@ -243,9 +243,9 @@ async def test_a_service_says_when_it_is_ready_or_is_too_slow() -> None:
         raise KeyError("no")
 
     async with open_supervisor() as supervisor:
-        before = trio.current_time()
+        old_time = trio.current_time()
         await supervisor.start_service(slow, "slow", start_timeout=4)
-        assert trio.current_time() == before + 3
+        assert trio.current_time() == old_time + 3
         with pytest.raises(StartTooSlow) as late:
             await supervisor.start_service(slow, "late", start_timeout=2)
         assert late.value == StartTooSlow("late", 2)
@@ -305,24 +305,24 @@ async def test_whoever_starts_a_service_waits_on_if_its_group_is_started_again_m
         nursery.start_soon(breaks)
         with trio.fail_after(100):
             await supervisor.start_service(slow, "slow")
-        assert [at - began for at in (*begun, trio.current_time())] == [0, 1, 4]
+        assert [time - began for time in (*begun, trio.current_time())] == [0, 1, 4]
 
 
 async def test_a_service_that_raises_a_cancellation_that_it_kept_is_started_again() -> None:
-    kept: list[trio.Cancelled] = []
+    remaining: list[trio.Cancelled] = []
     starts: list[float] = []
 
     async def odd() -> None:
         starts.append(trio.current_time())
-        if kept:
-            raise kept.pop()
+        if remaining:
+            raise remaining.pop()
         await trio.sleep_forever()
 
     with trio.move_on_after(0):
         try:
             await trio.lowlevel.checkpoint()
         except trio.Cancelled as cancelled:
-            kept.append(cancelled)
+            remaining.append(cancelled)
     async with open_supervisor() as supervisor:
         await supervisor.start_service(odd, "odd")
         await trio.sleep(10)
@@ -350,13 +350,13 @@ async def test_whoever_does_not_end_in_time_is_named(caplog: pytest.LogCaptureFi
         with trio.CancelScope(shield=True):
             await trio.sleep(20)
 
-    said: list[str] = []
+    texts: list[str] = []
     async with open_supervisor(stop_within=None) as supervisor:
-        await three(supervisor, said)
+        await three(supervisor, texts)
         await supervisor.start_service(stubborn, "stubborn", shutdown=2)
         await settle()
         start = trio.current_time()
-    assert said == ["-c", "-b", "-a"]
+    assert texts == ["-c", "-b", "-a"]
     assert trio.current_time() == start + 20
     assert "service stubborn ignores its cancellation and is left behind" in caplog.text
 
@@ -386,7 +386,7 @@ async def test_a_child_that_ends_too_late_for_a_restart_is_started_again_when_it
         await trio.sleep(19)
         assert [child.state for child in supervisor.tree().children] == ["stuck", "running"]
         await trio.sleep(11)
-        assert [at - began for at in begun] == [0, 20]
+        assert [time - began for time in begun] == [0, 20]
         assert [child.state for child in supervisor.tree().children] == ["running", "running"]
 
 
@@ -412,10 +412,10 @@ async def test_a_child_that_still_runs_when_its_supervisor_is_started_again_runs
         await settle()
         part.breaking.set()
         await trio.sleep(30)
-        assert [at - begun[0] for at in begun] == [0, 20]
+        assert [time - begun[0] for time in begun] == [0, 20]
         assert max(running) == 1
-        (shown,) = root.tree().children
-        assert [child.state for child in shown.children] == ["running", "running"]
+        (shown_child,) = root.tree().children
+        assert [child.state for child in shown_child.children] == ["running", "running"]
 
 
 async def slow_to_stop() -> None:
@@ -445,21 +445,21 @@ async def test_a_child_that_ends_late_while_others_are_stopped_is_started_again_
         await settle()
         part.breaking.set()
         await trio.sleep(40)
-        assert [at - begun[0] for at in begun] == [0, 5 + 30]
+        assert [time - begun[0] for time in begun] == [0, 5 + 30]
 
 
 async def test_a_child_that_crashes_while_those_after_it_are_stopped_is_not_started_again() -> None:
-    said: list[str] = []
+    texts: list[str] = []
     async with open_supervisor(stop_within=None) as root:
         below = await root.start_supervisor("below")
-        part = Part("a", said)
+        part = Part("a", texts)
         await below.start_service(part, "a")
         await below.start_service(slow_to_stop, "slow", shutdown=100.0)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(root.stop_child, "below")
             await settle()
             part.breaking.set()
-        assert said == ["+a"]
+        assert texts == ["+a"]
         assert [(report.path, report.done) for report in root.crashes()] == [(("below", "a"), "given_up")]
 
 
@@ -515,7 +515,7 @@ async def test_whoever_was_stopped_for_good_and_ends_late_is_not_started_again(
 
 
 async def test_a_child_that_is_stopped_for_good_while_others_are_stopped_with_it_is_gone() -> None:
-    said: list[str] = []
+    texts: list[str] = []
 
     async def slow() -> None:
         try:
@@ -525,13 +525,13 @@ async def test_a_child_that_is_stopped_for_good_while_others_are_stopped_with_it
                 await trio.sleep(1)
 
     async with open_supervisor(strategy="one_for_all") as supervisor:
-        parts = await three(supervisor, said)
+        parts = await three(supervisor, texts)
         await supervisor.start_service(slow, "slow")
         parts[1].breaking.set()
         await trio.sleep(0.5)
         await supervisor.stop_child("a")
         await trio.sleep(1)
-        assert said == ["-a", "-c", "+b", "+c"]
+        assert texts == ["-a", "-c", "+b", "+c"]
         assert [child.name for child in supervisor.tree().children] == ["b", "c", "slow"]
 
 
@@ -573,7 +573,7 @@ async def test_a_group_that_is_stopped_while_it_is_started_again_leaves_no_task(
         raise ValueError("crashing")
 
     async with open_supervisor(stop_within=None) as root:
-        before = tasks()
+        old_tasks = tasks()
         below = await root.start_supervisor("below", strategy="one_for_all")
         await below.start_service(crashing, "crashing")
         await below.start_service(trio.sleep_forever, "other")
@@ -582,16 +582,16 @@ async def test_a_group_that_is_stopped_while_it_is_started_again_leaves_no_task(
         await root.stop_child("below")
         await settle()
         assert len(crashes) == 2
-        assert tasks() == before
+        assert tasks() == old_tasks
 
 
 async def test_a_group_that_rests_starts_no_child_again() -> None:
     """The child `late` is stopped before it is ready, and is ready nonetheless, as its start is shielded."""
-    said: list[str] = []
+    texts: list[str] = []
     starts: list[float] = []
 
     async def late(task_status: trio.TaskStatus[None]) -> None:
-        said.append("+late")
+        texts.append("+late")
         starts.append(trio.current_time())
         if len(starts) == 2:
             with trio.CancelScope(shield=True):
@@ -603,24 +603,24 @@ async def test_a_group_that_rests_starts_no_child_again() -> None:
     async with open_supervisor(strategy="one_for_all") as root:
         below = await root.start_supervisor("below", strategy="one_for_all")
         await below.start_service(late, "late")
-        await below.start_service(Part("b", said), "b")
-        part = Part("a", said)
+        await below.start_service(Part("b", texts), "b")
+        part = Part("a", texts)
         await root.start_service(part, "a")
         await trio.sleep(2)
         part.breaking.set()
         await trio.sleep(10)
-        assert said == ["+late", "+b", "+a", "-b", "+late", "+late", "+b", "+a"]
-        said.clear()
-    assert said == ["-a", "-b"]
+        assert texts == ["+late", "+b", "+a", "-b", "+late", "+late", "+b", "+a"]
+        texts.clear()
+    assert texts == ["-a", "-b"]
 
 
 async def test_a_child_that_is_left_behind_before_it_is_ready_holds_up_no_other() -> None:
-    said: list[str] = []
+    texts: list[str] = []
     starts: list[float] = []
-    part = Part("a", said)
+    part = Part("a", texts)
 
     async def stubborn(task_status: trio.TaskStatus[None]) -> None:
-        said.append("+stubborn")
+        texts.append("+stubborn")
         starts.append(trio.current_time())
         if len(starts) == 2:
             with trio.CancelScope(shield=True):
@@ -632,14 +632,14 @@ async def test_a_child_that_is_left_behind_before_it_is_ready_holds_up_no_other(
         await root.start_service(part, "a")
         await root.start_service(stubborn, "stubborn", shutdown=2.0)
         await settle()
-        said.clear()
+        texts.clear()
         part.breaking.set()
         await trio.sleep(1)
         await root.stop_child("stubborn")
         await settle()
         part.breaking.set()
         await trio.sleep(1)
-        assert said == ["+a", "+stubborn", "+a"]
+        assert texts == ["+a", "+stubborn", "+a"]
 
 
 async def test_a_child_that_two_tasks_stop_takes_no_later_one_of_its_name_with_it() -> None:
@@ -660,21 +660,21 @@ async def test_a_child_that_two_tasks_stop_takes_no_later_one_of_its_name_with_i
 
 
 async def test_a_child_that_crashes_while_its_supervisor_rests_is_started_again_with_it() -> None:
-    said: list[str] = []
+    texts: list[str] = []
     async with open_supervisor(strategy="one_for_all", stop_within=None) as root:
         below = await root.start_supervisor("below")
-        parts = await three(below, said, b="transient", c="temporary")
+        parts = await three(below, texts, b="transient", c="temporary")
         await below.start_service(slow_to_stop, "slow", shutdown=100.0)
-        part = Part("part", said)
+        part = Part("part", texts)
         await root.start_service(part, "part")
         await settle()
-        said.clear()
+        texts.clear()
         part.breaking.set()
         await settle()
-        for one in parts:
-            one.breaking.set()
+        for part_ in parts:
+            part_.breaking.set()
         await trio.sleep(100)
-        assert said == ["+a", "+b", "+part"]
+        assert texts == ["+a", "+b", "+part"]
         crashes = {report.path: report.done for report in root.crashes()}
         assert crashes == {
             ("part",): "restarted",
@@ -682,8 +682,8 @@ async def test_a_child_that_crashes_while_its_supervisor_rests_is_started_again_
             ("below", "b"): "restarted",
             ("below", "c"): "given_up",
         }
-        (shown, _) = root.tree().children
-        assert [(child.name, child.state) for child in shown.children] == [
+        (visible, _) = root.tree().children
+        assert [(child.name, child.state) for child in visible.children] == [
             ("a", "running"),
             ("b", "running"),
             ("slow", "running"),
@@ -691,21 +691,21 @@ async def test_a_child_that_crashes_while_its_supervisor_rests_is_started_again_
 
 
 async def test_a_supervisor_that_fails_while_the_one_above_rests_is_started_again_with_it() -> None:
-    said: list[str] = []
+    texts: list[str] = []
     async with open_supervisor(strategy="one_for_all", stop_within=None) as root:
         below = await root.start_supervisor("below")
         deepest = await below.start_supervisor("deepest", max_restarts=0)
-        parts = await three(deepest, said)
+        parts = await three(deepest, texts)
         await below.start_service(slow_to_stop, "slow", shutdown=100.0)
-        part = Part("part", said)
+        part = Part("part", texts)
         await root.start_service(part, "part")
         await settle()
-        said.clear()
+        texts.clear()
         part.breaking.set()
         await settle()
         parts[0].breaking.set()
         await trio.sleep(100)
-        assert said == ["-c", "-b", "+a", "+b", "+c", "+part"]
+        assert texts == ["-c", "-b", "+a", "+b", "+c", "+part"]
 
 
 @pytest.mark.parametrize("moment", ["its group is stopped", "its supervisor rests"])
@@ -729,8 +729,8 @@ async def test_a_transient_child_that_returns_while_others_are_stopped_is_over(m
         part.breaking.set()
         await trio.sleep(100)
         assert len(starts) == 1
-        shown = root.tree().children[0]
-        assert "brief" not in [child.name for child in shown.children]
+        shown_child = root.tree().children[0]
+        assert "brief" not in [child.name for child in shown_child.children]
 
 
 async def test_an_uncertain_commit_while_its_supervisor_rests_ends_the_whole_tree() -> None:
@@ -756,7 +756,7 @@ async def test_an_uncertain_commit_while_its_supervisor_rests_ends_the_whole_tre
 
 async def test_a_child_that_is_stopped_before_its_supervisor_has_started_it_again_stays_stopped() -> None:
     """The supervisor waits for `slow` to get ready meanwhile; the third child is started then."""
-    said: list[str] = []
+    texts: list[str] = []
     starts: list[float] = []
 
     async def slow(task_status: trio.TaskStatus[None]) -> None:
@@ -768,21 +768,21 @@ async def test_a_child_that_is_stopped_before_its_supervisor_has_started_it_agai
     async with open_supervisor() as root:
         below = await root.start_supervisor("below", max_restarts=0)
         await below.start_service(slow, "slow")
-        parts = await three(below, said)
+        parts = await three(below, texts)
         parts[0].breaking.set()
         await trio.sleep(1)
         await below.stop_child("b")
-        said.clear()
+        texts.clear()
         await trio.sleep(10)
-        assert said == ["+a", "+c"]
-        said.clear()
-    assert said == ["-c", "-a"]
+        assert texts == ["+a", "+c"]
+        texts.clear()
+    assert texts == ["-c", "-a"]
 
 
 @pytest.mark.parametrize("strategy", ["one_for_all", "one_for_one"])
 async def test_the_others_are_started_although_one_is_stopped_before_it_is_ready_again(strategy: Strategy) -> None:
     """Under `one_for_one` the supervisor itself is started again, with all of them."""
-    said: list[str] = []
+    texts: list[str] = []
     starts: list[float] = []
 
     async def slow(task_status: trio.TaskStatus[None]) -> None:
@@ -795,19 +795,19 @@ async def test_the_others_are_started_although_one_is_stopped_before_it_is_ready
         most = 0 if strategy == "one_for_one" else 3
         below = await root.start_supervisor("below", strategy=strategy, max_restarts=most)
         await below.start_service(slow, "slow")
-        parts = await three(below, said)
+        parts = await three(below, texts)
         parts[0].breaking.set()
         await trio.sleep(1)
-        said.clear()
+        texts.clear()
         await below.stop_child("slow")
         await settle()
-        assert said == ["+a", "+b", "+c"]
+        assert texts == ["+a", "+b", "+c"]
         assert len(root.crashes()) == (2 if strategy == "one_for_one" else 1)
 
 
-async def late_to_stop(said: list[str]) -> None:
+async def late_to_stop(texts: list[str]) -> None:
     """Take 20 seconds to end, and say when it begins."""
-    said.append("+late")
+    texts.append("+late")
     try:
         await trio.sleep_forever()
     finally:
@@ -816,35 +816,35 @@ async def late_to_stop(said: list[str]) -> None:
 
 
 async def test_a_temporary_child_that_ends_late_while_its_group_is_stopped_is_not_started_again() -> None:
-    said: list[str] = []
+    texts: list[str] = []
     async with open_supervisor(strategy="one_for_all", stop_within=None) as root:
-        part = Part("part", said)
+        part = Part("part", texts)
         await root.start_service(slow_to_stop, "slow", shutdown=100.0)
         await root.start_service(part, "part")
-        await root.start_service(partial(late_to_stop, said), "late", restart="temporary", shutdown=1.0)
+        await root.start_service(partial(late_to_stop, texts), "late", restart="temporary", shutdown=1.0)
         await settle()
         part.breaking.set()
         await trio.sleep(100)
-        assert said == ["+part", "+late", "+part"]
+        assert texts == ["+part", "+late", "+part"]
         assert [child.name for child in root.tree().children] == ["slow", "part"]
 
 
 async def test_a_child_that_ends_late_while_its_group_is_stopped_is_started_after_those_before_it() -> None:
-    said: list[str] = []
+    texts: list[str] = []
     async with open_supervisor(strategy="one_for_all", stop_within=None) as root:
-        part = Part("part", said)
+        part = Part("part", texts)
         await root.start_service(slow_to_stop, "slow", shutdown=100.0)
         await root.start_service(part, "part")
-        await root.start_service(partial(late_to_stop, said), "late", shutdown=1.0)
+        await root.start_service(partial(late_to_stop, texts), "late", shutdown=1.0)
         await settle()
-        said.clear()
+        texts.clear()
         part.breaking.set()
         await trio.sleep(100)
-        assert said == ["+part", "+late"]
+        assert texts == ["+part", "+late"]
 
 
 async def test_a_child_that_ends_late_while_its_group_is_started_is_started_as_soon_as_that_is_done() -> None:
-    said: list[str] = []
+    texts: list[str] = []
     starts: list[float] = []
 
     async def slow(task_status: trio.TaskStatus[None]) -> None:
@@ -854,28 +854,28 @@ async def test_a_child_that_ends_late_while_its_group_is_started_is_started_as_s
         await trio.sleep_forever()
 
     async with open_supervisor(strategy="rest_for_one", stop_within=None) as root:
-        part = Part("part", said)
+        part = Part("part", texts)
         await root.start_service(part, "part")
-        await root.start_service(partial(late_to_stop, said), "late", shutdown=1.0)
+        await root.start_service(partial(late_to_stop, texts), "late", shutdown=1.0)
         await root.start_service(slow, "slow", start_timeout=100.0)
         await settle()
-        said.clear()
+        texts.clear()
         part.breaking.set()
         await trio.sleep(25)
-        assert said == ["+part"]
+        assert texts == ["+part"]
         await trio.sleep(10)
-        assert said == ["+part", "+late"]
+        assert texts == ["+part", "+late"]
         assert [child.restarts for child in root.tree().children] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("moment", ["it is started again", "it rests"])
 async def test_whoever_stops_a_supervisor_waits_for_its_children_although(moment: str) -> None:
-    said: list[str] = []
-    part = Part("part", said)
+    texts: list[str] = []
+    part = Part("part", texts)
 
     async def slow(task_status: trio.TaskStatus[None]) -> None:
-        said.append("+slow")
-        await trio.sleep(10 if said.count("+slow") > 1 else 0)
+        texts.append("+slow")
+        await trio.sleep(10 if texts.count("+slow") > 1 else 0)
         task_status.started()
         await trio.sleep_forever()
 
@@ -908,19 +908,19 @@ async def test_a_child_whose_stop_is_cancelled_is_gone_when_it_has_ended() -> No
 
 async def test_a_supervisor_whose_stop_is_cancelled_is_stopped_all_the_same() -> None:
     """Before, some of its children were stopped, and the others ran on under a supervisor that took no child."""
-    said: list[str] = []
+    texts: list[str] = []
     async with open_supervisor(stop_within=None) as root:
         below = await root.start_supervisor("below")
-        await three(below, said)
+        await three(below, texts)
         await below.start_service(slow_to_stop, "slow", shutdown=100.0)
         await settle()
         with trio.move_on_after(1) as scope:
             await root.stop_child("below")
         assert scope.cancelled_caught
-        assert said == []
+        assert texts == []
         await trio.sleep(100)
         assert root.tree().children == ()
-        assert said == ["-c", "-b", "-a"]
+        assert texts == ["-c", "-b", "-a"]
         await root.start_supervisor("below")
 
 

@@ -90,7 +90,7 @@ async def test_meanwhile_new_calls_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "found"),
+    ("error", "text"),
     [
         (JournalFull("no space"), "the journal has no space (no space)"),
         (NothingWritten("disk I/O error"), "the journal cannot write (disk I/O error)"),
@@ -99,7 +99,7 @@ async def test_meanwhile_new_calls_are_refused() -> None:
     ],
 )
 async def test_the_log_says_what_was_found_and_gives_no_advice_that_is_for_callers(
-    caplog: pytest.LogCaptureFixture, error: JournalUnavailable, found: str
+    caplog: pytest.LogCaptureFixture, error: JournalUnavailable, text: str
 ) -> None:
     journal = TestJournal()
     async with open_world(journal) as world:
@@ -110,7 +110,7 @@ async def test_the_log_says_what_was_found_and_gives_no_advice_that_is_for_calle
             await trio.sleep(1)
             journal.failing = None
     (line,) = (record.getMessage() for record in caplog.records if record.name == "agentrail.journal")
-    assert line == f"{found}; {MEANWHILE}"
+    assert line == f"{text}; {MEANWHILE}"
 
 
 async def test_with_a_full_journal_cancelling_still_works() -> None:
@@ -124,9 +124,9 @@ async def test_with_a_full_journal_cancelling_still_works() -> None:
             nursery.start_soon(session.abort)
             await trio.sleep(0.1)
             heard = world.heard(session)
-            said = len(heard.of(MessageDelta))
+            count = len(heard.of(MessageDelta))
             await trio.sleep(5)
-            assert len(heard.of(MessageDelta)) == said
+            assert len(heard.of(MessageDelta)) == count
             assert len(heard.of(AbortPending)) == 1
             assert heard.of(AgentAbort) == []
             journal.failing = None
@@ -154,11 +154,11 @@ class Silent:
 
 
 @asynccontextmanager
-async def full(journal: TestJournal, session: SessionHandle, *, before: bool) -> AsyncGenerator[None, None]:
-    """Make the journal full in the block; if *before*, the session already waits for space when the block begins."""
+async def full(journal: TestJournal, session: SessionHandle, *, waits_before: bool) -> AsyncGenerator[None, None]:
+    """Make the journal full in the block; if *waits_before*, the session already waits for space when the block begins."""
     journal.failing = lambda _: JournalFull("no space")
     async with trio.open_nursery() as nursery:
-        if before:
+        if waits_before:
             nursery.start_soon(session.switch_model, "demo")
             await settle()
         yield
@@ -172,7 +172,7 @@ async def test_an_abort_returns_while_the_journal_is_full_and_its_record_follows
         session = await world.spawn(model := Silent())
         await session.prompt("go")
         await settle()
-        async with full(journal, session, before=full_before):
+        async with full(journal, session, waits_before=full_before):
             with trio.fail_after(0.01):
                 await session.abort("first")
                 for number in range(20):
@@ -197,7 +197,7 @@ async def test_an_abort_with_an_id_says_that_its_answer_is_not_written_yet(full_
         session = await world.spawn([stall(after=1)])
         await session.prompt("go")
         await settle()
-        async with full(journal, session, before=full_before):
+        async with full(journal, session, waits_before=full_before):
             for _ in range(2):
                 with trio.fail_after(0.01), pytest.raises(NotWrittenYet, match="no space"):
                     await session.abort(command="a")
@@ -217,7 +217,7 @@ async def test_a_stop_says_that_the_end_is_not_written_yet_and_the_session_ends_
         session = await world.spawn(model := Silent())
         await session.prompt("go")
         await settle()
-        async with full(journal, session, before=full_before):
+        async with full(journal, session, waits_before=full_before):
             for command in (None, "a", None, "b"):
                 with trio.fail_after(0.01), pytest.raises(NotWrittenYet, match="no space"):
                     await session.stop(command=command)
@@ -231,25 +231,25 @@ async def test_a_stop_says_that_the_end_is_not_written_yet_and_the_session_ends_
 
 async def test_a_monitor_tells_that_a_record_waits_for_the_journal() -> None:
     journal = TestJournal()
-    told, others = list[str](), list[JournalUnavailable]()
+    texts, others = list[str](), list[JournalUnavailable]()
     async with open_world(journal) as world:
         session = await world.spawn(["one", "two"])
         async with session.monitor() as monitor:
-            end = monitor.when_stuck(lambda error: told.append(str(error)))
+            end = monitor.when_stuck(lambda error: texts.append(str(error)))
             monitor.when_stuck(others.append)
             journal.failing = lambda _: JournalUnavailable("away")
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(session.ask, "one")
                 await settle()
-                assert told == [str(JournalUnavailable("away"))]
+                assert texts == [str(JournalUnavailable("away"))]
                 journal.failing = lambda _: JournalFull("no space")
                 await trio.sleep(0.15)
-                assert told[1:] == [str(JournalFull("no space"))]
+                assert texts[1:] == [str(JournalFull("no space"))]
                 end()
                 end()
                 await trio.sleep(1)
                 journal.failing = None
-        assert (len(told), len(others) > 2) == (2, True)
+        assert (len(texts), len(others) > 2) == (2, True)
 
 
 async def test_a_session_with_a_full_journal_can_be_shut_down() -> None:
@@ -333,9 +333,9 @@ async def test_a_crash_ends_what_the_session_had_going_on() -> None:
         journal.failing = lambda _: BROKEN
         with pytest.raises(SessionCrashed):
             await session.prompt("more")
-        said = len(world.heard(session).of(MessageDelta))
+        count = len(world.heard(session).of(MessageDelta))
         await trio.sleep(5)
-        assert len(world.heard(session).of(MessageDelta)) == said
+        assert len(world.heard(session).of(MessageDelta)) == count
 
 
 # Models
@@ -355,9 +355,9 @@ async def test_a_permanent_error_keeps_what_had_come(world: World) -> None:
     with pytest.raises(TurnAborted):
         await session.ask("go")
     await settle()
-    (kept,) = [message for message in session.messages() if isinstance(message, AssistantMessage)]
-    assert kept.interrupted
-    assert kept.text == world.heard(session).said == "word0 word1 "
+    (kept_message,) = [message for message in session.messages() if isinstance(message, AssistantMessage)]
+    assert kept_message.interrupted
+    assert kept_message.text == world.heard(session).said == "word0 word1 "
     assert world.heard(session).only(StreamError).message == "never"
 
 
@@ -442,10 +442,10 @@ async def test_an_idle_session_does_nothing_for_ever(world: World) -> None:
     session = await world.spawn(["one"])
     await session.ask("go")
     await settle()
-    before = session.inspect()
+    old = session.inspect()
     records = len(await world.journal.read(session.id))
     await trio.sleep(10_000)
-    assert session.inspect() is before
+    assert session.inspect() is old
     assert len(await world.journal.read(session.id)) == records
 
 

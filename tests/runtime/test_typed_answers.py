@@ -132,9 +132,9 @@ async def test_a_model_without_a_form_gets_a_tool_that_no_session_sees(world: Wo
     assert first.sections == (("answer", HINT.format(name="answer")),)
     assert ([tool.name for tool in second.tools], second.sections) == (["look"], ())
     assert not world.heard(session).of(ToolExecutionStart)
-    said = session.messages()[1]
-    assert isinstance(said, AssistantMessage)
-    assert (said.parts, said.calls, said.stop) == ((Text(GOOD.replace(" ", "")),), (), StopReason.END)
+    message = session.messages()[1]
+    assert isinstance(message, AssistantMessage)
+    assert (message.parts, message.calls, message.stop) == ((Text(GOOD.replace(" ", "")),), (), StopReason.END)
 
 
 async def test_the_tool_has_another_name_beside_one_of_the_session(world: World) -> None:
@@ -230,10 +230,10 @@ async def test_what_is_no_form_is_refused_at_once(world: World, returns: object,
 
 
 async def test_a_class_with_a_field_that_no_schema_has_is_refused(world: World) -> None:
-    made = attrs.make_class("Made", {"found": attrs.field(type=bytes)})
+    new_value = attrs.make_class("Made", {"found": attrs.field(type=bytes)})
     session = await world.spawn([])
     with pytest.raises(BadReturns, match="of `Made` no schema can be made: it, field `found` of `Made`"):
-        await session.ask("go", returns=made)
+        await session.ask("go", returns=new_value)
 
 
 @pytest.mark.parametrize("returns", [SCHEMA, Place], ids=["a schema", "a class"])

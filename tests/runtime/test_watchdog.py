@@ -154,7 +154,7 @@ class Said(logging.Handler):
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[Said]:
+def log_lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Said]:
     """Collect the watchdog's lines, and let it find soon that the loop is blocked."""
     monkeypatch.setattr(watchdog, "BLOCKED", 0.1)
     monkeypatch.setattr(watchdog, "AWAKE", 0.01)
@@ -170,14 +170,14 @@ def watchdog_of(supervisor: Supervisor) -> Watchdog:
 
 
 def pulse_of(supervisor: Supervisor) -> Pulse:
-    found = watchdog_of(supervisor)._pulse  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    assert found is not None
-    return found
+    actual = watchdog_of(supervisor)._pulse  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    assert actual is not None
+    return actual
 
 
 @pytest.mark.usefixtures("alarm_kind")
 @pytest.mark.parametrize("rested", [False, True])
-def test_a_tool_that_blocks_the_loop_is_named(said: Said, *, rested: bool) -> None:
+def test_a_tool_that_blocks_the_loop_is_named(log_lines: Said, *, rested: bool) -> None:
     """No step runs: the tool blocks the loop when it is called, or after the loop had nothing to do for long."""
 
     async def main() -> None:
@@ -191,16 +191,16 @@ def test_a_tool_that_blocks_the_loop_is_named(said: Said, *, rested: bool) -> No
             async def blocks() -> None:
                 if rested:
                     await trio.to_thread.run_sync(until_it_rests, pulse_of(supervisor))
-                said.wait(BLOCKS)  # the line that blocks
+                log_lines.wait(BLOCKS)  # the line that blocks
 
             model = ScriptedModel([say(calls=[call("block")]), "done"])
             session = await supervisor.spawn(spec_of(model, tools=[fake("block", body)]), "mine")
             await session.ask("go")
 
     trio.run(main)
-    texts = said.about(BLOCKS)
+    texts = log_lines.about(BLOCKS)
     assert all(text.startswith("the task `tool block (mine/") for text in texts.values())
-    assert "in blocks\n    said.wait(BLOCKS)  # the line that blocks\n" in texts[logging.ERROR]
+    assert "in blocks\n    log_lines.wait(BLOCKS)  # the line that blocks\n" in texts[logging.ERROR]
     # on a busy machine, the first look may find that it blocks already
     assert (
         re.search(rf" for \d+ ms, at {re.escape(__file__)}:\d+ in wait$", texts.get(logging.WARNING, ""))
@@ -210,7 +210,9 @@ def test_a_tool_that_blocks_the_loop_is_named(said: Said, *, rested: bool) -> No
 
 @pytest.mark.usefixtures("alarm_kind")
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "usleep"), reason="no call in C that keeps the interpreter")
-def test_a_tool_that_keeps_the_interpreter_is_named_with_the_line(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_that_keeps_the_interpreter_is_named_with_the_line(
+    log_lines: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A regular expression may keep the interpreter so; the watchdog can report it only afterwards."""
     monkeypatch.setattr(watchdog, "BLOCKED", 0.0)  # so the stack is logged
     monkeypatch.setattr(watchdog, "LATE", 0.3)  # a paced alarm comes late by 0.25
@@ -223,7 +225,7 @@ def test_a_tool_that_keeps_the_interpreter_is_named_with_the_line(said: Said, mo
             async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
                 for _ in range(20):  # on a busy machine, the watchdog may look only when the task has gone on
                     keep(900_000)  # the line that keeps it
-                    if said.about(name):
+                    if log_lines.about(name):
                         break
                 return ok("done")
 
@@ -232,7 +234,7 @@ def test_a_tool_that_keeps_the_interpreter_is_named_with_the_line(said: Said, mo
             await session.ask("go")
 
     trio.run(main)
-    text = next(iter(said.about(name).values()))
+    text = next(iter(log_lines.about(name).values()))
     assert "in body\n    keep(900_000)  # the line that keeps it\n" in text
 
 
@@ -242,10 +244,10 @@ def until_it_rests(pulse: Pulse) -> None:
         threading.Event().wait(0.001)
 
 
-def test_the_body_of_a_supervisor_that_blocks_the_loop_is_named(said: Said) -> None:
+def test_the_body_of_a_supervisor_that_blocks_the_loop_is_named(log_lines: Said) -> None:
     async def main() -> None:
         async with open_supervisor():
-            said.wait(main.__qualname__)
+            log_lines.wait(main.__qualname__)
 
     trio.run(main)
 
@@ -320,9 +322,9 @@ class Counted:
     def during_a_rest(self, pulse: Pulse, passes: Passes) -> tuple[int, int]:
         """Return how many looks and passes there were while the loop had nothing to do for sixty times `AWAKE`."""
         until_it_rests(pulse)
-        looks, before = self.looks, passes.counted
+        looks, old_counted = self.looks, passes.counted
         threading.Event().wait(60 * watchdog.AWAKE)
-        return self.looks - looks, passes.counted - before
+        return self.looks - looks, passes.counted - old_counted
 
 
 @pytest.mark.parametrize("supervisors", [1, 2, 5])
@@ -361,16 +363,16 @@ def test_a_busy_loop_wakes_no_thread_of_supervisors_that_rest(monkeypatch: pytes
     monkeypatch.setattr(KernelAlarm, "set", noted)
 
     async def main() -> None:
-        async with open_supervisor() as one, open_supervisor() as other:
-            pulse, dog = pulse_of(one), watchdog_of(one)
+        async with open_supervisor() as first, open_supervisor() as other:
+            pulse, dog = pulse_of(first), watchdog_of(first)
             assert pulse is pulse_of(other)
             while pulse.beats < 50:
                 await trio.lowlevel.checkpoint()
             assert seconds == [watchdog.AWAKE] * (1 + pulse.beats)
             dog.begin("mine", "PromptSent", time.perf_counter())  # the alarm goes off `SLOW` after this, or
             dog.step = None
-            before = pulse.beats
-            while pulse.beats == before:  # `AWAKE` after the next beat
+            old_beats = pulse.beats
+            while pulse.beats == old_beats:  # `AWAKE` after the next beat
                 await trio.lowlevel.checkpoint()
             assert seconds == [watchdog.AWAKE] * (1 + pulse.beats)
             assert counted.looks == 0
@@ -408,7 +410,7 @@ class Asked:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> tuple[Watchdog, Asked]:
+def dog_and_loop(monkeypatch: pytest.MonkeyPatch) -> tuple[Watchdog, Asked]:
     """Return a watchdog without a thread that counts everything as blocking, and the loop that it looks at."""
     monkeypatch.setattr(watchdog, "SLOW", 1e-9)
     monkeypatch.setattr(watchdog, "BLOCKED", 0.0)
@@ -418,9 +420,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> tuple[Watchdog, Asked]:
 
 
 def test_a_task_is_not_named_for_the_time_before_a_step(
-    asked: tuple[Watchdog, Asked], caplog: pytest.LogCaptureFixture
+    dog_and_loop: tuple[Watchdog, Asked], caplog: pytest.LogCaptureFixture
 ) -> None:
-    dog, loop = asked
+    dog, loop = dog_and_loop
 
     async def main() -> None:
         loop.task = trio.lowlevel.current_task()
@@ -437,9 +439,9 @@ def test_a_task_is_not_named_for_the_time_before_a_step(
 
 
 def test_a_task_that_keeps_the_interpreter_is_named_unless_it_is_looked_at_already(
-    asked: tuple[Watchdog, Asked], caplog: pytest.LogCaptureFixture
+    dog_and_loop: tuple[Watchdog, Asked], caplog: pytest.LogCaptureFixture
 ) -> None:
-    dog, loop = asked
+    dog, loop = dog_and_loop
 
     async def main() -> None:
         loop.task = trio.lowlevel.current_task()
@@ -482,13 +484,13 @@ def test_an_import_of_ours_that_keeps_the_interpreter_is_no_fault_of_the_task(
     module: str,
     begin: str,
     level: int,
-    asked: tuple[Watchdog, Asked],
+    dog_and_loop: tuple[Watchdog, Asked],
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(watchdog, "BLOCKED", 60.0)
     caplog.set_level(logging.INFO, "agentrail.watchdog")
-    dog, loop = asked
+    dog, loop = dog_and_loop
 
     async def main() -> None:
         loop.task = trio.lowlevel.current_task()

@@ -50,7 +50,7 @@ async def test_an_event_changes_nothing_whatever_its_name() -> None:
         await session.ask("go")
         request = model.requests[0]
         assert (request.system, request.background, request.sections) == ("Help.", (), ())
-        assert [text_of(one.parts) for one in request.messages if isinstance(one, UserMessage)] == ["go"]
+        assert [text_of(message.parts) for message in request.messages if isinstance(message, UserMessage)] == ["go"]
 
 
 class Recalls(Plugin[None]):
@@ -100,9 +100,9 @@ async def test_a_plan_that_changes_leaves_what_stands_before_it() -> None:
 
 
 @tool(effect="pure")
-async def look(at: str) -> str:
+async def look(point: str) -> str:
     """Look."""
-    return f"{at} found " * 200
+    return f"{point} found " * 200
 
 
 async def written(leaving: Leaving, ask: AskModel) -> str:  # noqa: ARG001 - the parameters of a compactor
@@ -110,7 +110,7 @@ async def written(leaving: Leaving, ask: AskModel) -> str:  # noqa: ARG001 - the
 
 
 async def test_what_was_shortened_stays_as_it_is_until_the_next_compaction() -> None:
-    script = [one for turn in range(12) for one in (say(calls=[call("look", {"at": f"{turn}"})]), f"done {turn}")]
+    script = [item for turn in range(12) for item in (say(calls=[call("look", {"point": f"{turn}"})]), f"done {turn}")]
     model, journal = ScriptedModel(script), MemoryJournal()
     async with open_supervisor(journal=journal) as supervisor:
         spec = SessionSpec(model=model, tools=[look], context_window=2_500, compactor=written)
@@ -124,8 +124,8 @@ async def test_what_was_shortened_stays_as_it_is_until_the_next_compaction() -> 
     assert [event.name for event in changes] == ["compaction"] * len(compactions)
     moved = [
         index
-        for index, (before, after) in enumerate(pairwise(model.requests))
-        if tuple(after.messages)[: len(before.messages)] != tuple(before.messages)
+        for index, (old, after) in enumerate(pairwise(model.requests))
+        if tuple(after.messages)[: len(old.messages)] != tuple(old.messages)
     ]
     assert len(moved) == len(compactions)
 
@@ -140,8 +140,8 @@ async def test_an_image_that_leaves_the_context_is_told_of(text: str) -> None:
     model = ScriptedModel([say(calls=[call("see")]), "red", "yes", "no"])
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(SessionSpec(model=model, tools=[see], context_window=1_000, compactor=written))
-        for said in ("look", "and? " * 100, "so? " * 100):
-            await session.ask(said)
+        for said_text in ("look", "and? " * 100, "so? " * 100):
+            await session.ask(said_text)
         await session.compact()
         (result,) = [message for message in session.messages() if isinstance(message, ToolMessage)]
     assert [type(part) for part in result.parts] == [Text]
@@ -201,7 +201,7 @@ class Breaks(Plugin[None]):
 
 
 def _last(model: ScriptedModel, index: int) -> list[str]:
-    return [text_of(one.parts) for one in model.requests[index].messages if isinstance(one, UserMessage)]
+    return [text_of(message.parts) for message in model.requests[index].messages if isinstance(message, UserMessage)]
 
 
 async def test_one_that_breaks_leaves_the_context_of_the_others() -> None:
@@ -210,9 +210,9 @@ async def test_one_that_breaks_leaves_the_context_of_the_others() -> None:
         session = await supervisor.spawn(SessionSpec(model=model, plugins=[Breaks(), Tells()]))
         async with session.subscribe(types=[PluginError]) as events:
             await session.ask("go")
-            told = (await anext(events)).event
-    assert isinstance(told, PluginError)
-    assert (told.plugin, told.hook) == ("Breaks", "before_request")
+            event = (await anext(events)).event
+    assert isinstance(event, PluginError)
+    assert (event.plugin, event.hook) == ("Breaks", "before_request")
     assert _last(model, 0) == ["go", "attempt 1, told 0"]
 
 

@@ -48,8 +48,8 @@ class Heard:
         return [event for event in self.events if isinstance(event, kind)]
 
     def only(self, kind: type[E]) -> E:
-        (found,) = self.of(kind)
-        return found
+        (event,) = self.of(kind)
+        return event
 
     def at(self, kind: type[Event]) -> list[int]:
         return [envelope.at for envelope in self.envelopes if isinstance(envelope.event, kind)]
@@ -80,7 +80,7 @@ class World:
         return handle
 
     def heard(self, handle: SessionHandle) -> Heard:
-        return next(heard for known, heard in self.spawned if known is handle)
+        return next(heard for entry, heard in self.spawned if entry is handle)
 
 
 def spec_of(model: Model | str, **spec: object) -> SessionSpec:
@@ -134,9 +134,9 @@ async def rebuilt(journal: Journal, session_id: str) -> State:
     state = records[0].opening
     for number, record in enumerate(records, 1):
         assert record.number == number
-        before, state = state, folded(state, record)
-        assert not differences(before, state, record)
-        due = min((at for _, at in state.timers), default=None)
+        old, state = state, folded(state, record)
+        assert not differences(old, state, record)
+        due = min((time for _, time in state.timers), default=None)
         assert (due, state.has_running_work) == (record.due, record.at_work)
     return state
 
@@ -179,10 +179,10 @@ async def until(holds: Callable[[], object], seconds: float = 100.0) -> None:
 
 async def told(session: SessionHandle) -> list[Event]:
     """Return all events of *session* so far."""
-    found: list[Event] = []
+    found_events: list[Event] = []
     async with session.subscribe(since=0) as events:
         async for envelope in events:
-            found.append(envelope.event)
+            found_events.append(envelope.event)
             if envelope.seq >= session.inspect().last_seq:
                 break
-    return found
+    return found_events

@@ -28,8 +28,8 @@ from agentrail.tools import ok
 
 
 def amount_of(args: object) -> int:
-    found: Json = args.get("amount") if isinstance(args, dict) else None
-    return found if type(found) is int else 0
+    json: Json = args.get("amount") if isinstance(args, dict) else None
+    return json if type(json) is int else 0
 
 
 @frozen
@@ -234,8 +234,8 @@ def asked_about(trace: Trace, plugin: str) -> dict[str, object]:
 
 def what_was_counted_was_paid(trace: Trace) -> None:
     """Check that `SpendCounter` counted what was paid, if each call that it was asked about ran."""
-    asked = asked_about(trace, "SpendCounter")
-    if asked and set(asked) == {start.call_id for start in trace.started}:
+    request = asked_about(trace, "SpendCounter")
+    if request and set(request) == {start.call_id for start in trace.started}:
         paid = sum(amount_of(start.args) for start in trace.started if start.name == "pay")
         counted = trace.plugin_state("SpendCounter")
         assert counted == paid, f"{paid} was paid and {counted} was counted"
@@ -243,9 +243,9 @@ def what_was_counted_was_paid(trace: Trace) -> None:
 
 def what_was_approved_is_safe(trace: Trace) -> None:
     """Check that no call that `RiskCheck` approved pays a stranger."""
-    asked = asked_about(trace, "RiskCheck")
+    request = asked_about(trace, "RiskCheck")
     for start in trace.started:
-        approved = type(asked.get(start.call_id)) is Continue
+        approved = type(request.get(start.call_id)) is Continue
         to_stranger = start.name == "pay" and start.args.get("to") == "stranger"
         assert not (approved and to_stranger), "a stranger was paid"
 

@@ -305,8 +305,8 @@ class Substitutes(Plugin[None]):
 
 def flags(args: JsonObject) -> list[str]:
     """Return the flags of all arguments that have one, in small letters."""
-    whole = [value.get("flag") for value in args.values() if isinstance(value, Mapping)]
-    return [flag.lower() for flag in whole if isinstance(flag, str)]
+    full = [value.get("flag") for value in args.values() if isinstance(value, Mapping)]
+    return [flag.lower() for flag in full if isinstance(flag, str)]
 
 
 @frozen
@@ -346,9 +346,9 @@ def approvals_hold(guard: Guard) -> Callable[[Trace], None]:
     """Return an invariant: no call runs that *guard* approved and would block as it runs."""
 
     def no_approved_call_was_changed_into_a_bad_one(trace: Trace) -> None:
-        asked = asked_about(trace, type(guard).__name__)
+        request = asked_about(trace, type(guard).__name__)
         for start in trace.started:
-            if type(asked.get(start.call_id)) is Continue:
+            if type(request.get(start.call_id)) is Continue:
                 runs = BeforeTool(name=start.name, args=start.args, call_id=start.call_id)
                 assert not guard.is_bad(runs), "a bad call was approved"
 

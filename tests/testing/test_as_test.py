@@ -124,6 +124,6 @@ def test_what_others_wrote_is_never_code(text: str) -> None:
         say(stored, thinking=stored, calls=[call("lamp", {"room": stored})]), stored or "x", prompts=[stored or "x"]
     )
     for number in (1, 2):
-        made = as_test(seen(records, number))
-        assert made is not None
-        ran(made, number)
+        new_value = as_test(seen(records, number))
+        assert new_value is not None
+        ran(new_value, number)

@@ -46,7 +46,7 @@ def too_much(choose: Choose) -> list[int] | None:
     drawn: list[int] = []
     while choose.percent(90):
         drawn.append(choose.below(1_000))
-    return drawn if any(one > 500 for one in drawn) else None
+    return drawn if any(item > 500 for item in drawn) else None
 
 
 @pytest.mark.parametrize("seed", range(5))

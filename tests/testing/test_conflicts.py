@@ -32,7 +32,7 @@ def found(invariant: Invariant) -> Conflict:
 def run_snippet(conflict: Conflict) -> None:
     module: dict[str, object] = {}
     exec(conflict.snippet(), module)  # noqa: S102 - what we have printed
-    (test,) = (found for name, found in module.items() if name.startswith("test_"))
+    (test,) = (actual for name, actual in module.items() if name.startswith("test_"))
     assert callable(test)
     test()
 
@@ -90,16 +90,16 @@ def test_the_same_seed_finds_the_same() -> None:
 
 
 def test_progress_is_told_and_time_is_kept() -> None:
-    told: list[tuple[int, int]] = []
-    find_conflict((Turns(),), what_was_counted_was_paid, examples=5, progress=lambda *how: told.append(how))
-    assert told == [(number, 5) for number in range(5)]
+    report: list[tuple[int, int]] = []
+    find_conflict((Turns(),), what_was_counted_was_paid, examples=5, progress=lambda *how: report.append(how))
+    assert report == [(number, 5) for number in range(5)]
     assert find_conflict(CANDIDATES, what_was_approved_is_safe, seconds=0.0) is None
 
 
 def pairs(*plugins: AnyPlugin) -> list[tuple[str, str, str, bool]]:
     return [
-        (type(one.first).__name__, type(one.second).__name__, one.hook, one.settled)
-        for one in order_report(plugins, examples=600)
+        (type(item.first).__name__, type(item.second).__name__, item.hook, item.settled)
+        for item in order_report(plugins, examples=600)
     ]
 
 
@@ -115,10 +115,10 @@ def test_the_order_of_two_plugins_matters_where_one_changes_what_the_other_sees(
 @pytest.mark.long
 def test_a_report_shows_both_orders() -> None:
     (matters,) = order_report([RiskCheck(), Redirect()], examples=600)
-    told = str(matters)
-    assert 'script: prompt("go"), say(calls=[call("pay")])' in told
-    assert "RiskCheck: block_tool, 'nobody knows them'" in told
-    assert told.index("RiskCheck first:") < told.index("Redirect first:")
+    text = str(matters)
+    assert 'script: prompt("go"), say(calls=[call("pay")])' in text
+    assert "RiskCheck: block_tool, 'nobody knows them'" in text
+    assert text.index("RiskCheck first:") < text.index("Redirect first:")
 
 
 @pytest.mark.long

@@ -28,20 +28,20 @@ def test_a_call_returns_or_raises_what_its_work_does() -> None:
 
 
 def test_a_driver_leaves_what_it_has_entered_the_last_first_and_once() -> None:
-    left: list[str] = []
+    texts: list[str] = []
 
     @asynccontextmanager
     async def entered(name: str) -> AsyncGenerator[str]:
         yield name
         await trio.sleep(3_600)
-        left.append(name)
+        texts.append(name)
 
     driver = TrioDriver()
     assert [driver.enter(entered(name)) for name in ("a", "b")] == ["a", "b"]
-    assert left == []
+    assert texts == []
     driver.close()
     driver.close()
-    assert left == ["b", "a"]
+    assert texts == ["b", "a"]
 
 
 async def _now() -> float:

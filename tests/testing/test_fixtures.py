@@ -38,9 +38,9 @@ async def test_an_agent_test_is_three_lines(
 
 async def test_an_hour_passes_in_a_moment(virtual_clock: MockClock) -> None:
     assert isinstance(virtual_clock, MockClock)
-    before = trio.current_time()
+    old_time = trio.current_time()
     await trio.sleep(3_600)
-    assert trio.current_time() - before == 3_600
+    assert trio.current_time() - old_time == 3_600
 
 
 @pytest.mark.long

@@ -106,9 +106,9 @@ def broken_by(check: Callable[[], object]) -> LawBrokenError:
 )
 def test_an_impure_call_in_a_hook_breaks_a_law(what: str, cls: type[Impure]) -> None:
     """Also if the hook hides it; a test that tries to start a process is long."""
-    act, told = IMPURE[what]
+    act, report = IMPURE[what]
     broken = broken_by(lambda: check_hook(cls(what), BeforePrompt("a", "p1")))
-    assert broken.problem.startswith(f"it {told}")
+    assert broken.problem.startswith(f"it {report}")
     assert broken.problem.endswith(f" in {__file__}, line {act.__code__.co_firstlineno}")
     assert not FILE.exists()
 

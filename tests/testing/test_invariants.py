@@ -36,7 +36,7 @@ def runs_anyway(happened: Happened) -> Happened:
 
 def runs_twice(happened: Happened) -> Happened:
     """Add a second start for each call."""
-    more = tuple(one.but(call_id="other") for one in happened.step.effects if isinstance(one, StartCall))
+    more = tuple(effect.but(call_id="other") for effect in happened.step.effects if isinstance(effect, StartCall))
     return happened._replace(step=happened.step.but(effects=(*happened.step.effects, *more)))
 
 
@@ -50,8 +50,8 @@ def asks_nonsense(happened: Happened) -> Happened:
     """Replace the messages of requests by a result without a call."""
     orphan = ToolMessage("c9", "read", (), False, None)
     effects = tuple(
-        one.but(request=one.request.but(messages=(orphan,))) if isinstance(one, StartRequest) else one
-        for one in happened.step.effects
+        effect.but(request=effect.request.but(messages=(orphan,))) if isinstance(effect, StartRequest) else effect
+        for effect in happened.step.effects
     )
     return happened._replace(step=happened.step.but(effects=effects))
 

@@ -48,7 +48,7 @@ def test_a_plugin_that_obeys_the_laws_passes(make: Callable[[], AnyPlugin]) -> N
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "plugin", [plugin for pair in PAIRS for plugin in pair[:2]], ids=lambda one: type(one).__name__
+    "plugin", [plugin for pair in PAIRS for plugin in pair[:2]], ids=lambda item: type(item).__name__
 )
 def test_a_plugin_that_reads_several_arguments_and_obeys_the_laws_passes(plugin: AnyPlugin) -> None:
     for seed in range(3 if CAMPAIGN else 1):
@@ -78,7 +78,7 @@ def test_the_printed_example_is_a_test_that_fails_the_same_way(cls: type[AnyPlug
     broken = broken_by(cls())
     module: dict[str, object] = {}
     exec(broken.example, module)  # noqa: S102 - what we have printed
-    (test,) = (found for name, found in module.items() if name.startswith("test_"))
+    (test,) = (actual for name, actual in module.items() if name.startswith("test_"))
     assert callable(test)
     with pytest.raises(LawBrokenError) as again:
         test()

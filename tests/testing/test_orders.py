@@ -149,8 +149,8 @@ class Alarms(Plugin[int]):
     ids=["prompts", "results"],
 )
 def test_an_order_at_other_hooks_is_found_too(first: AnyPlugin, second: AnyPlugin, hook: str, seed: int) -> None:
-    (found,) = order_report((first, second), examples=400, seed=seed)
-    assert found.hook == hook
+    (actual,) = order_report((first, second), examples=400, seed=seed)
+    assert actual.hook == hook
 
 
 @frozen

@@ -43,8 +43,8 @@ def test_each_pair_is_found_among_fourteen_plugins_in_as_many_examples_as_are_tr
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("first", "second"), [pair[:2] for pair in PAIRS], ids=SHOWN)
 def test_the_order_of_each_pair_matters(first: AnyPlugin, second: AnyPlugin, seed: int) -> None:
-    (found,) = order_report((first, second), examples=600, seed=seed)
-    assert found.hook == "before_tool"
+    (actual,) = order_report((first, second), examples=600, seed=seed)
+    assert actual.hook == "before_tool"
 
 
 @pytest.mark.campaign
@@ -59,7 +59,7 @@ def test_of_five_plugins_the_report_finds_the_pair_that_the_search_finds(
     assert conflict is not None
     assert conflict.plugins == (first, second)
     report = order_report(plugins, examples=120, seed=seed)
-    assert (first, second, "before_tool") in [(found.first, found.second, found.hook) for found in report]
+    assert (first, second, "before_tool") in [(actual.first, actual.second, actual.hook) for actual in report]
 
 
 @pytest.mark.campaign

@@ -78,9 +78,9 @@ def run(script_step: ScriptStep) -> tuple[str, ScriptStep]:
     code = script_step_code(script_step, source)
     names: dict[str, object] = {}
     exec("\n".join((*source.lines(), f"script_step = {code}")), names)  # noqa: S102 - it is what a user does
-    made = names["script_step"]
-    assert isinstance(made, ScriptStep)
-    return code, made
+    name = names["script_step"]
+    assert isinstance(name, ScriptStep)
+    return code, name
 
 
 def facts(error: Exception) -> tuple[object, ...]:
@@ -88,12 +88,12 @@ def facts(error: Exception) -> tuple[object, ...]:
 
 
 def check_same(script_step: ScriptStep) -> None:
-    code, made = run(script_step)
+    code, new_value = run(script_step)
     if isinstance(script_step, Failing):  # an error of Python equals no other one
-        assert isinstance(made, Failing)
-        assert facts(made.error) == facts(script_step.error), code
-        made = made.but(error=script_step.error)
-    assert made == script_step, code
+        assert isinstance(new_value, Failing)
+        assert facts(new_value.error) == facts(script_step.error), code
+        new_value = new_value.but(error=script_step.error)
+    assert new_value == script_step, code
 
 
 TEXTS = st.text(max_size=20) | st.sampled_from(

@@ -15,8 +15,8 @@ Verdict = Continue[None] | BlockTool[None]
 
 
 @cache
-def is_closed(place: str) -> bool:
-    return place in CLOSED
+def is_closed(position: str) -> bool:
+    return position in CLOSED
 
 
 @frozen
@@ -76,10 +76,10 @@ def test_a_key_of_an_object_is_no_argument_and_stands_in_its_values() -> None:
 
 
 def test_values_belong_to_the_argument_that_they_are_compared_with() -> None:
-    found = values(Reader())
-    assert {"north", "south"} <= set(found["where"])
-    assert "north" not in found["path"]
-    assert {"a file"} <= set(found["path"])
+    actual = values(Reader())
+    assert {"north", "south"} <= set(actual["where"])
+    assert "north" not in actual["path"]
+    assert {"a file"} <= set(actual["path"])
 
 
 def test_options_are_values_with_their_neighbours() -> None:
@@ -87,7 +87,7 @@ def test_options_are_values_with_their_neighbours() -> None:
 
 
 def test_a_list_whose_length_matters_comes_with_one_item_more() -> None:
-    assert 41 in {len(found) for found in values(Reader())["files"] if isinstance(found, tuple)}
+    assert 41 in {len(value) for value in values(Reader())["files"] if isinstance(value, tuple)}
 
 
 def test_what_reads_no_argument_by_name_says_nothing() -> None:

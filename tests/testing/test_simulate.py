@@ -24,8 +24,8 @@ def test_a_script_plays_whole_turns() -> None:
 
 
 def test_a_story_tells_what_each_plugin_decided() -> None:
-    told = str(simulate([SpendCounter(), Cap()], [prompt("go"), say(calls=[call("pay", {"amount": 500})])]))
-    assert told.splitlines() == [
+    text = str(simulate([SpendCounter(), Cap()], [prompt("go"), say(calls=[call("pay", {"amount": 500})])]))
+    assert text.splitlines() == [
         '  1  prompt("go")',
         '  2  say(calls=[call("pay", {"amount": 500})])',
         '       before_tool pay {"amount":500}',

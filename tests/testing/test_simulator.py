@@ -109,11 +109,11 @@ def test_the_clock_of_a_call_may_stand_still_while_its_sub_agent_waits_near_a_li
 @pytest.mark.campaign
 @pytest.mark.long
 def test_only_the_faults_that_are_wanted_fire() -> None:
-    wanted = ("tool_raises", "journal_slow")
-    found: Counter[str] = Counter()
+    expected = ("tool_raises", "journal_slow")
+    counts: Counter[str] = Counter()
     for seed in range(20):
-        found += CheckedSimulator(faults=wanted).check(seed).faults
-    assert set(found) == set(wanted)
+        counts += CheckedSimulator(faults=expected).check(seed).faults
+    assert set(counts) == set(expected)
     assert not Simulator(faults=()).check(1).faults
 
 
@@ -122,10 +122,10 @@ ERASING = ("sessions_deleted", "sessions_redacted", "process_dies")
 
 def erased() -> Counter[str]:
     """Return how often each fault has fired in runs that delete and redact stored sessions."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for seed in range(20):
-        found += CheckedSimulator(mode_of(seed), faults=ERASING).check(seed).faults
-    return found
+        counts += CheckedSimulator(mode_of(seed), faults=ERASING).check(seed).faults
+    return counts
 
 
 @pytest.mark.campaign
@@ -178,16 +178,16 @@ def test_plugins_of_ones_own_are_in_every_session() -> None:
 
 @pytest.mark.long
 def test_nobody_meddles_when_the_players_have_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    left: list[object] = []
+    values: list[object] = []
 
     def noting(environment: Environment, policy: Intensity, supervisor: Supervisor) -> None:
-        left.append(environment.meddle)
+        values.append(environment.meddle)
         check_reports(environment, policy, supervisor)
 
     monkeypatch.setattr(process_life, "check_reports", noting)
     Simulator(faults=["meddling"]).check(0)
-    assert left
-    assert set(left) == {nobody}
+    assert values
+    assert set(values) == {nobody}
 
 
 async def test_a_sub_agent_that_comes_back_with_its_session_is_in_the_books(autojump_clock: MockClock) -> None:
@@ -326,10 +326,10 @@ def test_a_broken_rule_is_told_with_what_repeats_it(
     failed = next(report for report in map(Simulator().run, range(50)) if report.problem is not None)
     assert failed.problem is not None
     assert failed.problem.rule in RULES
-    with pytest.raises(SimulationFailedError) as told:
+    with pytest.raises(SimulationFailedError) as raised:
         Simulator().check(failed.seed)
-    assert str(failed.problem) in str(told.value)
-    assert failed.command in str(told.value)
+    assert str(failed.problem) in str(raised.value)
+    assert failed.command in str(raised.value)
     words = failed.command.split()[3:]
     assert main(words) == 1
     assert str(failed.problem) in capsys.readouterr().out
@@ -382,11 +382,11 @@ async def test_states_of_plugins_that_are_only_data_after_a_redaction_count_as_t
         spec = SessionSpec(model=ScriptedModel([say("well")]), plugins=[BudgetGuard(max_rounds=7)])
         session = await supervisor.spawn(spec)
         await session.ask("hello")
-        known, *_ = await rebuild_state(journal, session.id)
-        assert session.inspect() != known
-        assert is_same(session.inspect(), known)
-        assert not is_same(session.inspect(), known.but(title="another"))
-        assert not is_same(session.inspect(), known.but(plugin_states=(7,)))
+        entry, *_ = await rebuild_state(journal, session.id)
+        assert session.inspect() != entry
+        assert is_same(session.inspect(), entry)
+        assert not is_same(session.inspect(), entry.but(title="another"))
+        assert not is_same(session.inspect(), entry.but(plugin_states=(7,)))
         assert not is_same(session.inspect(), None)
 
 

@@ -60,11 +60,11 @@ class Forwarding(Plugin[None]):
 
 
 def no_frozen_account_is_approved(trace: Trace) -> None:
-    asked = asked_about(trace, "AccountCheck")
+    request = asked_about(trace, "AccountCheck")
     for start in trace.started:
         account = start.args.get("account")
         is_frozen = start.name == "transfer" and isinstance(account, Mapping) and "frozen" in account
-        assert not (is_frozen and type(asked.get(start.call_id)) is Continue), "a frozen account was approved"
+        assert not (is_frozen and type(request.get(start.call_id)) is Continue), "a frozen account was approved"
 
 
 PLUGINS: Final[tuple[AnyPlugin, ...]] = (AccountCheck(), Forwarding())
@@ -147,4 +147,4 @@ def test_each_seed_finds_the_swap_in_each_spelling(seed: int, spelling: str, oth
     assert conflict.plugins == (guard, swap)
     # The pair comes first, so these are the first of the examples that are tried unasked
     report = order_report((guard, swap, *others), seed=seed, examples=60)
-    assert (guard, swap, "before_tool") in [(found.first, found.second, found.hook) for found in report]
+    assert (guard, swap, "before_tool") in [(actual.first, actual.second, actual.hook) for actual in report]

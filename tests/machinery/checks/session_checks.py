@@ -62,9 +62,9 @@ class Course:
 
     def _loops(self, transition: Transition) -> None:
         """Check that a `LoopDetected` event does not count more equal calls than there were."""
-        before, after = transition.before, transition.after
-        if after.history is not before.history and not isinstance(transition.input, CompactionEnded):
-            for message in after.history[len(before.history) :]:
+        old, after = transition.before, transition.after
+        if after.history is not old.history and not isinstance(transition.input, CompactionEnded):
+            for message in after.history[len(old.history) :]:
                 for call in message.calls if isinstance(message, AssistantMessage) else ():
                     self._calls[call.name, canonical(call.args)] += 1
         for event in transition.events:

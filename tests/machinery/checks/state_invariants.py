@@ -69,46 +69,46 @@ class Ledger:
         self.ended = False
         self.course = Course()
 
-    def check(self, before: State, arrival: Arrival, step: Step, out: Outstanding) -> None:
+    def check(self, old: State, arrival: Arrival, step: Step, out: Outstanding) -> None:
         """Raise `InvariantBrokenError` if *step* broke an invariant; its effects must be in *out* already."""
         after = step.state
-        self._answered(before, arrival, step)
+        self._answered(old, arrival, step)
         input_ = arrival.input
         if isinstance(input_, CallProbed) and isinstance(input_.outcome, NotStarted):
             self.attempts[input_.call_id] -= 1
         for effect in step.effects:
             if isinstance(effect, StartCall):
-                self._starts(effect, before, after)
+                self._starts(effect, old, after)
             elif isinstance(effect, StartRequest):
                 _fit(effect.request.messages)
-        _numbers(before, step)
-        _usage(before.usage, after.usage)
-        _history(before, after)
+        _numbers(old, step)
+        _usage(old.usage, after.usage)
+        _history(old, after)
         _idle(after)
         _outstanding(after, out)
         _starts_all(after)
         _subagents(after, out)
         _clock(after)
         _work(after, out)
-        self._new_calls(before, arrival, after)
+        self._new_calls(old, arrival, after)
         self._calls(after)
         self._turns(after)
         self._prompts(after)
-        if before.phase is Phase.ENDED:
-            demand(not step.events and not step.effects and after == before, "something came after the end")
+        if old.phase is Phase.ENDED:
+            demand(not step.events and not step.effects and after == old, "something came after the end")
             return
-        transition = Transition(before, arrival, step)
+        transition = Transition(old, arrival, step)
         check_promises(transition)
         self.course.check(transition)
 
     # Notes of answers and events
 
-    def _answered(self, before: State, arrival: Arrival, step: Step) -> None:
+    def _answered(self, old: State, arrival: Arrival, step: Step) -> None:
         input_, answer = arrival.input, step.answer
         if isinstance(input_, PromptSent | SteerSent) and isinstance(answer, Accepted):
             self.waiting.add(answer.ref)
-        if isinstance(input_, ApproveSent) and isinstance(answer, Done) and before.batch is not None:
-            for call in before.batch.calls:
+        if isinstance(input_, ApproveSent) and isinstance(answer, Done) and old.batch is not None:
+            for call in old.batch.calls:
                 if call.hold is not None and call.hold.approval_id == input_.approval_id:
                     agreed = call.hold.args if input_.args is None else input_.args
                     self.consents[call.call_id] = canonical(agreed)
@@ -190,10 +190,10 @@ class Ledger:
                 )
 
     def _prompts(self, after: State) -> None:
-        there = {prompt.ref for prompt in after.queue} | {text.ref for text in after.steering}
+        other = {prompt.ref for prompt in after.queue} | {text.ref for text in after.steering}
         if after.next_prompt is not None:
-            there.add(after.next_prompt.ref)
-        demand(self.waiting == there, "accepted and not settled: {}; waiting: {}", self.waiting, there)
+            other.add(after.next_prompt.ref)
+        demand(self.waiting == other, "accepted and not settled: {}; waiting: {}", self.waiting, other)
         demand(self.asks == {waiting.ask_id for waiting in after.suspended_runs}, "asks and events differ")
         running = after.compaction is not None and after.compaction.running
         demand(self.compacting == int(running), "compactions and events differ")
@@ -209,7 +209,7 @@ class Ledger:
             demand(call.status is not CallStatus.SETTLING or after.is_paused, "{} is not settled", call)
             demand((call.call_id in self.held) == (call.status in WAITS_FOR_PERSON), "{} and its events differ", call)
 
-    def _starts(self, start: StartCall, before: State, after: State) -> None:
+    def _starts(self, start: StartCall, old: State, after: State) -> None:
         call_id = start.call_id
         demand(call_id not in self.blocked, "the blocked call {} runs", call_id)
         if call_id in self.ever_held:
@@ -222,14 +222,14 @@ class Ledger:
         demand(start.name in after.tools, "{} runs a tool that is not there", start)
         demand(after.tools[start.name].revision == start.revision, "{} runs a form of its tool that is gone", start)
         # A plugin that joins in this step, after the end of the turn, was not asked
-        attached_plugins = (before.plugins, after.plugins)
+        attached_plugins = (old.plugins, after.plugins)
         guarded = all(any(attached.plugin.endswith(":Guard") for attached in row) for row in attached_plugins)
         demand(not guarded or start.args.get("path") != "secret", "{} runs past a guard", start)
 
-    def _new_calls(self, before: State, arrival: Arrival, after: State) -> None:
-        if after.history is before.history or isinstance(arrival.input, CompactionEnded):
+    def _new_calls(self, old: State, arrival: Arrival, after: State) -> None:
+        if after.history is old.history or isinstance(arrival.input, CompactionEnded):
             return
-        for message in after.history[len(before.history) :]:
+        for message in after.history[len(old.history) :]:
             for call in message.calls if isinstance(message, AssistantMessage) else ():
                 demand(call.call_id not in self.call_ids, "the id {} is used twice", call.call_id)
                 self.call_ids.add(call.call_id)
@@ -254,8 +254,8 @@ def _subagents(after: State, out: Outstanding) -> None:
     here = [agent for agent in after.subagents if not agent.rests]
     demand(after.is_paused or len(here) == len(after.subagents), "a sub-agent rests, and its turn does not")
     expected = {agent.child: _as_told(agent) for agent in here}
-    there = {child: _as_told(agent) for child, agent in out.agents.items()}
-    demand(expected == there, "sub-agents {}, outstanding {}", expected, there)
+    other = {child: _as_told(agent) for child, agent in out.agents.items()}
+    demand(expected == other, "sub-agents {}, outstanding {}", expected, other)
     demand(
         after.stop_reason is None or all(agent.cancelled for agent in out.agents.values()),
         "it stops, and a sub-agent goes on",
@@ -316,24 +316,24 @@ def _fit(messages: Sequence[Message]) -> None:
     demand(bool(messages) and not isinstance(messages[-1], AssistantMessage), "a request asks for nothing")
 
 
-def _numbers(before: State, step: Step) -> None:
+def _numbers(old: State, step: Step) -> None:
     numbers = [envelope.seq for envelope in step.events]
     demand(
-        numbers == list(range(before.last_seq + 1, before.last_seq + 1 + len(numbers))),
+        numbers == list(range(old.last_seq + 1, old.last_seq + 1 + len(numbers))),
         "numbers {} after {}",
         numbers,
-        before.last_seq,
+        old.last_seq,
     )
-    demand(step.state.last_seq == before.last_seq + len(numbers), "the state does not know its last number")
+    demand(step.state.last_seq == old.last_seq + len(numbers), "the state does not know its last number")
 
 
-def _usage(before: Usage, after: Usage) -> None:
-    falls = after.input_tokens < before.input_tokens or after.output_tokens < before.output_tokens
-    demand(not falls, "usage fell from {} to {}", before, after)
+def _usage(old_usage: Usage, after: Usage) -> None:
+    falls = after.input_tokens < old_usage.input_tokens or after.output_tokens < old_usage.output_tokens
+    demand(not falls, "usage fell from {} to {}", old_usage, after)
 
 
-def _history(before: State, after: State) -> None:
-    if after.history is before.history and after.batch is before.batch:
+def _history(old: State, after: State) -> None:
+    if after.history is old.history and after.batch is old.batch:
         return
     problem = why_unfit(after.history, open_end=after.batch is not None)
     demand(problem is None, "the history is not valid: {}", problem)

@@ -103,20 +103,20 @@ def _aborts(transition: Transition) -> None:
 
     Which running calls go on is what `kill_tools` says. One that is for another turn than the open one does nothing.
     """
-    abort, before, after = transition.input, transition.before, transition.after
-    if isinstance(abort, AbortSent) and abort.turn and not before.works_on(abort.turn):
-        demand(not transition.events and after.turn is before.turn, "{} is for another turn, and does something", abort)
+    abort, old, after = transition.input, transition.before, transition.after
+    if isinstance(abort, AbortSent) and abort.turn and not old.works_on(abort.turn):
+        demand(not transition.events and after.turn is old.turn, "{} is for another turn, and does something", abort)
         return
-    if not isinstance(abort, AbortSent) or before.is_starting:
+    if not isinstance(abort, AbortSent) or old.is_starting:
         return
-    if not abort.clear_queue and before.stop_reason is None:
-        queued = {prompt.ref for prompt in before.queue}
+    if not abort.clear_queue and old.stop_reason is None:
+        queued = {prompt.ref for prompt in old.queue}
         dropped = {event.ref for event in transition.events if isinstance(event, PromptDropped)}
         demand(not queued & dropped, "{} are dropped by an abort that is to leave the queue", queued & dropped)
     dropped_steering = {
         event.ref for event in transition.events if isinstance(event, SteeringReceived) and event.status == "dropped"
     }
-    survivors = {text.ref for text in before.steering} - dropped_steering
+    survivors = {text.ref for text in old.steering} - dropped_steering
     demand(not survivors, "steering {} outlives an abort", survivors)
     if not transition.in_turn:
         return
@@ -125,7 +125,7 @@ def _aborts(transition: Transition) -> None:
         immune = call.spec is not None and call.spec.immune
         must_go_on = abort.kill_tools == "none" or (abort.kill_tools == "killable" and immune)
         demand(must_go_on == (call.call_id in lingers), "{} goes on: {}, after {}", call, not must_go_on, abort)
-    if before.request is not None and abort.partial.text:
+    if old.request is not None and abort.partial.text:
         texts = [message.text for message in after.history if isinstance(message, AssistantMessage)]
         demand(abort.partial.text in texts, "{!r} had come and is not kept", abort.partial.text)
 
@@ -135,17 +135,17 @@ def _steers(transition: Transition) -> None:
 
     Steering texts that become prompts come before the prompts that wait.
     """
-    before, after = transition.before, transition.after
+    old, after = transition.before, transition.after
     demand(len(after.steering) <= after.setup.options.max_steering_queue, "{} steering texts wait", len(after.steering))
     if isinstance(transition.input, SteerSent):
         skipped = {event.call_id for event in transition.events if isinstance(event, ToolSkippedForSteering)}
         for call in transition.running:
             immune = call.spec is not None and call.spec.immune
             demand(not (immune and call.call_id in skipped), "{} is immune and skipped for steering", call)
-    if not before.steering:
+    if not old.steering:
         return
-    refs = tuple(text.ref for text in before.steering)
-    text = "\n\n".join(text.text for text in before.steering)
+    refs = tuple(text.ref for text in old.steering)
+    text = "\n\n".join(text.text for text in old.steering)
     for event in transition.events:
         if isinstance(event, SteeringApplied) and set(event.refs) == set(refs):
             steering = [m.text for m in after.history if isinstance(m, UserMessage) and m.origin is Origin.STEERING]
@@ -155,27 +155,27 @@ def _steers(transition: Transition) -> None:
     refs_ = [event.ref for event in transition.events if isinstance(event, PromptReceived | PromptRejected)]
     refs_ += [after.next_prompt.ref] if after.next_prompt is not None else []
     order = [*refs_, *(prompt.ref for prompt in after.queue)]
-    behind = {prompt.ref for prompt in before.queue}
-    first = next((index for index, ref in enumerate(order) if ref in behind), len(order))
+    next_refs = {prompt.ref for prompt in old.queue}
+    first = next((index for index, ref in enumerate(order) if ref in next_refs), len(order))
     demand(not set(order[first:]) & set(refs), "steering {} comes after the prompts that wait: {}", refs, order)
 
 
 def _says_first(transition: Transition) -> None:
     """Check that `before_finish` does not run while a steering text waits, except in the last round that is allowed."""
-    before = transition.before
+    old = transition.before
     has_hook = any(ruling.hook == "before_finish" for ruling in transition.step.rulings)
-    waited = any(waiting.hook.hook_name == "before_finish" for waiting in before.suspended_runs)
-    if has_hook and not waited and before.steering and transition.in_turn:
-        last = before.round >= before.setup.options.max_rounds
-        demand(last, "before_finish runs, and {} waits", before.steering)
+    waited = any(waiting.hook.hook_name == "before_finish" for waiting in old.suspended_runs)
+    if has_hook and not waited and old.steering and transition.in_turn:
+        last = old.round >= old.setup.options.max_rounds
+        demand(last, "before_finish runs, and {} waits", old.steering)
 
 
 def _supersedes(transition: Transition) -> None:
     """Check that a prompt ends a turn that waits for a person, if the option says `supersede`."""
-    prompt, before = transition.input, transition.before
-    if not isinstance(prompt, PromptSent) or not isinstance(transition.step.answer, Accepted) or not before.resting:
+    prompt, old = transition.input, transition.before
+    if not isinstance(prompt, PromptSent) or not isinstance(transition.step.answer, Accepted) or not old.resting:
         return
-    if before.setup.options.on_prompt_while_held == "supersede":
+    if old.setup.options.on_prompt_while_held == "supersede":
         ends = any(isinstance(event, AgentEnd) and event.reason == "superseded" for event in transition.events)
         demand(ends, "a prompt does not supersede what waits for a person")
 
@@ -226,19 +226,19 @@ def _approves(transition: Transition) -> None:
 
     Calls are approved for always only if the caller said so and did not edit the arguments.
     """
-    approval, before, after = transition.input, transition.before, transition.after
+    approval, old, after = transition.input, transition.before, transition.after
     if not isinstance(approval, ApproveSent) or not isinstance(transition.step.answer, Done):
         return
     for call in transition.calls:
         if call.hold is None or call.hold.approval_id != approval.approval_id:
             continue
-        tool = before.tools.get(call.name)
+        tool = old.tools.get(call.name)
         demand(tool is not None and tool.revision == call.revision, "{} is approved, and its tool has changed", call)
         edited = approval.args is not None and not is_same(approval.args, call.hold.args)
         first = transition.step.rulings[0] if transition.step.rulings else None
         checked = first is not None and first.hook == "check" and first.verdict is Verdict.PASS
         demand(not edited or checked, "{} is carried out, and does not fit the tool", approval)
-        more = after.approved_always - before.approved_always
+        more = after.approved_always - old.approved_always
         demand(not more or (approval.always and not edited), "{} is approved for ever by {}", more, approval)
 
 
@@ -297,11 +297,11 @@ def _declares(transition: Transition) -> None:
 
 def _finds(transition: Transition) -> None:
     """Check that tools that the model found stay found, and that it gets their definitions again after a compaction."""
-    before, after = transition.before, transition.after
+    old, after = transition.before, transition.after
     names = {name for event in transition.events if isinstance(event, ToolsFound) for name in event.names}
-    lost = {*before.found_tools, *names} - {*after.found_tools}
+    lost = {*old.found_tools, *names} - {*after.found_tools}
     demand(not lost, "{} were found, and are forgotten", lost)
-    if not isinstance(transition.input, CompactionEnded) or after.history is before.history or not after.found_tools:
+    if not isinstance(transition.input, CompactionEnded) or after.history is old.history or not after.found_tools:
         return
     definitions = [definition(spec) for spec in _deferred(after) if spec.name in after.found_tools]
     texts = [message.text for message in after.history] + [*after.notices]
@@ -311,15 +311,15 @@ def _finds(transition: Transition) -> None:
 
 def _resolves(transition: Transition) -> None:
     """Check that a call of `call_tool` is in the history as a call of the tool that it names."""
-    ended, before, after = transition.input, transition.before, transition.after
-    request = before.request
+    ended, old, after = transition.input, transition.before, transition.after
+    request = old.request
     if not isinstance(ended, StreamEnded) or request is None or request.request_id != ended.request_id:
         return
-    new = after.history[len(before.history) :]
+    new = after.history[len(old.history) :]
     response = next((message for message in new if isinstance(message, AssistantMessage)), None)
-    if response is None or len(response.calls) != len(ended.response.calls) or not _deferred(before):
+    if response is None or len(response.calls) != len(ended.response.calls) or not _deferred(old):
         return
-    finder, caller = free(FINDER, before.tools), free(CALLER, before.tools)
+    finder, caller = free(FINDER, old.tools), free(CALLER, old.tools)
     for sent_call, stored in zip(ended.response.calls, response.calls, strict=True):
         name, args = sent_call.args.get("name"), sent_call.args.get("arguments")
         if sent_call.name == caller and isinstance(name, str) and name != caller and not isinstance(args, str):
@@ -338,16 +338,16 @@ def _returns(state: State, ref: str) -> JsonObject | None:
 
 def _forms(transition: Transition) -> None:
     """Check that a turn wants the answer form of its prompt, and ends with such an answer or is aborted."""
-    before, after, answer = transition.before, transition.after, transition.step.answer
+    old, after, answer = transition.before, transition.after, transition.step.answer
     for event in transition.events:
         match event:
             case AgentStart(ref=ref) if after.turn is not None and after.turn.ref == ref:
-                form = _returns(before, ref)
+                form = _returns(old, ref)
                 if isinstance(transition.input, PromptSent) and isinstance(answer, Accepted) and answer.ref == ref:
                     form = transition.input.returns
                 demand(form in (None, after.turn.returns), "{} wants {}, its turn {}", ref, form, after.turn.returns)
-            case AgentEnd(ref=ref, fits=fits, reason=stop) if before.turn is not None and before.turn.ref == ref:
-                formed = bool(before.turn.returns or before.acting.returns)
+            case AgentEnd(ref=ref, fits=fits, reason=stop) if old.turn is not None and old.turn.ref == ref:
+                formed = bool(old.turn.returns or old.acting.returns)
                 demand(formed or not fits, "{} ends with an answer in a form, and wanted none", ref)
                 demand(fits or not formed or stop != "end", "{} ends without an answer in its form", ref)
                 demand(not fits or _is_object(after.last_text or ""), "{} ends with {!r}", ref, after.last_text)
@@ -395,8 +395,8 @@ def _files(transition: Transition) -> None:
     if not isinstance(prompt, PromptSent) or not isinstance(answer, Accepted) or turn is None or turn.ref != answer.ref:
         return
     files = [part for part in prompt.parts if not isinstance(part, Text)]
-    there = list(_parts(transition)) if files else []
-    demand(all(file in there for file in files), "of {} only {} are in the history", files, there)
+    other = list(_parts(transition)) if files else []
+    demand(all(file in other for file in files), "of {} only {} are in the history", files, other)
 
 
 def _parts(transition: Transition) -> Iterator[object]:
@@ -418,7 +418,7 @@ def _batches(transition: Transition) -> None:
 
     The results are in the history in the order of the calls.
     """
-    before, after = transition.before, transition.after
+    old, after = transition.before, transition.after
     starts = [effect for effect in transition.step.effects if isinstance(effect, StartCall)]
     runs_tool = any(isinstance(event, AskStarted) and event.request == RunTool.__name__ for event in transition.events)
     aborts = [item for item in transition.step.rulings if item.hook == "before_tool" and item.verdict is Verdict.ABORT]
@@ -427,8 +427,8 @@ def _batches(transition: Transition) -> None:
     ):  # plugins also rule on a tool that a plugin asks for
         demand(not starts, "{} run though a plugin has aborted the turn at a call", starts)
     if isinstance(transition.input, StreamEnded) and not runs_tool:
-        behind = dropwhile(lambda event: not isinstance(event, ToolExecutionStart), transition.events)
-        ruled = [event for event in behind if isinstance(event, RULED)]
+        following = dropwhile(lambda event: not isinstance(event, ToolExecutionStart), transition.events)
+        ruled = [event for event in following if isinstance(event, RULED)]
         demand(not ruled, "{} come after the first of {}, so not all calls were ruled on before", ruled, starts)
     if after.batch is not None:
         busy = [call for call in after.batch.calls if call.status in (CallStatus.RUNNING, CallStatus.SETTLING)]
@@ -438,16 +438,12 @@ def _batches(transition: Transition) -> None:
         demand(runs_tool or not (loners and starts), "{} start beside {}, which run alone", starts, loners)
         new = any(call.status is CallStatus.NEW for call in after.batch.calls)
         demand(not (new and starts), "{} run before all calls are ruled on", starts)
-    if (
-        before.batch is not None
-        and after.batch is not before.batch
-        and not isinstance(transition.input, CompactionEnded)
-    ):
-        expected = [call.call_id for call in before.batch.calls]
-        shortened = after.agent is not before.agent  # a handoff may pass on the messages of the turn alone
-        there = {m.call_id for m in before.history if isinstance(m, ToolMessage)} if shortened else set[str]()
-        messages = after.history if shortened else after.history[len(before.history) :]
-        placed = [m.call_id for m in messages if isinstance(m, ToolMessage) and m.call_id not in there]
+    if old.batch is not None and after.batch is not old.batch and not isinstance(transition.input, CompactionEnded):
+        expected = [call.call_id for call in old.batch.calls]
+        shortened = after.agent is not old.agent  # a handoff may pass on the messages of the turn alone
+        other = {m.call_id for m in old.history if isinstance(m, ToolMessage)} if shortened else set[str]()
+        messages = after.history if shortened else after.history[len(old.history) :]
+        placed = [m.call_id for m in messages if isinstance(m, ToolMessage) and m.call_id not in other]
         demand(placed in ([], expected), "the results of {} stand as {}", expected, placed)
 
 
@@ -559,7 +555,7 @@ def _counts(transition: Transition) -> None:
 
 
 def _used(transition: Transition) -> Usage:
-    input_, before, request = transition.input, transition.before, transition.before.request
+    input_, old, request = transition.input, transition.before, transition.before.request
     now = transition.after.request
     cut = request is not None and (now is None or now.request_id != request.request_id)
     match input_:
@@ -574,7 +570,7 @@ def _used(transition: Transition) -> Usage:
         case AskSettled(usage=usage) | CompactionEnded(usage=usage) | CompactionFailed(usage=usage):
             return usage
         case SubagentReported(child=child, used=used, heard=heard_):
-            agent_ = next((agent for agent in before.subagents if agent.child == child), None)
+            agent_ = next((agent for agent in old.subagents if agent.child == child), None)
             return NOTHING_USED if agent_ is None or heard_ < agent_.heard else used.minus(agent_.used)
         case _:
             return NOTHING_USED
@@ -585,10 +581,10 @@ def _compacts(transition: Transition) -> None:
 
     The start of the turn must be within the history, and its rounds within the limit.
     """
-    ended, before, after = transition.input, transition.before, transition.after
+    ended, old, after = transition.input, transition.before, transition.after
     if isinstance(ended, CompactionEnded):
-        mine = before.compaction is not None and before.compaction.compaction_id == ended.compaction_id
-        demand(mine or after.history is before.history, "a compaction that was given up replaces the history")
+        mine = old.compaction is not None and old.compaction.compaction_id == ended.compaction_id
+        demand(mine or after.history is old.history, "a compaction that was given up replaces the history")
     if after.turn is not None and after.turn.ended is None:
         demand(after.turn.mark <= len(after.history), "the turn began after its own end")
         demand(after.round <= after.setup.options.max_rounds, "round {} is one too many", after.round)
@@ -673,21 +669,21 @@ def _rules(transition: Transition) -> None:
 
     Plugins must stay in the order of their priorities, and may not ask too often.
     """
-    before, after = transition.before, transition.after
+    old_state, after = transition.before, transition.after
     for ruling in transition.step.rulings:
         if ruling.verdict in (Verdict.ABORT, Verdict.BLOCK):
             rest = ruling.decisions.but(emits=())
             demand(rest == NO_DECISIONS, "{} ends with {}, and keeps {}", ruling.hook, ruling.verdict, rest)
-    if before.plugins is after.plugins and all(
+    if old_state.plugins is after.plugins and all(
         r.hook in HOOK_NAMES | {"on_event", "check"} for r in transition.step.rulings
     ):
-        states = list(before.plugin_states)
+        states = list(old_state.plugin_states)
         for ruling in transition.step.rulings:
             for attached, state in ruling.states:
                 states[attached] = state
         demand(tuple(states) == after.plugin_states, "what a plugin remembers is not what it has said")
     row, old = (
-        [attached.priority for attached in attached_plugins] for attached_plugins in (after.plugins, before.plugins)
+        [attached.priority for attached in attached_plugins] for attached_plugins in (after.plugins, old_state.plugins)
     )
     demand(old != sorted(old) or row == sorted(row), "plugins stand in the order {}", row)
     updates = [change.key for change in after.plugin_changes if change.kind == "update"]
@@ -701,12 +697,12 @@ def _rules(transition: Transition) -> None:
 
 def _keeps_time(transition: Transition) -> None:
     """Check timers: each running call and hold with a limit has one, and none is left of an ended turn or retry."""
-    before, after, fired = transition.before, transition.after, transition.input
+    old, after, fired = transition.before, transition.after, transition.input
     if isinstance(fired, TimerFired):
-        due = dict(before.timers).get(fired.timer)
-        demand((due is not None and due <= transition.at) or after == before, "{} counts, and is due {}", fired, due)
+        due = dict(old.timers).get(fired.timer)
+        demand((due is not None and due <= transition.at) or after == old, "{} counts, and is due {}", fired, due)
     parts = ("timers", "batch", "subagents", "request", "turn", "phase")
-    if after.phase is Phase.ENDED or all(getattr(after, part) is getattr(before, part) for part in parts):
+    if after.phase is Phase.ENDED or all(getattr(after, part) is getattr(old, part) for part in parts):
         return
     calls = () if after.batch is None else after.batch.calls
     waits = {agent.call_id for agent in after.subagents if agent.waits and not agent.background}
@@ -716,8 +712,8 @@ def _keeps_time(transition: Transition) -> None:
     missing = {call_timer(call_id) for call_id in run} - timers
     demand(not missing, "{} are not set, and the calls run", missing)
     expected = {hold_timer(ref) for ref, until in holds.items() if until is not None}
-    there = {name for name in timers if name.startswith(hold_timer(""))}
-    demand(there == expected, "of holds the timers {} are set, and {} are wanted", there, expected)
+    names = {name for name in timers if name.startswith(hold_timer(""))}
+    demand(names == expected, "of holds the timers {} are set, and {} are wanted", names, expected)
     late = {name for name in timers if name in map(call_timer, waits)}
     demand(not late, "{} go on, and the sub-agents wait for a person", late)
     demand(RETRY_TIMER not in timers or after.request is None, "a retry waits beside a request")
@@ -726,14 +722,14 @@ def _keeps_time(transition: Transition) -> None:
 
 def _sleeps(transition: Transition) -> None:
     """Check that a session falls asleep only without calls in the background, sub-agents, queued prompts and asks."""
-    before, after = transition.before, transition.after
-    if after.asleep and not before.asleep:
+    old, after = transition.before, transition.after
+    if after.asleep and not old.asleep:
         lives = (
-            before.quarantined_calls,
-            before.lingering_calls,
-            before.subagents,
-            before.queue,
-            before.suspended_runs,
+            old.quarantined_calls,
+            old.lingering_calls,
+            old.subagents,
+            old.queue,
+            old.suspended_runs,
         )
         demand(not any(lives), "it falls asleep beside {}", [life for life in lives if life])
 

@@ -12,8 +12,8 @@ from tests.kit import AnyInput, Arrival
 class Transition:
     """One step of a session for the checks: states before and after, input, events and effects."""
 
-    def __init__(self, before: State, arrival: Arrival, step: Step) -> None:
-        self.before = before
+    def __init__(self, old: State, arrival: Arrival, step: Step) -> None:
+        self.before = old
         self.after = step.state
         self.at = arrival.at
         self.input: AnyInput = arrival.input

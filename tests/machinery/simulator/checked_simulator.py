@@ -26,16 +26,16 @@ class CheckedAuditor(Auditor):
         super().__init__(verdict)
         self._ledgers: defaultdict[str, Ledger] = defaultdict(Ledger)
 
-    def check(self, book: Book, before: State, arrival: Arrival, step: Step) -> None:
-        self._ledgers[book.session_id].check(before, arrival, step, book.out)
-        super().check(book, before, arrival, step)
+    def check(self, book: Book, old: State, arrival: Arrival, step: Step) -> None:
+        self._ledgers[book.session_id].check(old, arrival, step, book.out)
+        super().check(book, old, arrival, step)
 
     def redacted(self, records: Sequence[Record]) -> None:
         super().redacted(records)
         ledger = self._ledgers[records[0].session_id]
         # What the recorder remembers of each turn is stored in redacted form too
         places = [ledger.outcomes.index(outcome) for outcome in ledger.outcomes]
-        ledger.outcomes = [f"{MARK} {place}" if place else MARK for place in places]
+        ledger.outcomes = [f"{MARK} {index}" if index else MARK for index in places]
 
 
 class CheckedSimulator(Simulator):

@@ -28,12 +28,12 @@ def test_a_broken_invariant_breaks_a_rule_and_the_command_that_is_told_repeats_i
 
     monkeypatch.setattr(Ledger, "check", breaks)
     Simulator().check(3)
-    with pytest.raises(SimulationFailedError, match="after_turn ran twice") as told:
+    with pytest.raises(SimulationFailedError, match="after_turn ran twice") as raised:
         CheckedSimulator().check(3)
-    problem = told.value.report.problem
+    problem = raised.value.report.problem
     assert problem is not None
     assert problem.rule == "session"
-    python, minus_m, program, *words = told.value.report.command.split()
+    python, minus_m, program, *words = raised.value.report.command.split()
     assert [python, minus_m, program] == ["python", "-m", "tests.machinery.simulator"]
     assert main(words) == 1
     assert "after_turn ran twice" in capsys.readouterr().out

@@ -56,13 +56,13 @@ class CheckedWorld(World):
 
     def apply(self, input_: AnyInput, choose: Choose | None = None) -> Step:
         """Make a step with *input_*, perform its effects, and check the invariants; return the step."""
-        before = self.state
-        copy, length, tools = before.but(), len(before.history), dict(before.tools)
+        old = self.state
+        copy, length, tools = old.but(), len(old.history), dict(old.tools)
         step_ = super().apply(input_, choose)
-        same = all(map(is_, astuple(before), astuple(copy)))
-        demand(same and len(before.history) == length and dict(before.tools) == tools, "the state given was changed")
-        self.tally.note(before, type(input_), step_)
-        self.ledger.check(before, self.records[-1].arrival, step_, self.out)
+        same = all(map(is_, astuple(old), astuple(copy)))
+        demand(same and len(old.history) == length and dict(old.tools) == tools, "the state given was changed")
+        self.tally.note(old, type(input_), step_)
+        self.ledger.check(old, self.records[-1].arrival, step_, self.out)
         return step_
 
 

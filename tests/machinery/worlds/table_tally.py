@@ -49,9 +49,9 @@ class Tally:
         # By kind of input: the number of rows that were seldom reached
         self._wanting = Counter(kind for _, kind in self.unseen)
 
-    def note(self, before: State, kind: type[Value], step: Step) -> None:
-        """Count one step, which was made in the state *before* with an input of the class *kind*."""
-        row = (before.phase, kind)
+    def note(self, old: State, kind: type[Value], step: Step) -> None:
+        """Count one step, which was made in the state *old* with an input of the class *kind*."""
+        row = (old.phase, kind)
         self.steps += 1
         self.rows[row] += 1
         if self.rows[row] == SELDOM:
