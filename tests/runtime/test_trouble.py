@@ -155,7 +155,7 @@ class Silent:
 
 @asynccontextmanager
 async def full(journal: TestJournal, session: SessionHandle, *, waits_before: bool) -> AsyncGenerator[None, None]:
-    """Make the journal full in the block; if *waits_before*, the session already waits for space when the block begins."""
+    """Make the journal full in the block; if *waits_before*, the session waits for space already when it begins."""
     journal.failing = lambda _: JournalFull("no space")
     async with trio.open_nursery() as nursery:
         if waits_before:
