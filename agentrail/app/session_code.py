@@ -46,6 +46,7 @@ from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, Remainder, find_declarati
 from agentrail.hooks.plugin_checks import ASYNC, indirect
 from agentrail.lazy import LazyModule
 from agentrail.ports.model import Model, ModelChain
+from agentrail.ports.protocol_members import has_members
 from agentrail.ports.sandbox import HidesPaths, OnDisk, Sandbox
 from agentrail.ports.tool import NO_DEPS, Tool, ToolSource, Web
 from agentrail.runtime.access.code_changes import updated
@@ -96,7 +97,7 @@ def attachments(spec: SessionSpec) -> list[tuple[str, AnyPlugin]]:
     keyed = [unkeyed(plugin) for plugin in spec.plugins]
     refuse_twins([key for key, _ in keyed])
     sandbox: object = spec.sandbox
-    if not isinstance(sandbox, HidesPaths):
+    if not has_members(sandbox, HidesPaths):
         return [(key, plugin.in_sandbox((), frozenset())) for key, plugin in keyed]
     tools = _command_tools(spec)
     return [(key, plugin.in_sandbox(sandbox.hidden, tools)) for key, plugin in keyed]
@@ -104,7 +105,7 @@ def attachments(spec: SessionSpec) -> list[tuple[str, AnyPlugin]]:
 
 def _command_tools(spec: SessionSpec) -> frozenset[str]:
     """Return the names of the tools of *spec*, and of agents in its session, that run commands in its sandbox."""
-    items = [item for agent in agents_of(spec).values() for item in agent.tools if not isinstance(item, ToolSource)]
+    items = [item for agent in agents_of(spec).values() for item in agent.tools if not has_members(item, ToolSource)]
     specs = [as_tool(item).spec for item in items]
     others = {tool_spec.name for tool_spec in specs if "shell" not in tool_spec.requires}
     return frozenset([tool_spec.name for tool_spec in specs]) - others
@@ -135,7 +136,7 @@ def environment_told(spec: SessionSpec, tools: Mapping[str, Tool]) -> str:
         return ""
     if spec.sandbox is None:
         folder = os.path.realpath(spec.working_dir)
-    elif isinstance(spec.sandbox, OnDisk):
+    elif has_members(spec.sandbox, OnDisk):
         folder = spec.sandbox.root
     else:
         return ""
@@ -234,7 +235,7 @@ def tools_of(spec: SessionSpec) -> dict[str, Tool]:
         *_skill_tools(spec),
     )
     for item in (*spec.tools, *skill_tools):
-        if isinstance(item, ToolSource):
+        if has_members(item, ToolSource):
             continue
         tool = tool_here(item)
         if tool.spec.name in tools:
@@ -328,7 +329,7 @@ def sources_of(spec: SessionSpec) -> tuple[ToolSource, ...]:
     """Return the tool sources of *spec*; raise an error if one cannot be used, or two have the same name."""
     sources: dict[str, ToolSource] = {}
     for item in spec.tools:
-        if isinstance(item, ToolSource):
+        if has_members(item, ToolSource):
             item.check()
             if sources.setdefault(item.name, item) is not item:
                 raise BadSpec("tools", f"have two sources called `{item.name}`; give each a `name` of its own")

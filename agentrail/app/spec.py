@@ -21,6 +21,7 @@ from agentrail.hooks.plugin import Attachable
 from agentrail.hooks.plugin_checks import ASYNC, indirect
 from agentrail.ports.model import ModelChain
 from agentrail.ports.protocol_checks import why_unfit, why_unfit_call
+from agentrail.ports.protocol_members import has_members
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Service, ToolSource, Web
 from agentrail.runtime.work.session_deps import is_maker, takes_session
@@ -373,7 +374,7 @@ def _check_target(agent: SessionSpec) -> None:
 
 def _inherited(agent: SessionSpec, spec: SessionSpec) -> dict[str, object]:
     """Return the fields that *agent* has from *spec*; raise `BadSpec` if it brings what only a session can have."""
-    if any(isinstance(tool, ToolSource) for tool in agent.tools):
+    if any(has_members(tool, ToolSource) for tool in agent.tools):
         problem = f"have `{agent.name}` with a source of tools; give that to the session, whose sources stay attached"
         raise BadSpec("handoffs", problem)
     defaults = defaults_of(SessionSpec)

@@ -28,6 +28,7 @@ from typing_extensions import Unpack
 from agentrail.bridge.host_loop import HostLoop, Relay, host_loop
 from agentrail.errors import BadTool
 from agentrail.ports.model import EmitChunk, Model
+from agentrail.ports.protocol_members import has_members
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Checkable, Tool, ToolContext, ToolResources, Web
 from agentrail.reprs import in_brackets
@@ -156,7 +157,7 @@ def _tool_of(fn: object, name: str | None, options: ToolOptions) -> object:
     if not isinstance(getattr(fn, "spec", None), ToolSpec):
         raise BadTool(type(fn).__name__, "it is no function, and no object with `spec` and `execute`")
     tool_object = cast("Tool", fn)
-    return CheckableLoopTool(tool_object) if isinstance(fn, Checkable) else LoopToolObject(tool_object)
+    return CheckableLoopTool(tool_object) if has_members(fn, Checkable) else LoopToolObject(tool_object)
 
 
 def moved(function_tool: FunctionTool[P, R]) -> LoopTool[P, R]:

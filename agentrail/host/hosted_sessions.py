@@ -47,6 +47,7 @@ from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import HostedSpecs, Offered
 from agentrail.host.uploads.session_files import UploadSandbox
 from agentrail.ports.journal import SessionFilter, StoredSession
+from agentrail.ports.protocol_members import has_members
 from agentrail.ports.sandbox import Receiver, Sandbox
 from agentrail.runtime.handle import SessionHandle, wake
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
@@ -413,7 +414,7 @@ def _profile_errors(name: SessionName) -> Generator[None]:
 
 def _storage(sandbox: object) -> UploadSandbox | None:
     """Return *sandbox* if it takes files; else `None`."""
-    return cast("UploadSandbox", sandbox) if isinstance(sandbox, Receiver) else None
+    return cast("UploadSandbox", sandbox) if has_members(sandbox, Receiver) else None
 
 
 def _is_root(session_id: str) -> bool:

@@ -25,6 +25,7 @@ from agentrail.host.hosted_turns import Turns, no_request
 from agentrail.host.plugins.host_context import providers_of, reaching
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.plugins.plugin_values import ContextProvider, RequestContext
+from agentrail.ports.protocol_members import has_members
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import ToolSource
 from agentrail.runtime.handle import SessionHandle
@@ -114,7 +115,7 @@ def with_given(profile: Profile, spec: SessionSpec, stored: State) -> SessionSpe
 
 
 def _tool_name(tool: object) -> str:
-    return tool.name if isinstance(tool, ToolSource) else as_tool(tool).spec.name
+    return tool.name if has_members(tool, ToolSource) else as_tool(tool).spec.name
 
 
 ProfileOf: TypeAlias = Callable[[RequestContext], Profile | Awaitable[Profile | None] | None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from agentrail.ports.protocol_members import has_members
 from agentrail.values.content import File, Image
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.stream import Chunk, ModelRequest, Response
@@ -75,7 +76,7 @@ class ChoosesFiles(Protocol):
 
 def why_untaken(model: Model, part: File | Image) -> str | None:
     """Return why *model* does not take *part*; `None` if it does, or does not say."""
-    return model.why_untaken(part) if isinstance(model, ChoosesFiles) else None
+    return model.why_untaken(part) if has_members(model, ChoosesFiles) else None
 
 
 class PriceBook(Protocol):

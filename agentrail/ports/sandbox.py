@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from agentrail.ports.protocol_members import has_members
 from agentrail.values.value import Authored
 
 KIB = 1024
@@ -295,7 +296,7 @@ class Unhides(Protocol):
 
 def unhidden(sandbox: Sandbox) -> Sandbox:
     """Return *sandbox* without what it hides; as it is if it hides nothing."""
-    return sandbox.unhidden if isinstance(sandbox, Unhides) else sandbox
+    return sandbox.unhidden if has_members(sandbox, Unhides) else sandbox
 
 
 @runtime_checkable

@@ -45,6 +45,7 @@ from agentrail.errors import (
     StreamGarbled,
     WrongEndpoint,
 )
+from agentrail.ports.protocol_members import has_members
 from agentrail.values.json import JsonObject
 from agentrail.values.untrusted_values import leaves
 from agentrail.values.value import Value
@@ -236,7 +237,7 @@ class Handshake:
         """Remember the connected socket; close it if the TLS handshake fails. httpcore calls this with each event."""
         if name.endswith("connect_tcp.complete"):
             self._socket = info.get("return_value")
-        elif name.endswith("start_tls.failed") and isinstance(self._socket, Closable):
+        elif name.endswith("start_tls.failed") and has_members(self._socket, Closable):
             # If cancelled in the handshake, httpcore leaves the socket open. `aclose` closes it before its checkpoint:
             # tests/adapters/models/test_http.py::test_a_request_that_is_cut_in_the_handshake_leaves_no_connection_open
             await self._socket.aclose()

@@ -9,6 +9,7 @@ from agentrail.adapters.sandboxes.globs import Glob
 from agentrail.adapters.sandboxes.paths import Parts, parts_of, path_of
 from agentrail.adapters.sandboxes.searching import limited_meter, run_search_in_slices
 from agentrail.errors import FileFailed, FileMissing
+from agentrail.ports.protocol_members import has_members
 from agentrail.ports.sandbox import (
     MAX_FILE,
     Command,
@@ -175,7 +176,7 @@ class CompositeSandbox:
 
     def _receiver(self, verb: str, prefix: Parts, path: str) -> Receiver:
         sandbox = self._routes[prefix]
-        if not isinstance(sandbox, Receiver):
+        if not has_members(sandbox, Receiver):
             raise FileFailed(verb, path, "its sandbox has no `receive` and no `remove`")
         return sandbox
 

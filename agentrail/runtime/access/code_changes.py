@@ -22,6 +22,7 @@ from agentrail.hooks.attachments import (
     updated_plugin,
 )
 from agentrail.hooks.plugin import AnyPlugin, Attachable
+from agentrail.ports.protocol_members import has_members
 from agentrail.ports.tool import Tool, ToolSource
 from agentrail.runtime.inbox.letter import NewCode
 from agentrail.values.json import Json, JsonObject, freeze, freeze_object
@@ -68,7 +69,7 @@ def _attached_plugin(session: Session, key: str, plugin: AnyPlugin) -> AttachedP
 
 def source_of(tools: tuple[object, ...], source_names: Collection[str], *, replace: bool) -> ToolSource | None:
     """Return *tools* if it is a source of tools (an MCP server), `None` if not; raise if it cannot be attached."""
-    source = next((tool for tool in tools if isinstance(tool, ToolSource)), None)
+    source = next((tool for tool in tools if has_members(tool, ToolSource)), None)
     if source is None:
         return None
     if len(tools) > 1:

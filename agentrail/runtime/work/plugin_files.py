@@ -12,6 +12,7 @@ import trio
 
 from agentrail.errors import BadEdit, FileFailed, FileMissing, OutsideError
 from agentrail.hooks.actions import FindFiles
+from agentrail.ports.protocol_members import has_members
 from agentrail.ports.sandbox import MAX_FILE, Receiver, Sandbox, unhidden
 
 MAX_FOUND: Final = 100
@@ -191,7 +192,7 @@ async def data_of_file(sandbox: Sandbox, path: str, most: int = MAX_FILE) -> byt
 
 async def _create(sandbox: Sandbox, path: str, data: bytes) -> None:
     """Write a new file; raise `FileFailed` if there is one by now."""
-    if isinstance(sandbox, Receiver):
+    if has_members(sandbox, Receiver):
         try:
             await sandbox.receive(path, _Pieces(data).next)
         except FileFailed as error:

@@ -16,6 +16,7 @@ from agentrail.core.vocabulary.effects import ProbeCall, StartCall
 from agentrail.core.vocabulary.inputs import AnyInput, CallProbed, ToolRaised, ToolReturned, ToolStopped
 from agentrail.errors import ToolError
 from agentrail.ports.failpoints import reach
+from agentrail.ports.protocol_members import has_members
 from agentrail.ports.tool import Checkable, Tool, ToolContext
 from agentrail.reprs import in_brackets, listed
 from agentrail.runtime.shared.task_pool import Work
@@ -77,7 +78,7 @@ async def execute(tool: Tool, args: JsonObject, ctx: ToolContext) -> ToolResult:
 
 async def probe(tool: Tool, key: str) -> Probed:
     """Ask *tool* what became of the call that ran under *key*; an answer of a wrong type raises."""
-    if not isinstance(tool, Checkable):
+    if not has_members(tool, Checkable):
         return Unknown()
     fate = cast("object", await tool.probe(key))
     if isinstance(fate, NotStarted | Unknown):
