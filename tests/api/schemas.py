@@ -34,14 +34,14 @@ class Schemas:
     def __init__(self, components: Mapping[str, Schema]) -> None:
         self._components = components
 
-    def found(self, schema: Schema) -> Schema:
+    def resolve(self, schema: Schema) -> Schema:
         """Return what a schema refers to, or itself."""
         name = schema.get("$ref")
         return schema if name is None else self._components[str(name).rpartition("/")[2]]
 
     def values(self, schema: Schema) -> st.SearchStrategy[Json]:
         """Return a strategy for values that fit."""
-        schema = self.found(schema)
+        schema = self.resolve(schema)
         if "anyOf" in schema:
             return st.one_of([self.values(part) for part in cast("Sequence[Schema]", schema["anyOf"])])
         if "const" in schema:
@@ -82,7 +82,7 @@ class Schemas:
 
     def takes(self, schema: Schema) -> set[str]:
         """Return the types that a schema takes at all; an empty set if any."""
-        schema = self.found(schema)
+        schema = self.resolve(schema)
         if "anyOf" in schema:
             parts = [self.takes(part) for part in cast("Sequence[Schema]", schema["anyOf"])]
             return set[str]().union(*parts)
@@ -92,7 +92,7 @@ class Schemas:
 
     def wrong(self, schema: Schema, fitting: Json) -> list[Json]:
         """Return values that differ from a *fitting* one in one place, where they do not fit."""
-        schema = self.found(schema)
+        schema = self.resolve(schema)
         types = self.takes(schema)
         bad = [value for name, value in OF_TYPE.items() if types and name not in types]
         if "const" in schema or "enum" in schema or types == {"boolean"}:

@@ -56,7 +56,7 @@ def sent(error: BaseException, tenant: str = "") -> dict[str, Json]:
     return cast("dict[str, Json]", json.loads(problem_of(error, "talk", tenant).content))
 
 
-def told(cls: type[AgentrailError], document: Mapping[str, Json]) -> tuple[object, ...]:
+def shown_facts(cls: type[AgentrailError], document: Mapping[str, Json]) -> tuple[object, ...]:
     """Return what *document* tells of the facts of an example, and at the other places what stands for them."""
     facts = cast("list[object]", document["facts"])
     pairs = zip(hints(cls), facts, strict=True)
@@ -71,7 +71,7 @@ def test_an_error_of_each_row_comes_back_with_its_class_and_the_facts_that_were_
     document = sent(error)
     read_error = error_of(freeze_object(document))
     assert type(read_error) is cls
-    assert read_error.args == told(cls, document)
+    assert read_error.args == shown_facts(cls, document)
     is_whole = read_error.args == error.args
     assert str(read_error) == (str(error) if is_whole else document["detail"])
 

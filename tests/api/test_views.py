@@ -71,13 +71,13 @@ USED = {
 USAGE = Usage(3, 2)
 
 
-def shown(cls: type[View], value: object) -> object:
+def shown_json(cls: type[View], value: object) -> object:
     return json.loads(to_json(view(cls, value, SESSION)))
 
 
 def test_a_reply_has_its_text_its_usage_and_what_is_held() -> None:
     reply = Reply("p1", "end", (AssistantMessage((Text('{"a":1}'),)),), USAGE, (HELD,), fits=True)
-    assert shown(ReplyView, reply) == {
+    assert shown_json(ReplyView, reply) == {
         "ref": "p1",
         "stop_reason": "end",
         "text": '{"a":1}',
@@ -101,7 +101,7 @@ def test_a_status_has_all_that_a_session_does() -> None:
         (Background("c2", "t", 5),), (),
         (Task(f"{SESSION}.c0", "helper", "look", "c0"),), Compacting("full", 9), True, "desk",
     )  # fmt: skip
-    assert shown(StatusView, status) == {
+    assert shown_json(StatusView, status) == {
         "phase": "idle",
         "model": "m",
         "turn": 1,
@@ -146,7 +146,7 @@ def test_a_tree_names_sessions_as_clients_do() -> None:
 
 
 def test_an_accepted_text_says_in_which_session() -> None:
-    assert shown(AcceptedView, Accepted("p1", "queued", 2)) == {
+    assert shown_json(AcceptedView, Accepted("p1", "queued", 2)) == {
         "ref": "p1",
         "status": "queued",
         "position": 2,
@@ -183,7 +183,7 @@ def test_an_empty_list_is_a_list() -> None:
 
 
 def test_all_fields_are_written_also_those_at_their_default() -> None:
-    assert shown(UsageView, NOTHING_USED) == {**USED, "input_tokens": 0, "output_tokens": 0}
+    assert shown_json(UsageView, NOTHING_USED) == {**USED, "input_tokens": 0, "output_tokens": 0}
 
 
 def test_a_default_is_written_too() -> None:

@@ -17,7 +17,7 @@ def test_a_session_is_shown_with_its_texts_escaped_and_cut() -> None:
     with sync.open_supervisor() as supervisor:
         session = supervisor.spawn(SessionSpec(model=model, tools=[lookup]), "talk")
         session.ask("<i>hi</i>")
-        html, markdown = shown(session, "_repr_html_"), shown(session, "_repr_markdown_")
+        html, markdown = notebook_text(session, "_repr_html_"), notebook_text(session, "_repr_markdown_")
         assert "<script>" not in html
         assert "<i>" not in html
         assert "→ lookup" in html
@@ -27,9 +27,9 @@ def test_a_session_is_shown_with_its_texts_escaped_and_cut() -> None:
         assert "session `talk`" in markdown
         for _ in range(10):
             session.ask("more")
-        assert "… 4 messages before" in shown(session, "_repr_html_")
+        assert "… 4 messages before" in notebook_text(session, "_repr_html_")
 
 
-def shown(session: sync.SessionHandle, name: str) -> str:
+def notebook_text(session: sync.SessionHandle, name: str) -> str:
     """Return what a notebook shows, which looks the method up by its name."""
     return cast("str", getattr(session, name)())

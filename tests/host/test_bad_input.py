@@ -25,7 +25,7 @@ LIMITS: Final = HostLimits(json_depth=DEPTH, body_bytes=SIZE, drain_seconds=0.5,
 JSON: Final = {"content-type": "application/json"}
 
 
-def told(response: httpx.Response) -> tuple[int, str]:
+def outcome(response: httpx.Response) -> tuple[int, str]:
     """Return the status of a problem and its kind; check that the document says all that it must."""
     document = response.json()
     assert response.headers["content-type"] == "application/problem+json", response.content
@@ -87,14 +87,14 @@ async def test_what_is_sent_wrongly_is_told() -> None:
     async with open_desk(scripted("one"), limits=LIMITS) as desk:
         await desk.clients["ann"].post("/v1/sessions", json={"session": "trip"})
         result = {
-            name: told(await desk.ann.request(method, path, content=body or None, headers=JSON if body else None))
+            name: outcome(await desk.ann.request(method, path, content=body or None, headers=JSON if body else None))
             for name, (method, path, body, _) in SENT.items()
             if method != "POST" or body
         }
-        result["nothing"] = told(await desk.ann.post("/v1/chat", content=b"", headers=JSON))
+        result["nothing"] = outcome(await desk.ann.post("/v1/chat", content=b"", headers=JSON))
         assert (await desk.ann.post("/v1/chat", content=sized(SIZE), headers=JSON)).status_code == 200
         form = await desk.ann.post("/v1/chat", data={"message": "hi"})
-        assert told(form) == (415, "wrong-media")
+        assert outcome(form) == (415, "wrong-media")
     wrong = {name: item for name, item in result.items() if item != SENT[name][-1]}
     assert wrong == {}
     assert set(result) == set(SENT)
@@ -121,10 +121,10 @@ async def test_a_key_that_is_missing_or_unknown_is_told() -> None:
             [("authorization", f"Bearer {KEYS['ann'].upper()}")],
         ]:
             refused = await client.get("/v1/sessions", headers=headers)
-            assert told(refused) == (401, "not-authenticated")
+            assert outcome(refused) == (401, "not-authenticated")
             assert refused.headers["www-authenticate"] == "Bearer"
         scope = await desk.clients["bob"].get("/v1/tree")
-        assert told(scope) == (403, "scope-missing")
+        assert outcome(scope) == (403, "scope-missing")
 
 
 async def test_each_user_has_command_ids_of_their_own() -> None:
@@ -136,9 +136,9 @@ async def test_each_user_has_command_ids_of_their_own() -> None:
         assert first.json()["session"] != others.json()["session"]
         session = first.json()["session"]
         other_words = await desk.ann.post("/v1/chat", json={"message": "x", "session": session}, headers=again)
-        assert told(other_words) == (409, "command-conflict")
+        assert outcome(other_words) == (409, "command-conflict")
         other_call = await desk.ann.post(f"/v1/sessions/{session}/steer", json={"text": "hi"}, headers=again)
-        assert told(other_call) == (409, "command-conflict")
+        assert outcome(other_call) == (409, "command-conflict")
 
 
 @pytest.mark.long
@@ -178,12 +178,12 @@ async def test_a_session_that_is_parked_or_quarantined_or_at_another_host_is_tol
         assert (await chat(desk.ann, "hi", session="trip")).status_code == 200
         async with open_desk(SessionSpec(model=model), journal=journal) as other:
             held = await chat(other.ann, "hi", session="trip")
-            assert told(held) == (503, "session-held")
+            assert outcome(held) == (503, "session-held")
             assert 30 - (time.monotonic() - begun) <= int(held.headers["retry-after"]) <= 30
             assert (await other.ann.get("/v1/sessions/trip")).json()["status"] is None
     async with open_desk(SessionSpec(model=model), journal=journal) as desk:
         unfit = await chat(desk.ann, "hi", session="trip")
-        assert told(unfit) == (409, "plugin-mismatch")
+        assert outcome(unfit) == (409, "plugin-mismatch")
         assert (await desk.ann.get("/v1/sessions/trip")).status_code == 200
     async with open_desk(SessionSpec(model=model, plugins=[HumanApproval()]), journal=journal) as desk:
         assert (await chat(desk.ann, "and?", session="trip")).json()["text"] == "two"  # parked before, and brought back
@@ -198,10 +198,10 @@ async def test_a_full_journal_is_told_and_aborts_still_work() -> None:
         await until(lambda: session.status().phase == "streaming")
         journal.failing = lambda _: JournalFull("disk")
         opened = await desk.ann.post("/v1/sessions", json={"session": "more"})
-        assert told(opened) == (507, "journal-full")
+        assert outcome(opened) == (507, "journal-full")
         for message in ("hi", "more"):  # the session has the first one, and writes it as soon as there is space
             refused = await desk.ann.post("/v1/sessions/trip/prompt", json={"message": message})
-            assert (told(refused), refused.headers["retry-after"]) == ((507, "journal-full"), "30")
+            assert (outcome(refused), refused.headers["retry-after"]) == ((507, "journal-full"), "30")
         with trio.fail_after(20):
             aborted = await desk.ann.post("/v1/sessions/trip/abort", json={})
         assert aborted.status_code == 204
@@ -216,8 +216,8 @@ async def test_a_limit_of_a_tenant_holds_to_the_last_one(most: int) -> None:
     async with open_desk(scripted("one"), limits=LIMITS.but(sessions=most)) as desk:
         responses = [await desk.ann.post("/v1/sessions", json={}) for _ in range(most + 1)]
         assert [item.status_code for item in responses] == [201] * most + [429]
-        assert told(responses[-1]) == (429, "too-many-sessions")
+        assert outcome(responses[-1]) == (429, "too-many-sessions")
     async with open_desk(scripted("one"), limits=LIMITS.but(burst=most, requests_per_second=1e-3)) as desk:
         responses = [await desk.ann.get("/v1/sessions") for _ in range(most + 1)]
         assert [item.status_code for item in responses] == [200] * most + [429]
-        assert told(responses[-1]) == (429, "too-many-requests")
+        assert outcome(responses[-1]) == (429, "too-many-requests")

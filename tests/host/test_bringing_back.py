@@ -56,7 +56,7 @@ class Counting(SqliteJournal):
         return await super().latest(session_id, upto, limit)
 
 
-def spec() -> SessionSpec:
+def stalling_spec() -> SessionSpec:
     return SessionSpec(model=ScriptedModel([stall(after=2)], repeat_last=True))
 
 
@@ -69,7 +69,7 @@ async def streaming(desk: Desk) -> None:
 
 
 async def test_a_session_is_brought_back_by_one_look_one_claim_and_one_read(tmp_path: Path) -> None:
-    async with open_desk(spec(), journal=SqliteJournal(tmp_path / "kept.db")) as desk:
+    async with open_desk(stalling_spec(), journal=SqliteJournal(tmp_path / "kept.db")) as desk:
         for number in range(SESSIONS):
             sent = await desk.ann.post("/v1/sessions", json={"session": f"s{number}"})
             assert sent.status_code == 201
@@ -77,7 +77,7 @@ async def test_a_session_is_brought_back_by_one_look_one_claim_and_one_read(tmp_
             assert sent.status_code == 202
         await streaming(desk)
     journal = Counting(tmp_path / "kept.db")
-    async with open_desk(spec(), journal=journal) as desk:
+    async with open_desk(stalling_spec(), journal=journal) as desk:
         await streaming(desk)
         await trio.testing.wait_all_tasks_blocked()
         assert journal.calls == {"read": SESSIONS, "claim": SESSIONS, "latest": SESSIONS, "append": SESSIONS}

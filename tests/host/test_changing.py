@@ -43,7 +43,7 @@ def desk() -> Profile:
     )
 
 
-async def shown(client: httpx.AsyncClient) -> tuple[list[str], list[str]]:
+async def attached_names(client: httpx.AsyncClient) -> tuple[list[str], list[str]]:
     body = (await client.get("/v1/sessions/trip")).json()
     return body["tools"], body["plugins"]
 
@@ -60,7 +60,7 @@ async def test_a_fork_has_what_its_origin_was_given_and_lacks_what_was_taken_awa
         assert await change(boss, "tools", do="attach", tools=["pay"]) == (204, "")
         assert await change(boss, "tools", do="detach", tools=["look"]) == (204, "")
         assert await change(boss, "plugins", do="attach", plugin="BudgetGuard") == (204, "")
-        old = await shown(boss)
+        old = await attached_names(boss)
         assert old == (["pay"], ["BudgetGuard", "HostTools"])
         assert (await boss.post("/v1/sessions/trip/fork", json={"session": "copy"})).status_code == 201
         copy = (await boss.get("/v1/sessions/copy")).json()
@@ -72,22 +72,22 @@ async def test_tools_are_changed_by_name_also_beyond_a_restart() -> None:
     async with open_desk([desk()], [Watch()], journal=journal) as host:
         boss = host.clients["boss"]
         await boss.post("/v1/sessions", json={"session": "trip"})
-        assert await shown(boss) == (["look"], ["HostTools"])
+        assert await attached_names(boss) == (["look"], ["HostTools"])
         assert await change(boss, "tools", do="attach", tools=["pay"]) == (204, "")
-        assert (await shown(boss))[0] == ["look", "pay"]
+        assert (await attached_names(boss))[0] == ["look", "pay"]
         assert await change(boss, "tools", do="attach", tools=["pay"]) == (409, "tool-exists")
         assert await change(boss, "tools", do="replace", tools=["pay", "look"]) == (204, "")
         assert await change(boss, "tools", do="detach", tools=["look"]) == (204, "")
         assert await change(boss, "tools", do="detach", tools=["look"]) == (404, "unknown-tool")
         assert await change(boss, "tools", do="attach", tools=["os.system"]) == (422, "not-registered")
-        assert (await shown(boss))[0] == ["pay"]
+        assert (await attached_names(boss))[0] == ["pay"]
         assert (await host.ann.post("/v1/sessions/boss.trip/tools", json={})).status_code == 403
     async with open_desk([desk()], [Watch()], journal=journal) as host:
         boss = host.clients["boss"]
         await boss.post("/v1/chat", json={"message": "hi", "session": "trip"})
-        assert await shown(boss) == (["pay"], ["HostTools"])
+        assert await attached_names(boss) == (["pay"], ["HostTools"])
         assert await change(boss, "tools", do="attach", tools=["look"]) == (204, "")
-        assert (await shown(boss))[0] == ["look", "pay"]
+        assert (await attached_names(boss))[0] == ["look", "pay"]
 
 
 async def test_plugins_are_changed_by_name_also_beyond_a_restart() -> None:
@@ -110,14 +110,14 @@ async def test_plugins_are_changed_by_name_also_beyond_a_restart() -> None:
         assert refused.json()["found"] == f"`HumanApproval` does not take these options: {why}"
         for how in ({"do": "detach"}, {"do": "update", "options": {"before": None}}, {"do": "attach"}):
             assert await change(boss, "plugins", plugin="HostTools", **how) == (403, "plugin-refused")
-        assert await shown(boss) == (["look"], ["HumanApproval", "HostTools"])
+        assert await attached_names(boss) == (["look"], ["HumanApproval", "HostTools"])
     async with open_desk([desk()], [Watch()], journal=journal) as host:
         boss = host.clients["boss"]
         await boss.post("/v1/chat", json={"message": "hi", "session": "trip"})
-        assert await shown(boss) == (["look"], ["HumanApproval", "HostTools"])
+        assert await attached_names(boss) == (["look"], ["HumanApproval", "HostTools"])
         assert await change(boss, "plugins", do="detach", plugin="HumanApproval") == (204, "")
         assert await change(boss, "plugins", do="detach", plugin="HumanApproval") == (404, "unknown-plugin")
-        assert await shown(boss) == (["look"], ["HostTools"])
+        assert await attached_names(boss) == (["look"], ["HostTools"])
 
 
 async def test_each_call_of_the_table_is_carried_out() -> None:

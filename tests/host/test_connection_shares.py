@@ -20,7 +20,7 @@ from agentrail.host.requests.connection_slots import MAX_HEARD, SILENT
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk, desk_of, open_desk, scripted
 from tests.host.http11.served import everything, statuses
 from tests.host.rfc6455.raw_peer import KEY
-from tests.host.websocket.talking import found_of, problem, talking
+from tests.host.websocket.talking import finding_of, problem, talking
 from tests.kit import Element
 from tests.patience import PATIENCE
 
@@ -150,7 +150,7 @@ async def status(desk: Desk, user: str) -> int:
         return (await client.get("/v1/sessions", headers=headers)).status_code
 
 
-def told(answer: str) -> tuple[int, str, str, str]:
+def refusal_facts(answer: str) -> tuple[int, str, str, str]:
     """Return of a refusal its status, kind, what was found, and after how many seconds to try again."""
     head, _, content = answer.partition("\r\n\r\n")
     problem = json.loads(content)
@@ -180,7 +180,7 @@ async def test_one_key_has_its_share_and_all_others_are_answered(kinds: Sequence
         refused: list[str] = []
         for number in range(MOST):
             refused += await crowd.fill(kinds[number % len(kinds)], "ann", 1)
-        assert Counter(map(told, refused)) == {KEY_FULL: MOST - OF_KEY}
+        assert Counter(map(refusal_facts, refused)) == {KEY_FULL: MOST - OF_KEY}
         assert await status(desk, "ann") == 429
         assert [await status(desk, user) for user in ("bob", "boss", "eve")] == [200, 200, 200]
 
@@ -191,13 +191,13 @@ async def test_a_key_that_comes_as_the_first_message_has_the_same_share() -> Non
         async with talking(desk, None) as talker:
             await talker.say(key=KEYS["ann"])
             answer = await talker.heard()
-            assert (problem(answer), found_of(answer)) == KEY_FULL[1:3]
+            assert (problem(answer), finding_of(answer)) == KEY_FULL[1:3]
             assert await talker.closed() == (1013, "too many connections are in use; connect again later")
         async with talking(desk, None) as talker:
             await talker.say(key=KEYS["bob"])
             assert (await talker.ask("commands"))["status"] == 200
             assert await crowd.fill("socket", "bob", OF_SECOND_KEY - 1) == []
-            assert [told(answer)[:2] for answer in await crowd.fill("socket", "bob", 1)] == [KEY_FULL[:2]]
+            assert [refusal_facts(answer)[:2] for answer in await crowd.fill("socket", "bob", 1)] == [KEY_FULL[:2]]
 
 
 async def test_a_share_is_free_again_when_a_connection_ends() -> None:
@@ -217,7 +217,7 @@ async def test_keys_of_one_tenant_leave_each_other_as_many_as_they_use() -> None
         assert await crowd.fill("stream", "bob", OF_SECOND_KEY) == []
         assert [await status(desk, user) for user in ("eve", "boss")] == [200, 200]
         assert await crowd.fill("body", "boss", OF_TENANT - OF_KEY - OF_SECOND_KEY) == []
-        assert [told(answer) for answer in await crowd.fill("socket", "boss", 1)] == [TENANT_FULL]
+        assert [refusal_facts(answer) for answer in await crowd.fill("socket", "boss", 1)] == [TENANT_FULL]
         assert [await status(desk, user) for user in ("eve", "root")] == [200, 200]
 
 
@@ -228,7 +228,7 @@ async def test_tenants_leave_each_other_as_many_as_they_use_and_nobody_loses_a_c
         for _ in range(3):
             assert await status(desk, "root") == 200
             refused = await crowd.fill("socket", "eve", OF_TENANT)
-            assert {told(answer)[:2] for answer in refused} == {(429, "connections-in-use")}
+            assert {refusal_facts(answer)[:2] for answer in refused} == {(429, "connections-in-use")}
         assert await status(desk, "root") == 200
         assert (await crowd.join("socket", "root"))[1].startswith("HTTP/1.1 101 ")
         assert await status(desk, "root") == 200
@@ -238,7 +238,7 @@ async def test_a_host_whose_connections_are_all_in_use_refuses_who_comes() -> No
     async with crowded(LIMITS.but(connections=2)) as (desk, crowd):
         assert await crowd.fill("socket", "ann", 1) == []
         refused = await crowd.fill("socket", "eve", 1)
-        assert [told(answer)[:2] for answer in refused] == [(503, "too-many-connections")]
+        assert [refusal_facts(answer)[:2] for answer in refused] == [(503, "too-many-connections")]
         assert "1 connections in use" in refused[0]
         await crowd.close()
         with trio.fail_after(60):
@@ -254,7 +254,7 @@ async def test_connections_of_callers_that_nobody_knows_are_closed_for_those_who
         heads = [await crowd.connect(b"GET /v1/sess") for _ in range(MOST // 2)]
         sockets = [(await crowd.join("socket", None))[0] for _ in range(MOST // 2)]
         assert [await status(desk, user) for user in ("ann", "eve", "ann")] == [200, 200, 200]
-        assert told((await everything(heads[0])).decode())[:2] == (503, "too-many-connections")
+        assert refusal_facts((await everything(heads[0])).decode())[:2] == (503, "too-many-connections")
         mock_clock.jump(SILENT)
         for _ in range(MOST):
             assert await status(desk, "ann") == 200
@@ -309,7 +309,7 @@ async def test_connections_of_callers_whose_keys_take_long_to_check_are_closed(
         crowd = Crowd(desk)
         slow = [await crowd.connect(sent("stream", "bob")) for _ in range(MOST)]
         assert await status(desk, "ann") == 200
-        assert told((await everything(slow[0])).decode())[:2] == (503, "too-many-connections")
+        assert refusal_facts((await everything(slow[0])).decode())[:2] == (503, "too-many-connections")
         await crowd.close()
         mock_clock.rate = 10  # for the end of the host, which waits for requests
 
@@ -346,7 +346,7 @@ NO_ROOM: Final = (
 )
 
 
-async def asked(crowd: Crowd, path: str, user: str | None = None) -> str:
+async def answer_to(crowd: Crowd, path: str, user: str | None = None) -> str:
     """Return the answer to a client with a connection of its own."""
     keys = "" if user is None else f"Authorization: Bearer {KEYS[user]}\r\n"
     stream = await crowd.connect(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{keys}Connection: close\r\n\r\n".encode())
@@ -355,7 +355,11 @@ async def asked(crowd: Crowd, path: str, user: str | None = None) -> str:
 
 async def answered(crowd: Crowd) -> list[list[int]]:
     """Return the statuses of answers to another tenant, and to those who ask for the health of the host."""
-    answers = [await asked(crowd, "/v1/sessions", "eve"), await asked(crowd, "/healthz"), await asked(crowd, "/readyz")]
+    answers = [
+        await answer_to(crowd, "/v1/sessions", "eve"),
+        await answer_to(crowd, "/healthz"),
+        await answer_to(crowd, "/readyz"),
+    ]
     return [statuses(answer.encode()) for answer in answers]
 
 
@@ -372,7 +376,7 @@ async def test_by_default_a_key_that_uses_up_its_share_stops_nobody_of_its_addre
             mock_clock.jump(1.1 / DEFAULT.requests_per_second)
         assert await answered(crowd) == [[200], [200], [200]]
         assert [await status(desk, user) for user in ("bob", "eve")] == [200, 200]
-        refused = told((await crowd.join(kind, "ann"))[1])
+        refused = refusal_facts((await crowd.join(kind, "ann"))[1])
         assert refused[:2] == (429, "too-many-streams" if kind == "stream" else "connections-in-use")
         mock_clock.rate = 10  # for the end of the host, which waits for requests
 
@@ -431,13 +435,13 @@ async def test_by_default_health_is_answered_to_an_address_that_may_have_no_more
             await crowd.connect(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         while not begun:
             await trio.testing.wait_all_tasks_blocked()
-        assert statuses((await asked(crowd, "/healthz")).encode()) == [200]
-        refused = await asked(crowd, "/")
-        assert told(refused) == NO_ROOM
+        assert statuses((await answer_to(crowd, "/healthz")).encode()) == [200]
+        refused = await answer_to(crowd, "/")
+        assert refusal_facts(refused) == NO_ROOM
         assert "name it with `--proxy`" in refused
-        assert statuses((await asked(crowd, "/v1/sessions", "eve")).encode()) == [200]
+        assert statuses((await answer_to(crowd, "/v1/sessions", "eve")).encode()) == [200]
         go_on.set()
-        assert statuses((await asked(crowd, "/readyz")).encode()) == [200]
+        assert statuses((await answer_to(crowd, "/readyz")).encode()) == [200]
         await crowd.close()
 
 
@@ -449,7 +453,7 @@ async def test_by_default_a_thousand_connections_of_one_address_stop_nobody_ther
             await crowd.connect(first)
             if not number % 40:
                 assert await answered(crowd) == [[200], [200], [200]]
-        assert statuses((await asked(crowd, "/")).encode()) == [200]
+        assert statuses((await answer_to(crowd, "/")).encode()) == [200]
         figure = (await desk.clients["root"].get("/metrics")).text
         open_ = int(re.findall(r"^agentrail_connections (\d+)", figure, re.MULTILINE)[0])
         assert open_ <= DEFAULT.connections_per_address + MAX_HEARD + 10
@@ -470,7 +474,7 @@ async def test_two_users_whose_keys_have_the_same_id_have_their_own_share() -> N
     async with desk_of(host) as desk:
         crowd = Crowd(desk)
         assert await crowd.fill("socket", "ann", OF_KEY) == []
-        assert [told(answer)[:2] for answer in await crowd.fill("socket", "ann", 1)] == [KEY_FULL[:2]]
+        assert [refusal_facts(answer)[:2] for answer in await crowd.fill("socket", "ann", 1)] == [KEY_FULL[:2]]
         assert [await status(desk, user) for user in ("bob", "boss", "eve")] == [200, 200, 200]
         await crowd.close()
 

@@ -21,7 +21,7 @@ from tests.host.websocket.test_handshake import WS, port
 ROUNDS = 3
 
 
-async def said(desk: Desk, end: bytes, *messages: dict[str, object]) -> Peer:
+async def talk(desk: Desk, end: bytes, *messages: dict[str, object]) -> Peer:
     """Say messages on a WebSocket, each after something was heard about the one before; then send *end*."""
     async with connected(port(desk.serving.url), WS, [f"Authorization: Bearer {KEYS['ann']}"]) as peer:
         for message in messages:
@@ -39,24 +39,24 @@ LISTEN: dict[str, object] = {"id": "1", "listen": "events", "session": "trip", "
 
 
 async def silent(desk: Desk) -> None:
-    await said(desk, CLOSE)
+    await talk(desk, CLOSE)
 
 
 async def cut(desk: Desk) -> None:
-    await said(desk, b"", LISTEN)
+    await talk(desk, b"", LISTEN)
 
 
 async def listened(desk: Desk) -> None:
-    await said(desk, CLOSE, LISTEN, {"id": "2", "listen": "approvals", "session": "trip"})
+    await talk(desk, CLOSE, LISTEN, {"id": "2", "listen": "approvals", "session": "trip"})
 
 
 async def called(desk: Desk) -> None:
-    peer = await said(desk, CLOSE, {"id": "1", "call": "ask", "session": "trip", "body": {"message": "go"}})
+    peer = await talk(desk, CLOSE, {"id": "1", "call": "ask", "session": "trip", "body": {"message": "go"}})
     assert peer.heard.code == 1000
 
 
 async def mistaken(desk: Desk) -> None:
-    await said(desk, CLOSE, {"id": "1", "call": "nothing"}, {"id": "2", "call": "show_session", "session": "none"})
+    await talk(desk, CLOSE, {"id": "1", "call": "nothing"}, {"id": "2", "call": "show_session", "session": "none"})
 
 
 async def streamed(desk: Desk) -> None:

@@ -41,7 +41,7 @@ def profile(host: int, wanted_specs: list[DepsWanted]) -> Profile:
     return Profile("desk", build)
 
 
-async def asked(desk: Desk, user: str) -> str:
+async def messages_after_ask(desk: Desk, user: str) -> str:
     """Ask in the session of *user*, and return the messages of the session."""
     client = desk.clients[user]
     assert (await client.post("/v1/sessions/trip/ask", json={"message": "Go."})).status_code == 200
@@ -56,5 +56,5 @@ async def test_each_session_gets_its_own_and_gets_it_anew_on_another_host(tmp_pa
                 if host == 1:
                     created = await desk.clients[user].post("/v1/sessions", json={"session": "trip"})
                     assert created.status_code == 201
-                assert f"{customer} on host {host}" in await asked(desk, user)
+                assert f"{customer} on host {host}" in await messages_after_ask(desk, user)
     assert [session.name for session in wanted_specs] == ["desk"] * 4

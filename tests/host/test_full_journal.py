@@ -27,10 +27,10 @@ from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.tools import Tool
 from tests.host.hosted import Desk, open_desk, scripted
-from tests.host.model.in_process import Asked, ask, opened
+from tests.host.model.in_process import DrawnRequest, ask, opened
 from tests.host.model.people import LINES as PEOPLE_LINES
 from tests.host.model.people import PEOPLE
-from tests.host.test_bad_input import told
+from tests.host.test_bad_input import outcome
 from tests.host.test_host import Witness, chat, until
 from tests.host.test_readiness import Connections
 from tests.kit import Element
@@ -52,7 +52,7 @@ class FullFile:
     writer: sqlite3.Connection
 
     @property
-    def asked(self) -> int:
+    def model_calls(self) -> int:
         """How often the model was asked."""
         return len(self.model.requests)
 
@@ -98,7 +98,7 @@ async def open_file(
 
 def promised(answer: httpx.Response) -> None:
     """Check the answer to a request whose command the session has taken."""
-    assert (told(answer), answer.headers["retry-after"]) == ((507, "journal-full"), "30")
+    assert (outcome(answer), answer.headers["retry-after"]) == ((507, "journal-full"), "30")
     assert answer.json()["to_do"].startswith(
         "this may still be carried out when there is space: send it again later with the same `Idempotency-Key`"
     )
@@ -106,7 +106,7 @@ def promised(answer: httpx.Response) -> None:
 
 def refused(answer: httpx.Response) -> None:
     """Check the answer to a request that the session has not taken."""
-    assert told(answer) == (507, "journal-full")
+    assert outcome(answer) == (507, "journal-full")
     assert answer.json()["found"] == "the journal of the host has no space; nothing was accepted"
 
 
@@ -118,9 +118,9 @@ async def test_the_first_prompt_is_answered_and_carried_out_once(tmp_path: Path,
         promised(await file.post(path, body))
         refused(await file.post(path, body))
         refused(await file.desk.ann.post("/v1/sessions/trip/prompt", json={"message": "another"}))
-        assert file.asked == 1
+        assert file.model_calls == 1
         await file.make_room()
-        await until(lambda: file.asked == 2)  # nobody had to send it again
+        await until(lambda: file.model_calls == 2)  # nobody had to send it again
         again = await file.post("/v1/chat", {"message": LONG, "session": "trip"})
         assert (again.status_code, again.json()["text"]) == (200, "two")
         first = await file.post("/v1/sessions/trip/prompt", {"message": LONG})
@@ -142,7 +142,7 @@ async def test_a_chat_whose_turn_meets_it_is_answered(tmp_path: Path) -> None:
         promised(await file.post("/v1/chat", {"message": "hi", "session": "trip"}))
         await file.make_room()
         again = await file.post("/v1/chat", {"message": "hi", "session": "trip"})
-        assert (again.status_code, again.json()["text"], file.asked) == (200, LONG, 2)
+        assert (again.status_code, again.json()["text"], file.model_calls) == (200, LONG, 2)
         assert await file.first_words() == ["hi", "one", "hi", "word"]
 
 
@@ -175,7 +175,7 @@ async def test_a_decision_is_answered_and_carried_out_once(tmp_path: Path) -> No
         assert ran == []
         await file.make_room()
         assert (await file.post("/v1/sessions/trip/approve", decision)).status_code == 204
-        await until(lambda: file.asked == 2)
+        await until(lambda: file.model_calls == 2)
         assert ran == [LONG]
 
 
@@ -199,7 +199,7 @@ async def said_to(opened_host: Opened, message: str) -> tuple[int, str, float]:
     headers = (("authorization", f"Bearer {PEOPLE[0].key}"), ("content-type", "application/json"))
     body = json.dumps({"message": message, "session": "trip"}).encode()
     began = trio.current_time()
-    request = Asked("POST", "/v1/chat", (*headers, ("idempotency-key", message)), body)
+    request = DrawnRequest("POST", "/v1/chat", (*headers, ("idempotency-key", message)), body)
     answer = await ask(opened_host.application, request, lambda _: None)
     content = json.loads(answer.content)
     kind = content["text"] if "text" in content else content["type"].rpartition(":")[2]

@@ -18,7 +18,7 @@ from agentrail.testing import ScriptedModel, call, say
 from tests.host.ag_ui.front_end import FrontEnd
 from tests.host.hosted import KEYS, open_desk
 from tests.host.test_host import chat
-from tests.host.test_records import look
+from tests.host.test_records import get_view
 from tests.kit import Element
 
 TO_BILLING = say("Billing can help.", calls=[call("transfer_to_billing")])
@@ -57,10 +57,10 @@ async def test_over_http_status_tools_and_records_tell_who_works() -> None:
         body = (await desk.ann.get("/v1/sessions/trip")).json()
         assert (body["agent"], body["status"]["agent"], body["status"]["model"]) == ("desk", "billing", "billing")
         assert body["tools"] == ["pay_back", "transfer_to_front"]
-        account = await look(desk.clients["boss"], "why", about=1)
+        account = await get_view(desk.clients["boss"], "why", about=1)
         sentences = [entry["sentence"] for entry in account["entries"]]
         assert "the conversation was handed over to billing, as the model asked" in sentences
-        state = (await look(desk.clients["boss"], "at", record=1))["state"]
+        state = (await get_view(desk.clients["boss"], "at", record=1))["state"]
         assert (state["setup"]["spec"], state["setup"]["agent"]) == ("desk", "front")
 
 

@@ -18,7 +18,7 @@ from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import KEYS, open_desk, scripted
 from tests.host.test_host import chat
-from tests.host.test_records import look
+from tests.host.test_records import get_view
 
 LONG: Final = "x" * 5_000
 
@@ -45,8 +45,8 @@ async def test_the_state_at_each_record_is_there_with_what_has_changed(kind: str
     async with open_desk(with_echo(), journal=journal) as desk:
         await chat(desk.ann, "go", session="trip")
         boss = desk.clients["boss"]
-        page = await look(boss, "records")
-        states = [await look(boss, "at", record=number) for number in range(1, page["head"] + 1)]
+        page = await get_view(boss, "records")
+        states = [await get_view(boss, "at", record=number) for number in range(1, page["head"] + 1)]
     assert [state["record"] for state in states] == [record["number"] for record in page["records"]]
     assert all(state["head"] == page["head"] for state in states)
     for record, state in zip(page["records"], states, strict=True):
@@ -71,9 +71,9 @@ async def test_long_parts_of_a_state_are_cut_unless_it_is_wanted_whole() -> None
     async with open_desk(with_echo(LONG)) as desk:
         await chat(desk.ann, "go", session="trip")
         boss = desk.clients["boss"]
-        head = (await look(boss, "records"))["head"]
-        cut = await look(boss, "at", record=head)
-        complete = await look(boss, "at", record=head, whole="true")
+        head = (await get_view(boss, "records"))["head"]
+        cut = await get_view(boss, "at", record=head)
+        complete = await get_view(boss, "at", record=head, whole="true")
     assert LONG[: TEXT + 1] not in json.dumps(cut)
     assert LONG in json.dumps(complete)
     assert complete["folded"] == []
@@ -97,7 +97,7 @@ async def test_a_timeline_has_rows_page_by_page_and_the_spans_that_go_with_them(
                 rows += page.rows
                 assert page.more == (len(rows) < timeline.head)
             assert tuple(rows) == timeline.rows
-        records = (await look(boss, "records"))["records"]
+        records = (await get_view(boss, "records"))["records"]
     for row, record in zip(timeline.rows, records, strict=True):
         assert (row.record, row.at_ms, row.input) == (record["number"], record["at_ms"], record["input"]["kind"])
         assert (row.before, row.after) == (record["phase_before"], record["phase_after"])
@@ -114,9 +114,9 @@ async def test_what_the_model_saw_has_its_origins_and_the_difference_to_the_requ
     async with open_desk(with_echo(LONG)) as desk:
         await chat(desk.ann, "go", session="trip")
         boss = desk.clients["boss"]
-        last = await look(boss, "seen")
-        first = await look(boss, "seen", round=1)
-        complete = await look(boss, "seen", request=last["sent"]["request_id"], whole="true")
+        last = await get_view(boss, "seen")
+        first = await get_view(boss, "seen", round=1)
+        complete = await get_view(boss, "seen", request=last["sent"]["request_id"], whole="true")
     assert (first["sent"]["number"], last["sent"]["number"], last["requests"]) == (1, 2, 2)
     assert (first["difference"], last["difference"]["before"]) == (None, first["sent"])
     assert [part["layer"] for part in last["difference"]["new"]] == ["history", "history"]
@@ -136,7 +136,7 @@ async def test_the_request_is_shown_as_its_provider_gets_it_without_the_key() ->
     spec = SessionSpec(model="openai:gpt-5", model_options=options, max_retries=0)
     async with open_desk(spec) as desk:
         await chat(desk.ann, "go", session="trip")
-        seen = await look(desk.clients["boss"], "seen", whole="true")
+        seen = await get_view(desk.clients["boss"], "seen", whole="true")
     assert seen["provider"]["url"].startswith("http://127.0.0.1:9")
     assert "$OPENAI_API_KEY" in seen["provider"]["headers"]["authorization"]
     assert "go" in seen["provider"]["body"]
@@ -150,7 +150,7 @@ async def test_a_long_conversation_is_shown_with_few_parts() -> None:
         for _ in range(120):
             await session.ask("y" * 300)
         boss = desk.clients["boss"]
-        state = await look(boss, "at", record=(await look(boss, "records", limit=1))["head"])
+        state = await get_view(boss, "at", record=(await get_view(boss, "records", limit=1))["head"])
         assert len(state["state"]["history"]) <= ITEMS
         assert {"path": "state.history", "length": 242} in state["folded"]
         assert len(json.dumps(state)) < 200_000
@@ -190,19 +190,19 @@ async def test_what_needs_all_records_reads_no_more_than_the_host_allows(
         for path in ("timeline", "seen"):
             answer = await boss.get(f"/v1/sessions/ann.trip/{path}")
             assert (answer.status_code, answer.json()["type"]) == (422, "urn:agentrail:problem:history-too-long")
-        assert (await look(boss, "at", record=5))["record"] == 5
+        assert (await get_view(boss, "at", record=5))["record"] == 5
 
 
 async def test_a_redaction_holds_everywhere() -> None:
     async with open_desk(with_echo("swordfish"), journal=MemoryJournal()) as desk:
         await chat(desk.ann, "the password is swordfish", session="trip")
         boss = desk.clients["boss"]
-        head = (await look(boss, "records"))["head"]
+        head = (await get_view(boss, "records"))["head"]
         await boss.delete("/v1/sessions/ann.trip", params={"redact": "true"})
         texts = [
-            await look(boss, "at", record=head, whole="true"),
-            await look(boss, "timeline"),
-            await look(boss, "seen", whole="true"),
+            await get_view(boss, "at", record=head, whole="true"),
+            await get_view(boss, "timeline"),
+            await get_view(boss, "seen", whole="true"),
         ]
     assert "swordfish" not in json.dumps(texts)
     assert texts[2]["unknown"]

@@ -22,7 +22,7 @@ from tests.host.http11.served import everything, statuses
 BODY: Final = json.dumps({"message": "stay", "session": "trip"}).encode()
 
 
-def asked(line: str, body: bytes = b"") -> bytes:
+def request_bytes(line: str, body: bytes = b"") -> bytes:
     """Return the bytes of a request of ann's."""
     head = f"{line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {KEYS['ann']}\r\n"
     if body:
@@ -30,7 +30,7 @@ def asked(line: str, body: bytes = b"") -> bytes:
     return f"{head}\r\n".encode() + body
 
 
-CHAT: Final = asked("POST /v1/chat", BODY)
+CHAT: Final = request_bytes("POST /v1/chat", BODY)
 
 
 class Ends(HostPlugin):
@@ -57,7 +57,9 @@ async def turn_begins(model: ScriptedModel) -> None:
 async def answered(desk: Desk) -> list[int]:
     """Return the status of the answer to another connection of ann's."""
     async with await connect(desk) as stream:
-        await stream.send_all(asked("GET /v1/sessions/trip").replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        await stream.send_all(
+            request_bytes("GET /v1/sessions/trip").replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+        )
         return statuses(await everything(stream))
 
 
@@ -77,7 +79,7 @@ async def test_a_client_that_leaves_a_chat_frees_its_connection_and_not_its_turn
             case "resets":
                 stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             case "asks more, and closes":
-                await stream.send_all(asked("GET /v1/sessions") * 2)
+                await stream.send_all(request_bytes("GET /v1/sessions") * 2)
             case _:
                 pass
         await stream.aclose()
@@ -96,9 +98,11 @@ async def test_a_client_that_has_closed_its_side_gets_the_answers_that_do_not_wa
     async with open_desk(scripted(stall(after=1))) as desk:
         prompt = json.dumps({"message": "hi"}).encode()
         async with await connect(desk) as stream:
-            opened = asked("POST /v1/sessions", b'{"session": "trip"}')
-            prompted = asked("POST /v1/sessions/trip/prompt", prompt)
-            await stream.send_all(opened + prompted + asked("GET /v1/sessions/trip") + asked("GET /healthz"))
+            opened = request_bytes("POST /v1/sessions", b'{"session": "trip"}')
+            prompted = request_bytes("POST /v1/sessions/trip/prompt", prompt)
+            await stream.send_all(
+                opened + prompted + request_bytes("GET /v1/sessions/trip") + request_bytes("GET /healthz")
+            )
             await stream.send_eof()
             assert statuses(await everything(stream)) == [201, 202, 200, 200]
 

@@ -81,7 +81,7 @@ async def test_a_user_whose_name_stands_for_everybody_sees_only_their_own_sessio
         assert (refused.status_code, refused.json()["type"]) == (403, "urn:agentrail:problem:scope-missing")
 
 
-async def found(client: httpx.AsyncClient, text: str, **query: str | int) -> dict[str, str]:
+async def passages(client: httpx.AsyncClient, text: str, **query: str | int) -> dict[str, str]:
     """Return the passages that a search finds, by the ids of the sessions."""
     answer = await client.get("/v1/sessions", params={"text": text, **query})
     return {item["session"]: item["passage"]["text"] for item in answer.json()["items"]}
@@ -97,18 +97,18 @@ async def test_what_was_said_is_searched_within_the_sessions_that_the_key_may_se
         for user, (session, message) in desks.items():
             await desk.clients[user].post("/v1/chat", json={"session": session, "message": message})
         await desk.ann.post("/v1/sessions", json={"session": "other", "title": "Eiffel"})
-        assert await found(desk.ann, "eiffel") == {"ann.trip": "Where is the Eiffel Tower?"}
-        assert await found(desk.ann, "paris") == {"ann.trip": "In *Paris*."}
-        assert await found(desk.ann, "e.f") == await found(desk.ann, "desk") == {}
+        assert await passages(desk.ann, "eiffel") == {"ann.trip": "Where is the Eiffel Tower?"}
+        assert await passages(desk.ann, "paris") == {"ann.trip": "In *Paris*."}
+        assert await passages(desk.ann, "e.f") == await passages(desk.ann, "desk") == {}
         assert (await desk.ann.get("/v1/sessions", params={"text": "eiffel", "owner": "*"})).status_code == 403
         boss = desk.clients["boss"]
-        assert await found(boss, "eiffel") == {}
-        assert set(await found(boss, "eiffel", owner="*")) == {"ann.trip", "bob.tour"}
-        assert set(await found(desk.clients["eve"], "eiffel", owner="*")) == {"ann.trip"}
+        assert await passages(boss, "eiffel") == {}
+        assert set(await passages(boss, "eiffel", owner="*")) == {"ann.trip", "bob.tour"}
+        assert set(await passages(desk.clients["eve"], "eiffel", owner="*")) == {"ann.trip"}
 
         page = (await boss.get("/v1/sessions", params={"text": "eiffel", "owner": "*", "limit": 1})).json()
         assert [item["session"] for item in page["items"]] == ["ann.trip"]
-        rest = await found(boss, "eiffel", owner="*", limit=1, after=page["next"])
+        rest = await passages(boss, "eiffel", owner="*", limit=1, after=page["next"])
         assert rest == {"bob.tour": "I like the EIFFEL tower."}
         async with listening(desk, "GET", "/v1/sessions/trip/events?types=PromptReceived", since="0") as events:
             (event,) = frames(await events.until(lambda text: "PromptReceived" in text))
@@ -119,7 +119,7 @@ async def test_a_passage_is_a_part_of_what_was_said() -> None:
     long = "a " * 1_000 + "needle" + " b" * 1_000
     async with open_desk(scripted("Yes.")) as desk:
         await desk.ann.post("/v1/chat", json={"session": "long", "message": long})
-        passage = (await found(desk.ann, "needle"))["ann.long"]
+        passage = (await passages(desk.ann, "needle"))["ann.long"]
     assert "needle" in passage
     assert len(passage) == BEFORE + AFTER
 

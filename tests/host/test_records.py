@@ -36,7 +36,7 @@ def with_echo(text: str) -> SessionSpec:
     return SessionSpec(model=model, tools=[echo])
 
 
-async def look(client: httpx.AsyncClient, call_: str, **query: str | int) -> dict[str, Any]:
+async def get_view(client: httpx.AsyncClient, call_: str, **query: str | int) -> dict[str, Any]:
     answer = await client.get(f"/v1/sessions/ann.trip/{call_}", params=query)
     assert answer.status_code == 200, answer.text
     body: dict[str, Any] = answer.json()
@@ -47,7 +47,7 @@ async def everything(desk: Desk, **query: int) -> list[dict[str, Any]]:
     """Return all records of the session, read page by page."""
     records: list[dict[str, Any]] = []
     while True:
-        page = await look(desk.clients["boss"], "records", since=len(records), **query)
+        page = await get_view(desk.clients["boss"], "records", since=len(records), **query)
         records += page["records"]
         assert page["more"] == (len(records) < page["head"])
         if not page["more"]:
@@ -81,7 +81,7 @@ async def test_rulings_of_plugins_are_there_with_their_answers() -> None:
         await chat(desk.ann, "go", session="trip")
         records = await everything(desk)
         (asks,) = [e["event"] for r in records for e in r["events"] if e["event"]["$"] == "ApprovalRequired"]
-        why = await look(desk.clients["boss"], "why", about=asks["call_id"])
+        why = await get_view(desk.clients["boss"], "why", about=asks["call_id"])
     assert why["rules"]["hold"] == FoldingRule.HOLD.value
     rulings = [ruling for record in records for ruling in record["rulings"] if ruling["hook"] == "before_tool"]
     (held,) = [ruling for ruling in rulings if ruling["verdict"] == "hold"]
@@ -99,7 +99,7 @@ async def test_long_texts_are_cut_and_one_record_has_them_whole() -> None:
         assert all(fold["length"] == len(LONG) for record in cut for fold in record["folded"])
         assert LONG[: TEXT + 1] not in json.dumps(cut)
         for record in cut:
-            (complete,) = (await look(desk.clients["boss"], "records", record=record["number"]))["records"]
+            (complete,) = (await get_view(desk.clients["boss"], "records", record=record["number"]))["records"]
             assert complete["folded"] == []
             for fold in record["folded"]:
                 assert at(record, fold["path"]) == LONG[:TEXT]
@@ -120,7 +120,7 @@ async def test_a_page_ends_before_it_is_too_large() -> None:
         session = desk.serving.supervisor.session("h.acme.ann.trip")
         for _ in range(60):
             await session.ask("y" * 5_000)
-        page = await look(desk.clients["boss"], "records", limit=1_000)
+        page = await get_view(desk.clients["boss"], "records", limit=1_000)
         assert page["more"]
         assert len(json.dumps(page)) < 600_000
         assert (await everything(desk))[-1]["number"] == page["head"]
@@ -165,7 +165,7 @@ async def test_a_redaction_is_told_and_its_texts_are_gone() -> None:
         await chat(desk.ann, "the password is swordfish", session="trip")
         await desk.clients["boss"].delete("/v1/sessions/ann.trip", params={"redact": "true"})
         records = await everything(desk)
-        why = await look(desk.clients["boss"], "why", about="1")
+        why = await get_view(desk.clients["boss"], "why", about="1")
     assert "swordfish" not in json.dumps(records) + json.dumps(why)
     assert {record["redacted"]["by"] for record in records[:-1] if record["redacted"]} == {"boss"}
     assert why["entries"]
@@ -175,12 +175,12 @@ async def test_reading_does_not_bring_a_session_back() -> None:
     journal = MemoryJournal()
     async with open_desk(with_echo("hi"), journal=journal) as desk:
         await chat(desk.ann, "go", session="trip")
-        head = (await look(desk.clients["boss"], "records"))["head"]
+        head = (await get_view(desk.clients["boss"], "records"))["head"]
     async with open_desk(with_echo("hi"), journal=journal) as desk:
         with trio.fail_after(PATIENCE):
-            assert (await look(desk.clients["boss"], "why", about="1"))["entries"]
-            assert (await look(desk.clients["boss"], "records"))["head"] >= head
-        assert (await look(desk.clients["boss"], "records"))["head"] == head
+            assert (await get_view(desk.clients["boss"], "why", about="1"))["entries"]
+            assert (await get_view(desk.clients["boss"], "records"))["head"] >= head
+        assert (await get_view(desk.clients["boss"], "records"))["head"] == head
 
 
 async def test_an_account_reads_no_more_records_than_the_host_allows(
@@ -191,14 +191,14 @@ async def test_an_account_reads_no_more_records_than_the_host_allows(
         await chat(desk.ann, "go", session="trip")
         answer = await desk.clients["boss"].get("/v1/sessions/ann.trip/why")
         assert (answer.status_code, answer.json()["type"]) == (422, "urn:agentrail:problem:history-too-long")
-        assert (await look(desk.clients["boss"], "records"))["records"]
+        assert (await get_view(desk.clients["boss"], "records"))["records"]
 
 
 @pytest.mark.parametrize("about", ["c9", "0", "77", "9" * 200, "é", "end"])
 async def test_what_is_not_in_the_records_gets_an_account_without_entries(about: str) -> None:
     async with open_desk(scripted("one")) as desk:
         await desk.ann.post("/v1/sessions", json={"session": "trip"})
-        account = await look(desk.clients["boss"], "why", about=about)
+        account = await get_view(desk.clients["boss"], "why", about=about)
     assert (account["subject"], account["entries"], account["more"]) == (about, [], False)
     assert account["sentence"]
 
@@ -220,9 +220,9 @@ async def test_a_page_reads_its_own_records_and_few_before_it() -> None:
         await chat(desk.ann, "go", session="trip")
         for number in range(BACK + 10):
             await desk.serving.supervisor.session("h.acme.ann.trip").label([f"l{number % 3}"], [f"l{(number + 1) % 3}"])
-        head = (await look(desk.clients["boss"], "records", limit=1))["head"]
+        head = (await get_view(desk.clients["boss"], "records", limit=1))["head"]
         journal.read_count = 0
-        page = await look(desk.clients["boss"], "records", since=head - 10)
+        page = await get_view(desk.clients["boss"], "records", since=head - 10)
     assert len(page["records"]) == 10
     assert page["records"][0]["phase_before"] is None
     assert journal.read_count <= 10 + BACK
@@ -234,8 +234,8 @@ async def test_a_page_tells_the_phase_in_which_it_begins_although_those_before_i
         session = desk.serving.supervisor.session("h.acme.ann.trip")
         for number in range(AT_ONCE + 2):
             await session.label([f"l{number}"], [f"l{number - 1}"])
-        head = (await look(desk.clients["boss"], "records", limit=1))["head"]
-        (last,) = (await look(desk.clients["boss"], "records", since=head - 1))["records"]
+        head = (await get_view(desk.clients["boss"], "records", limit=1))["head"]
+        (last,) = (await get_view(desk.clients["boss"], "records", since=head - 1))["records"]
     assert (last["phase_before"], last["input"]["kind"]) == ("idle", "LabelSent")
 
 

@@ -23,7 +23,7 @@ LONG = say(chunks=["so much text in each of them " * 80] * 200)
 LIMITS = HostLimits(write_seconds=2.0, drain_seconds=0.5)
 
 
-def spec() -> SessionSpec:
+def long_spec() -> SessionSpec:
     return SessionSpec(model=ScriptedModel([LONG], repeat_last=True))
 
 
@@ -60,7 +60,7 @@ def test_a_connection_is_closed_within_ten_seconds() -> None:
 
 @pytest.mark.long
 async def test_who_stops_reading_is_cut_and_goes_on_from_its_cursor() -> None:
-    async with open_desk(spec(), limits=LIMITS) as desk:
+    async with open_desk(long_spec(), limits=LIMITS) as desk:
         await desk.ann.post("/v1/sessions", json={"session": "trip"})
         path = "/v1/sessions/trip/events"
         async with listening(desk, "GET", path) as reader:
@@ -83,7 +83,7 @@ async def test_who_stops_reading_is_cut_and_goes_on_from_its_cursor() -> None:
 @pytest.mark.parametrize("readers", [1, 20])
 async def test_what_is_held_for_each_is_a_cursor_and_little_more(readers: int) -> None:
     limits = HostLimits(write_seconds=1_000, drain_seconds=0.5)
-    async with open_desk(spec(), limits=limits) as desk, AsyncExitStack() as stack:
+    async with open_desk(long_spec(), limits=limits) as desk, AsyncExitStack() as stack:
         await desk.ann.post("/v1/sessions", json={"session": "trip"})
         await talk(desk, 1)
         for _ in range(readers):

@@ -22,7 +22,7 @@ async def talk(client: httpx.AsyncClient, session: str, message: str = "hi", key
     return await client.post("/v1/chat", json={"message": message, "session": session}, headers=headers)
 
 
-async def said(client: httpx.AsyncClient, session: str) -> list[str]:
+async def texts_of(client: httpx.AsyncClient, session: str) -> list[str]:
     response = await client.get(f"/v1/sessions/{session}/messages")
     assert response.status_code == 200, response.text
     return [item["parts"][0]["text"] for item in response.json()["items"]]
@@ -32,7 +32,7 @@ async def test_what_an_ended_session_said_can_be_read() -> None:
     async with open_desk(scripted("one")) as desk:
         await talk(desk.ann, "trip")
         await desk.serving.supervisor.session("h.acme.ann.trip").stop()
-        assert await said(desk.ann, "trip") == ["hi", "one"]
+        assert await texts_of(desk.ann, "trip") == ["hi", "one"]
         missing = await desk.ann.get("/v1/sessions/gone/messages")
         foreign = await desk.clients["eve"].get("/v1/sessions/gone/messages")
         assert (missing.status_code, missing.content) == (404, foreign.content)
@@ -43,7 +43,7 @@ async def test_what_a_session_said_whose_profile_is_gone_can_be_read() -> None:
     async with open_desk([Profile("old", scripted("one"))], journal=journal) as desk:
         await talk(desk.ann, "trip")
     async with open_desk([Profile("new", scripted("two"))], journal=journal) as desk:
-        assert await said(desk.ann, "trip") == ["hi", "one"]
+        assert await texts_of(desk.ann, "trip") == ["hi", "one"]
         assert desk.serving.supervisor.sessions() == ()
         assert (await talk(desk.ann, "trip")).json()["type"] == "urn:agentrail:problem:spec-missing"
 
@@ -121,7 +121,7 @@ async def test_a_fork_that_is_made_twice_by_one_key_is_there_once() -> None:
                 "/v1/sessions/trip/fork", json={"session": "copy"}, headers={"idempotency-key": "k1"}
             )
             assert (response.status_code, response.json()) == (201, {"session": "ann.copy"})
-        assert await said(desk.ann, "copy") == ["hi", "one"]
+        assert await texts_of(desk.ann, "copy") == ["hi", "one"]
         refused = await desk.ann.post("/v1/sessions/trip/fork", json={"session": "copy"})
         assert refused.status_code == 409
 

@@ -14,7 +14,7 @@ from agentrail.api.operation_table import ROUTES
 from agentrail.host import ApiKeys, Host, Profile
 from tests.host.hosted import CERTIFICATES
 from tests.host.model.agent import agent
-from tests.host.model.in_process import Answer, Asked, Hear
+from tests.host.model.in_process import Answer, DrawnRequest, Hear
 from tests.host.model.people import LINES
 from tests.host.model.requests import BODIES, NOTHING_FOR
 from tests.host.model.tenants import ForeignError, Tenants, limits, played
@@ -80,7 +80,7 @@ async def play_over_sockets(seed: int) -> None:
         httpx.AsyncClient(base_url=serving.url, timeout=60, trust_env=False, verify=CERTIFICATES) as client,
     ):
 
-        async def ask(request: Asked, hear: Hear) -> Answer:
+        async def ask(request: DrawnRequest, hear: Hear) -> Answer:
             head = [(name.encode(), value.encode()) for name, value in request.headers]
             async with client.stream(request.method, request.target, headers=head, content=request.body) as response:
                 headers = tuple((name, value) for name, value in response.headers.items() if name not in TIMED)

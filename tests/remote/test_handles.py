@@ -78,7 +78,7 @@ def holds(*script: Element) -> SessionSpec:
     return SessionSpec(model=model, tools=[pay], plugins=[HumanApproval(tools=["pay"])])
 
 
-async def said(session: AnySession) -> list[str]:
+async def texts_of(session: AnySession) -> list[str]:
     return [message.text for message in await awaited(session.messages())]
 
 
@@ -227,7 +227,7 @@ async def test_steering_is_in_the_next_request(opened: Open) -> None:
         assert steered.status == "queued"
         going.set()
         assert (await access.session.ask("go on")).text == "more"
-        assert "be brief" in await said(access.session)
+        assert "be brief" in await texts_of(access.session)
         bad = await raised(access.session.steer("x", when="soon"))  # type: ignore[arg-type]  # it is wrong
         assert bad == BadChoice("when", "soon", "`gap`, `now`")
 
@@ -286,7 +286,7 @@ async def test_a_held_call_is_rejected_with_a_reason(opened: Open) -> None:
         (held,) = (await access.session.ask("pay", command="k")).held
         await access.session.reject(held.id, "too much", auto_resume=True)
         assert (await access.session.ask("pay", command="k")).text == "done"
-        assert any("too much" in text for text in await said(access.session))
+        assert any("too much" in text for text in await texts_of(access.session))
 
 
 @EVERY_ACCESS
@@ -298,7 +298,7 @@ async def test_a_question_is_answered(opened: Open) -> None:
         assert (held.kind, held.hint) == ("question", "which?")
         await access.session.respond(held.id, "the red one")
         assert (await access.session.ask("hi", command="k")).text == "thanks"
-        assert any("the red one" in text for text in await said(access.session))
+        assert any("the red one" in text for text in await texts_of(access.session))
 
 
 @EVERY_ACCESS
@@ -335,9 +335,9 @@ async def test_a_fork_has_the_past_of_its_origin(opened: Open) -> None:
         await access.session.ask("first")
         fork = await access.session.fork(id="copy")
         assert fork.id == f"{access.seen}copy"
-        assert await said(fork) == ["first", "one"]
+        assert await texts_of(fork) == ["first", "one"]
         await fork.ask("second")
-        assert await said(access.session) == ["first", "one"]
+        assert await texts_of(access.session) == ["first", "one"]
         assert type(await raised(access.session.fork(id="copy"))) in access.taken
 
 
@@ -390,7 +390,7 @@ async def test_a_command_that_is_sent_twice_is_carried_out_once(opened: Open) ->
     async with opened(scripted("one", "two")) as access:
         first = await access.session.ask("hi", command="k")
         assert await access.session.ask("hi", command="k") == first
-        assert await said(access.session) == ["hi", "one"]
+        assert await texts_of(access.session) == ["hi", "one"]
         conflict = await raised(access.session.prompt("other", command="k"))
         assert type(conflict) is CommandConflict
 

@@ -14,7 +14,7 @@ from tests.host.hosted import KEYS, open_desk
 from tests.kit import Element
 
 
-def spec(*script: Element) -> SessionSpec:
+def delegating_spec(*script: Element) -> SessionSpec:
     agents = {
         "quick": SessionSpec(model=ScriptedModel(["found"], name="quick"), description="Finds."),
         "broken": SessionSpec(model=ScriptedModel([permanent()], name="broken"), description="Breaks."),
@@ -35,7 +35,7 @@ async def test_those_that_ended_before_a_restart_are_listed_whether_the_session_
     both = say(calls=[call("task", {"agent": name, **args}) for name in ("quick", "broken")])
     with trio.fail_after(120):
         async with (
-            open_desk([Profile("desk", spec(both, "started"))], journal=journal) as desk,
+            open_desk([Profile("desk", delegating_spec(both, "started"))], journal=journal) as desk,
             connect(desk.serving.url, KEYS["ann"]) as supervisor,
         ):
             session = await supervisor.spawn("desk", "trip")
@@ -43,7 +43,7 @@ async def test_those_that_ended_before_a_restart_are_listed_whether_the_session_
             earlier = await ended(session)
         model = ScriptedModel(["well"])
         async with (
-            open_desk([Profile("desk", spec().but(model=model))], journal=journal) as desk,
+            open_desk([Profile("desk", delegating_spec().but(model=model))], journal=journal) as desk,
             connect(desk.serving.url, KEYS["ann"]) as supervisor,
         ):
             session = supervisor.session("trip")

@@ -68,7 +68,7 @@ class ViewCalls:
         policy = POLICIES[POLICIES.index(policy_name)] if policy_name in POLICIES else POLICIES[0]
         subscription = await self.subscribed(call, since, types, policy)
         return self._streams.session(
-            call, partial(self._send_events, subscription, tells_place=policy_name is not None)
+            call, partial(self._send_events, subscription, tells_cursor=policy_name is not None)
         )
 
     async def subscribed(
@@ -103,15 +103,15 @@ class ViewCalls:
                     return record.number - 1
         return max(number - BACK, 0)
 
-    async def _send_events(self, subscription: Subscription, send: Send, *, tells_place: bool) -> None:
-        """Send the events; to another host, *tells_place*: its client has to know where the subscription begins."""
+    async def _send_events(self, subscription: Subscription, send: Send, *, tells_cursor: bool) -> None:
+        """Send the events; to another host, *tells_cursor*: its client has to know where the subscription begins."""
 
         async def give(frames: bytes) -> bool:
             await send(frames)
             return True
 
         async with subscription as events:
-            if tells_place:
+            if tells_cursor:
                 await send(f"id: {events.position}\n\n".encode())
             await self._frames.give_each(events, give)
 

@@ -42,7 +42,7 @@ def answer(request: ModelRequest) -> Element:
             return "What?"
 
 
-def spec(_: object) -> SessionSpec:
+def build_spec(_: object) -> SessionSpec:
     helper = SessionSpec(model=ScriptedModel([answer], repeat_last=True), description="Adds.", tools=[add])
     return SessionSpec(
         model=ScriptedModel([answer], repeat_last=True),
@@ -52,5 +52,5 @@ def spec(_: object) -> SessionSpec:
     )
 
 
-host = Host([Profile("desk", spec)], authenticator=ApiKeys("keys.txt"), journal=SqliteJournal("kept.db"))
+host = Host([Profile("desk", build_spec)], authenticator=ApiKeys("keys.txt"), journal=SqliteJournal("kept.db"))
 app = host.asgi()

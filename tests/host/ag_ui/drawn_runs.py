@@ -23,7 +23,7 @@ from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.tools.builtin import ask_user
 from tests.host.ag_ui.front_end import ENDS, Frame, apply, check_run, parsed
 from tests.host.model.expecting import ModelError, expect
-from tests.host.model.in_process import Asked, ask, first_of, opened
+from tests.host.model.in_process import DrawnRequest, ask, first_of, opened
 from tests.host.model.people import LINES, PEOPLE
 from tests.host.model.tenants import limits
 from tests.kit import Element
@@ -129,7 +129,7 @@ class Window:
     last: int = 0
     """Number of the last event that it has heard of."""
 
-    async def ask(self, request: Asked, *, is_cut: bool) -> str:
+    async def ask(self, request: DrawnRequest, *, is_cut: bool) -> str:
         """Make a request; return what came of the stream, in whole frames."""
         pieces = list[bytes]()
         with trio.CancelScope() as scope:
@@ -149,16 +149,16 @@ class Window:
         self.runs += 1
         run_id = f"run-{self.runs}"
         frame: Frame = {"threadId": "s1", "runId": run_id, "messages": [], **body}
-        first = Asked("POST", "/v1/ag-ui", HEADERS, json.dumps(frame).encode())
-        return await self.whole(first, run_id)
+        first = DrawnRequest("POST", "/v1/ag-ui", HEADERS, json.dumps(frame).encode())
+        return await self.all_frames(first, run_id)
 
     async def join(self) -> list[Frame]:
         """Join the session as it is."""
         self.runs += 1
         run_id = f"run-{self.runs}"
-        return await self.whole(Asked("GET", f"/v1/sessions/s1/ag-ui?run={run_id}", HEADERS), run_id)
+        return await self.all_frames(DrawnRequest("GET", f"/v1/sessions/s1/ag-ui?run={run_id}", HEADERS), run_id)
 
-    async def whole(self, request: Asked, run_id: str) -> list[Frame]:
+    async def all_frames(self, request: DrawnRequest, run_id: str) -> list[Frame]:
         pairs = list[tuple[str, Frame]]()
         while not pairs or pairs[-1][1]["type"] not in ENDS:
             text = await self.ask(request, is_cut=self.draw.random() < 0.6)
@@ -172,7 +172,7 @@ class Window:
             if pairs:
                 self.cuts += 1
                 headers = (*HEADERS, ("last-event-id", pairs[-1][0]))
-                request = Asked("GET", f"/v1/sessions/s1/ag-ui?run={run_id}", headers)
+                request = DrawnRequest("GET", f"/v1/sessions/s1/ag-ui?run={run_id}", headers)
         frames = [frame for _, frame in pairs]
         self.last = int(pairs[-1][0].partition(".")[0])
         check_run(frames)
@@ -229,7 +229,7 @@ class World:
         while True:
             try:
                 await self.window.run(body)
-                self.look()
+                self.compare()
             except Refused as refused:
                 # others have decided meanwhile
                 expect("refusal", refused.args[0] in {"unknown-approval", "queue-full"}, True)
@@ -238,7 +238,7 @@ class World:
                 return
             body = {"resume": self.window.answers()}
 
-    def look(self) -> None:
+    def compare(self) -> None:
         """Compare what the front end shows with the journal, if nobody works in the session."""
         sessions = [] if self.slot.host is None else self.slot.host.supervisor.sessions()
         here = [session for session in sessions if session.id.endswith(".s1")]
@@ -280,7 +280,7 @@ class World:
                     await self.post("approve", {"approval": visible})
 
     async def post(self, path: str, body: Frame) -> None:
-        request = Asked("POST", f"/v1/sessions/s1/{path}", HEADERS, json.dumps(body).encode())
+        request = DrawnRequest("POST", f"/v1/sessions/s1/{path}", HEADERS, json.dumps(body).encode())
         host = await self.slot.serving()
         await ask(host.application, request, lambda _: None)
 

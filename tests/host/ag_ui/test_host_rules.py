@@ -15,7 +15,7 @@ from agentrail.host.authentication.api_keys import KeyFile
 from agentrail.testing import ScriptedModel, say
 from tests.host.ag_ui.front_end import Frame, FrontEnd, apply, check_run, parsed
 from tests.host.hosted import KEYS, LIMITS, MADE, Desk, Listener, open_desk, scripted
-from tests.host.test_bad_input import told
+from tests.host.test_bad_input import outcome
 from tests.host.test_decisions import payer
 from tests.host.test_slow_readers import connections
 from tests.patience import within
@@ -46,9 +46,9 @@ async def test_a_run_is_one_of_the_streams_of_its_tenant() -> None:
     async with open_desk(scripted(SLOW), limits=limits) as desk, await connected(desk) as stream:
         await begin(stream)
         for path in ("/v1/sessions/trip/ag-ui", "/v1/sessions/trip/events"):
-            assert told(await desk.ann.get(path)) == (429, "too-many-streams")
+            assert outcome(await desk.ann.get(path)) == (429, "too-many-streams")
         again = await desk.ann.post("/v1/ag-ui", content=BODY, headers={"content-type": "application/json"})
-        assert told(again) == (429, "too-many-streams")
+        assert outcome(again) == (429, "too-many-streams")
 
 
 async def test_a_key_that_is_withdrawn_ends_its_runs_and_not_their_turns(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ async def test_four_eyes_hold_for_interrupts() -> None:
         await front.say("pay")
         entry = {"interruptId": front.interrupts[0]["id"], "status": "resolved", "payload": {"approved": True}}
         response = await desk.ann.post("/v1/ag-ui", json=front.input(resume=[entry]))
-        assert told(response) == (403, "own-decision")
+        assert outcome(response) == (403, "own-decision")
 
 
 async def test_a_command_is_answered_in_the_words_of_its_plugin() -> None:

@@ -9,7 +9,7 @@ from agentrail.journals import PostgresJournal
 from tests.host.deployed import desk
 
 host = Host(
-    [Profile("desk", desk.spec)],
+    [Profile("desk", desk.build_spec)],
     authenticator=ApiKeys("keys.txt"),
     journal=PostgresJournal(os.environ["JOURNAL"]),
     limits=desk.host.limits,

@@ -109,8 +109,8 @@ def answer(request: ModelRequest) -> Element:
     return say(calls=[call(what, args)])
 
 
-def spec(_: object) -> SessionSpec:
-    helper = desk.spec(None).but(description="Sends.")
+def build_spec(_: object) -> SessionSpec:
+    helper = desk.build_spec(None).but(description="Sends.")
     return SessionSpec(
         model=ScriptedModel([answer], repeat_last=True),
         tools=[desk.send, look, pay],
@@ -125,7 +125,7 @@ def slow(_: object) -> SessionSpec:
     return SessionSpec(model=ScriptedModel([say(words, delay=0.02)], repeat_last=True))
 
 
-PROFILES = (Profile("desk", spec), Profile("slow", slow))
+PROFILES = (Profile("desk", build_spec), Profile("slow", slow))
 
 host = Host(
     PROFILES,

@@ -59,7 +59,7 @@ def talks() -> SessionSpec:
     return SessionSpec(model=ScriptedModel(["fine"], repeat_last=True))
 
 
-async def shown(desk: Desk, path: str) -> Any:  # noqa: ANN401 - JSON
+async def get_json(desk: Desk, path: str) -> Any:  # noqa: ANN401 - JSON
     answer = await desk.clients["boss"].get(path)
     assert answer.status_code == 200, answer.text
     return answer.json()
@@ -85,25 +85,25 @@ async def test_each_host_shows_what_the_sessions_of_all_do() -> None:
             assert answer.status_code == 200
         urls = {"ann.trip": first.serving.url, "ann.food": second.serving.url}
         for desk in (first, second):
-            tree = await shown(desk, "/v1/tree")
+            tree = await get_json(desk, "/v1/tree")
             assert {child["name"]: child["host"] for child in tree["children"]} == urls
-            rows = await shown(desk, "/v1/tree/rows")
+            rows = await get_json(desk, "/v1/tree/rows")
             assert {row["session"]: row["host"] for row in rows["items"]} == urls
             assert (rows["matching"], rows["total"], rows["missing"]) == (2, 2, [])
-            limited = await shown(desk, "/v1/tree/rows?limit=1")
+            limited = await get_json(desk, "/v1/tree/rows?limit=1")
             assert (len(limited["items"]), limited["matching"]) == (1, 2)
-            figures = await shown(desk, "/v1/figures?per=session")
+            figures = await get_json(desk, "/v1/figures?per=session")
             turns = {series["name"]: series["buckets"][0]["turns"] for series in figures["series"]}
             assert turns == {"ann.trip": {"end": 1}, "ann.food": {"end": 1}}
-            (series,) = (await shown(desk, "/v1/figures?per=tenant"))["series"]
+            (series,) = (await get_json(desk, "/v1/figures?per=tenant"))["series"]
             assert sum(bucket["turns"]["end"] for bucket in series["buckets"]) == 2
-            assert (await shown(desk, "/v1/trouble")) == {"items": [], "more": False, "missing": []}
+            assert (await get_json(desk, "/v1/trouble")) == {"items": [], "more": False, "missing": []}
             metrics = (await desk.clients["boss"].get("/metrics")).text.splitlines()
             for url in urls.values():
                 assert f'agentrail_host_up{{host="{url}"}} 1' in metrics
                 assert f'agentrail_turns_total{{host="{url}",tenant="acme",end="end"}} 1' in metrics
             assert len([line for line in metrics if line.startswith("# TYPE agentrail_turns_total ")]) == 1
-        assert (await shown(first, "/v1/tree/rows"))["items"] == (await shown(second, "/v1/tree/rows"))["items"]
+        assert (await get_json(first, "/v1/tree/rows"))["items"] == (await get_json(second, "/v1/tree/rows"))["items"]
 
 
 async def test_a_host_that_does_not_answer_is_named() -> None:
@@ -113,13 +113,13 @@ async def test_a_host_that_does_not_answer_is_named() -> None:
         await journal.claim(slot_claim(slot), url, Lease(Clock().now_ms(), 60_000))
     async with open_member(journal, talks()) as desk:
         await desk.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
-        tree = await shown(desk, "/v1/tree")
+        tree = await get_json(desk, "/v1/tree")
         assert [(child["name"], child["kind"], child["state"]) for child in tree["children"]] == [
             ("ann.trip", "session", "running"),
             (url, "supervisor", "down"),
         ]
         for path in ("/v1/tree/rows", "/v1/trouble", "/v1/figures"):
-            assert (await shown(desk, path))["missing"] == [url]
+            assert (await get_json(desk, path))["missing"] == [url]
         assert f'agentrail_host_up{{host="{url}"}} 0' in (await desk.clients["boss"].get("/metrics")).text
 
 

@@ -42,7 +42,7 @@ def pids(served: Served) -> list[int]:
     return sorted(int(word) for thread in threads for word in (thread / "children").read_text().split())
 
 
-def shown(pid: int) -> str:
+def process_text(pid: int) -> str:
     """Return what everybody can see of a process: arguments, and the environment at its start."""
     return "".join(Path(f"/proc/{pid}/{name}").read_text() for name in ("cmdline", "environ"))
 
@@ -108,7 +108,7 @@ async def test_no_process_outlives_the_one_that_has_started_them(tmp_path: Path,
     socket_path = tmp_path / "socket"
     async with cores(tmp_path, url, "--unix", str(socket_path), "--log-form", "json") as served:
         started = pids(served)
-        for text in map(shown, started):
+        for text in map(process_text, started):
             (value,) = re.findall(rf"{VARIABLE}=([^\0]*)", text)
             assert value.isdigit()
             assert served.token not in text

@@ -31,7 +31,7 @@ from tests.free_port import free_port
 from tests.host.cluster.several import KEY, KNOWN_LEASE, LEASE, open_member, two_members, until_known
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk, frames, listening
 from tests.host.uploaded.test_uploads import sizes
-from tests.host.websocket.talking import Said, talking
+from tests.host.websocket.talking import SocketMessage, talking
 from tests.patience import PATIENCE, within
 
 
@@ -407,7 +407,7 @@ async def test_a_listener_to_a_session_of_another_host_is_told_where_its_subscri
     async with two_members(MemoryJournal(), talks()) as (first, second):
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
         for more in ({}, {"since": "2.0"}):
-            begun = list[Said]()
+            begun = list[SocketMessage]()
             for desk in (first, second):
                 async with talking(desk) as talker:
                     await talker.say(id="e", listen="events", session="trip", **more)
@@ -418,7 +418,7 @@ async def test_a_listener_to_a_session_of_another_host_is_told_where_its_subscri
 async def test_the_conversation_of_a_session_of_another_host_is_told_as_there() -> None:
     async with two_members(MemoryJournal(), talks()) as (first, second):
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
-        heard: list[list[Said]] = []
+        heard: list[list[SocketMessage]] = []
         for desk in (first, second):
             async with talking(desk) as talker:
                 await talker.say(id="t", listen="transcript", session="trip", since="0")

@@ -27,7 +27,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, KEY)
 
 
-async def told(*addresses: str) -> list[tuple[str, str, str]]:
+async def diagnoses(*addresses: str) -> list[tuple[str, str, str]]:
     """Return level, state and advice of what is said of the hosts at *addresses*."""
     findings = await check_members(member_addresses(addresses), VARIABLE)
     assert all(finding.about == "host" for finding in findings)
@@ -37,7 +37,7 @@ async def told(*addresses: str) -> list[tuple[str, str, str]]:
 async def test_who_answers_says_what_it_runs() -> None:
     async with two_members(MemoryJournal(), talks()) as (first, second):
         addresses = [desk.serving.url for desk in (first, second)]
-        for address, (level, state, to_do) in zip(addresses, await told("worker-1", *addresses), strict=True):
+        for address, (level, state, to_do) in zip(addresses, await diagnoses("worker-1", *addresses), strict=True):
             assert (level, to_do) == ("ok", "")
             assert state.startswith(f"{address} answers, and runs agentrail ")
 
@@ -45,7 +45,7 @@ async def test_who_answers_says_what_it_runs() -> None:
 async def test_hosts_that_differ_are_told() -> None:
     journal, other = MemoryJournal(), SessionSpec(model=ScriptedModel(), system="Be brief.")
     async with open_member(journal, talks()) as first, open_member(journal, other) as second:
-        *_, (level, state, to_do) = await told(first.serving.url, second.serving.url)
+        *_, (level, state, to_do) = await diagnoses(first.serving.url, second.serving.url)
     assert (level, state.count("` at http://127.0.0.1:")) == ("note", 2)
     assert "replace the older ones" in to_do
 
@@ -55,7 +55,7 @@ async def test_who_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch, wit
     if not with_key:
         monkeypatch.delenv(VARIABLE)
     text = f"http://127.0.0.1:{free_port()}"
-    level, state, to_do = (await told(text))[0]
+    level, state, to_do = (await diagnoses(text))[0]
     assert (level, state) == ("bad", f"{text} does not answer: Connection refused")
     assert "of its machine alone" in to_do
 
@@ -68,7 +68,7 @@ async def test_what_is_no_host_is_told() -> None:
     async with trio.open_nursery() as nursery:
         serve = partial(trio.serve_tcp, hang_up, 0, host="127.0.0.1")
         (listener,) = await nursery.start(serve)
-        ((level, state, _),) = await told(f"http://127.0.0.1:{listener.socket.getsockname()[1]}")
+        ((level, state, _),) = await diagnoses(f"http://127.0.0.1:{listener.socket.getsockname()[1]}")
         nursery.cancel_scope.cancel()
     assert (level, state.partition(": ")[2]) == ("bad", "what listens there is no host of agentrail")
 
@@ -77,7 +77,7 @@ async def test_what_is_no_host_is_told() -> None:
 async def test_without_the_key_it_is_told_who_answers(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv(VARIABLE, value)
     async with open_member(MemoryJournal(), talks()) as desk:
-        findings = await told(desk.serving.url)
+        findings = await diagnoses(desk.serving.url)
     assert findings[0] == ("ok", f"{desk.serving.url} answers", "")
     assert findings[1][:2] == (
         "note",
@@ -88,7 +88,7 @@ async def test_without_the_key_it_is_told_who_answers(monkeypatch: pytest.Monkey
 async def test_another_key_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "x" * 32)
     async with open_member(MemoryJournal(), talks()) as desk:
-        ((level, state, _),) = await told(desk.serving.url)
+        ((level, state, _),) = await diagnoses(desk.serving.url)
     assert level == "note"
     assert state.startswith(f"{desk.serving.url} answers, but it does not say what it runs: its cluster has another")
 

@@ -33,7 +33,7 @@ def guests(tmp_path_factory: pytest.TempPathFactory) -> Generator[Visitor]:
         yield opened
 
 
-def kept(page: Page) -> str:
+def stored_key(page: Page) -> str:
     return str(page.evaluate("sessionStorage.getItem('agentrail.key')"))
 
 
@@ -43,7 +43,7 @@ def test_the_page_says_whose_its_key_is(guests: Visitor) -> None:
         page = context.new_page()
         page.goto(f"{guests.url}/#token={KEYS['ann']}")
         page.wait_for_selector("header >> text=ann of acme")
-        assert kept(page) == KEYS["ann"]
+        assert stored_key(page) == KEYS["ann"]
 
 
 @pytest.mark.parametrize("is_new", [False, True], ids=["given to the open page", "loaded"])
@@ -57,7 +57,7 @@ def test_a_link_does_not_take_the_place_of_a_key_that_is_there(guests: Visitor, 
                 page.goto("about:blank")
             page.goto(f"{guests.url}/#token={KEYS['eve']}")
             page.wait_for_selector("h1:text-is('Another key')")
-            assert kept(page) == KEYS["bob"]
+            assert stored_key(page) == KEYS["bob"]
             assert KEYS["eve"] not in page.url
             page.wait_for_selector("dd >> text=bob of acme")
             page.wait_for_selector("dd >> text=ann of evil")
@@ -68,7 +68,7 @@ def test_a_link_does_not_take_the_place_of_a_key_that_is_there(guests: Visitor, 
             else:
                 page.click(f"text={decision}")
             page.wait_for_selector(f"header >> text={owner}")
-            assert kept(page) == KEYS[user]
+            assert stored_key(page) == KEYS[user]
         page.goto(f"{guests.url}/#token={KEYS['eve']}")  # its own one again
         page.wait_for_selector("h1:text-is('Now')")
 
@@ -89,5 +89,5 @@ def test_a_key_in_the_address_that_cannot_be_read_is_told(guests: Visitor, token
         page.wait_for_selector("[role=alert] >> text=has a key that cannot be read")
         page.click("text=Stay as you are")
         page.wait_for_selector("h1:text-is('Now')")
-        assert kept(page) == KEYS["ann"]
+        assert stored_key(page) == KEYS["ann"]
     assert wrong == []

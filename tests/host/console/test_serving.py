@@ -28,7 +28,7 @@ def built(folder: Path) -> Path:
     return folder
 
 
-def asked(path: str, *headers: tuple[str, str]) -> HttpRequest:
+def page_request(path: str, *headers: tuple[str, str]) -> HttpRequest:
     return HttpRequest("GET", path, "", headers, "127.0.0.1", GivenBody(b""))
 
 
@@ -38,8 +38,8 @@ def header(answer: HttpResponse, name: str) -> str:
 
 async def test_the_page_is_asked_for_each_time_and_its_files_are_kept(tmp_path: Path) -> None:
     calls = ConsoleCalls(built(tmp_path))
-    page = await calls.page(asked("/"))
-    file = await calls.file(asked("/console/a-1.js"))
+    page = await calls.page(page_request("/"))
+    file = await calls.file(page_request("/console/a-1.js"))
     assert (page.status, page.content, header(page, "cache-control")) == (200, PAGE, "no-cache")
     assert (file.status, file.content, header(file, "cache-control")) == (200, SCRIPT, FOR_EVER)
     assert header(file, "content-type") == "text/javascript; charset=utf-8"
@@ -50,13 +50,13 @@ async def test_the_page_is_asked_for_each_time_and_its_files_are_kept(tmp_path: 
             policy.split("; ")
         )
         assert "unsafe" not in policy
-    again = await calls.page(asked("/", ("if-none-match", header(page, "etag"))))
+    again = await calls.page(page_request("/", ("if-none-match", header(page, "etag"))))
     assert (again.status, again.content) == (304, b"")
 
 
 async def test_files_are_sent_compressed_to_those_who_take_it(tmp_path: Path) -> None:
     calls = ConsoleCalls(built(tmp_path))
-    answer = await calls.file(asked("/console/a-1.js", ("accept-encoding", "br, gzip")))
+    answer = await calls.file(page_request("/console/a-1.js", ("accept-encoding", "br, gzip")))
     assert header(answer, "content-encoding") == "gzip"
     assert header(answer, "vary") == "accept-encoding"
     assert isinstance(answer.content, bytes)
@@ -84,14 +84,14 @@ def test_gzip_is_taken_if_it_is_named(accepted: str | None, takes: bool) -> None
 @pytest.mark.parametrize("name", ["b.js", "licences.md", "secret.js", "..", "..%2Fsecret.js", "index.html"])
 async def test_there_is_nothing_but_the_files_that_the_page_loads(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, check=coded("unknown-route")):
-        await ConsoleCalls(built(tmp_path)).file(asked(f"/console/{name}"))
+        await ConsoleCalls(built(tmp_path)).file(page_request(f"/console/{name}"))
 
 
 async def test_without_the_files_a_plain_page_says_how_to_make_them(tmp_path: Path) -> None:
     calls = ConsoleCalls(tmp_path)
-    page = await calls.page(asked("/"))
+    page = await calls.page(page_request("/"))
     assert page.content == PLAIN_PAGE.content
     assert isinstance(page.content, bytes)
     assert b"make console" in page.content
     with pytest.raises(UsageError, check=coded("unknown-route")):
-        await calls.file(asked("/console/a-1.js"))
+        await calls.file(page_request("/console/a-1.js"))

@@ -45,12 +45,12 @@ def answer(request: ModelRequest) -> Element:
     return say(" ".join(f"word{number}" for number in range(WORDS)), delay=0.01)
 
 
-def spec(_: object) -> SessionSpec:
+def build_spec(_: object) -> SessionSpec:
     return SessionSpec(model=ScriptedModel([answer], repeat_last=True), tools=[send])
 
 
 host = Host(
-    [Profile("desk", spec)],
+    [Profile("desk", build_spec)],
     authenticator=ApiKeys("keys.txt"),
     journal=SqliteJournal("kept.db"),
     limits=HostLimits(

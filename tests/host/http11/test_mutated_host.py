@@ -18,8 +18,8 @@ from tests.host.http11.harmless import harmless
 from tests.host.http11.mutating import TOKENS, mutated_bytes
 from tests.host.http11.served import everything, statuses
 from tests.host.model.agent import agent
-from tests.host.model.in_process import Asked
-from tests.host.model.mutated_bodies import asked, sent
+from tests.host.model.in_process import DrawnRequest
+from tests.host.model.mutated_bodies import draw_request, sent
 from tests.host.model.people import LINES, PEOPLE
 from tests.profiles import CAMPAIGN
 
@@ -65,7 +65,7 @@ class Peers:
         chance = self._chance
         for number in range(connections):
             pieces = [sent(next(self._whole)) for _ in range(A_CONNECTION - 1)]
-            pieces.append(sent(asked(chance)[1]))
+            pieces.append(sent(draw_request(chance)[1]))
             if chance.random() < 0.7:
                 pieces[-1] = mutated_bytes(chance, pieces[-1], TOKENS, pieces)
             answers = await self._talk(b"".join(pieces))
@@ -85,10 +85,10 @@ class Peers:
         deletions = [f"DELETE /v1/sessions/{row['session']} HTTP/1.1\r\n{head}\r\n" for row in listed]
         assert len(statuses(await self._talk("".join(deletions).encode()))) == len(deletions)
 
-    def _drawn(self) -> Iterator[Asked]:
+    def _drawn(self) -> Iterator[DrawnRequest]:
         """Yield requests that are answered to a client that has sent its last: it has left chats and streams."""
         while True:
-            route, request = asked(self._chance)
+            route, request = draw_request(self._chance)
             if route.call.name not in WAITING:
                 yield request
 

@@ -26,7 +26,7 @@ Hear = Callable[[bytes], None]
 
 
 @frozen
-class Asked:
+class DrawnRequest:
     """A request, as a client makes it."""
 
     method: str
@@ -89,7 +89,7 @@ class HeardPieces(AnswerWriter):
         """Do nothing: what was heard is cut."""
 
 
-async def ask(application: Application, sent: Asked, hear: Hear) -> Answer:
+async def ask(application: Application, sent: DrawnRequest, hear: Hear) -> Answer:
     """Make a request. Pieces of a streamed answer go to *hear*, until it is over."""
     path, _, query = sent.target.partition("?")
     request = HttpRequest(sent.method, unquote(path), query, sent.headers, "127.0.0.1", GivenBody(sent.body))

@@ -36,7 +36,7 @@ from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.tools import ToolContext
 from tests.host.model.expecting import expect
-from tests.host.model.in_process import Answer, Asked, ask, cut_after, opened
+from tests.host.model.in_process import Answer, DrawnRequest, ask, cut_after, opened
 from tests.host.model.people import LINES, PEOPLE
 from tests.host.model.tenants import limits
 from tests.host.plugins.probes import hangs, later, raises, returns
@@ -227,7 +227,7 @@ class Lives:
         expect("stops of the host", stopping, [name for name in reversed(lived) if name in self.having("stop")])
 
 
-def spec(lives: Lives) -> SessionSpec:
+def agent_spec(lives: Lives) -> SessionSpec:
     """Return the agent: it calls its tool, or a sub-agent that calls it, if the message says so."""
 
     @tool(effect="pure")
@@ -255,7 +255,7 @@ def spec(lives: Lives) -> SessionSpec:
     return SessionSpec(model=model(), tools=[note], agents={"helper": helper})
 
 
-def asked_for(draw: Random) -> Asked:
+def asked_for(draw: Random) -> DrawnRequest:
     """Draw a request to talk, by any entry point."""
     entry, name = draw.choice(ENTRIES), draw.choice(("s1", "s2"))
     text = f"hello {draw.choice(WORDS)}"
@@ -263,10 +263,10 @@ def asked_for(draw: Random) -> Asked:
     body = {"text": text} if entry == "steer" else {"message": text}
     headers = (("authorization", f"Bearer {PEOPLE[0].key}"), ("content-type", "application/json"))
     content = {**body, "session": name} if entry in {"chat", "stream"} else body
-    return Asked("POST", path, headers, json.dumps(content).encode())
+    return DrawnRequest("POST", path, headers, json.dumps(content).encode())
 
 
-def entry_of(request: Asked) -> str:
+def entry_of(request: DrawnRequest) -> str:
     return request.target.rpartition("/")[2]
 
 
@@ -278,7 +278,7 @@ async def _one(lives: Lives, opened_host: Opened) -> None:
     drawn_requests = [asked_for(draw) for _ in cuts]
     answers = list[Answer]()
 
-    async def talk(request: Asked, steps: int | None) -> None:
+    async def talk(request: DrawnRequest, steps: int | None) -> None:
         with trio.CancelScope() as scope, cut_after(scope, steps):
             answers.append(await ask(opened_host.application, request, lambda _: None))
 
@@ -304,7 +304,7 @@ def lived(seed: int, count: int) -> Lives:
     """Play a host from *seed* with *count* requests, and check it; return what its plugins heard."""
     lives = Lives(Random(seed))
     lives.drawn(lives.draw.randint(0, 11))
-    host = Host([Profile("desk", spec(lives))], lives.plugins, on_plugin_error=lambda *_: None, limits=limits())
+    host = Host([Profile("desk", agent_spec(lives))], lives.plugins, on_plugin_error=lambda *_: None, limits=limits())
 
     started = True
 
@@ -332,7 +332,7 @@ async def _opened(opened_host: Opened, name: str) -> None:
     headers = (("authorization", f"Bearer {PEOPLE[0].key}"), ("content-type", "application/json"))
     answer = await ask(
         opened_host.application,
-        Asked("POST", "/v1/sessions", headers, json.dumps({"session": name}).encode()),
+        DrawnRequest("POST", "/v1/sessions", headers, json.dumps({"session": name}).encode()),
         lambda _: None,
     )
     expect("a session is opened", answer.status, 201)

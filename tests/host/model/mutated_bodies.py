@@ -8,9 +8,9 @@ from typing import Final
 
 from agentrail.api.operation_table import ROUTES, HostRoute
 from tests.host.http11.mutating import mutated_bytes
-from tests.host.model.in_process import Asked
+from tests.host.model.in_process import DrawnRequest
 from tests.host.model.people import PEOPLE
-from tests.host.model.requests import NAMES, Making, made
+from tests.host.model.requests import NAMES, Making, build_request
 
 WORDS: Final = ("", "", "child")
 """What messages say: nothing for which the turn would wait."""
@@ -59,12 +59,12 @@ def changed(chance: Random, value: object) -> object:
     return odd
 
 
-def asked(chance: Random) -> tuple[HostRoute, Asked]:
+def draw_request(chance: Random) -> tuple[HostRoute, DrawnRequest]:
     """Return a request for a route, with a body that may be changed."""
     route = chance.choice(ROUTES)
     person = chance.choice(PEOPLE[:4])
     make = Making(chance, person, f"{person.user}.{chance.choice(NAMES)}", "text", (), WORDS)
-    request = made(route, make, person.key)
+    request = build_request(route, make, person.key)
     body = request.body
     if route.call.body is not None:
         value = json.loads(body)
@@ -75,10 +75,10 @@ def asked(chance: Random) -> tuple[HostRoute, Asked]:
         body = json.dumps(value, ensure_ascii=chance.random() < 0.9).encode(errors="surrogatepass")
         if chance.random() < 0.4:
             body = mutated_bytes(chance, body, TOKENS, (body,))
-    return route, Asked(request.method, request.target, request.headers, body)
+    return route, DrawnRequest(request.method, request.target, request.headers, body)
 
 
-def sent(request: Asked) -> bytes:
+def sent(request: DrawnRequest) -> bytes:
     """Return a request as bytes."""
     lines = [f"{request.method} {request.target} HTTP/1.1", "host: 127.0.0.1"]
     lines += [f"{name}: {value}" for name, value in request.headers]

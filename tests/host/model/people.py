@@ -115,7 +115,7 @@ def address_of(internal: str) -> SessionAddress:
     return SessionAddress(READ[tenant], READ[user], name)
 
 
-def meant(person: Person, name_text: str) -> SessionAddress | None:
+def meant_address(person: Person, name_text: str) -> SessionAddress | None:
     """Return the session that a person means by an id; `None` if there cannot be one."""
     owner, dot, name = name_text.partition(".")
     if not dot:

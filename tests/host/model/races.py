@@ -16,9 +16,9 @@ from agentrail.journals import MemoryJournal
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from tests.host.model.agent import agent
 from tests.host.model.expecting import expect
-from tests.host.model.in_process import Answer, Asked, ask, opened
+from tests.host.model.in_process import Answer, DrawnRequest, ask, opened
 from tests.host.model.people import LINES, PEOPLE
-from tests.host.model.requests import Making, made
+from tests.host.model.requests import Making, build_request
 from tests.host.model.tenants import limits
 
 OWNER: Final = PEOPLE[0]
@@ -57,13 +57,13 @@ async def _played(opened_host: Opened, draw: Random, log: list[tuple[str, int]])
     opening = json.dumps({"message": f"hi {draw.choice(WORDS)}", "session": NAME}).encode()
     headers = (("authorization", f"Bearer {OWNER.key}"), ("content-type", "application/json"))
     with trio.move_on_after(draw.choice((0.0, 0.1, SETTLED))):
-        await ask(opened_host.application, Asked("POST", "/v1/chat", headers, opening), lambda _: None)
+        await ask(opened_host.application, DrawnRequest("POST", "/v1/chat", headers, opening), lambda _: None)
     routes = [DELETE, *draw.choices(BESIDE, k=draw.randint(1, 6))]
 
     async def sent(route: HostRoute) -> None:
         for _ in range(draw.randrange(30)):
             await trio.lowlevel.checkpoint()
-        request = made(route, making, ADMIN.key)
+        request = build_request(route, making, ADMIN.key)
         with trio.move_on_after(SETTLED):  # streams of events have no end
             answer = await ask(opened_host.application, request, lambda _: None)
             log.append((route.call.name, answer.status))
@@ -82,14 +82,14 @@ async def _settled(opened_host: Opened, headers: tuple[tuple[str, str], ...]) ->
     admin = (("authorization", f"Bearer {ADMIN.key}"), ("content-type", "application/json"))
 
     async def to(method: str, path: str, body: bytes = b"") -> Answer:
-        return await ask(opened_host.application, Asked(method, path, admin, body), lambda _: None)
+        return await ask(opened_host.application, DrawnRequest(method, path, admin, body), lambda _: None)
 
     status = (await to("GET", path)).status
     here = f"h.{OWNER.tenant}.{SAID}" in {handle.id for handle in opened_host.supervisor.sessions()}
     expect("it is there or not", (status in {200, 404}, status == 404 and here), (True, False))
     expect("it is erased", (await to("DELETE", path)).status, status)
     body = json.dumps({"message": "hi", "session": NAME}).encode()
-    again = await ask(opened_host.application, Asked("POST", "/v1/chat", headers, body), lambda _: None)
+    again = await ask(opened_host.application, DrawnRequest("POST", "/v1/chat", headers, body), lambda _: None)
     items = json.loads((await to("GET", f"{path}/messages")).content)["items"]
     expect("a new one of its name is new", (again.status, len(items)), (200, 2))
     erased = [(await to(method, path)).status for method in ("DELETE", "GET")]

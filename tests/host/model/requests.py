@@ -11,7 +11,7 @@ from urllib.parse import quote
 from attrs import frozen
 
 from agentrail.api.operation_table import CALLS, JSON, HostRoute
-from tests.host.model.in_process import Asked
+from tests.host.model.in_process import DrawnRequest
 from tests.host.model.people import Person
 
 NAMES: Final = ("s1", "s1x", "s", "trip")
@@ -145,7 +145,7 @@ PRETENDED: Final = (("x-tenant", "acme"), ("x-user", "ann"), ("x-forwarded-user"
 """Headers that say who sends a request, which nobody may believe."""
 
 
-def made(route: HostRoute, make: Making, key: str) -> Asked:
+def build_request(route: HostRoute, make: Making, key: str) -> DrawnRequest:
     """Return a request for *route*."""
     call = route.call
     body = BODIES[call.name](make)
@@ -160,4 +160,4 @@ def made(route: HostRoute, make: Making, key: str) -> Asked:
     if call.command and make.draw.random() < 0.3:
         headers.append(("idempotency-key", f"k{make.draw.randrange(4)}"))
     target = route.path.replace("{id}", quote(make.session_text or NAMES[0], safe="")).replace("{file}", "none.js")
-    return Asked(route.method, f"{target}?{query}" if query else target, tuple(headers), content)
+    return DrawnRequest(route.method, f"{target}?{query}" if query else target, tuple(headers), content)

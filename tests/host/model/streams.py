@@ -19,7 +19,7 @@ from agentrail.host.host_server import Opened
 from agentrail.testing import ScriptedModel, say
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from tests.host.model.expecting import ModelError, expect
-from tests.host.model.in_process import Asked, ask, first_of, opened
+from tests.host.model.in_process import DrawnRequest, ask, first_of, opened
 from tests.host.model.people import LINES, PEOPLE
 from tests.host.model.tenants import limits
 from tests.kit import Failpoint, watching
@@ -58,7 +58,7 @@ class Streams:
         self._nursery = nursery
 
     async def post(self, path: str, body: object) -> None:
-        request = Asked("POST", path, HEADERS, json.dumps(body).encode())
+        request = DrawnRequest("POST", path, HEADERS, json.dumps(body).encode())
         answer = await ask(self._found.application, request, lambda _: None)
         expect("accepted", answer.status in {200, 201}, True)
 
@@ -66,7 +66,7 @@ class Streams:
         """Listen from now on; return the list to which the frames come."""
         heard = list[bytes]()
         headers = (*HEADERS, ("last-event-id", since)) if since else HEADERS
-        self._nursery.start_soon(ask, self._found.application, Asked("GET", EVENTS, headers), heard.append)
+        self._nursery.start_soon(ask, self._found.application, DrawnRequest("GET", EVENTS, headers), heard.append)
         return heard
 
     async def check(self) -> None:

@@ -26,7 +26,7 @@ from agentrail.host import ApiKeys, Host, HostLimits, Profile
 from agentrail.journals import MemoryJournal
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from tests.host.model.agent import MARK, agent, mark
-from tests.host.model.in_process import Answer, Asked, Hear, ask, cut_after, first_of, opened
+from tests.host.model.in_process import Answer, DrawnRequest, Hear, ask, cut_after, first_of, opened
 from tests.host.model.people import (
     LINES,
     PEOPLE,
@@ -35,11 +35,11 @@ from tests.host.model.people import (
     Person,
     SessionAddress,
     address_of,
-    meant,
+    meant_address,
     outcome,
     wrong_keys,
 )
-from tests.host.model.requests import GONE, NAMES, Making, made
+from tests.host.model.requests import GONE, NAMES, Making, build_request
 
 LISTED: Final[dict[str, Callable[[str, str], bool]]] = {
     "": lambda user, owner: user == owner,
@@ -69,7 +69,7 @@ SETTLED: Final = 3.0
 """Seconds in which all turns come to their end, or wait for a person."""
 MOST_STREAMS: Final = 6
 
-Ask = Callable[[Asked, Hear], Awaitable[Answer]]
+Ask = Callable[[DrawnRequest, Hear], Awaitable[Answer]]
 
 
 class ForeignError(AssertionError):
@@ -118,13 +118,13 @@ class Tenants:
             if what < 0.05 and self.in_virtual_time:
                 async with trio.open_nursery() as nursery:
                     for _ in range(self.draw.randint(2, 3)):
-                        nursery.start_soon(self.one, self.draw.random() < 0.3, True)
+                        nursery.start_soon(self.request_once, self.draw.random() < 0.3, True)
                 await self.settle()
-                await self.look(None, set())
+                await self.check_sessions(None, set())
             else:
-                await self.one(cut=what < 0.2 and self.in_virtual_time, beside=False)
+                await self.request_once(cut=what < 0.2 and self.in_virtual_time, beside=False)
         await self.settle()
-        await self.look(None, set())
+        await self.check_sessions(None, set())
         with rule("foreign write"):
             self.check_writes()
         for scope in self.streams:
@@ -141,7 +141,7 @@ class Tenants:
 
     # One request
 
-    async def one(self, cut: bool, beside: bool) -> None:
+    async def request_once(self, cut: bool, beside: bool) -> None:
         """Make a request, and check what came of it. *cut*: it is cut off; *beside*: others are made meanwhile."""
         route = self.draw.choice(DRAWN)
         person, key = self.who()
@@ -149,7 +149,7 @@ class Tenants:
         address = self.address(route, person, name_text)
         owner = self.draw.choice(PEOPLE) if person is None else person
         make = Making(self.draw, owner, name_text, self.mark(owner, route.call), self.refs(address), self.words)
-        request = made(route, make, key)
+        request = build_request(route, make, key)
         is_settled = not beside and self.draw.random() < 0.4
         if is_settled:
             await self.settle()
@@ -159,7 +159,7 @@ class Tenants:
         if expected == "missing" and self.opens(route, owner, address):
             expected = "may"
         heads = self.written() if is_settled else None
-        answer = await self.made(route, owner, request, cut=cut)
+        answer = await self.answer_of(route, owner, request, cut=cut)
         if answer is not None:
             self.done[route.call.name] += answer.status < 400 or b"unknown-route" in answer.content
         if answer is not None and not beside:
@@ -169,12 +169,12 @@ class Tenants:
         if not beside and (cut or route.call.name in OPENING or route.call.name == "delete_session"):
             if answer is None:
                 await self.settle()
-            await self.look(route.call, self.reachable(owner, address) if expected == "may" else set())
+            await self.check_sessions(route.call, self.reachable(owner, address) if expected == "may" else set())
         elif not beside and answer is None:
             await self.settle()
         self.expected[expected] += 1
 
-    async def made(self, route: HostRoute, person: Person, request: Asked, *, cut: bool) -> Answer | None:
+    async def answer_of(self, route: HostRoute, person: Person, request: DrawnRequest, *, cut: bool) -> Answer | None:
         """Make a request; return its answer, or `None` if it was cut off or goes on."""
         hear = self.hearing(route.call, person, request)
         if route.call.name == "events":
@@ -185,7 +185,7 @@ class Tenants:
             return answer
         return None
 
-    async def listened(self, request: Asked, hear: Hear) -> Answer | None:
+    async def listened(self, request: DrawnRequest, hear: Hear) -> Answer | None:
         """Open a stream of events, which goes on beside what follows; return an answer that is none."""
         heard, scope, over = list[Answer](), trio.CancelScope(), trio.Event()
 
@@ -252,7 +252,7 @@ class Tenants:
         """Return the session that a request is about; `None`: it is about none, or nobody makes it."""
         if person is None or not name_text or not (route.about_session or route.call.name in TALKING):
             return None
-        return meant(person, name_text) or SessionAddress(person.tenant, "s1", f"{GONE}-{name_text}")
+        return meant_address(person, name_text) or SessionAddress(person.tenant, "s1", f"{GONE}-{name_text}")
 
     def opens(self, route: HostRoute, person: Person, address: SessionAddress | None) -> bool:
         """Whether a request for a session that is not there opens it: that of a person who talks to their own."""
@@ -289,7 +289,7 @@ class Tenants:
         """Return the owners whose sessions may come or go by a request."""
         return {(person.tenant, person.user), *([] if address is None else [(address.tenant, address.user)])}
 
-    async def look(self, call: HostCall | None, owners: set[tuple[str, str]]) -> None:
+    async def check_sessions(self, call: HostCall | None, owners: set[tuple[str, str]]) -> None:
         """Look which sessions there are: one has come or gone only by a *call*, and is of one of the *owners*."""
         stored = await self.supervisor.stored(limit=1000)
         now = {session.session_id for session in stored}
@@ -309,7 +309,7 @@ class Tenants:
         self,
         route: HostRoute,
         owner: Person,
-        request: Asked,
+        request: DrawnRequest,
         expected: Outcome,
         answer: Answer,
         heads: dict[str, int] | None,
@@ -333,7 +333,7 @@ class Tenants:
             with rule("foreign write"):
                 assert {id_: after.get(id_, seq) for id_, seq in heads.items()} == heads, (request, heads, after)
 
-    def check_list(self, request: Asked, person: Person, answer: Answer) -> None:
+    def check_list(self, request: DrawnRequest, person: Person, answer: Answer) -> None:
         """Check that a whole list has the sessions that it is about, and no other."""
         is_listed = LISTED.get(request.target.partition("?")[2])
         if is_listed is None:
@@ -358,9 +358,9 @@ class Tenants:
         if not dot or (owner in READ and READ[owner] == person.user):
             return
         twin = Making(Random(1), person, f"{owner}.{GONE}", make.mark, make.refs, self.words)
-        other = await self.made(route, person, made(route, twin, key), cut=False)
-        same = made(route, Making(Random(1), person, make.session_text, make.mark, make.refs, self.words), key)
-        again = await self.made(route, person, same, cut=False)
+        other = await self.answer_of(route, person, build_request(route, twin, key), cut=False)
+        same = build_request(route, Making(Random(1), person, make.session_text, make.mark, make.refs, self.words), key)
+        again = await self.answer_of(route, person, same, cut=False)
         with rule("equal answers"):
             assert again is not None
             assert other is not None
@@ -368,7 +368,7 @@ class Tenants:
                 assert _without_id(other) == _without_id(again), (other, again)
                 assert again.status == answer.status
 
-    def hearing(self, call: HostCall, person: Person, request: Asked) -> Hear:
+    def hearing(self, call: HostCall, person: Person, request: DrawnRequest) -> Hear:
         """Return the function that looks at what *person* is shown."""
         echoed = INTERNAL.search(request.target.encode() + request.body) is not None
 

@@ -25,7 +25,7 @@ def sent(model: ScriptedModel) -> list[list[str]]:
     ]
 
 
-def whole(model: ScriptedModel) -> list[list[tuple[str, str]]]:
+def spoken_texts(model: ScriptedModel) -> list[list[tuple[str, str]]]:
     """Return who speaks, and the text, of each message in each request: the user, the program, or the model."""
     return [
         [
@@ -99,7 +99,7 @@ async def test_what_stands_around_the_whole_list_is_sent_before_and_after_the_co
         await it.session.ask("go")
         await it.session.ask("go")  # the history holds equal messages
         front, after, done = ("program", "before"), ("program", "after"), ("model", "done")
-        assert whole(it.model) == [
+        assert spoken_texts(it.model) == [
             [front, ("user", "go"), after],
             [front, ("user", "go"), done, ("user", "go"), after],
         ]
@@ -117,7 +117,7 @@ async def test_each_provider_adds_before_or_after_the_conversation_in_their_orde
         front, noted = ("program", "in front"), ("model", "Noted.")
         first = [front, noted, front, noted, ("user", "go")]
         back, called = ("program", "behind"), [("model", ""), ("user", "noted x")]
-        assert whole(it.model) == [[*first, back], [*first, *called, back], [*first, *called, back]]
+        assert spoken_texts(it.model) == [[*first, back], [*first, *called, back], [*first, *called, back]]
         assert it.reports.told == []
 
 
@@ -125,7 +125,7 @@ async def test_a_message_of_the_model_is_sent_as_one() -> None:
     added = [message("m"), message("n"), AssistantMessage((Text("It rains."),)), AssistantMessage((Text(" "),)), "o"]
     async with scene([probe("a", [], {}, providers=[returns(added)])], [DONE]) as it:
         await it.session.ask("go")
-        assert whole(it.model) == [
+        assert spoken_texts(it.model) == [
             [("user", "go"), ("program", "m\n\nn"), ("model", "It rains."), ("program", "o")],
         ]
         assert it.reports.told == []
@@ -137,7 +137,7 @@ async def test_calls_and_results_are_told_with_the_role_of_their_message() -> No
     async with scene([probe("a", [], {}, providers=[returns(added)])], [DONE]) as it:
         await it.session.ask("go")
         text = 'm\n\nassistant: It rains.\nassistant calls look: {"at":"sky"}\n\nresult of look (error): grey[]'
-        assert whole(it.model) == [[("user", "go"), ("program", text)]]
+        assert spoken_texts(it.model) == [[("user", "go"), ("program", text)]]
         assert it.reports.told == []
 
 
@@ -151,7 +151,12 @@ async def test_what_stands_before_the_conversation_is_not_shown_to_the_next_turn
     async with scene([probe("a", [], {}, providers=[in_front])], [DONE, DONE]) as it:
         await it.session.ask("one")
         await it.session.ask("two")
-        assert whole(it.model)[1] == [("program", "turn 2"), ("user", "one"), ("model", "done"), ("user", "two")]
+        assert spoken_texts(it.model)[1] == [
+            ("program", "turn 2"),
+            ("user", "one"),
+            ("model", "done"),
+            ("user", "two"),
+        ]
     assert texts_shown == [["one"], ["one", "done", "two"]]
 
 

@@ -29,7 +29,7 @@ EVENTS: Final[tuple[list[str] | None, ...]] = (None, ["AgentEnd"], [], ["Nothing
 
 def _call(chance: Random) -> bytes:
     """Return a call as a request over HTTP makes it; its body may be changed, or be no JSON."""
-    route, requests = mutated_bodies.asked(chance)
+    route, requests = mutated_bodies.draw_request(chance)
     target, _, query = requests.target.partition("?")
     value: dict[str, object] = {"id": chance.choice(IDS), "call": route.call.name}
     if route.about_session or chance.random() < 0.05:

@@ -19,7 +19,7 @@ KEY: Final = (f"Authorization: Bearer {BOSS.key}",)
 MOST: Final = DEFAULTS.body_bytes + DEFAULTS.header_bytes
 
 
-async def found(port: int, case: Case) -> tuple[int | None, list[str], list[bytes]]:
+async def close_and_answers(port: int, case: Case) -> tuple[int | None, list[str], list[bytes]]:
     """Return the code of the close, the ids of the answers, and the pongs."""
     async with connected(port, PATH, KEY) as peer:
         await peer.play(case.first, len(case.ids), len(case.pongs))
@@ -34,7 +34,7 @@ async def test_a_host_judges_each_case_as_the_rfc_says() -> None:
     async with served() as serving:
         port = int(serving.url.rpartition(":")[2])
         for case in (*CASES, *sizes(MOST)):
-            got = await found(port, case)
+            got = await close_and_answers(port, case)
             if got != (case.code, sorted(case.ids), list(case.pongs)):
                 wrong[case.name] = got
     assert wrong == {}

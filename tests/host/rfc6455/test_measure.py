@@ -53,7 +53,7 @@ def port() -> Generator[int]:
         thread.join()
 
 
-async def found(port: int, case: Case) -> tuple[int | str | None, list[str], list[bytes]]:
+async def close_and_echoes(port: int, case: Case) -> tuple[int | str | None, list[str], list[bytes]]:
     """Return the code of the close, the ids of the echoes, and the pongs."""
     async with connected(port, "/") as peer:
         await peer.play(case.first, len(case.ids), len(case.pongs))
@@ -74,7 +74,7 @@ async def test_websockets_judges_frames_as_we_do_or_takes_more(port: int) -> Non
         expected: object = (DIFFERS.get(case.name, case.code), list(case.ids), list(case.pongs))
         if is_taken(case):
             expected = ("taken", [], [*case.pongs, STILL])
-        got = await found(port, case)
+        got = await close_and_echoes(port, case)
         if got != expected:
             wrong[case.name] = got
     assert wrong == {}

@@ -152,7 +152,7 @@ HOSTILE: Final = {
 CALLS: Final = ("/v1/chat", "/v1/stream", "/v1/sessions/trip/prompt", "/v1/sessions/trip/ask")
 
 
-def said(*parts: dict[str, str]) -> list[dict[str, str]]:
+def message_parts(*parts: dict[str, str]) -> list[dict[str, str]]:
     return [{"$": "Text", "text": "look"}, *parts]
 
 
@@ -164,12 +164,12 @@ async def test_what_could_not_be_uploaded_is_refused_in_a_message_too(
     async with open_desk(SessionSpec(model=model), limits=SMALL) as desk, talking(desk) as talker:
         assert (await desk.ann.post("/v1/sessions", json={"session": "trip"})).status_code == 201
         for path in CALLS:
-            response = await desk.ann.post(path, json={"message": said(part)})
+            response = await desk.ann.post(path, json={"message": message_parts(part)})
             document: dict[str, Any] = response.json()
             assert document["type"] == f"urn:agentrail:problem:{kind}"
             assert response.status_code == (415 if kind == "wrong-media" else 422)
             assert finding in document["detail"]
-        heard = await talker.ask("prompt", session="trip", body={"message": said(part)})
+        heard = await talker.ask("prompt", session="trip", body={"message": message_parts(part)})
         assert problem(heard) == kind
     assert model.requests == []
 
@@ -206,7 +206,7 @@ FIT: Final = {
 async def test_what_fits_is_seen_by_the_model(part: dict[str, str], seen: Image | File) -> None:
     model = ScriptedModel(["red"])
     async with open_desk(SessionSpec(model=model)) as desk:
-        response = await desk.ann.post("/v1/chat", json={"message": said(part)})
+        response = await desk.ann.post("/v1/chat", json={"message": message_parts(part)})
         assert response.status_code == 200, response.text
     (message,) = model.requests[0].messages
     assert isinstance(message, UserMessage)
@@ -220,6 +220,6 @@ async def test_images_that_providers_would_refuse_are_refused() -> None:
             ([image(HALF + b"x")], f"`message[1]` it has {MOST_IMAGE + 1} bytes, and {MOST_IMAGE} are the most"),
             ([image(HALF)] * 5, f"`message[5]` it has {MOST_IMAGE} bytes, and 0 are the most here"),
         ):
-            response = await desk.ann.post("/v1/chat", json={"message": said(*parts)})
+            response = await desk.ann.post("/v1/chat", json={"message": message_parts(*parts)})
             assert response.status_code == 422
             assert problem in response.json()["detail"]

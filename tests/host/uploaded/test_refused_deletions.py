@@ -68,7 +68,7 @@ host = Host([Profile("desk", spec)], journal=SqliteJournal("journal.db"))
 """A host that is killed after it has erased the files of a session, before the session, if there is a file `die`."""
 
 
-def spec(root: Path) -> SessionSpec:
+def build_spec(root: Path) -> SessionSpec:
     root.mkdir(exist_ok=True)
     return SessionSpec(model=ScriptedModel(["one"]), sandbox=LocalSandbox(root))
 
@@ -95,7 +95,10 @@ async def refused(desk: Desk) -> str:
 
 async def test_files_stay_if_another_supervisor_runs_their_session(tmp_path: Path) -> None:
     root, journal = tmp_path / "root", SqliteJournal(tmp_path / "journal.db")
-    async with open_desk(spec(root), journal=journal) as desk, open_desk(spec(root), journal=journal) as another:
+    async with (
+        open_desk(build_spec(root), journal=journal) as desk,
+        open_desk(build_spec(root), journal=journal) as another,
+    ):
         name = await uploaded(desk)
         assert await refused(another) == "session-held"
         assert contents(root) == [b"tea at four"]
@@ -106,9 +109,9 @@ async def test_files_stay_if_another_supervisor_runs_their_session(tmp_path: Pat
 @pytest.mark.long
 async def test_files_stay_if_another_process_holds_their_session(tmp_path: Path) -> None:
     root, path = tmp_path / "root", tmp_path / "journal.db"
-    async with open_desk(spec(root), journal=SqliteJournal(path)) as desk:
+    async with open_desk(build_spec(root), journal=SqliteJournal(path)) as desk:
         name = await uploaded(desk)
-    async with open_desk(spec(root), journal=SqliteJournal(path)) as desk, trio.open_nursery() as nursery:
+    async with open_desk(build_spec(root), journal=SqliteJournal(path)) as desk, trio.open_nursery() as nursery:
         hold = partial(trio.run_process, [sys.executable, "-c", HOLDER, str(path)], stdout=PIPE, check=False)
         process: trio.Process = await nursery.start(hold)
         assert process.stdout is not None
@@ -117,7 +120,7 @@ async def test_files_stay_if_another_process_holds_their_session(tmp_path: Path)
         assert await refused(desk) == "session-held"
         assert contents(root) == [b"tea at four"]
         process.kill()
-    async with open_desk(spec(root), journal=SqliteJournal(path)) as desk:
+    async with open_desk(build_spec(root), journal=SqliteJournal(path)) as desk:
         body = {"message": "hi", "session": "trip", "files": [name]}
         assert (await desk.ann.post("/v1/chat", json=body)).json()["text"] == "one"
         assert (await desk.clients["boss"].delete("/v1/sessions/ann.trip")).status_code == 200

@@ -70,7 +70,7 @@ async def upload(
     return await desk.clients[user].post(path, content=content, params={"name": name}, headers=headers)
 
 
-def told(response: httpx.Response) -> tuple[int, str]:
+def outcome(response: httpx.Response) -> tuple[int, str]:
     return response.status_code, str(response.json().get("type", "")).removeprefix("urn:agentrail:problem:")
 
 
@@ -102,10 +102,12 @@ async def test_a_file_may_have_as_many_bytes_as_its_limit(tmp_path: Path, announ
         await opened(desk)
         for size in (1, 999, 1000):
             content = b"x" * size
-            assert told(await upload(desk, content if announced else in_pieces(content[:700], content[700:]))) == TAKEN
+            assert (
+                outcome(await upload(desk, content if announced else in_pieces(content[:700], content[700:]))) == TAKEN
+            )
         content = b"x" * 1001
         refused = await upload(desk, content if announced else in_pieces(content[:700], content[700:]))
-        assert told(refused) == (413, "body-too-large")
+        assert outcome(refused) == (413, "body-too-large")
         assert (sizes(tmp_path), notes(tmp_path)) == ([1, 999, 1000], 3)
 
 
@@ -117,7 +119,7 @@ async def test_a_large_file_is_taken_and_one_byte_more_is_not(tmp_path: Path) ->
     async with open_desk(with_folder(tmp_path)) as desk:
         await opened(desk)
         assert (await upload(desk, in_pieces(*[block] * 4, b"1234"))).json()["size"] == most
-        assert told(await upload(desk, in_pieces(*[block] * 4, b"12345"))) == (413, "body-too-large")
+        assert outcome(await upload(desk, in_pieces(*[block] * 4, b"12345"))) == (413, "body-too-large")
         assert sizes(tmp_path) == [most]
 
 
@@ -128,7 +130,7 @@ async def test_the_files_of_a_session_have_a_quota(tmp_path: Path, announced: bo
 
     async def send(size: int) -> tuple[int, str]:
         content = b"x" * size
-        return told(await upload(desk, content if announced else in_pieces(content)))
+        return outcome(await upload(desk, content if announced else in_pieces(content)))
 
     async with open_desk(with_folder(tmp_path), limits=limits, journal=SqliteJournal(tmp_path / "journal.db")) as desk:
         await opened(desk)
@@ -165,13 +167,13 @@ async def test_uploads_at_once_share_the_quota(tmp_path: Path, monkeypatch: pyte
             yield b"x" * 400
 
         async def upload_one() -> None:
-            answers.append(told(await upload(desk, slowly())))
+            answers.append(outcome(await upload(desk, slowly())))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(upload_one)
             await half.wait()
-            assert told(await upload(desk, b"x" * 1000)) == TAKEN
-            assert told(await upload(desk, b"x" * 901)) == (409, "files-too-large")
+            assert outcome(await upload(desk, b"x" * 1000)) == TAKEN
+            assert outcome(await upload(desk, b"x" * 901)) == (409, "files-too-large")
             full.set()
         assert answers == [TAKEN]
         assert sizes(tmp_path) == [1000, 1000]
@@ -180,7 +182,12 @@ async def test_uploads_at_once_share_the_quota(tmp_path: Path, monkeypatch: pyte
 async def test_a_session_has_so_many_files_and_no_more(tmp_path: Path) -> None:
     async with open_desk(with_folder(tmp_path), limits=HostLimits(session_files=3)) as desk:
         await opened(desk)
-        assert [told(await upload(desk, b"x")) for _ in range(4)] == [TAKEN, TAKEN, TAKEN, (409, "too-many-files")]
+        assert [outcome(await upload(desk, b"x")) for _ in range(4)] == [
+            TAKEN,
+            TAKEN,
+            TAKEN,
+            (409, "too-many-files"),
+        ]
         assert (sizes(tmp_path), notes(tmp_path)) == ([1, 1, 1], 3)
 
 
@@ -189,10 +196,10 @@ async def test_an_upload_without_a_body_is_refused_and_leaves_nothing(tmp_path: 
     async with open_desk(with_folder(tmp_path), limits=HostLimits(session_files=1)) as desk:
         await opened(desk)
         refused = await upload(desk, b"" if announced else in_pieces())
-        assert told(refused) == (422, "bad-body")
+        assert outcome(refused) == (422, "bad-body")
         assert "it is empty, and must be the file itself" in refused.json()["detail"]
         assert (sizes(tmp_path), notes(tmp_path)) == ([], 0)
-        assert told(await upload(desk, b"x")) == TAKEN
+        assert outcome(await upload(desk, b"x")) == TAKEN
 
 
 async def begin(desk: Desk, length: str, content: bytes) -> trio.SocketStream:
@@ -228,7 +235,7 @@ async def test_nothing_is_left_of_the_file_of_a_client_that_goes_away(
         await stream.aclose()
         await until(lambda: sizes(tmp_path) == coming(tmp_path) == [])
         assert notes(tmp_path) == 0
-        assert told(await upload(desk, b"x")) == TAKEN
+        assert outcome(await upload(desk, b"x")) == TAKEN
 
 
 @pytest.mark.usefixtures("_coming")
@@ -246,7 +253,7 @@ async def test_what_a_killed_process_has_left_is_removed_by_the_next_upload(tmp_
         await opened(desk)
         (tmp_path / FOLDER).mkdir(parents=True)
         (tmp_path / FOLDER / ".agentrail-0011223344556677.tmp").write_bytes(b"x" * 100)
-        assert told(await upload(desk, b"x")) == TAKEN
+        assert outcome(await upload(desk, b"x")) == TAKEN
         assert sizes(tmp_path) == [1]
 
 
@@ -266,7 +273,7 @@ async def test_a_full_disk_is_told_and_nothing_is_left(
         monkeypatch.setattr("agentrail.adapters.sandboxes.files.os.write", write)
         refused = await upload(desk, b"x" * 100_000)
         monkeypatch.undo()
-        assert told(refused) == (507, "disk-full")
+        assert outcome(refused) == (507, "disk-full")
         assert refused.headers["retry-after"] == "30"
         (line,) = [record.getMessage() for record in caplog.records if record.name == "agentrail.host"]
         request = refused.headers["x-request-id"]
@@ -284,10 +291,10 @@ async def test_others_can_upload_nothing_and_cannot_tell_that_the_session_is_the
         for user in ("bob", "eve"):
             foreign = await upload(desk, b"x", user=user)
             missing = await desk.clients[user].post("/v1/sessions/ann.none/files", content=b"x")
-            assert told(foreign) == told(missing) == (404, "unknown-session")
+            assert outcome(foreign) == outcome(missing) == (404, "unknown-session")
             assert foreign.text.replace("ann.trip", "") == missing.text.replace("ann.none", "")
         assert sizes(tmp_path) == []
-        assert told(await upload(desk, b"x", user="boss")) == TAKEN
+        assert outcome(await upload(desk, b"x", user="boss")) == TAKEN
 
 
 async def test_a_file_is_named_by_no_other_session(tmp_path: Path) -> None:
@@ -297,11 +304,11 @@ async def test_a_file_is_named_by_no_other_session(tmp_path: Path) -> None:
         name = (await upload(desk, b"x")).json()["name"]
         for user, session in (("ann", "other"), ("ann", "new"), ("bob", "trip"), ("eve", "trip")):
             body = {"message": "hi", "session": session, "files": [name]}
-            assert told(await desk.clients[user].post("/v1/chat", json=body)) == (422, "unknown-file")
+            assert outcome(await desk.clients[user].post("/v1/chat", json=body)) == (422, "unknown-file")
         for user in ("bob", "eve"):
             body = {"message": "hi", "session": "ann.trip", "files": [name]}
             response = await desk.clients[user].post("/v1/chat", json=body)
-            assert told(response) == ((404, "unknown-session") if user == "bob" else (422, "unknown-file"))
+            assert outcome(response) == ((404, "unknown-session") if user == "bob" else (422, "unknown-file"))
         sessions = (await desk.ann.get("/v1/sessions")).json()["items"]
         assert [row["session"] for row in sessions] == ["ann.other", "ann.trip"]
 
@@ -321,10 +328,10 @@ async def test_files_stay_if_the_texts_of_their_session_may_not_be_erased(tmp_pa
     journal, spec = MemoryJournal(), with_folder(tmp_path).but(model=ScriptedModel([stall(after=1)]))
     async with open_desk(spec, journal=journal) as desk, open_desk(spec, journal=journal) as another:
         await opened(desk)
-        assert told(await upload(desk, b"x")) == TAKEN
+        assert outcome(await upload(desk, b"x")) == TAKEN
         assert (await desk.ann.post("/v1/sessions/trip/prompt", json={"message": "hi"})).status_code == 202
         refused = await another.clients["boss"].delete("/v1/sessions/ann.trip?redact")
-        assert told(refused) == (409, "session-unfinished")
+        assert outcome(refused) == (409, "session-unfinished")
         assert sizes(tmp_path) == [1]
 
 
@@ -334,7 +341,7 @@ async def test_files_of_a_session_that_is_only_stored_are_erased_with_it(tmp_pat
     root.mkdir()
     async with open_desk(with_folder(root), journal=SqliteJournal(path)) as desk:
         await opened(desk)
-        assert told(await upload(desk, b"x")) == TAKEN
+        assert outcome(await upload(desk, b"x")) == TAKEN
     async with open_desk(with_folder(root), journal=SqliteJournal(path)) as desk:
         assert (await desk.clients["boss"].delete("/v1/sessions/ann.trip")).status_code == 200
         assert sizes(root) == []
@@ -348,7 +355,7 @@ async def test_a_session_can_be_deleted_whose_profile_is_gone_and_its_files_stay
     root.mkdir()
     async with open_desk([Profile("old", with_folder(root))], journal=SqliteJournal(path)) as desk:
         await opened(desk)
-        assert told(await upload(desk, b"x")) == TAKEN
+        assert outcome(await upload(desk, b"x")) == TAKEN
     async with open_desk([Profile("new", with_folder(root))], journal=SqliteJournal(path)) as desk:
         assert (await desk.clients["boss"].delete("/v1/sessions/ann.trip")).status_code == 200
         assert sizes(root) == [1]
@@ -379,14 +386,14 @@ async def test_a_session_without_a_sandbox_says_so() -> None:
     async with open_desk([Profile("bare", bare), Profile("plain", bare.but(sandbox=Plain()))]) as desk:
         await opened(desk)
         response = await upload(desk, b"x")
-        assert told(response) == (409, "files-not-taken")
+        assert outcome(response) == (409, "files-not-taken")
         assert "its `SessionSpec` has no `sandbox`; have the operator give it one" in response.text
         await desk.ann.post("/v1/sessions", json={"session": "other", "agent": "plain"})
         response = await desk.ann.post("/v1/sessions/other/files", content=b"x")
-        assert told(response) == (409, "files-not-taken")
+        assert outcome(response) == (409, "files-not-taken")
         assert "its sandbox has no `receive` and no `remove`" in response.text
         body = {"message": "hi", "session": "trip", "files": ["0123456789ab-x"]}
-        assert told(await desk.ann.post("/v1/chat", json=body)) == (422, "unknown-file")
+        assert outcome(await desk.ann.post("/v1/chat", json=body)) == (422, "unknown-file")
 
 
 @pytest.mark.long
@@ -416,7 +423,7 @@ async def test_the_files_of_each_session_are_in_the_sandbox_that_was_made_for_it
     async with open_desk([Profile("desk", build)]) as desk:
         await opened(desk, "other")
         await opened(desk)
-        assert told(await upload(desk, b"x")) == TAKEN
+        assert outcome(await upload(desk, b"x")) == TAKEN
         assert (await desk.ann.post("/v1/sessions/other/fork", json={"session": "third"})).status_code == 201
         assert (await desk.ann.post("/v1/sessions/third/files", content=b"of third")).status_code == 201
         assert [sorted(data for data in sandbox.files.values() if b"{" not in data) for sandbox in sandboxes] == [
@@ -470,7 +477,7 @@ async def test_a_form_is_no_file(tmp_path: Path) -> None:
     async with open_desk(with_folder(tmp_path)) as desk:
         await opened(desk)
         response = await desk.ann.post(TRIP, files={"file": b"content"})
-        assert told(response) == (415, "wrong-media")
+        assert outcome(response) == (415, "wrong-media")
         assert "send `application/octet-stream`" in response.text
         assert sizes(tmp_path) == []
 
@@ -496,10 +503,10 @@ async def test_no_name_of_a_client_leads_out_of_the_folder_of_its_session(tmp_pa
     async with open_desk(with_folder(root)) as desk:
         await opened(desk)
         for name in NAMES:
-            assert told(await upload(desk, b"x", name)) == TAKEN
-        assert told(await upload(desk, b"x", "a\0b")) == (400, "malformed-request")
+            assert outcome(await upload(desk, b"x", name)) == TAKEN
+        assert outcome(await upload(desk, b"x", "a\0b")) == (400, "malformed-request")
         for query in ("name=", f"name={'x' * 201}", "name=%ED%A0%80", "name=%FF", "name=a&name=b", "path=a"):
-            assert told(await desk.ann.post(f"{TRIP}?{query}", content=b"x")) == (400, "bad-query")
+            assert outcome(await desk.ann.post(f"{TRIP}?{query}", content=b"x")) == (400, "bad-query")
     assert (len(sizes(root / FOLDER)), len(sizes(tmp_path))) == (len(NAMES), len(NAMES))
 
 
@@ -514,7 +521,7 @@ async def test_a_sandbox_gets_a_file_in_small_pieces() -> None:
 
     async with open_desk(scripted("one").but(sandbox=Measuring())) as desk:
         await opened(desk)
-        assert told(await upload(desk, in_pieces(*[b"x" * 5] * 10, b"y" * 3_000_000, *[b"z"] * 10))) == TAKEN
+        assert outcome(await upload(desk, in_pieces(*[b"x" * 5] * 10, b"y" * 3_000_000, *[b"z"] * 10))) == TAKEN
     assert sum(sizes_of_pieces) == 3_000_060
     assert max(sizes_of_pieces) < 2 * PIECE
     assert min(sizes_of_pieces[:-1]) >= PIECE

@@ -15,7 +15,7 @@ from wsproto.utilities import LocalProtocolError
 from tests.host.hosted import CERTIFICATES, KEYS, Desk
 from tests.patience import PATIENCE
 
-Said: TypeAlias = dict[str, object]
+SocketMessage: TypeAlias = dict[str, object]
 
 SECONDS: Final = 60
 """How long a host may take for what a client waits for, however busy the machine is."""
@@ -26,35 +26,35 @@ class Talker:
 
     def __init__(self, socket: WebSocketConnection) -> None:
         self.socket = socket
-        self.kept: list[Said] = []
+        self.kept: list[SocketMessage] = []
         """What came before the answers to calls beside others."""
 
     async def say(self, **fields: object) -> None:
         """Send a message."""
         await self.socket.send_message(json.dumps(fields))
 
-    async def heard(self) -> Said:
+    async def heard(self) -> SocketMessage:
         """Return the next message."""
         with trio.fail_after(SECONDS):
-            return told(await self.socket.get_message())
+            return read_message(await self.socket.get_message())
 
-    async def ask(self, call: str, **fields: object) -> Said:
+    async def ask(self, call: str, **fields: object) -> SocketMessage:
         """Make a call, and return the next message, which has to be its answer."""
         await self.say(id=call, call=call, **fields)
         answer = await self.heard()
         assert answer.pop("id") == call
         return answer
 
-    async def ask_beside(self, call: str, **fields: object) -> Said:
+    async def ask_beside(self, call: str, **fields: object) -> SocketMessage:
         """Make a call, and return its answer; what comes before is kept."""
         await self.say(id=call, call=call, **fields)
         while (answer := await self.heard())["id"] != call:
             self.kept.append(answer)
         return answer
 
-    async def until(self, is_it: Callable[[Said], bool]) -> list[Said]:
+    async def until(self, is_it: Callable[[SocketMessage], bool]) -> list[SocketMessage]:
         """Return messages up to one that *is_it*."""
-        messages: list[Said] = []
+        messages: list[SocketMessage] = []
         while not (messages and is_it(messages[-1])):
             messages.append(await self.heard())
         return messages
@@ -69,22 +69,22 @@ class Talker:
         return reason.code, reason.reason
 
 
-def told(message: str | bytes) -> Said:
+def read_message(message: str | bytes) -> SocketMessage:
     document = json.loads(message)
     assert isinstance(document, dict)
     return document
 
 
-def problem(fields: Said) -> str:
+def problem(message: SocketMessage) -> str:
     """Return the kind of the problem in a message."""
-    document = fields["problem"]
+    document = message["problem"]
     assert isinstance(document, dict)
     return str(document["type"]).removeprefix("urn:agentrail:problem:")
 
 
-def found_of(fields: Said) -> str:
+def finding_of(message: SocketMessage) -> str:
     """Return what was found, as the problem in a message says."""
-    document = fields["problem"]
+    document = message["problem"]
     assert isinstance(document, dict)
     return str(document["found"])
 

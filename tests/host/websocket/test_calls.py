@@ -14,7 +14,7 @@ from agentrail.host.websocket import socket_connection
 from agentrail.journals import ALL_SESSIONS, MemoryJournal, SessionFilter, StoredSession
 from agentrail.testing import stall
 from tests.host.hosted import open_desk, scripted
-from tests.host.websocket.talking import SECONDS, found_of, problem, talking
+from tests.host.websocket.talking import SECONDS, finding_of, problem, talking
 
 
 async def test_a_client_opens_a_session_prompts_it_and_reads_it() -> None:
@@ -89,7 +89,7 @@ async def test_a_call_that_does_not_fit_is_refused_by_its_id(message: dict[str, 
         answer = await talker.heard()
         assert answer["id"] == "1"
         assert answer["status"] in {400, 422}
-        assert found_of(answer).startswith(problem_text)
+        assert finding_of(answer).startswith(problem_text)
 
 
 class Asked(HostPlugin):

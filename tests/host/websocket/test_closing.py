@@ -20,7 +20,7 @@ from tests.host.hosted import KEYS, LINES, MADE, Desk, open_desk, scripted
 from tests.host.rfc6455.raw_frames import Opcode, frame
 from tests.host.rfc6455.raw_peer import Heard, connected
 from tests.host.test_streams import write_keys
-from tests.host.websocket.talking import found_of, problem, talking, told
+from tests.host.websocket.talking import finding_of, problem, read_message, talking
 from tests.host.websocket.test_handshake import WS, port
 
 
@@ -68,7 +68,7 @@ async def test_a_message_has_so_many_bytes_and_no_more(size: int, code: int | No
         async with connected(port(desk.serving.url), WS, [f"Authorization: Bearer {KEYS['ann']}"]) as peer:
             await peer.send(frame(Opcode.TEXT, message))
             if code is None:
-                assert problem(told(await peer.next_text())) == "bad-frame"
+                assert problem(read_message(await peer.next_text())) == "bad-frame"
             else:
                 assert (await peer.rest()).code == code
 
@@ -85,7 +85,7 @@ async def test_so_many_messages_may_be_wrong_and_no_more(most: int, more: int, m
         assert (await talker.ask("commands"))["status"] == 200
         if more > 0:
             await talker.socket.send_message(b"binary")
-            assert found_of(await talker.heard()) == "the message does not fit: it is binary, and not text"
+            assert finding_of(await talker.heard()) == "the message does not fit: it is binary, and not text"
             assert await talker.closed() == (1008, "too many messages that do not fit")
 
 

@@ -8,11 +8,13 @@ import trio
 
 from agentrail.host import ApiKeys, Host, HostLimits, Profile
 from tests.host.hosted import frames, scripted
-from tests.host.model.in_process import Asked, ask, opened
+from tests.host.model.in_process import DrawnRequest, ask, opened
 from tests.host.model.people import LINES, PEOPLE
 from tests.host.model.socket_lines import line
 
-EVENTS = Asked("GET", "/v1/sessions/s1/events", (("authorization", f"Bearer {PEOPLE[0].key}"), ("last-event-id", "0")))
+EVENTS = DrawnRequest(
+    "GET", "/v1/sessions/s1/events", (("authorization", f"Bearer {PEOPLE[0].key}"), ("last-event-id", "0"))
+)
 
 
 async def test_an_event_is_encoded_once_however_it_is_sent() -> None:

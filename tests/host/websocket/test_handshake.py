@@ -10,7 +10,7 @@ import trio
 from agentrail.host import HostLimits
 from tests.host.hosted import KEYS, open_desk, scripted
 from tests.host.rfc6455.raw_peer import KEY, connected, shaken, upgrade
-from tests.host.websocket.talking import problem, refusal, talking, told
+from tests.host.websocket.talking import problem, read_message, refusal, talking
 
 WS = "/v1/ws"
 
@@ -128,7 +128,7 @@ async def test_other_methods_are_refused_and_no_other_subprotocol_is_chosen() ->
             async with connected(port(desk.serving.url), WS, headers) as peer:
                 assert peer.answer.headers.get("sec-websocket-protocol") == chosen
                 await peer.say(json.dumps({"id": "1", "call": "commands"}))
-                assert told(await peer.next_text())["status"] == 200
+                assert read_message(await peer.next_text())["status"] == 200
 
 
 async def test_messages_that_come_with_the_handshake_are_read() -> None:
@@ -138,7 +138,7 @@ async def test_messages_that_come_with_the_handshake_are_read() -> None:
         host = port(desk.serving.url)
         async with await trio.open_tcp_stream("127.0.0.1", host) as stream:
             peer = await shaken(stream, upgrade(WS, f"Authorization: Bearer {KEYS['ann']}") + early)
-            assert told(await peer.next_text())["status"] == 200
+            assert read_message(await peer.next_text())["status"] == 200
 
 
 async def test_a_socket_counts_for_its_key_and_not_for_its_address() -> None:

@@ -16,7 +16,7 @@ from agentrail.journals import SessionFilter, StoredSession
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import frames, listening, open_desk, scripted
-from tests.host.websocket.talking import Said, Talker, problem, talking
+from tests.host.websocket.talking import SocketMessage, Talker, problem, talking
 from tests.runtime.tools import quick
 
 
@@ -163,7 +163,7 @@ async def test_a_session_that_is_deleted_waits_no_more() -> None:
         assert items(await talker.heard()) == []
 
 
-def items(message: Said) -> list[dict[str, object]]:
+def items(message: SocketMessage) -> list[dict[str, object]]:
     """Return what waits, of a view of approvals."""
     return cast("dict[str, list[dict[str, object]]]", message["data"])["items"]
 

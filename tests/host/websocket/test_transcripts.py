@@ -21,7 +21,7 @@ from agentrail.journals import NO_LEASE, Claim, Lease, MemoryJournal, Record
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import Desk, open_desk, scripted
-from tests.host.websocket.talking import Said, Talker, problem, talking
+from tests.host.websocket.talking import SocketMessage, Talker, problem, talking
 
 
 @tool
@@ -44,14 +44,14 @@ def delegating() -> SessionSpec:
     )
 
 
-async def listen(talker: Talker, name: str = "t", **more: object) -> list[Said]:
+async def listen(talker: Talker, name: str = "t", **more: object) -> list[SocketMessage]:
     """Listen to the conversation of `trip`, and return what comes up to the end of its last turn, or of all."""
     await talker.say(id=name, listen="transcript", **{"session": "trip", **more})
     heard = await talker.until(lambda message: message["id"] == name and is_last(message))
     return [message for message in heard if message["id"] == name]
 
 
-def is_last(message: Said) -> bool:
+def is_last(message: SocketMessage) -> bool:
     return "end" in message or message.get("event") == "AgentEnd" or "AgentEnd" in kinds_in([message])
 
 
@@ -62,7 +62,7 @@ async def have_turn(desk: Desk) -> None:
     await desk.ann.post("/v1/sessions/trip/approve", json={"approval": held["id"]})
 
 
-def folded(events: Sequence[Said]) -> list[tuple[object, object]]:
+def folded(events: Sequence[SocketMessage]) -> list[tuple[object, object]]:
     """Return what a `Transcript` tells of events as a client gets them, with their cursors."""
     transcript, facts = Transcript(), list[tuple[object, object]]()
     for message in events:
@@ -72,11 +72,11 @@ def folded(events: Sequence[Said]) -> list[tuple[object, object]]:
     return facts
 
 
-def told_in(messages: Sequence[Said]) -> list[tuple[object, object]]:
+def told_in(messages: Sequence[SocketMessage]) -> list[tuple[object, object]]:
     return [(message["cursor"], message["data"]) for message in messages if "data" in message]
 
 
-def kinds_in(messages: Sequence[Said]) -> list[str]:
+def kinds_in(messages: Sequence[SocketMessage]) -> list[str]:
     """Return the names of the changes in messages, but for those of sub-agents."""
     datas = [cast("dict[str, list[dict[str, str]]]", data) for _, data in told_in(messages)]
     return [change["$"] for data in datas for change in data.get("changes", ())]

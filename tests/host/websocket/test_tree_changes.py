@@ -17,7 +17,7 @@ from agentrail.host.health.tree_feed import LINGERS, STEP, TreeFeed, TreeListene
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import KEYS, open_desk, scripted
-from tests.host.websocket.talking import Said, Talker, problem, talking
+from tests.host.websocket.talking import SocketMessage, Talker, problem, talking
 from tests.passes import Passes
 from tests.runtime.tools import quick
 
@@ -134,7 +134,7 @@ async def test_who_may_not_observe_gets_no_rows() -> None:
         ({"listen": "tree", "changes": True, "query": {"tenant": "evil"}}, "bad-query"),
     ],
 )
-async def test_what_does_not_fit_is_refused(frame: Said, kind: str) -> None:
+async def test_what_does_not_fit_is_refused(frame: SocketMessage, kind: str) -> None:
     async with open_desk(scripted("one"), limits=LIMITS) as desk, talking(desk, "boss") as boss:
         await boss.say(id="t", **frame)
         assert problem(await boss.heard()) == kind
