@@ -180,12 +180,14 @@ def jobs_of(edit: Edit, known: Reach, seconds: float = SECONDS) -> list[Job]:
     folders: dict[str, list[str]] = {}
     for test in known.tests(edit)[0]:
         folders.setdefault(folder_of(test), []).append(test)
-    jobs: list[Job] = []
-    for tests in folders.values():
-        near = _within([test for test in tests if is_near(test, edit)], known.seconds, seconds)
-        far = _within([test for test in tests if not is_near(test, edit)], known.seconds, seconds)
-        jobs.append(Job(edit, (*near, *far), cold=False))
-    return jobs
+    chosen = (near_first(edit, tests, known.seconds, seconds) for tests in folders.values())
+    return [Job(edit, tests, cold=False) for tests in chosen]
+
+
+def near_first(edit: Edit, tests: Sequence[str], took: Mapping[str, float], seconds: float) -> tuple[str, ...]:
+    """Return those of *tests* that are near *edit*, as many as take *seconds*, then as many of the others."""
+    near = _within([test for test in tests if is_near(test, edit)], took, seconds)
+    return (*near, *_within([test for test in tests if not is_near(test, edit)], took, seconds))
 
 
 def is_near(test: str, edit: Edit) -> bool:

@@ -324,7 +324,10 @@ class Warm:
         wanted = [items[test] for test in tests]
         wanted[0].config.pluginmanager.register(Watcher(pipe, self.seconds))
         for item, after in zip(wanted, [*wanted[1:], None], strict=True):
-            item.ihook.pytest_runtest_protocol(item=item, nextitem=after)
+            try:
+                item.ihook.pytest_runtest_protocol(item=item, nextitem=after)
+            except BaseException:  # noqa: BLE001 - it fails in a way that pytest cannot report, such as a deep recursion
+                return FAILED
         return 0
 
 

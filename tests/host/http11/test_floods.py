@@ -15,7 +15,7 @@ import trio.testing
 from agentrail.host import HostLimits
 from agentrail.host.http11.http_server import BEGUN_AT_ONCE, HttpConnection, HttpServer
 from agentrail.host.http11.listening import AT_ONCE
-from agentrail.host.requests.connection_slots import MAX_HEARD, SILENT
+from agentrail.host.requests.connection_slots import MAX_HEARD, SILENT, ConnectionSlot, ConnectionState
 from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
 from agentrail.host.requests.refusals import CLOSED_FOR_ANOTHER, HttpRefusal
 from tests.host.http11.served import NOW_MS, everything, request, served, statuses
@@ -184,3 +184,28 @@ async def test_a_client_that_has_just_connected_has_time_to_send_its_request(
         for stream in (second, *others):
             await stream.aclose()
         mock_clock.rate = 10  # for the end of the connections
+
+
+class ReadSoon:
+    """A connection on which something has come that it reads in the next pass."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.has_ended = False
+
+    def has_unread(self) -> bool:
+        self.looks += 1
+        return self.looks == 1
+
+    def end(self, _: HttpRefusal) -> None:
+        self.has_ended = True
+
+
+async def test_who_comes_when_all_are_about_to_read_is_heard_a_pass_later() -> None:
+    async with served(settled, HostLimits(connections=1)) as one:
+        crowd = [ReadSoon() for _ in range(1 + MAX_HEARD)]
+        states = [ConnectionState.ASKING, *[ConnectionState.SILENT] * MAX_HEARD]
+        for connection, state in zip(crowd, states, strict=True):
+            assert ConnectionSlot(one.server.slots, state).enter(None, connection)
+        assert statuses(await one.talk(request())) == [503]
+        assert [connection.has_ended for connection in crowd].count(True) == 1
