@@ -1,6 +1,7 @@
 from agentrail import aio as aio
 from agentrail import cluster as cluster
 from agentrail import errors as errors
+from agentrail import evals as evals
 from agentrail import events as events
 from agentrail import host as host
 from agentrail import insight as insight

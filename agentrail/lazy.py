@@ -12,6 +12,7 @@ from typing import Final
 _SPLIT: Final = (
     "events",
     "errors",
+    "evals",
     "host",
     "insight",
     "journals",

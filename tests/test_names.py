@@ -93,6 +93,7 @@ FUNCTIONS: Final = {
     "adapters": 2,
     "codec": 1,
     "core": 1,
+    "evals": 1,
     "host": 1,
     "insight": 1,
     "ports": 1,

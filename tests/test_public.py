@@ -30,6 +30,7 @@ PACKAGES: Final = (
     "agentrail.aio",
     "agentrail.cluster",
     "agentrail.errors",
+    "agentrail.evals",
     "agentrail.events",
     "agentrail.host",
     "agentrail.insight",

@@ -45,9 +45,21 @@ USAGE: Final[Mapping[str, Texts]] = {
         "A body is JSON, but not what the call takes",
         "the body of `{call}` does not fit: {at} {problem}; `/openapi.json` has its schema",
     ),
+    "bad-case": Texts(
+        "A case of an evaluation could never be run",
+        "cannot use the case `{case}`: {problem}",
+    ),
+    "bad-case-file": Texts(
+        "A file of cases cannot be read, or one of its lines is no case",
+        "cannot read the cases in {path}: {problem}",
+    ),
     "bad-deps": Texts(
         "A tool cannot get the dependencies that it wants: `SessionSpec.deps` is missing, does not fit, or raised",
         "cannot give a tool its `deps`: {problem}",
+    ),
+    "bad-evaluation": Texts(
+        "An experiment, a score or a comparison cannot be made with these arguments",
+        "cannot {attempt}: {problem}",
     ),
     "bad-mcp-server": Texts(
         "The options given for an MCP server are invalid",
@@ -231,6 +243,10 @@ OUTSIDE: Final[Mapping[str, Texts]] = {
     "command-failed": Texts(
         "A command could not be started. A command that ran and failed raises no error; its exit code says so",
         "cannot run `{command}`: {problem}",
+    ),
+    "experiment-failed": Texts(
+        "No run of an experiment came to a score: all have failed",
+        "no run of `{name}` came to an end; the first error: {problem}",
     ),
     "mcp-failed": Texts(
         "An MCP server could not be started, or has ended",

@@ -1,0 +1,71 @@
+"""`Dataset`: cases in a file of JSON lines."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from agentrail.errors import UsageError
+from agentrail.evals.cases import Case
+
+
+class Dataset:
+    """Cases with unique names, and the folder in which the files of their pasts are."""
+
+    def __init__(self, cases: Iterable[Case], folder: str | os.PathLike[str] = ".") -> None:
+        self.cases = tuple(cases)
+        """The cases, in order."""
+        self.folder = Path(folder)
+        """Folder of the files that cases name."""
+        twice = [name for name, count in Counter(case.name for case in self.cases).items() if count > 1]
+        if twice:
+            raise UsageError("bad-case", twice[0], "another case has this name too; names are unique in a data set")
+
+    def __iter__(self) -> Iterator[Case]:
+        return iter(self.cases)
+
+    def __len__(self) -> int:
+        return len(self.cases)
+
+    def __repr__(self) -> str:
+        return f"<Dataset of {len(self)} cases>"
+
+    def tagged(self, tag: str) -> Dataset:
+        """Return the data set of the cases that have *tag*."""
+        return Dataset([case for case in self.cases if tag in case.tags], self.folder)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Dataset:
+        """Read the cases in the file *path*, one JSON object a line; raise `UsageError` that names a broken line."""
+        try:
+            lines = Path(path).read_bytes().splitlines()
+        except OSError as error:
+            raise UsageError("bad-case-file", str(path), str(error.strerror)) from None
+        lines_of = dict[str, int]()
+        cases = list[Case]()
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                case = msgspec.json.decode(line, type=Case)
+            except (msgspec.MsgspecError, UsageError, UnicodeDecodeError) as error:
+                raise UsageError("bad-case-file", str(path), f"line {number}: {error}") from None
+            if case.name in lines_of:
+                problem = f"line {number}: the case of line {lines_of[case.name]} is called `{case.name}` too"
+                raise UsageError("bad-case-file", str(path), problem)
+            lines_of[case.name] = number
+            cases.append(case)
+        if not cases:
+            raise UsageError("bad-case-file", str(path), "it has no case; each line is one, as a JSON object")
+        return cls(cases, Path(path).parent)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the cases to the file *path*, which is replaced if it exists; nothing of it is lost if that fails."""
+        target = Path(path)
+        draft = target.with_name(f".{target.name}.new")
+        draft.write_bytes(b"".join(msgspec.json.encode(case) + b"\n" for case in self.cases))
+        draft.replace(target)

@@ -1,0 +1,124 @@
+"""`Results`: what came of an experiment; a file of JSON keeps them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from statistics import fmean
+
+import msgspec
+
+from agentrail.errors import UsageError
+from agentrail.evals.scores import Score
+
+
+class ScoredRun(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One repetition of a case, with its scores; its records are in the session of the journal, if one was given."""
+
+    case: str
+    """Name of the case."""
+    repeat: int
+    """Number of the repetition, from 1."""
+    session: str
+    """Id of the session."""
+    reply: str = ""
+    """The last answer; empty if there is none."""
+    scores: dict[str, Score] = {}
+    """The scores, by scorer; a scorer that had nothing to say is not there."""
+    errors: dict[str, str] = {}
+    """Why a scorer has no score, by scorer."""
+    error: str = ""
+    """Why the run itself failed, so that it has no score at all; empty if it did not."""
+    unrecorded: tuple[str, ...] = ()
+    """Calls to which no answer was recorded, so that their tools answered with an error."""
+    usd: float | None = 0.0
+    """Cost of the session and of its scorers in US dollars; `None` if a price is unknown."""
+    seconds: float = 0.0
+    """Time from the first prompt to the last answer."""
+
+
+class Results(msgspec.Struct, frozen=True):
+    """All runs of an experiment, in the order of cases and repetitions."""
+
+    name: str
+    """Name of the experiment, with which the ids of its sessions begin."""
+    cases: tuple[str, ...]
+    """Names of all cases, also of those without a run."""
+    scorers: tuple[str, ...]
+    """Names of the scorers."""
+    repeats: int
+    """How often each case was to be run."""
+    runs: tuple[ScoredRun, ...]
+    """The runs."""
+    stopped: str = ""
+    """Why not all was run; empty if it was."""
+    format: int = 1
+    """Number of the form of the file."""
+
+    @property
+    def usd(self) -> float | None:
+        """Cost of all runs in US dollars; `None` if that of one is unknown."""
+        return total_usd(self.runs)
+
+    @property
+    def failed(self) -> int:
+        """Number of runs that failed."""
+        return sum(bool(run.error) for run in self.runs)
+
+    @property
+    def missing(self) -> int:
+        """Number of runs that were not begun or not finished."""
+        return len(self.cases) * self.repeats - len(self.runs)
+
+    def values(self, scorer: str) -> dict[str, list[float]]:
+        """Return the values that *scorer* gave, by case; cases without one are not there."""
+        values: dict[str, list[float]] = {}
+        for run in self.runs:
+            if scorer in run.scores:
+                values.setdefault(run.case, []).append(run.scores[scorer].value)
+        return values
+
+    def mean(self, scorer: str) -> float | None:
+        """Return the mean of the cases' means, `None` without a score: repetitions are averaged inside a case."""
+        means = [fmean(values) for values in self.values(scorer).values()]
+        return fmean(means) if means else None
+
+    def problems(self) -> Iterator[str]:
+        """Yield what went wrong, a line each: failed runs, scorers that raised, calls without a recorded answer."""
+        for run in self.runs:
+            where = f"{run.case} #{run.repeat}"
+            if run.error:
+                yield f"{where}: failed: {run.error}"
+            for name, problem in run.errors.items():
+                yield f"{where}: no score of `{name}`: {problem}"
+            for call in run.unrecorded:
+                yield f"{where}: no recorded answer to {call}"
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the results to the file *path*, which is replaced as a whole."""
+        target = Path(path)
+        draft = target.with_name(f".{target.name}.new")
+        draft.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
+        draft.replace(target)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Results:
+        """Read results that `write` wrote; raise `UsageError` if the file *path* has none."""
+        try:
+            return msgspec.json.decode(Path(path).read_bytes(), type=cls)
+        except OSError as error:
+            problem = str(error.strerror)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            problem = str(error)
+        raise UsageError("bad-evaluation", f"read the results in {path}", problem)
+
+
+def total_usd(runs: Iterable[ScoredRun]) -> float | None:
+    """Return the cost of *runs* in US dollars; `None` if that of one is unknown."""
+    total = 0.0
+    for run in runs:
+        if run.usd is None:
+            return None
+        total += run.usd
+    return total

@@ -1,0 +1,126 @@
+"""`compare`: it finds what is there, is seldom wrong, and says when it cannot know."""
+
+import random
+from statistics import fmean
+
+import pytest
+
+from agentrail.errors import UsageError
+from agentrail.evals import Results, Score, ScoredRun, compare
+from agentrail.evals.sign_flips import flip_p, interval
+from tests.evals.drawn import drawn
+
+TOLD = {"better", "worse"}
+
+
+@pytest.mark.long
+def test_results_of_the_same_agent_differ_at_most_five_times_in_a_hundred() -> None:
+    shares = [0.2, 0.4, 0.5, 0.6, 0.6, 0.6, 0.7, 0.7, 0.8, 0.8, 0.9, 1.0]
+    verdicts = [compare(drawn(shares, 2 * n), drawn(shares, 2 * n + 1)).scorers[0].verdict for n in range(1000)]
+    assert sum(verdict in TOLD for verdict in verdicts) <= 50
+
+
+@pytest.mark.long
+def test_so_do_results_by_several_scorers() -> None:
+    shares = [0.5] * 12
+    pairs = [(drawn(shares, 2 * n, scorers=5), drawn(shares, 2 * n + 1, scorers=5)) for n in range(200)]
+    wrong = sum(any(each.verdict in TOLD for each in compare(*pair).scorers) for pair in pairs)
+    assert wrong <= 10
+
+
+@pytest.mark.long
+def test_a_better_agent_is_found_nine_times_in_ten() -> None:
+    verdicts = [compare(drawn([0.6] * 12, 2 * n), drawn([0.95] * 12, 2 * n + 1)).scorers[0].verdict for n in range(100)]
+    assert verdicts.count("better") >= 90
+    assert "worse" not in verdicts
+
+
+def test_a_worse_agent_is_worse() -> None:
+    comparison = compare(drawn([0.95] * 12, 1), drawn([0.4] * 12, 2))
+    assert comparison.is_worse
+    assert not comparison.is_better
+    assert "chance alone" in comparison.scorers[0].sentence
+
+
+def test_five_cases_are_too_few_whatever_they_say() -> None:
+    (scorer,) = compare(drawn([0.0] * 5, 1), drawn([1.0] * 5, 2)).scorers
+    assert scorer.verdict == "too few cases"
+    (scorer,) = compare(drawn([0.0] * 6, 1), drawn([1.0] * 6, 2)).scorers
+    assert scorer.verdict == "better"
+
+
+@pytest.mark.long
+def test_it_says_which_difference_it_would_have_missed() -> None:
+    (scorer,) = compare(drawn([0.6] * 12, 1), drawn([0.6] * 12, 2)).scorers
+    assert scorer.verdict == "no difference seen"
+    assert f"one below {scorer.unseen:.2f} would probably be missed" in scorer.sentence
+    alike = [compare(drawn([0.5] * 12, 2 * n), drawn([0.5] * 12, 2 * n + 1)).scorers[0].unseen for n in range(20)]
+    better = [0.5 + fmean(alike)] * 12
+    found = [compare(drawn([0.5] * 12, 2 * n), drawn(better, 2 * n + 1)).is_better for n in range(50)]
+    assert sum(found) >= 35
+
+
+def test_scorers_that_say_the_same_of_all_cases_hide_no_difference() -> None:
+    def with_constant(results: Results) -> Results:
+        runs = [
+            ScoredRun(
+                run.case,
+                run.repeat,
+                "",
+                scores=run.scores | {f"constant-{n}": Score(1.0) for n in range(9)},
+            )
+            for run in results.runs
+        ]
+        names = (*results.scorers, *(f"constant-{n}" for n in range(9)))
+        return Results(results.name, results.cases, names, results.repeats, tuple(runs))
+
+    comparison = compare(with_constant(drawn([0.4] * 12, 1)), with_constant(drawn([0.95] * 12, 2)))
+    assert [each.verdict for each in comparison.scorers].count("better") == 1
+    assert comparison.is_better
+
+
+def test_failed_runs_are_told_and_compared() -> None:
+    good = drawn([1.0] * 8, 1)
+    runs = [run if run.repeat > 2 else ScoredRun(run.case, run.repeat, "", error="it crashed") for run in good.runs]
+    bad = Results("bad", good.cases, good.scorers, good.repeats, tuple(runs))
+    comparison = compare(good, bad)
+    assert {each.scorer: each.verdict for each in comparison.scorers} == {
+        "scorer-0": "no difference seen",
+        "finished": "worse",
+    }
+    assert comparison.notes == ("16 of 40 runs of the results failed, and have no score",)
+
+
+def test_cases_and_runs_of_one_side_alone_are_told() -> None:
+    all_of_it = drawn([1.0] * 8, 1)
+    part = Results("part", all_of_it.cases[:7], ("scorer-0",), 5, all_of_it.runs[:30], "2 USD are spent")
+    comparison = compare(all_of_it, part)
+    assert len(comparison.scorers[0].cases) == 6
+    assert comparison.notes == (
+        "5 runs of the results are missing: 2 USD are spent",
+        "only in the baseline, so not compared: case-7",
+    )
+
+
+def test_results_with_nothing_in_common_are_refused() -> None:
+    with pytest.raises(UsageError, match="no scorer in common"):
+        compare(drawn([1.0], 1), Results("x", ("case-0",), ("other",), 5, ()))
+
+
+def test_the_same_results_give_the_same_comparison() -> None:
+    pair = drawn([0.5] * 20, 1), drawn([0.6] * 20, 2)
+    assert compare(*pair) == compare(*pair)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("count", [7, 14, 30])
+def test_p_and_interval_are_those_of_scipy(count: int) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    dice = random.Random(count)
+    differences = [dice.gauss(0.2, 0.5) for _ in range(count)]
+    theirs = stats.permutation_test(
+        (differences,), fmean, permutation_type="samples", n_resamples=100_000 if count > 14 else 2**count, rng=0
+    )
+    assert flip_p(differences) == pytest.approx(theirs.pvalue, abs=1e-9 if count <= 14 else 0.02)
+    limits = stats.bootstrap((differences,), fmean, vectorized=False, n_resamples=2000, method="percentile", rng=0)
+    assert interval(differences) == pytest.approx(tuple(limits.confidence_interval), abs=0.03)
