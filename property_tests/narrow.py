@@ -26,7 +26,7 @@ from agentrail.testing import Holder
 from agentrail.testing.probe_plugins import Asker, Scripted
 from agentrail.testing.world.random_setups import TOOLS
 from agentrail.tools import AskPerson, Effect, EffectClass, NotStarted, ToolSpec, Unknown, ok
-from tests.core.driving import answer, asked, back, begin, branched, call, fork, hello, session
+from tests.core.driving import answer, ask_for_calls, back, begin, branched, call, fork, hello, session
 from tests.kit import (
     AbortSent,
     AnyInput,
@@ -49,7 +49,7 @@ def _held(world: CheckedWorld) -> str:
 
 def _an_answer_ends_a_turn_in_which_other_calls_run(tally: Tally, *, compact: bool) -> None:
     world = session(Scripted({"after_tool": ("abort",)}), Asker("on_tool_error"), tally=tally)
-    asked(world, call("talk"), call("write"), call("fix"))
+    ask_for_calls(world, call("talk"), call("write"), call("fix"))
     world.apply(ToolRaised("c5", 1, "Oops"))
     world.apply(ToolReturned("c3", 1, Effect(AskPerson("which?"))))
     world.apply(hello("and then"))
@@ -61,7 +61,7 @@ def _an_answer_ends_a_turn_in_which_other_calls_run(tally: Tally, *, compact: bo
 
 def _a_call_that_stops_ends_a_turn_in_which_a_plugin_waits(tally: Tally) -> None:
     world = session(Scripted({"after_tool": ("abort",)}), Asker("on_tool_error"), tally=tally)
-    asked(world, call("talk"), call("write"), call("fix"))
+    ask_for_calls(world, call("talk"), call("write"), call("fix"))
     world.apply(ToolRaised("c5", 1, "Oops"))
     world.apply(ToolStopped("c3", 1))
 
@@ -78,7 +78,7 @@ def _a_plugin_aborts_beside_a_suspended_call(tally: Tally, *, began: bool) -> No
 
 def _something_goes_on_while_the_next_response_streams(tally: Tally) -> CheckedWorld:
     world = session(tally=tally)
-    asked(world, call("keep"))
+    ask_for_calls(world, call("keep"))
     world.apply(AbortSent())
     world.apply(hello())
     begin(world)
@@ -97,7 +97,7 @@ def _a_plugin_aborts_what_a_person_has_approved(tally: Tally, *, beside: bool) -
 
 def _a_probe_that_nobody_waits_for(tally: Tally, *, begun: bool | None) -> None:
     world = session(tally=tally)
-    asked(world, call("solo"))
+    ask_for_calls(world, call("solo"))
     world.apply(back(world))
     world.apply(AbortSent())
     if begun is not None:
@@ -114,13 +114,13 @@ def _a_compaction_that_nobody_waits_for(tally: Tally, *, fails: bool) -> None:
     world.apply(CompactSent())
     (name,) = world.out.live_compactions
     world.apply(AbortSent())
-    asked(world, call("read"))
+    ask_for_calls(world, call("read"))
     world.apply(CompactionFailed(name, "it broke") if fails else CompactionEnded(name, (), 2, "shorter"))
 
 
 def _a_probe_at_the_end(tally: Tally) -> None:
     world = session(tally=tally)
-    asked(world, call("solo"))
+    ask_for_calls(world, call("solo"))
     world.apply(back(world))
     world.apply(StopSent())
     world.apply(CallProbed("c3", 1, Unknown()))
@@ -128,7 +128,7 @@ def _a_probe_at_the_end(tally: Tally) -> None:
 
 def _a_plugin_aborts_for_what_a_probe_found(tally: Tally) -> None:
     world = session(Scripted({"after_tool": ("abort",)}), Asker("before_tool"), tally=tally)
-    asked(world, call("solo"), call("write"))
+    ask_for_calls(world, call("solo"), call("write"))
     (first, _) = world.out.live_asks
     world.apply(AskSettled(first, Answered("yes")))
     world.apply(back(world))
@@ -137,7 +137,7 @@ def _a_plugin_aborts_for_what_a_probe_found(tally: Tally) -> None:
 
 def _a_plugin_asks_about_what_a_probe_found(tally: Tally) -> None:
     world = session(Asker("after_tool"), tally=tally)
-    asked(world, call("solo"))
+    ask_for_calls(world, call("solo"))
     world.apply(back(world))
     world.apply(CallProbed("c3", 1, ok("done")))
 
@@ -158,7 +158,7 @@ CHECK = ToolSpec("check", "can be asked what it has done", effect=EffectClass.CH
 def _a_plugin_aborts_for_what_a_probe_found_beside_a_call_that_runs(tally: Tally) -> None:
     """Play a session whose only checkable tool runs beside others; those of random sessions run alone."""
     world = session(Scripted({"after_tool": ("abort",)}), tools=(*TOOLS, CHECK), tally=tally)
-    asked(world, call("check"), call("read"))
+    ask_for_calls(world, call("check"), call("read"))
     world.apply(back(world))
     world.apply(CallProbed("c3", 1, ok("done")))
 
@@ -169,7 +169,7 @@ def _a_plugin_aborts_what_was_just_taken_up_again(
     aborts = Scripted({"after_tool": ("abort",)})
     holder = Holder(frozenset({"keep"}), timeout=1.0)
     world = session(holder, aborts, Asker("before_tool"), tools=(*TOOLS, CHECK), tally=tally)
-    asked(world, call("check"), call("write"), call("talk"), call("keep"), call("read"))
+    ask_for_calls(world, call("check"), call("write"), call("talk"), call("keep"), call("read"))
     for ask_id in tuple(world.out.live_asks)[:3]:
         world.apply(AskSettled(ask_id, Answered("yes")))
     world.apply(ToolReturned("c5", 1, Effect(AskPerson("which?"))))
@@ -201,7 +201,7 @@ def _expire(world: CheckedWorld) -> AnyInput:
 
 def _a_branch_of_what_rests(tally: Tally) -> None:
     origin = session(Holder(frozenset({"write"})))
-    asked(origin, call("write"), call("read"))
+    ask_for_calls(origin, call("write"), call("read"))
     fork(origin, tally)
 
 
@@ -213,7 +213,7 @@ def _a_branch_whose_plugin_is_another(tally: Tally) -> None:
 
 def _nobody_decides_in_time_about_what_has_paused(tally: Tally) -> None:
     world = session(Holder(frozenset({"write"}), timeout=1.0), tally=tally)
-    asked(world, call("read"), call("write"))
+    ask_for_calls(world, call("read"), call("write"))
     world.apply(back(world, pause=True))
     world.apply(_expire(world))
 
@@ -221,7 +221,7 @@ def _nobody_decides_in_time_about_what_has_paused(tally: Tally) -> None:
 def _a_sub_agent_rests_with_its_turn(tally: Tally) -> None:
     for decides in (_resume, _approve, _reject, _respond, _expire):
         world = session(Holder(frozenset({"write"}), timeout=1.0), tally=tally)
-        asked(world, call("keep"), call("write"), call("talk"))
+        ask_for_calls(world, call("keep"), call("write"), call("talk"))
         world.apply(SubagentStarted("child", "c3", "helper", "help"))
         world.apply(ToolReturned("c5", 1, Effect(AskPerson("which?"))))
         world.apply(back(world, pause=True))
@@ -230,7 +230,7 @@ def _a_sub_agent_rests_with_its_turn(tally: Tally) -> None:
 
 def _sub_agents_in_odd_moments(tally: Tally) -> None:
     world = session(tally=tally)
-    asked(world, call("keep"))
+    ask_for_calls(world, call("keep"))
     world.apply(SubagentStarted("child", "c3", "helper", "help"))
     world.apply(AbortSent())
     world.apply(hello())
@@ -238,24 +238,24 @@ def _sub_agents_in_odd_moments(tally: Tally) -> None:
     world.apply(SubagentReported("child", waits=True))
     world.apply(SubagentReported("child"))
     world = session(Holder(frozenset({"write"})), options=Options(max_turn_seconds=100.0), tally=tally)
-    asked(world, call("keep"), call("write"))
+    ask_for_calls(world, call("keep"), call("write"))
     world.apply(SubagentStarted("child", "c3", "helper", "help"))
     world.apply(SubagentReported("child", waits=True))
     world.apply(RejectSent(_held(world)))
     world = session(Scripted({"after_tool": ("abort",)}), Asker("on_tool_error"), tally=tally)
-    asked(world, call("write"), call("fix"))
+    ask_for_calls(world, call("write"), call("fix"))
     world.apply(SubagentStarted("child", "c3", "helper", "help"))
     world.apply(ToolRaised("c4", 1, "Oops"))
     world.apply(SubagentEnded("child", ok("done")))
     world = session(Scripted({"after_tool": ("abort",)}), tally=tally)
-    asked(world, call("write"), call("fix"))
+    ask_for_calls(world, call("write"), call("fix"))
     world.apply(SubagentStarted("child", "c3", "helper", "help"))
     world.apply(SubagentEnded("child", ok("done")))
 
 
 def _what_a_person_approves_is_gone(tally: Tally) -> None:
     world = session(Holder(frozenset({"write"})), tally=tally)
-    asked(world, call("write"))
+    ask_for_calls(world, call("write"))
     world.apply(ChangeToolsSent(detach=("write",)))
     world.apply(ApproveSent(_held(world)))
 

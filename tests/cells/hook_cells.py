@@ -35,7 +35,19 @@ from agentrail.models import FrozenObject, Text, ToolCall
 from agentrail.plugins import AnyPlugin
 from agentrail.tools import ok
 from tests.cells.bench import LOOK, NOW, STORE, Bench, Got, call, demand_same, plug, response, ruled
-from tests.cells.scenes import LOOKING, executing, failed, path, ran, replied, result, running, said, starts, streaming
+from tests.cells.scenes import (
+    LOOKING,
+    executing,
+    failed,
+    path,
+    ran,
+    replied,
+    result,
+    running,
+    starts,
+    streaming,
+    user_message,
+)
 from tests.kit import DONE, AnyInput, CompactSent, Phase, PromptSent, Refused, Ruling, SteerSent, StopSent, ToolReturned
 
 Expected: TypeAlias = "dict[str, object]"
@@ -199,7 +211,7 @@ def _before_request(old: State, no: Refusal) -> Expected:
         "events": [*starts("p1", "r2")[:-1], *no.errors, AgentAbort("p1", no.why, no.detail)],
         "rulings": (*ruled("before_prompt"), no.ruling, *ruled("after_turn")),
         "turn_count": 1,
-        "history": old.history.and_(said()),
+        "history": old.history.and_(user_message()),
     }
 
 

@@ -135,7 +135,7 @@ def resting(
 # What is expected
 
 
-def said(text: str = "hello", origin: Origin = Origin.PROMPT) -> UserMessage:
+def user_message(text: str = "hello", origin: Origin = Origin.PROMPT) -> UserMessage:
     return UserMessage((Text(text),), origin)
 
 

@@ -23,7 +23,7 @@ from agentrail.plugins import AfterTurn, Answered, AnyPlugin, CallService, Hook,
 from agentrail.tools import AskPerson, Effect
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, call, plug
-from tests.cells.scenes import holds, path, said
+from tests.cells.scenes import holds, path, user_message
 from tests.kit import AbortSent, ApproveSent, Arrival, CompactSent, RejectSent, SteerSent
 
 Play: TypeAlias = Callable[[Bench], None]
@@ -195,7 +195,7 @@ def _overflowed(b: Bench) -> None:
     b.answers("first")
     b.prompt("two")
     b.send(StreamCut(b.request_id, NOTHING_YET, TOO_LONG))
-    b.send(CompactionEnded(_compaction(b), (said("two"),), 2, "shorter"))
+    b.send(CompactionEnded(_compaction(b), (user_message("two"),), 2, "shorter"))
     b.answers("second")
 
 
@@ -210,7 +210,7 @@ def _compacted(b: Bench) -> None:
     b.send(CompactSent())
     settles(b)
     b.prompt("two")
-    b.send(CompactionEnded(_compaction(b), (said("two"),), 2, "shorter"))
+    b.send(CompactionEnded(_compaction(b), (user_message("two"),), 2, "shorter"))
     b.send(CompactSent())
     b.answers("", call("look", path="a"))
     b.returns(_calls(b)[0])

@@ -19,7 +19,7 @@ from agentrail.tools import err
 from agentrail.values.messages import Rearranged
 from tests.cells.bench import Bench, call, plug
 from tests.cells.hook_cells import HOOK_CELLS
-from tests.cells.scenes import path, said
+from tests.cells.scenes import path, user_message
 from tests.cells.test_matrix import fired
 from tests.each_case import each_case
 from tests.kit import EMPTY, Ruling, Verdict
@@ -36,7 +36,7 @@ SAID: Final[Mapping[str, PluginAnswer]] = {
     "switch_model": PluginAnswer("P", "switch_model", name="n", args=EMPTY),
     "replace_prompt": PluginAnswer("P", "replace_prompt", "other"),
     "replace_response": PluginAnswer("P", "replace_response", "other"),
-    "replace_messages": PluginAnswer("P", "replace_messages", messages=Rearranged((said("other"),))),
+    "replace_messages": PluginAnswer("P", "replace_messages", messages=Rearranged((user_message("other"),))),
     "replace_tool_result": PluginAnswer("P", "replace_tool_result", result=err("hidden")),
     "hold_tool": PluginAnswer("P", "hold_tool", "may it?", seconds=120.0),
     "add_context": PluginAnswer("P", "add_context", "it rains"),
@@ -78,11 +78,11 @@ def test_what_a_block_erases_is_kept_as_an_answer() -> None:
 def test_of_two_that_replace_the_messages_both_are_kept_as_ranges() -> None:
     def without_the_last(hook: Hook) -> ReplaceMessages[int]:
         assert isinstance(hook, BeforeRequest)
-        return ReplaceMessages((*tuple(hook.messages)[:-1], said("last")))
+        return ReplaceMessages((*tuple(hook.messages)[:-1], user_message("last")))
 
     bench = Bench(
         plug("A", priority=10, before_request=lambda hook, _s, _c: without_the_last(hook)),
-        plug("B", priority=20, before_request=ReplaceMessages((said("other"),))),
+        plug("B", priority=20, before_request=ReplaceMessages((user_message("other"),))),
     )
     bench.prompt("one")
     bench.answers("well")
@@ -91,7 +91,7 @@ def test_of_two_that_replace_the_messages_both_are_kept_as_ranges() -> None:
     (answers,) = answers_of(bench, "before_request")
     assert [answer.plugin for answer in answers] == ["A", "B"]
     visible = [() if answer.messages is None else answer.messages.of(history) for answer in answers]
-    assert visible == [(*history[:-1], said("last")), (said("other"),)]
+    assert visible == [(*history[:-1], user_message("last")), (user_message("other"),)]
 
 
 def test_a_guard_that_is_asked_once_more_says_so() -> None:
@@ -155,7 +155,7 @@ class Watched(CheckedWorld):
 Told: TypeAlias = tuple[object, ...]
 
 
-def told(hook: str, key: str, action: object) -> Told:
+def expected_answer(hook: str, key: str, action: object) -> Told:
     """Return what a plugin returned, as `kept` shows what is kept of it."""
     values = [getattr(action, name, None) for name in ("text", "reason", "hint")]
     text = next((item for item in values if item is not None), None)
@@ -171,7 +171,7 @@ def told(hook: str, key: str, action: object) -> Told:
 def heard(hook: str, key: str, action: object) -> Told:
     """Return what a plugin returned; only who did if it is a lie that raises when it is read."""
     try:
-        return told(hook, key, action)
+        return expected_answer(hook, key, action)
     except Exception:  # noqa: BLE001 - a lie may raise anything
         return hook, key
 

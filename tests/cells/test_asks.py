@@ -54,14 +54,14 @@ from agentrail.values.messages import Rearranged
 from tests.cells.bench import NOW, Bench, Now, call, plug, ruled, with_call
 from tests.cells.hook_cells import HOOK_CELLS
 from tests.cells.registry import figure, fold
-from tests.cells.scenes import executing, limit, out, path, result, run, running, said, start, starts, streaming
+from tests.cells.scenes import executing, limit, out, path, result, run, running, start, starts, streaming, user_message
 from tests.each_case import each_case
 from tests.kit import DONE, AbortSent, AnyInput, CompactSent, Phase, Ruling, SteerSent, StopSent, TimerFired, Verdict
 
 LOOKUP: Final = CallService("lookup")
 REPLACED: Final[Mapping[str, tuple[Action[object], str]]] = {
-    "before_request": (ReplaceMessages((said("other"),)), "messages"),
-    "before_compact": (ReplaceMessages((said("other"),)), "messages"),
+    "before_request": (ReplaceMessages((user_message("other"),)), "messages"),
+    "before_compact": (ReplaceMessages((user_message("other"),)), "messages"),
     "before_tool": (ReplaceToolArgs(path("b")), "args"),
     "after_tool": (ReplaceToolResult(ok("other")), "result"),
 }
@@ -244,7 +244,7 @@ def test_a_hook_that_waits_is_not_asked_again_whatever_comes_meanwhile() -> None
     assert bench.state.suspended_runs == old.suspended_runs
     bench.send(AskSettled("ask4", Answered(None)))
     assert [hook.answer for hook, _ in seen] == [None, Answered(None)]
-    new = said("rather this\n\nor that", Origin.STEERING)
+    new = user_message("rather this\n\nor that", Origin.STEERING)
     assert bench.state == old.but(
         last_seq=bench.state.last_seq,
         last_id=old.last_id + 3,

@@ -36,9 +36,9 @@ from tests.cells.scenes import (
     request,
     result,
     run,
-    said,
     start,
     unknown,
+    user_message,
 )
 from tests.kit import DONE, AbortSent, ApproveSent, CompactSent, Phase, Refused, RejectSent, SteerSent, StopSent
 
@@ -76,7 +76,7 @@ def test_steering_cancels_the_killable_tools_and_is_merged_before_the_next_reque
         bench = executing(call("edit", path="a"))
         old = bench.state
         failure = failed("c3", "edit", f"stopped, because {STEERED}; {doubt(EDIT)}")
-        new = said("rather this", Origin.STEERING)
+        new = user_message("rather this", Origin.STEERING)
         bench.send(SteerSent("rather this", when)).expect_only(
             answer=Accepted("s4", "queued", 1),
             ids=2,

@@ -17,7 +17,7 @@ from agentrail.events import (
 from agentrail.models import FrozenObject, Image, Text, UserMessage
 from tests.cells.bench import ruled
 from tests.cells.registry import cell
-from tests.cells.scenes import STARTED, compact_start, compacts, idle, out, replied, request, said, starts, turn
+from tests.cells.scenes import STARTED, compact_start, compacts, idle, out, replied, request, starts, turn, user_message
 from tests.kit import (
     DONE,
     EMPTY,
@@ -41,13 +41,13 @@ def test_a_prompt_starts_a_turn() -> None:
         answer=Accepted("p1", "started"),
         ids=2,
         events=starts("p1", "r2"),
-        effects=[request(old, "r2", said("hello"))],
+        effects=[request(old, "r2", user_message("hello"))],
         rulings=ruled(*STARTED),
         phase=Phase.RUNNING,
         turn_count=1,
         round=1,
         turn=turn("p1"),
-        history=old.history.and_(said("hello")),
+        history=old.history.and_(user_message("hello")),
         last_request_model=("m", EMPTY),
         request=out("r2"),
     )
@@ -82,13 +82,13 @@ def test_steering_is_a_prompt_for_which_before_steering_does_not_run() -> None:
         answer=Accepted("p1", "started"),
         ids=2,
         events=starts("p1", "r2"),
-        effects=[request(old, "r2", said("hello"))],
+        effects=[request(old, "r2", user_message("hello"))],
         rulings=ruled("before_prompt", "before_request"),
         phase=Phase.RUNNING,
         turn_count=1,
         round=1,
         turn=turn("p1"),
-        history=old.history.and_(said("hello")),
+        history=old.history.and_(user_message("hello")),
         last_request_model=("m", EMPTY),
         request=out("r2"),
     )
@@ -132,13 +132,13 @@ def test_the_next_prompt_uses_the_new_model() -> None:
         answer=Accepted("p1", "started"),
         ids=2,
         events=[*starts("p1", "r2")[:-1], ModelEffective("n"), RequestStart("r2", "n", 1, 1)],
-        effects=[request(old, "r2", said(), model="n", options=warm)],
+        effects=[request(old, "r2", user_message(), model="n", options=warm)],
         rulings=ruled(*STARTED),
         phase=Phase.RUNNING,
         turn_count=1,
         round=1,
         turn=turn("p1", model="n", options=warm),
-        history=old.history.and_(said()),
+        history=old.history.and_(user_message()),
         last_request_model=("n", warm),
         request=out("r2"),
     )
@@ -162,13 +162,13 @@ def test_the_first_request_that_uses_another_model_says_so() -> None:
             ModelEffective("n"),
             RequestStart("r4", "n", 3, 1),
         ],
-        effects=[request(old, "r4", said("again"), model="n")],
+        effects=[request(old, "r4", user_message("again"), model="n")],
         rulings=ruled(*STARTED),
         phase=Phase.RUNNING,
         turn_count=2,
         round=1,
         turn=turn("p3", model="n", mark=2),
-        history=old.history.and_(said("again")),
+        history=old.history.and_(user_message("again")),
         last_request_model=("n", EMPTY),
         request=out("r4"),
     )
@@ -195,7 +195,7 @@ def test_the_context_is_compacted_at_once() -> None:
         phase=Phase.RUNNING,
         compaction=Compaction("k3", "make room", running=True, tokens=tokens_of(old), by="caller"),
     )
-    assert tuple(old.history) == (said(), replied("hi"))
+    assert tuple(old.history) == (user_message(), replied("hi"))
 
 
 @cell("withdraw", "idle")

@@ -18,7 +18,20 @@ from agentrail.events import (
 from agentrail.models import Text, ToolCall
 from tests.cells.bench import NOW, Bench, Now, ruled, with_call
 from tests.cells.registry import cell
-from tests.cells.scenes import STARTED, failed, limit, out, path, request, resting, run, said, start, starts, turn
+from tests.cells.scenes import (
+    STARTED,
+    failed,
+    limit,
+    out,
+    path,
+    request,
+    resting,
+    run,
+    start,
+    starts,
+    turn,
+    user_message,
+)
 from tests.kit import (
     DONE,
     NOTHING_USED,
@@ -48,14 +61,14 @@ def _superseded_by(got_text: str, bench: Bench, *, steer: bool) -> None:
             AgentEnd("p1", "superseded", tuple(history), NOTHING_USED),
             *starts("p5", "r6", got_text, turns=2, messages=4),
         ],
-        effects=[request(old, "r6", SUPERSEDED, said(got_text))],
+        effects=[request(old, "r6", SUPERSEDED, user_message(got_text))],
         rulings=ruled("after_turn", *STARTED),
         phase=Phase.RUNNING,
         turn_count=2,
         round=1,
         turn=turn("p5", mark=3),
         batch=None,
-        history=history.and_(said(got_text)),
+        history=history.and_(user_message(got_text)),
         request=out("r6"),
     )
 
@@ -137,14 +150,14 @@ def test_an_abort_leaves_the_queue_which_is_consumed_next_unless_told_to_clear_i
                 answer=DONE,
                 ids=1,
                 events=[*aborted, *starts("p5", "r6", "next", turns=2, messages=4)],
-                effects=[request(old, "r6", over, said("next"))],
+                effects=[request(old, "r6", over, user_message("next"))],
                 rulings=ruled("after_turn", *STARTED),
                 phase=Phase.RUNNING,
                 turn_count=2,
                 turn=turn("p5", mark=3),
                 batch=None,
                 queue=(),
-                history=old.history.and_(over, said("next")),
+                history=old.history.and_(over, user_message("next")),
                 request=out("r6"),
             )
 

@@ -23,7 +23,7 @@ from agentrail.models import Message, Origin, Partial, Text, Usage
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, Now, ruled
 from tests.cells.registry import cell
-from tests.cells.scenes import STARTED, cut, cut_off, out, request, running, said, starts, streaming, turn
+from tests.cells.scenes import STARTED, cut, cut_off, out, request, running, starts, streaming, turn, user_message
 from tests.kit import (
     DONE,
     AbortSent,
@@ -86,7 +86,7 @@ def test_steering_joins_its_queue() -> None:
 def test_steering_now_cuts_the_stream_and_goes_on_at_once() -> None:
     for bench, partial, remaining in both():
         old = bench.state
-        new = said("rather this", Origin.STEERING)
+        new = user_message("rather this", Origin.STEERING)
         bench.send(SteerSent("rather this", "now", partial)).expect_only(
             answer=Accepted("s3", "queued", 1),
             ids=2,
@@ -151,14 +151,14 @@ def test_the_queue_is_consumed_after_an_abort_or_cleared_by_it() -> None:
             answer=DONE,
             ids=1,
             events=[AgentAbort("p1", "user"), *starts("p3", "r4", "next", turns=2, messages=2 + len(remaining))],
-            effects=[cut("r2"), request(old, "r4", *remaining, said("next"))],
+            effects=[cut("r2"), request(old, "r4", *remaining, user_message("next"))],
             rulings=ruled("after_turn", *STARTED),
             phase=Phase.RUNNING,
             turn_count=2,
             turn=turn("p3", mark=1 + len(remaining)),
             request=out("r4"),
             queue=(),
-            history=old.history.and_(*remaining, said("next")),
+            history=old.history.and_(*remaining, user_message("next")),
         )
     for bench, partial, remaining in both():
         bench.prompt("next")

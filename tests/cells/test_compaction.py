@@ -30,10 +30,10 @@ from tests.cells.scenes import (
     replied,
     request,
     result,
-    said,
     starts,
     streaming,
     turn,
+    user_message,
 )
 from tests.each_case import each_case
 from tests.kit import DONE, AbortSent, CompactSent, Phase, SteerSent, StopSent
@@ -49,7 +49,7 @@ def compacting() -> Bench:
     return bench
 
 
-SHORTER = (said("earlier: hello, hi", Origin.NOTICE),)
+SHORTER = (user_message("earlier: hello, hi", Origin.NOTICE),)
 
 
 @cell("compact", "idle")
@@ -117,7 +117,7 @@ def test_a_prompt_waits_for_the_compaction() -> None:
     bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).expect_only(
         ids=1,
         events=[CompactEnd(2, "shorter"), *begun, sent],
-        effects=[request(old, "r5", said("next"))],
+        effects=[request(old, "r5", user_message("next"))],
         rulings=ruled(*STARTED),
         turn_count=2,
         round=1,
@@ -125,7 +125,7 @@ def test_a_prompt_waits_for_the_compaction() -> None:
         queue=(),
         compaction=None,
         request=out("r5"),
-        history=old.history.and_(said("next")),
+        history=old.history.and_(user_message("next")),
     )
 
 
@@ -175,7 +175,7 @@ def test_what_was_asked_for_during_a_back_off_is_done_before_the_next_attempt() 
     bench.send(CompactSent("make room"))
     bench.fires("retry")
     assert bench.got[-1].events == [BeforeCompact(1, "make room"), compact_start(bench.state, "make room")]
-    bench.send(CompactionEnded("k3", (said(),), 0, "nothing to drop"))
+    bench.send(CompactionEnded("k3", (user_message(),), 0, "nothing to drop"))
     assert bench.got[-1].events == [CompactEnd(0, "nothing to drop"), RequestStart("r4", "m", 1, 2)]
 
 
@@ -210,8 +210,8 @@ def test_steering_that_came_during_a_compaction_is_merged_before_the_request() -
     bench = idle(options=Options(context_window=100))
     bench.prompt("x" * 300)
     bench.send(SteerSent("rather this"))
-    bench.send(CompactionEnded("k2", (said("x" * 50),), 1, "shorter"))
-    assert bench.state.history[-1] == said("rather this", Origin.STEERING)
+    bench.send(CompactionEnded("k2", (user_message("x" * 50),), 1, "shorter"))
+    assert bench.state.history[-1] == user_message("rather this", Origin.STEERING)
     assert bench.got[-1].events[-1] == RequestStart("r4", "m", 2, 1)
 
 
@@ -239,12 +239,12 @@ def test_messages_that_no_provider_would_take_are_not_taken() -> None:
 def test_a_compaction_never_splits_a_call_from_its_result(keep: int) -> None:
     asks = replied("", call("look", path="a").but(call_id="c1"), call("edit").but(call_id="c2"))
     history: list[Message] = [
-        said("one"),
+        user_message("one"),
         asks,
         result("c1", "look"),
         result("c2", "edit"),
         replied("ok"),
-        said("two"),
+        user_message("two"),
         replied("x"),
     ]
     plan = planned(history, keep)

@@ -37,11 +37,11 @@ from tests.cells.scenes import (
     resting,
     result,
     run,
-    said,
     start,
     streaming,
     turn,
     unknown,
+    user_message,
 )
 from tests.kit import NOTHING_USED, AbortSent, ApproveSent, Phase, Refused, Ruling, ToolReturned, Verdict
 
@@ -393,7 +393,7 @@ def test_calls_that_come_anyway_get_error_results_and_the_turn_ends() -> None:
         events=[
             ResponseComplete(asks),
             ToolCalls(1),
-            AgentEnd("p1", "max_rounds", (said(), asks, reported_failure), NOTHING_USED),
+            AgentEnd("p1", "max_rounds", (user_message(), asks, reported_failure), NOTHING_USED),
         ],
         rulings=ruled("after_response", "after_tool_batch", "after_turn"),
         phase=Phase.IDLE,
@@ -409,7 +409,9 @@ def test_calls_that_come_anyway_get_error_results_and_the_turn_ends() -> None:
 def test_an_answer_at_the_limit_ends_the_turn_as_max_rounds() -> None:
     bench = streaming(options=Options(max_rounds=1))
     bench.answers("that is all")
-    assert bench.got[-1].events[-1] == AgentEnd("p1", "max_rounds", (said(), replied("that is all")), NOTHING_USED)
+    assert bench.got[-1].events[-1] == AgentEnd(
+        "p1", "max_rounds", (user_message(), replied("that is all")), NOTHING_USED
+    )
 
 
 @failure("max_turn_seconds: the turn is aborted")

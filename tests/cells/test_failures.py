@@ -61,11 +61,11 @@ from tests.cells.scenes import (
     request,
     run,
     running,
-    said,
     start,
     starts,
     streaming,
     turn,
+    user_message,
 )
 from tests.kit import DONE, NOTHING_USED, AbortSent, AnyInput, CompactSent, Phase, SteerSent
 
@@ -368,7 +368,7 @@ def test_steering_during_the_back_off_is_merged_before_the_next_attempt() -> Non
         steering=(Steering("s3", "rather this"),),
     )
     old = bench.state
-    new = said("rather this", Origin.STEERING)
+    new = user_message("rather this", Origin.STEERING)
     bench.fires("retry").expect_only(
         ids=1,
         events=[SteeringApplied(("s3",), 1), RequestStart("r4", "m", 2, 2)],
@@ -397,13 +397,13 @@ def test_a_permanent_error_aborts_the_turn() -> None:
                 AgentAbort("p1", "provider_error", "no such model"),
                 *starts("p3", "r4", "next", turns=2, messages=3),
             ],
-            effects=[request(old, "r4", cut_off("so far"), said("next"))],
+            effects=[request(old, "r4", cut_off("so far"), user_message("next"))],
             rulings=ruled("after_turn", "before_prompt", "before_request"),
             phase=Phase.RUNNING,
             turn_count=2,
             turn=turn("p3", mark=2),
             queue=(),
-            history=old.history.and_(cut_off("so far"), said("next")),
+            history=old.history.and_(cut_off("so far"), user_message("next")),
             request=out("r4"),
         )
 
@@ -438,7 +438,7 @@ def test_an_overflow_is_followed_by_a_forced_compaction_and_the_request_again() 
         request=None,
         compaction=Compaction("k5", FORCED, running=True, forced=True, tokens=tokens_of(old), by="overflow"),
     )
-    shorter = (said("second"),)
+    shorter = (user_message("second"),)
     old = bench.state.but(history=History(shorter))
     bench.send(CompactionEnded("k5", shorter, 2, "shorter")).expect_only(
         ids=1,
@@ -459,7 +459,7 @@ def test_an_overflow_is_followed_by_a_forced_compaction_and_the_request_again() 
 def test_a_second_overflow_aborts_the_turn() -> None:
     bench = running()
     breaks(bench, TOO_LONG)
-    bench.send(CompactionEnded("k3", (said(),), 1, "shorter"))
+    bench.send(CompactionEnded("k3", (user_message(),), 1, "shorter"))
     bench.send(StreamCut("r4", NOTHING_YET, TOO_LONG)).expect_only(
         events=[ContextOverflow("too many tokens"), AgentAbort("p1", "overflow", "too many tokens")],
         rulings=ruled("after_turn"),
@@ -475,14 +475,14 @@ def test_a_forced_compaction_that_expect_nothing_aborts_the_turn() -> None:
     why = "the context is too long, and compaction changed nothing: "
     bench = running()
     breaks(bench, TOO_LONG)
-    bench.send(CompactionEnded("k3", (said(),), 0, "nothing to drop")).expect_only(
+    bench.send(CompactionEnded("k3", (user_message(),), 0, "nothing to drop")).expect_only(
         events=[CompactEnd(0, "nothing to drop"), AgentAbort("p1", "overflow", f"{why}nothing to drop")],
         rulings=ruled("after_turn"),
         phase=Phase.IDLE,
         round=0,
         turn=None,
         compaction=None,
-        history=History((said(),)),
+        history=History((user_message(),)),
     )
     bench = running()
     breaks(bench, TOO_LONG)
@@ -538,7 +538,7 @@ def _final(bench: Bench, stop: StopReason, stop_reason: StopReason, ends: str, t
     bench.answers(text, stop=stop).expect_only(
         events=[
             ResponseComplete(message),
-            AgentEnd("p1", ends, (said(), message), NOTHING_USED),
+            AgentEnd("p1", ends, (user_message(), message), NOTHING_USED),
         ],
         rulings=ruled("after_response", "before_finish", "after_turn"),
         phase=Phase.IDLE,
@@ -560,7 +560,7 @@ def test_the_stop_reason_tool_calls_without_calls_is_a_final_answer() -> None:
 def test_text_and_calls_are_both_taken() -> None:
     bench = streaming()
     bench.answers("I will look", call("look", path="a"))
-    assert tuple(bench.state.history) == (said(), replied("I will look", ToolCall("c3", "look", path())))
+    assert tuple(bench.state.history) == (user_message(), replied("I will look", ToolCall("c3", "look", path())))
     assert bench.state.last_text == "I will look"
     assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path()))
 
@@ -624,7 +624,7 @@ def test_a_refusal_without_a_word_leaves_nothing_in_the_history() -> None:
         bench.send(StreamEnded("r2", Response(parts, (), StopReason.REFUSED))).expect_only(
             events=[
                 ResponseComplete(AssistantMessage(parts, (), "m", StopReason.REFUSED)),
-                AgentEnd("p1", "refused", (said(),), NOTHING_USED),
+                AgentEnd("p1", "refused", (user_message(),), NOTHING_USED),
             ],
             rulings=ruled("after_response", "before_finish", "after_turn"),
             phase=Phase.IDLE,
@@ -633,7 +633,7 @@ def test_a_refusal_without_a_word_leaves_nothing_in_the_history() -> None:
             request=None,
             last_text="",
         )
-        assert list(bench.state.history) == [said()]
+        assert list(bench.state.history) == [user_message()]
 
 
 def test_a_thought_alone_is_an_answer() -> None:

@@ -50,7 +50,7 @@ def breaks(bench: Bench, failure: Failure = BUSY) -> None:
     bench.send(StreamCut(bench.request_id, NOTHING_YET, failure), random=1.0)
 
 
-def asked(bench: Bench) -> list[str]:
+def requested_models(bench: Bench) -> list[str]:
     """Return the models to which requests were sent, in order."""
     return [event.model for got in bench.got for event in got.events if isinstance(event, RequestStart)]
 
@@ -95,7 +95,7 @@ def test_the_last_model_has_all_its_retries_and_then_the_turn_is_aborted() -> No
         breaks(bench)
         if bench.state.turn is not None:
             bench.fires("retry")
-    assert asked(bench) == ["m"] * 2 + ["n"] * 2 + ["o"] * 6
+    assert requested_models(bench) == ["m"] * 2 + ["n"] * 2 + ["o"] * 6
     assert bench.got[-1].events == [
         StreamError("Overloaded", "no capacity"),
         AgentAbort("p1", "provider_error", "no capacity"),
@@ -119,7 +119,7 @@ def test_without_retries_the_next_model_is_asked_at_once() -> None:
     bench.fires("retry")
     breaks(bench)
     bench.fires("retry")
-    assert asked(bench) == ["m", "n", "o"]
+    assert requested_models(bench) == ["m", "n", "o"]
 
 
 def test_who_asks_to_wait_longer_than_a_back_off_ever_is_is_not_waited_for() -> None:
@@ -129,7 +129,7 @@ def test_who_asks_to_wait_longer_than_a_back_off_ever_is_is_not_waited_for() -> 
     bench = chained()
     breaks(bench, BUSY.but(retry_after=61.0))
     bench.fires("retry")
-    assert asked(bench) == ["m", "n"]
+    assert requested_models(bench) == ["m", "n"]
 
 
 def test_without_a_network_a_chain_is_given_up_within_five_seconds() -> None:
@@ -142,21 +142,21 @@ def test_without_a_network_a_chain_is_given_up_within_five_seconds() -> None:
         bench.fires("retry")
         breaks(bench, unreached)
     assert delays == [500, 0, 500, 0, 500, 1_000, 2_000]
-    assert asked(bench) == ["m"] * 2 + ["n"] * 2 + ["o"] * 4
+    assert requested_models(bench) == ["m"] * 2 + ["n"] * 2 + ["o"] * 4
 
 
 def test_the_next_model_is_asked_at_once_if_the_connection_to_one_takes_long_to_fail() -> None:
     bench = chained()
     breaks(bench, BUSY.but(unreached_ms=5_000))
     bench.fires("retry")
-    assert asked(bench) == ["m", "n"]
+    assert requested_models(bench) == ["m", "n"]
 
 
 def test_a_model_that_is_not_there_is_not_asked_again() -> None:
     bench = chained()
     breaks(bench, GONE)
     bench.fires("retry")
-    assert asked(bench) == ["m", "n"]
+    assert requested_models(bench) == ["m", "n"]
     assert last_request(bench).request.options == MILD
 
 
@@ -201,7 +201,7 @@ def test_the_turn_stays_with_the_model_it_fell_back_to_and_the_next_turn_begins_
     bench.answers("done")
     assert bench.state.turn is None
     bench.prompt()
-    assert asked(bench) == ["m", "n", "n", "m"]
+    assert requested_models(bench) == ["m", "n", "n", "m"]
     effective, started = bench.got[-1].events[-2:]
     assert (effective, started) == (ModelEffective("m"), RequestStart(bench.request_id, "m", 3, 1))
     assert bench.state.turn is not None
@@ -223,7 +223,7 @@ def test_a_switch_replaces_the_chain_and_the_open_turn_keeps_its_own() -> None:
     bench.prompt()
     breaks(bench, GONE)
     bench.fires("retry")
-    assert asked(bench) == ["m", "n", "x", "y"]
+    assert requested_models(bench) == ["m", "n", "x", "y"]
 
 
 def test_the_same_model_with_another_chain_is_no_event() -> None:
@@ -252,7 +252,7 @@ def test_a_fallback_to_the_same_model_tells_of_its_options_alone(spare: Spare, e
     breaks(bench)
     assert bench.got[-1].events == [Retry(2, 0, "no capacity", dropped_text=False), *events]
     bench.fires("retry")
-    assert asked(bench) == ["m", "m", spare.model]
+    assert requested_models(bench) == ["m", "m", spare.model]
     assert bench.state.using == (spare.model, spare.options)
 
 
@@ -273,7 +273,7 @@ def test_a_plugin_that_chooses_a_model_chooses_it_alone() -> None:
     breaks(bench)
     bench.fires("retry")
     breaks(bench, GONE)
-    assert asked(bench) == ["m", "x"]
+    assert requested_models(bench) == ["m", "x"]
     assert (bench.state.turn, bench.state.model, bench.state.fallbacks) == (None, "x", ())
 
 

@@ -7,7 +7,7 @@ from agentrail.events import AgentEnd, Intervention, RequestStart, ResponseCompl
 from agentrail.models import Origin, ToolMessage
 from tests.cells.bench import NOW, call, plug, ruled, with_call
 from tests.cells.registry import figure
-from tests.cells.scenes import executing, failed, limit, path, ran, replied, result, run, said, start, streaming
+from tests.cells.scenes import executing, failed, limit, path, ran, replied, result, run, start, streaming, user_message
 from tests.kit import NOTHING_USED
 
 
@@ -34,7 +34,7 @@ def test_plugins_never_prolong_a_turn_at_its_last_answer() -> None:
         assert bench.got[-1].events == [
             ResponseComplete(answer),
             Intervention("more", hook, applied=False),
-            AgentEnd("p1", "max_rounds", (said(), answer), NOTHING_USED),
+            AgentEnd("p1", "max_rounds", (user_message(), answer), NOTHING_USED),
         ]
 
 
@@ -43,7 +43,7 @@ def test_interventions_elsewhere_do_not_count() -> None:
     bench = streaming(plug("A", before_request=Intervene("note")))
     assert bench.state.turn is not None
     assert bench.state.turn.interventions == 0
-    assert bench.state.history[-1] == said("note", Origin.INTERVENTION)
+    assert bench.state.history[-1] == user_message("note", Origin.INTERVENTION)
     assert isinstance(bench.got[1].events[-1], RequestStart)
     assert bench.got[1].step.rulings[0] == ruled("before_prompt")[0]
 

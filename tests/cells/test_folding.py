@@ -58,15 +58,15 @@ from tests.cells.scenes import (
     request,
     run,
     running,
-    said,
     start,
     starts,
     streaming,
     turn,
+    user_message,
 )
 from tests.kit import DONE, EMPTY, Phase, Refused, Ruling, SteerSent, Verdict
 
-OTHER: Final = said("other")
+OTHER: Final = user_message("other")
 
 
 def noted(plugin: str, name: str, payload: Json = None) -> PluginEvent:
@@ -113,7 +113,7 @@ def started(got: Got, rulings: tuple[Ruling, ...], *, states: tuple[object, ...]
     model = changes.get("model", "m")
     assert isinstance(model, str)
     sections = pairs_of(changes.get("sections", ()))  # type: ignore[arg-type]  # sections
-    history = changes.pop("history", old.history.and_(said()))
+    history = changes.pop("history", old.history.and_(user_message()))
     visible = changes.pop("shown", history)
     events = changes.pop("events", None)
     pieces = changes.pop("pieces", ())
@@ -158,9 +158,9 @@ def test_interventions_are_joined_by_a_blank_line_and_injected_once() -> None:
         plug("B", before_prompt=Continue()),
         plug("C", before_prompt=Intervene("second")),
     )
-    note = said("first\n\nsecond", Origin.INTERVENTION)
+    note = user_message("first\n\nsecond", Origin.INTERVENTION)
     opening = starts("p1", "r2", messages=2)
-    history = got.before.history.and_(said(), note)
+    history = got.before.history.and_(user_message(), note)
     started(
         got,
         (Ruling("before_prompt", decisions=Decisions(texts=("first", "second"))), *ruled("before_request")),
@@ -187,7 +187,7 @@ def test_interventions_of_a_response_and_its_tools_become_one_message_behind_the
     )
     bench.returns("c4")
     bench.returns("c3")
-    note = said("one\n\ntwo\n\ntwo\n\nthree", Origin.INTERVENTION)
+    note = user_message("one\n\ntwo\n\ntwo\n\nthree", Origin.INTERVENTION)
     assert bench.state.history[-1] == note
     texts = [(event.hook, event.text) for event in bench.got[-1].events if isinstance(event, Intervention)]
     assert texts == [
@@ -201,7 +201,7 @@ def test_interventions_of_a_response_and_its_tools_become_one_message_behind_the
 @fold("intervene accumulates: joined by a blank line, injected once")
 def test_interventions_before_a_request_become_one_message_at_its_end() -> None:
     got = prompted(plug("A", before_request=Intervene("first")), plug("B", before_request=Intervene("second")))
-    history = got.before.history.and_(said(), said("first\n\nsecond", Origin.INTERVENTION))
+    history = got.before.history.and_(user_message(), user_message("first\n\nsecond", Origin.INTERVENTION))
     started(
         got,
         (*ruled("before_prompt"), Ruling("before_request", decisions=Decisions(texts=("first", "second")))),
@@ -258,7 +258,7 @@ def test_an_abort_drops_what_was_accumulated_but_for_states_and_emits() -> None:
         rulings=(*ruled("before_prompt"), decided, *ruled("after_turn")),
         turn_count=1,
         plugin_states=(1, 1, 1, 1, 1, 1, 0),
-        history=got.before.history.and_(said()),
+        history=got.before.history.and_(user_message()),
     )
     assert watching.who == []
 
@@ -279,7 +279,7 @@ def test_skip_keeps_what_earlier_plugins_did() -> None:
         emits=emits,
     )
     decided = Ruling("before_request", Verdict.SKIP, "F", decisions=decisions, states=(*CHANGED, (5, 1)))
-    note = said("note", Origin.INTERVENTION)
+    note = user_message("note", Origin.INTERVENTION)
     started(
         got,
         (*ruled("before_prompt"), decided),
@@ -296,7 +296,7 @@ def test_skip_keeps_what_earlier_plugins_did() -> None:
         sections=(Section("mood", "calm", by="C"),),
         shown=(OTHER, note),
         pieces=(OTHER, MessageRange(1, 2)),
-        history=got.before.history.and_(said(), note),
+        history=got.before.history.and_(user_message(), note),
     )
     assert watching.who == []
 
@@ -324,7 +324,7 @@ def test_an_abort_of_a_prompt_leaves_the_next_one() -> None:
         PromptRejected("p4", "no", "A"),
         *(event for event in starts("p5", "r6", "good", turns=2, messages=3) if not isinstance(event, Now)),
     ]
-    assert got.step.effects == (request(old, "r6", message, said("good")),)
+    assert got.step.effects == (request(old, "r6", message, user_message("good")),)
 
 
 @fold("abort of a start: the session does not start")
@@ -444,13 +444,13 @@ def test_each_plugin_sees_the_arguments_that_the_one_before_it_left() -> None:
 @fold("replacements are threaded: the next plugin sees the new value, the last one counts")
 def test_each_plugin_sees_the_messages_that_the_one_before_it_left() -> None:
     watching = Watching()
-    first, second = (said("first"),), (said("second"),)
+    first, second = (user_message("first"),), (user_message("second"),)
     got = prompted(
         watching.plug("A", "before_request", ReplaceMessages(first)),
         watching.plug("B", "before_request", ReplaceMessages(second)),
         watching.plug("C", "before_request", Continue()),
     )
-    assert [tuple(getattr(hook, "messages", ())) for _, hook, _ in watching.seen] == [(said(),), first, second]
+    assert [tuple(getattr(hook, "messages", ())) for _, hook, _ in watching.seen] == [(user_message(),), first, second]
     decisions = Decisions(messages=Rearranged(second), replaced_by=("A", "B"))
     started(
         got,
@@ -538,25 +538,27 @@ def test_added_context_follows_the_messages_in_the_order_of_the_plugins() -> Non
     sent = got.step.state.request
     assert sent is not None
     assert sent.messages is not None
-    first, second = (Added(said(text, Origin.INTERVENTION), by) for text, by in (("first", "A"), ("second", "B")))
+    first, second = (
+        Added(user_message(text, Origin.INTERVENTION), by) for text, by in (("first", "A"), ("second", "B"))
+    )
     assert sent.messages.pieces == (OTHER, first, second)
-    assert got.step.state.history == got.before.history.and_(said())
+    assert got.step.state.history == got.before.history.and_(user_message())
 
 
 @fold("add_context accumulates: each text is a message of this request, in order")
 def test_context_in_front_precedes_the_messages_in_the_order_of_the_plugins() -> None:
     noted = AssistantMessage((Text("noted"),))
     got = prompted(
-        plug("B", before_request=AddContext("end", front=[said("second")], behind=[noted]), priority=950),
-        plug("A", before_request=AddContext(front=(said("first"), noted)), priority=900),
+        plug("B", before_request=AddContext("end", front=[user_message("second")], behind=[noted]), priority=950),
+        plug("A", before_request=AddContext(front=(user_message("first"), noted)), priority=900),
         plug("C", before_request=ReplaceMessages((OTHER,)), priority=960),
     )
-    first, second, end = (said(text, Origin.INTERVENTION) for text in ("first", "second", "end"))
+    first, second, end = (user_message(text, Origin.INTERVENTION) for text in ("first", "second", "end"))
     front = (Added(first, "A"), Added(noted, "A"), Added(second, "B"))
     sent = got.step.state.request
     assert sent is not None
     assert sent.messages == Rearranged((*front, OTHER, Added(noted, "B"), Added(end, "B")))
-    assert got.step.state.history == got.before.history.and_(said())
+    assert got.step.state.history == got.before.history.and_(user_message())
     assert got.rulings[-1].decisions.front == front
     assert got.events[-1] == RequestStart("r2", "m", 6, 1)
 

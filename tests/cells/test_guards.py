@@ -232,7 +232,7 @@ def asking(name: str = "look", *, priority: int = 900, **args: str) -> AnyPlugin
     )
 
 
-def told(bench: Bench) -> object:
+def payload(bench: Bench) -> object:
     """Return the answer that the asking plugin got, as the `PluginEvent` shows it."""
     event = bench.got[-1].events[-4]
     assert isinstance(event, PluginEvent)
@@ -253,7 +253,7 @@ def test_a_tool_that_a_plugin_asks_for_is_ruled_on_by_the_others() -> None:
             AskStarted("ask2", "Asks", "before_prompt", "RunTool"),
             AskAnswered("ask2", "Asks", "failed"),
         ]
-        assert told(bench) == repr(Failed("Guard does not let it run: no"))
+        assert payload(bench) == repr(Failed("Guard does not let it run: no"))
         assert bench.state.phase is Phase.RUNNING
 
 
@@ -313,7 +313,7 @@ def test_what_a_plugin_rules_on_a_run_after_its_answer_counts() -> None:
     ):
         bench = judged(partial(_same, answer))
         bench.send(AskSettled("ask3", Answered(True)))
-        assert told(bench) == repr(told_of)
+        assert payload(bench) == repr(told_of)
         assert bench.state.suspended_runs == ()
     bench = judged(lambda _: ReplaceToolArgs({"path": "b"}))
     bench.send(AskSettled("ask3", Answered(True)))
@@ -327,14 +327,14 @@ def test_arguments_that_a_plugin_replaces_after_its_answer_go_back_to_critical_p
     bench = judged(lambda _: ReplaceToolArgs({"path": "b"}), first)
     bench.send(AskSettled("ask3", Answered(True)))
     assert [getattr(hook, "args", None) for hook in seen] == [path("a"), path("b")]
-    assert told(bench) == repr(Failed("Guard does not let it run: not b"))
+    assert payload(bench) == repr(Failed("Guard does not let it run: not b"))
 
 
 @fold(ASKING_RULE)
 def test_a_plugin_that_gets_no_answer_in_time_is_told_and_rules() -> None:
     bench = judged(lambda answer: Continue() if isinstance(answer, Answered) else BlockTool("not sure"))
     bench.fires("ask:ask3")
-    assert told(bench) == repr(Failed("Judge does not let it run: not sure"))
+    assert payload(bench) == repr(Failed("Judge does not let it run: not sure"))
 
 
 @fold(ASKING_RULE)
@@ -348,7 +348,7 @@ def test_a_plugin_that_rules_on_a_run_cannot_run_a_tool_itself() -> None:
     bench = Bench(asking(), judge(notes, RunTool("look", path("b"))))
     bench.prompt()
     assert answers == [Failed("`look` cannot be run to rule on a tool that a plugin runs")]
-    assert told(bench) == repr(Failed("Judge does not let it run: cannot look"))
+    assert payload(bench) == repr(Failed("Judge does not let it run: cannot look"))
     assert bench.state.suspended_runs == ()
 
 
@@ -454,7 +454,7 @@ def test_a_tool_that_a_plugin_asks_for_runs_with_the_arguments_that_the_guards_l
 def test_a_tool_that_is_not_there_or_whose_arguments_do_not_fit_is_not_run_for_a_plugin() -> None:
     bench = Bench(asking("jump"))
     bench.prompt()
-    assert told(bench) == repr(Failed("there is no tool `jump`"))
+    assert payload(bench) == repr(Failed("there is no tool `jump`"))
     bench = Bench(asking("look", bad="1"))
     bench.prompt()
-    assert told(bench) == repr(Failed("$.bad: not wanted"))
+    assert payload(bench) == repr(Failed("$.bad: not wanted"))

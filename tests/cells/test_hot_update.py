@@ -9,7 +9,7 @@ from agentrail.models import FrozenObject, JsonObject
 from agentrail.plugins import AnyPlugin
 from tests.cells.bench import Bench, Now, plug, ruled
 from tests.cells.registry import cell
-from tests.cells.scenes import idle, replied, said, starts, streaming
+from tests.cells.scenes import idle, replied, starts, streaming, user_message
 from tests.kit import DONE, NOTHING_USED, Refused, Ruling, StopSent, Verdict
 
 LEVEL = FrozenObject(level=2)
@@ -75,7 +75,7 @@ def test_the_last_options_of_each_plugin_win_and_apply_after_the_turn() -> None:
     )
     bench.prompt("next")
     bench.answers("bye")
-    history = (said(), replied("bye"))
+    history = (user_message(), replied("bye"))
     assert bench.got[-1].events[1:] == [
         AgentEnd("p1", "end", history, NOTHING_USED),
         PluginOptsUpdated("Other", success=True),

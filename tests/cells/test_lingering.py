@@ -11,7 +11,7 @@ from agentrail.models import Origin
 from agentrail.tools import Effect, SetTodos, Todo, ToolResult, err, ok
 from tests.cells.bench import NOW, Bench, call, ruled
 from tests.cells.registry import cell
-from tests.cells.scenes import STARTED, executing, out, ran, request, said, starts, turn, unknown
+from tests.cells.scenes import STARTED, executing, out, ran, request, starts, turn, unknown, user_message
 from tests.kit import DONE, AbortSent, Phase, StopSent, ToolReturned
 
 DOUBT: Final = unknown("c3", "keep")
@@ -38,12 +38,12 @@ def test_its_end_is_reported_and_named_in_the_next_request() -> None:
         events=ran("c3", "keep", late=True), effects=[ClearTimer("call:c3")], lingering_calls=(), notices=(report,)
     )
     old = bench.state
-    line = said(report, Origin.NOTICE)
+    line = user_message(report, Origin.NOTICE)
     bench.prompt("next").expect_only(
         answer=bench.got[-1].step.answer,
         ids=2,
         events=starts("p4", "r5", "next", turns=2, messages=5),
-        effects=[request(old, "r5", said("next"), line)],
+        effects=[request(old, "r5", user_message("next"), line)],
         rulings=ruled(*STARTED),
         phase=Phase.RUNNING,
         turn_count=2,
@@ -51,7 +51,7 @@ def test_its_end_is_reported_and_named_in_the_next_request() -> None:
         turn=turn("p4", mark=3),
         notices=(),
         request=out("r5"),
-        history=old.history.and_(said("next"), line),
+        history=old.history.and_(user_message("next"), line),
     )
 
 

@@ -70,11 +70,11 @@ from tests.cells.scenes import (
     request,
     result,
     run,
-    said,
     shown,
     start,
     starts,
     turn,
+    user_message,
 )
 from tests.cells.tables import ACCEPTED
 from tests.cells.tables import ACTIONS as KINDS
@@ -83,7 +83,7 @@ from tests.kit import DONE, EMPTY, NOTHING_USED, Phase, Ruling, Verdict
 
 CALLED: Final = ToolCall("c3", "look", path())
 LOOKUP: Final = CallService("lookup")
-NOTE: Final = said("note", Origin.INTERVENTION)
+NOTE: Final = user_message("note", Origin.INTERVENTION)
 
 ANSWERS: Final[Mapping[str, Action[object]]] = {
     "continue": Continue(1),
@@ -96,7 +96,7 @@ ANSWERS: Final[Mapping[str, Action[object]]] = {
     "switch_model": SwitchModel("n", 1),
     "replace_prompt": ReplacePrompt("other", 1),
     "replace_response": ReplaceResponse("other", 1),
-    "replace_messages": ReplaceMessages((said("other"),), 1),
+    "replace_messages": ReplaceMessages((user_message("other"),), 1),
     "replace_tool_result": ReplaceToolResult(err("hidden"), 1),
     "hold_tool": HoldTool("may it?", 1),
     "set_section": SetSection("mood", "calm", 1),
@@ -276,14 +276,14 @@ def test_before_prompt_the_text_comes_behind_the_users() -> None:
         answer=Accepted("p1", "started"),
         ids=2,
         events=[*opening[:3], Intervention("note", "before_prompt"), *opening[3:]],
-        effects=[request(old, "r2", said(), NOTE)],
+        effects=[request(old, "r2", user_message(), NOTE)],
         rulings=(ruling("before_prompt", texts=("note",)), *ruled("before_request")),
         phase=Phase.RUNNING,
         turn_count=1,
         round=1,
         turn=turn(),
         plugin_states=(1,),
-        history=old.history.and_(said(), NOTE),
+        history=old.history.and_(user_message(), NOTE),
         last_request_model=("m", EMPTY),
         request=out("r2"),
     )
@@ -298,14 +298,14 @@ def test_before_a_request_the_text_goes_to_its_end_and_is_kept() -> None:
         answer=Accepted("p1", "started"),
         ids=2,
         events=[*opening[:4], Intervention("note", "before_request"), opening[4]],
-        effects=[request(old, "r2", said(), NOTE)],
+        effects=[request(old, "r2", user_message(), NOTE)],
         rulings=(*ruled("before_prompt"), ruling("before_request", texts=("note",))),
         phase=Phase.RUNNING,
         turn_count=1,
         round=1,
         turn=turn(),
         plugin_states=(1,),
-        history=old.history.and_(said(), NOTE),
+        history=old.history.and_(user_message(), NOTE),
         last_request_model=("m", EMPTY),
         request=out("r2"),
     )
@@ -511,14 +511,14 @@ def test_the_history_and_the_model_have_the_new_text_of_a_prompt() -> None:
         answer=Accepted("p1", "started"),
         ids=2,
         events=[opening[0], PromptReceived("p1", "other", ("P",)), *opening[2:]],
-        effects=[request(old, "r2", said("other"))],
+        effects=[request(old, "r2", user_message("other"))],
         rulings=(ruling("before_prompt", text="other", replaced_by=("P",)), *ruled("before_request")),
         phase=Phase.RUNNING,
         turn_count=1,
         round=1,
         turn=turn(),
         plugin_states=(1,),
-        history=old.history.and_(said("other")),
+        history=old.history.and_(user_message("other")),
         last_request_model=("m", EMPTY),
         request=out("r2"),
     )
@@ -566,7 +566,7 @@ def test_the_history_and_the_caller_have_the_new_text_of_a_response() -> None:
 # Messages, models and sections
 
 
-OTHER: Final = (said("other"),)
+OTHER: Final = (user_message("other"),)
 
 
 @matrix_cell("before_request", "replace_messages")
@@ -586,7 +586,7 @@ def test_the_model_sees_the_new_messages_in_this_request_only() -> None:
         round=1,
         turn=turn(),
         plugin_states=(1,),
-        history=old.history.and_(said()),
+        history=old.history.and_(user_message()),
         last_request_model=("m", EMPTY),
         request=out("r2", 0, *OTHER),
     )
@@ -594,7 +594,7 @@ def test_the_model_sees_the_new_messages_in_this_request_only() -> None:
     assert bench.got[-1].step.effects == (request(bench.state, "r3"),)
 
 
-RAIN: Final = Added(said("it rains", Origin.INTERVENTION), "P")
+RAIN: Final = Added(user_message("it rains", Origin.INTERVENTION), "P")
 
 
 @matrix_cell("before_request", "add_context")
@@ -607,14 +607,14 @@ def test_the_model_sees_the_added_context_in_this_request_only() -> None:
         answer=Accepted("p1", "started"),
         ids=2,
         events=[*starts("p1", "r2")[:-1], RequestStart("r2", "m", 2, 1)],
-        effects=[request(old, "r2", messages=(said(), RAIN.message), passing=1)],
+        effects=[request(old, "r2", messages=(user_message(), RAIN.message), passing=1)],
         rulings=(*ruled("before_prompt"), ruling("before_request", added=(RAIN,))),
         phase=Phase.RUNNING,
         turn_count=1,
         round=1,
         turn=turn(),
         plugin_states=(1,),
-        history=old.history.and_(said()),
+        history=old.history.and_(user_message()),
         last_request_model=("m", EMPTY),
         request=out("r2", 0, MessageRange(0, 1), RAIN),
     )
@@ -653,7 +653,7 @@ def test_this_request_goes_to_the_new_model() -> None:
         answer=Accepted("p1", "started"),
         ids=2,
         events=[*starts("p1", "r2")[:-1], switched, ModelEffective("n"), RequestStart("r2", "n", 1, 1)],
-        effects=[request(old, "r2", said(), model="n")],
+        effects=[request(old, "r2", user_message(), model="n")],
         rulings=(*ruled("before_prompt"), decided),
         phase=Phase.RUNNING,
         turn_count=1,
@@ -661,7 +661,7 @@ def test_this_request_goes_to_the_new_model() -> None:
         turn=turn(model="n"),
         model="n",
         plugin_states=(1,),
-        history=old.history.and_(said()),
+        history=old.history.and_(user_message()),
         last_request_model=("n", EMPTY),
         request=out("r2"),
     )
@@ -734,7 +734,7 @@ def test_a_response_may_change_the_model_for_good() -> None:
         events=[
             ResponseComplete(message),
             switched,
-            AgentEnd("p1", "end", (said(), message), NOTHING_USED),
+            AgentEnd("p1", "end", (user_message(), message), NOTHING_USED),
         ],
         rulings=(decided, *ruled("before_finish", "after_turn")),
         phase=Phase.IDLE,

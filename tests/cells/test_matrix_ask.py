@@ -36,13 +36,13 @@ from tests.cells.bench import NOW, Now, ruled, with_call
 from tests.cells.hook_cells import HOOK_CELLS, Expected, probe
 from tests.cells.registry import MATRIX as CELLS
 from tests.cells.registry import each_of, figure
-from tests.cells.scenes import path, ran, replied, result, said, starts, turn
+from tests.cells.scenes import path, ran, replied, result, starts, turn, user_message
 from tests.cells.tables import ACCEPTED
 from tests.kit import DONE, NOTHING_USED, Phase, Ruling, Verdict
 
 LOOKUP: Final = CallService("lookup")
 BYE: Final = replied("bye")
-SPOKEN: Final = (said(), BYE)
+SPOKEN: Final = (user_message(), BYE)
 CLEARED: Final = (ClearTimer("call:c3"),)
 
 
@@ -85,7 +85,7 @@ def _before_prompt(_: State) -> Waiting:
 
 
 def _before_request(_: State) -> Waiting:
-    history = History((said(),))
+    history = History((user_message(),))
     return Waiting(
         BeforeRequest(history),
         answer=Accepted("p1", "started"),

@@ -22,13 +22,13 @@ from agentrail.plugins import AfterTool, AnyPlugin, CallService
 from agentrail.tools import AskPerson, Effect, ok
 from tests.cells.bench import NOW, Bench, Got, Now, call, plug, ruled, with_call
 from tests.cells.registry import cell
-from tests.cells.scenes import STARTED, executing, failed, out, ran, request, result, said, starts, turn
+from tests.cells.scenes import STARTED, executing, failed, out, ran, request, result, starts, turn, user_message
 from tests.kit import DONE, NOTHING_USED, AbortSent, ApproveSent, Phase, Refused, RejectSent, SteerSent, ToolReturned
 
 WHICH = Effect(AskPerson("which?", ("this", "that")))
 
 
-def asked() -> Bench:
+def with_question() -> Bench:
     """Return a session that rests: its only call, c3 to `keep`, has asked a question, with the ref s:q4."""
     bench = executing(call("keep"))
     bench.returns("c3", WHICH)
@@ -53,7 +53,7 @@ def test_a_session_rests_when_only_a_question_is_left() -> None:
 
 @cell("respond", "resting")
 def test_the_answer_is_the_result_and_the_model_goes_on() -> None:
-    bench = asked()
+    bench = with_question()
     old = bench.state
     report = result("c3", "keep", "that")
     bench.send(RespondSent("s:q4", "that")).expect_only(
@@ -82,18 +82,18 @@ def test_the_answer_is_the_result_and_the_model_goes_on() -> None:
 def test_a_question_is_not_approved_or_rejected_and_the_caller_is_told_what_it_is() -> None:
     for value, word in ((ApproveSent("s:q4"), "approve"), (RejectSent("s:q4"), "reject")):
         wrong_decision = WrongDecision("s:q4", word, "a question", "`session.respond`")
-        asked().send(value).expect_only(answer=Refused.of(wrong_decision))
+        with_question().send(value).expect_only(answer=Refused.of(wrong_decision))
         assert str(wrong_decision) == f"cannot {word} `s:q4`: it is a question; use `session.respond`"
         assert isinstance(wrong_decision, UnknownApproval)
-    asked().send(ApproveSent("s:q9")).expect_only(answer=Refused.of(UnknownApproval("s:q9", "none")))
-    asked().send(RespondSent("s:q9", "that")).expect_only(answer=Refused.of(UnknownApproval("s:q9", "`s:q4`")))
+    with_question().send(ApproveSent("s:q9")).expect_only(answer=Refused.of(UnknownApproval("s:q9", "none")))
+    with_question().send(RespondSent("s:q9", "that")).expect_only(answer=Refused.of(UnknownApproval("s:q9", "`s:q4`")))
 
 
 @cell("prompt", "resting")
 @cell("steer", "resting")
 def test_a_prompt_supersedes_a_question() -> None:
     for steer in (False, True):
-        bench = asked()
+        bench = with_question()
         old = bench.state
         over = failed("c3", "keep", "superseded by a new message of the user")
         got = bench.send(SteerSent("never mind")) if steer else bench.prompt("never mind")
@@ -106,7 +106,7 @@ def test_a_prompt_supersedes_a_question() -> None:
                 AgentEnd("p1", "superseded", tuple(old.history.and_(over)), NOTHING_USED),
                 *starts("p5", "r6", "never mind", turns=2, messages=4),
             ],
-            effects=[request(old, "r6", over, said("never mind"))],
+            effects=[request(old, "r6", over, user_message("never mind"))],
             rulings=ruled("after_turn", *STARTED),
             phase=Phase.RUNNING,
             turn_count=2,
@@ -114,13 +114,13 @@ def test_a_prompt_supersedes_a_question() -> None:
             turn=turn("p5", mark=3),
             batch=None,
             request=out("r6"),
-            history=old.history.and_(over, said("never mind")),
+            history=old.history.and_(over, user_message("never mind")),
         )
 
 
 @cell("abort", "resting")
 def test_an_abort_ends_a_question() -> None:
-    bench = asked()
+    bench = with_question()
     old = bench.state
     bench.send(AbortSent()).expect_only(
         answer=DONE,
@@ -135,7 +135,7 @@ def test_an_abort_ends_a_question() -> None:
 
 
 def test_a_second_word_of_a_call_that_has_asked_changes_nothing() -> None:
-    bench = asked()
+    bench = with_question()
     bench.send(ToolReturned("c3", 1, ok("late"))).expect_nothing()
 
 

@@ -25,7 +25,7 @@ from agentrail.models import (
 )
 from agentrail.plugins import AfterResponse, Answered, AnyPlugin, BeforePrompt, BeforeSteering, CallService, Hook
 from tests.cells.bench import Bench, call, plug, response
-from tests.cells.scenes import executing, failed, replied, running, said, streaming
+from tests.cells.scenes import executing, failed, replied, running, streaming, user_message
 from tests.kit import AbortSent, PromptSent, SteerSent
 
 LOOKUP: Final = CallService("lookup")
@@ -68,7 +68,7 @@ def test_each_plugin_sees_the_text_that_the_one_before_it_left() -> None:
         bench.prompt()
         if hook == "before_prompt":
             assert events_of(bench, PromptReceived) == [PromptReceived("p1", "hello A B", ("A", "B"))]
-            assert bench.state.history[-1] == said("hello A B")
+            assert bench.state.history[-1] == user_message("hello A B")
         elif hook == "before_steering":
             bench.send(SteerSent("now"))
             assert events_of(bench, SteeringReceived) == [
@@ -83,7 +83,7 @@ def test_each_plugin_sees_the_text_that_the_one_before_it_left() -> None:
 def test_a_text_of_a_plugin_comes_after_the_replaced_one() -> None:
     bench = Bench(plug("A", before_prompt=ReplacePrompt("other")), plug("B", before_prompt=Intervene("note")))
     bench.prompt()
-    assert tuple(bench.state.history) == (said("other"), said("note", Origin.INTERVENTION))
+    assert tuple(bench.state.history) == (user_message("other"), user_message("note", Origin.INTERVENTION))
     bench = streaming(plug("A", before_steering=ReplacePrompt("other")), plug("B", before_steering=Intervene("note")))
     bench.send(SteerSent("now"))
     assert bench.state.steering[0].text == "other\n\nnote"
@@ -104,7 +104,7 @@ def test_a_queued_prompt_is_shown_as_it_was_accepted_and_replaced_when_it_is_tak
     assert events_of(bench, PromptQueued) == [PromptQueued(bench.state.queue[0].ref, "next", 1)]
     assert bench.state.queue[0].text == "next"
     bench.answers("hi")
-    assert bench.state.history[-1] == said("other")
+    assert bench.state.history[-1] == user_message("other")
 
 
 def test_thoughts_and_calls_of_a_response_stay_and_the_calls_run() -> None:
@@ -167,7 +167,7 @@ def test_an_abort_while_its_hook_is_paused_keeps_the_response_and_answers_its_ca
     bench.answers("hi", call("look", path="a"))
     bench.send(AbortSent())
     first, message, result = bench.state.history
-    assert (first, message.text) == (said(), "hi")
+    assert (first, message.text) == (user_message(), "hi")
     assert result == failed("c3", "look", "aborted: user") or result.call_id == "c3"  # type: ignore[union-attr]
     demand_folds(bench)
 
@@ -177,7 +177,7 @@ def test_an_asker_that_changes_nothing_leaves_one_response_in_the_history() -> N
     bench.answers("hi")
     (waiting,) = bench.state.suspended_runs
     bench.send(AskSettled(waiting.ask_id, Answered(None)))
-    assert tuple(bench.state.history) == (said(), replied("hi"))
+    assert tuple(bench.state.history) == (user_message(), replied("hi"))
 
 
 FORM: Final = FrozenObject(type="object", required=("total",))

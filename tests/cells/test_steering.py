@@ -42,12 +42,12 @@ from tests.cells.scenes import (
     result,
     run,
     running,
-    said,
     start,
     starts,
     streaming,
     turn,
     unknown,
+    user_message,
 )
 from tests.kit import DONE, NOTHING_USED, AbortSent, Phase, Refused, SteerSent
 
@@ -87,7 +87,7 @@ def test_the_texts_that_wait_become_one_message_in_order() -> None:
     steer(bench, "second")
     old = bench.state
     answer = replied("that is all")
-    new = said("first\n\nsecond", Origin.STEERING)
+    new = user_message("first\n\nsecond", Origin.STEERING)
     bench.answers("that is all").expect_only(
         ids=1,
         events=[
@@ -114,7 +114,7 @@ def test_steering_that_comes_while_before_finish_waits_prolongs_the_turn() -> No
     steer(bench)
     bench.send(AskSettled("ask3", Answered(None)))
     assert bench.got[-1].events[-1] == RequestStart("r5", "m", 3, 1)
-    assert bench.state.history[-1] == said("rather this", Origin.STEERING)
+    assert bench.state.history[-1] == user_message("rather this", Origin.STEERING)
 
 
 def test_at_the_round_limit_steering_goes_to_the_front_of_the_prompts() -> None:
@@ -132,7 +132,7 @@ def test_at_the_round_limit_steering_goes_to_the_front_of_the_prompts() -> None:
             AgentEnd("p1", "max_rounds", tuple(history), NOTHING_USED),
             *starts("s4", "r6", "first", turns=2, messages=3),
         ],
-        effects=[request(old, "r6", answer, said("first"), may_call=False)],
+        effects=[request(old, "r6", answer, user_message("first"), may_call=False)],
         rulings=ruled("after_response", "before_finish", "after_turn", "before_prompt", "before_request"),
         phase=Phase.RUNNING,
         turn_count=2,
@@ -141,7 +141,7 @@ def test_at_the_round_limit_steering_goes_to_the_front_of_the_prompts() -> None:
         queue=(Prompt("s5", (Text("second"),)), Prompt("p3", (Text("later"),))),
         last_text="that is all",
         request=out("r6"),
-        history=history.and_(said("first")),
+        history=history.and_(user_message("first")),
     )
 
 
@@ -160,7 +160,7 @@ def test_steering_after_the_end_goes_to_the_front_of_the_prompts() -> None:
     steer(bench)
     bench.send(AskSettled("ask4", Answered(None)))
     assert [prompt.text for prompt in bench.state.queue] == ["later"]
-    assert bench.state.history[-1] == said("rather this")
+    assert bench.state.history[-1] == user_message("rather this")
 
 
 def test_steering_from_before_and_after_the_end_goes_to_the_front_of_the_prompts_in_order() -> None:
@@ -171,7 +171,7 @@ def test_steering_from_before_and_after_the_end_goes_to_the_front_of_the_prompts
     bench.answers("that is all")
     steer(bench, "second")
     bench.send(AskSettled(bench.state.suspended_runs[0].ask_id, Answered(None)))
-    assert bench.state.history[-1] == said("first")
+    assert bench.state.history[-1] == user_message("first")
     assert [prompt.text for prompt in bench.state.queue] == ["second", "later"]
 
 
@@ -219,7 +219,7 @@ def test_steering_now_ends_a_back_off() -> None:
     bench = running()
     bench.send(StreamCut("r2", NOTHING_YET, Failure(FailureKind.TRANSIENT, "Busy", "try later")), random=1.0)
     old = bench.state
-    new = said("rather this", Origin.STEERING)
+    new = user_message("rather this", Origin.STEERING)
     bench.send(SteerSent("rather this", "now")).expect_only(
         answer=Accepted("s3", "queued", 1),
         ids=2,
@@ -270,7 +270,7 @@ def test_immune_calls_finish_first_and_all_others_are_skipped() -> None:
         in_doubt_calls=(unknown("c4", "edit", path()),),
     )
     old = bench.state
-    new = said("rather this", Origin.STEERING)
+    new = user_message("rather this", Origin.STEERING)
     results = (result("c3", "keep"), killed, skipped)
     bench.returns("c3").expect_only(
         ids=1,

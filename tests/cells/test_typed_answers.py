@@ -21,7 +21,7 @@ OTHER = freeze_object({"type": "object", "required": ["floor"]})
 GOOD = '{"room": "kitchen"}'
 
 
-def asked(*plugins: AnyPlugin, options: Options | None = None, returns: JsonObject = SCHEMA) -> Bench:
+def prompted(*plugins: AnyPlugin, options: Options | None = None, returns: JsonObject = SCHEMA) -> Bench:
     bench = idle(*plugins, options=options)
     bench.send(PromptSent((Text("where?"),), returns=returns))
     return bench
@@ -49,7 +49,7 @@ def aborted(got: Got) -> AgentAbort:
 
 
 def test_the_request_carries_the_schema_and_a_fitting_answer_ends_the_turn() -> None:
-    bench = asked()
+    bench = prompted()
     assert asks_for(bench.got[-1]) == SCHEMA
     got = bench.answers(GOOD)
     assert ended(got).fits
@@ -91,7 +91,7 @@ def test_a_queued_prompt_keeps_its_schema() -> None:
     ids=["text", "a list", "no number", "a missing key", "a wrong type"],
 )
 def test_an_answer_that_does_not_fit_goes_back_with_the_reason(text: str, problem: str) -> None:
-    bench = asked()
+    bench = prompted()
     got = bench.answers(text)
     report = rejected(got)
     assert problem in report.reason
@@ -103,7 +103,7 @@ def test_an_answer_that_does_not_fit_goes_back_with_the_reason(text: str, proble
 
 
 def test_the_turn_is_aborted_when_the_model_was_asked_again_often_enough() -> None:
-    bench = asked(options=Options(answer_max_retries=1))
+    bench = prompted(options=Options(answer_max_retries=1))
     bench.answers("no")
     got = bench.answers("no, again")
     assert (rejected(got).attempt, rejected(got).is_last) == (2, True)
@@ -112,30 +112,30 @@ def test_the_turn_is_aborted_when_the_model_was_asked_again_often_enough() -> No
 
 
 def test_the_turn_is_aborted_when_no_round_is_left() -> None:
-    got = asked(options=Options(max_rounds=1)).answers("no")
+    got = prompted(options=Options(max_rounds=1)).answers("no")
     assert rejected(got).is_last
     assert aborted(got).kind == "answer"
 
 
 def test_an_answer_in_the_last_round_still_counts() -> None:
-    end = ended(asked(options=Options(max_rounds=1)).answers(GOOD))
+    end = ended(prompted(options=Options(max_rounds=1)).answers(GOOD))
     assert (end.reason, end.fits) == ("max_rounds", True)
 
 
 def test_an_answer_that_was_cut_off_does_not_fit_even_if_it_seems_to() -> None:
-    got = asked().answers(GOOD, stop=StopReason.LENGTH)
+    got = prompted().answers(GOOD, stop=StopReason.LENGTH)
     assert rejected(got).reason == CUT
 
 
 @pytest.mark.parametrize("text", ["I will not", ""], ids=["with a text", "without"])
 def test_a_model_that_refuses_is_not_asked_again(text: str) -> None:
-    got = asked().answers(text, stop=StopReason.REFUSED)
+    got = prompted().answers(text, stop=StopReason.REFUSED)
     assert rejected(got).is_last
     assert aborted(got).reason == ("the model refuses to answer: I will not" if text else "the model refuses to answer")
 
 
 def test_text_beside_calls_is_no_answer_yet() -> None:
-    bench = asked()
+    bench = prompted()
     bench.answers("I look", call("look", path="a"))
     got = bench.returns("c3")
     assert asks_for(got) == SCHEMA
@@ -143,7 +143,7 @@ def test_text_beside_calls_is_no_answer_yet() -> None:
 
 
 def test_the_count_of_misfits_is_of_the_turn_and_not_of_a_round() -> None:
-    bench = asked(options=Options(answer_max_retries=1))
+    bench = prompted(options=Options(answer_max_retries=1))
     bench.answers("no")
     bench.answers("I look", call("look", path="a"))
     assert bench.state.batch is not None
@@ -159,7 +159,7 @@ def test_plugins_at_before_finish_see_answers_that_fit_alone() -> None:
         seen.append(getattr(ctx, "last_assistant_reply", None))
         return Continue()
 
-    bench = asked(plug("Looks", before_finish=look), options=Options(answer_max_retries=1))
+    bench = prompted(plug("Looks", before_finish=look), options=Options(answer_max_retries=1))
     bench.answers("no")
     bench.answers(GOOD)
     assert seen == [GOOD]
@@ -171,19 +171,19 @@ def test_plugins_at_before_finish_see_answers_that_fit_alone() -> None:
 
 def test_an_answer_that_a_plugin_sends_back_is_checked_anew() -> None:
     answers = iter([Intervene("are you sure?"), Continue()])
-    bench = asked(plug("Doubts", before_finish=lambda *_: next(answers)))
+    bench = prompted(plug("Doubts", before_finish=lambda *_: next(answers)))
     bench.answers(GOOD)
     assert rejected(bench.answers("yes")).attempt == 1
     assert ended(bench.answers('{"room": "hall"}')).fits
 
 
 def test_a_plugin_that_aborts_at_before_finish_leaves_no_answer() -> None:
-    got = asked(plug("Stops", before_finish=Abort("no"))).answers(GOOD)
+    got = prompted(plug("Stops", before_finish=Abort("no"))).answers(GOOD)
     assert aborted(got).kind == "plugin"
 
 
 def test_steering_is_heard_before_the_answer_is_checked() -> None:
-    bench = asked()
+    bench = prompted()
     bench.begins()
     bench.send(SteerSent("be quick"))
     got = bench.answers("no")
@@ -192,7 +192,7 @@ def test_steering_is_heard_before_the_answer_is_checked() -> None:
 
 
 def test_an_abort_ends_the_second_attempt_like_any_other() -> None:
-    bench = asked()
+    bench = prompted()
     bench.answers("no")
     got = bench.send(AbortSent())
     assert aborted(got).kind == "user"
@@ -200,7 +200,7 @@ def test_an_abort_ends_the_second_attempt_like_any_other() -> None:
 
 
 def test_the_replay_takes_the_check_from_the_record() -> None:
-    bench = asked()
+    bench = prompted()
     bench.answers("{}")
     bench.answers(GOOD)
     for got in bench.got[-2:]:

@@ -52,7 +52,7 @@ def begin(world: CheckedWorld) -> str:
     return request_id
 
 
-def asked(world: CheckedWorld, *calls: ToolCall) -> Step:
+def ask_for_calls(world: CheckedWorld, *calls: ToolCall) -> Step:
     """Prompt the session, and let the model answer with *calls*."""
     world.apply(hello())
     return answer(world, *calls)

@@ -29,7 +29,7 @@ LISTS = st.lists(
 ).map(tuple)
 
 
-def said(text: str, origin: Origin) -> UserMessage:
+def user_message(text: str, origin: Origin) -> UserMessage:
     return UserMessage((Text(text),), origin)
 
 
@@ -47,9 +47,9 @@ def histories(draw: st.DrawFn) -> tuple[tuple[Message, ...], tuple[Todo, ...]]:
         return f"{name} {len(messages)} {'x' * draw(SIZES)}"
 
     for _ in range(draw(st.integers(1, 5))):
-        messages.append(said(filled("prompt"), Origin.PROMPT))
+        messages.append(user_message(filled("prompt"), Origin.PROMPT))
         if draw(st.booleans()):
-            messages.append(said(filled("directive"), Origin.INTERVENTION))
+            messages.append(user_message(filled("directive"), Origin.INTERVENTION))
         for _ in range(draw(st.integers(0, 4))):
             args: dict[str, Json] = {"path": filled("path")}
             if draw(st.booleans()):
@@ -59,7 +59,7 @@ def histories(draw: st.DrawFn) -> tuple[tuple[Message, ...], tuple[Todo, ...]]:
             messages.append(AssistantMessage((Text(filled("call")),), (call,)))
             messages.append(ToolMessage(call.call_id, "tool", (Text(filled("result")),)))
             if draw(st.booleans()):
-                messages.append(said(filled("directive"), Origin.INTERVENTION))
+                messages.append(user_message(filled("directive"), Origin.INTERVENTION))
         messages.append(AssistantMessage((Text(filled("answer")),)))
     return tuple(messages), todos
 
@@ -130,10 +130,10 @@ def test_the_model_sees_its_list_after_any_compaction(
 
 
 def test_context_in_front_stays_there_when_a_compaction_leaves_nothing_as_it_was() -> None:
-    bench = idle(plug("Fronts", before_request=AddContext(front=[said("first", Origin.PROMPT)])))
+    bench = idle(plug("Fronts", before_request=AddContext(front=[user_message("first", Origin.PROMPT)])))
     bench.prompt()
     bench.answers("hi")
-    compacted(bench, (said("[a summary]", Origin.NOTICE),))
+    compacted(bench, (user_message("[a summary]", Origin.NOTICE),))
     bench.prompt("go on")
     (request,) = [effect.request for effect in bench.got[-1].step.effects if isinstance(effect, StartRequest)]
     assert [message.text for message in request.messages] == ["first", "[a summary]", "go on"]
@@ -145,10 +145,10 @@ def test_the_list_is_told_behind_the_summary_and_not_again_while_it_is_there() -
     bench.prompt()
     bench.answers("hi")
     bench.state = bench.state.but(todos=todos)
-    summary = (said("[a summary]", Origin.NOTICE),)
+    summary = (user_message("[a summary]", Origin.NOTICE),)
     compacted(bench, summary)
     bench.prompt("go on")
-    report = said(f"{HEAD}\n- [done] read\n- [pending] write", Origin.NOTICE)
+    report = user_message(f"{HEAD}\n- [done] read\n- [pending] write", Origin.NOTICE)
     assert bench.state.history[0] == summary[0]
     assert [message for message in bench.state.history if message == report] == [report]
     bench.answers("hi")

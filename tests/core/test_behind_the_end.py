@@ -5,13 +5,13 @@ from agentrail.core.vocabulary.inputs import HooksWereSlow, ToolStopped
 from agentrail.events import AgentAbort, PluginError, RequestStart, SessionEnded, ToolDetached
 from agentrail.plugins import ChangeTools
 from agentrail.testing.probe_plugins import BROUGHT, Bringer, CriticalListener, Listener, Scripted
-from tests.core.driving import answer, asked, call, ends, events, hello, session
+from tests.core.driving import answer, ask_for_calls, call, ends, events, hello, session
 from tests.kit import StopSent
 
 
 def test_what_comes_behind_the_end_changes_nothing() -> None:
     world = session()
-    asked(world, call("write"))
+    ask_for_calls(world, call("write"))
     world.apply(StopSent())
     assert ends(world)
     for late in (ToolStopped("c3", 1), HooksWereSlow(("Recorder",), 80)):

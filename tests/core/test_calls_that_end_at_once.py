@@ -13,7 +13,7 @@ from agentrail.events import AgentAbort, Event, ToolKilled
 from agentrail.plugins import AfterTool, Hook
 from agentrail.testing.probe_plugins import Answering, Asker
 from agentrail.tools import ok
-from tests.core.driving import asked, call, session
+from tests.core.driving import ask_for_calls, call, session
 from tests.kit import ToolReturned
 from tests.machinery.worlds.checked_world import CheckedWorld
 
@@ -54,7 +54,7 @@ CASES: dict[str, tuple[Callable[[], CheckedWorld], Sequence[End]]] = {
 
 def begun(make: Callable[[], CheckedWorld]) -> CheckedWorld:
     world = make()
-    asked(world, call("read", "a"), call("read", "b"), call("read", "c"))
+    ask_for_calls(world, call("read", "a"), call("read", "b"), call("read", "c"))
     return world
 
 

@@ -6,13 +6,13 @@ from agentrail.events import ToolExecutionEnd
 from agentrail.models import Origin, Text, UserMessage
 from agentrail.testing.probe_plugins import Asker
 from agentrail.values.messages import EMPTY_HISTORY
-from tests.core.driving import asked, call, events, hello, results, session
+from tests.core.driving import ask_for_calls, call, events, hello, results, session
 from tests.kit import AbortSent, Refused, SteerSent, TimerFired
 
 
 def test_a_call_that_goes_on_in_the_background_keeps_its_time_limit() -> None:
     world = session()
-    asked(world, call("keep"))
+    ask_for_calls(world, call("keep"))
     world.apply(AbortSent())
     assert [detached.call_id for detached in world.state.lingering_calls] == ["c3"]
     assert "call:c3" in world.out.timers
@@ -28,9 +28,9 @@ def test_a_call_that_goes_on_in_the_background_keeps_its_time_limit() -> None:
 
 def test_a_slot_that_a_background_call_gives_back_is_used_at_once() -> None:
     world = session(options=Options(max_parallel_tools=1))
-    asked(world, call("keep"))
+    ask_for_calls(world, call("keep"))
     world.apply(AbortSent())
-    asked(world, call("read"))
+    ask_for_calls(world, call("read"))
     assert world.out.live_calls == ["c3"]
     world.apply(TimerFired("call:c3"))
     assert world.out.live_calls == ["c6"]
@@ -38,13 +38,13 @@ def test_a_slot_that_a_background_call_gives_back_is_used_at_once() -> None:
 
 def test_the_result_of_a_call_that_had_failed_does_not_say_that_it_never_ran() -> None:
     world = session(Asker("on_tool_error"))
-    asked(world, call("read"), call("nowhere"))
+    ask_for_calls(world, call("read"), call("nowhere"))
     world.apply(ToolRaised("c3", 1, "Oops"))
     world.apply(AbortSent("enough"))
     assert results(world.state)[0] == "stopped: enough; it only reads, so it can be called again"
 
     world = session(Asker("on_tool_error"))
-    asked(world, call("read"), call("nowhere"))
+    ask_for_calls(world, call("read"), call("nowhere"))
     world.apply(ToolRaised("c3", 1, "Oops"))
     world.apply(SteerSent("rather that"))
     text = "skipped, because the user has said something new; it had failed and was to run again; "

@@ -17,7 +17,7 @@ from tests.kit import Setup, freeze_object
 from tests.opcodes import counted_opcodes
 
 
-def said(text: str) -> UserMessage:
+def user_message(text: str) -> UserMessage:
     return UserMessage((Text(text),))
 
 
@@ -43,7 +43,7 @@ def test_trigger_and_target_are_shares_or_tokens(trigger_at: float, to: float, t
 
 
 def test_system_prompt_sections_tools_and_the_form_of_answers_count() -> None:
-    plain = state(said("x" * 400))
+    plain = state(user_message("x" * 400))
     assert tokens_of(plain) == 100
     tool = ToolSpec("look", "y" * 36, freeze_object({"type": "object", "properties": {}}))
     full = plain.but(
@@ -58,13 +58,13 @@ def test_system_prompt_sections_tools_and_the_form_of_answers_count() -> None:
 
 @pytest.mark.parametrize(("tokens", "believed"), [(100_799, True), (100_801, False), (2**53, False)])
 def test_a_count_that_cannot_be_that_of_the_context_is_not_believed(tokens: int, believed: bool) -> None:
-    counted = measured(state(said("x" * 400)), Usage(tokens, 0))
+    counted = measured(state(user_message("x" * 400)), Usage(tokens, 0))
     assert counted == (Measured(tokens, 400) if believed else None)
 
 
 def test_each_layer_has_its_share_of_the_whole_as_the_provider_counts_it() -> None:
     tool = ToolSpec("look", "y" * 34)
-    full = state(said("x" * 4_000), system="s" * 400).but(
+    full = state(user_message("x" * 4_000), system="s" * 400).but(
         sections=(
             Section("where", "e" * 200, "environment"),
             Section("can", "k" * 80, "skills"),
@@ -82,24 +82,24 @@ def test_each_layer_has_its_share_of_the_whole_as_the_provider_counts_it() -> No
 
 
 def test_the_count_of_the_last_response_is_the_base_and_what_came_since_is_estimated() -> None:
-    old = state(said("x" * 400))
+    old = state(user_message("x" * 400))
     base = measured(old, Usage(5_000, 200))
     assert base == Measured(5_200, 400)
     assert measured(old, Usage(0, 200)) is None
     counted = old.but(token_count=base)
     assert tokens_of(counted) == 5_200
-    assert tokens_of(counted.but(history=counted.history.and_(said("y" * 80)))) == 5_220
+    assert tokens_of(counted.but(history=counted.history.and_(user_message("y" * 80)))) == 5_220
     assert tokens_of(counted.but(sections=(Section("a", "z" * 40),))) == 5_210
 
 
 def test_a_large_count_also_says_how_many_characters_a_token_has() -> None:
-    counted = state(said("字" * 20_000)).but(token_count=Measured(20_000, 20_000))
-    assert tokens_of(counted.but(history=counted.history.and_(said("字" * 100)))) == 20_100
+    counted = state(user_message("字" * 20_000)).but(token_count=Measured(20_000, 20_000))
+    assert tokens_of(counted.but(history=counted.history.and_(user_message("字" * 100)))) == 20_100
     assert room(counted, 10_000) == 10_000, "a token is one character here, and not four"
 
 
 def test_a_compaction_that_is_asked_for_leaves_less_than_there_is() -> None:
-    small = state(said("x" * 400), said("y" * 400))
+    small = state(user_message("x" * 400), user_message("y" * 400))
     assert kept_chars(small) == 400
     assert kept_chars(small.but(setup=small.setup.but(options=Options(compact_to=10_000)))) == 400
 
@@ -119,14 +119,14 @@ def test_after_a_compaction_that_missed_its_target_the_next_one_waits(
     model: str, window: int | None, crowded: int, due: int
 ) -> None:
     for tokens, expected in ((due, False), (due + 1, True)):
-        found_state = state(said("x" * 4 * tokens), model=model, context_window=window).but(
+        found_state = state(user_message("x" * 4 * tokens), model=model, context_window=window).but(
             tokens_after_compaction=crowded
         )
         assert is_due(found_state) == expected
 
 
 def test_a_compaction_is_due_within_the_window() -> None:
-    found_state = state(said("x" * 4 * 1_601), context_window=1_600, compact_at=1.0, compact_to=0.5)
+    found_state = state(user_message("x" * 4 * 1_601), context_window=1_600, compact_at=1.0, compact_to=0.5)
     assert is_due(found_state.but(tokens_after_compaction=1_590))
 
 

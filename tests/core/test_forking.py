@@ -22,7 +22,7 @@ from agentrail.events import (
 from agentrail.testing import Holder
 from agentrail.testing.probe_plugins import Asker, Scripted
 from agentrail.tools import AskPerson, Effect, ok
-from tests.core.driving import answer, asked, back, begin, branched, call, fork, hello, names, results, session
+from tests.core.driving import answer, ask_for_calls, back, begin, branched, call, fork, hello, names, results, session
 from tests.kit import AbortSent, ApproveSent, CompactSent, Phase, Refused, SteerSent, StopSent, ToolReturned
 from tests.machinery.worlds.checked_world import CheckedWorld
 
@@ -82,14 +82,14 @@ def _compacts() -> CheckedWorld:
 
 def _has_a_command_in_the_background() -> CheckedWorld:
     world = session()
-    asked(world, call("read"))
+    ask_for_calls(world, call("read"))
     world.apply(ToolReturned("c3", 1, ok("text"), jobs=("job-1 `serve`",)))
     return world
 
 
 def _has_cancelled_calls_and_some_that_go_on() -> CheckedWorld:
     world = session()
-    asked(world, call("write"), call("keep"))
+    ask_for_calls(world, call("write"), call("keep"))
     world.apply(SubagentStarted("s.c4", "c4", "helper", "help"))
     world.apply(AbortSent())
     return world
@@ -97,7 +97,7 @@ def _has_cancelled_calls_and_some_that_go_on() -> CheckedWorld:
 
 def _has_a_task_that_has_ended() -> CheckedWorld:
     world = session()
-    asked(world, call("keep"))
+    ask_for_calls(world, call("keep"))
     world.apply(SubagentStarted("s.c3", "c3", "helper", "help", background=True))
     world.apply(SubagentEnded("s.c3", ok("done")))
     return world
@@ -105,7 +105,7 @@ def _has_a_task_that_has_ended() -> CheckedWorld:
 
 def _stops() -> CheckedWorld:
     world = session()
-    asked(world, call("keep"))
+    ask_for_calls(world, call("keep"))
     world.apply(SubagentStarted("s.c3", "c3", "helper", "help"))
     world.apply(StopSent())
     return world
@@ -113,7 +113,7 @@ def _stops() -> CheckedWorld:
 
 def _rests_since_it_came_back() -> CheckedWorld:
     world = session(options=Options(max_turn_seconds=100.0))
-    asked(world, call("read"))
+    ask_for_calls(world, call("read"))
     world.apply(back(world, pause=True))
     return world
 
@@ -176,7 +176,7 @@ def test_a_request_that_is_out_is_not_made_in_the_fork() -> None:
 
 def test_a_call_that_runs_is_unknown_in_the_fork_and_never_runs_there() -> None:
     origin = session()
-    asked(origin, call("keep"), call("read"))
+    ask_for_calls(origin, call("keep"), call("read"))
     origin.apply(ToolReturned("c4", 1, ok("text")))
     world = fork(origin)
     assert results(world.state) == [
@@ -191,7 +191,7 @@ def test_a_call_that_runs_is_unknown_in_the_fork_and_never_runs_there() -> None:
 
 def test_a_call_that_has_its_result_is_not_in_doubt_in_the_fork() -> None:
     origin = session()
-    asked(origin, call("keep"), call("read"))
+    ask_for_calls(origin, call("keep"), call("read"))
     origin.apply(ToolReturned("c3", 1, ok("kept")))
     world = fork(origin)
     assert (results(world.state)[0], world.state.in_doubt_calls) == ("kept", ())
@@ -199,7 +199,7 @@ def test_a_call_that_has_its_result_is_not_in_doubt_in_the_fork() -> None:
 
 def test_what_a_plugin_waits_for_is_not_asked_in_the_fork() -> None:
     origin = session(Asker("before_tool"))
-    asked(origin, call("keep"))
+    ask_for_calls(origin, call("keep"))
     world = fork(origin)
     assert (world.state.suspended_runs, world.out.live_asks) == ((), [])
     assert results(world.state) == ["this branch began before the call ran: it did not run here"]
@@ -207,7 +207,7 @@ def test_what_a_plugin_waits_for_is_not_asked_in_the_fork() -> None:
 
 def test_a_held_call_is_held_again_under_an_id_of_its_own() -> None:
     origin = session(Holder(frozenset({"write"}), timeout=60.0))
-    asked(origin, call("write"))
+    ask_for_calls(origin, call("write"))
     (held,) = (waiting.hold for waiting in origin.state.waiting_calls)
     world = fork(origin)
     (again,) = (waiting.hold for waiting in world.state.waiting_calls)
@@ -227,7 +227,7 @@ def test_a_held_call_is_held_again_under_an_id_of_its_own() -> None:
 
 def test_a_call_that_was_held_and_approved_and_had_not_run_does_not_run_in_the_fork() -> None:
     origin = session(Holder(frozenset({"fix"})))
-    asked(origin, call("solo"), call("fix"))
+    ask_for_calls(origin, call("solo"), call("fix"))
     (held,) = (waiting.hold for waiting in origin.state.waiting_calls)
     assert held is not None
     origin.apply(ApproveSent(held.approval_id))
@@ -240,7 +240,7 @@ def test_a_call_that_was_held_and_approved_and_had_not_run_does_not_run_in_the_f
 
 def test_a_turn_that_has_ended_and_waits_for_its_last_hook_is_over_in_the_fork() -> None:
     origin = session(Holder(frozenset({"write"})), Asker("after_turn"))
-    asked(origin, call("write"))
+    ask_for_calls(origin, call("write"))
     origin.apply(AbortSent())
     world = fork(origin)
     assert [envelope.event for envelope in world.records[0].events] == [SessionForked("s", 4)]
@@ -277,14 +277,14 @@ def test_a_fork_does_not_start_if_a_plugin_cannot_bring_its_state_forward() -> N
 
 def test_the_time_of_a_held_call_goes_on() -> None:
     origin = session(Holder(frozenset({"write"}), timeout=60.0))
-    asked(origin, call("write"))
+    ask_for_calls(origin, call("write"))
     world = fork(origin)
     assert [time for _, time in world.state.timers] == [due for _, due in origin.state.timers]
 
 
 def test_a_question_is_asked_again() -> None:
     origin = session()
-    asked(origin, call("talk"))
+    ask_for_calls(origin, call("talk"))
     origin.apply(ToolReturned("c3", 1, Effect(AskPerson("which?"))))
     world = fork(origin)
     (question,) = (waiting.question for waiting in world.state.waiting_calls)

@@ -11,7 +11,7 @@ from agentrail.events import HandedOff, ModelSwitched, ToolsUpdated
 from agentrail.models import FrozenObject, ModelRequest
 from agentrail.tools import Effect, ToolSpec, ok
 from agentrail.values.tools import ActingAgent, HandOver
-from tests.core.driving import answer, apply_all, asked, back, call, events, hello, results, session
+from tests.core.driving import answer, apply_all, ask_for_calls, back, call, events, hello, results, session
 from tests.kit import AbortSent, SteerSent, ToolReturned
 from tests.machinery.worlds.checked_world import CheckedWorld
 
@@ -32,7 +32,7 @@ def requests(effects: Sequence[object]) -> list[ModelRequest]:
 def handing(*others: str) -> CheckedWorld:
     """Return a session whose model calls `read`, which hands over, and *others* beside it."""
     world = session()
-    asked(world, call("read"), *[call(name, "b") for name in others])
+    ask_for_calls(world, call("read"), *[call(name, "b") for name in others])
     return world
 
 

@@ -10,7 +10,7 @@ from agentrail.testing import Holder
 from agentrail.testing.world.random_setups import TOOLS
 from agentrail.tools import ok
 from agentrail.values.json import canonical
-from tests.core.driving import asked, call, events, names, results, session
+from tests.core.driving import ask_for_calls, call, events, names, results, session
 from tests.kit import AbortSent, AnyInput, ApproveSent, PromptSent, RejectSent, StopSent, TimerFired, ToolReturned
 
 
@@ -32,14 +32,14 @@ class Telling(Plugin[None]):
 
 def test_replaced_arguments_that_do_not_fit_are_not_put_before_a_person() -> None:
     world = session(Early(), Holder())
-    step = asked(world, call("keep"))
+    step = ask_for_calls(world, call("keep"))
     assert not any(isinstance(event, ApprovalRequired) for event in events(step))
     assert results(step.state) == ["the arguments do not fit `keep`: $.path: is not text"]
 
 
 def test_arguments_replaced_after_approval_are_asked_about_and_the_replacer_is_heard_once() -> None:
     world = session(Holder(), Telling())
-    asked(world, call("write"))
+    ask_for_calls(world, call("write"))
     (first,) = world.state.waiting_calls
     assert first.hold is not None
     again = world.apply(ApproveSent(first.hold.approval_id))
@@ -54,7 +54,7 @@ def test_arguments_replaced_after_approval_are_asked_about_and_the_replacer_is_h
 
 def test_what_was_approved_runs_byte_for_byte_also_where_python_sees_no_difference() -> None:
     world = session(Holder())
-    asked(world, ToolCall("", "write", FrozenObject({"path": "a", "times": 1})))
+    ask_for_calls(world, ToolCall("", "write", FrozenObject({"path": "a", "times": 1})))
     (held,) = world.state.waiting_calls
     assert held.hold is not None
     approved = world.apply(ApproveSent(held.hold.approval_id, FrozenObject({"path": "a", "times": True})))
@@ -64,7 +64,7 @@ def test_what_was_approved_runs_byte_for_byte_also_where_python_sees_no_differen
 
 def test_a_call_whose_tool_was_redefined_while_it_waited_for_its_turn_does_not_run() -> None:
     world = session()
-    asked(world, call("solo", "a"), call("solo", "b"))
+    ask_for_calls(world, call("solo", "a"), call("solo", "b"))
     world.apply(ChangeToolsSent(attach=(TOOLS[4],), replace=True, revision=1))
     assert list(world.out.calls) == ["c3"]
     done = world.apply(ToolReturned("c3", 1, ok("done")))
@@ -93,7 +93,7 @@ class Loud(Plugin[None]):
 )
 def test_what_a_plugin_emits_with_a_hold_is_heard_when_the_hold_begins_and_not_again(decision: AnyInput) -> None:
     world = session(Loud())
-    step = asked(world, call("write"))
+    step = ask_for_calls(world, call("write"))
     assert [event for event in events(step) if isinstance(event, PluginEvent)] == [PluginEvent("Loud", "held", "write")]
     assert names(step)[-2:] == ["PluginEvent", "ApprovalRequired"]
     (held,) = world.state.waiting_calls
@@ -105,6 +105,6 @@ def test_what_a_plugin_emits_with_a_hold_is_heard_when_the_hold_begins_and_not_a
 
 def test_an_audit_of_a_held_call_can_be_read_before_a_person_decides() -> None:
     world = session(SecurityGuard())
-    step = asked(world, ToolCall("", "write", FrozenObject({"path": "a", "command": "$X"})))
+    step = ask_for_calls(world, ToolCall("", "write", FrozenObject({"path": "a", "command": "$X"})))
     (audit,) = (event for event in events(step) if isinstance(event, SecurityAudit))
     assert (audit.call_id, audit.tool, audit.decision) == ("c3", "write", "held")

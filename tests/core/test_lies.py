@@ -6,7 +6,7 @@ from agentrail.events import CompactEnd, PluginError, SessionStarted
 from agentrail.hooks.hook_types import HOOK_NAMES
 from agentrail.models import AssistantMessage, ToolCall
 from agentrail.testing.probe_plugins import LIES, CriticalLiar, Liar
-from tests.core.driving import answer, asked, call, events, hello, session
+from tests.core.driving import answer, ask_for_calls, call, events, hello, session
 from tests.each_case import each_case
 from tests.kit import CompactSent, Phase
 
@@ -24,7 +24,7 @@ def test_a_lie_is_reported_and_the_turn_goes_on(lie: int) -> None:
 @each_case(EACH_LIE)
 def test_a_critical_plugin_that_lies_never_lets_a_call_run(lie: int) -> None:
     world = session(CriticalLiar("before_tool", lie))
-    step = asked(world, call("write"), call("read"))
+    step = ask_for_calls(world, call("write"), call("read"))
     assert not any(isinstance(effect, StartCall) for effect in step.effects)
     assert world.ledger.blocked == {"c3", "c4"}
     assert world.state.request is not None
@@ -35,7 +35,7 @@ def test_whatever_a_plugin_answers_anywhere_a_session_can_be_spoken_to(hook: str
     for lie in EACH_LIE:
         world = session(Liar(hook, lie))
         assert SessionStarted("model0") in [envelope.event for record in world.records for envelope in record.events]
-        asked(world, call("read"))
+        ask_for_calls(world, call("read"))
         world.check_replay()
 
 

@@ -17,7 +17,7 @@ from agentrail.events import (
 from agentrail.events import StreamStalled as StreamStalledEvent
 from agentrail.models import FrozenObject, Partial, Usage
 from agentrail.testing.probe_plugins import Asker, Scripted
-from tests.core.driving import answer, asked, begin, call, events, hello, session
+from tests.core.driving import answer, ask_for_calls, begin, call, events, hello, session
 from tests.kit import AbortSent, Phase, Refused, SteerSent, StopSent, TimerFired
 
 
@@ -113,7 +113,7 @@ def test_what_had_come_of_a_stream_is_kept_when_a_plugin_breaks_at_its_stall() -
 
 def test_steering_that_plugins_replaced_is_told_as_it_was_queued_when_an_abort_in_the_same_step_drops_it() -> None:
     world = session(Scripted({"before_steering": ("replace_prompt",), "after_tool_batch": ("abort",)}))
-    asked(world, call("read"))
+    ask_for_calls(world, call("read"))
     steered = world.apply(SteerSent("rather that"))
     assert [event for event in events(steered) if isinstance(event, SteeringReceived)] == [
         SteeringReceived("s4", "said otherwise 0", "queued", None, ("Scripted",)),

@@ -5,7 +5,7 @@ from agentrail.models import FrozenObject
 from agentrail.plugins import BeforeTool, Hook, ReadFile, RunTool
 from agentrail.testing.probe_plugins import Answering, Asker
 from agentrail.tools import ok
-from tests.core.driving import asked, call, session
+from tests.core.driving import ask_for_calls, call, session
 from tests.kit import ToolReturned
 
 
@@ -24,12 +24,12 @@ def started(step: Step) -> list[str]:
 
 def test_calls_start_when_the_last_one_is_suspended_before_it_runs() -> None:
     world = session(SlowOnB())
-    assert started(asked(world, call("read", "a"), call("read", "b"))) == ["c3"]
+    assert started(ask_for_calls(world, call("read", "a"), call("read", "b"))) == ["c3"]
 
 
 def test_a_slot_is_used_again_while_a_plugin_looks_at_the_result() -> None:
     world = session(Asker("after_tool"), options=Options(max_parallel_tools=1))
-    asked(world, call("read", "a"), call("read", "b"))
+    ask_for_calls(world, call("read", "a"), call("read", "b"))
     assert started(world.apply(ToolReturned("c3", 1, ok("done")))) == ["c4"]
 
 
@@ -44,4 +44,4 @@ class GuardsAsked(Answering):
 
 def test_calls_start_in_the_step_in_which_a_guard_aborts_what_a_plugin_asks_to_run() -> None:
     world = session(GuardsAsked(), Asker("after_response", RunTool("read", FrozenObject({"path": "a"}))))
-    assert started(asked(world, call("read", "b"))) == ["c3"]
+    assert started(ask_for_calls(world, call("read", "b"))) == ["c3"]

@@ -59,7 +59,7 @@ from agentrail.testing.world.random_setups import TOOLS
 from agentrail.tools import AskPerson, Effect, EffectClass, NotStarted, ToolSpec, Unknown, ok
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import plug
-from tests.core.driving import answer, asked, back, begin, call, ends, events, hello, names, results, session
+from tests.core.driving import answer, ask_for_calls, back, begin, call, ends, events, hello, names, results, session
 from tests.kit import (
     DONE,
     EMPTY,
@@ -144,7 +144,7 @@ def test_a_compaction_that_a_plugin_is_asking_about_again_is_not_ended_twice() -
 @pytest.mark.parametrize("name", ["read", "fix"])
 def test_a_call_that_can_run_again_runs_again_under_the_same_key(name: str) -> None:
     world = session()
-    first = asked(world, call(name))
+    first = ask_for_calls(world, call(name))
     step = world.apply(back(world))
     (old_effect,) = (effect for effect in first.effects if isinstance(effect, StartCall))
     (again,) = (effect for effect in step.effects if isinstance(effect, StartCall))
@@ -154,7 +154,7 @@ def test_a_call_that_can_run_again_runs_again_under_the_same_key(name: str) -> N
 
 def test_a_call_that_ends_the_process_each_time_is_given_up() -> None:
     world = session()
-    asked(world, call("read"))
+    ask_for_calls(world, call("read"))
     world.apply(back(world))
     world.apply(back(world))
     step = world.apply(back(world))
@@ -164,7 +164,7 @@ def test_a_call_that_ends_the_process_each_time_is_given_up() -> None:
 
 def test_an_unsafe_call_is_told_as_unknown_and_does_not_run_again() -> None:
     world = session()
-    asked(world, call("keep"), call("read"))
+    ask_for_calls(world, call("keep"), call("read"))
     world.apply(ToolReturned("c4", 1, ok("text")))
     step = world.apply(back(world))
     assert ToolUnknown("c3", "keep") in events(step)
@@ -178,7 +178,7 @@ def test_an_unsafe_call_is_told_as_unknown_and_does_not_run_again() -> None:
 
 def test_the_same_unsafe_call_is_held_for_a_person_afterwards() -> None:
     world = session()
-    asked(world, call("write"))
+    ask_for_calls(world, call("write"))
     world.apply(back(world))
     step = answer(world, call("write"))
     assert "ApprovalRequired" in names(step)
@@ -187,7 +187,7 @@ def test_the_same_unsafe_call_is_held_for_a_person_afterwards() -> None:
 
 def probed(value: object) -> tuple[CheckedWorld, Step]:
     world = session()
-    asked(world, call("solo"))
+    ask_for_calls(world, call("solo"))
     step = world.apply(back(world))
     (probe,) = (effect for effect in step.effects if isinstance(effect, ProbeCall))
     assert (probe.call_id, probe.key) == ("c3", "s/c3")
@@ -211,7 +211,7 @@ def test_an_abort_after_a_probe_drops_what_another_call_waits_for() -> None:
 
     check = ToolSpec("check", "can tell", effect=EffectClass.CHECKABLE)
     world = session(plug("Careful", after_tool=aborts_or_asks), tools=(*TOOLS, check))
-    asked(world, call("check"), call("read"))
+    ask_for_calls(world, call("check"), call("read"))
     world.apply(ToolReturned("c4", 1, ok("read")))
     (waiting,) = world.state.suspended_runs
     world.apply(back(world))
@@ -226,7 +226,7 @@ def test_an_abort_after_a_probe_cancels_the_calls_that_run() -> None:
 
     check = ToolSpec("check", "can tell", effect=EffectClass.CHECKABLE)
     world = session(plug("Careful", after_tool=aborts), tools=(*TOOLS, check))
-    asked(world, call("check"), call("read"))
+    ask_for_calls(world, call("check"), call("read"))
     world.apply(back(world))
     step = world.apply(CallProbed("c3", 1, ok("done then")))
     assert [effect.call_ids for effect in step.effects if isinstance(effect, CancelCalls)] == [("c4",)]
@@ -239,7 +239,7 @@ def test_a_checkable_call_of_which_nobody_knows_is_unknown() -> None:
 
 def test_a_checkable_call_whose_tool_is_another_is_unknown() -> None:
     world = session()
-    asked(world, call("solo"))
+    ask_for_calls(world, call("solo"))
     world.hook_runner.tool("solo", 7, lambda _, __: None)
     step = world.apply(back(world).but(tools=(world.state.tools["solo"].spec,), revision=7))
     assert ToolUnknown("c3", "solo") in events(step)
@@ -248,7 +248,7 @@ def test_a_checkable_call_whose_tool_is_another_is_unknown() -> None:
 
 def test_a_call_that_was_approved_and_had_not_started_starts() -> None:
     world = session(Holder(frozenset({"write"})))
-    asked(world, call("solo"), call("write"))
+    ask_for_calls(world, call("solo"), call("write"))
     (hold,) = (waiting.hold for waiting in world.state.waiting_calls)
     assert hold is not None
     world.apply(ApproveSent(hold.approval_id))
@@ -259,7 +259,7 @@ def test_a_call_that_was_approved_and_had_not_started_starts() -> None:
 
 def test_a_held_call_is_still_held_and_its_time_goes_on() -> None:
     world = session(Holder(frozenset({"write"}), timeout=60.0))
-    asked(world, call("write"))
+    ask_for_calls(world, call("write"))
     old = world.state
     step = world.apply(back(world))
     assert events(step) == [SessionRecovered(3)]
@@ -269,7 +269,7 @@ def test_a_held_call_is_still_held_and_its_time_goes_on() -> None:
 
 def test_a_question_is_still_open() -> None:
     world = session()
-    asked(world, call("talk"))
+    ask_for_calls(world, call("talk"))
     world.apply(ToolReturned("c3", 1, Effect(AskPerson("which?"))))
     world.apply(back(world))
     assert [waiting.question is not None for waiting in world.state.waiting_calls] == [True]
@@ -277,7 +277,7 @@ def test_a_question_is_still_open() -> None:
 
 def test_a_call_that_went_on_in_the_background_has_only_an_outcome() -> None:
     world = session()
-    asked(world, call("keep"))
+    ask_for_calls(world, call("keep"))
     world.apply(AbortSent())
     assert [detached.name for detached in world.state.lingering_calls] == ["keep"]
     step = world.apply(back(world))
@@ -290,7 +290,7 @@ def test_a_call_that_went_on_in_the_background_has_only_an_outcome() -> None:
 
 def test_cancelled_work_that_had_not_ended_is_forgotten() -> None:
     world = session()
-    asked(world, call("write"))
+    ask_for_calls(world, call("write"))
     world.apply(AbortSent())
     assert world.state.quarantined_calls != ()
     world.apply(back(world))
@@ -346,7 +346,7 @@ class AsksAboutBatch(Asker):
 
 def test_plugins_are_asked_once_about_a_batch_if_what_one_had_run_for_its_last_call_is_not_run_again() -> None:
     world = session(Asker("after_tool", RunTool("write", FrozenObject({"path": "a"}))), AsksAboutBatch())
-    asked(world, call("read"))
+    ask_for_calls(world, call("read"))
     world.apply(ToolReturned("c3", 1, ok("fine")))
     step = world.apply(back(world))
     assert [event.hook for event in events(step) if isinstance(event, AskStarted)] == ["after_tool_batch"]
@@ -398,7 +398,7 @@ def test_a_tool_that_a_plugin_had_run_is_not_run_again_past_a_guard_that_is_new(
 
 def test_commands_in_the_background_and_servers_are_named_in_the_next_request() -> None:
     world = session()
-    asked(world, call("read"))
+    ask_for_calls(world, call("read"))
     world.apply(ToolReturned("c3", 1, ok("started"), jobs=("job-1 `serve`",)))
     answer(world, text="it runs")
     world.apply(back(world).but(lost=("the MCP server `files`",)))
@@ -494,7 +494,7 @@ def test_a_guard_that_is_new_is_not_asked_about_a_request_that_another_has_asked
 
 def test_a_guard_that_is_new_rules_on_a_call_about_which_another_plugin_has_asked() -> None:
     world = session(Asker("before_tool"))
-    asked(world, secret("write"), call("read"))
+    ask_for_calls(world, secret("write"), call("read"))
     (first, second) = world.out.live_asks
     world.apply(with_a_guard_first(world))
     step = world.apply(AskSettled(first, Failed("no")))
@@ -505,7 +505,7 @@ def test_a_guard_that_is_new_rules_on_a_call_about_which_another_plugin_has_aske
 
 def test_a_guard_that_is_new_rules_on_a_call_that_was_held_and_is_approved() -> None:
     world = session(Holder())
-    asked(world, secret("write"), call("write"))
+    ask_for_calls(world, secret("write"), call("write"))
     first, second = (waiting.hold.approval_id for waiting in world.state.waiting_calls if waiting.hold is not None)
     world.apply(with_a_guard_first(world))
     assert "ToolBlocked" in names(world.apply(ApproveSent(first)))
@@ -515,7 +515,7 @@ def test_a_guard_that_is_new_rules_on_a_call_that_was_held_and_is_approved() -> 
 
 def test_tools_whose_code_is_gone_are_let_go_and_calls_to_them_are_told_so() -> None:
     world = session(Holder(frozenset({"write"})))
-    asked(world, call("solo"), call("write"))
+    ask_for_calls(world, call("solo"), call("write"))
     step = world.apply(back(world).but(removed_tools=("solo", "write")))
     assert ToolsUpdated((), ("solo", "write")) in events(step)
     assert ToolUnknown("c3", "solo") in events(step)
@@ -622,7 +622,7 @@ def test_queued_options_are_those_that_the_code_leaves_open() -> None:
 
 def paused() -> CheckedWorld:
     world = session(options=Options(max_turn_seconds=100.0))
-    asked(world, call("read"), call("keep"))
+    ask_for_calls(world, call("read"), call("keep"))
     step = world.apply(back(world, pause=True))
     assert "StartCall" not in kinds(step)
     assert world.state.phase is Phase.IDLE
@@ -641,7 +641,7 @@ def test_a_paused_turn_goes_on_when_it_is_resumed() -> None:
 
 def test_a_sub_agent_whose_tool_is_another_by_now_does_not_go_on_with_its_paused_turn() -> None:
     world = session()
-    asked(world, call("write"))
+    ask_for_calls(world, call("write"))
     world.apply(SubagentStarted("child", "c3", "helper", "help"))
     world.apply(back(world, pause=True))
     world.apply(replaced(world, "write"))
@@ -655,7 +655,7 @@ def test_a_sub_agent_whose_tool_is_another_by_now_does_not_go_on_with_its_paused
 
 def test_a_paused_call_whose_tool_is_another_by_now_is_not_probed() -> None:
     world = session()
-    asked(world, call("solo"))
+    ask_for_calls(world, call("solo"))
     world.apply(back(world, pause=True))
     world.apply(replaced(world, "solo"))
     step = world.apply(ResumeSent())
@@ -681,7 +681,7 @@ def test_a_paused_turn_can_be_aborted() -> None:
 
 def test_a_prompt_supersedes_a_paused_turn_also_if_prompts_queue_behind_held_calls() -> None:
     world = session(options=Options(on_prompt_while_held="queue"))
-    asked(world, call("read"))
+    ask_for_calls(world, call("read"))
     world.apply(back(world, pause=True))
     step = world.apply(hello("rather that"))
     assert [event.reason for event in events(step) if isinstance(event, AgentEnd)] == ["superseded"]
@@ -758,7 +758,7 @@ def test_an_idle_session_comes_back_idle() -> None:
 
 def test_a_paused_turn_whose_calls_no_plugin_has_seen_yet_is_as_before_when_it_is_resumed() -> None:
     world = session(Asker("after_response"))
-    asked(world, call("read"))
+    ask_for_calls(world, call("read"))
     old_phase = world.state.phase
     world.apply(back(world, pause=True))
     world.apply(ResumeSent())
@@ -770,7 +770,7 @@ def test_a_paused_turn_whose_calls_no_plugin_has_seen_yet_is_as_before_when_it_i
 
 def test_steering_that_came_while_decided_calls_ended_is_answered() -> None:
     world = session(Holder(frozenset({"write"})))
-    asked(world, call("write"), call("keep"))
+    ask_for_calls(world, call("write"), call("keep"))
     (hold,) = (waiting.hold for waiting in world.state.waiting_calls)
     assert hold is not None
     world.apply(RejectSent(hold.approval_id, auto_resume=False))

@@ -19,7 +19,7 @@ from agentrail.core.vocabulary.inputs import (
 from agentrail.events import SessionHibernated, SessionRestarted, SessionWoken
 from agentrail.testing import Holder
 from agentrail.tools import ok
-from tests.core.driving import answer, asked, back, begin, call, events, hello, session
+from tests.core.driving import answer, ask_for_calls, back, begin, call, events, hello, session
 from tests.each_case import each_case
 from tests.kit import AbortSent, CompactSent, StopSent, ToolReturned
 from tests.machinery.worlds.checked_world import CheckedWorld
@@ -29,7 +29,7 @@ def held(*, queues: bool = False) -> CheckedWorld:
     """Return a session with a call that waits for a person."""
     options = Options(on_prompt_while_held="queue") if queues else None
     world = session(Holder(frozenset({"write"})), options=options)
-    asked(world, call("write"))
+    ask_for_calls(world, call("write"))
     return world
 
 
@@ -65,20 +65,20 @@ def _streams() -> CheckedWorld:
 
 def _runs_a_call() -> CheckedWorld:
     world = session()
-    asked(world, call("read"))
+    ask_for_calls(world, call("read"))
     return world
 
 
 def _runs_a_call_in_the_background() -> CheckedWorld:
     world = session()
-    asked(world, call("keep"))
+    ask_for_calls(world, call("keep"))
     world.apply(AbortSent())
     return world
 
 
 def _waits_for_what_it_has_cancelled() -> CheckedWorld:
     world = session()
-    asked(world, call("write"))
+    ask_for_calls(world, call("write"))
     world.apply(AbortSent())
     return world
 
@@ -103,7 +103,7 @@ def _rests_since_it_came_back() -> CheckedWorld:
 
 def _has_a_sub_agent() -> CheckedWorld:
     world = session()
-    asked(world, call("talk"))
+    ask_for_calls(world, call("talk"))
     world.apply(SubagentStarted("s.c3", "c3", "helper", "help", background=True))
     world.apply(ToolReturned("c3", 1, ok("it runs")))
     answer(world, text="it runs")

@@ -38,7 +38,7 @@ from agentrail.models import (
 from agentrail.testing.probe_plugins import Asker
 from agentrail.tools import Effect, SetTodos, Todo
 from tests.cells.bench import plug
-from tests.core.driving import answer, asked, call, events, hello, results, session
+from tests.core.driving import answer, ask_for_calls, call, events, hello, results, session
 from tests.kit import AbortSent, Phase, Refused, StopSent, TimerFired, ToolReturned
 from tests.slices import planned
 
@@ -160,7 +160,7 @@ def test_the_state_of_a_plugin_is_found_by_its_key_or_class() -> None:
 
 def test_a_tool_may_replace_the_list_of_things_to_do() -> None:
     world = session()
-    asked(world, call("read"))
+    ask_for_calls(world, call("read"))
     todos = (Todo("look", "done"), Todo("tell"))
     step = world.apply(ToolReturned("c3", 1, Effect(SetTodos(todos))))
     assert (world.state.todos, events(step)[0]) == (todos, TodoChange(todos))
@@ -169,7 +169,7 @@ def test_a_tool_may_replace_the_list_of_things_to_do() -> None:
 
 def test_a_session_without_tools_says_so() -> None:
     world = session(tools=())
-    asked(world, call("read"))
+    ask_for_calls(world, call("read"))
     assert results(world.state) == ["there is no tool `read`; the tools are: none"]
 
 
@@ -199,7 +199,7 @@ def test_a_context_that_a_test_makes_is_that_of_a_session_before_its_first_turn(
 
 def test_a_question_about_a_response_that_takes_too_long_lets_the_calls_start() -> None:
     world = session(Asker("after_response"))
-    asked(world, call("read"))
+    ask_for_calls(world, call("read"))
     (ask_id,) = world.out.live_asks
     world.now += 10_000
     step = world.apply(TimerFired(f"ask:{ask_id}"))

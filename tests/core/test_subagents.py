@@ -35,7 +35,19 @@ from agentrail.models import FrozenObject, Usage
 from agentrail.testing import Holder
 from agentrail.testing.probe_plugins import Scripted
 from agentrail.tools import Err, NotStarted, Ok, ToolSpec, Unknown, err, ok
-from tests.core.driving import answer, apply_all, asked, back, begin, call, events, hello, names, results, session
+from tests.core.driving import (
+    answer,
+    apply_all,
+    ask_for_calls,
+    back,
+    begin,
+    call,
+    events,
+    hello,
+    names,
+    results,
+    session,
+)
 from tests.kit import (
     EMPTY,
     NOTHING_USED,
@@ -59,7 +71,7 @@ DEADLINE = Options(max_turn_seconds=100.0)
 def parent(*others: str, started: SubagentStarted = STARTED) -> CheckedWorld:
     """Return a session whose call waits for a sub-agent; the batch has calls to *others* too."""
     world = session(options=DEADLINE)
-    asked(world, call("keep"), *(call(name) for name in others))
+    ask_for_calls(world, call("keep"), *(call(name) for name in others))
     world.apply(started)
     return world
 
@@ -79,7 +91,7 @@ def alone(world: CheckedWorld, input_: AnyInput) -> Step:
 
 def test_one_that_starts_is_told() -> None:
     world = session()
-    asked(world, call("keep"))
+    ask_for_calls(world, call("keep"))
     old = world.state
     done = world.apply(STARTED)
     assert events(done) == [SubagentStart("c3", CHILD, "help", "helper", background=False)]
@@ -138,7 +150,7 @@ def test_what_is_told_of_one_is_not_taken_for_another() -> None:
 
 def test_its_prompt_is_known_until_it_tells_that_it_has_that() -> None:
     world = session()
-    asked(world, call("keep"))
+    ask_for_calls(world, call("keep"))
     world.apply(STARTED.but(prompt="help me", asked_by=("ann",)))
     waiting = Subagent(CHILD, "c3", "helper", description="help", prompt="help me", asked_by=("ann",), began_ms=0)
     assert world.state.subagents == (waiting,)
@@ -189,7 +201,7 @@ def test_the_clock_of_the_turn_goes_on_while_another_call_runs() -> None:
 
 def test_the_clock_of_the_turn_stands_still_when_a_call_beside_one_that_waits_is_rejected() -> None:
     world = session(Holder(frozenset({"write"})), options=DEADLINE)
-    asked(world, call("keep"), call("write"))
+    ask_for_calls(world, call("keep"), call("write"))
     world.apply(STARTED)
     world.now += 1_000
     world.apply(SubagentReported(CHILD, waits=True))
@@ -511,7 +523,7 @@ def test_one_that_rests_is_lost_with_its_turn(input_: AnyInput) -> None:
 
 def test_a_call_whose_sub_agent_is_not_known_is_made_again_if_it_can_tell() -> None:
     world = session(tools=(ToolSpec("task", "delegates", requires=frozenset({"agents"})),))
-    asked(world, call("task"))
+    ask_for_calls(world, call("task"))
     done = world.apply(back(world))
     assert [effect.key for effect in done.effects if isinstance(effect, ProbeCall)] == ["s/c3"]
     done = world.apply(CallProbed("c3", 1, NotStarted()))
@@ -555,7 +567,7 @@ def test_a_session_that_was_stopping_loses_them_and_ends() -> None:
 
 def test_a_plugin_sees_the_result_before_the_model_does() -> None:
     world = session(Scripted({"after_tool": ("abort",)}))
-    asked(world, call("keep"))
+    ask_for_calls(world, call("keep"))
     world.apply(STARTED)
     done = world.apply(SubagentEnded(CHILD, ok("done")))
     assert "AgentAbort" in names(done)

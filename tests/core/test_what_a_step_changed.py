@@ -35,7 +35,7 @@ from agentrail.testing.world.random_setups import TOOLS
 from agentrail.tools import ok
 from agentrail.values.messages import MessageRange, Rearranged
 from agentrail.values.value import Value
-from tests.core.driving import asked, call, session
+from tests.core.driving import ask_for_calls, call, session
 from tests.each_case import each_case
 from tests.kit import EMPTY, NOTHING_USED, Setup, ToolReturned
 
@@ -43,7 +43,7 @@ READ, OTHER, *_ = TOOLS
 BIG = 1_000
 
 
-def said(*texts: str) -> list[Message]:
+def user_messages(*texts: str) -> list[Message]:
     return [UserMessage((Text(text),), Origin.PROMPT) for text in texts]
 
 
@@ -56,7 +56,7 @@ def with_calls(*calls: Call) -> State:
 
 
 def test_of_a_history_that_grew_the_new_messages_are_written() -> None:
-    first, second = said("first", "second")
+    first, second = user_messages("first", "second")
     old = state(first)
     after = old.but(history=old.history.and_(second))
     assert change(old, after) == Change(history=Appended((second,)))
@@ -64,8 +64,8 @@ def test_of_a_history_that_grew_the_new_messages_are_written() -> None:
 
 
 def test_of_a_history_that_was_rearranged_ranges_of_the_old_one_are_written() -> None:
-    a, b, c, d = said("a", "b", "c", "d")
-    notice, more = said("notice", "more")
+    a, b, c, d = user_messages("a", "b", "c", "d")
+    notice, more = user_messages("notice", "more")
     old = state(a, b, c, d)
     after = old.but(history=History((notice, a, c, d, more, b)))
     pieces = (notice, MessageRange(0, 1), MessageRange(2, 4), more, MessageRange(1, 2))
@@ -75,7 +75,7 @@ def test_of_a_history_that_was_rearranged_ranges_of_the_old_one_are_written() ->
 
 @pytest.mark.parametrize(("start", "stop"), [(-1, 1), (1, 1), (2, 1), (1, 3)])
 def test_messages_that_a_history_does_not_have_cannot_be_kept(start: int, stop: int) -> None:
-    old = state(*said("a", "b"))
+    old = state(*user_messages("a", "b"))
     with pytest.raises(ValueError, match=f"it keeps messages {start} to {stop} of a history of 2"):
         fold(old, Change(history=Rearranged((MessageRange(start, stop),))))
 
@@ -97,7 +97,7 @@ def test_a_call_that_there_is_not_cannot_be_changed() -> None:
 def test_of_calls_only_what_has_changed_is_written() -> None:
     world = session()
     old = world.state
-    asked(world, call("read"), call("read", "b"))
+    ask_for_calls(world, call("read"), call("read", "b"))
     sent, answered = world.records[-2:]
     assert world.state.batch is not None
     first, second = world.state.batch.calls
@@ -122,7 +122,7 @@ def test_of_calls_only_what_has_changed_is_written() -> None:
 def test_of_results_that_join_the_history_their_calls_are_written() -> None:
     """The results are in the records in which the calls have ended; the last one joins in that same record."""
     world = session()
-    asked(world, call("read"), call("read", "b"))
+    ask_for_calls(world, call("read"), call("read", "b"))
     assert world.state.batch is not None
     first, second = world.state.batch.calls
     for item in (first, second):
@@ -335,7 +335,7 @@ def about(kind: type[BeforeRequest | BeforeCompaction], messages: History) -> Ho
 @pytest.mark.parametrize("kind", [BeforeRequest, BeforeCompaction])
 def test_of_messages_in_a_paused_hook_ranges_are_written(kind: type[BeforeRequest | BeforeCompaction]) -> None:
     """The hook has messages of the history after the step: all of it, or not, as a plugin may have replaced them."""
-    first, second, third, other = said("first", "second", "third", "other")
+    first, second, third, other = user_messages("first", "second", "third", "other")
     old = state(first, second)
     history = old.history.and_(third)
     cases: tuple[tuple[History, tuple[MessageRange | Message, ...]], ...] = (
@@ -356,7 +356,7 @@ def test_of_messages_in_a_paused_hook_ranges_are_written(kind: type[BeforeReques
 
 
 def test_of_the_messages_of_a_turn_that_has_ended_ranges_are_written() -> None:
-    old = state(*said("first", "second", "third"))
+    old = state(*user_messages("first", "second", "third"))
     hook = AfterTurn("finished", None, None, old.history[1:], NOTHING_USED, 1, 2)
     after = old.but(suspended_runs=(paused(hook),))
     suspended = Suspended(paused(hook.but(messages_diff=())), Rearranged((MessageRange(1, 3),)))
@@ -399,7 +399,7 @@ def test_each_of_many_paused_runs_is_written_once() -> None:
 def test_a_paused_hook_over_a_long_history_takes_no_more_bytes() -> None:
     sizes = []
     for count in (10, 1_000):
-        old = state(*said(*map(str, range(count))))
+        old = state(*user_messages(*map(str, range(count))))
         after = old.but(suspended_runs=(paused(BeforeRequest(old.history)),))
         sizes.append(len(write(change(old, after))))
     assert sizes[1] - sizes[0] == len("1000") - len("10")

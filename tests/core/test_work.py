@@ -11,7 +11,7 @@ from agentrail.core.vocabulary.inputs import ElsewhereUsed, SubagentEnded, Subag
 from agentrail.plugins import WorkTime
 from agentrail.testing import Holder
 from agentrail.tools import ok
-from tests.core.driving import answer, apply_all, asked, back, call, hello, session
+from tests.core.driving import answer, apply_all, ask_for_calls, back, call, hello, session
 from tests.kit import NOTHING_USED, ApproveSent, ToolReturned
 from tests.machinery.worlds.checked_world import CheckedWorld
 
@@ -39,7 +39,7 @@ def after(world: CheckedWorld, ms: int) -> CheckedWorld:
 def parent() -> CheckedWorld:
     """Return a session with a sub-agent in the background, whose turn has ended."""
     world = session(Counts())
-    asked(world, call("keep"))
+    ask_for_calls(world, call("keep"))
     apply_all(world, SubagentStarted(CHILD, "c3", "helper", "help", background=True), ToolReturned("c3", 1, ok("runs")))
     answer(after(world, 500), text="done")
     return world
@@ -97,7 +97,7 @@ def test_a_sub_agent_counts_until_it_waits_for_a_person_and_its_own_do_too() -> 
 def test_a_turn_that_waits_for_the_person_of_its_sub_agent_does_not_count() -> None:
     world = session(Counts())
     began = world.now
-    asked(world, call("keep"))
+    ask_for_calls(world, call("keep"))
     world.apply(SubagentStarted(CHILD, "c3", "helper", "help"))
     after(world, 300).apply(SubagentReported(CHILD, waits=True, works=False))
     assert counted(world.state) == (world.now - began, None)

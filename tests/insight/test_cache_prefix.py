@@ -17,13 +17,13 @@ from agentrail.values.stream import NOTHING_YET
 from agentrail.values.tools import ActingAgent, HandOver
 from tests.cache_prefixes import broken_prefixes
 from tests.cells.bench import Bench, call, plug
-from tests.cells.scenes import said
+from tests.cells.scenes import user_message
 from tests.insight.stories import records_of
 from tests.kit import CompactSent
 
 IRON = ToolSpec("iron", "Irons.")
 BUSY = Failure(FailureKind.TRANSIENT, "Overloaded", "no capacity")
-SHORTER = (said("earlier: hello, hi", Origin.NOTICE),)
+SHORTER = (user_message("earlier: hello, hi", Origin.NOTICE),)
 
 
 def told(bench: Bench) -> list[PrefixChanged]:
@@ -125,7 +125,7 @@ def test_of_a_compaction_what_it_left_is_not_read_again() -> None:
     bench.returns("c5")
     prompt, *_, second, result = bench.state.history
     assert bench.state.compaction is not None
-    shorter = (prompt, said("more happened", Origin.NOTICE), second, result)
+    shorter = (prompt, user_message("more happened", Origin.NOTICE), second, result)
     bench.send(CompactionEnded(bench.state.compaction.compaction_id, shorter, 0, "another"))
     (changed,) = told(bench)
     assert (changed.part, changed.name, changed.by) == ("messages", "compaction", "caller")
@@ -163,7 +163,7 @@ def test_a_handoff_that_passes_on_the_turn_alone_is_told_by_the_tool_that_asked_
 
 
 def test_messages_that_are_replaced_once_are_told_twice() -> None:
-    other = UserMessage(said("something else").parts)
+    other = UserMessage(user_message("something else").parts)
     bench = once_asked(by("before_request", ReplaceMessages([other])))
     bench.prompt("again")
     bench.answers("hi")

@@ -463,7 +463,7 @@ def tokens_of_a_guarded_turn(count: int) -> bool:
 def runs_of_a_call_that_end_with_the_process(count: int) -> bool:
     """Each run but the first begins when the session comes back in a new process."""
     world = driving.session()
-    driving.asked(world, driving.call("read"))
+    driving.ask_for_calls(world, driving.call("read"))
     events = [event for _ in range(count - 1) for event in driving.events(world.apply(driving.back(world)))]
     return not any(isinstance(event, ToolUnknown) for event in events)
 

@@ -29,7 +29,7 @@ def prompt(size: int = 1, text: str = "hi") -> Letter:
     return Letter(PromptSent((Text(text),)), answer=Slot(), size=size)
 
 
-def said(size: int = 1) -> Letter:
+def steering_letter(size: int = 1) -> Letter:
     return Letter(SteerSent("left"), answer=Slot(), size=size)
 
 
@@ -68,7 +68,7 @@ def said_beside_the_results(count: int) -> bool:
     mailbox = opened()
     for number in range(count):
         mailbox.post_result(Letter(TimerFired(f"{number}")))
-    return fits(mailbox.post_steering, *(said() for _ in range(count)))
+    return fits(mailbox.post_steering, *(steering_letter() for _ in range(count)))
 
 
 @scene(MESSAGES)
@@ -93,8 +93,8 @@ def bytes_of_the_user(together: int) -> bool:
 @scene(BYTES)
 def bytes_beside_the_results(together: int) -> bool:
     mailbox = opened()
-    mailbox.post_steering(said(together - 1))
-    return fits(mailbox.post_steering, said())
+    mailbox.post_steering(steering_letter(together - 1))
+    return fits(mailbox.post_steering, steering_letter())
 
 
 @scene(BYTES)
@@ -128,7 +128,7 @@ async def bytes_of_a_letter_that_was_put_back(together: int) -> bool:
 async def bytes_of_a_result_that_was_put_back(together: int) -> bool:
     """They count in another lane; the user lane has as much room as before."""
     mailbox = opened()
-    mailbox.post_steering(said(MAX_BYTES))
+    mailbox.post_steering(steering_letter(MAX_BYTES))
     mailbox.put_back(await mailbox.receive())
     return fits(mailbox.post_user_nowait, *two(together))
 

@@ -133,7 +133,7 @@ async def test_a_line_that_is_longer_than_is_read_at_once_is_compared_by_its_beg
     assert actual.startswith("     2\tdef parse(line)")
 
 
-def told(folder: Path, word: bytes) -> bool:
+def has_word(folder: Path, word: bytes) -> bool:
     """Whether a file in *folder* has *word* in its bytes."""
     return any(word in file.read_bytes() for file in folder.iterdir())
 
@@ -148,7 +148,7 @@ async def a_deletion(size: int, folder: Path) -> bool:
     await journal.delete("gone", "", 0)
     full = len(await journal.read("kept")) == size and await journal.read("gone") == ()
     await journal.close()
-    return full and not told(folder, b"gone")
+    return full and not has_word(folder, b"gone")
 
 
 async def a_redaction(size: int, folder: Path) -> bool:
@@ -158,7 +158,7 @@ async def a_redaction(size: int, folder: Path) -> bool:
     replaced = await journal.redact("s", 1, size, Redaction(5, "ann"), "test")
     full = len(await journal.read("s")) == size == replaced
     await journal.close()
-    return full and not told(folder, b"canary")
+    return full and not has_word(folder, b"canary")
 
 
 JOBS: dict[str, Job] = {

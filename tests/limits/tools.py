@@ -198,7 +198,7 @@ def characters_of_a_result(size: int) -> bool:
 # Schemas
 
 
-def said(schema: object, **args: object) -> str:
+def misfit(schema: object, **args: object) -> str:
     """Return why arguments do not fit a schema; empty if they do."""
     return validator_for(ToolSpec("t", "t", freeze_object(schema)))(freeze_object(args)) or ""
 
@@ -208,40 +208,40 @@ CLOSED: dict[str, object] = {"type": "object", "properties": {}, "additionalProp
 
 @scene("tools.json_schema.explain.MAX_FAULTS")
 def faults_that_are_told(count: int) -> bool:
-    return "more" not in said(CLOSED, **{f"k{number}": 1 for number in range(count)})
+    return "more" not in misfit(CLOSED, **{f"k{number}": 1 for number in range(count)})
 
 
 @scene("tools.json_schema.explain.MAX_CHARS")
 def characters_of_faults(size: int) -> bool:
     """Each fault takes two more characters, for its separator."""
-    alone = len(said(CLOSED, a="")) - 1
+    alone = len(misfit(CLOSED, a="")) - 1
     lengths = [72] * 4
     lengths.append(size - sum(lengths) - 5 * (alone + 2))
     names = [letter * length for letter, length in zip("abcde", lengths, strict=True)]
-    return "more" not in said(CLOSED, **dict.fromkeys(names, 1))
+    return "more" not in misfit(CLOSED, **dict.fromkeys(names, 1))
 
 
 @scene("tools.json_schema.explain.LOOKED_AT")
 def faults_that_are_counted(count: int) -> bool:
-    return f"and {count - 5} more" in said(CLOSED, **{f"k{number:03}": 1 for number in range(count)})
+    return f"and {count - 5} more" in misfit(CLOSED, **{f"k{number:03}": 1 for number in range(count)})
 
 
 @scene("tools.json_schema.explain._CLIPPED", 118)
 def characters_of_a_known_name(size: int) -> bool:
     """The quotes count as two more characters."""
-    return "x" * size in said(CLOSED | {"properties": {"x" * size: True}}, a=1)
+    return "x" * size in misfit(CLOSED | {"properties": {"x" * size: True}}, a=1)
 
 
 @scene("tools.json_schema.explain._FEW")
 def keys_of_an_object_that_is_shown(count: int) -> bool:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
-    return f"`k{count - 1}`" in said(schema, a={f"k{number}": 1 for number in range(count)})
+    return f"`k{count - 1}`" in misfit(schema, a={f"k{number}": 1 for number in range(count)})
 
 
 @scene("tools.json_schema.explain.short_text[:60]", 58)
 def characters_of_a_text_that_is_shown(size: int) -> bool:
     """The quotes count as two more characters."""
-    return "x" * size in said({"type": "object", "properties": {"a": {"type": "integer"}}}, a="x" * size)
+    return "x" * size in misfit({"type": "object", "properties": {"a": {"type": "integer"}}}, a="x" * size)
 
 
 @scene("tools.json_schema.metered.MAX_NESTED")
@@ -250,7 +250,7 @@ def keywords_inside_each_other(count: int) -> bool:
     inside = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(count - 3)}
     defs = {**inside, f"d{count - 3}": {"type": "integer"}}
     schema = {"type": "object", "$defs": defs, "properties": {"a": {"$ref": "#/$defs/d0"}}}
-    return "cannot be checked" not in said(schema, a="")
+    return "cannot be checked" not in misfit(schema, a="")
 
 
 @scene("tools.json_schema.dialect.MAX_APPLIED")

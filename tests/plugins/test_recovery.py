@@ -26,7 +26,7 @@ from tests.each_case import each_case
 from tests.kit import EMPTY, NOTHING_USED, Element, freeze
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import raising
-from tests.runtime.world import told as all_told
+from tests.runtime.world import all_events
 
 in_virtual_time = pytest.mark.trio(run=run_in_virtual_time)
 
@@ -46,7 +46,7 @@ async def session_of(scripts: Mapping[str, object], **spec: object) -> AsyncIter
 
 async def told(session: SessionHandle) -> list[Event]:
     """Return all events of *session* so far; no plugin has failed."""
-    found = await all_told(session)
+    found = await all_events(session)
     assert not [event for event in found if isinstance(event, PluginError)]
     return found
 

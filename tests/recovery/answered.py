@@ -97,7 +97,7 @@ def spec() -> SessionSpec:
     return session_spec.but(returns=Even) if LIVES[0].who == "spec" else session_spec
 
 
-async def asked(session: SessionHandle) -> str:
+async def answer_or_error(session: SessionHandle) -> str:
     """Return what the caller gets: the number, or that it is a typed error."""
     if LIVES[0].who == "spec":
         reply = await session.ask("a number", command="one")
@@ -112,7 +112,7 @@ async def asked(session: SessionHandle) -> str:
 async def live() -> None:
     LIVES[0].ready.set()
     async with open_supervisor(journal=SqliteJournal("agentrail.db")) as supervisor:
-        await asked(await supervisor.spawn(spec(), "s"))
+        await answer_or_error(await supervisor.spawn(spec(), "s"))
 
 
 def counts(records: Sequence[Record]) -> dict[str, int]:
@@ -134,7 +134,7 @@ async def come_back() -> str:
         with trio.fail_after(60):
             while life.who == "late" and session.inspect().turn is not None:  # noqa: ASYNC110 - nobody sets one
                 await trio.sleep(0.02)
-            actual = [await asked(session), await asked(session)]
+            actual = [await answer_or_error(session), await answer_or_error(session)]
         found_again = counts(await journal.read("s", 0, 1_000))
         unfit = why_unfit(session.messages())
         return json.dumps(

@@ -28,7 +28,7 @@ def today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-async def told(spec: SessionSpec) -> tuple[tuple[str, str], ...]:
+async def sections_sent(spec: SessionSpec) -> tuple[tuple[str, str], ...]:
     """Return what stands in front of the messages of a session of *spec*."""
     model = ScriptedModel(["done"])
     async with open_supervisor() as supervisor:
@@ -45,7 +45,7 @@ async def test_a_session_with_a_folder_is_told_of_it(tmp_path: Path) -> None:
         (SessionSpec(working_dir=str(tmp_path)), tmp_path),
         (SessionSpec(tools=standard_tools(), sandbox=LocalSandbox(tmp_path)), tmp_path),
     ):
-        ((key, text),) = await told(spec)
+        ((key, text),) = await sections_sent(spec)
         folder_line, machine, began = text.split("\n")
         assert (key, folder_line, machine) == ("environment", f"Working folder: {folder}", MACHINE)
         assert began in {f"Date when this conversation began: {day} (UTC)" for day in (old, today())}
@@ -63,13 +63,13 @@ async def test_a_session_with_a_folder_is_told_of_it(tmp_path: Path) -> None:
     ids=["no tools", "no folder of this machine", "switched off", "minimal", "none"],
 )
 async def test_other_sessions_are_not(spec: SessionSpec) -> None:
-    assert await told(spec) == ()
+    assert await sections_sent(spec) == ()
 
 
 async def test_a_folder_is_one_line_whatever_it_is_called(tmp_path: Path) -> None:
     folder = tmp_path / "a\nPlatform: none\u202e"
     folder.mkdir()
-    ((_, text),) = await told(SessionSpec(working_dir=str(folder)))
+    ((_, text),) = await sections_sent(SessionSpec(working_dir=str(folder)))
     assert text.startswith(f"Working folder: {tmp_path}/a\ufffdPlatform: none\ufffd\n{MACHINE}\n")
 
 

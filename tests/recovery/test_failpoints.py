@@ -66,7 +66,7 @@ def in_virtual_time(doing: Callable[[], Awaitable[T]]) -> T:
     return results[0]
 
 
-async def told(index: Place) -> str:
+async def runs_and_result(index: Place) -> str:
     """Die at *index* and come back; return how often the tool ran, and which result the model got."""
     story = STORIES[index.story]
     world = story.begin()
@@ -109,7 +109,9 @@ async def check(world: World, session: SessionHandle, effect: EffectClass) -> No
 def test_a_crash_leaves_what_the_table_says(row: Told, effect: EffectClass) -> None:
     expected = {EffectClass.CHECKABLE: row.checkable, EffectClass.UNSAFE: row.unsafe}.get(effect, row.repeatable)
     if expected is not None:
-        assert in_virtual_time(partial(told, Place(row.story, effect, row.point, row.times))) in expected.split(" or ")
+        assert in_virtual_time(
+            partial(runs_and_result, Place(row.story, effect, row.point, row.times))
+        ) in expected.split(" or ")
 
 
 async def reached(name: str, effect: EffectClass) -> Counter[Failpoint]:
@@ -133,7 +135,7 @@ def places() -> Iterator[Place]:
 def test_a_crash_loses_nothing_and_repeats_nothing_wherever_a_story_is() -> None:
     for index in list(places())[::STRIDE]:
         try:
-            in_virtual_time(partial(told, index))
+            in_virtual_time(partial(runs_and_result, index))
         except Exception as error:
             error.add_note(f"at {index}")
             raise
@@ -145,7 +147,7 @@ def test_a_task_is_never_in_doubt() -> None:
     for point, count in in_virtual_time(partial(reached, "delegate", EffectClass.UNSAFE)).items():
         for times in range(1, count + 1, 1 if CAMPAIGN else 4):
             index = Place("delegate", EffectClass.UNSAFE, point, times)
-            assert in_virtual_time(partial(told, index)) == "0 let me see", index
+            assert in_virtual_time(partial(runs_and_result, index)) == "0 let me see", index
 
 
 # The thread that writes

@@ -283,12 +283,12 @@ async def recorded(spec: SessionSpec, expected: type[object] | None) -> tuple[Re
     journal = TestJournal()
     async with open_supervisor(journal=journal, seed=1) as supervisor:
         session = await supervisor.spawn(spec, "s")
-        await asked(session, expected)
+        await answer_or_error(session, expected)
         await settle()
         return await journal.read("s", 0, 1_000)
 
 
-async def asked(session: SessionHandle, expected: type[object] | None) -> object:
+async def answer_or_error(session: SessionHandle, expected: type[object] | None) -> object:
     """Return what the caller gets, which may be the typed error."""
     try:
         return await session.ask("a number", returns=expected, command="one")
@@ -307,7 +307,7 @@ async def outcome(
         session = await supervisor.resume("s", spec)
         if later:
             await trio.sleep(100)
-        actual = await asked(session, expected)
+        actual = await answer_or_error(session, expected)
         await settle()
         await check_records(journal, session)
     events = [envelope.event for record in await journal.read("s", 0, 1_000) for envelope in record.events]

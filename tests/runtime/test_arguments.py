@@ -19,7 +19,7 @@ from tests.runtime.tools import Fake, quick
 from tests.runtime.world import World
 
 
-async def told(world: World, args: JsonObject) -> ToolMessage:
+async def result_for(world: World, args: JsonObject) -> ToolMessage:
     """Return the result that the model gets for a call with *args*."""
     session = await world.spawn(
         [say(calls=[ToolCall("", "take", args if isinstance(args, FrozenObject) else freeze_object(args))]), "next"],
@@ -40,14 +40,14 @@ REFUSED: list[tuple[JsonObject, str]] = [
 @pytest.mark.long
 @pytest.mark.parametrize(("args", "why"), REFUSED, ids=["keys", "items", "characters", "a key"])
 async def test_too_much_is_an_error_result_that_says_so(world: World, args: JsonObject, why: str) -> None:
-    message = await told(world, freeze_object(args, [200_000]))
+    message = await result_for(world, freeze_object(args, [200_000]))
     assert (message.text, message.is_error) == (f"the arguments do not fit `take`: {why}", True)
 
 
 @pytest.mark.long
 async def test_as_much_as_may_be_is_taken(world: World) -> None:
     args = {"x": tuple(range(9_998)), "y": "a" * 999_998}
-    assert not (await told(world, freeze_object(args))).is_error
+    assert not (await result_for(world, freeze_object(args))).is_error
 
 
 WRITTEN = [
@@ -66,7 +66,7 @@ WRITTEN = [
 async def test_what_is_too_deep_too_much_or_no_object_is_an_error_result_that_says_so(
     world: World, written: str
 ) -> None:
-    message = await told(world, arguments(written))
+    message = await result_for(world, arguments(written))
     problem = "they are no JSON object, or one of more than 64 levels or 10000 keys and items"
     text = f"the arguments do not fit `take`: {problem}"
     assert (message.text, message.is_error) == (text, True)

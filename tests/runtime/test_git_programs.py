@@ -65,7 +65,7 @@ def run(clone: Clone, command: str) -> None:
     )
 
 
-def told(clone: Clone, command: str) -> tuple[str, str]:
+def programs_asked_about(clone: Clone, command: str) -> tuple[str, str]:
     return trio.run(
         asked_about, clone, command
     )  # in real time: files are read in threads, which virtual time overtakes
@@ -153,7 +153,7 @@ def test_a_command_that_would_run_a_program_is_held(clone: Clone, name: str) -> 
     attack, command = ATTACKS[name]
     attack(clone)
     clone.ran.unlink(missing_ok=True)
-    hint, _ = told(clone, command)
+    hint, _ = programs_asked_about(clone, command)
     assert "git" in hint.partition(";")[2]
     assert "seconds" not in hint
     assert not clone.ran.exists()
@@ -168,7 +168,7 @@ def test_in_an_ordinary_repository_it_passes(clone: Clone, command: str) -> None
     clone.set("remote.origin.url", "https://example.org/a.git")
     clone.set("branch.main.merge", "refs/heads/main")
     clone.set("user.name", "A")
-    hint, result = told(clone, command)
+    hint, result = programs_asked_about(clone, command)
     assert hint == ""
     assert result
 
@@ -177,7 +177,7 @@ def test_in_an_ordinary_repository_it_passes(clone: Clone, command: str) -> None
 def test_a_secret_of_the_settings_is_not_told(clone: Clone) -> None:
     clone.set("url.https://user:s3cret@example.org/.insteadOf", "https://example.org/")
     clone.set("http.https://s3cret.example.org/.extraHeader", "Authorization: s3cret")
-    hint, _ = told(clone, "git status")
+    hint, _ = programs_asked_about(clone, "git status")
     assert "`url.*.insteadof`, `http.*.extraheader`" in hint
     assert "s3cret" not in hint
 
@@ -185,7 +185,7 @@ def test_a_secret_of_the_settings_is_not_told(clone: Clone) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("command", ["git diff --submodule=diff", "git ls-files --recurse-submodules"])
 def test_a_command_that_looks_into_other_repositories_is_held(clone: Clone, command: str) -> None:
-    assert (told(clone, command))[0]
+    assert (programs_asked_about(clone, command))[0]
 
 
 def test_without_a_repository_it_is_held(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_without_a_repository_it_is_held(tmp_path: Path) -> None:
         def __init__(self, folder: Path) -> None:
             self.folder = folder
 
-    assert "it is not known whether git runs a program" in (told(Empty(tmp_path), "git status"))[0]
+    assert "it is not known whether git runs a program" in (programs_asked_about(Empty(tmp_path), "git status"))[0]
 
 
 class Failing(MemorySandbox):
@@ -249,16 +249,16 @@ async def pretended(command: str) -> str:
     ],
 )
 async def test_if_the_sandbox_fails_it_is_held(world: World, method: str, path: str) -> None:
-    hints = await asked(world, Failing(method, path))
+    hints = await asked_hints(world, Failing(method, path))
     unknown = f"`shell` wants to run `git status`; it is not known whether git runs a program: {path}"
     assert [hint.replace("ConnectionResetError: ", "") for hint in hints] == ([unknown] if path else [])
 
 
 async def test_without_a_folder_for_hooks_it_passes(world: World) -> None:
-    assert await asked(world, Failing(hooks=False)) == []
+    assert await asked_hints(world, Failing(hooks=False)) == []
 
 
-async def asked(world: World, sandbox: Failing) -> list[str]:
+async def asked_hints(world: World, sandbox: Failing) -> list[str]:
     """Return what is asked about a git command in *sandbox*."""
     script: list[Element] = [say(calls=[call("shell", {"command": "git status"})]), "Done."]
     guard = HumanApproval(timeout=None)

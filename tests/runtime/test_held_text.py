@@ -30,7 +30,7 @@ class Counted:
         return self.pattern.sub("***", text)
 
 
-def told(text: str, cuts: list[int], held: HeldText) -> list[tuple[str, str]]:
+def told_pieces(text: str, cuts: list[int], held: HeldText) -> list[tuple[str, str]]:
     """Feed *text* in pieces that end at *cuts*; return the pieces that were told, as received and as told."""
     places = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
     pieces = [held.feed(text[begin:end]) for begin, end in pairwise(places)]
@@ -43,7 +43,7 @@ FILLERS = st.sampled_from(["word ", SENTENCE, "x" * 50, "\n\n", "SECRET. ", "SEC
 @pytest.mark.long
 @given(st.lists(FILLERS, max_size=40).map("".join), st.lists(st.integers(0, 5000), max_size=60))
 def test_however_a_text_is_cut_what_is_told_is_the_screened_text(text: str, cuts: list[int]) -> None:
-    pieces = told(text, cuts, HeldText(masked, MAX_SCREENED))
+    pieces = told_pieces(text, cuts, HeldText(masked, MAX_SCREENED))
     assert "".join(received for received, _ in pieces) == text
     assert "".join(shown_value for _, shown_value in pieces) == masked(text)
     assert all(masked(received) == visible for received, visible in pieces)

@@ -16,7 +16,7 @@ from tests.runtime.world import World, spec_of, until
 SAID = {"tenant": "acme", "owner": "ann", "title": "a trip", "labels": ["vip", "new", "vip"]}
 
 
-def told(session: SessionHandle) -> tuple[str, str, str, tuple[str, ...]]:
+def labels_of(session: SessionHandle) -> tuple[str, str, str, tuple[str, ...]]:
     state = session.inspect()
     return state.setup.tenant, state.setup.owner, state.title, state.labels
 
@@ -25,7 +25,7 @@ async def test_what_is_said_of_a_session_is_kept_and_changed() -> None:
     journal = MemoryJournal(encode=True)
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(spec_of(ScriptedModel(["fine"])), "s", **SAID)  # type: ignore[arg-type]  # as named
-        assert told(session) == ("acme", "ann", "a trip", ("new", "vip"))
+        assert labels_of(session) == ("acme", "ann", "a trip", ("new", "vip"))
         async with session.subscribe(types=[LabelsChanged]) as events:
             await session.label(["done"], ["new"], command="c")
             await session.label(["done"], ["new"], command="c")
@@ -34,11 +34,11 @@ async def test_what_is_said_of_a_session_is_kept_and_changed() -> None:
             assert (await anext(aiter(events))).event == LabelsChanged("", ("done", "vip"))
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.open("s", spec_of(ScriptedModel(["fine"])), owner="another")
-        assert told(session) == ("acme", "ann", "", ("done", "vip"))
+        assert labels_of(session) == ("acme", "ann", "", ("done", "vip"))
         fork = await session.fork()
-        assert told(fork) == ("acme", "ann", "", ("done", "vip"))
+        assert labels_of(fork) == ("acme", "ann", "", ("done", "vip"))
         other = await supervisor.open("t", spec_of(ScriptedModel(["fine"])), owner="another")
-        assert told(other) == ("", "another", "", ())
+        assert labels_of(other) == ("", "another", "", ())
 
 
 async def test_a_sub_agent_belongs_to_whom_its_parent_belongs() -> None:
@@ -46,7 +46,7 @@ async def test_a_sub_agent_belongs_to_whom_its_parent_belongs() -> None:
         parent = await supervisor.spawn(with_subagent(), "s", **SAID)  # type: ignore[arg-type]  # as named
         await parent.prompt("go")
         await until(lambda: len(supervisor.sessions()) == 2)
-        assert told(supervisor.sessions()[1]) == ("acme", "ann", "", ())
+        assert labels_of(supervisor.sessions()[1]) == ("acme", "ann", "", ())
         await over(parent)
 
 

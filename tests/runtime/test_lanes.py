@@ -80,7 +80,7 @@ async def test_what_callers_say_to_a_session_that_is_held_up_is_refused_in_time(
     await settle()
     await session.suspend()
 
-    def said(handle: SessionHandle, number: int) -> Awaitable[object]:
+    def send(handle: SessionHandle, number: int) -> Awaitable[object]:
         match kind:
             case "steer":
                 return handle.steer(f"{number}")
@@ -95,7 +95,7 @@ async def test_what_callers_say_to_a_session_that_is_held_up_is_refused_in_time(
 
     async def say_it(number: int) -> None:
         try:
-            await said(session, number)
+            await send(session, number)
         except MailboxFull as error:
             full.append(error)
         except UnknownApproval:

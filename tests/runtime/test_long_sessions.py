@@ -89,10 +89,10 @@ async def test_a_long_session_stays_within_its_window_and_forgets_nothing() -> N
         messages = await past.messages(0, 10**6)
         numbers = [item.number for item in messages]
         assert numbers == sorted(set(numbers))
-        assert [text for text in said(messages) if text.startswith("question")] == [
+        assert [text for text in texts_of(messages) if text.startswith("question")] == [
             (f"question {number}: " + "word " * (number % 50)) for number in range(TURNS)
         ]
-        assert [text for text in said(messages) if text.startswith("entry")] == [
+        assert [text for text in texts_of(messages) if text.startswith("entry")] == [
             f"entry {number}: " + "detail " * (10 + number % 60) for number in range(1, TURNS + 1)
         ]
         for number in (0, TURNS // 2, TURNS - 1):
@@ -115,5 +115,5 @@ def begins(text: str, message: Message) -> bool:
     return message.text.startswith(text)
 
 
-def said(actual: Sequence[tuple[int, Message]]) -> list[str]:
+def texts_of(actual: Sequence[tuple[int, Message]]) -> list[str]:
     return [message.text for _, message in actual]

@@ -138,7 +138,7 @@ async def begun(supervisor: Supervisor, code: Code, changes: dict[str, Changes])
     return session, child
 
 
-async def told(journal: Journal, session_id: str = CHILD) -> list[tuple[str, tuple[str, ...]]]:
+async def reported_updates(journal: Journal, session_id: str = CHILD) -> list[tuple[str, tuple[str, ...]]]:
     """Return the updates that were reported: plugin, and options that were dropped."""
     events = [event for event in await events_of(journal, session_id) if isinstance(event, PluginOptsUpdated)]
     assert all(event.success for event in events)
@@ -181,8 +181,8 @@ async def test_a_sub_agent_keeps_what_is_pinned_in_another_process_and_takes_the
         await over(session)
         assert session.messages()[-1].text == "fine"
     journal = opened()
-    assert await told(journal) == [("a", ()), ("b", ()), *dropped]
-    assert await told(journal, "p") == []
+    assert await reported_updates(journal) == [("a", ()), ("b", ()), *dropped]
+    assert await reported_updates(journal, "p") == []
     await journal.close()
 
 
@@ -221,7 +221,7 @@ async def test_changes_of_a_sub_agent_that_wait_are_made_with_the_code_of_now(
         assert options_of(child)["a"] == evolve(code.first, one=7)
         assert options_of(child)["b"] == evolve(code.second, one=1 if other else 7)
     journal = opened()
-    assert [dropped for _, dropped in await told(journal) if dropped] == ([("one",)] if other else [])
+    assert [dropped for _, dropped in await reported_updates(journal) if dropped] == ([("one",)] if other else [])
     await journal.close()
 
 
@@ -236,7 +236,7 @@ async def test_a_parent_that_crashes_leaves_the_options_of_its_sub_agents_as_the
         assert supervisor.crashes()
         assert session.messages()[-1].text == "fine"
     assert old_options == {"Bound": BOUND, "a": Strict(one=7), "b": Strict(one=7)}
-    assert await told(journal) == [("a", ()), ("b", ())]
+    assert await reported_updates(journal) == [("a", ()), ("b", ())]
 
 
 @pytest.mark.long
@@ -260,8 +260,8 @@ async def test_a_change_of_a_guard_binds_sub_agents_that_begin_later_and_a_pin_k
             assert options_of(session)["Bound"] == Bound(one=7 if pin else 1, two=9)
             assert options_of(child)["Bound"] == options_of(session)["Bound"]
     journal = opened()
-    assert await told(journal, "p") == [("Bound", ()), ("Bound", () if pin else ("one",))]
-    assert await told(journal) == [("Bound", ())]
+    assert await reported_updates(journal, "p") == [("Bound", ()), ("Bound", () if pin else ("one",))]
+    assert await reported_updates(journal) == [("Bound", ())]
     await journal.close()
 
 
@@ -271,7 +271,7 @@ async def test_a_fork_of_a_sub_agent_keeps_what_is_pinned_too() -> None:
         _, child = await begun(supervisor, Code(), FIRST)
         same = await child.fork(id="t")
         assert options_of(same) == options_of(child)
-        assert await told(journal, "t") == []
+        assert await reported_updates(journal, "t") == []
     code = Code(guard=Bound(two=8), first=Strict(two=9), second=Strict(two=9))
     async with process(journal) as supervisor:
         session = await supervisor.resume("p", code.spec())
@@ -282,5 +282,5 @@ async def test_a_fork_of_a_sub_agent_keeps_what_is_pinned_too() -> None:
         resumed = await supervisor.resume("t", code.spec().agents["finder"].but(plugins=plugins))
         assert options_of(resumed) == options_of(child)
         assert options_of(child) == {"Bound": Bound(two=8), "a": Strict(one=7, two=9), "b": Strict(two=9)}
-    assert await told(journal, "u") == []
-    assert sorted(await told(journal, "t")) == [("Bound", ()), ("a", ()), ("b", ("one",))]
+    assert await reported_updates(journal, "u") == []
+    assert sorted(await reported_updates(journal, "t")) == [("Bound", ()), ("a", ()), ("b", ("one",))]

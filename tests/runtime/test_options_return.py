@@ -74,7 +74,7 @@ def plugin_of(session: SessionHandle) -> Loose:
     return actual
 
 
-async def told(journal: TestJournal) -> list[PluginOptsUpdated]:
+async def reported_updates(journal: TestJournal) -> list[PluginOptsUpdated]:
     records = await journal.read("s", 0, 10_000)
     events = [envelope.event for record in records for envelope in record.events]
     return [event for event in events if isinstance(event, PluginOptsUpdated)]
@@ -97,7 +97,7 @@ async def lived(cls: type[Loose], *lives: tuple[Loose, Changes]) -> tuple[Loose,
                 await session.update_plugin(cls, **options)
                 await settle()
             plugin = plugin_of(session)
-    return plugin, (await told(journal))
+    return plugin, (await reported_updates(journal))
 
 
 @pytest.mark.parametrize("cls", [Loose, Strict])
@@ -199,7 +199,9 @@ async def test_a_change_that_waited_is_made_with_the_code_of_now(
         await until(lambda: not session.status().turn_open and not session.inspect().plugin_changes)
         assert waits
         assert plugin_of(session) == at_last
-    assert [event.dropped for event in await told(journal) if event.dropped] == ([dropped] if dropped else [])
+    assert [event.dropped for event in await reported_updates(journal) if event.dropped] == (
+        [dropped] if dropped else []
+    )
 
 
 @frozen
@@ -264,7 +266,7 @@ async def test_a_change_that_waited_tells_the_plugin_of_the_options_that_it_gets
         assert session._session.code.hook_runner.plugin(attached) == telling  # noqa: SLF001 - what rules
         (state,) = session.inspect().plugin_states
         assert [dict(new) for new in state] == heard  # type: ignore[attr-defined]  # it is a tuple
-    assert [event.dropped for event in await told(journal)] == dropped
+    assert [event.dropped for event in await reported_updates(journal)] == dropped
 
 
 async def test_a_fork_takes_the_options_of_its_code_too() -> None:
@@ -315,7 +317,7 @@ async def test_one_more_blocked_path_binds_sessions_that_come_back() -> None:
         await session.ask("go")
     events = [envelope.event for record in await journal.read("s", 0, 1_000) for envelope in record.events]
     assert [event.plugin for event in events if isinstance(event, ToolBlocked)] == ["SecurityGuard"]
-    assert await told(journal) == [PluginOptsUpdated("SecurityGuard", success=True)]
+    assert await reported_updates(journal) == [PluginOptsUpdated("SecurityGuard", success=True)]
 
 
 async def test_a_lower_budget_binds_sessions_that_come_back() -> None:
@@ -328,7 +330,7 @@ async def test_a_lower_budget_binds_sessions_that_come_back() -> None:
         session = await supervisor.resume("s", spec(BudgetGuard(max_rounds=1)))
         with pytest.raises(TurnAborted, match="max_rounds=1"):
             await session.ask("again")
-    assert (await told(journal))[-1].dropped == ("max_rounds",)
+    assert (await reported_updates(journal))[-1].dropped == ("max_rounds",)
 
 
 async def test_a_sub_agent_takes_the_code_of_guards_and_keeps_what_remained_of_limits() -> None:

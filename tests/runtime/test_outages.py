@@ -144,7 +144,7 @@ async def eventually(holds: Callable[[], bool]) -> None:
         await trio.sleep(0.1)
 
 
-async def asked(session: SessionHandle, text: str) -> str:
+async def answer_to(session: SessionHandle, text: str) -> str:
     return (await session.ask(text)).text
 
 
@@ -179,7 +179,7 @@ async def sleep(lab: Lab) -> None:
         async def fall_asleep() -> str:
             await trio.sleep(4 * SLEEPS_AFTER)
             assert supervisor.tree().children[0].state == "asleep"
-            return await asked(session, "hi")
+            return await answer_to(session, "hi")
 
         assert await lab.during(fall_asleep) == "fine"
 
@@ -187,7 +187,7 @@ async def sleep(lab: Lab) -> None:
 async def wake(lab: Lab) -> None:
     async with lab.open() as supervisor:
         session = await supervisor.spawn(spec(hibernate_after=SLEEPS_AFTER), "s")
-        await asked(session, "hi")
+        await answer_to(session, "hi")
         await trio.sleep(4 * SLEEPS_AFTER)
         assert supervisor.tree().children[0].state == "asleep"
         await lab.during(lambda: session.ask("are you there?"))
@@ -197,7 +197,7 @@ async def restart(lab: Lab) -> None:
     lab.crashes = 1
     async with lab.open() as supervisor:
         session = await supervisor.spawn(spec(), "s")
-        await asked(session, "one")
+        await answer_to(session, "one")
         lab.outage.breaks = BROKEN
         await lab.during(lambda: session.ask("hi"))
 
@@ -216,7 +216,7 @@ async def set_aside(lab: Lab) -> None:
 async def subscribe(lab: Lab) -> None:
     async with lab.open() as supervisor:
         session = await supervisor.spawn(spec(), "s")
-        await asked(session, "hi")
+        await answer_to(session, "hi")
 
         async def first() -> object:
             async with session.subscribe(since=0, types=[SessionStarted]) as events:
@@ -229,7 +229,7 @@ async def ask_again(lab: Lab) -> None:
     async with lab.open() as supervisor:
         session = await supervisor.spawn(spec(), "s")
         await session.ask("hi", command="c")
-        await asked(session, "another")
+        await answer_to(session, "another")
         await lab.during(lambda: session.ask("hi", command="c"))
 
 
@@ -252,7 +252,7 @@ async def command(lab: Lab) -> None:
         if lab.outage.course == "never":
             with pytest.raises(JournalUnavailable):
                 await session.prompt("more", command="d")
-            assert await asked(session, "without an id") == "fine"
+            assert await answer_to(session, "without an id") == "fine"
             await session.abort()
 
 
@@ -268,7 +268,7 @@ async def decide(lab: Lab) -> None:
 async def resume(lab: Lab) -> None:
     async with lab.open() as supervisor:
         session = await supervisor.spawn(spec(), "s")
-        await asked(session, "hi")
+        await answer_to(session, "hi")
     async with lab.open() as supervisor:
         await lab.during(lambda: supervisor.resume("s", spec()))
 
@@ -287,7 +287,7 @@ async def resume_large(lab: Lab) -> None:
     """The session's snapshot does not have its history."""
     async with lab.open() as supervisor:
         session = await supervisor.spawn(spec(hibernate_after=SLEEPS_AFTER), "s")
-        await asked(session, "hi" * MAX_KEPT)
+        await answer_to(session, "hi" * MAX_KEPT)
         await trio.sleep(4 * SLEEPS_AFTER)
         assert supervisor.tree().children[0].state == "asleep"
     async with lab.open() as supervisor:
@@ -297,7 +297,7 @@ async def resume_large(lab: Lab) -> None:
 async def fork(lab: Lab) -> None:
     async with lab.open() as supervisor:
         session = await supervisor.spawn(spec(), "s")
-        await asked(session, "hi")
+        await answer_to(session, "hi")
         await lab.during(lambda: supervisor.fork("s", spec(), at=2, id="f"))
 
 
@@ -308,7 +308,7 @@ async def fork_before(lab: Lab) -> None:
         await lab.during(lambda: supervisor.fork("s", spec(), at=ref, id="f"))
 
 
-async def look(lab: Lab) -> None:
+async def list_stored(lab: Lab) -> None:
     async with lab.open() as supervisor:
         await lab.during(supervisor.stored)
 
@@ -431,7 +431,7 @@ async def task_looked_up(lab: Lab) -> None:
 async def leave(lab: Lab) -> None:
     async with lab.open() as supervisor:
         session = await supervisor.spawn(spec(), "s")
-        await asked(session, "hi")
+        await answer_to(session, "hi")
 
     async def close() -> None:
         async with lab.open() as supervisor:
@@ -445,12 +445,12 @@ async def hold(lab: Lab) -> None:
     async with lab.open() as supervisor:
         session = await supervisor.spawn(spec(), "s")
         await lab.during(lambda: eventually(lambda: lab.journal.renewals > 0))
-        assert await asked(session, "hi") == "fine"
+        assert await answer_to(session, "hi") == "fine"
 
 
 async def let_go(lab: Lab) -> None:
     async with lab.open() as supervisor:
-        await asked(await supervisor.spawn(spec(), "s"), "hi")
+        await answer_to(await supervisor.spawn(spec(), "s"), "hi")
         other = await supervisor.spawn(spec(), "t")
 
         async def stop() -> None:
@@ -483,7 +483,7 @@ STORIES = {
             resume_large,
             fork,
             fork_before,
-            look,
+            list_stored,
             look_for_one,
             look_up,
             look_at_one,
@@ -520,7 +520,7 @@ async def test_nothing_is_lost_or_doubled_while_the_journal_is_away(
             assert place_value.story == "set_aside"
             return
         await eventually(lambda: session.inspect().turn is None)
-        assert await asked(session, "afterwards")
+        assert await answer_to(session, "afterwards")
         texts = [message.text for message in session.messages() if isinstance(message, UserMessage)]
         assert len(texts) == len(set(texts)), "a prompt was taken twice"
         await check_records(lab.journal.inner, session)
@@ -573,10 +573,10 @@ async def test_a_compactor_that_fails_ends_no_session(world: World, levels: int)
         raise deep(levels)
 
     session = await world.spawn(["one", "two", "three"], "s", compactor=broken)
-    assert await asked(session, "word " * 1_000) == "one"
-    assert await asked(session, "hi") == "two"
+    assert await answer_to(session, "word " * 1_000) == "one"
+    assert await answer_to(session, "hi") == "two"
     await session.compact()
-    assert await asked(session, "and?") == "three"
+    assert await answer_to(session, "and?") == "three"
     assert (called, world.supervisor.crashes()) == (1, ())
 
 
@@ -592,7 +592,7 @@ async def test_a_job_that_cannot_run_ends_no_session(world: World, levels: int, 
     job = jobs.start("sleep 1", Broken())  # type: ignore[arg-type]  # no more of it is needed
     await trio.sleep(1)
     assert problem in job.problem
-    assert await asked(session, "hi") == "one"
+    assert await answer_to(session, "hi") == "one"
     assert world.supervisor.crashes() == ()
 
 
@@ -803,7 +803,7 @@ async def test_sleepers_that_are_woken_while_the_journal_cannot_be_read_go_on() 
         answers: list[str] = []
 
         async def ask(session: SessionHandle) -> None:
-            answers.append(await asked(session, "hi"))
+            answers.append(await answer_to(session, "hi"))
 
         async with trio.open_nursery() as nursery:
             for session in sessions:
@@ -825,7 +825,7 @@ async def test_a_command_id_that_cannot_be_looked_up_is_refused_and_nothing_is_d
         for _ in range(5):
             with pytest.raises((InfrastructureError, BrokenJournal)):
                 await session.prompt("hi", command="c")
-        assert (await asked(session, "more")) == "fine"
+        assert (await answer_to(session, "more")) == "fine"
         assert supervisor.crashes() == ()
         journal.away = frozenset()
         assert (await session.ask("hi", command="c")).ref == "p1"
@@ -887,7 +887,7 @@ async def test_an_abort_whose_id_cannot_be_looked_up_stops_all_the_same_and_is_r
         with trio.fail_after(10):
             await eventually(lambda: session.inspect().turn is None)
         assert supervisor.crashes() == ()
-        assert await asked(session, "and now?")
+        assert await answer_to(session, "and now?")
 
 
 @pytest.mark.long
@@ -932,8 +932,8 @@ async def test_what_a_journal_did_not_say_is_looked_for_before_it_is_written_aga
             journal.fails_after = failing
         else:
             journal.failing = failing
-        assert await asked(session, "hi") == "one"
-        assert await asked(session, "and?") == "two"
+        assert await answer_to(session, "hi") == "one"
+        assert await answer_to(session, "and?") == "two"
         assert world.supervisor.crashes() == ()
 
 

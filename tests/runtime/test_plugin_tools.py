@@ -30,7 +30,7 @@ from agentrail.values.content import text_of
 from tests.cache_prefixes import broken_prefixes
 from tests.kit import Element
 from tests.runtime.tools import quick
-from tests.runtime.world import told
+from tests.runtime.world import all_events
 
 IRON: Final = ChangeTools(("iron",))
 NOT_ASKED: Final = Answered("not asked")
@@ -102,7 +102,7 @@ async def test_a_plugin_attaches_a_tool_and_detaches_it() -> None:
         assert results(session)[0] == "ironed at 1"
         assert "iron" in results(session)[1]
         assert "there is no tool" in results(session)[1] or "no tool" in results(session)[1]
-        events = await told(session)
+        events = await all_events(session)
         assert [event for event in events if isinstance(event, ToolsUpdated)] == [
             ToolsUpdated(("iron",), (), "Brings"),
             ToolsUpdated((), ("iron", "cut"), "Brings"),
@@ -180,7 +180,7 @@ async def test_the_tool_is_there_after_a_restart_with_the_code_of_now(how: str, 
             if start:
                 assert session.inspect().plugin_state("Brings") == (Answered(None), NOT_ASKED)
                 assert (results(session)[0] == result) == bool(result)
-                events = await told(session)
+                events = await all_events(session)
                 assert sum(isinstance(event, ToolDetached) for event in events) == detached
                 assert [tool.plugin for tool in session.inspect().tools.values()] == ["Brings"] * (1 - detached)
 
@@ -203,7 +203,7 @@ async def test_the_tools_go_with_their_plugin() -> None:
         assert list(session.inspect().tools) == ["iron"]
         await session.detach_plugin(Brings)
         assert not session.inspect().tools
-        assert (await told(session))[-1] == ToolsUpdated((), ("iron",), "Brings")
+        assert (await all_events(session))[-1] == ToolsUpdated((), ("iron",), "Brings")
 
 
 async def test_new_options_bring_new_tools_which_are_attached_when_asked_for() -> None:
@@ -254,7 +254,7 @@ async def summary(*plugins: Attachable, compactor: Compactor | None = None) -> s
             await session.ask("go on")
         await session.compact()
         await session.ask("and then?")
-        assert any(isinstance(item, CompactEnd) and item.removed for item in await told(session))
+        assert any(isinstance(item, CompactEnd) and item.removed for item in await all_events(session))
         notices = [text_of(message.parts) for message in session.messages() if isinstance(message, UserMessage)]
     return next(text.partition("\n")[2] for text in notices if text.startswith("["))
 

@@ -93,7 +93,7 @@ async def broken_service(payload: Json) -> Json:
     raise ZeroDivisionError(payload)
 
 
-async def asked(world: World, request: AskRequest, **spec: object) -> str:
+async def answer_to(world: World, request: AskRequest, **spec: object) -> str:
     services = {"echo": service, "broken": broken_service}
     plugins = [Asker(request)]
     session = await world.spawn(["ok"], None, plugins=plugins, services=services, **spec)
@@ -224,12 +224,12 @@ async def test_what_a_model_was_asked_by_a_plugin_is_paid_for_also_without_an_an
 
 
 async def test_a_plugin_asks_for_a_tool(world: World) -> None:
-    assert await asked(world, RunTool("quick"), tools=[quick(text="found")]) == "ok: found"
+    assert await answer_to(world, RunTool("quick"), tools=[quick(text="found")]) == "ok: found"
 
 
 async def test_a_tool_that_fails_is_a_failed_answer(world: World) -> None:
-    assert "it broke" in await asked(world, RunTool("raising"), tools=[raising()])
-    assert (await asked(world, RunTool("nowhere"))).startswith("failed: ")
+    assert "it broke" in await answer_to(world, RunTool("raising"), tools=[raising()])
+    assert (await answer_to(world, RunTool("nowhere"))).startswith("failed: ")
 
 
 class Chooser(Plugin):
@@ -294,12 +294,12 @@ def test_a_plugin_reads_a_file_below_the_working_directory_only(
 
 async def read_files(tmp_path: Path) -> None:
     async with open_world() as world:
-        assert await asked(world, ReadFile("notes"), working_dir=str(tmp_path)) == "ok: remember"
-        assert "failed" in await asked(world, ReadFile("../secret"), working_dir=str(tmp_path))
-        assert await asked(world, ReadFile("missing"), working_dir=str(tmp_path)) == "ok: None"
-        assert await asked(world, FindFiles(("NOT*",), (".",)), working_dir=str(tmp_path)) == "ok: ('notes',)"
-        assert "failed" in await asked(world, FindFiles(("NOT*",), ("..",)), working_dir=str(tmp_path))
-        assert "no repository" in await asked(world, FindFiles(("NOT*",), (), (".",)), working_dir=str(tmp_path))
+        assert await answer_to(world, ReadFile("notes"), working_dir=str(tmp_path)) == "ok: remember"
+        assert "failed" in await answer_to(world, ReadFile("../secret"), working_dir=str(tmp_path))
+        assert await answer_to(world, ReadFile("missing"), working_dir=str(tmp_path)) == "ok: None"
+        assert await answer_to(world, FindFiles(("NOT*",), (".",)), working_dir=str(tmp_path)) == "ok: ('notes',)"
+        assert "failed" in await answer_to(world, FindFiles(("NOT*",), ("..",)), working_dir=str(tmp_path))
+        assert "no repository" in await answer_to(world, FindFiles(("NOT*",), (), (".",)), working_dir=str(tmp_path))
 
 
 @pytest.mark.long
@@ -341,13 +341,13 @@ async def write_files(tmp_path: Path) -> None:
             (WriteFile("a\0b", "text"), "failed"),
         ]
         for request, text in rows:
-            assert text in await asked(world, request, working_dir=str(tmp_path)), request.path
+            assert text in await answer_to(world, request, working_dir=str(tmp_path)), request.path
 
 
 async def test_a_plugin_calls_a_service(world: World) -> None:
-    assert await asked(world, CallService("echo", FrozenObject({"a": 1}))) == "ok: {'got': {'a': 1}}"
-    assert "ZeroDivisionError" in await asked(world, CallService("broken"))
-    assert "there is no service `other` (there are: broken, echo)" in await asked(world, CallService("other"))
+    assert await answer_to(world, CallService("echo", FrozenObject({"a": 1}))) == "ok: {'got': {'a': 1}}"
+    assert "ZeroDivisionError" in await answer_to(world, CallService("broken"))
+    assert "there is no service `other` (there are: broken, echo)" in await answer_to(world, CallService("other"))
 
 
 async def test_a_deadline_is_an_answer_too(world: World) -> None:

@@ -12,7 +12,7 @@ MODELS = {"a": lambda _: ScriptedModel(["hello"], repeat_last=True), "b": lambda
 KINDS = (RequestStart, PrefixChanged, MessageStart, AgentEnd)
 
 
-async def asked(session: SessionHandle, *kinds: type[Event]) -> list[type[Event]]:
+async def heard_types(session: SessionHandle, *kinds: type[Event]) -> list[type[Event]]:
     """Return the types of the events of a turn, as a subscriber hears them that is there for this turn alone."""
     heard: list[type[Event]] = []
     async with session.subscribe(types=kinds) as events:
@@ -27,10 +27,10 @@ async def asked(session: SessionHandle, *kinds: type[Event]) -> list[type[Event]
 async def test_it_comes_between_the_request_and_its_response_and_is_of_their_round() -> None:
     async with open_supervisor(models=MODELS) as supervisor:
         session = await supervisor.spawn(SessionSpec(model="a:1"))
-        assert await asked(session, *KINDS) == [RequestStart, MessageStart, AgentEnd]
+        assert await heard_types(session, *KINDS) == [RequestStart, MessageStart, AgentEnd]
         await session.switch_model("b:1")  # while nobody listens
         async with session.subscribe(types=[PrefixChanged]) as events:
-            assert await asked(session, *KINDS) == [RequestStart, PrefixChanged, MessageStart, AgentEnd]
+            assert await heard_types(session, *KINDS) == [RequestStart, PrefixChanged, MessageStart, AgentEnd]
             report = await anext(events)
             assert (report.event, report.turn, report.round) == (PrefixChanged("model", "b:1", "", 2), 2, 1)
             assert report.n > 0
@@ -39,9 +39,9 @@ async def test_it_comes_between_the_request_and_its_response_and_is_of_their_rou
 async def test_it_is_not_stored() -> None:
     async with open_supervisor(models=MODELS) as supervisor:
         session = await supervisor.spawn(SessionSpec(model="a:1"))
-        await asked(session, *KINDS)
+        await heard_types(session, *KINDS)
         await session.switch_model("b:1")
-        await asked(session, *KINDS)
+        await heard_types(session, *KINDS)
         async with session.subscribe(since=0) as events:
             async for envelope in events:
                 assert not isinstance(envelope.event, PrefixChanged)
@@ -56,16 +56,20 @@ async def test_a_session_of_which_nobody_hears_it_does_no_work_for_it(monkeypatc
     monkeypatch.setattr(CachePrefix, "stepped", followed)
     async with open_supervisor(models=MODELS) as supervisor:
         session = await supervisor.spawn(SessionSpec(model="a:1"))
-        assert await asked(session, RequestStart, MessageStart, AgentEnd) == [RequestStart, MessageStart, AgentEnd]
+        assert await heard_types(session, RequestStart, MessageStart, AgentEnd) == [
+            RequestStart,
+            MessageStart,
+            AgentEnd,
+        ]
 
 
 async def test_after_a_sleep_the_first_request_is_compared_with_nothing(autojump_clock: trio.testing.MockClock) -> None:
     del autojump_clock
     async with open_supervisor(models=MODELS) as supervisor:
         session = await supervisor.spawn(SessionSpec(model="a:1", hibernate_after=10))
-        await asked(session, *KINDS)
+        await heard_types(session, *KINDS)
         await session.switch_model("b:1")
         await trio.sleep(25)
-        assert await asked(session, *KINDS) == [RequestStart, MessageStart, AgentEnd]
+        assert await heard_types(session, *KINDS) == [RequestStart, MessageStart, AgentEnd]
         await session.switch_model("a:1")
-        assert await asked(session, *KINDS) == [RequestStart, PrefixChanged, MessageStart, AgentEnd]
+        assert await heard_types(session, *KINDS) == [RequestStart, PrefixChanged, MessageStart, AgentEnd]

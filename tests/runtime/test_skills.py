@@ -37,7 +37,7 @@ def files(**skills: bytes) -> MemorySandbox:
     return MemorySandbox({f"skills/{name}/SKILL.md": data for name, data in skills.items()})
 
 
-async def told(world: World, name: str, **given: object) -> str:
+async def skill_result(world: World, name: str, **given: object) -> str:
     """Return what the model gets that calls `read_skill` in a session with *given*."""
     model = ScriptedModel([say(calls=[call("read_skill", {"name": name})]), "done"])
     session = await world.spawn(model, None, skills=["skills"], **given)
@@ -166,7 +166,10 @@ async def test_without_a_folder_or_a_file_there_is_no_section_and_no_line_in_the
     await session.ask("hi")
     assert session.inspect().sections == ()
     assert caplog.messages == []
-    assert await told(world, "sewing", sandbox=MemorySandbox({})) == "there is no skill 'sewing'; there are no skills"
+    assert (
+        await skill_result(world, "sewing", sandbox=MemorySandbox({}))
+        == "there is no skill 'sewing'; there are no skills"
+    )
 
 
 async def test_a_skill_that_the_agent_has_just_written_can_be_read(world: World) -> None:

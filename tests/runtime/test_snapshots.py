@@ -64,7 +64,7 @@ async def slept(session: SessionHandle) -> None:
     assert session._session.is_asleep  # noqa: SLF001 - that it sleeps
 
 
-def said(session: SessionHandle) -> list[str]:
+def texts_of(session: SessionHandle) -> list[str]:
     return [message.text for message in session.messages()]
 
 
@@ -80,7 +80,7 @@ async def test_a_small_session_is_back_after_one_call() -> None:
         assert remaining.since is None
         assert [len(back.records) for back in journal.returns] == [0]
         assert journal.pages == []
-        assert said(session) == ["hi", "one"]
+        assert texts_of(session) == ["hi", "one"]
 
 
 async def test_a_session_that_is_deployed_often_comes_back_from_few_records() -> None:
@@ -107,10 +107,10 @@ async def test_what_a_snapshot_leaves_out_is_read_from_the_records() -> None:
         session = await world.spawn(script, "s", tools=[slow()], hibernate_after=SLEEPS_AFTER)
         for text in ("hi", "and?", "go on"):
             await session.ask(text)
-            old = said(session)
+            old = texts_of(session)
             await slept(session)
             await session.resume()
-            assert said(session) == old
+            assert texts_of(session) == old
         assert [(remaining.since, len(remaining.state.history)) for remaining in journal.kept] == [(0, 0)] * 3
         assert max(journal.pages) <= PAGE
 
@@ -126,19 +126,19 @@ async def test_after_a_compaction_a_snapshot_keeps_what_that_has_left() -> None:
         await session.ask("two")
         await session.compact("to be short")
         await trio.sleep(1)
-        remaining = said(session)
+        remaining = texts_of(session)
         await session.ask("three")
         await slept(session)
         (kept_value,) = journal.kept
         assert [message.text for message in kept_value.state.history] == remaining
         assert len(await journal.read("s", kept_value.since or 0)) < 10
         await session.resume()
-        assert said(session) == [*remaining, "three", "done"]
+        assert texts_of(session) == [*remaining, "three", "done"]
         await session.ask("four")
         await slept(session)
         assert journal.kept[-1].since == kept_value.since
         await session.resume()
-        assert said(session) == [*remaining, "three", "done", "four", "ok"]
+        assert texts_of(session) == [*remaining, "three", "done", "four", "ok"]
 
 
 @pytest.mark.usefixtures("_bare")
@@ -155,8 +155,8 @@ async def test_a_fork_and_a_resumed_session_have_whole_histories() -> None:
             assert (await journal.latest(item.id)).snapshot is not None
     async with open_supervisor(journal=journal) as supervisor:
         session, fork = await supervisor.resume("s", spec), await supervisor.resume("f", spec)
-        assert said(session) == ["hi", "one"]
-        assert said(fork) == ["hi", "one", "and?", "one"]
+        assert texts_of(session) == ["hi", "one"]
+        assert texts_of(fork) == ["hi", "one", "and?", "one"]
 
 
 # What may be left out

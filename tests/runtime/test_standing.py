@@ -71,7 +71,7 @@ def test_a_thread_is_looked_at_while_it_imports() -> None:
     over = threading.Event()
     seen: list[int] = []
 
-    def look() -> None:
+    def count_stacks() -> None:
         with Scratch() as scratch:
             while not over.is_set():
                 seen.append(len(scratch.stacks()))
@@ -79,7 +79,7 @@ def test_a_thread_is_looked_at_while_it_imports() -> None:
     def nested(depth: int) -> int:
         return depth and nested(depth - 1) + sum(x for x in (1,))
 
-    looking = threading.Thread(target=look)
+    looking = threading.Thread(target=count_stacks)
     looking.start()
     while len(seen) < 200:
         nested(40)

@@ -438,7 +438,7 @@ async def test_a_time_that_is_none_is_refused(within: float) -> None:
 
 
 async def test_the_end_of_the_program_hurries_a_supervisor_that_is_being_left() -> None:
-    async def told() -> None:
+    async def begin_ending() -> None:
         await trio.sleep(2)
         ending().begin(10.0)
 
@@ -449,7 +449,7 @@ async def test_the_end_of_the_program_hurries_a_supervisor_that_is_being_left() 
 
     began = trio.current_time()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(told)
+        nursery.start_soon(begin_ending)
         with pytest.raises(SupervisorStuck):
             await supervised()
         assert trio.current_time() - began == pytest.approx(2 + 10 - 1, abs=0.01)

@@ -48,7 +48,7 @@ FIXTURES = ("tmp_path", "autojump_clock")
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> str:
+def pytest_output(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return what pytest says of one test with each fixture, all in one process."""
     folder = tmp_path_factory.mktemp("stuck")
     (folder / "pytest.ini").write_text(SETTINGS)
@@ -61,9 +61,11 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("fixture", FIXTURES)
-def test_a_fixture_with_a_supervisor_that_is_stuck_fails_its_test_and_names_the_place(text: str, fixture: str) -> None:
+def test_a_fixture_with_a_supervisor_that_is_stuck_fails_its_test_and_names_the_place(
+    pytest_output: str, fixture: str
+) -> None:
     (report,) = re.findall(
-        rf"^_+ test_with_{fixture} _+$(.*?)(?=^[_=]+ [a-z ]+ [_=]+$)", text, re.DOTALL | re.MULTILINE
+        rf"^_+ test_with_{fixture} _+$(.*?)(?=^[_=]+ [a-z ]+ [_=]+$)", pytest_output, re.DOTALL | re.MULTILINE
     )
     assert "SupervisorStuck: the supervisor was left after" in report
     assert "task `tool deaf (s/c3)` at" in report

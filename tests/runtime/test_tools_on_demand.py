@@ -59,7 +59,7 @@ def results(session: SessionHandle) -> list[ToolMessage]:
     return [message for message in session.messages() if isinstance(message, ToolMessage)]
 
 
-def asked(session: SessionHandle) -> list[ToolCall]:
+def calls_of(session: SessionHandle) -> list[ToolCall]:
     answers = [message for message in session.messages() if isinstance(message, AssistantMessage)]
     return [new_call for message in answers for new_call in message.calls]
 
@@ -88,7 +88,7 @@ async def test_the_model_gets_names_finds_a_tool_and_calls_it(world: World) -> N
     heard = world.heard(session)
     assert heard.only(ToolsFound).names == ("pay_bill",)
     assert [(e.name, e.args) for e in heard.of(ToolExecutionStart)] == [("pay_bill", {"amount": 5})]
-    new_value = asked(session)[1]
+    new_value = calls_of(session)[1]
     assert (new_value.name, new_value.args, new_value.via) == ("pay_bill", {"amount": 5}, "call_tool")
 
 

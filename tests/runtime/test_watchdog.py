@@ -506,13 +506,13 @@ def test_an_import_of_ours_that_keeps_the_interpreter_is_no_fault_of_the_task(
 
 
 def test_only_a_run_in_real_time_has_a_pulse() -> None:
-    async def asked() -> bool:
+    async def has_pulse() -> bool:
         async with open_supervisor() as supervisor:
             return watchdog_of(supervisor)._pulse is not None  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
-    assert trio.run(asked)
-    assert not trio.run(asked, clock=trio.testing.MockClock(autojump_threshold=0))
-    assert not trio.run(asked, clock=trio.testing.MockClock(rate=0.5))
+    assert trio.run(has_pulse)
+    assert not trio.run(has_pulse, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert not trio.run(has_pulse, clock=trio.testing.MockClock(rate=0.5))
 
 
 def test_whoever_leaves_does_not_wait_for_a_thread_that_cannot_write(

@@ -30,7 +30,7 @@ from agentrail.tools import ToolResult, ok
 from agentrail.values.content import text_of
 from tests.cache_prefixes import broken_prefixes
 from tests.coded import coded
-from tests.runtime.world import told
+from tests.runtime.world import all_events
 
 IMAGE: Final = "aGVsbG8=" * 2_000
 
@@ -117,7 +117,7 @@ async def test_what_was_shortened_stays_as_it_is_until_the_next_compaction() -> 
         session = await supervisor.spawn(spec)
         for turn in range(12):
             await session.ask(f"turn {turn}")
-        events = await told(session)
+        events = await all_events(session)
         changes = [changed for _, changed in broken_prefixes(await journal.read(session.id))]
     compactions = [event for event in events if isinstance(event, CompactEnd)]
     assert any("were shortened" in end.note for end in compactions), compactions

@@ -177,7 +177,7 @@ async def until(holds: Callable[[], object], seconds: float = 100.0) -> None:
             await trio.sleep(0.001)
 
 
-async def told(session: SessionHandle) -> list[Event]:
+async def all_events(session: SessionHandle) -> list[Event]:
     """Return all events of *session* so far."""
     found_events: list[Event] = []
     async with session.subscribe(since=0) as events:

@@ -18,7 +18,7 @@ from agentrail.plugins import AnyPlugin, BeforeTool
 from agentrail.testing import ScriptStep, Trace, call, prompt, say
 
 
-def asked(trace: Trace, plugin: str) -> list[BeforeTool]:
+def hooks_of(trace: Trace, plugin: str) -> list[BeforeTool]:
     """Return the hooks that *plugin* was asked at, in order; a call that was changed comes again."""
     hooks = (decision.hook for decision in trace.decisions if decision.plugin == plugin)
     return [hook for hook in hooks if isinstance(hook, BeforeTool)]
@@ -35,7 +35,7 @@ def vetoed(trace: Trace) -> set[str]:
 
 def counts_what_may_run(trace: Trace, plugin: str, count: Callable[[BeforeTool], float]) -> None:
     """Check that the state of *plugin* is the sum over the calls it saw that were not vetoed."""
-    if seen := asked(trace, plugin):
+    if seen := hooks_of(trace, plugin):
         blocked = vetoed(trace)
         may_run = sum(count(hook) for hook in seen if hook.call_id not in blocked)
         counted = trace.plugin_state(plugin)
@@ -182,7 +182,7 @@ class ColdStorage(Plugin[None]):
 
 def characters_counted_are_appended(trace: Trace) -> None:
     started = {start.call_id: start for start in trace.started}
-    calls = [hook.call_id for hook in asked(trace, "Appends")]
+    calls = [hook.call_id for hook in hooks_of(trace, "Appends")]
     if calls and len(set(calls)) == len(calls) and started.keys() >= set(calls):
         appends = sum(appended(started[call_id].name, started[call_id].args) for call_id in calls)
         counted = trace.plugin_state("Appends")
@@ -227,7 +227,7 @@ class Calm(Plugin[None]):
 
 def what_is_released_was_checked(trace: Trace) -> None:
     blocked = vetoed(trace)
-    seen = asked(trace, "Tested")
+    seen = hooks_of(trace, "Tested")
     for start in trace.started:
         if start.name == "release":
             version = start.args.get("version")
