@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
+import trio
 
 from agentrail import Secret
 from agentrail.api.public_ids import new_name
@@ -16,7 +17,9 @@ from agentrail.cluster.shard_plan import ShardPlan
 from agentrail.errors import BadChoice
 from agentrail.host import Identity
 from agentrail.ports.journal import SLOTS, slot_of
-from agentrail.remote.transport.host_connection import open_line
+from agentrail.remote.transport.host_address import HostKey
+from agentrail.remote.transport.host_connection import HostConnection, open_line
+from tests.patience import PATIENCE
 from tests.remote.playing_host import KEY, Message, PlayingHost
 
 ANN = Identity("acme", "ann", frozenset({"talk"}))
@@ -116,6 +119,7 @@ async def test_a_session_is_opened_and_called_in_the_shard_that_its_id_says() ->
                 assert output["session"] == name
                 fork = slot_of(new_name("acme", "bob", name).internal) % 2
                 assert hosts[fork].received[-1]["call"] == "fork"
+                assert opened["command"] == f"c{number}"
 
 
 async def test_a_session_without_a_name_gets_the_same_one_for_the_same_command() -> None:
@@ -136,3 +140,19 @@ async def test_what_is_about_no_session_goes_to_shards_that_are_there_each_in_it
             for _ in range(4):
                 await lines.call("agents")
             assert [len(host.received) for host in hosts] == [2, 2]
+
+
+async def test_what_is_about_no_session_goes_past_a_shard_that_is_not_there() -> None:
+    async def dial() -> trio.abc.Stream:
+        raise OSError
+
+    host = PlayingHost(answering)
+    with host.playing():
+        async with open_line(host.url, KEY) as line:
+            away = HostConnection(line.address, HostKey(KEY), dial, 1.0)
+            plan = plan_of(2)
+            lines = ShardLines(ShardCluster(plan), ANN, dict(zip(plan.names, (away, line), strict=True)))
+            with trio.fail_after(PATIENCE):
+                for _ in range(4):
+                    await lines.call("agents")
+    assert len(host.received) == 4

@@ -12,6 +12,7 @@ from agentrail.events import RequestStart, ResponseComplete
 from agentrail.insight import SpanKind, Timeline, TimelineLane, TimelineSpan, timeline
 from agentrail.journals import Record
 from agentrail.models import Failure, FailureKind
+from agentrail.ports.journal import Redaction
 from agentrail.testing import Choose
 from agentrail.testing.world.random_setups import draw_scene
 from agentrail.values.stream import NOTHING_YET
@@ -131,6 +132,19 @@ def test_a_response_that_had_begun_is_seen_in_the_phase_before() -> None:
     records[2] = records[2].but(began="r2")
     rows = timeline(records).rows
     assert [(row.before, row.after) for row in rows[1:]] == [(IDLE, RUNNING), (STREAMING, EXECUTING_TOOLS)]
+
+
+def test_a_row_names_no_plugin_that_let_it_pass_no_turn_that_is_over_and_says_what_is_redacted() -> None:
+    bench = Bench(plug("Quiet", before_tool=Continue(family="look")), plug("Guard", before_tool=BlockTool("never")))
+    bench.prompt("go")
+    bench.answers("", call("look", path="a"))
+    bench.answers("done")
+    records = records_of(bench)
+    records[1] = records[1].but(redacted=Redaction(NOW, "ann"))
+    rows = timeline(records).rows
+    assert [run.answered for row in rows for run in row.hooks] == [("Guard",)]
+    assert [row.turn for row in rows] == [0, 1, 1, 0]
+    assert [row.is_redacted for row in rows] == [False, True, False, False]
 
 
 def test_a_clock_that_was_set_back_ends_no_span_before_its_start() -> None:

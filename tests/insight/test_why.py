@@ -9,6 +9,7 @@ from agentrail import Abort, Action, BlockTool, Continue, Emit, HoldTool, Interv
 from agentrail.events import ApprovalResolved
 from agentrail.hooks.actions import ACTIONS
 from agentrail.insight import Account, Explanation, FoldingRule, why
+from agentrail.insight.account import number_or_id
 from agentrail.insight.explanations import explain
 from agentrail.insight.hook_questions import questions
 from agentrail.plugins import MATRIX, AnyPlugin
@@ -284,3 +285,19 @@ def test_records_that_cannot_be_made_again_tell_their_answers_alone() -> None:
     (alone,) = asked(why(records, call_id))
     assert sentences(alone) == ["`B` blocked the call: never"]
     assert run.rule is alone.rule is FoldingRule.BLOCK
+
+
+def test_what_is_a_number_is_one_in_the_digits_of_this_script_alone() -> None:
+    assert [number_or_id(text) for text in ("12", "٣", "c3", "end", "")] == [12, "٣", "c3", "end", ""]
+
+
+def test_a_check_is_told_of_the_call_alone_whose_arguments_it_was_about() -> None:
+    bench = Bench(plug("A", before_tool=Continue()))
+    bench.prompt()
+    bench.answers("", call("look", bad="x"), call("look", path="a"))
+    assert [bool(asked(about(bench, call_id), "check")) for call_id in ("c3", "c4")] == [True, False]
+
+
+def test_a_check_of_replaced_arguments_is_told_of_their_call() -> None:
+    bench, call_id = called(plug("A", before_tool=ReplaceToolArgs({"bad": "x"})))
+    assert asked(about(bench, call_id), "check")

@@ -8,11 +8,11 @@ import trio
 import trio.testing
 
 from agentrail.adapters.mcp.server_tools import plain_schema
-from agentrail.errors import BadSpec, UsageError
+from agentrail.errors import BadSpec, ToolError, UsageError
 from agentrail.events import ToolsUpdated
 from agentrail.mcp import McpServer
 from agentrail.models import Data, File, Image, Json, Text
-from agentrail.tools import make_spec, ok, validator_for
+from agentrail.tools import EffectClass, ToolContext, err, make_spec, ok, validator_for
 from agentrail.values.step_budget import Meter
 from tests.coded import coded
 from tests.each_case import each_case
@@ -264,3 +264,63 @@ def test_without_folders_a_server_is_reached_by_its_url_alone(monkeypatch: pytes
     McpServer(name="raw", url="http://127.0.0.1:1").check()
     with pytest.raises(UsageError, check=coded("bad-mcp-server"), match="reach it by a `url`"):
         McpServer(["x"], name="raw").check()
+
+
+async def test_a_call_goes_to_the_server_by_its_own_name_and_its_progress_is_cut(
+    autojump_clock: object,  # noqa: ARG001
+) -> None:
+    sent: list[object] = []
+    told: list[str] = []
+
+    async def call(name: str, args: object, effect: EffectClass, on_progress: Callable[..., object]) -> object:
+        sent.extend((name, args, effect))
+        await on_progress(1, 2, "x" * 5000)  # type: ignore[misc]  # it is awaited
+        return types.CallToolResult.model_validate({"content": [{"type": "text", "text": "no"}], "isError": True})
+
+    listed = [types.Tool(name="one", input_schema={"type": "object"})]
+    (tool,), _ = adopting.adopt(McpServer(name="raw", url="http://127.0.0.1:1"), listed, call)
+    answer = await tool.execute(freeze_object({"a": 1}), ToolContext(call_id="c", report=told.append))
+    assert sent == ["one", {"a": 1}, EffectClass.UNSAFE]
+    assert [len(each) for each in told] == [1000]
+    assert answer == err("no")
+
+
+def test_the_first_of_two_tools_of_one_name_is_taken_and_the_other_is_told() -> None:
+    listed = [types.Tool(name="one", description=text, input_schema={"type": "object"}) for text in ("a", "b")]
+    found, problems = adopting.adopt(McpServer(name="raw", url="http://127.0.0.1:1"), listed, None)
+    assert [each.spec.description for each in found] == ["a"]
+    assert ["or one of that name" in problem for problem in problems] == [True]
+
+
+def test_more_parts_than_are_kept_are_counted_and_structured_content_stands_beside_texts() -> None:
+    text = {"type": "text", "text": "t"}
+    answer = types.CallToolResult.model_validate({"content": [text] * 103, "structuredContent": {"a": 1}})
+    result = results.result_of(answer)
+    assert result.content[-1] == Text("[3 more parts are left out]")
+    assert (len(result.content), result.details) == (101, {"structured": {"a": 1}})
+    alone = results.result_of(types.CallToolResult.model_validate({"content": [], "structuredContent": {"a": 1}}))
+    assert alone.content == (Data(freeze_object({"a": 1})),)
+    failed = results.result_of(types.CallToolResult.model_validate({"content": [], "isError": True}))
+    assert failed == err("the tool failed and does not say why")
+
+
+@pytest.mark.parametrize("url", ["http://", "ftp://a.example", "a.example", "http://[::1"])
+def test_what_is_no_address_of_a_server_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="its `url` must begin with"):
+        McpServer(url=url)
+
+
+@pytest.mark.parametrize(
+    ("effect", "words"),
+    [(EffectClass.PURE, "it can be repeated"), (EffectClass.UNSAFE, "it is not known whether it took effect")],
+)
+async def test_a_call_that_gets_no_answer_says_whether_it_can_be_repeated(effect: EffectClass, words: str) -> None:
+    async def offer(tools: object, problems: object) -> None:
+        """Take no tools."""
+
+    async def hear(*_: object) -> None:
+        """Take no progress."""
+
+    lost = connection.Connection(McpServer(name="raw", url="http://127.0.0.1:1"), offer)
+    with pytest.raises(ToolError, match=words):
+        await lost.call("one", freeze_object({}), effect, hear)

@@ -1,5 +1,7 @@
 """`shell` and its jobs, with real processes."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -9,12 +11,14 @@ import pytest
 import trio
 
 from agentrail.runtime.work.background_jobs import MAX_RUNNING, BackgroundJobs
-from agentrail.sandboxes import MemorySandbox
-from agentrail.tools.builtin.shell import KEEP
+from agentrail.sandboxes import Command, Execution, Heard, MemorySandbox, OnOutput, Output
+from agentrail.tools import ToolContext
+from agentrail.tools.builtin.shell import DAY, KEEP, MAX_BYTES, MAX_HEARD
+from tests.kit import freeze_object
 from tests.patience import PATIENCE
 from tests.profiles import CAMPAIGN
 from tests.sandboxes.test_trees import peak
-from tests.tools.builtin.rig import call
+from tests.tools.builtin.rig import TOOLS, call
 
 
 @pytest.fixture
@@ -172,3 +176,77 @@ async def test_there_is_a_limit_of_jobs_and_none_outlives_its_session(tmp_path: 
     assert await call("shell", tmp_path, jobs=jobs, command="pwd", background=True) == (
         "✗ the command is refused: the session has ended"
     )
+
+
+class Played(MemorySandbox):
+    """A sandbox in which commands end as a test says, without a process."""
+
+    def __init__(self, execution: Execution, *pieces: bytes) -> None:
+        super().__init__()
+        self.commands: list[Command] = []
+        self.kills = 0
+        self._execution = execution
+        self._pieces = pieces
+        self._end = trio.Event()
+
+    async def execute(self, command: Command, on_output: OnOutput | None = None) -> Execution:
+        await trio.lowlevel.checkpoint()
+        self.commands.append(command)
+        for piece in self._pieces:
+            if on_output is not None:
+                on_output(piece)
+        return self._execution
+
+    def prepare(self, command: Command, on_output: OnOutput | None = None) -> Played:  # type: ignore[override]  # a process
+        self.commands.append(command)
+        return self
+
+    # As the process that was prepared
+
+    @property
+    def execution(self) -> Execution | None:
+        return self._execution if self._end.is_set() else None
+
+    async def run(self) -> Execution:
+        await self._end.wait()
+        return self._execution
+
+    def heard(self, since: int = 0) -> Heard:
+        data = b"".join(self._pieces)[since:]
+        return Heard(data, since + len(data))
+
+    def kill(self) -> None:
+        self.kills += 1
+        self._end.set()
+
+
+async def test_a_command_that_took_too_long_has_failed_whatever_its_exit_code_and_what_still_runs_is_told() -> None:
+    late = Execution(0, Output(b"out\n", total=4), timed_out=True, clean=False)
+    assert await call("shell", Played(late), command="x", timeout=5) == (
+        "✗ out\n[ended after 5 seconds: it took too long; something that it started may still run]"
+    )
+
+
+async def test_of_an_output_that_is_too_long_the_model_learns_what_is_lost_and_git_nothing() -> None:
+    sandbox = Played(Execution(0, Output(b"a" * MAX_BYTES, b"b", total=3 * MAX_BYTES)))
+    text = await call("shell", sandbox, command="x")
+    assert f"its first and last {KEEP // 2} bytes are in `.shell_output/call-1.txt`" in text
+    assert (await sandbox.read(".shell_output/.gitignore")).data == b"*\n"
+
+
+async def test_an_endless_output_is_told_up_to_a_limit() -> None:
+    told: list[str] = []
+    sandbox = Played(Execution(0), *[b"x" * MAX_BYTES] * 4)
+    context = ToolContext(call_id="c", sandbox=sandbox, report=told.append)
+    await TOOLS["shell"].execute(freeze_object({"command": "x"}), context)
+    assert len(told) == 1
+
+
+async def test_a_job_has_a_day_is_read_on_where_the_answer_was_cut_and_is_ended(jobs: BackgroundJobs) -> None:
+    sandbox = Played(Execution(-9, killed=True), b"line\n" * MAX_HEARD)
+    await call("shell", sandbox, jobs=jobs, command="x", background=True)
+    assert [order.timeout for order in sandbox.commands] == [DAY]
+    text = await call("shell_output", jobs=jobs, job="job-1")
+    assert text.endswith(f"there is more: go on with `since` {MAX_HEARD // 5 * 5}]")
+    assert await call("shell_kill", jobs=jobs, job="job-1") == "`job-1` was killed"
+    assert sandbox.kills == 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agentrail.errors import FileFailed, FileMissing, PathRefused, WrongType
 from agentrail.sandboxes import Content, Entry, Kind, Listing, MemorySandbox
 from agentrail.tools import LeftOut, Skill, Skills, list_skills
-from agentrail.tools.skills.folder_scan import SkillFolder, find_skill, in_prompt, in_words
+from agentrail.tools.skills.folder_scan import MAX_SKILLS, SkillFolder, find_skill, in_prompt, in_words
 from agentrail.tools.skills.skill import NAME
 
 NAMES = st.sampled_from(["a", "b-1", "A", "a b", "ü", "a'b", "x" * 70, "SKILL.md", "é"])
@@ -109,3 +109,34 @@ async def test_a_folder_of_this_machine_without_a_sandbox_is_refused(folder: str
 async def test_what_is_no_path_of_a_folder_is_refused(folder: str, why: str) -> None:
     with pytest.raises(WrongType, match=why):
         await list_skills(MemorySandbox(), [folder])
+
+
+def skill_text(name: str) -> bytes:
+    return f"---\nname: {name}\ndescription: {name}\n---\n".encode()
+
+
+async def test_of_two_skills_of_one_name_that_of_the_later_folder_is_read() -> None:
+    sandbox = MemorySandbox({f"{folder}/a/SKILL.md": skill_text("a") for folder in ("one", "two")})
+    found = await find_skill([SkillFolder(sandbox, name, name) for name in ("one", "two")], "a")
+    assert found is not None
+    assert found[0].path == "two"
+
+
+async def test_there_are_so_many_skills_and_what_is_more_is_named() -> None:
+    sandbox = MemorySandbox(
+        {f"one/s{number:03}/SKILL.md": skill_text(f"s{number:03}") for number in range(MAX_SKILLS + 1)}
+    )
+    skills = await list_skills(sandbox, ["one"])
+    assert (len(skills.found), [each.path for each in skills.left_out]) == (MAX_SKILLS, [f"one/s{MAX_SKILLS}"])
+
+
+class Cut(MemorySandbox):
+    """A sandbox with more entries than are listed."""
+
+    async def list(self, path: str = ".", limit: int = 1000, *, ignored: bool = True) -> Listing:
+        return (await super().list(path, limit, ignored=ignored)).but(cut=True)
+
+
+async def test_entries_that_are_not_looked_at_are_told() -> None:
+    skills = await list_skills(Cut({"one/a/SKILL.md": skill_text("a")}), ["one"])
+    assert [each.why for each in skills.left_out] == ["it has more than 1000 entries; the others are not looked at"]
