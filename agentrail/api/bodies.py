@@ -37,7 +37,7 @@ GREATEST: Final = 2**53 - 1
 NEW_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,35}$"
 SESSION_ID: Final = r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$"
 CURSOR: Final = r"^(0|[1-9][0-9]{0,14})(\.(0|[1-9][0-9]{0,14}))?$"
-PLACE: Final = r"^[0-9]{1,15}~.*$"
+PAGE_START: Final = r"^[0-9]{1,15}~.*$"
 _EVENT_NAMES: Final = "|".join([event.__name__ for event in EVENTS])
 EVENT_TYPES: Final = f"^({_EVENT_NAMES})(,({_EVENT_NAMES}))*$"
 """Patterns of texts for the OpenAPI document. What reads a text says more about what does not fit."""
@@ -133,7 +133,7 @@ class Query(Value):
 class PageQuery(Query):
     """Which part of a list."""
 
-    after: Annotated[Name, Meta(extra_json_schema={"pattern": PLACE})] | None = None
+    after: Annotated[Name, Meta(extra_json_schema={"pattern": PAGE_START})] | None = None
     """The `next` of the page before; the first page if not given."""
     limit: Positive | None = None
     """The most items; the host has a default and a most."""

@@ -24,7 +24,7 @@ MAX_LINKS: Final = 16
 """The most links that are followed, one after the other: they may form a circle."""
 
 NOT_OURS: Final = "it is not of this user alone"
-ANOTHER_PLACE: Final = "use a journal in a folder of your own"
+ANOTHER_FOLDER: Final = "use a journal in a folder of your own"
 LOCKABLE_HOME: Final = "let AGENTRAIL_HOME name a folder of yours on another file system"
 ANOTHER_HOME: Final = "let AGENTRAIL_HOME name a folder of yours that can be written"
 """What a user does whose home is read-only, as in a container that keeps only its journal."""

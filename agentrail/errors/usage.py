@@ -99,7 +99,7 @@ class UnknownField(UsageError, TypeError):
     @classmethod
     def among(cls, owner: str, field: str, fields: Iterable[str]) -> Self:
         """Return an error that says where *field* belongs, or names the most similar of *fields*, or else all."""
-        return cls(owner, field, _place_of(owner, field) or advice(field, fields, cls.others))
+        return cls(owner, field, _field_hint(owner, field) or advice(field, fields, cls.others))
 
 
 MODEL_OPTIONS: Final = frozenset(
@@ -114,7 +114,7 @@ MODEL_OPTIONS: Final = frozenset(
 _COSTS: Final = frozenset({"budget", "max_budget", "max_cost", "max_cost_usd", "max_dollars", "max_usd"})
 
 
-def _place_of(owner: str, field: str) -> str:
+def _field_hint(owner: str, field: str) -> str:
     """Return where *field*, which *owner* does not have, belongs; empty if that is not known."""
     if owner == "SessionSpec" and field in MODEL_OPTIONS:
         return f'it is an option of the model; write `model_options={{"{field}": …}}`'

@@ -218,7 +218,7 @@ class _Spans:
     def __init__(self) -> None:
         self._spans: list[TimelineSpan] = []
         self._open: dict[_Key, None] = {}
-        self._places: dict[_Key, int] = {}  # in `_spans`
+        self._indices: dict[_Key, int] = {}  # in `_spans`
         self._calls: dict[_Key, str] = {}  # what calls of the open batch are under way, and wait for people
         self._outcomes: dict[str, str] = {}  # by id: what the last event said of it
         self._is_new = True
@@ -275,18 +275,18 @@ class _Spans:
         for envelope in record.events:
             event = envelope.event
             key = _Key(SpanKind.CALL, event.call_id) if isinstance(event, e.ToolExecutionStart) else None
-            index = None if key is None else self._places.get(key)
+            index = None if key is None else self._indices.get(key)
             if index is not None and self._spans[index].ran_ms is None:
                 self._spans[index] = self._spans[index].but(ran_ms=max(self._spans[index].start_ms, envelope.at))
 
     def _begin(self, key: _Key, label: str, record: Record) -> None:
         self._open[key] = None
-        self._places[key] = len(self._spans)
+        self._indices[key] = len(self._spans)
         self._spans.append(TimelineSpan(key.kind, key.id, label, record.arrival.at, None, record.number, None))
 
     def _end(self, key: _Key, record: Record) -> None:
         del self._open[key]
-        index = self._places[key]
+        index = self._indices[key]
         span = self._spans[index]
         end_ms = max(span.start_ms, record.arrival.at)  # a clock may have been set back
         is_refused = key.kind is SpanKind.CALL and span.ran_ms is None
@@ -298,7 +298,7 @@ class _Spans:
         record = moment.record
         for envelope in record.events:
             for key, label in _points_in(envelope.event):
-                if key not in self._places and key not in running:
+                if key not in self._indices and key not in running:
                     yield key, label, ""
         for ruling in record.rulings:
             if ruling.hook in HOOK_NAMES and _is_told(ruling, moment.before, moment.state):

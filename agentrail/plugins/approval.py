@@ -240,7 +240,7 @@ class HumanApproval(Plugin[None]):
         """Hold the call if a person must decide about it; first ask what a repository of git could make it run."""
         if hook.approved or not self.asks_about(hook.name):
             return Continue()
-        judgement = self._judge(hook.name, hook.args)
+        judgement = self._judgement(hook.name, hook.args)
         if judgement.safe and not judgement.has_git:
             return Continue()
         approved = approved_family(hook.name, judgement.family, self.always_seconds, ctx)
@@ -259,7 +259,7 @@ class HumanApproval(Plugin[None]):
             question = f"{question}; {self.reach}"
         return HoldTool(question, timeout=self.timeout, family=offered(judgement.family, self.always_seconds, ctx))
 
-    def _judge(self, tool: str, args: JsonObject) -> Judgement:
+    def _judgement(self, tool: str, args: JsonObject) -> Judgement:
         command_args = COMMAND_ARGS | self.command_args
         lines = tuple(command_lines(args, command_args))
         if not lines:

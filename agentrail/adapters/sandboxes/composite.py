@@ -71,43 +71,43 @@ class CompositeSandbox:
 
     async def read(self, path: str, offset: int = 0, limit: int = MAX_FILE) -> Content:
         """Return up to *limit* bytes of a file from *offset* on, and its size."""
-        prefix, rest = self._place(path)
+        prefix, rest = self._split(path)
         return await self._routes[prefix].read(rest, offset, limit)
 
     async def write(self, path: str, data: bytes) -> Written:
         """Write *data* to a file; a path above a prefix is a folder and cannot be written."""
-        prefix, rest = self._place(path)
+        prefix, rest = self._split(path)
         if self._below((*prefix, *parts_of(rest))):
             raise FileFailed("write", path, _A_FOLDER)
         return await self._routes[prefix].write(rest, data)
 
     async def edit(self, path: str, old: bytes, new: bytes, *, every: bool = False) -> Edited:
         """Replace *old* in a file by *new*; it must occur exactly once unless *every*."""
-        prefix, rest = self._place(path)
+        prefix, rest = self._split(path)
         return await self._routes[prefix].edit(rest, old, new, every=every)
 
     async def receive(self, path: str, next_piece: NextPiece) -> Written:
         """Write a new file, whose pieces *next_piece* returns; raise `FileFailed` if its sandbox is no `Receiver`."""
-        prefix, rest = self._place(path)
+        prefix, rest = self._split(path)
         if self._below((*prefix, *parts_of(rest))):
             raise FileFailed("write", path, _A_FOLDER)
         return await self._receiver("write", prefix, path).receive(rest, next_piece)
 
     async def remove(self, path: str) -> None:
         """Remove a file or folder, but no prefix, and nothing above one."""
-        prefix, rest = self._place(path)
+        prefix, rest = self._split(path)
         if self._below((*prefix, *parts_of(rest))):
             raise FileFailed("remove", path, "parts of it belong to other sandboxes")
         await self._receiver("remove", prefix, path).remove(rest)
 
     async def exists(self, path: str) -> bool:
         """Whether there is a file or folder at *path*; each path above a prefix is a folder."""
-        prefix, rest = self._place(path)
+        prefix, rest = self._split(path)
         return await self._routes[prefix].exists(rest) or bool(self._below((*prefix, *parts_of(rest))))
 
     async def list(self, path: str = ".", limit: int = 1000, *, ignored: bool = True) -> Listing:
         """Return up to *limit* entries of a folder, with prefixes below it as folders."""
-        prefix, rest = self._place(path)
+        prefix, rest = self._split(path)
         parts = (*prefix, *parts_of(rest))
         folders = {path_of(path_[: len(parts) + 1]) for path_ in self._below(parts)}
         listing = await _if_there(self._routes[prefix].list(rest, limit, ignored=ignored), Listing(()), bool(folders))
@@ -117,7 +117,7 @@ class CompositeSandbox:
 
     async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:
         """Return the files below a folder that match *pattern*, also those of sandboxes with a prefix below it."""
-        prefix, rest = self._place(path)
+        prefix, rest = self._split(path)
         start = (*prefix, *parts_of(rest))
         below, glob_, meter = self._below(start), Glob(pattern), limited_meter()
         search = self._routes[prefix].glob(pattern, rest, ignored=ignored, limit=limit)
@@ -137,7 +137,7 @@ class CompositeSandbox:
 
     async def grep(self, search: Search) -> Matches:
         """Return the lines that match *search*, also those of sandboxes with a prefix below its path."""
-        prefix, rest = self._place(search.path)
+        prefix, rest = self._split(search.path)
         start = (*prefix, *parts_of(rest))
         below, glob, meter = self._below(start), Glob(search.glob), limited_meter()
         mine = self._routes[prefix].grep(search.but(path=rest))
@@ -168,7 +168,7 @@ class CompositeSandbox:
         """Run a command in the default sandbox."""
         return await self._routes[()].execute(command, on_output)
 
-    def _place(self, path: str) -> tuple[Parts, str]:
+    def _split(self, path: str) -> tuple[Parts, str]:
         """Return the prefix that *path* belongs to, and the rest of the path; for the default, the whole path."""
         parts = parts_of(path.lstrip("/") or path)
         prefix = self._owner(parts)

@@ -105,7 +105,7 @@ class HiddenPaths:
 
         What covers the root itself is ignored: there nothing could be opened.
         """
-        return self.hides(_place(path), len(_place(root).parts)) or any(
+        return self.hides(_resolve(path), len(_resolve(root).parts)) or any(
             is_in(path, target) and not is_in(root, target) for target in self._targets
         )
 
@@ -204,7 +204,7 @@ class HiddenPaths:
         folded = fold(name)
         if folded not in self._names and not self._meets_wild(folded):
             return False
-        return self.hides(_place(path), len(_place(root).parts))
+        return self.hides(_resolve(path), len(_resolve(root).parts))
 
     def _meets_wild(self, folded: str) -> bool:
         return folded.startswith(self._beginnings) and any(meets(last, folded, hidden=True) for last in self._wild)
@@ -214,7 +214,7 @@ NOTHING_HIDDEN: Final = HiddenPaths(())
 """For who opens files for the session itself, not for an agent."""
 
 
-def _place(path: str) -> ResolvedPath:
+def _resolve(path: str) -> ResolvedPath:
     """Return the place of an absolute *path* without `.` and `..`."""
     return ResolvedPath(absolute=True, parts=tuple([part for part in path.split("/") if part]))
 

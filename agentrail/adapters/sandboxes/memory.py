@@ -65,7 +65,7 @@ class MemoryFiles:
         self.files: dict[Parts, bytes] = {parts_of(path): data for path, data in files.items()}
         self._folders: dict[Parts, set[str]] = {(): set()}
         for parts in self.files:
-            self._place(parts)
+            self._add_to_folders(parts)
         self._protected = tuple(protected)
         self.hidden_paths = HiddenPaths(hidden)
 
@@ -86,7 +86,7 @@ class MemoryFiles:
     def _is_hidden(self, parts: Parts) -> bool:
         return self.hidden_paths.hides(ResolvedPath(absolute=False, parts=parts))
 
-    def _place(self, parts: Parts) -> None:
+    def _add_to_folders(self, parts: Parts) -> None:
         """Add the new file *parts* to its folder, and each folder that becomes non-empty by that to its parent."""
         for depth in range(len(parts), 0, -1):
             names = self._folders.setdefault(parts[: depth - 1], set())
@@ -113,7 +113,7 @@ class MemoryFiles:
         created = parts not in self.files
         self.files[parts] = data
         if created:
-            self._place(parts)
+            self._add_to_folders(parts)
         return Written(len(data), created)
 
     def edit(self, path: str, old: bytes, new: bytes, *, every: bool) -> Edited:
@@ -136,7 +136,7 @@ class MemoryFiles:
         self.files = {other: data for other, data in self.files.items() if other[: len(parts)] != parts}
         self._folders = {(): set()}
         for other in self.files:
-            self._place(other)
+            self._add_to_folders(other)
 
     def kind(self, path: str) -> Kind | None:
         """Return the kind of the file or folder at *path*; `None` if there is none."""

@@ -11,7 +11,7 @@ from typing import Final, cast
 import msgspec
 
 from agentrail.adapters.file_lock import create_private
-from agentrail.cli.own_files import ANOTHER_PLACE, NOT_OURS, is_own_file
+from agentrail.cli.own_files import ANOTHER_FOLDER, NOT_OURS, is_own_file
 from agentrail.errors import CannotListen
 from agentrail.values.value import learned
 
@@ -54,7 +54,7 @@ _decode: Final = cast("msgspec.json.Decoder[HolderFile]", msgspec.json.Decoder(l
 def read_holder(file: Path) -> HolderFile:
     """Return the content of *file*; raise `OSError` if it says nothing, `CannotListen` if others can write it."""
     if not is_own_file(file.lstat()):
-        raise CannotListen(str(file), NOT_OURS, ANOTHER_PLACE)
+        raise CannotListen(str(file), NOT_OURS, ANOTHER_FOLDER)
     try:
         holder = _decode(file.read_bytes())
     except msgspec.MsgspecError as error:  # it is just being written

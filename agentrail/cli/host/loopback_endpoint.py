@@ -24,7 +24,7 @@ import trio
 from agentrail.adapters.user_folders import home
 from agentrail.api.operation_table import CALLS
 from agentrail.cli.host.holder_file import LOOPBACK, HolderFile, holding, read_holder
-from agentrail.cli.own_files import ANOTHER_PLACE, NOT_OURS, is_own_folder
+from agentrail.cli.own_files import ANOTHER_FOLDER, NOT_OURS, is_own_folder
 from agentrail.errors import CannotListen, NotAuthenticated
 from agentrail.host.authentication.authenticators import LOCAL, TOKEN_BYTES
 from agentrail.host.authentication.identity import Authenticator, Identity, bearer
@@ -145,5 +145,5 @@ def file_of(journal: Path) -> Path:
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
     if not is_own_folder(folder.lstat()):
-        raise CannotListen(str(folder), NOT_OURS, ANOTHER_PLACE)
+        raise CannotListen(str(folder), NOT_OURS, ANOTHER_FOLDER)
     return folder / f"{sha256(os.fsencode(journal)).hexdigest()[:32]}.json"

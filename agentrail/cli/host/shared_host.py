@@ -23,7 +23,7 @@ from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.agents.begun_agents import AgentMaker, BegunAgents, is_begun
 from agentrail.cli.host.holder_file import HolderFile, read_holder
-from agentrail.cli.own_files import ANOTHER_PLACE
+from agentrail.cli.own_files import ANOTHER_FOLDER
 from agentrail.errors import AgentrailError, CannotListen, FileFailed, JournalFull, JournalInUse, NothingWritten
 from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.host_server import Host
@@ -175,7 +175,7 @@ class SharedHost:
                     raise
             except OSError as error:  # the process that served has just ended
                 if trio.current_time() >= until:
-                    raise CannotListen(self.endpoint.url, str(error), ANOTHER_PLACE) from error
+                    raise CannotListen(self.endpoint.url, str(error), ANOTHER_FOLDER) from error
             else:
                 return
             await trio.sleep(AGAIN)

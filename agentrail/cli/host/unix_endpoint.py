@@ -20,7 +20,7 @@ import trio
 from agentrail.adapters.peer_process import StrangePeerError, check_peer
 from agentrail.adapters.user_folders import home, socket_folders
 from agentrail.cli.host.holder_file import HolderFile, holding
-from agentrail.cli.own_files import ANOTHER_PLACE, is_own, is_own_folder
+from agentrail.cli.own_files import ANOTHER_FOLDER, is_own, is_own_folder
 from agentrail.errors import CannotListen
 from agentrail.host.authentication.authenticators import SocketOwner
 from agentrail.host.authentication.identity import Authenticator
@@ -30,7 +30,7 @@ from agentrail.remote.transport.host_address import HostKey
 KEY: Final = "whoever-reaches-the-socket"
 """No secret, and not looked at: the socket is that of the user alone."""
 
-START_BOTH: Final = f"start both outside of it, or {ANOTHER_PLACE}"
+START_BOTH: Final = f"start both outside of it, or {ANOTHER_FOLDER}"
 NO_FOLDER: Final = "none of these folders is of this user alone and has a path that is short enough"
 OWN_FOLDER: Final = "let XDG_RUNTIME_DIR name a folder of your own, of mode 0700 and with a short path"
 

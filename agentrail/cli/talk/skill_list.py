@@ -27,8 +27,8 @@ async def skill_rows(agent: str) -> list[str]:
         return []
     sandbox_at = partial(LocalSandbox, hidden=hidden_by(spec))
     sandbox = spec.sandbox or sandbox_at(spec.working_dir)
-    places = skill_folders_of(spec.skills, sandbox, outside(spec.skills, sandbox_at))
-    skills = await find_skills(places)
+    folders = skill_folders_of(spec.skills, sandbox, outside(spec.skills, sandbox_at))
+    skills = await find_skills(folders)
     width = max((len(skill.name) for skill in skills.found), default=0)
     return [
         *(f"  {skill.name:{width}}  {clipped(one_line(skill.description), SHORT)}" for skill in skills.found),

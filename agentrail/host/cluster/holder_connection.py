@@ -284,7 +284,7 @@ LOCATION: Final = "location"
 CHALLENGE: Final = "www-authenticate"
 BEARER: Final = "Bearer"
 """The challenge of hosts: for others, a browser asks its user for a password."""
-OWN_PLACE: Final = "/v1/"
+API_PREFIX: Final = "/v1/"
 """How a URL begins to which an answer may lead the client."""
 
 SENT: Final = frozenset(
@@ -363,7 +363,7 @@ def sent_headers(call: HostCall, headers: Headers) -> Headers:
             for name, value in headers
             if name in SENT
             and _VALUE.fullmatch(value)
-            and (name != LOCATION or value.startswith(OWN_PLACE))
+            and (name != LOCATION or value.startswith(API_PREFIX))
             and (name != CHALLENGE or value == BEARER)
         ]
     )

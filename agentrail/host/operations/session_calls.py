@@ -301,7 +301,7 @@ class ListingCalls:
         """List the held calls and questions of the tenant that the caller may decide about, oldest first."""
         query = call.query(PageQuery)
         limit = page_of(query.limit)
-        after = (0, "") if query.after is None else _place(call, query.after)
+        after = (0, "") if query.after is None else _page_start(call, query.after)
         decidable = [
             held_call for held_call in await self._waiting(call.who.tenant) if self._may_decide(call.who, held_call)
         ]
@@ -371,7 +371,7 @@ def _cursor(call: HeldView) -> tuple[int, str]:
     return call.since, call.id
 
 
-def _place(call: OperationCall, after: str) -> tuple[int, str]:
+def _page_start(call: OperationCall, after: str) -> tuple[int, str]:
     """Parse the cursor *after* of a list; raise `UsageError` if it is not valid."""
     since, separator, approval_id = after.partition(SEPARATOR)
     if not (separator and since.isascii() and since.isdigit()):

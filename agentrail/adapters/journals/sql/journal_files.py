@@ -55,7 +55,7 @@ A_PATH = "the path of a file: text without a NUL or half a surrogate pair, or a 
 ONLY_ITS_OWNER = 0o700
 
 
-def place_of(path: object) -> Path:
+def journal_path(path: object) -> Path:
     """Return *path* with links resolved, by default the user's journal; raise `WrongType` if it cannot be a path."""
     path_ = home() / NAME if path is None else path
     text: object = os.fspath(cast("str | os.PathLike[str]", path_)) if isinstance(path_, str | os.PathLike) else None

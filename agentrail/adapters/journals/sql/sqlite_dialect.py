@@ -14,7 +14,7 @@ from agentrail.adapters.journals.sql.checkpoints import Checkpoints
 from agentrail.adapters.journals.sql.cleaning import FileCleaning
 from agentrail.adapters.journals.sql.file_type import NOT_OURS, other_version
 from agentrail.adapters.journals.sql.foreign_parts import foreign_part
-from agentrail.adapters.journals.sql.journal_files import make_file, place_of, write_lock_holder
+from agentrail.adapters.journals.sql.journal_files import journal_path, make_file, write_lock_holder
 from agentrail.adapters.journals.sql.shared_files import OpenFile
 from agentrail.adapters.journals.sql.sql_dialect import CleaningState
 from agentrail.adapters.journals.sql.sql_tables import VERSION, InsertedColumns, SqlRow, SqlValue
@@ -270,7 +270,7 @@ class SqliteDialect:
         sync: Literal["full", "normal"] = "full",
         connect: Connect = sqlite3.connect,
     ) -> None:
-        self.path = place_of(path)
+        self.path = journal_path(path)
         self._sync = sync
         self._connect = connect
 

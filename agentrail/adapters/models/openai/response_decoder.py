@@ -89,7 +89,7 @@ class ResponseDecoder:
         """Return the whole answer; raise `StreamEndedEarly` if its last event has not arrived."""
         if not self._ended:
             raise StreamEndedEarly("the last event did not complete the response" if self._items else "nothing came")
-        items = [self._items[key] for key in sorted(self._items, key=_place)]
+        items = [self._items[key] for key in sorted(self._items, key=_order_key)]
         calls = tuple(
             ToolCall("", item.name, arguments("".join(item.written)), item.id) for item in items if item.kind in CALLS
         )
@@ -155,7 +155,7 @@ class ResponseDecoder:
         raise error_of(IN_STREAM, fields)
 
 
-def _place(index: object) -> int:
+def _order_key(index: object) -> int:
     return index if isinstance(index, int) else 0
 
 

@@ -58,11 +58,11 @@ class ChatDecoder:
     __slots__ = (
         "_begun",
         "_calls",
+        "_calls_by_index",
         "_details",
         "_ended",
         "_field",
         "_finish",
-        "_places",
         "_refused",
         "_said",
         "_thought",
@@ -79,7 +79,7 @@ class ChatDecoder:
         self._field = ""
         self._details: dict[tuple[str, int | str | None], dict[str, object]] = {}
         self._calls: list[ChatCall] = []
-        self._places: dict[int | str | None, ChatCall] = {}
+        self._calls_by_index: dict[int | str | None, ChatCall] = {}
         self._usage = NOTHING_USED
 
     @property
@@ -185,7 +185,7 @@ class ChatDecoder:
         call_id, index = text(piece, "id"), index_of(piece)
         name = text(sub(piece, "function"), "name")
         if isinstance(index, int):
-            call = self._places.get(index)
+            call = self._calls_by_index.get(index)
         elif call_id:
             call = next((call for call in self._calls if call.id == call_id), None)
         else:
@@ -193,7 +193,7 @@ class ChatDecoder:
         if call is None or _is_other(call_id, call.id) or _is_other(name, call.name):
             call = ChatCall()
             self._calls.append(call)
-            self._places[index] = call
+            self._calls_by_index[index] = call
         return call
 
     # Usage may come with each piece, after the last one, or never
