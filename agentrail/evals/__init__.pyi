@@ -1,10 +1,10 @@
 from agentrail.evals.call_matching import Arguments as Arguments
 from agentrail.evals.call_matching import Order as Order
+from agentrail.evals.calls import ExpectedCall as ExpectedCall
+from agentrail.evals.calls import RecordedCall as RecordedCall
+from agentrail.evals.calls import expect as expect
 from agentrail.evals.cases import Case as Case
 from agentrail.evals.cases import CasePast as CasePast
-from agentrail.evals.cases import ExpectedCall as ExpectedCall
-from agentrail.evals.cases import RecordedCall as RecordedCall
-from agentrail.evals.cases import expect as expect
 from agentrail.evals.comparisons import CaseChange as CaseChange
 from agentrail.evals.comparisons import Comparison as Comparison
 from agentrail.evals.comparisons import ScorerComparison as ScorerComparison

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from agentrail.evals.cases import ExpectedCall, is_same_json
+from agentrail.evals.calls import ExpectedCall, is_same_json
 from agentrail.evals.runs import MadeCall
 
 Order: TypeAlias = Literal["any", "in order", "exact", "some"]

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from pathlib import Path
+from typing import Final, cast
+
+import trio
 
 from agentrail import SessionHandle, SessionSpec, Supervisor
-from agentrail.evals.cases import Case, RecordedCall, is_same_json
+from agentrail.errors import UsageError
+from agentrail.evals.calls import RecordedCall, is_same_json
+from agentrail.evals.cases import Case, CasePast
 from agentrail.events import ApprovalRequired, AskUser
+from agentrail.journals import Journal, MemoryJournal, Record, import_session
+from agentrail.models import JsonObject
+
+LABEL: Final = "evaluation"
+"""Label of all sessions of experiments."""
+
+OWNER: Final = "evals"
+"""Who claims the session of a past while it is written."""
+
+PAGE: Final = 1000
+"""The most records that one call reads."""
 
 NOBODY: Final = "nobody is there to decide: this is an evaluation"
 """Why a call is rejected, or what a question is answered by, for which the case has nothing."""
@@ -47,7 +63,7 @@ class _People:
         else:
             call = RecordedCall(approval.tool, decision="rejected", reason=NOBODY)
         if call.decision == "approved":
-            await session.approve(approval.approval_id)
+            await session.approve(approval.approval_id, args=cast("JsonObject | None", call.edited))
         else:
             await session.reject(approval.approval_id, call.reason)
 
@@ -56,6 +72,46 @@ class _People:
         return self._responses.pop(0) if self._responses else NOBODY
 
 
-async def begin_session(supervisor: Supervisor, spec: SessionSpec, session_id: str, label: str) -> SessionHandle:
-    """Start the session of a run, which is not started again if it crashes."""
-    return await supervisor.spawn(spec, session_id, restart="temporary", labels=[label])
+async def begin_session(
+    supervisor: Supervisor, journal: Journal, spec: SessionSpec, case: Case, folder: Path, session_id: str
+) -> SessionHandle:
+    """Start the session of a run, which is not started again if it crashes: a new one, or a fork of the case's past."""
+    if case.past is None:
+        return await supervisor.spawn(spec, session_id, restart="temporary", labels=[LABEL])
+    records = await past_records(case.past, case, folder)
+    origin = past_id(session_id)
+    claim = await journal.claim(origin, OWNER)
+    await journal.append(claim, 0, [_as_of_now(record, spec, origin) for record in records])
+    await journal.release((claim,))
+    session = await supervisor.fork(origin, spec, at=len(records), id=session_id)
+    await session.label(add=[LABEL])
+    await session.switch_model(spec.model)
+    return session
+
+
+def past_id(session_id: str) -> str:
+    """Return the id of the session of which the session of a run is a fork."""
+    return f"{session_id}-past"
+
+
+async def past_records(past: CasePast, case: Case, folder: Path) -> list[Record]:
+    """Return the records up to the one after which *case* begins; raise `UsageError` if they are not there."""
+    path, journal, records = folder / past.file, MemoryJournal(), list[Record]()
+    if not await trio.Path(path).exists():
+        raise UsageError("bad-case", case.name, f"its past is not there: {path}")
+    session_id = await import_session(journal, path)
+    while page := await journal.read(session_id, len(records), PAGE):
+        records.extend(page)
+    if not 0 < past.record <= len(records):
+        problem = f"its past begins after record {past.record}, and {path} has {len(records)}"
+        raise UsageError("bad-case", case.name, problem)
+    return records[: past.record]
+
+
+def _as_of_now(record: Record, spec: SessionSpec, session_id: str) -> Record:
+    """Return a record of a past for a session of *spec*: the prompt and the options of now, with what was said then."""
+    opening = record.opening
+    if opening is None:
+        return record.but(session_id=session_id)
+    setup = opening.setup.but(system=spec.system, options=spec.options)
+    return record.but(session_id=session_id, opening=opening.but(session_id=session_id, setup=setup))

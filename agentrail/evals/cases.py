@@ -3,51 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Final, Literal, cast
+from collections.abc import Sequence
+from typing import Final, Literal, Self
 
 import msgspec
 
 from agentrail.errors import UsageError
+from agentrail.evals.calls import ExpectedCall, RecordedCall
+from agentrail.evals.recorded_turns import recorded_turns
+from agentrail.journals import Record
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """What a case may be called: its name is a part of the ids of its sessions."""
 
 Tools = Literal["live", "recorded"] | dict[str, str]
 """How tools answer: by running, as recorded with the case, or, for the named ones, by a fixed text."""
-
-
-class ExpectedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A call that the model should make; made by `expect`."""
-
-    name: str
-    """Name of the tool."""
-    args: dict[str, object] = {}
-    """The arguments that matter, by name."""
-
-
-def expect(name: str, /, **args: object) -> ExpectedCall:
-    """Return the expectation that the tool *name* is called with *args*; `calls_match` says how others count."""
-    return ExpectedCall(name, args)
-
-
-class RecordedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A call of a real session: what its tool answered, and what a person decided about it."""
-
-    name: str
-    """Name of the tool."""
-    args: dict[str, object] = {}
-    """Arguments of the call."""
-    result: str | None = None
-    """Text of the result; `None` if the call never ran."""
-    is_error: bool = False
-    """Whether the result is an error."""
-    decision: Literal["", "approved", "rejected"] = ""
-    """What a person decided when the call was held; empty if nobody did."""
-    reason: str = ""
-    """Why the person rejected it."""
-    responses: tuple[str, ...] = ()
-    """What people answered to the questions of the call, in order."""
 
 
 class CasePast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,6 +51,46 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     source: str = ""
     """Session and turn that the case was taken from; empty if it was written by hand."""
 
+    @classmethod
+    def of(
+        cls,
+        records: Sequence[Record],
+        turn: int,
+        *,
+        name: str = "",
+        past: str | None = None,
+        tags: tuple[str, ...] = (),
+    ) -> Self:
+        """Return the case of a *turn* of a real session, as it happened: its calls and reply are the expected ones.
+
+        *records* are those of the session, from the first one on. Its tools will answer as they did then, and never
+        run; held calls are decided as then. The turns before are played too; with *past*, the path of an export of the
+        session, relative to the folder of the cases, the case begins with what the session was at that moment.
+        """
+        turns = recorded_turns(records)
+        session_id = records[0].session_id if records else ""
+        if turn not in turns:
+            last = max(turns, default=0)
+            raise UsageError(
+                "bad-case", f"{session_id}-{turn}", f"the session has no turn {turn}; its last one is {last}"
+            )
+        played = [turns[turn]] if past is not None else [turns[number] for number in sorted(turns) if number <= turn]
+        for other in played:
+            if other.problem:
+                raise UsageError("bad-case", f"{session_id}-{turn}", other.problem)
+        recorded = tuple(call for other in played for call in other.calls)
+        return cls(
+            name or f"{session_id}-{turn}"[-64:].lstrip("._-"),
+            tuple(other.prompt for other in played),
+            expected=played[-1].reply or None,
+            calls=tuple(ExpectedCall(call.name, call.ran_with) for call in recorded if call.result is not None),
+            tools="recorded",
+            recorded=recorded,
+            past=None if past is None or turns[turn].before == 0 else CasePast(past, turns[turn].before),
+            tags=tags,
+            source=f"{session_id}:{turn}",
+        )
+
     def __post_init__(self) -> None:
         """Raise `UsageError` if the case could never be run."""
         if not NAME.fullmatch(self.name):
@@ -93,16 +103,3 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
             raise UsageError("bad-case", self.name, "it has no prompt, or an empty one")
         for field in ("prompts", "calls", "recorded", "tags"):
             msgspec.structs.force_setattr(self, field, tuple(getattr(self, field)))
-
-
-def is_same_json(value: object, twin: object) -> bool:
-    """Whether two JSON values are the same; 17 and 17.0 are, 1 and `true` are not."""
-    if isinstance(value, Mapping) and isinstance(twin, Mapping):
-        old, new = cast("Mapping[object, object]", value), cast("Mapping[object, object]", twin)
-        return old.keys() == new.keys() and all(is_same_json(old[key], new[key]) for key in old)
-    if isinstance(value, list | tuple) and isinstance(twin, list | tuple):
-        items, others = cast("Sequence[object]", value), cast("Sequence[object]", twin)
-        return len(items) == len(others) and all(map(is_same_json, items, others))
-    if isinstance(value, bool) or isinstance(twin, bool):
-        return value is twin
-    return value == twin

@@ -11,7 +11,7 @@ import trio
 
 from agentrail import SessionSpec, Supervisor, open_supervisor
 from agentrail.errors import AgentrailError, OutsideError, UsageError
-from agentrail.evals.case_sessions import begin_session, play_case
+from agentrail.evals.case_sessions import PAGE, begin_session, past_id, past_records, play_case
 from agentrail.evals.cases import NAME, Case
 from agentrail.evals.datasets import Dataset
 from agentrail.evals.recorded_tools import UNRECORDED, shown_call, with_case_tools
@@ -20,12 +20,6 @@ from agentrail.evals.runs import Run, run_of
 from agentrail.evals.scores import Score, ScoreFunction, Scorer, as_scorer, scored
 from agentrail.journals import Journal, MemoryJournal, Record
 from agentrail.models import Usage
-
-LABEL: Final = "evaluation"
-"""Label of all sessions of experiments."""
-
-PAGE: Final = 1000
-"""The most records that one call reads."""
 
 LONGEST: Final = 500
 """The most characters of an error that are kept."""
@@ -93,6 +87,9 @@ async def experiment(  # noqa: PLR0913 - each is an option of its own
     is_kept = journal is not None
     store = MemoryJournal() if journal is None else journal
     progress = progress or Progress()
+    for case in cases:
+        if case.past is not None:
+            await past_records(case.past, case, cases.folder)
     work = _Experiment(plan, store, is_kept, max_usd, progress)
     await work.run(at_once)
     return plan.results(work.runs, progress.stopped)
@@ -251,17 +248,16 @@ class _Experiment:
         if not self._plan.resumes:
             return None
         records = await self._records(session_id)
-        if not records:
-            return None
         run = run_of(case, records)
         if run.turns >= len(case.prompts):
             return run
-        await supervisor.delete(session_id)
+        await _delete(supervisor, session_id)
         return None
 
     async def _play(self, supervisor: Supervisor, case: Case, session_id: str) -> tuple[Usage, str]:
         """Run *case* in a new session; return what it used, and why it failed, which is empty if it did not."""
-        session = await begin_session(supervisor, self._plan.spec_for(case), session_id, LABEL)
+        folder, spec = self._plan.dataset.folder, self._plan.spec_for(case)
+        session = await begin_session(supervisor, self._journal, spec, case, folder, session_id)
         problem = ""
         try:
             await play_case(session, case)
@@ -298,8 +294,14 @@ class _Experiment:
     async def _forget(self, supervisor: Supervisor) -> None:
         """Delete the sessions that are done, if nobody is to see them: memory would grow with what was run."""
         while self._runs_to_forget:
-            with suppress(AgentrailError):  # one that never started is not there
-                await supervisor.delete(self._runs_to_forget.pop())
+            await _delete(supervisor, self._runs_to_forget.pop())
+
+
+async def _delete(supervisor: Supervisor, session_id: str) -> None:
+    """Delete the session of a run, and the one of which it is a fork, if there is one."""
+    for stored_id in (session_id, past_id(session_id)):
+        with suppress(AgentrailError):  # one that never started is not there
+            await supervisor.delete(stored_id)
 
 
 def _text_of(error: BaseException) -> str:

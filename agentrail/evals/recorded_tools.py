@@ -10,7 +10,8 @@ import trio
 
 from agentrail import SessionSpec
 from agentrail.errors import BadTool, UsageError
-from agentrail.evals.cases import Case, RecordedCall, is_same_json
+from agentrail.evals.calls import RecordedCall, is_same_json
+from agentrail.evals.cases import Case
 from agentrail.models import JsonObject
 from agentrail.tools import NotStarted, Probed, Tool, ToolContext, ToolResult, ToolSpec, as_tool, err, ok
 
@@ -33,7 +34,7 @@ class RecordedTool:
         """Answer as the first call with these arguments that has not answered yet, else as the last one."""
         del ctx
         await trio.lowlevel.checkpoint()
-        same = [index for index, call in enumerate(self._calls) if is_same_json(call.args, args)]
+        same = [index for index, call in enumerate(self._calls) if is_same_json(call.ran_with, args)]
         if not same:
             return err(UNRECORDED)
         index = next((index for index in same if index not in self._used), same[-1])

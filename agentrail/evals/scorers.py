@@ -12,7 +12,7 @@ from typing_extensions import TypeForm
 
 from agentrail.errors import UsageError
 from agentrail.evals.call_matching import Arguments, Order, match_share
-from agentrail.evals.cases import is_same_json
+from agentrail.evals.calls import is_same_json
 from agentrail.evals.runs import Run
 from agentrail.evals.scores import Score, Scorer, scorer
 from agentrail.models import JsonObject

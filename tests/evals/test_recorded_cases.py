@@ -1,0 +1,105 @@
+"""Cases of real sessions: the turn as it happened, and the session as it was before."""
+
+from pathlib import Path
+
+import pytest
+
+from agentrail import SessionSpec, open_supervisor, tool
+from agentrail.errors import UsageError
+from agentrail.evals import Case, CasePast, Dataset, RecordedCall, calls_match, contains, exact, expect, experiment
+from agentrail.journals import MemoryJournal, Record, export_session
+from agentrail.models import UserMessage
+from agentrail.plugins import HumanApproval
+from agentrail.testing import ScriptedModel, call, say
+from tests.evals.drawn import agent
+
+RUNS: list[int] = []
+
+
+@tool
+async def refund(order: int) -> str:
+    """Give the money back."""
+    RUNS.append(order)
+    return f"paid {order}"
+
+
+def desk(*script: object, system: str = "Be kind.") -> SessionSpec:
+    model = ScriptedModel(script, name="desk-model")  # type: ignore[arg-type]
+    return SessionSpec(model=model, tools=[refund], plugins=[HumanApproval(("refund",))], system=system)
+
+
+async def real_session(journal: MemoryJournal) -> list[Record]:
+    """Play a session of three turns; in the second one a person lets a call run, with another order than asked for."""
+    spec = desk("Hello Ann.", say(calls=[call("refund", {"order": 71})]), "It is paid.", "Goodbye.")
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec, "real")
+        await session.ask("I am Ann")
+        reply = await session.ask("My money!")
+        await session.approve(reply.held[0], {"order": 17})
+        await session.ask("Bye")
+        return list(await journal.read("real", 0, 100))
+
+
+async def test_a_turn_of_a_real_session_is_a_case() -> None:
+    records = await real_session(MemoryJournal())
+    case = Case.of(records, 2)
+    recorded = RecordedCall("refund", {"order": 71}, "paid 17", decision="approved", edited={"order": 17})
+    assert case == Case(
+        "real-2",
+        ("I am Ann", "My money!"),
+        expected="It is paid.",
+        calls=(expect("refund", order=17),),
+        tools="recorded",
+        recorded=(recorded,),
+        source="real:2",
+    )
+
+
+async def test_its_tools_answer_as_then_and_never_run() -> None:
+    case = Case.of(await real_session(MemoryJournal()), 2)
+    RUNS.clear()
+    script = ("Hello.", say(calls=[call("refund", {"order": 71})]), "It is paid.")
+    results = await experiment([case], lambda _: desk(*script), [exact, calls_match("exact", "all")], repeats=2)
+    assert list(results.problems()) == []
+    assert (results.mean("exact"), results.mean("calls_match exact")) == (1, 1)
+    assert RUNS == []
+
+
+async def test_a_case_begins_at_a_record_with_what_was_said_and_the_prompt_of_now(tmp_path: Path) -> None:
+    journal = MemoryJournal()
+    records = await real_session(journal)
+    await export_session(journal, "real", tmp_path / "real.jsonl")
+    case = Case.of(records, 3, past="real.jsonl")
+    assert case.prompts == ("Bye",)
+    assert case.past is not None
+    Dataset([case], tmp_path).write(tmp_path / "cases.jsonl")
+    spec = desk("Goodbye Ann.", system="Be brief.")
+    kept = MemoryJournal()
+    results = await experiment(
+        Dataset.read(tmp_path / "cases.jsonl"), spec, [contains], repeats=1, journal=kept, name="again"
+    )
+    assert list(results.problems()) == []
+    assert results.runs[0].reply == "Goodbye Ann."
+    (request,) = spec.model.requests  # type: ignore[union-attr]
+    texts = [message.text for message in request.messages if isinstance(message, UserMessage)]
+    assert texts == ["I am Ann", "My money!", "Bye"]
+    assert request.system == "Be brief."
+    assert {stored.session_id for stored in await kept.sessions()} == {"again-real-3-1", "again-real-3-1-past"}
+
+
+async def test_a_past_that_is_missing_or_too_short_is_told_before_anything_runs(tmp_path: Path) -> None:
+    case = Case("lost", ("Hi",), past=CasePast("none.jsonl", 3))
+    with pytest.raises(UsageError, match=r"cannot use the case `lost`: its past is not there: .*none.jsonl"):
+        await experiment(Dataset([case], tmp_path), agent(), [exact])
+    journal = MemoryJournal()
+    records = await real_session(journal)
+    await export_session(journal, "real", tmp_path / "real.jsonl")
+    case = Case("late", ("Hi",), past=CasePast("real.jsonl", 1000))
+    with pytest.raises(UsageError, match=rf"after record 1000, and .* has {len(records)}"):
+        await experiment(Dataset([case], tmp_path), agent(), [exact])
+
+
+async def test_a_turn_that_is_not_there_is_told() -> None:
+    records = await real_session(MemoryJournal())
+    with pytest.raises(UsageError, match="the session has no turn 4; its last one is 3"):
+        Case.of(records, 4)
