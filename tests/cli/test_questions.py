@@ -119,3 +119,15 @@ def test_a_large_edit_without_a_line_in_common_shows_what_goes_and_what_comes() 
     rows = [row.text for row in replaced_lines("a\n" * 300, "b\n" * 400)]
     assert rows == ["    - a"] * 300 + ["    + b"] * 400
     assert [row.text for row in replaced_lines("a\n" * 300, "a\n" * 400)] == ["      a"] * 300 + ["    + a"] * 100
+
+
+def test_a_call_of_a_sub_agent_says_so() -> None:
+    assert rows_of(held_call().but(path=("s.c1",)))[0] == "? write_file waits for your approval (a sub-agent's)"
+
+
+def test_of_large_texts_only_beginnings_and_ends_are_compared() -> None:
+    old = [f"old {number}" for number in range(250)]
+    new = [f"new {number}" for number in range(250)]
+    old[100] = new[20] = "the same"
+    rows = list(replaced_lines("\n".join(["top", *old, "end\n"]), "\n".join(["top", *new, "end\n"])))
+    assert [row.text.strip() for row in rows if row.tone is Tone.DIM] == ["top", "end"]

@@ -12,8 +12,8 @@ import pytest
 from agentrail.adapters import file_lock
 from agentrail.adapters.file_lock import open_lock_file, try_lock_file
 from agentrail.adapters.user_folders import hidden_in
-from agentrail.cli.folder.surface import Surface
-from agentrail.cli.trust.trust_store import allow, forget, unallowed, withdraw
+from agentrail.cli.folder.surface import CodeFile, Surface
+from agentrail.cli.trust.trust_store import allow, code_text, forget, is_shown_whole, unallowed, withdraw
 from agentrail.errors import FileFailed
 
 ONE, OTHER = Surface("mode", '"yes"'), Surface("system", '"Be quick"')
@@ -156,3 +156,21 @@ def test_a_home_that_cannot_be_written_is_told_to_who_allows_and_to_nobody_else(
     assert unallowed(tmp_path, [ONE]) == (ONE,)
     with pytest.raises(FileFailed, match=f"cannot write `{file}`: .*; let AGENTRAIL_HOME name a folder of yours"):
         allow(tmp_path, [ONE])
+
+
+def test_what_is_left_out_of_a_question_is_said_and_not_taken_for_whole() -> None:
+    assert is_shown_whole([ONE, OTHER])
+    for surfaces in ([Surface("system", "x" * 4000), OTHER], [Surface("x" * 101, "1")], [ONE] * 41):
+        assert not is_shown_whole(surfaces)
+    code = tuple(CodeFile(f"f{number}.py", "d") for number in range(22))
+    assert code_text(Surface("plugins.1", "{}", code)).endswith("f19.py and 2 more")
+    assert code_text(Surface("plugins.1", "{}", code[:20])).endswith("f19.py")
+
+
+@pytest.mark.usefixtures("file")
+def test_a_folder_is_forgotten_and_none_whose_path_ends_like_it(tmp_path: Path) -> None:
+    other = Path(f"{tmp_path}{tmp_path}")
+    allow(tmp_path, [ONE])
+    allow(other, [ONE])
+    assert forget(tmp_path) == 1
+    assert (unallowed(tmp_path, [ONE]), unallowed(other, [ONE])) == ((ONE,), ())
