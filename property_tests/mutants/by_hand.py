@@ -43,7 +43,7 @@ GROUPS: Final = (
     Suite(("mcp",), quick("tests/mcp")),
     Suite(("insight",), quick("tests/host", "tests/insight", "tests/runtime")),
     Suite(("codec", "values"), quick("tests/adapters", "tests/codec", "tests/tools", "tests/values")),
-    Suite(("api",), quick("tests/api", "tests/cli", "tests/host")),
+    Suite(("api",), quick("tests/api", "tests/host")),
     Suite(("testing",), quick("tests/plugins", "tests/testing")),
     Suite(("tools",), quick("tests/sandboxes", "tests/tools")),
     Suite(("remote",), quick("tests/cli", "tests/remote")),

@@ -435,3 +435,12 @@ async def test_errors_of_a_renewal_are_no_crashes() -> None:
         await trio.sleep(2 * LEASE)
         assert supervisor.crashes() == ()
         assert len(journal.renewed) > 5
+
+
+async def test_sessions_of_a_supervisor_that_has_ended_are_free_for_others_at_once() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal, address="here") as here:
+        session = await here.spawn(talks(), "s")
+        await session.ask("hello")
+    async with open_supervisor(journal=journal, address="there") as there:
+        assert (await (await there.resume("s", talks())).ask("hello again")).text == "fine"

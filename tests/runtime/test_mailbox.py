@@ -211,6 +211,24 @@ async def test_a_sender_that_gives_up_leaves_its_place_to_the_next(mailbox: Mail
     assert got[MAX_MESSAGES] == PromptSent((Text("patient"),))
 
 
+async def test_a_sender_that_gives_up_lets_in_those_behind_it_for_whom_there_is_room(mailbox: Mailbox) -> None:
+    mailbox.post_user_nowait(prompt("first", size=MAX_BYTES - 10))
+    async with trio.open_nursery() as nursery:
+
+        async def impatient() -> None:
+            with trio.move_on_after(1):
+                await mailbox.send(prompt("given up", size=100))
+
+        nursery.start_soon(impatient)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(mailbox.send, prompt("small", size=1))
+        await trio.testing.wait_all_tasks_blocked()
+        assert mailbox.lengths == (0, 0, 1)
+        await trio.sleep(2)
+        assert mailbox.lengths == (0, 0, 2)
+        await take(mailbox, 2)
+
+
 async def test_a_user_message_waits_at_the_gate_and_control_passes_it() -> None:
     closed = Gate()  # nobody runs it, so that it opens for the first 8 only
     for _ in range(8):

@@ -11,7 +11,7 @@ from agentrail.core.vocabulary.effects import StartCall, StartRequest
 from agentrail.events import AgentEnd
 from agentrail.models import ToolMessage, Usage
 from agentrail.plugins import AnyPlugin, BudgetGuard
-from agentrail.testing import Holder, ScriptStep, Trace, call, prompt, say, simulate
+from agentrail.testing import Holder, ScriptStep, Trace, approve, call, prompt, say, simulate
 from agentrail.testing.probe_plugins import Guard
 from agentrail.testing.turns.simulation import Happened
 from tests.machinery.checks.trace_invariants import ALL_INVARIANTS
@@ -40,6 +40,18 @@ def runs_twice(happened: Happened) -> Happened:
     return happened._replace(step=happened.step.but(effects=(*happened.step.effects, *more)))
 
 
+def starts_all_twice(happened: Happened) -> Happened:
+    """Add each start once more, as if the call was not known to run."""
+    more = tuple(one for one in happened.step.effects if isinstance(one, StartCall))
+    return happened._replace(step=happened.step.but(effects=(*happened.step.effects, *more)))
+
+
+def asks_twice(happened: Happened) -> Happened:
+    """Add each request once more."""
+    more = tuple(one for one in happened.step.effects if isinstance(one, StartRequest))
+    return happened._replace(step=happened.step.but(effects=(*happened.step.effects, *more)))
+
+
 def never_ends(happened: Happened) -> Happened:
     """Remove the event of the end of a turn."""
     heard = tuple(envelope for envelope in happened.step.events if not isinstance(envelope.event, AgentEnd))
@@ -61,6 +73,7 @@ BROKEN: list[tuple[str, AnyPlugin, Callable[[Happened], Happened]]] = [
     ("held_calls_run_once_and_only_after_consent", Holder(), runs_anyway),
     ("each_turn_ends_once", Guard(), never_ends),
     ("budgets_are_kept", BudgetGuard(max_calls=1), runs_twice),
+    ("budgets_are_kept", BudgetGuard(max_rounds=2), asks_twice),
     ("requests_are_valid", Guard(), asks_nonsense),
     ("keeps_the_books", Guard(), never_ends),
 ]
@@ -92,3 +105,11 @@ def test_a_plugin_that_throws_dice_does_not_do_the_same_again() -> None:
 def test_a_script_of_something_else_is_refused() -> None:
     with pytest.raises(TypeError, match="is made of steps such as"):
         simulate([], [cast("ScriptStep", "hello")])
+
+
+def test_a_held_call_that_a_person_has_approved_runs_once() -> None:
+    script = (prompt("go"), say(calls=[call("read", {"path": "secret"})]), approve())
+    check = ALL_INVARIANTS["held_calls_run_once_and_only_after_consent"]
+    check(simulate([Holder()], script))
+    with pytest.raises(AssertionError, match="runs twice"):
+        check(tampered(simulate([Holder()], script), starts_all_twice))

@@ -143,3 +143,12 @@ async def test_a_failure_comes_again_with_the_time_after_which_to_try_again(auto
     with pytest.raises(TransientModelError, match="busy") as caught:
         await RecordedModel(journal, "s").stream(first.request, lambda _: None)
     assert caught.value.retry_after == 7.0
+
+
+async def test_a_recording_of_more_records_than_are_read_at_once_is_played_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("agentrail.testing.recorded.PAGE", 3)
+    journal = MemoryJournal()
+    said = await talk(ScriptedModel(["yes", "one", "yes", "two", "yes", "three"]), journal, "a", "b", "c")
+    assert await talk(RecordedModel(journal, "s"), MemoryJournal(), "a", "b", "c") == said

@@ -197,7 +197,7 @@ class Played(MemorySandbox):
                 on_output(piece)
         return self._execution
 
-    def prepare(self, command: Command, on_output: OnOutput | None = None) -> Played:  # type: ignore[override]  # a process
+    def prepare(self, command: Command, on_output: OnOutput | None = None) -> Played:
         self.commands.append(command)
         return self
 
