@@ -15,6 +15,9 @@ from agentrail.evals.experiments import Progress as Progress
 from agentrail.evals.experiments import experiment as experiment
 from agentrail.evals.judging import judge as judge
 from agentrail.evals.judging import judges as judges
+from agentrail.evals.reports import junit_report as junit_report
+from agentrail.evals.reports import markdown_report as markdown_report
+from agentrail.evals.reports import text_report as text_report
 from agentrail.evals.results import Results as Results
 from agentrail.evals.results import ScoredRun as ScoredRun
 from agentrail.evals.runs import MadeCall as MadeCall
