@@ -87,7 +87,8 @@ async def bring_beside(spec: SessionSpec) -> None:
     tools = _of_tools(spec, [_spec_of(tool) for agent in agents for tool in agent.tools])
     schemas = SCHEMAS if any(agent.tools or agent.returns for agent in agents) or spec.agents else ()
     modules = dict.fromkeys((*ALWAYS, *schemas, *_of_files(spec), *_of_models(spec), *tools))
-    if missing := [name for name in modules if name not in _brought]:
+    if not _brought.issuperset(modules):
+        missing = [name for name in modules if name not in _brought]
         if in_real_time():
             await trio.to_thread.run_sync(bring_modules, missing)
         else:
@@ -148,6 +149,9 @@ def bring_modules(names: Iterable[str]) -> None:
 
     Imported names are kept in `_brought`, because asking the import system at each spawn would take longer.
     """
+    names = tuple(names)
+    if _brought.issuperset(names):  # the usual case, for speed
+        return
     for name in names:
         if name not in _brought:
             try:

@@ -43,7 +43,7 @@ NO_AGENTS: Mapping[str, SessionSpec] = MappingProxyType({})
 _NO_SERVICES: Mapping[str, Service] = MappingProxyType({})
 
 
-class SessionSpec(Options, kw_only=True, gc=True):
+class SessionSpec(Options, kw_only=True, gc=True, weakref=True):
     """Describes a session to start. All fields except `model` have a default; limits and times are in `Options`."""
 
     model: ModelChain = ""
@@ -182,6 +182,15 @@ def _check_alone(spec: SessionSpec) -> None:
     for model, _ in chain_of(spec.model, spec.model_options):
         _check_model(model)
     schema_of(spec)
+
+
+def stays_valid(spec: SessionSpec) -> bool:
+    """Whether *spec*, which was checked, need not be checked again: nothing in it that was looked at can change.
+
+    Of `tools` and `plugins`, the check looks at the kind of list alone; what is in them is checked at each spawn.
+    """
+    looked_into = any(map(is_not, LOOKED_INTO(spec), DEFAULT_LOOKED_INTO))
+    return not looked_into and not isinstance(spec.model, list | tuple)
 
 
 def schema_of(spec: SessionSpec) -> JsonObject:
@@ -569,6 +578,16 @@ CHECKS: Final[Mapping[str, Callable[[str, object], None]]] = {
     **dict.fromkeys(("prompt_mode", *CHOICES), _check_choice),
 }
 """What is checked of each field that is not the default."""
+
+LOOKED_INTO: Final = cast(
+    "Callable[[SessionSpec], tuple[object, ...]]",
+    attrgetter(
+        *("agents", "handoffs", "memory", "model_options", "prices", "returns", "services", "skills", "user_data")
+    ),
+)
+"""Function that returns the fields of a specification whose items are checked too, which a program may change."""
+
+DEFAULT_LOOKED_INTO: Final = LOOKED_INTO(SessionSpec())
 
 SPEC_WANTED: Final = "a `SessionSpec`"
 

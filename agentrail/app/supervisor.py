@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 import trio
 
 from agentrail.app.shutdown_time import check_time, leave
-from agentrail.app.spec import SessionSpec, Specs, check_spec
+from agentrail.app.spec import SessionSpec, Specs, check_spec, stays_valid
 from agentrail.errors import (
     SessionExists,
     SessionStored,
@@ -76,6 +76,9 @@ class Supervisor(SupervisorHints):
         self._specs = specs
         # Code of the last spawn, which further sessions of the same spec share.
         self._last_code: weakref.ref[build.StoredCode] | None = None
+        # The specification of the last spawn: it is checked, and what it needs is imported. `None` if what is in it may
+        # have changed since.
+        self._last_spec: weakref.ref[SessionSpec] | None = None
 
     @in_brackets
     def __repr__(self) -> str:
@@ -107,12 +110,15 @@ class Supervisor(SupervisorHints):
         finds sessions by *tenant*, *owner* and *labels*; `session.label` changes title and labels. By `answered`, a
         stored session is known as that of the *command* id.
         """
-        if self._last_code_of(spec) is None:
+        is_known = self._last_spec is not None and self._last_spec() is spec
+        if not is_known:
             check_spec(spec)
         session_id = new_id() if id is None else command_checks.text_of("id", id)
         command = command_checks.command_id_of(command)
         restart = command_checks.choice_of("restart", restart, OF_SESSIONS)
-        await bringing.bring_beside(spec)
+        if not is_known:
+            await bringing.bring_beside(spec)
+            self._last_spec = weakref.ref(spec) if stays_valid(spec) else None
         state, code = build.new_session(session_id, spec, self._sessions.shared.model)
         state = command_checks.named(state, tenant, owner, title, labels)
         stored_code = self._last_code_of(spec)
@@ -122,7 +128,7 @@ class Supervisor(SupervisorHints):
         return await self._sessions.start(self._node, state, code, stored_code, restart, command=command)
 
     def _last_code_of(self, spec: SessionSpec) -> build.StoredCode | None:
-        """Return what finds the code of *spec*, if the last session was spawned from it, and it was checked then."""
+        """Return what finds the code of *spec*, if the last session was spawned from it and is still here."""
         code = None if self._last_code is None else self._last_code()
         return code if code is not None and code.spec is spec else None
 

@@ -9,7 +9,7 @@ from typing import cast
 from agentrail.errors import BadTool
 from agentrail.other_names import hint_for
 from agentrail.ports.tool import Tool
-from agentrail.tools.declaring import check_declared, check_schema
+from agentrail.tools.declaring import check_whole
 from agentrail.tools.function import Made, tool
 from agentrail.values.argument_checks import checked
 from agentrail.values.tools import EffectClass, ToolSpec
@@ -35,6 +35,5 @@ def as_tool(value: object) -> Tool:
         )
     if spec.effect is EffectClass.CHECKABLE and not callable(getattr(value, "probe", None)):
         raise BadTool(spec.name, "a `checkable` tool has a `probe(key)`; give it one, or declare it `unsafe`")
-    check_declared(spec)
-    check_schema(spec)
+    check_whole(spec)
     return cast("Tool", value)

@@ -18,6 +18,9 @@ from agentrail.values.untrusted_values import is_time
 
 EffectName: TypeAlias = Literal["pure", "idempotent", "checkable", "unsafe"]
 
+_VALID: Final = "is_valid"
+"""Key under which a spec keeps that it was checked, beside its size: nothing in a valid one can change."""
+
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -66,6 +69,15 @@ def declare(name: str, description: str, parameters: JsonObject, options: ToolOp
         raise BadTool(name, f"its schema is not JSON: {why}") from why
     check_declared(spec)
     return spec
+
+
+def check_whole(spec: ToolSpec) -> None:
+    """Raise `BadTool` if *spec* is invalid. One that is valid stays so, and is looked at once: each spawn asks."""
+    kept = vars(spec)
+    if _VALID not in kept:
+        check_declared(spec)
+        check_schema(spec)
+        kept[_VALID] = True
 
 
 def check_declared(spec: ToolSpec) -> None:

@@ -6,7 +6,7 @@ import builtins
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from functools import wraps
+from functools import cache, wraps
 from inspect import unwrap
 from types import FunctionType, MappingProxyType
 from typing import Final, ParamSpec, TypeAlias, TypeVar, cast
@@ -104,12 +104,14 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     is_init = name == "__init__"
     names = _names(plain)
     parameters = frozenset(names[1:] if is_init else names)
-    kinds: dict[str, tuple[Types, str]] = {}
+
+    @cache  # at the first call, because what an annotation names may be defined after the function
+    def kinds_by_name() -> dict[str, tuple[Types, str]]:
+        return _plain_hints(plain)
 
     @wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not kinds:
-            kinds.update(_plain_hints(plain))
+        kinds = kinds_by_name()
         for argument in kwargs:
             if argument not in parameters:
                 raise UnknownArgument.among(owner if is_init else name, argument, parameters)
