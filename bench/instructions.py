@@ -41,7 +41,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
     "further parallel tool, at 8": Figure(356_059, 500_000, 300_000),
     "further parallel tool, at 64": Figure(400_249, 500_000, 300_000),
     "chunk": Figure(14_188, 14_000, 12_000),
-    "spawn and stop": Figure(1_292_708, 1_320_000, 800_000),
+    "spawn and stop": Figure(1_407_110, 1_320_000, 800_000),
     "turn that is aborted": Figure(1_538_273, 1_550_000, 770_000),
     "tool turn in a crowd of 100": Figure(1_971_379, 2_050_000, 1_640_000),
     "hook callback": Figure(2_847, 5_300, 2_500),

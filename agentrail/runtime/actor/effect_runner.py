@@ -48,6 +48,10 @@ from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, ModelRequ
 from agentrail.values.tools import err
 from agentrail.values.usage import Usage
 
+_STARTED: Final[Slot[AgentrailError | None]] = Slot()
+_STARTED.settle(None)
+"""The settled `started` of every session that has started: one object for all, which saves memory."""
+
 CALL_TIMER: Final = call_timer("")
 """How the names of timers of calls begin."""
 
@@ -466,6 +470,8 @@ class EffectRunner:
     def report_start(self, effect: effects.ReportStart) -> None:
         """Report the start, or its failure, to the caller of `spawn`, and a return to the family of a sub-agent."""
         self.started.settle(effect.error)
+        if effect.error is None:
+            self.started = _STARTED
         above = self._links.above
         if effect.error is None and above is not None and above.beside is not None:
             above.beside.limits.is_back(self.state)
