@@ -492,6 +492,83 @@ file whose one parameter is a `Trace`.""",
 )
 
 
+_FAIL_IF: Final = text_option(
+    "--fail-if", "worse", "exit with 1 if a scorer is worse", OneOf(("worse",), "nothing fails if it is")
+)
+_JUNIT: Final = path_option("--junit", "FILE", "write a report for what shows tests", filled_path)
+_MARKDOWN: Final = path_option("--markdown", "FILE", "write a report for people", filled_path)
+
+_EVALUATING: Final = (
+    CommandGroup(
+        "evals",
+        "run cases, compare results, add cases",
+        CliCommand(
+            "run",
+            "run cases several times each, and score them",
+            f"{_CLI}.evaluating.run_cases:main",
+            argument("cases", "CASES", existing_file, complete=files),
+            Option(
+                ["--agent"],
+                metavar="FILE[:NAME]",
+                type=agent_named,
+                required=True,
+                shell_complete=files,
+                help="a file with a SessionSpec; its scorers score, too",
+            ),
+            Option(
+                ["--score"],
+                metavar="NAME",
+                multiple=True,
+                type=OneOf(("exact", "contains", "matches", "calls"), "there is no scorer"),
+                help="exact, contains, matches or calls; may come again",
+            ),
+            text_option("--repeats", "N", "how often each case runs (default: 5)", WholeNumber(1), default=5),
+            text_option("--at-once", "N", "how many run at the same time (default: 8)", WholeNumber(1), default=8),
+            text_option("--max-usd", "X", "begin no run once so much is spent", Number(min=0, min_open=True)),
+            path_option("--baseline", "FILE", "compare with these results", existing_file),
+            _FAIL_IF,
+            path_option("--to", "FILE", "the results (default: CASES with .results.json)", filled_path),
+            flag_option("--resume", "resume", "go on with the results in that file"),
+            path_option("--journal", "FILE", "keep the sessions there (default: nowhere)", journal_file),
+            _JUNIT,
+            _MARKDOWN,
+            about="""\
+Run the cases of a file with an agent, each several times, and score the runs.
+Ctrl-C ends it: what is done is kept, and --resume goes on.""",
+            example="""\
+exit status: 0 done, 1 failed or worse, 2 usage, 5 limit, 130 interrupted
+example: agentrail evals run cases.jsonl --agent app.py --baseline main.json""",
+        ),
+        CliCommand(
+            "compare",
+            "say whether results are better or worse",
+            f"{_CLI}.evaluating.compare_results:main",
+            argument("baseline", "BASELINE", existing_file, complete=files),
+            argument("results", "RESULTS", existing_file, complete=files),
+            _FAIL_IF,
+            _JUNIT,
+            _MARKDOWN,
+            example="example: agentrail evals compare main.json cases.results.json",
+        ),
+        CliCommand(
+            "add",
+            "make a case of a turn of a stored session",
+            f"{_CLI}.evaluating.add_case:main",
+            SESSION,
+            argument("turn", "TURN", WholeNumber(1)),
+            Option(["--to"], metavar="FILE", type=filled_path, required=True, shell_complete=files, help="the cases"),
+            text_option("--name", "NAME", "what the case is called (default: SESSION-TURN)", dest="case_name"),
+            journal_option(metavar="FILE|URL"),
+            about="""\
+Make a case of a turn as it happened, and add it to a file of cases. An export
+of the session is written beside it: the case begins with what was said before.""",
+            example="example: agentrail evals add trip 7 --to cases.jsonl",
+        ),
+        example="example: agentrail evals run cases.jsonl --agent app.py",
+    ),
+)
+
+
 def _many(name: str, about: str) -> Option:
     return Option([f"--{name}", f"{name}s"], metavar=name.upper(), type=utf8_text, help=about, multiple=True)
 
@@ -598,7 +675,7 @@ the command itself, so it holds after an upgrade.
 PROGRAM: Final = CommandGroup(
     "agentrail",
     "agents that are supervised",
-    *(*_TALKING, *_STORED, *_LOOKING, *_SERVING, _COMPLETION),
+    *(*_TALKING, *_STORED, *_EVALUATING, *_LOOKING, *_SERVING, _COMPLETION),
     *(view.hidden_alias() for view in _VIEWS),  # their names before they were views of `sessions`; gone after 0.1
     default="chat",
     params=(

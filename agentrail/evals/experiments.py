@@ -119,6 +119,8 @@ class _Plan:
         """Whether sessions of this experiment may be in the journal already."""
         self._spec = spec
         """Specification of the sessions, or the function that makes one for each case."""
+        self._resume = resume
+        """Earlier results of the experiment; `None` if it is a new one."""
         self._check()
         names = {case.name for case in dataset}
         earlier = [] if resume is None else [run for run in resume.runs if not run.error and not run.errors]
@@ -135,6 +137,9 @@ class _Plan:
             raise UsageError("bad-evaluation", attempt, "there is no scorer")
         if len({*names}) < len(names):
             raise UsageError("bad-evaluation", attempt, f"two scorers have one name: {', '.join(sorted(names))}")
+        if self._resume is not None and self._resume.scorers != tuple(names):
+            problem = f"the earlier results have the scorers {', '.join(self._resume.scorers)}; give the same ones"
+            raise UsageError("bad-evaluation", "go on with the experiment", problem)
         if self.repeats < 1:
             raise UsageError("bad-evaluation", attempt, "`repeats` is a number from 1 on")
         if not NAME.fullmatch(self.name):
