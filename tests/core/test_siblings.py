@@ -24,7 +24,7 @@ CHILDREN = {
 def test_a_temporary_sibling_is_stopped_and_not_started_again(
     key: str, strategy: str, stop: tuple[str, ...], start: tuple[str, ...]
 ) -> None:
-    decision = decide(Policy(strategy), CHILDREN, (), key, Ending(crashed=True), at=1.0)
+    decision = decide(Policy(strategy), CHILDREN, (), key, Ending(crashed=True), now=1.0)
     assert (decision.stop, decision.start) == (stop, start)
     assert decision.forget == tuple(name for name in stop if name == "b")
 
