@@ -102,6 +102,13 @@ def test_a_signal_keeps_what_is_done_and_resume_goes_on(folder: Path) -> None:
     assert {run.session for run in kept.runs} < {run.session for run in results.runs}
 
 
+def test_an_agent_that_fails_each_time_is_an_error_in_words(folder: Path) -> None:
+    ran = evals(folder, "run", "cases.jsonl", "--agent", "app.py", TAKES="soon")
+    assert ran.returncode == 1
+    assert "came to an end; the first error: " in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
 def test_a_broken_line_is_wrong_usage(folder: Path) -> None:
     (folder / "cases.jsonl").write_text(CASES + "{\n")
     ran = evals(folder, "run", "cases.jsonl", "--agent", "app.py")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
@@ -19,6 +19,7 @@ from agentrail.cli.exit_codes import INTERRUPTED
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.exit_status import DONE, FAILED, tell
 from agentrail.cli.output.progress_bar import ProgressBar
+from agentrail.errors import AgentrailError
 from agentrail.evals import (
     Comparison,
     Dataset,
@@ -82,6 +83,7 @@ class RunCasesOptions(NamedTuple):
 
 def main(**words: object) -> int:
     """Run the cases with the arguments *words* of `RunCasesOptions`, and return the exit status."""
+    logging.getLogger("agentrail").addHandler(logging.NullHandler())  # failed runs are in the report
     options = options_of(RunCasesOptions, words)
     if options.fail_if and options.baseline is None:
         raise BadInputError("--fail-if needs --baseline, with which the results are compared")
@@ -123,26 +125,32 @@ async def _run(
 ) -> Results:
     """Run the experiment; a signal ends it, and what is done is kept."""
     progress = Progress(lambda progress: _show(bar, progress))
-    async with AsyncExitStack() as stack:
-        journal = None
-        if options.journal is not None:
-            journal = SqliteJournal(options.journal)
-            stack.push_async_callback(journal.close)
-        nursery = await stack.enter_async_context(trio.open_nursery())  # noqa: TID251 - it listens to signals meanwhile
+    journal = None if options.journal is None else SqliteJournal(options.journal)
+    problem: AgentrailError | None = None
+    results: Results
+    async with trio.open_nursery() as nursery:  # noqa: TID251 - it listens to signals meanwhile
         await nursery.start(_stop_at_signal, progress)
-        results = await experiment(
-            dataset,
-            spec,
-            scorers,
-            repeats=options.repeats,
-            at_once=options.at_once,
-            max_usd=options.max_usd,
-            journal=journal,
-            resume=earlier,
-            progress=progress,
-        )
+        try:
+            results = await experiment(
+                dataset,
+                spec,
+                scorers,
+                repeats=options.repeats,
+                at_once=options.at_once,
+                max_usd=options.max_usd,
+                journal=journal,
+                resume=earlier,
+                progress=progress,
+            )
+        except AgentrailError as error:
+            problem = error  # raised below: the nursery would put it into a group
+        finally:
+            if journal is not None:
+                await journal.close()  # noqa: ASYNC102 - nothing cancels this
         nursery.cancel_scope.cancel()
-        return results
+    if problem is not None:
+        raise problem
+    return results
 
 
 async def _stop_at_signal(progress: Progress, *, task_status: trio.TaskStatus[None]) -> None:
