@@ -11,8 +11,10 @@ import itertools
 import os
 import random
 import sys
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 if __name__ == "__main__":
     gc.disable()  # under valgrind, imports take half of the time
@@ -23,8 +25,9 @@ from trio._core import _run
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.events import AgentAbort, ToolExecutionStart
+from agentrail.journals import Journal, SqliteJournal
 from bench.aborts import Caller, Park
-from bench.rig import InstantModel, Note, idle_plugins, listen, listened_session
+from bench.rig import InstantModel, Note, WrittenModel, idle_plugins, listen, listened_session
 
 PLUGINS = 25
 CROWD = 100
@@ -65,6 +68,23 @@ async def _turns(rounds: int, *, calls: int = 0, chunks: int = 20, plugins: int 
             await session.ask("go on")
 
         await counted(rounds, turn)
+
+
+async def _written_turns(rounds: int, *, chunks: int = 20, journal: Journal | None = None) -> None:
+    """Count turns of a model as a user writes it, with the default journal unless another is named."""
+    async with listened_session(model=WrittenModel(chunks), journal=journal) as session:
+
+        async def turn() -> None:
+            await session.ask("go on")
+
+        await counted(rounds, turn)
+
+
+async def _sqlite_turns(rounds: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        journal = SqliteJournal(Path(folder) / "counted.db")
+        await _written_turns(rounds, journal=journal)
+        await journal.close()
 
 
 async def _spawns(rounds: int) -> None:
@@ -120,6 +140,9 @@ JOBS: dict[str, tuple[int, Callable[[int], Awaitable[None]]]] = {
     "turn": (10, _turns),
     "300 turns": (300, _turns),
     "2,500 turns": (2_500, _turns),
+    "written turn": (10, _written_turns),
+    "written, 220 chunks": (5, lambda rounds: _written_turns(rounds, chunks=220)),
+    "written, SQLite": (10, _sqlite_turns),
     "1 call": (10, lambda rounds: _turns(rounds, calls=1)),
     "8 calls": (5, lambda rounds: _turns(rounds, calls=8)),
     "64 calls": (2, lambda rounds: _turns(rounds, calls=64)),
@@ -134,8 +157,9 @@ JOBS: dict[str, tuple[int, Callable[[int], Awaitable[None]]]] = {
 
 
 async def main() -> None:
-    """Run every job."""
-    for rounds, job in JOBS.values():
+    """Run the jobs that are named to the program, or every one."""
+    for name in sys.argv[1:] or JOBS:
+        rounds, job = JOBS[name]
         await job(rounds)
 
 

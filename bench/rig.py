@@ -10,8 +10,8 @@ from functools import cache
 import trio
 
 from agentrail import Context, Continue, Plugin, SessionHandle, SessionSpec, open_supervisor
-from agentrail.journals import NO_LEASE, Claim, Lease, MemoryJournal, Record, Snapshot
-from agentrail.models import EmitChunk, JsonObject, ModelRequest, Response, Text, TextChunk, ToolCall
+from agentrail.journals import NO_LEASE, Claim, Journal, Lease, MemoryJournal, Record, Snapshot
+from agentrail.models import EmitChunk, JsonObject, Model, ModelRequest, Response, Text, TextChunk, ToolCall
 from agentrail.plugins import Attachable, BeforeRequest, Keyed
 from agentrail.tools import Ok, Tool, ToolContext, ToolSpec, ok, tool
 from bench import bare
@@ -83,6 +83,21 @@ class InstantModel:
         return self._answer
 
 
+class WrittenModel:
+    """A model as its user writes it: it makes each chunk when it says it, and the response at the end."""
+
+    name = "scripted:written"
+
+    def __init__(self, chunks: int = 20) -> None:
+        self._texts = [chunk.text for chunk in words(chunks)]
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        """Answer."""
+        for text in self._texts:
+            emit(TextChunk(text))
+        return Response((Text("".join(self._texts)),))
+
+
 class Note:
     """A tool with two checked arguments that does nothing."""
 
@@ -147,11 +162,13 @@ async def listened_session(
     plugins: Sequence[Attachable] = (),
     used: Tool = Note(),  # noqa: B008 - it has no state
     window: int | None = None,
+    model: Model | None = None,
+    journal: Journal | None = None,
 ) -> AsyncGenerator[SessionHandle, None]:
-    """Open a session with one subscriber."""
-    async with open_supervisor() as supervisor, trio.open_nursery() as nursery:
+    """Open a session with one subscriber, who hears all; its *model* is one that is instant unless another is named."""
+    async with open_supervisor(journal=journal) as supervisor, trio.open_nursery() as nursery:
         spec = SessionSpec(
-            model=InstantModel(calls, chunks),
+            model=model or InstantModel(calls, chunks),
             tools=[used],
             plugins=plugins,
             repeat_pattern=1_000_000,

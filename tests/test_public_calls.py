@@ -117,8 +117,8 @@ def public() -> Iterator[tuple[str, Called]]:
 
 
 PUBLIC: Final = {name: found for name, found in public() if "st.SearchStrategy" not in str(inspect.signature(found))}
-OFTEN: Final = frozenset({"Action", "Continue", "err", "ok"})
-"""What is called at each hook, or for each result of a tool: only Python looks at the names of its arguments."""
+OFTEN: Final = frozenset({"Action", "CallChunk", "Continue", "TextChunk", "ThinkingChunk", "err", "ok"})
+"""What is called at each hook, piece of a response, or result of a tool: only Python looks at its names."""
 
 OURS: Final = sorted(PUBLIC.keys() - MADE_FOR_USERS - OFTEN)
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar
 
 from agentrail.core.context_window import tools_size
@@ -119,8 +120,12 @@ _HISTORY: Final = ("messages", "")
 T = TypeVar("T")
 
 
-class SentPrompt(NamedTuple):
-    """The parts of a request, as far as a provider's cache depends on them. They are those of the state."""
+@dataclass(slots=True)
+class SentPrompt:
+    """The parts of a request, as far as a provider's cache depends on them. They are those of the state.
+
+    If the next request only has more messages, as is usual, it stays, with the longer `history`.
+    """
 
     model: str
     """Name of the model."""
@@ -148,9 +153,21 @@ class SentPrompt(NamedTuple):
         """The messages of the request, without what was added for this request alone."""
         return self.history if self.replaced is None else self.replaced.of(self.history)
 
-
-_ALL_BUT_HISTORY: Final = SentPrompt._fields.index("history")
-"""How many fields of `SentPrompt` tell all but how long the history was."""
+    def goes_on_in(self, state: State) -> bool:
+        """Whether the request that *state* has sent is this one with more messages: all other parts are its objects."""
+        model, options = state.using
+        return (
+            options is self.options
+            and state.tools is self.tools
+            and state.sections is self.sections
+            and state.returns is self.returns
+            and model == self.model
+            and state.setup.prompt_mode == self.prompt_mode
+            and _forbids(state, model) is self.forbids
+            and self.replaced is None
+            and _replaced(state) is None
+            and state.history.added_to(self.history) is not None
+        )
 
 
 class _Part(NamedTuple):
@@ -214,8 +231,7 @@ class CachePrefix:
                 self._note_decisions(decisions)
         if new.request is old.request or sent_id(old, new) is None:
             return None
-        last, self._last = self._last, _sent_prompt(new, rulings)
-        changed = None if last is None else self._changed(last, self._last, new)
+        changed = self._changed(new, rulings)
         if self._changers:
             self._changers.clear()
             self._gone.clear()
@@ -251,9 +267,16 @@ class CachePrefix:
             case _:
                 pass
 
-    def _changed(self, last: SentPrompt, now: SentPrompt, state: State) -> PrefixChanged | None:
-        """Return why the request *now* does not begin like the *last* one; *state* is the one after it was sent."""
-        parts = () if _has_only_grown(last, now) else tuple(self._changes(last, now))
+    def _changed(self, state: State, rulings: Iterable[Ruling]) -> PrefixChanged | None:
+        """Return why the request that *state* has just sent does not begin like the last one, which it replaces."""
+        last = self._last
+        if last is not None and last.goes_on_in(state):
+            last.history, parts = state.history, tuple[_Part, ...]()
+        else:
+            self._last = _sent_prompt(state, rulings)
+            if last is None:
+                return None
+            parts = tuple(self._changes(last, self._last))
         if not parts:
             if not mark_too_far_back(state):
                 return None
@@ -360,23 +383,14 @@ class CachePrefix:
             yield _Part("messages", "replaced", now.replaced_by or last.replaced_by, same_chars)
 
 
-def _has_only_grown(last: SentPrompt, now: SentPrompt) -> bool:
-    """Whether the request *now* is the *last* one with more messages, as is usual: all other parts are its objects."""
-    # Tuples take parts that are one object for equal, without a call.
-    is_same = now.replaced is None and now[:_ALL_BUT_HISTORY] == last[:_ALL_BUT_HISTORY]
-    return is_same and now.history.added_to(last.history) is not None
-
-
 def _sent_prompt(state: State, rulings: Iterable[Ruling]) -> SentPrompt:
     """Return the parts of the request that was sent by a step that led to *state* and had these *rulings*."""
     model, options = state.using
-    is_last = state.round >= state.setup.options.max_rounds
-    messages = None if state.request is None else state.request.messages
-    replaced = None if messages is None else _without_passing(messages, len(state.history))
+    replaced = _replaced(state)
     return SentPrompt(
         model,
         options,
-        is_last and REREADS_ON_TOOL_CHOICE.search(model) is not None,
+        _forbids(state, model),
         state.returns,
         state.tools,
         state.sections,
@@ -385,6 +399,17 @@ def _sent_prompt(state: State, rulings: Iterable[Ruling]) -> SentPrompt:
         state.history,
         "" if replaced is None else next(reversed(replaced_by(rulings)), ""),
     )
+
+
+def _forbids(state: State, model: str) -> bool:
+    """Whether the request of *state* forbids tool calls, and the cache of its *model* depends on that."""
+    return state.round >= state.setup.options.max_rounds and REREADS_ON_TOOL_CHOICE.search(model) is not None
+
+
+def _replaced(state: State) -> Rearranged | None:
+    """Return the messages of the request of *state* as plugins replaced them; `None` if none did."""
+    messages = None if state.request is None else state.request.messages
+    return None if messages is None else _without_passing(messages, len(state.history))
 
 
 def replaced_by(rulings: Iterable[Ruling]) -> tuple[str, ...]:

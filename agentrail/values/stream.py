@@ -67,14 +67,14 @@ class ModelRequest(Authored):
         return len(self.system) + named + total_size(self.messages)
 
 
-class TextChunk(Authored):
+class TextChunk(Value):
     """A piece of the response's text."""
 
     text: str
     """Text to append to what came before."""
 
 
-class ThinkingChunk(Authored):
+class ThinkingChunk(Value):
     """A piece of the model's thoughts (reasoning)."""
 
     text: str
@@ -88,7 +88,7 @@ class UsageChunk(Authored):
     """Total for this response so far."""
 
 
-class CallChunk(Authored):
+class CallChunk(Value):
     """A piece of a tool call's arguments; it is not published as an event, but counts as progress and as tokens."""
 
     text: str

@@ -71,9 +71,6 @@ from agentrail.values.untrusted_values import (
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import quick
 
-_text = quick(TextChunk)
-_thinking = quick(ThinkingChunk)
-_call = quick(CallChunk)
 _ok = quick(Ok)
 _response = quick(Response)
 _user_message = quick(UserMessage)
@@ -431,11 +428,11 @@ def fit_chunk(chunk: object, room: int) -> Chunk:
     try:
         match chunk:
             case TextChunk(text=chunk_text):
-                return _text(fit_text(chunk_text, room))
+                return TextChunk(fit_text(chunk_text, room))
             case ThinkingChunk(text=chunk_text):
-                return _thinking(fit_text(chunk_text, room))
+                return ThinkingChunk(fit_text(chunk_text, room))
             case CallChunk(text=chunk_text):
-                return _call(fit_text(chunk_text, room))
+                return CallChunk(fit_text(chunk_text, room))
             case UsageChunk(usage=usage):
                 return UsageChunk(fit_usage(usage))
             case PingChunk():

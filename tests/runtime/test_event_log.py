@@ -1,7 +1,7 @@
 import gc
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AsyncExitStack, nullcontext
 
 import pytest
 import trio
@@ -116,6 +116,19 @@ async def test_a_piece_costs_nothing_for_those_who_want_no_deltas() -> None:
         assert (ends.waiting, both.waiting) == (0, 0)
         session.publish(end())
         assert (cursors(await drain(ends)), cursors(await drain(both))) == ([(2, 0)], [(2, 0)])
+
+
+async def test_a_piece_costs_nothing_for_those_who_have_room_for_it_and_need_not_be_woken() -> None:
+    session = Session()
+    session.publish(start())
+    async with AsyncExitStack() as entered:
+        readers = [await entered.enter_async_context(session.subscribe()) for _ in range(10)]
+        session.publish_ephemeral(MessageDelta("begun"))
+        with counted_opcodes() as counted:
+            for _ in range(100):
+                session.events.publish_ephemeral("word ", 0)
+        assert counted[0] / 100 <= CHUNK_OPCODES
+        assert [reader.waiting for reader in readers] == [101] * 10
 
 
 async def test_nothing_from_before_is_heard_without_since() -> None:
@@ -592,3 +605,45 @@ async def test_a_session_that_is_over_holds_nothing() -> None:
     old_cursor = session.events.cursor
     session.events.close()
     assert (session.events.after(Cursor(0)), session.events.cursor) == ([], old_cursor)
+
+
+async def test_readers_who_wait_anew_are_woken_anew() -> None:
+    session, heard = Session(), list[Event]()
+
+    async def listen(*, task_status: trio.TaskStatus[None]) -> None:
+        async with session.subscribe() as events:
+            task_status.started()
+            async for envelope in events:
+                heard.append(envelope.event)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(10):
+            await nursery.start(listen)
+        for text in "ab":  # each time they wait anew
+            await trio.testing.wait_all_tasks_blocked()
+            session.publish_ephemeral(MessageDelta(text))  # which wakes them
+            session.publish_ephemeral(MessageDelta(text))  # which they need not be told
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert Counter(heard) == {MessageDelta("a"): 20, MessageDelta("b"): 20}
+
+
+async def test_who_comes_with_a_filter_between_two_texts_hears_the_second() -> None:
+    session = Session()
+    async with session.subscribe() as everything:
+        session.publish_ephemeral(MessageDelta("a"))
+        async with session.subscribe(types=(MessageDelta,)) as texts:
+            session.publish_ephemeral(MessageDelta("b"))
+            assert [envelope.event for envelope in await drain(texts)] == [MessageDelta("b")]
+        assert [envelope.event for envelope in await drain(everything)] == [MessageDelta("a"), MessageDelta("b")]
+
+
+async def test_an_event_after_live_ones_were_let_go_is_dropped_too() -> None:
+    session = Session()
+    async with session.subscribe(policy="disconnect") as events:
+        session.publish_ephemeral(MessageDelta("a"))
+        events.let_go()
+        session.publish_ephemeral(MessageDelta("b"))
+        assert events.dropped == 2
+        with pytest.raises(SubscriberTooSlow):
+            await anext(events)

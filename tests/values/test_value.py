@@ -32,12 +32,9 @@ from agentrail.events import (
 from agentrail.journals import Record
 from agentrail.models import (
     AssistantMessage,
-    CallChunk,
     ModelRequest,
     Response,
     Text,
-    TextChunk,
-    ThinkingChunk,
     ToolCall,
     ToolMessage,
     UserMessage,
@@ -224,9 +221,6 @@ QUICK = {
     "agentrail.runtime.work.model_stream": (ThinkingDelta, MessageStart),
     "agentrail.values.content": (Text,),
     "agentrail.values.untrusted_content": (
-        TextChunk,
-        ThinkingChunk,
-        CallChunk,
         Ok,
         Response,
         UserMessage,

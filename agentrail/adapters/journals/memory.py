@@ -139,7 +139,7 @@ class _SessionRecords:
             self.last = self.summary()
         oldest = self.stored[0]
         if isinstance(oldest, RecordWithStates):
-            self.base = oldest._replace(before=oldest.after)  # nobody needs the state before it
+            self.base = RecordWithStates(oldest.record, oldest.after, oldest.after)  # nobody needs the state before it
         else:  # its states are not kept: it was read
             record, opening = self.whole(self.first, oldest), self.opening()
             self.base = _opened(record, folded(opening_of(opening or record), record))

@@ -6,7 +6,6 @@ turn for those who come later. All other durable events are read from the journa
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from itertools import count
 from typing import Final, Protocol, cast
@@ -23,9 +22,10 @@ from agentrail.values.value import quick
 
 _TURN_ENDS = frozenset({AgentEnd, AgentAbort})
 # Of stretches to which nothing is added, as that of each sleeping session.
-_NO_TIMES = array("q")
+_NO_TIMES = list[int]()
 _NO_EVENTS = list["Envelope | Event | str"]()
 _delta = quick(MessageDelta)
+_envelope = quick(Envelope)
 
 LENGTH: Final = 256
 """After how many ephemeral events a new stretch begins: a stretch is dropped as a whole."""
@@ -56,8 +56,11 @@ class LogListener(Protocol):
         """Whether it wants events of the class *kind*."""
         ...
 
-    def offer(self, stretch: Stretch, count: int) -> None:
-        """Take notice of the newest *count* events, at the end of *stretch*."""
+    def offer(self, stretch: Stretch, count: int) -> int:
+        """Take notice of the newest *count* events, at the end of *stretch*.
+
+        Return of how many further ephemeral ones it need not be told; see `EventLog.untold_until`.
+        """
         ...
 
     def wake(self) -> None:
@@ -93,8 +96,8 @@ class Stretch:
         """The next stretch."""
         self.is_ephemeral = n > 0
         """Whether the events are ephemeral."""
-        # When each ephemeral event came: one object for the garbage collector, however many times are in it.
-        self.at: array[int] = array("q") if n else _NO_TIMES
+        # When each ephemeral event came, in milliseconds since 1970. Those of one millisecond share an object.
+        self.at: list[int] = [] if n else _NO_TIMES
         self.seq = seq
         """Number of the durable event before the first event."""
         self._last_durable = last_durable  # `_UNHELD` if it is not held
@@ -114,7 +117,7 @@ class Stretch:
         if self.is_ephemeral:
             return Stretch(start, self.seq, (), self._last_durable, self._n + len(self.events))
         seq, last = self.seq + len(self.events), self._last_durable
-        return Stretch(start, seq, (), _nothing(session_id, seq) if last is _UNHELD else last.but(by=""), 1)
+        return Stretch(start, seq, (), _nothing(session_id, seq) if last is _UNHELD else last, 1)
 
     def envelopes(self, first: int, stop: int) -> list[Envelope]:
         """Return the events from index *first* up to *stop*, which it has."""
@@ -122,9 +125,11 @@ class Stretch:
         events = self.events[begin:end]
         if not self.is_ephemeral:
             return cast("list[Envelope]", events)
-        envelope_of, ephemeral = self._last_durable.but, cast("list[Event | str]", events)
+        last, ephemeral = self._last_durable, cast("list[Event | str]", events)
+        session_id, seq, turn, round_, path = last.session_id, last.seq, last.turn, last.round, last.path
+        # By position, without `by`, as nobody gave a command for them: a copy with changes takes twice as long.
         return [
-            envelope_of(n=n, at=at_ms, event=_delta(event) if isinstance(event, str) else event)
+            _envelope(session_id, seq, n, at_ms, turn, round_, _delta(event) if isinstance(event, str) else event, path)
             for n, at_ms, event in zip(count(self._n + begin), self.at[begin:end], ephemeral, strict=False)
         ]
 
@@ -135,17 +140,17 @@ class EventLog:
     __slots__ = (
         "_buffer_size",
         "_dropped",
-        "_ephemeral_count",
+        "_earlier_count",
         "_hear_deltas",
         "_listeners",
         "closed",
-        "end",
         "hearing",
         "hears_prefix",
         "newest",
         "oldest",
         "records",
         "session_id",
+        "untold_until",
     )
 
     def __init__(
@@ -163,11 +168,15 @@ class EventLog:
         self.hearing = hearing
         """Wakes those who hear deltas, a few in each pass."""
         self.closed = False
-        self.end = 0
-        """Index after the newest event."""
         self.newest = self.oldest = Stretch(0, last_seq)
         """The last stretch; and the first that is held for those who come later."""
-        self._ephemeral_count = 0  # ephemeral events from the oldest stretch on
+        self.untold_until = 0
+        """How many events the newest stretch is to have before anybody need be told of further ephemeral ones.
+
+        Up to there, who hears them is awake or about to be woken, follows the log, and has room for them. Whatever
+        changes one of these sets it to 0.
+        """
+        self._earlier_count = 0  # ephemeral events from the oldest stretch on, without those of the newest one
         self._buffer_size = buffer_size
         # Ephemeral events of an earlier process are gone, also those after the last durable one if a turn was open:
         # tests/runtime/test_cursors.py::test_deltas_of_an_earlier_process_are_a_gap
@@ -183,6 +192,16 @@ class EventLog:
         return listed(position, some(len(self._listeners), "subscription"), "closed" if self.closed else "")
 
     @property
+    def end(self) -> int:
+        """Index after the newest event."""
+        return self.newest.start + len(self.newest.events)
+
+    @property
+    def _ephemeral_count(self) -> int:
+        """Number of ephemeral events from the oldest stretch on."""
+        return self._earlier_count + self.newest.ephemeral_count
+
+    @property
     def cursor(self) -> Cursor:
         """Position after the last event."""
         return self.newest.cursor(len(self.newest.events))
@@ -193,7 +212,6 @@ class EventLog:
             return
         reach("PUBLISH")
         stretch = self._append(Stretch(self.end, envelopes[0].seq - 1, envelopes, envelopes[-1]))
-        self.end += len(envelopes)
         for listener in self._listeners:
             listener.offer(stretch, len(envelopes))
         if self._ephemeral_count:
@@ -206,19 +224,25 @@ class EventLog:
     def publish_ephemeral(self, event: Event | str, at_ms: int) -> None:
         """Add an ephemeral event, which is not journaled; a text is a `MessageDelta`."""
         stretch = self.newest
+        if len(stretch.events) < self.untold_until:
+            stretch.events.append(event)
+            stretch.at.append(at_ms)
+            return
         if not stretch.is_ephemeral or len(stretch.events) >= LENGTH:
             stretch = self._append(stretch.ephemeral(self.end, self.session_id))
             if self._ephemeral_count > self._buffer_size:
                 self._forget(self._buffer_size)
         stretch.events.append(event)
         stretch.at.append(at_ms)
-        self._ephemeral_count += 1
-        self.end += 1
+        untold_until = LENGTH
         for listener in self._hear_deltas:
-            listener.offer(stretch, 1)
+            untold_until = min(untold_until, len(stretch.events) + listener.offer(stretch, 1))
+        self.untold_until = untold_until
 
     def _append(self, stretch: Stretch) -> Stretch:
         """Make *stretch* the newest, and return it."""
+        self.untold_until = 0
+        self._earlier_count += self.newest.ephemeral_count
         self.newest.following = stretch
         self.newest = stretch
         return stretch
@@ -231,7 +255,7 @@ class EventLog:
             if count > max(0, self._ephemeral_count - most) and self.end - stretch.start <= REACH:
                 break
             if count:
-                self._ephemeral_count -= count
+                self._earlier_count -= count
                 self._dropped = stretch.cursor(count)
             stretch = following
         self.oldest = stretch
@@ -265,6 +289,7 @@ class EventLog:
 
     def _set_listeners(self, listeners: tuple[LogListener, ...]) -> None:
         """Set the subscriptions, and those among them that want ephemeral events."""
+        self.untold_until = 0
         self._listeners = listeners
         self._hear_deltas = tuple(listener for listener in listeners if listener.hears_deltas)
         if not self.hears_prefix:

@@ -139,27 +139,28 @@ class Subscription(AsyncOnly):
 
     # From the log
 
-    def offer(self, stretch: Stretch, count: int) -> None:
+    def offer(self, stretch: Stretch, count: int) -> int:
         """Leave the newest *count* events in the log if they have room, else put them aside, or apply the policy.
 
-        They are the last of *stretch*. Called by the log.
+        They are the last of *stretch*. Return for how many further ephemeral ones there is room in the log. Called by
+        the log.
         """
         if self._stretch is None:
             for envelope in stretch.envelopes(self._log.end - count, self._log.end):
                 self._put_aside(envelope)
             if not self._queue:
-                return
+                return 0
         elif self._is_behind or len(self._queue) + self._log.end - self._index > self._capacity:
             while envelopes := self._next_in_log():
                 for envelope in envelopes:
                     self._put_aside(envelope)
-        if self.task is None:
-            return
-        if not stretch.is_ephemeral:
-            self.wake()
-        elif not self._at_gate:  # ephemeral events may concern many subscribers
-            self._at_gate = True
-            self._log.hearing.enter(self.wake)
+        if self.task is not None:
+            if not stretch.is_ephemeral:
+                self.wake()
+            elif not self._at_gate:  # ephemeral events may concern many subscribers
+                self._at_gate = True
+                self._log.hearing.enter(self.wake)
+        return 0 if self._stretch is None or self._is_behind else self._capacity - self.waiting
 
     def wake(self) -> None:
         """Wake the reader: there is something to read. Called by the log and by the gate."""
@@ -204,6 +205,7 @@ class Subscription(AsyncOnly):
             self._queue.clear()
             self._follow()
             self._is_behind = True
+            self._log.untold_until = 0
 
     def end(self) -> None:
         """End the subscription, after the events that wait."""
@@ -218,10 +220,11 @@ class Subscription(AsyncOnly):
         return self
 
     async def __anext__(self) -> Envelope:
+        if self._replay is None and self._barred is None and (self._queue or self._has_read_on()):
+            self._last_out = live = self._queue.pop(0)  # the usual case: as `_next_live`, without a call, for speed
+            return live
         if self._barred is not None:
             raise self._barred
-        if self._replay is None and (envelope := self._next_live()) is not None:  # the usual case, for speed
-            return envelope
         self._barred = AlreadyRead
         try:
             while True:
@@ -240,6 +243,7 @@ class Subscription(AsyncOnly):
                 if self._is_over:
                     raise StopAsyncIteration
                 self.task = trio.lowlevel.current_task()
+                self._log.untold_until = 0
                 await trio.lowlevel.wait_task_rescheduled(self._leave)
         finally:
             if self._barred is AlreadyRead:
@@ -283,12 +287,15 @@ class Subscription(AsyncOnly):
 
     def _next_live(self) -> Envelope | None:
         """Remove and return the next live event; `None` if none waits."""
-        if not self._queue:
-            self._queue = self._next_in_log()
-            if not self._queue:
-                return None
+        if not self._queue and not self._has_read_on():
+            return None
         self._last_out = envelope = self._queue.pop(0)
         return envelope
+
+    def _has_read_on(self) -> bool:
+        """Queue the next events of the log; return whether there are any."""
+        self._queue = self._next_in_log()
+        return bool(self._queue)
 
     def _next_in_log(self) -> list[Envelope]:
         """Return the next events where the log is read, as far as a stretch goes, and move on; none after the last."""

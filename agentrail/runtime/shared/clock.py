@@ -105,6 +105,10 @@ class Clock:
         """Convert a time of this clock to milliseconds since 1970."""
         return int((self._offset + now) * 1000)
 
+    def until(self, at_ms: int) -> float:
+        """Return a time of this clock before which `ms` gives no more than *at_ms*, just short of the next one."""
+        return (at_ms + 0.99) / 1000 - self._offset
+
     def trio_time(self, at_ms: int) -> float:
         """Convert milliseconds since 1970 to a time of this clock, rounded so that a timer never fires too early."""
         return (at_ms + 0.5) / 1000 - self._offset

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
+from math import inf
 from typing import Final
 
 import trio
@@ -113,6 +114,8 @@ class Stream(Work):
         "_first_chunk_ms",
         "_held",
         "_meter",
+        "_ms",
+        "_next_ms_at",
         "_note_begin",
         "_now",
         "_plain",
@@ -151,6 +154,8 @@ class Stream(Work):
         self._plain = self._tags is None  # whether chunks are taken as they are
         self._clock = clock
         self._now = clock.now
+        self._ms = 0  # time of the last text, in milliseconds since 1970
+        self._next_ms_at = -inf  # until when a text has the same
         self._events = events
         self.request = started.request
         self.stall_timeout = started.stall_timeout
@@ -216,7 +221,10 @@ class Stream(Work):
                 self._text.append(text)
                 if not self._began:
                     self._begin()
-                self._events.publish_ephemeral(text, self._clock.ms(now))
+                if now >= self._next_ms_at:  # those of a burst come within one millisecond
+                    self._ms = self._clock.ms(now)
+                    self._next_ms_at = self._clock.until(self._ms)
+                self._events.publish_ephemeral(text, self._ms)
                 return
         if not self.closed and not self.ended:
             self._emit_fit(fit_chunk(chunk, MAX_TEXT - self._meter.said))

@@ -18,7 +18,6 @@ from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import CallChunk, Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
 from agentrail.values.usage import Usage
-from agentrail.values.value import quick
 
 STOPS: Final[Mapping[str, StopReason]] = {
     "end_turn": StopReason.END,
@@ -209,7 +208,7 @@ _PIECES: Final[Mapping[str, str]] = {
 """The key that holds the new piece, for each kind of delta."""
 
 _CHUNKS: Final[Mapping[str, Callable[[str], Chunk]]] = {
-    "text": quick(TextChunk),
-    "thinking": quick(ThinkingChunk),
-    "tool_use": quick(CallChunk),
+    "text": TextChunk,
+    "thinking": ThinkingChunk,
+    "tool_use": CallChunk,
 }

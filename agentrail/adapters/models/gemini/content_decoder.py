@@ -16,11 +16,6 @@ from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import CallChunk, Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import quick
-
-_text = quick(TextChunk)
-_thinking = quick(ThinkingChunk)
-_call = quick(CallChunk)
 
 STOPS: Final[Mapping[str, StopReason]] = {
     "STOP": StopReason.END,
@@ -134,7 +129,7 @@ class ContentDecoder:
             self._sign(piece, signature)
         if not piece:
             return ()
-        return (_thinking(piece),) if thinks else (_text(piece),)
+        return (ThinkingChunk(piece),) if thinks else (TextChunk(piece),)
 
     def _sign(self, piece: str, signature: str) -> None:
         if self._thinks:
@@ -161,7 +156,7 @@ class ContentDecoder:
         if signature:
             self._seals.append(thought_signatures.seal_of_call(len(self._calls), signature))
         self._calls.append(ToolCall("", text(call, "name"), arguments(args), text(call, "id")))
-        return (_call(args),)
+        return (CallChunk(args),)
 
     # Usage: counts are running totals, and events may leave some out
 

@@ -19,7 +19,6 @@ from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import CallChunk, Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import quick
 
 SEARCH: Final = "tool_search_call"
 """Type of an item that calls the tool by which others are found, in the provider's own form."""
@@ -216,8 +215,8 @@ def _usage(fields: Mapping[str, object]) -> Usage:
 
 
 _CHUNKS: Final[Mapping[str, Callable[[str], Chunk]]] = {
-    "message": quick(TextChunk),
-    "reasoning": quick(ThinkingChunk),
-    "function_call": quick(CallChunk),
-    SEARCH: quick(CallChunk),
+    "message": TextChunk,
+    "reasoning": ThinkingChunk,
+    "function_call": CallChunk,
+    SEARCH: CallChunk,
 }

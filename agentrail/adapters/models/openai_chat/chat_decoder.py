@@ -20,9 +20,6 @@ from agentrail.values.messages import StopReason
 from agentrail.values.stream import CallChunk, Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
 from agentrail.values.untrusted_values import as_usd
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import quick
-
-_text = quick(TextChunk)
 
 DONE: Final = "[DONE]"
 """The data of the last event; some servers do not send it."""
@@ -152,14 +149,14 @@ class ChatDecoder:
     def _speak(self, delta: Mapping[str, object]) -> Iterable[Chunk]:
         if refusal := text(delta, "refusal"):
             self._refused = True
-            yield from _more(self._said, refusal, _text)
-        yield from _more(self._said, text(delta, "content"), _text)
+            yield from _more(self._said, refusal, TextChunk)
+        yield from _more(self._said, text(delta, "content"), TextChunk)
         for part in _objects(delta.get("content")):  # Mistral sends a list of parts if the model thinks
             if text(part, "type") == "thinking":
                 inner = "".join(text(piece, "text") for piece in _objects(part.get("thinking")))
                 yield from _more(self._thought, inner, ThinkingChunk)
             else:
-                yield from _more(self._said, text(part, "text"), _text)
+                yield from _more(self._said, text(part, "text"), TextChunk)
 
     def _gather(self, details: object) -> None:
         """Join the pieces of `reasoning_details` (see `DETAILS`); pieces with the same type and index are one item."""
