@@ -341,7 +341,6 @@ def new_session(
         refuse_misnamed(spec)
         refuse_missing_folder(spec)
     attached_plugins = tuple(attached_plugin(key, plugin) for key, plugin in keyed)
-    order = in_order(attached_plugins)
     for attached, (key, plugin) in zip(attached_plugins, keyed, strict=True):
         hook_runner.attach(key, attached.revision, plugin)
     around = surroundings(spec, spec.working_dir) if shared is None else shared
@@ -369,7 +368,7 @@ def new_session(
         first.model,
         first.options,
         tools={name: AttachedTool(tool.spec, 0) for name, tool in tools.items()} or NO_TOOLS,
-        plugins=tuple(attached_plugins[index] for index in order),
+        plugins=tuple(attached_plugins[index] for index in in_order(attached_plugins)),
         fallbacks=first.spares,
         priced_models=first.priced,
     )

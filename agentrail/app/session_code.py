@@ -539,13 +539,8 @@ def match_code(
     row = [_attached_now(stored, attached, plugins, held_keys, others, hook_runner) for attached in stored.plugins]
     row += _joining(stored, plugins, hook_runner, revision)
     attached_plugins = tuple(sorted((attached for attached, _ in row), key=lambda attached: attached.priority))
-    parts = (
-        hook_runner,
-        NO_TOOL_CODE,
-        own_models,
-        bind_functions(spec.services),
-        surroundings(spec, stored.setup.working_dir),
-    )
+    services, around = bind_functions(spec.services), surroundings(spec, stored.setup.working_dir)
+    parts = (hook_runner, NO_TOOL_CODE, own_models, services, around)
     code = SessionCode(*parts, LateValidator, prices, (), subagent_codes(spec, build), compactor_here(spec))
     desks = agent_tools(code, spec, model_of, revision + 1)
     tools = dict(desks[current_spec(stored, spec).name].tools)
@@ -567,10 +562,8 @@ def match_code(
     _take_models(code, stored, spec, model_of)
     lost = tuple(f"the source of tools `{source.name}`, which is started again" for source in code.sources)
     announced = lost if stored.turn_count else ()
-    reset = tuple(others.items())
-    returned = SessionReturned(
-        records, attached_plugins, changed, removed, revision, without, announced, pause, reset, waiting
-    )
+    input_ = (records, attached_plugins, changed, removed, revision, without, announced)
+    returned = SessionReturned(*input_, pause, tuple(others.items()), waiting)
     plugin_states = tuple(state for _, state in row[: len(stored.plugins)])
     return stored.but(plugin_states=plugin_states), code, returned
 
