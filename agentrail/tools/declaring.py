@@ -73,11 +73,11 @@ def declare(name: str, description: str, parameters: JsonObject, options: ToolOp
 
 def check_whole(spec: ToolSpec) -> None:
     """Raise `BadTool` if *spec* is invalid. One that is valid stays so, and is looked at once: each spawn asks."""
-    kept = vars(spec)
-    if _VALID not in kept:
+    notes = vars(spec)
+    if _VALID not in notes:
         check_declared(spec)
         check_schema(spec)
-        kept[_VALID] = True
+        notes[_VALID] = True
 
 
 def check_declared(spec: ToolSpec) -> None:

@@ -12,7 +12,7 @@ from agentrail.events import RequestStart, ResponseComplete
 from agentrail.insight import SpanKind, Timeline, TimelineLane, TimelineSpan, timeline
 from agentrail.journals import Record
 from agentrail.models import Failure, FailureKind
-from agentrail.ports.journal import Redaction
+from agentrail.journals import Redaction
 from agentrail.testing import Choose
 from agentrail.testing.world.random_setups import draw_scene
 from agentrail.values.stream import NOTHING_YET
