@@ -10,9 +10,8 @@ from agentrail.core.vocabulary.inputs import StreamCut
 from agentrail.core.vocabulary.state import EXECUTING_TOOLS, IDLE, RUNNING, STREAMING
 from agentrail.events import RequestStart, ResponseComplete
 from agentrail.insight import SpanKind, Timeline, TimelineLane, TimelineSpan, timeline
-from agentrail.journals import Record
+from agentrail.journals import Record, Redaction
 from agentrail.models import Failure, FailureKind
-from agentrail.journals import Redaction
 from agentrail.testing import Choose
 from agentrail.testing.world.random_setups import draw_scene
 from agentrail.values.stream import NOTHING_YET
