@@ -8,6 +8,7 @@ from agentrail.testing.conformance.sandbox_tests import CommandConformance as Co
 from agentrail.testing.conformance.sandbox_tests import SandboxConformance as SandboxConformance
 from agentrail.testing.conformance.tool_tests import ToolConformance as ToolConformance
 from agentrail.testing.driver import TrioDriver as TrioDriver
+from agentrail.testing.evaluated_case import Evaluate as Evaluate
 from agentrail.testing.laws.checking import check_plugin as check_plugin
 from agentrail.testing.laws.laws import LAWS as LAWS
 from agentrail.testing.laws.laws import LawBrokenError as LawBrokenError

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trio.testing import MockClock
 
     from agentrail import Supervisor
-    from agentrail.testing import ScriptedModel
+    from agentrail.testing import Evaluate, ScriptedModel
 
 Opens: TypeAlias = "Callable[[], AsyncGenerator[Supervisor]]"
 
@@ -63,6 +63,14 @@ def scripted_model() -> Callable[..., ScriptedModel]:
     from agentrail.testing import ScriptedModel  # noqa: PLC0415
 
     return lambda *script, **options: ScriptedModel(script, **options)
+
+
+@pytest.fixture
+def evaluate() -> Evaluate:
+    """Runs a case of an evaluation, and fails the test if its scores are too low; the test is a plain `def`."""
+    from agentrail.testing.evaluated_case import evaluate_case  # noqa: PLC0415
+
+    return evaluate_case
 
 
 @pytest.fixture
