@@ -26,6 +26,7 @@ from agentrail.cli.chat_options import ChatOptions
 from agentrail.cli.click_commands import CliCommand, CommandGroup
 from agentrail.cli.command import main
 from agentrail.cli.command_options import MODES_ABOUT
+from agentrail.cli.evaluating.run_cases import RunCasesOptions
 from agentrail.cli.exit_codes import COMPLETE, DEBUG
 from agentrail.cli.host.serve_options import ServeOptions
 from agentrail.cli.running.run_options import RunOptions
@@ -129,14 +130,20 @@ def test_each_command_has_a_function_that_takes_its_parameters() -> None:
         parameters = signature(getattr(import_module(module), name)).parameters
         names = {param.name for param in command.params}
         if "words" in parameters and parameters["words"].kind is Parameter.VAR_KEYWORD:
-            options = OPTIONS[command.name or ""]
+            options = OPTIONS[module.removeprefix("agentrail.cli.")]
             assert names <= set(options.__annotations__), command.name
         else:
             assert names == {*parameters}, command.name
 
 
-OPTIONS: Final = {"acp": ChatOptions, "chat": ChatOptions, "run": RunOptions, "serve": ServeOptions}
-"""The classes of which the functions with any parameters make a value."""
+OPTIONS: Final = {
+    "acp.acp_command": ChatOptions,
+    "evaluating.run_cases": RunCasesOptions,
+    "host.serve": ServeOptions,
+    "running.run": RunOptions,
+    "talk.chat": ChatOptions,
+}
+"""The classes of which the functions with any parameters make a value, by the module of the function."""
 
 
 def test_what_the_declarations_write_again_is_what_the_code_has() -> None:
