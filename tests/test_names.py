@@ -207,10 +207,6 @@ STILL: Final = {
     "MOMENT": "A short time, in seconds.",
     "bell": "The bell of a terminal.",
     "place": "What a part of a request is, for a reader of it: a field of the interface (`SeenPartView.place`).",
-    **dict.fromkeys(
-        ["JournalPlace", "journal_places", "place_named", "shown_place"],
-        "Where a journal is: the path of a file, or the URL of a server.",
-    ),
     **dict.fromkeys(["judge", "judges"], "A model that judges answers in evaluations."),
 }
 """Identifiers that have such a word in another meaning, each with the reason."""

@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from agentrail.adapters.journals.journal_places import JournalPlace
+    from agentrail.adapters.journals.journal_addresses import JournalAddress
 
 T = TypeVar("T")
 
@@ -145,11 +145,11 @@ def agent_named(text: str) -> NamedAgent:
     return NamedAgent(existing_file(path), name)
 
 
-def journal_address(text: str) -> JournalPlace:
+def journal_address(text: str) -> JournalAddress:
     """Return the address of a journal that *text* names: a file, or a server."""
-    from agentrail.adapters.journals.journal_places import place_named  # noqa: PLC0415 - a help does not need it
+    from agentrail.adapters.journals.journal_addresses import address_named  # noqa: PLC0415 - a help does not need it
 
-    return place_named(utf8_text(text))
+    return address_named(utf8_text(text))
 
 
 def journal_file(text: str) -> Path:

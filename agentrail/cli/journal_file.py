@@ -15,7 +15,13 @@ import trio
 
 from agentrail.adapters.journals.archive_reader import BEGINNINGS, ArchiveReader, open_archive
 from agentrail.adapters.journals.archive_writer import ArchiveWriter, open_archive_writer
-from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal, journal_at, place_named, shown_place
+from agentrail.adapters.journals.journal_addresses import (
+    JournalAddress,
+    PlacedJournal,
+    address_named,
+    journal_at,
+    shown_address,
+)
 from agentrail.cli.output.bad_input import BadInputError
 
 EXPORTED: Final = ".jsonl"
@@ -27,7 +33,7 @@ def file_named(text: str) -> Path:
 
     Commands that run agents of the user share a journal through a socket of this machine.
     """
-    address = place_named(text)
+    address = address_named(text)
     if isinstance(address, str):
         message = "the journal must be a file here, and is a server; `agentrail serve --journal` keeps sessions in one"
         raise BadInputError(message)
@@ -35,7 +41,7 @@ def file_named(text: str) -> Path:
 
 
 @asynccontextmanager
-async def open_journal(address: JournalPlace | None) -> AsyncGenerator[PlacedJournal, None]:
+async def open_journal(address: JournalAddress | None) -> AsyncGenerator[PlacedJournal, None]:
     """Open the journal at *address*, by default the user's file; close it when the block ends."""
     journal = journal_at(address)
     try:
@@ -47,7 +53,7 @@ async def open_journal(address: JournalPlace | None) -> AsyncGenerator[PlacedJou
 @asynccontextmanager
 async def open_source(name: str) -> AsyncGenerator[PlacedJournal | ArchiveReader, None]:
     """Open the journal or export file *name* for reading; raise `BadInputError` if there is none."""
-    address = place_named(name)
+    address = address_named(name)
     if isinstance(address, Path) and not await trio.Path(address).exists():
         raise BadInputError(f"there is no journal at {name}")
     if isinstance(address, Path) and is_export_file(address):
@@ -61,7 +67,7 @@ async def open_source(name: str) -> AsyncGenerator[PlacedJournal | ArchiveReader
 @asynccontextmanager
 async def open_target(name: str) -> AsyncGenerator[PlacedJournal | ArchiveWriter, None]:
     """Open the journal or export file *name* for writing; it is made if it is not there."""
-    address = place_named(name)
+    address = address_named(name)
     if isinstance(address, Path) and is_export_file(address):
         async with open_archive_writer(address) as writer:
             yield writer
@@ -72,7 +78,7 @@ async def open_target(name: str) -> AsyncGenerator[PlacedJournal | ArchiveWriter
 
 def without_password(name: str) -> str:
     """Return the *name* of a journal or export file, without a password."""
-    return shown_place(journal_at(place_named(name)))
+    return shown_address(journal_at(address_named(name)))
 
 
 def check_differ(source: str, target: str) -> None:

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Final
 
-from agentrail.adapters.journals.journal_places import JournalPlace
+from agentrail.adapters.journals.journal_addresses import JournalAddress
 from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.api.public_ids import beginning
 from agentrail.host.authentication.authenticators import LOCAL
@@ -19,7 +19,7 @@ OWN: Final = f"{LOCAL.user}."
 """What they begin with as the host shows them."""
 
 
-def journal_option(journal: JournalPlace | None) -> str:
+def journal_option(journal: JournalAddress | None) -> str:
     """Return the option with which `chat` finds *journal*, after a space; nothing for that of the user, or of a server.
 
     `chat` does not open the journal of a server.
@@ -29,7 +29,7 @@ def journal_option(journal: JournalPlace | None) -> str:
     return f" --journal {shlex.quote(str(SqliteJournal(journal).path))}"
 
 
-def resume_command(session_id: str, journal: JournalPlace | None) -> str:
+def resume_command(session_id: str, journal: JournalAddress | None) -> str:
     """Return the command line that goes on with a session of *journal*, by default the user's."""
     return f"`agentrail chat --resume {name_in_chat(session_id)}{journal_option(journal)}`"
 

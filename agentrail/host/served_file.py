@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from attrs import frozen
 
-from agentrail.adapters.journals.journal_places import JournalPlace, journal_at, shown_place
+from agentrail.adapters.journals.journal_addresses import JournalAddress, journal_at, shown_address
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.adapters.otel.open_telemetry import OpenTelemetry
@@ -39,7 +39,7 @@ class ServedFile:
     """Path of the Python file; `None` for the demo agent."""
     name: str = ""
     """Name in the file; empty for the first one that can be served."""
-    journal: JournalPlace | None = None
+    journal: JournalAddress | None = None
     """Where sessions are kept; `None` for the host's own journal, or none."""
     keys: Path | None = None
     """File of keys; `None` for the host's own authenticator, or the token for this machine."""
@@ -161,12 +161,12 @@ def _join(name: str, host: Host, cluster: Cluster) -> None:
     host.join(cluster)
 
 
-def _journal_argument(option: JournalPlace | None) -> tuple[str | None, str]:
+def _journal_argument(option: JournalAddress | None) -> tuple[str | None, str]:
     """Return where the journal of the option is, without a password, and the argument that a `Host` has for it."""
     if option is None:
         return None, ""
     journal = journal_at(option)
-    shown_text = str(option) if isinstance(option, Path) else shown_place(journal)
+    shown_text = str(option) if isinstance(option, Path) else shown_address(journal)
     return shown_text, f"journal={type(journal).__name__}"
 
 

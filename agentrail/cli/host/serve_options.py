@@ -8,7 +8,7 @@ from typing import Final
 
 from attrs import frozen
 
-from agentrail.adapters.journals.journal_places import JournalPlace
+from agentrail.adapters.journals.journal_addresses import JournalAddress
 from agentrail.cli.command_options import PORT, NamedAgent
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.host.http11.listening import Tcp
@@ -36,7 +36,7 @@ class ServeOptions:
     unix: Path | None
     descriptor: int | None
     tls: tuple[Path, Path] | None
-    journal: JournalPlace | None
+    journal: JournalAddress | None
     cores: int
     ray: str | None
     replace: bool

@@ -22,7 +22,7 @@ import trio
 import agentrail
 from agentrail.adapters.extras import need_extra
 from agentrail.adapters.journals.archive_reader import ArchiveReader
-from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal, journal_at, shown_place
+from agentrail.adapters.journals.journal_addresses import JournalAddress, PlacedJournal, journal_at, shown_address
 from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, check_outward, find_bwrap
@@ -91,7 +91,9 @@ EXPORT_DAMAGED: Final = "export it again, or bring the file back from a copy"
 DAMAGED: Final = "restore it from a backup; of an index alone, `sqlite3 FILE REINDEX` makes a new one"
 
 
-def main(journal: JournalPlace | None, key: str | None, folder: Path | None, *, has_config: bool, as_json: bool) -> int:
+def main(
+    journal: JournalAddress | None, key: str | None, folder: Path | None, *, has_config: bool, as_json: bool
+) -> int:
     """Print what was found, or the settings of *folder*, and return the exit status."""
     folder = folder or Path()
     if has_config:
@@ -105,7 +107,7 @@ def main(journal: JournalPlace | None, key: str | None, folder: Path | None, *, 
     return FAILED if any(diagnosis.level == BAD for diagnosis in diagnoses) else DONE
 
 
-async def _diagnoses(journal: JournalPlace | None, key: str, folder: Path) -> Sequence[Diagnosis]:
+async def _diagnoses(journal: JournalAddress | None, key: str, folder: Path) -> Sequence[Diagnosis]:
     return (
         *(_python(), *_stranger(), *_system(), await _sqlite(), *await _journal(journal, key)),
         *(await _sandbox(), *_terminal()),
@@ -161,7 +163,7 @@ async def _try_journal(path: Path) -> None:
         await journal.release([await journal.claim("trial", "agentrail doctor")])
 
 
-async def _journal(journal: JournalPlace | None, key: str) -> list[Diagnosis]:
+async def _journal(journal: JournalAddress | None, key: str) -> list[Diagnosis]:
     if isinstance(journal, str):
         return await _server(journal, key)
     return await _journal_file(journal)
@@ -169,7 +171,7 @@ async def _journal(journal: JournalPlace | None, key: str) -> list[Diagnosis]:
 
 async def _server(url: str, key: str) -> list[Diagnosis]:
     """Look at the server of a journal, and ask the hosts that hold leases there."""
-    address = shown_place(journal_at(url))
+    address = shown_address(journal_at(url))
     from agentrail.adapters.journals.postgres import server_facts as servers  # noqa: PLC0415 - needs the extra
 
     try:
@@ -323,7 +325,7 @@ def _extras() -> list[Diagnosis]:
     return diagnoses or [Diagnosis("extra", GOOD, ", ".join(EXTRAS))]
 
 
-def _disk(journal: JournalPlace | None, folder: Path) -> list[Diagnosis]:
+def _disk(journal: JournalAddress | None, folder: Path) -> list[Diagnosis]:
     folders = [folder.resolve()]
     if not isinstance(journal, str):
         folders.append(_existing(SqliteJournal(journal).path))

@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal, shown_place
+from agentrail.adapters.journals.journal_addresses import JournalAddress, PlacedJournal, shown_address
 from agentrail.adapters.journals.read_only import ReadOnlyJournal
 from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.api.limits import HostLimits
@@ -33,12 +33,12 @@ LIMITS: Final = HostLimits(requests_per_second=10_000.0, burst=10_000, drain_sec
 """One person at one machine has all of it."""
 
 
-def main(journal: JournalPlace | None, port: int) -> int:
+def main(journal: JournalAddress | None, port: int) -> int:
     """Show the journal in a browser until Ctrl-C, and return the exit status."""
     return process.run(partial(_show, journal, port), stop_within=STOP_WITHIN) or DONE
 
 
-async def _show(address: JournalPlace | None, port: int) -> int:
+async def _show(address: JournalAddress | None, port: int) -> int:
     async with open_journal(address) as journal:
         if isinstance(journal, SqliteJournal) and not journal.path.exists():
             tell(f"agentrail: there is no journal at {journal.path}; `agentrail console FILE` names another")
@@ -54,7 +54,7 @@ async def _show(address: JournalPlace | None, port: int) -> int:
 async def _serve(journal: PlacedJournal, port: int) -> None:
     key = LocalToken(READER)
     async with reading_host(journal, key).serving(port) as serving:
-        print(f"agentrail shows {shown_place(journal)} at {serving.url}/{key.fragment}\nCtrl-C ends it.", flush=True)
+        print(f"agentrail shows {shown_address(journal)} at {serving.url}/{key.fragment}\nCtrl-C ends it.", flush=True)
         await trio.sleep_forever()
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from agentrail.adapters.journals.journal_places import place_named
+from agentrail.adapters.journals.journal_addresses import address_named
 from agentrail.adapters.journals.postgres.postgres_journal import PostgresJournal
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.exit_status import DONE, FAILED, tell
@@ -99,6 +99,6 @@ async def _vacuum(name: str) -> int:
 
 def _server(name: str) -> PostgresJournal:
     """Return the journal at the server *name*; raise `BadInputError` if that is a file."""
-    if not isinstance(place_named(name), str):
+    if not isinstance(address_named(name), str):
         raise BadInputError(f"{name} is no URL of a server: give one such as postgresql://host/agentrail")
     return PostgresJournal(name)

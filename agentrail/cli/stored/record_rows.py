@@ -8,7 +8,7 @@ from typing import Final, cast
 
 import trio
 
-from agentrail.adapters.journals.journal_places import JournalPlace
+from agentrail.adapters.journals.journal_addresses import JournalAddress
 from agentrail.api.public_ids import WHOLE_JOURNAL
 from agentrail.cli.output.exit_status import DONE, FAILED, tell, view_line
 from agentrail.cli.output.screen import clean, clipped, date_and_time, one_line
@@ -25,7 +25,7 @@ WIDTH: Final = 160
 """Columns of a line."""
 
 
-def main(session: str, record: int | None, journal: JournalPlace | None, *, as_json: bool) -> int:
+def main(session: str, record: int | None, journal: JournalAddress | None, *, as_json: bool) -> int:
     """Print the records of the stored *session*, or only *record* with its state, and return the exit status."""
     records = trio.run(read_session, journal, session)
     if records is None:

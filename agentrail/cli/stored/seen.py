@@ -8,7 +8,7 @@ from typing import Final
 
 import trio
 
-from agentrail.adapters.journals.journal_places import JournalPlace
+from agentrail.adapters.journals.journal_addresses import JournalAddress
 from agentrail.api.public_ids import WHOLE_JOURNAL
 from agentrail.cli.output.exit_status import DONE, FAILED, tell, view_line
 from agentrail.cli.output.screen import clean, date_and_time, escaped, one_line
@@ -30,7 +30,7 @@ _CACHED: Final = {True: "cached", False: "read", None: ""}
 
 
 def main(
-    session: str, which: str | None, journal: JournalPlace | None, *, as_body: bool, as_test: bool, as_json: bool
+    session: str, which: str | None, journal: JournalAddress | None, *, as_body: bool, as_test: bool, as_json: bool
 ) -> int:
     """Print what the model of the stored *session* saw in the round *which*, and return the exit status."""
     records = trio.run(read_session, journal, session)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentrail.adapters.journals.archive import store_session
-from agentrail.adapters.journals.journal_places import PlacedJournal
+from agentrail.adapters.journals.journal_addresses import PlacedJournal
 from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.cli.agents.agent_source import AgentSource
 from agentrail.cli.host.shared_host import is_served, open_served

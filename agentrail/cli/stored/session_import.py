@@ -13,7 +13,7 @@ import trio
 
 from agentrail.adapters.journals.archive import read_archive, store_session
 from agentrail.adapters.journals.archive_writer import ArchiveWriter
-from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal
+from agentrail.adapters.journals.journal_addresses import JournalAddress, PlacedJournal
 from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.cli.agents.agent_seal import AgentSeal
 from agentrail.cli.agents.agent_source import AgentSource
@@ -29,7 +29,7 @@ LEFT_OUT: Final = "the file is left out, and the agent of the command line stand
 
 
 async def import_file(
-    journal: PlacedJournal, path: str | os.PathLike[str], address: JournalPlace | None
+    journal: PlacedJournal, path: str | os.PathLike[str], address: JournalAddress | None
 ) -> Sequence[str]:
     """Import the session in the file *path*, paused; return the lines that a person is told about it.
 

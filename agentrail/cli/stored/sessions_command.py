@@ -11,7 +11,7 @@ from typing import Final
 import trio
 
 from agentrail.adapters.journals.archive import write_archive
-from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal, shown_place
+from agentrail.adapters.journals.journal_addresses import JournalAddress, PlacedJournal, shown_address
 from agentrail.adapters.journals.session_copy import CopyReport, SessionCopier
 from agentrail.cli.journal_file import check_differ, open_journal, open_target, without_password
 from agentrail.cli.output.bad_input import BadInputError
@@ -42,7 +42,7 @@ WIDTH: Final = 100
 UNTITLED: Final = "(no title)"
 
 
-def _status(journal: JournalPlace | None, name: str, act: Callable[[PlacedJournal, str], Awaitable[int]]) -> int:
+def _status(journal: JournalAddress | None, name: str, act: Callable[[PlacedJournal, str], Awaitable[int]]) -> int:
     """Open the *journal*, which is there, call *act* with it and the id of a session, and return the exit status."""
 
     async def acted() -> int:
@@ -66,7 +66,7 @@ def _tell_taken(error: SessionExists) -> None:
 # Looking
 
 
-def list_sessions(journal: JournalPlace | None, label: str | None, limit: int | None, *, as_json: bool) -> int:
+def list_sessions(journal: JournalAddress | None, label: str | None, limit: int | None, *, as_json: bool) -> int:
     """Print the sessions, at most *limit* of those with *label*, and return the exit status."""
     listed, waiting = trio.run(_listed, journal, label, limit)
     if as_json:
@@ -89,7 +89,7 @@ def list_sessions(journal: JournalPlace | None, label: str | None, limit: int | 
 
 
 async def _listed(
-    address: JournalPlace | None, label: str | None, limit: int | None
+    address: JournalAddress | None, label: str | None, limit: int | None
 ) -> tuple[Sequence[StoredSession], frozenset[str]]:
     """Return the sessions, the last used first, and the ids of those that wait for a person."""
     async with existing_journal(address) as journal:
@@ -117,7 +117,7 @@ def _as_json(stored: StoredSession, *, waits: bool) -> JsonObject:
     }
 
 
-def show_session(session: str, journal: JournalPlace | None, messages: int, *, as_json: bool) -> int:
+def show_session(session: str, journal: JournalAddress | None, messages: int, *, as_json: bool) -> int:
     """Print what *session* is, with its last *messages*, and return the exit status."""
 
     async def show(opened: PlacedJournal, session_id: str) -> int:
@@ -169,7 +169,7 @@ def _role(message: Message) -> str:
 # Moving
 
 
-def export_session(session: str, file: str, journal: JournalPlace | None, *, is_sure: bool) -> int:
+def export_session(session: str, file: str, journal: JournalAddress | None, *, is_sure: bool) -> int:
     """Write *session* to *file*, and return the exit status."""
     from agentrail.cli.stored.unsealed_records import UnsealedRecords  # noqa: PLC0415 - imports what agents are made of
 
@@ -188,7 +188,7 @@ def export_session(session: str, file: str, journal: JournalPlace | None, *, is_
     return _status(journal, session, export)
 
 
-def import_session(file: str, journal: JournalPlace | None) -> int:
+def import_session(file: str, journal: JournalAddress | None) -> int:
     """Read the session of an export *file* into the journal, and return the exit status."""
     from agentrail.cli.stored.session_import import import_file  # noqa: PLC0415 - imports what agents are made of
 
@@ -205,7 +205,7 @@ def import_session(file: str, journal: JournalPlace | None) -> int:
     return DONE
 
 
-def copy_session(session: str, target: str, journal: JournalPlace | None) -> int:
+def copy_session(session: str, target: str, journal: JournalAddress | None) -> int:
     """Copy *session* into the journal *target*, and return the exit status."""
     from agentrail.cli.stored.unsealed_records import (  # noqa: PLC0415 - imports what agents are made of
         UnsealedRecords,
@@ -215,7 +215,7 @@ def copy_session(session: str, target: str, journal: JournalPlace | None) -> int
     async def copy(opened: PlacedJournal, session_id: str) -> int:
         if not await opened.read(session_id, 0, 1):
             raise SessionNotStored(session_id)
-        check_differ(shown_place(opened), target)
+        check_differ(shown_address(opened), target)
         async with open_target(target) as other:
             copier = SessionCopier(UnsealedRecords(opened), UnsealedTarget(other), Clock().now_ms, CopyReport())
             copied = await copier.copy(session_id)
@@ -230,7 +230,7 @@ def copy_session(session: str, target: str, journal: JournalPlace | None) -> int
     return _status(journal, session, copy)
 
 
-def fork_stored(session: str, journal: JournalPlace | None, head: int | None) -> int:
+def fork_stored(session: str, journal: JournalAddress | None, head: int | None) -> int:
     """Begin a session with the past of *session* up to its record *head*, and return the exit status."""
     from agentrail.cli.stored.session_fork import fork_session  # noqa: PLC0415 - imports everything that runs sessions
 
@@ -243,7 +243,7 @@ def fork_stored(session: str, journal: JournalPlace | None, head: int | None) ->
     return _status(journal, session, fork)
 
 
-def delete_session(session: str, journal: JournalPlace | None, *, is_sure: bool) -> int:
+def delete_session(session: str, journal: JournalAddress | None, *, is_sure: bool) -> int:
     """Delete *session* and its sub-agents, and return the exit status."""
 
     async def delete(opened: PlacedJournal, session_id: str) -> int:

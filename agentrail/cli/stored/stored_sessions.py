@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
-from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal, shown_place
+from agentrail.adapters.journals.journal_addresses import JournalAddress, PlacedJournal, shown_address
 from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.cli.journal_file import open_journal
 from agentrail.cli.output.bad_input import BadInputError
@@ -28,7 +28,7 @@ MOST_COMPARED: Final = 1_000
 
 
 @asynccontextmanager
-async def existing_journal(address: JournalPlace | None) -> AsyncGenerator[PlacedJournal, None]:
+async def existing_journal(address: JournalAddress | None) -> AsyncGenerator[PlacedJournal, None]:
     """Open the journal at *address*, by default the user's file; raise `BadInputError` if there is no such file."""
     async with open_journal(address) as journal:
         if isinstance(journal, SqliteJournal) and not journal.path.exists():
@@ -97,7 +97,7 @@ def state_after(records: Sequence[Record]) -> State:
     return state
 
 
-async def read_session(address: JournalPlace | None, name: str) -> list[Record] | None:
+async def read_session(address: JournalAddress | None, name: str) -> list[Record] | None:
     """Return all records of the session *name* of the journal at *address*, by default the user's.
 
     If there is no such session, say so on standard error, and return `None`.
@@ -115,4 +115,4 @@ async def no_such_session(journal: PlacedJournal, missing: SessionNotStored) -> 
     name = str(missing.args[0])
     ids = [stored.session_id for stored in await journal.last_used(MOST_COMPARED)]
     advised = suggestion(name, ids) or "; `agentrail sessions` lists those there are"
-    return f"there is no session `{name}` in {shown_place(journal)}{advised}"
+    return f"there is no session `{name}` in {shown_address(journal)}{advised}"

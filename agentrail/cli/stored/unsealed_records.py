@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentrail.adapters.journals.archive_writer import ArchiveWriter, CannotAddError
-from agentrail.adapters.journals.journal_places import PlacedJournal
+from agentrail.adapters.journals.journal_addresses import PlacedJournal
 from agentrail.adapters.journals.session_copy import SessionSource
 from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.cli.agents.agent_source import AgentSource

@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from agentrail.adapters.journals.journal_places import JournalPlace
+from agentrail.adapters.journals.journal_addresses import JournalAddress
 from agentrail.api.public_ids import WHOLE_JOURNAL
 from agentrail.cli.output.exit_status import DONE, FAILED, tell, view_line
 from agentrail.cli.output.screen import clean, date_and_time, one_line
@@ -20,7 +20,7 @@ MOST_NAMED: Final = 10
 """The most calls that an error names, the last ones."""
 
 
-def main(session: str, subject: str | None, journal: JournalPlace | None, *, as_json: bool) -> int:
+def main(session: str, subject: str | None, journal: JournalAddress | None, *, as_json: bool) -> int:
     """Print who decided about *subject* of the stored *session*, and return the exit status."""
     records = trio.run(read_session, journal, session)
     if records is None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentrail import State
-from agentrail.adapters.journals.journal_places import PlacedJournal
+from agentrail.adapters.journals.journal_addresses import PlacedJournal
 from agentrail.adapters.journals.sql.session_listing import list_last_used, list_sessions
 from agentrail.adapters.journals.sql.sqlite_dialect import ReadOnlySqlite, SqliteDialect
 from agentrail.core.vocabulary.changes import Change

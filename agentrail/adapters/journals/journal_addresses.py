@@ -8,26 +8,26 @@ from typing import Final, TypeAlias
 from agentrail.adapters.journals.postgres.postgres_journal import PostgresJournal
 from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 
-JournalPlace: TypeAlias = Path | str
+JournalAddress: TypeAlias = Path | str
 """The path of a file, or the URL of a server as text: a path would take two slashes for one."""
 
 PlacedJournal: TypeAlias = SqliteJournal | PostgresJournal
-"""A journal at such a place."""
+"""A journal at such an address."""
 
 URLS: Final = ("postgresql://", "postgres://")
 """How the URL of a server begins."""
 
 
-def place_named(text: str) -> JournalPlace:
-    """Return the place that *text* names."""
+def address_named(text: str) -> JournalAddress:
+    """Return the address that *text* names."""
     return text if text.startswith(URLS) else Path(text)
 
 
-def journal_at(address: JournalPlace | None) -> PlacedJournal:
+def journal_at(address: JournalAddress | None) -> PlacedJournal:
     """Return the journal at *address*; `None`: the user's own file. Nothing is opened before the first call."""
     return PostgresJournal(address) if isinstance(address, str) else SqliteJournal(address)
 
 
-def shown_place(journal: PlacedJournal) -> str:
+def shown_address(journal: PlacedJournal) -> str:
     """Return where *journal* is, to be shown: without a password."""
     return str(journal.path) if isinstance(journal, SqliteJournal) else journal.url
