@@ -6,11 +6,15 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from agentrail.errors import UsageError
 from agentrail.evals.cases import Case
+
+_CASES: Final = msgspec.json.Decoder(Case)
+"""Made at the import: msgspec must not learn a class in two threads at once."""
 
 
 class Dataset:
@@ -51,7 +55,7 @@ class Dataset:
             if not line.strip():
                 continue
             try:
-                case = msgspec.json.decode(line, type=Case)
+                case = _CASES.decode(line)
             except (msgspec.MsgspecError, UsageError, UnicodeDecodeError) as error:
                 raise UsageError("bad-case-file", str(path), f"line {number}: {error}") from None
             if case.name in lines_of:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import fmean
+from typing import Final
 
 import msgspec
 
@@ -102,11 +103,11 @@ class Results(msgspec.Struct, frozen=True):
         draft.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
         draft.replace(target)
 
-    @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Results:
+    @staticmethod
+    def read(path: str | os.PathLike[str]) -> Results:
         """Read results that `write` wrote; raise `UsageError` if the file *path* has none."""
         try:
-            return msgspec.json.decode(Path(path).read_bytes(), type=cls)
+            return _RESULTS.decode(Path(path).read_bytes())
         except OSError as error:
             problem = str(error.strerror)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -122,3 +123,7 @@ def total_usd(runs: Iterable[ScoredRun]) -> float | None:
             return None
         total += run.usd
     return total
+
+
+_RESULTS: Final = msgspec.json.Decoder(Results)
+"""Made at the import: msgspec must not learn a class in two threads at once."""

@@ -84,4 +84,5 @@ def test_each_type_that_msgspec_reads_is_learned_first() -> None:
         "host/operations/call.py",
         "host/operations/record_views.py",
     ]
-    assert found == [*read_plain_values_alone, "values/value.py"]
+    learned_by_one_thread = ["evals/datasets.py", "evals/results.py", "evals/scorers.py"]  # at an import, for a scorer
+    assert found == sorted([*read_plain_values_alone, *learned_by_one_thread, "values/value.py"])

@@ -24,6 +24,7 @@ from agentrail.plugins import HumanApproval, Plugin
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools.builtin.conversation import ask_user
 from agentrail.tools.builtin.file_tools import write_file
+from agentrail.values.json import JsonObject
 from tests.kit import Element
 from tests.patience import PATIENCE
 
@@ -100,12 +101,24 @@ async def test_an_editor_that_allows_all_by_itself_is_not_asked_for_ever(tmp_pat
         assert not session.status().held
 
 
+class AskedPeer(Peer):
+    """An editor that tells when it was first asked: what a file holds is read in a thread before."""
+
+    def __init__(self) -> None:
+        super().__init__(LineWriter(StandardOutput(None)))
+        self.was_asked = trio.Event()
+
+    async def ask(self, request_id: int, method: str, params: JsonObject) -> RpcAnswer | None:
+        self.was_asked.set()
+        return await super().ask(request_id, method, params)
+
+
 class HeldAtEditor:
     """A session with one held call, about which an editor of certain abilities is asked."""
 
     def __init__(self, folder: Path, plugins: Sequence[Plugin[None]], *script: Element, forms: bool = False) -> None:
         abilities = ClientAbilities(notices=True, forms=forms)
-        self.peer = Peer(LineWriter(StandardOutput(None)))
+        self.peer = AskedPeer()
         self.updates = SessionUpdates(folder, abilities)
         self.shown: list[Update] = []
         self._abilities = abilities
@@ -130,6 +143,9 @@ class HeldAtEditor:
                 session, session.id, self.peer, self.updates, self._abilities, self.show, self.updates.changes
             )
             await requests.look(session.status().held, nursery)
+            if requests.question is None:  # that one waits for a prompt
+                with trio.fail_after(PATIENCE):
+                    await self.peer.was_asked.wait()
             await wait_all_tasks_blocked()
             yield session, requests, nursery
             await requests.withdraw_all()
