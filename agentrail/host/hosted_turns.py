@@ -268,9 +268,9 @@ class Turns(SessionListener):
 
     # Called by sessions
 
-    def stepped(self, before: State, outcome: Step) -> None:
+    def stepped(self, old: State, outcome: Step) -> None:
         """Take what the events of a step tell of prompts and turns, and log that a model has failed."""
-        turns = self._sessions.get(before.session_id)
+        turns = self._sessions.get(old.session_id)
         if turns is not None:
             turns.is_running = True
         for envelope in outcome.events:
@@ -278,7 +278,7 @@ class Turns(SessionListener):
             if type(event) not in TURN_EVENTS:
                 continue
             if isinstance(event, StreamError):
-                self._warn_of_failure(before.session_id, event)
+                self._warn_of_failure(old.session_id, event)
             elif turns is None:
                 continue
             elif isinstance(event, PromptDropped | PromptRejected | PromptWithdrawn):

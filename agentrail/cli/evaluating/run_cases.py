@@ -127,20 +127,22 @@ async def _run(
     progress = Progress(lambda progress: _show(bar, progress))
     journal = None if options.journal is None else SqliteJournal(options.journal)
     problem: AgentrailError | None = None
-    results: Results
+    results: list[Results] = []
     async with trio.open_nursery() as nursery:  # noqa: TID251 - it listens to signals meanwhile
         await nursery.start(_stop_at_signal, progress)
         try:
-            results = await experiment(
-                dataset,
-                spec,
-                scorers,
-                repeats=options.repeats,
-                at_once=options.at_once,
-                max_usd=options.max_usd,
-                journal=journal,
-                resume=earlier,
-                progress=progress,
+            results.append(
+                await experiment(
+                    dataset,
+                    spec,
+                    scorers,
+                    repeats=options.repeats,
+                    at_once=options.at_once,
+                    max_usd=options.max_usd,
+                    journal=journal,
+                    resume=earlier,
+                    progress=progress,
+                )
             )
         except AgentrailError as error:
             problem = error  # raised below: the nursery would put it into a group
@@ -150,7 +152,7 @@ async def _run(
         nursery.cancel_scope.cancel()
     if problem is not None:
         raise problem
-    return results
+    return results[0]
 
 
 async def _stop_at_signal(progress: Progress, *, task_status: trio.TaskStatus[None]) -> None:

@@ -172,23 +172,23 @@ class FiguresHistory(SessionListener):
         """Count how long something took; not by session, which has few of each."""
         self._add(_time(duration, seconds), state.setup.tenant, ("model", state.using[0]))
 
-    def stepped(self, before: State, outcome: Step) -> None:
+    def stepped(self, old: State, outcome: Step) -> None:
         """Count ends of turns and of calls, and how long calls have waited for people."""
-        tenant = before.setup.tenant
+        tenant = old.setup.tenant
         for envelope in outcome.events:
             if type(envelope.event) not in _COUNTED:
                 continue
             match envelope.event:
                 case e.AgentEnd(reason=how):
-                    self._end_turn(before, how)
+                    self._end_turn(old, how)
                 case e.AgentAbort(ref=str()):
-                    self._end_turn(before, ABORTED)
+                    self._end_turn(old, ABORTED)
                 case e.ToolExecutionMetrics(name=tool, duration_ms=took):
                     self._add(_time("tool", took / MILLISECONDS), tenant, ("tool", tool))
                 case e.ToolExecutionEnd(name=tool, is_error=True):
                     self._add({"errors": 1}, tenant, ("tool", tool))
                 case e.ApprovalResolved(approval_id=waits) | e.UserResponded(ref=waits):
-                    for call in held_calls(before):
+                    for call in held_calls(old):
                         if call.id == waits and call.since:
                             seconds = (self._now_ms() - call.since) / MILLISECONDS
                             self._add(_time("person", seconds), tenant, ("tool", call.tool))

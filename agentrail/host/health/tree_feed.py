@@ -318,12 +318,12 @@ class Troubles(SessionListener):
         self._of_tenant = Newest[str, deque[tuple[str, TroubleView]]](TENANTS)
         self._last = Newest[str, TroubleView](SESSIONS)
 
-    def stepped(self, before: State, outcome: Step) -> None:
+    def stepped(self, old: State, outcome: Step) -> None:
         """Note what the events of a step tell."""
         for envelope in outcome.events:
             kind_and_text = _trouble_in(envelope.event)
             if kind_and_text is not None:
-                self._add(before.session_id, envelope, *kind_and_text)
+                self._add(old.session_id, envelope, *kind_and_text)
 
     def _add(self, session_id: str, envelope: Envelope, kind: str, text: str) -> None:
         name = read_internal(session_id)
