@@ -159,6 +159,7 @@ def _score(query: str, page: str, text: str) -> float:
     ) + 10.0 * (query.lower() in others)
 
 
+@pytest.mark.long
 def test_pages_are_found_by_titles_headings_first_sentences_and_words() -> None:
     texts = {path.removesuffix(".md"): text for path, text in whole_site.texts().items()}
     missed = []

@@ -80,6 +80,7 @@ def _names(node: ast.expr) -> set[str]:
     return names | {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
 
 
+@pytest.mark.long
 def test_no_code_asks_isinstance_for_a_protocol() -> None:
     trees = {path: ast.parse(path.read_text()) for path in SOURCES}
     nodes = [(path, node) for path, tree in trees.items() for node in ast.walk(tree)]
