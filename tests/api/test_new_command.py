@@ -73,7 +73,7 @@ ADDED: Final = {
         "promote the prompt",
         "talk",
         "admin",
-        spelled(sent.PromoteSent, "A queued prompt is to be the next one.", ref=As(bodies.Name)),
+        spelled(commands.PromoteSent, "A queued prompt is to be the next one.", ref=As(bodies.Name)),
         raises=(errors.UnknownPrompt,),
     ),
 """,

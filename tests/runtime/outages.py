@@ -284,7 +284,7 @@ OTHERS: Final = (
         "test_plugins.py::test_a_plugin_calls_a_service",
     ),
     OtherPlace(
-        "compacting.RunningCompaction._summary",
+        "running_compaction.RunningCompaction._summary",
         "compactor",
         "the messages are dropped without a summary",
         "test_outages.py::test_a_compactor_that_fails_ends_no_session",
