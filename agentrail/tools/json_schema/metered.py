@@ -351,15 +351,15 @@ def _items_of(library: _Library, instance: Json, schema: Schema) -> set[str | in
 
 
 def _properties_of(library: _Library, instance: Json, schema: Schema) -> set[str | int]:
-    properties = cast("Mapping[str, Json]", instance)
+    values = cast("Mapping[str, Json]", instance)
     properties = cast("Schema", schema.get("properties", {}))
-    _RUN.get().meter.spend(_KEYWORD + min(len(properties), len(properties)))
-    evaluated: set[str | int] = {*(properties.keys() & properties.keys())}
+    _RUN.get().meter.spend(_KEYWORD + min(len(values), len(properties)))
+    evaluated: set[str | int] = {*(properties.keys() & values.keys())}
     for keyword in ("additionalProperties", "unevaluatedProperties"):
         if keyword in schema:
-            evaluated |= {name for name, item in properties.items() if _fits(library, schema[keyword], item)}
+            evaluated |= {name for name, item in values.items() if _fits(library, schema[keyword], item)}
     for pattern in cast("Schema", schema.get("patternProperties", {})):
-        evaluated |= {name for name in properties if _is_found(pattern, name)}
+        evaluated |= {name for name in values if _is_found(pattern, name)}
     return evaluated
 
 
