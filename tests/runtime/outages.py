@@ -129,7 +129,7 @@ PLACES: Final = (
     Place("session_deletion._listed", "sessions", "session_deletion._sweep", "session", "retain"),
     Place(ERASE, "delete", "session_deletion._deleted", "session", "retain"),
     Place(OPENING, "read", "session_deletion._deleted", "session", "retain"),
-    Place(STORED, "sessions", STORED, "caller", "look"),
+    Place(STORED, "sessions", STORED, "caller", "list_stored"),
     Place(SUMMARY, "summary", SUMMARY, "caller", "look_for_one"),
     Place(GIVEN, "answer", GIVEN, "caller", "look_up"),
     Place(OPENING, "read", LOOKED_AT, "caller", "look_at_one"),

@@ -119,6 +119,9 @@ async def test_a_refusal_says_that_the_sandbox_hides_the_file_and_who_can_show_i
     for path in ("notes.md", ".env"):
         with pytest.raises(PathRefused, match=r"the sandbox hides it.* a person can show it by `allowed_paths`"):
             await LocalSandbox(project).read(path)
+    with pytest.raises(PathRefused) as refused:
+        await LocalSandbox(project).read("notes.md")
+    assert str(project) not in str(refused.value), "the path as it was asked for, not where it leads"
     with pytest.raises(PathRefused):
         await LocalSandbox(project).list("deep/way")
     with pytest.raises(PathRefused):

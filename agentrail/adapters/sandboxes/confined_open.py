@@ -136,14 +136,14 @@ class Root:
         try:
             if has_openat2():
                 opened = _openat2(self.fd, path, flags, RESOLVE if links else RESOLVE | NO_SYMLINKS)
-                path = str(Path(_OPENED, str(opened)).readlink()).removesuffix(_DELETED)
+                real_path = str(Path(_OPENED, str(opened)).readlink()).removesuffix(_DELETED)
             else:
                 walk = Walk(self.fd, self._device, links=links)
                 opened = walk.open(parts, flags)
-                path = self._path_of(walk.resolved)
+                real_path = self._path_of(walk.resolved)
         except OSError as error:
             raise _path_error(error, path, links=links) from error
-        why = self._why_hidden(path) or self._why_hidden(self._path_of(parts))
+        why = self._why_hidden(real_path) or self._why_hidden(self._path_of(parts))
         if why is not None:
             os.close(opened)
             raise PathRefused(path, why)

@@ -77,7 +77,7 @@ class GlobPattern:
                 least = min(reached) + (index == len(self._parts) - 1)
                 reached = set(range(least, len(parts) + 1))
             else:
-                reached = {index + 1 for index in reached if index < len(parts) and part.match(parts[index])}
+                reached = {count + 1 for count in reached if count < len(parts) and part.match(parts[count])}
             if not reached:
                 return False
         return len(parts) in reached
