@@ -19,12 +19,11 @@ from agentrail.cli.acp.protocol import ClientAbilities, Update
 from agentrail.cli.acp.rpc_messages import RpcAnswer
 from agentrail.cli.acp.updates import SessionUpdates
 from agentrail.cli.output.standard_output import StandardOutput
-from agentrail.models import ToolMessage
+from agentrail.models import JsonObject, ToolMessage
 from agentrail.plugins import HumanApproval, Plugin
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools.builtin.conversation import ask_user
 from agentrail.tools.builtin.file_tools import write_file
-from agentrail.values.json import JsonObject
 from tests.kit import Element
 from tests.patience import PATIENCE
 
