@@ -28,7 +28,7 @@ pytestmark = [
     ),
 ]
 
-DESK: Final = "from tests.host.ag_ui.desk import spec\n\ndesk = spec(None)\n"
+DESK: Final = "from tests.host.ag_ui.desk import build_spec\n\ndesk = build_spec(None)\n"
 COUNTED: Final = " ".join(f"n{number}" for number in range(150))
 
 
