@@ -94,14 +94,20 @@ def past_id(session_id: str) -> str:
     return f"{session_id}-past"
 
 
-async def past_records(past: CasePast, case: Case, folder: Path) -> list[Record]:
-    """Return the records up to the one after which *case* begins; raise `UsageError` if they are not there."""
-    path, journal, records = folder / past.file, MemoryJournal(), list[Record]()
-    if not await trio.Path(path).exists():
-        raise UsageError("bad-case", case.name, f"its past is not there: {path}")
-    session_id = await import_session(journal, path)
+async def all_records(journal: Journal, session_id: str) -> list[Record]:
+    """Return all records of a session; none if it is not stored."""
+    records = list[Record]()
     while page := await journal.read(session_id, len(records), PAGE):
         records.extend(page)
+    return records
+
+
+async def past_records(past: CasePast, case: Case, folder: Path) -> list[Record]:
+    """Return the records up to the one after which *case* begins; raise `UsageError` if they are not there."""
+    path, journal = folder / past.file, MemoryJournal()
+    if not await trio.Path(path).exists():
+        raise UsageError("bad-case", case.name, f"its past is not there: {path}")
+    records = await all_records(journal, await import_session(journal, path))
     if not 0 < past.record <= len(records):
         problem = f"its past begins after record {past.record}, and {path} has {len(records)}"
         raise UsageError("bad-case", case.name, problem)

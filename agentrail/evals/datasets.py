@@ -12,6 +12,7 @@ import msgspec
 
 from agentrail.errors import UsageError
 from agentrail.evals.cases import Case
+from agentrail.evals.replaced_file import replace_file
 
 _CASES: Final = msgspec.json.Decoder(Case)
 """Made at the import: msgspec must not learn a class in two threads at once."""
@@ -69,7 +70,4 @@ class Dataset:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the cases to the file *path*, which is replaced if it exists; nothing of it is lost if that fails."""
-        target = Path(path)
-        draft = target.with_name(f".{target.name}.new")
-        draft.write_bytes(b"".join(msgspec.json.encode(case) + b"\n" for case in self.cases))
-        draft.replace(target)
+        replace_file(path, b"".join(msgspec.json.encode(case) + b"\n" for case in self.cases))

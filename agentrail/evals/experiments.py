@@ -11,14 +11,14 @@ import trio
 
 from agentrail import SessionSpec, Supervisor, open_supervisor
 from agentrail.errors import AgentrailError, OutsideError, UsageError
-from agentrail.evals.case_sessions import PAGE, begin_session, past_id, past_records, play_case
+from agentrail.evals.case_sessions import all_records, begin_session, past_id, past_records, play_case
 from agentrail.evals.cases import NAME, Case
 from agentrail.evals.datasets import Dataset
 from agentrail.evals.recorded_tools import UNRECORDED, shown_call, with_case_tools
 from agentrail.evals.results import Results, ScoredRun
-from agentrail.evals.runs import Run, run_of
+from agentrail.evals.runs import Run, cost_of, run_of
 from agentrail.evals.scores import Score, ScoreFunction, Scorer, as_scorer, scored
-from agentrail.journals import Journal, MemoryJournal, Record
+from agentrail.journals import Journal, MemoryJournal
 from agentrail.models import Usage
 
 LONGEST: Final = 500
@@ -235,10 +235,10 @@ class _Experiment:
             usd = None if run is None else run.cost
             if run is None:
                 usage, error = await self._play(supervisor, case, session_id)
-                usd = 0.0 if usage.is_nothing else usage.cost_usd
+                usd = cost_of(usage)
                 if error:
                     return ScoredRun(case.name, repeat, session_id, error=error, usd=usd)
-                run = run_of(case, await self._records(session_id))
+                run = run_of(case, await all_records(self._journal, session_id))
         except Exception as error:  # noqa: BLE001 - a model, tool or plugin of a user may raise whatever it likes
             return ScoredRun(case.name, repeat, session_id, error=_text_of(error))
         finally:
@@ -252,7 +252,7 @@ class _Experiment:
         """Return the run that an earlier experiment of this name has finished; delete one that was cut short."""
         if not self._plan.resumes:
             return None
-        records = await self._records(session_id)
+        records = await all_records(self._journal, session_id)
         run = run_of(case, records)
         if run.turns >= len(case.prompts):
             return run
@@ -271,13 +271,6 @@ class _Experiment:
         usage = session.status().usage
         await session.stop()
         return usage, problem
-
-    async def _records(self, session_id: str) -> list[Record]:
-        """Return all records of a session; none if it is not stored."""
-        records = list[Record]()
-        while page := await self._journal.read(session_id, len(records), PAGE):
-            records.extend(page)
-        return records
 
     async def _judged(self, run: Run, repeat: int, usd: float | None) -> ScoredRun:
         """Return *run* with its scores; its session has cost *usd*."""

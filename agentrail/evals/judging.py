@@ -9,7 +9,7 @@ from typing import Final, cast
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import UsageError
-from agentrail.evals.runs import Run
+from agentrail.evals.runs import Run, cost_of
 from agentrail.evals.scores import Score, Scorer
 from agentrail.models import JsonObject, ModelChain, Usage
 
@@ -74,7 +74,7 @@ class _Jury:
                 answers.append(await session.ask(text, returns=self._form()))
                 usage = usage.plus(session.status().usage)
                 await session.stop()
-        usd = 0.0 if usage.is_nothing else usage.cost_usd
+        usd = cost_of(usage)
         scores = dict[str, Score]()
         for name in self._rubrics:
             opinions = [cast("Mapping[str, object]", answer[name]) for answer in answers]

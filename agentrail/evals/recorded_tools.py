@@ -19,12 +19,25 @@ UNRECORDED: Final = "no answer to this call is recorded"
 """Text of the result of a call that the real session never made."""
 
 
-class RecordedTool:
+class _StandIn:
+    """What stands in for a tool that is never to run."""
+
+    def __init__(self, spec: ToolSpec) -> None:
+        self.spec = spec
+        """What the model is told: the same as of the real tool."""
+
+    async def probe(self, key: str) -> Probed:
+        """Tell that an interrupted call never ran."""
+        del key
+        await trio.lowlevel.checkpoint()
+        return NotStarted()
+
+
+class RecordedTool(_StandIn):
     """Answers as the tool of a real session did, in the order of then; the tool itself never runs."""
 
     def __init__(self, spec: ToolSpec, calls: Sequence[RecordedCall]) -> None:
-        self.spec = spec
-        """What the model is told: the same as of the real tool."""
+        super().__init__(spec)
         self._calls = [call for call in calls if call.name == spec.name and call.result is not None]
         """The recorded calls that have a result."""
         self._used = set[int]()
@@ -42,19 +55,12 @@ class RecordedTool:
         call = self._calls[index]
         return (err if call.is_error else ok)(call.result or "")
 
-    async def probe(self, key: str) -> Probed:
-        """Tell that an interrupted call never ran."""
-        del key
-        await trio.lowlevel.checkpoint()
-        return NotStarted()
 
-
-class FixedTool:
+class FixedTool(_StandIn):
     """Answers each call by the same text; the tool itself never runs."""
 
     def __init__(self, spec: ToolSpec, text: str) -> None:
-        self.spec = spec
-        """What the model is told: the same as of the real tool."""
+        super().__init__(spec)
         self._text = text
         """The answer."""
 
@@ -63,12 +69,6 @@ class FixedTool:
         del args, ctx
         await trio.lowlevel.checkpoint()
         return ok(self._text)
-
-    async def probe(self, key: str) -> Probed:
-        """Tell that an interrupted call never ran."""
-        del key
-        await trio.lowlevel.checkpoint()
-        return NotStarted()
 
 
 def with_case_tools(spec: SessionSpec, case: Case) -> SessionSpec:

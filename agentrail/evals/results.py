@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from agentrail.errors import UsageError
+from agentrail.evals.replaced_file import replace_file
 from agentrail.evals.scores import Score
 
 
@@ -98,10 +99,7 @@ class Results(msgspec.Struct, frozen=True):
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the results to the file *path*, which is replaced as a whole."""
-        target = Path(path)
-        draft = target.with_name(f".{target.name}.new")
-        draft.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
-        draft.replace(target)
+        replace_file(path, msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
 
     @staticmethod
     def read(path: str | os.PathLike[str]) -> Results:

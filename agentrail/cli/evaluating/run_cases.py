@@ -108,11 +108,11 @@ def _agent_of(options: RunCasesOptions) -> tuple[SessionSpec, list[Scorer]]:
         spec = cast("SessionSpec", find_member(file, name, (SessionSpec,)).value)
     except NothingUsableError as error:
         raise BadInputError(f"--agent {file}: {error}") from None
-    own = [value for value in vars(sys.modules[file.stem]).values() if isinstance(value, Scorer)]
     shipped = {id(scorer) for scorer in SCORERS.values()}
-    own = [scorer for scorer in own if id(scorer) not in shipped]
-    names = options.score or (() if own else USUAL)
-    return spec, [*(SCORERS[name] for name in names), *own]
+    values = vars(sys.modules[file.stem]).values()
+    file_scorers = [value for value in values if isinstance(value, Scorer) and id(value) not in shipped]
+    names = options.score or (() if file_scorers else USUAL)
+    return spec, [*(SCORERS[name] for name in names), *file_scorers]
 
 
 async def _run(
