@@ -20,6 +20,7 @@ from agentrail.journals import MemoryJournal, SqliteJournal, export_session, imp
 from agentrail.testing import ScriptedModel
 from agentrail.testing.conformance.expected_errors import raised
 from agentrail.version import __version__
+from tests.adapters.journals.killed_forks import fork_killed_at
 from tests.adapters.journals.older import (
     BACK,
     LATE,
@@ -33,9 +34,9 @@ from tests.adapters.journals.older import (
     older_code,
 )
 from tests.adapters.journals.test_deleting import BY, is_whole
-from tests.kit import Failpoint, run_of, watching
+from tests.kit import run_of
+from tests.recovery.writer import REACHED
 
-REACHED = 77
 FORMATS = f"has format 0, and agentrail {__version__} reads formats from 1 on"
 TABLES = f"its tables have version 0, and agentrail {__version__} knows {VERSION}"
 
@@ -219,19 +220,7 @@ async def test_a_process_that_is_killed_leaves_a_whole_file(
     while status == REACHED:
         index += 1
         copy = Path(shutil.copytree(path.parent, tmp_path / f"killed-{index}")) / path.name
-        child = os.fork()
-        if not child:
-            reached = 0
-
-            def watch(_: Failpoint, index: int = index) -> None:
-                nonlocal reached
-                reached += 1
-                if reached == index:
-                    os._exit(REACHED)
-
-            with watching(watch):
-                SqliteDialect(copy).connect()
-            os._exit(0)
+        child = fork_killed_at(index, SqliteDialect(copy).connect)
         _, waited = os.waitpid(child, 0)  # noqa: ASYNC222 - nothing else runs here
         status = os.waitstatus_to_exitcode(waited)
         journal = SqliteJournal(copy)

@@ -16,6 +16,7 @@ from agentrail.codec.versions import UNRELEASED
 from agentrail.errors import Fenced, JournalUnusable
 from agentrail.journals import PostgresJournal
 from agentrail.testing.conformance.expected_errors import raised
+from tests.adapters.journals.killed_forks import fork_killed_at
 from tests.adapters.journals.older import (
     BACK,
     LATE,
@@ -30,10 +31,9 @@ from tests.adapters.journals.older import (
 from tests.adapters.journals.postgres.server import PostgresServer, needs_postgres
 from tests.adapters.journals.test_deleting import BY
 from tests.kit import Failpoint, run_of, watching
+from tests.recovery.writer import REACHED
 
 pytestmark = [needs_postgres, pytest.mark.long]
-
-REACHED = 77
 
 
 @pytest.fixture
@@ -105,19 +105,7 @@ async def test_a_process_that_is_killed_leaves_the_tables_as_they_were(url: str,
             connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()")
             assert connection.execute("select version from agentrail.meta").fetchall() == [(OLDER,)]
         index += 1
-        child = os.fork()
-        if not child:
-            reached = 0
-
-            def watch(_: Failpoint, index: int = index) -> None:
-                nonlocal reached
-                reached += 1
-                if reached == index:
-                    os._exit(REACHED)
-
-            with watching(watch):
-                PostgresDialect(url).connect().begin()
-            os._exit(0)
+        child = fork_killed_at(index, lambda: PostgresDialect(url).connect().begin())
         _, waited = await trio.to_thread.run_sync(os.waitpid, child, 0)
         status = os.waitstatus_to_exitcode(waited)
     assert (status, index > len(TO_NEXT)) == (0, True)
