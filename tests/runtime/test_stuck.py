@@ -4,6 +4,7 @@ import random
 import re
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -157,7 +158,7 @@ async def test_the_thread_of_the_loop_is_not_named_whatever_it_is_called(monkeyp
             await deaf_tool(supervisor)
             await settle()
 
-    monkeypatch.setattr(threading.current_thread(), "name", "agentrail")  # as that of the asyncio and sync packages
+    monkeypatch.setattr(threading.current_thread(), "name", "agentrail journal loop")
     stuck = await left_and_gone(supervised)
     assert [line.partition(" ")[0] for line in stuck] == ["task"]
 
@@ -365,6 +366,21 @@ async def test_a_thread_of_a_tool_is_left_behind_and_named(hung: Hung, caplog: p
     (line,) = (record.getMessage() for record in caplog.records if "left behind" in record.getMessage())
     assert line.startswith("threads of tools that do not end are left behind: hangs at ")
     assert ".py:" in line
+
+
+@pytest.mark.parametrize("name", ["agentrail-watchdog", "agentrail spans", "agentrail loop"])
+async def test_a_thread_of_ours_that_no_task_waits_for_is_not_named_whatever_it_does(name: str, hung: Hung) -> None:
+    async def supervised() -> None:
+        async with open_supervisor(stop_within=WITHIN) as supervisor:
+            await deaf_tool(supervisor)
+            await settle()
+
+    with ThreadPoolExecutor(thread_name_prefix=name) as pool:
+        pool.submit(hung.hang)
+        await hung.is_here()
+        stuck = await left_and_gone(supervised)
+        hung.let_go()
+    assert [line.partition(" ")[0] for line in stuck] == ["task"]
 
 
 async def test_a_disk_that_hangs_in_a_commit_holds_nobody(hung: Hung, tmp_path: Path) -> None:

@@ -23,9 +23,10 @@ import trio
 ROOT_TASK: Final = "root"
 """The name of the task that holds the nursery of everything under a supervisor."""
 
-OURS: Final = "agentrail"
-"""Prefix of the names of the threads that agentrail starts itself, as for the journal.
+JOURNAL: Final = "agentrail journal "
+"""Prefix of the names of a journal's threads: tasks of a supervisor wait for no other thread of agentrail's own.
 
+The watchdog's thread only looks on, and may look at any time.
 Trio's worker threads have other names: that of a tool, or Trio's own.
 """
 
@@ -93,10 +94,10 @@ def tasks_in(nursery: trio.Nursery) -> Iterator[trio.lowlevel.Task]:
 def threads_among(
     tasks: Collection[str], names: Mapping[int, str], stacks: Mapping[int, tuple[str, ...]] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield name and place of each thread that is in *names*, works for one of *tasks*, or was started by agentrail.
+    """Yield name and place of each thread that is in *names*, works for one of *tasks*, or is a journal's.
 
-    Left out are the one that asks, and one of agentrail's own that only waits for work: it has called nothing outside
-    of its own file. *stacks* are frames by thread, if they were read already.
+    Left out are the one that asks, and one of a journal that only waits for work: it has called nothing outside of its
+    own file. *stacks* are frames by thread, if they were read already.
     """
     if stacks is None:
         with Scratch() as scratch:
@@ -107,8 +108,8 @@ def threads_among(
             continue
         frames = [match for line in stacks.get(thread.ident or 0, ()) if (match := _FRAME.match(line))]
         files = [frame[1] for frame in frames if not frame[1].endswith("threading.py")]
-        ours = tasks and thread.name.startswith(OURS) and files[:1] != files[-1:]
-        if thread.ident in names or ours or thread.name.rpartition(" from ")[2] in tasks:
+        is_of_journal = tasks and thread.name.startswith(JOURNAL) and files[:1] != files[-1:]
+        if thread.ident in names or is_of_journal or thread.name.rpartition(" from ")[2] in tasks:
             position = f"{frames[0][1]}:{frames[0][2]} in {frames[0][3]}" if frames else UNKNOWN
             yield names.get(thread.ident or 0, thread.name), position
 
