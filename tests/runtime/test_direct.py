@@ -117,6 +117,50 @@ async def test_an_idle_session_has_no_task_and_is_stopped_in_order(supervisor: S
     assert [session.id for session in supervisor.sessions()] == [f"s{number}" for number in range(50, 100)]
 
 
+class CountTasks(trio.abc.Instrument):
+    """Counts the tasks that are started."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def task_spawned(self, task: trio.lowlevel.Task) -> None:
+        """Count one."""
+        self.count += 1
+
+
+async def test_the_end_of_one_that_rests_needs_no_task_and_frees_its_id(supervisor: Supervisor) -> None:
+    session = await supervisor.spawn(spec_of(ScriptedModel(["one"])), "it")
+    await trio.testing.wait_all_tasks_blocked()
+    tasks = CountTasks()
+    trio.lowlevel.add_instrument(tasks)
+    await session.stop()
+    trio.lowlevel.remove_instrument(tasks)
+    assert (tasks.count, supervisor.tree().children, supervisor.crashes()) == (0, (), ())
+    await supervisor.spawn(spec_of(ScriptedModel(["one"])), "it")
+
+
+async def test_the_end_of_many_that_rest_lets_all_other_tasks_run() -> None:
+    passes: list[None] = []
+    async with trio.open_nursery() as nursery:
+        async with open_supervisor() as supervisor:
+            for _ in range(50):
+                await supervisor.spawn(spec_of(ScriptedModel(["one"])))
+            nursery.start_soon(count_passes, passes)
+            await trio.lowlevel.checkpoint()
+        assert len(passes) >= 50
+        nursery.cancel_scope.cancel()
+
+
+async def test_one_that_crashes_while_it_is_stopped_is_started_again_and_then_stopped(supervisor: Supervisor) -> None:
+    session = await supervisor.spawn(spec_of(ScriptedModel(["one"])), "it")
+    await trio.testing.wait_all_tasks_blocked()
+    crash_this_step()
+    await session.stop()
+    (report,) = supervisor.crashes()
+    assert (report.done, report.input.partition(" ")[0]) == ("restarted", "StopSent")
+    assert supervisor.tree().children == ()
+
+
 async def test_one_that_rests_ends_when_it_is_taken_over() -> None:
     journal = MemoryJournal()
     async with open_supervisor(journal=journal) as supervisor:

@@ -340,7 +340,15 @@ class Session:
         if self._pending is not None:
             return False
         self._in_hand = None
-        return self.state.phase is ENDED or self.state.asleep or self.shared.parkable is not None
+        if self.state.phase is ENDED:
+            self.rests = False
+            return True
+        return self.state.asleep or self.shared.parkable is not None
+
+    @property
+    def has_ended_at_rest(self) -> bool:
+        """Whether the session has ended without a task: there is nothing left for one to do."""
+        return not self.rests and self.state.phase is ENDED and self._crash is None
 
     @property
     def is_writing(self) -> bool:

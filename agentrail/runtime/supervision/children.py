@@ -138,6 +138,8 @@ class SessionRunner:
         stop = Letter(StopSent(self.stop_reason), answer=Slot())
         session.abort_now(stop)
         session.mailbox.post_control(stop)
+        # A session at rest has ended now: who stops a thousand lets all other tasks run in between.
+        await trio.lowlevel.cancel_shielded_checkpoint()
 
     async def rest(self) -> None:
         """No-op: a session needs no preparation before its actor is cancelled."""

@@ -291,9 +291,12 @@ class SupervisorNode:
         self._begin(child, pause)
 
     def wake(self, child: Child) -> None:
-        """Give a session a task that sleeps, or rests, because a letter came."""
+        """Give a session a task that sleeps, or rests, because a letter came; one that ended by that letter is down."""
         if isinstance(child.runner, SessionRunner):
             child.runner.session.mailbox.wake_callback = None  # later letters need not wake it
+            if child.rests and child.runner.session.has_ended_at_rest:
+                self._on_end(child, None)  # as its task would do, which costs as much as a whole step
+                return
         if child.rests:
             child.rests, child.scope = False, trio.CancelScope(shield=True)
         else:
