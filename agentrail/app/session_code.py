@@ -84,7 +84,7 @@ def hook_runner_for(
     """Return the hook runner of a session of *spec*; *own_models* are its own by name, *model_of* returns others."""
     has_price = _HAS_PRICE if prices is _PUBLISHED else prices.knows
     forms = tuple([form for agent in agents_of(spec).values() if (form := answer_form(agent)) is not None])
-    return LiveRunner(_storable, _WhyNot(own_models, model_of), has_price, _data, _misfit, forms, _why_lost)
+    return LiveRunner(_storable, WhyNot(own_models, model_of), has_price, _data, _misfit, forms, _why_lost)
 
 
 def prices_of(spec: SessionSpec) -> PriceList:
@@ -349,7 +349,7 @@ def own_model(code: SessionCode, model: str | Model) -> str:
     return model.name
 
 
-class _WhyNot:
+class WhyNot:
     """Callable: the reason why a plugin cannot switch to a model with options; a usable model is made at once."""
 
     __slots__ = ("_known", "_own")
@@ -359,6 +359,7 @@ class _WhyNot:
         self._known = model_of
 
     def __call__(self, name: str, options: JsonObject) -> str | None:
+        """Return why the model of this name cannot be used with these options; `None` if it can."""
         try:
             check_options(self._own.get(name) or self._known(name), options)
         except AgentrailError as error:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import trio
 
+from agentrail.app.known_specs import KnownSpecs
 from agentrail.app.shutdown_time import check_time, leave
-from agentrail.app.spec import SessionSpec, Specs, check_spec, stays_valid
+from agentrail.app.spec import SessionSpec, Specs, check_spec
 from agentrail.errors import (
     SessionExists,
     SessionStored,
@@ -76,9 +77,7 @@ class Supervisor(SupervisorHints):
         self._specs = specs
         # Code of the last spawn, which further sessions of the same spec share.
         self._last_code: weakref.ref[build.StoredCode] | None = None
-        # The specification of the last spawn: it is checked, and what it needs is imported. `None` if what is in it may
-        # have changed since.
-        self._last_spec: weakref.ref[SessionSpec] | None = None
+        self._known_specs = KnownSpecs(sessions.shared.model)
 
     @in_brackets
     def __repr__(self) -> str:
@@ -110,7 +109,7 @@ class Supervisor(SupervisorHints):
         finds sessions by *tenant*, *owner* and *labels*; `session.label` changes title and labels. By `answered`, a
         stored session is known as that of the *command* id.
         """
-        is_known = self._last_spec is not None and self._last_spec() is spec
+        is_known = self._known_specs.has(spec)
         if not is_known:
             check_spec(spec)
         session_id = new_id() if id is None else command_checks.text_of("id", id)
@@ -118,8 +117,8 @@ class Supervisor(SupervisorHints):
         restart = command_checks.choice_of("restart", restart, OF_SESSIONS)
         if not is_known:
             await bringing.bring_beside(spec)
-            self._last_spec = weakref.ref(spec) if stays_valid(spec) else None
-        state, code = build.new_session(session_id, spec, self._sessions.shared.model)
+            self._known_specs.add(spec)
+        state, code = self._known_specs.session(session_id, spec)
         state = command_checks.named(state, tenant, owner, title, labels)
         stored_code = self._last_code_of(spec)
         if stored_code is None:

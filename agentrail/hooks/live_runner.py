@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple, TypeVar, cast
 
 from agentrail.errors import BrokenPlugin, PluginRefused
 from agentrail.hooks.actions import Action
@@ -50,6 +50,8 @@ from agentrail.values.json import MAX_DEPTH, MAX_ITEMS, Json, JsonObject, excess
 from agentrail.values.step_budget import Meter
 from agentrail.values.untrusted_content import fit_text
 from agentrail.values.untrusted_values import MAX_MESSAGE_CHARS, brief, error_text, mended
+
+T = TypeVar("T")
 
 Validator = Callable[[JsonObject, Meter], str | None]
 
@@ -163,6 +165,23 @@ class LiveRunner:
         self.askers: Askers | None = None
         self.complain: Complain = nobody_listens
 
+    def copy(self, why_no_model: ModelCheck) -> LiveRunner:
+        """Return a runner with the same code for another session; what comes or goes in one, the other does not see."""
+        checks = self._checks
+        copy = LiveRunner(
+            checks.storable,
+            why_no_model,
+            checks.has_price,
+            self._data,
+            self._misfit,
+            self._forms,
+            checks.why_lost,
+        )
+        # Each of them makes its own mapping when it adds something.
+        copy._plugins = self._plugins = _read_only(self._plugins)
+        copy._validators = self._validators = _read_only(self._validators)
+        return copy
+
     def why_no_model(self, name: str, options: JsonObject) -> str | None:
         """Return why the model of this name cannot be used with these options; `None` if it can."""
         return self._checks.why_no_model(name, options)
@@ -170,7 +189,7 @@ class LiveRunner:
     def attach(self, key: str, revision: int, plugin: AnyPlugin) -> None:
         """Add the code of *plugin* under the key and revision of its description."""
         if not isinstance(self._plugins, dict):
-            self._plugins = {}
+            self._plugins = dict(self._plugins)
         self._plugins[key, revision] = plugin
 
     def plugin(self, attached: AttachedPlugin) -> AnyPlugin:
@@ -180,7 +199,7 @@ class LiveRunner:
     def tool(self, name: str, revision: int, validator: Validator) -> None:
         """Add the *validator* of a tool's arguments."""
         if not isinstance(self._validators, dict):
-            self._validators = {}
+            self._validators = dict(self._validators)
         self._validators[name, revision] = validator
 
     def keep(self, plugins: Container[tuple[str, int]], tools: Container[tuple[str, int]]) -> None:
@@ -365,6 +384,11 @@ class LiveRunner:
             return () if self.askers is None else self.askers.readers(prompt)
         # From the current specifications, which may want other forms than the session was made with.
         return [form.read for form in self._forms if form.schema == schema][:1]
+
+
+def _read_only(code: Mapping[tuple[str, int], T]) -> Mapping[tuple[str, int], T]:
+    """Return *code* as a mapping into which nothing can be put."""
+    return MappingProxyType(code) if isinstance(code, dict) else code
 
 
 def why_refused(error: BaseException) -> str:

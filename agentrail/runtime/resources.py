@@ -348,8 +348,8 @@ class SessionCode:
         """Store the code of a tool whose description the state has already: its source is back or offers it again."""
         name = tool.spec.name
         is_known = (name, revision) in self.tools
-        if not isinstance(self.tools, dict):
-            self.tools = {}
+        if not isinstance(self.tools, dict):  # what other sessions have too, or none have
+            self.tools = dict(self.tools)
         self.tools[name, revision] = tool
         if not is_known:
             self.hook_runner.tool(name, revision, self.validator(tool))
