@@ -502,6 +502,7 @@ class Supervisor(SupervisorHints):
         at: int | str | None = None,
         id: str | None = None,
         command: str | None = None,
+        as_spec: bool = False,
     ) -> SessionHandle:
         """Start a new session with the history of a stored one, up to record *at* or to its last record.
 
@@ -509,11 +510,15 @@ class Supervisor(SupervisorHints):
 
         The origin need not run: a session that has ended or was set aside can be forked too. The code comes from
         *spec*, else from the running origin, else from `specs` by the name of the origin's specification.
+
+        The fork has the prompt, options and model of its origin. With *as_spec*, it has those of *spec*, and all else
+        that a new session would have; states of plugins that *spec* lacks are left out.
         """
         return SessionHandle(
             self._thread,
             await self._thread.call(
-                partial(self._supervisor.fork, origin, spec, at=at, id=id, command=command), stop_orphan
+                partial(self._supervisor.fork, origin, spec, at=at, id=id, command=command, as_spec=as_spec),
+                stop_orphan,
             ),
         )
 

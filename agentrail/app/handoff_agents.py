@@ -69,7 +69,7 @@ def tools_by_agent(spec: SessionSpec, revision: int, tools_of: ToolsOf, choose: 
             with_transfers[transfer.name] = HandoffTool(
                 transfer,
                 HandOver(
-                    _acting(agents[target]),
+                    acting_agent(agents[target]),
                     specs[target],
                     tuple([tool.name for tool in specs[name]]),
                     revisions[target],
@@ -88,7 +88,7 @@ def transfer_specs(agent: SessionSpec, agents: Mapping[str, SessionSpec]) -> dic
     return {name: handoff_spec(name, agents[name].description) for name in names}
 
 
-def _acting(agent: SessionSpec) -> ActingAgent:
+def acting_agent(agent: SessionSpec) -> ActingAgent:
     """Return what holds for the texts and the answers of a session once *agent* works in it."""
     return ActingAgent(agent.name, agent.system, schema_of(agent))
 

@@ -31,7 +31,7 @@ from agentrail.values.argument_checks import checked, with_spelt_calls
 if TYPE_CHECKING:
     from agentrail.api import command_checks
     from agentrail.api.session_values import ChildView, HeldCall
-    from agentrail.app import build
+    from agentrail.app import build, fork_setup
     from agentrail.app import preimport as bringing
     from agentrail.app.model_registry import Factory
     from agentrail.core.vocabulary.state import State
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from agentrail.values.usage import Limit
 else:  # imported at the first use, so that importing this module is quick
     build = LazyModule("agentrail.app.build")
+    fork_setup = LazyModule("agentrail.app.fork_setup")
     bringing = LazyModule("agentrail.app.preimport")
     command_checks = LazyModule("agentrail.api.command_checks")
     metric_families = LazyModule("agentrail.runtime.diagnosis.metric_families")
@@ -194,6 +195,7 @@ class Supervisor(SupervisorHints):
         at: int | str | None = None,
         id: str | None = None,  # noqa: A002 - what users call it
         command: str | None = None,
+        as_spec: bool = False,
     ) -> SessionHandle:
         """Start a new session with the history of a stored one, up to record *at* or to its last record.
 
@@ -201,6 +203,9 @@ class Supervisor(SupervisorHints):
 
         The origin need not run: a session that has ended or was set aside can be forked too. The code comes from
         *spec*, else from the running origin, else from `specs` by the name of the origin's specification.
+
+        The fork has the prompt, options and model of its origin. With *as_spec*, it has those of *spec*, and all else
+        that a new session would have; states of plugins that *spec* lacks are left out.
         """
         origin = command_checks.text_of("origin", origin)
         session_id = new_id() if id is None else command_checks.text_of("id", id)
@@ -208,9 +213,17 @@ class Supervisor(SupervisorHints):
             check_spec(spec)
             await bringing.bring_beside(spec)
         at, command = command_checks.point_of(at), command_checks.command_id_of(command)
+        command_checks.check_flag("as_spec", as_spec)
         here = self._sessions.code_of(origin) if spec is None else None
         find_code = here or build.StoredCode(self._sessions, self._specs, spec)
-        return await self._sessions.fork(self._node, origin, at, session_id, find_code, command)
+        set_up = None
+        if as_spec:
+            if spec is None:
+                raise WrongType("spec", "None", "a `SessionSpec`, which `as_spec=True` needs")
+            set_up = partial(
+                fork_setup.with_setup_of, spec, self._sessions.shared.model, self._sessions.shared.clock.now_ms()
+            )
+        return await self._sessions.fork(self._node, origin, at, session_id, find_code, command, set_up)
 
     async def stored(
         self, wanted: SessionFilter | None = None, after: StoredSession | None = None, limit: int = 1000

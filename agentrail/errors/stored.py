@@ -130,7 +130,7 @@ class PluginMismatch(UsageError):
 
     wording = (
         "cannot resume `{session}`: plugin `{plugin}`: {problem}; give a specification with that plugin, of this "
-        "version or a later one"
+        "version or a later one; a fork with `as_spec=True` leaves it out"
     )
 
     session: str

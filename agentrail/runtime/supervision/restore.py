@@ -112,11 +112,17 @@ async def stored_state(shared: SharedServices, session_id: str) -> State:
 
 
 async def forked(
-    shared: SharedServices, origin: str, point: int | str | None, session_id: str, find_code: FindCode
+    shared: SharedServices,
+    origin: str,
+    point: int | str | None,
+    session_id: str,
+    find_code: FindCode,
+    set_up: SetUpFork | None,
 ) -> tuple[State, SessionCode, SessionBranched]:
     """Return state, code and first input of a fork of *origin* after record *point* (the last one if `None`).
 
     If *point* is the ref of a prompt, it is the record before the one with which the turn of that prompt began.
+    *set_up* changes the state with which the fork begins.
     """
     if isinstance(point, int) and point < 1:
         raise UnknownRecord(origin, point)
@@ -127,7 +133,14 @@ async def forked(
     if point is not None and number != point:
         raise UnknownRecord(origin, point)
     left_calls = await left_behind(shared.journal, origin, number, state)
-    state, code, now = await find_code(branch(state, session_id), number)
+    begun = branch(state, session_id)
+    if set_up is not None:
+        begun = set_up(begun)
+    state, code, now = await find_code(begun, number)
+    if set_up is not None and code.section_files is not None:
+        taken = {section.key for section in state.sections}
+        files = await code.section_files.sections(session_id, tell=True)
+        state = state.but(sections=(*state.sections, *(section for section in files if section.key not in taken)))
     return (
         state,
         code,
@@ -185,6 +198,9 @@ def _only_reads(state: State, tool: str) -> bool:
 
 
 log = logging.getLogger("agentrail.supervisor")
+
+SetUpFork: TypeAlias = Callable[[State], State]
+"""Changes the state with which a fork begins, before its code is found."""
 
 List: TypeAlias = Callable[[SessionFilter, StoredSession | None, int], Awaitable[tuple[StoredSession, ...]]]
 """Reads a page of the list of stored sessions."""

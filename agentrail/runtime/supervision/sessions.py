@@ -37,7 +37,7 @@ from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.supervision.children import Child, ChildState, SessionRunner, session_of
 from agentrail.runtime.supervision.reserved_id import ReservedId
-from agentrail.runtime.supervision.restore import Returning, bring_back, forked, stored_state
+from agentrail.runtime.supervision.restore import Returning, SetUpFork, bring_back, forked, stored_state
 from agentrail.runtime.supervision.root_nursery import leavable
 from agentrail.runtime.supervision.subagents.subagents import Subagents
 from agentrail.runtime.supervision.supervisor import SupervisorNode
@@ -133,10 +133,11 @@ class Sessions:
         session_id: str,
         find_code: FindCode,
         command: str | None = None,
+        set_up: SetUpFork | None = None,
     ) -> SessionHandle:
         """Start a fork of a stored session, up to a record or a turn; the original is not changed."""
         with self._taking(node, session_id):
-            fork = partial(forked, self.shared, origin, point, session_id, find_code)
+            fork = partial(forked, self.shared, origin, point, session_id, find_code, set_up)
             state, code, branched = await self._reading(session_id, fork)
             claim = await self._reading(session_id, partial(self._claim, node, session_id))
             session = Session(state, claim, self.shared, code, find_code)
