@@ -7,6 +7,7 @@ from agentrail.tools.bounds import Pattern as Pattern
 from agentrail.tools.bounds import Range as Range
 from agentrail.tools.builtin import standard_tools as standard_tools
 from agentrail.tools.builtin.subagent_tools import message_tools as message_tools
+from agentrail.tools.builtin.subagent_tools import task_tools as task_tools
 from agentrail.tools.declaring import make_spec as make_spec
 from agentrail.tools.function import FunctionTool as FunctionTool
 from agentrail.tools.function import SyncTool as SyncTool

@@ -13,6 +13,7 @@ from agentrail.ports.tool import Agents, Peers, Task, Tool, ToolContext
 from agentrail.tools.bounds import Length, Range
 from agentrail.tools.builtin.workspace import MAX_TEXT, cut_text, refuse, report_errors
 from agentrail.tools.function import tool
+from agentrail.values.argument_checks import checked
 from agentrail.values.content import quoted
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.tools import Err, NotStarted, Ok, Probed, ToolResult, ToolSpec, ok, result_text
@@ -237,6 +238,7 @@ async def task_cancel(task: Annotated[str, Length(min=1, max=200)], ctx: ToolCon
     return f"the task `{task}` has ended"
 
 
+@checked
 def task_tools(agents: Mapping[str, str], timeout: float, *, talk: bool = False) -> tuple[Tool, ...]:
     """Return the tools for sub-agents; *agents* maps names to descriptions. Return no tools if there are no agents.
 
