@@ -37,11 +37,12 @@ from agentrail.values.json import EMPTY
 from agentrail.values.usage import Limit, Price
 from tests.each_case import check_each
 
-TYPES_CHECKED: Final = ("agentrail", "agentrail.plugins", "agentrail.tools", "agentrail.testing")
+TYPES_CHECKED: Final = ("agentrail", "agentrail.evals", "agentrail.plugins", "agentrail.tools", "agentrail.testing")
 """The packages of which the types of arguments are tried too."""
 
 MODULES: Final = (
     "agentrail",
+    "agentrail.evals",
     "agentrail.events",
     "agentrail.journals",
     "agentrail.mcp",
@@ -56,8 +57,10 @@ MADE_FOR_USERS: Final = frozenset(
     {
         "Accepted",
         "ActorTrace",
+        "CaseChange",
         "ChildView",
         "Choose",
+        "Comparison",
         "Conflict",
         "CrashReport",
         "Decision",
@@ -65,6 +68,7 @@ MADE_FOR_USERS: Final = frozenset(
         "FunctionTool",
         "HeldCall",
         "History",
+        "MadeCall",
         "Monitor",
         "OrderMatters",
         "Partial",
@@ -75,6 +79,10 @@ MADE_FOR_USERS: Final = frozenset(
         "RemoteSupervisor",
         "RemoteView",
         "Reply",
+        "Results",
+        "Run",
+        "ScoredRun",
+        "ScorerComparison",
         "SessionDown",
         "SessionHandle",
         "SessionMachine",

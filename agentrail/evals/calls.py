@@ -7,13 +7,15 @@ from typing import Literal, cast
 
 import msgspec
 
+from agentrail.evals.checked_struct import CheckedStruct
 
-class ExpectedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+
+class ExpectedCall(CheckedStruct, frozen=True):
     """A call that the model should make; made by `expect`."""
 
     name: str
     """Name of the tool."""
-    args: dict[str, object] = {}
+    args: dict[str, object] = msgspec.field(default_factory=dict[str, object])
     """The arguments that matter, by name."""
 
 
@@ -22,12 +24,12 @@ def expect(name: str, /, **args: object) -> ExpectedCall:
     return ExpectedCall(name, args)
 
 
-class RecordedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class RecordedCall(CheckedStruct, frozen=True):
     """A call of a real session: what its tool answered, and what a person decided about it."""
 
     name: str
     """Name of the tool."""
-    args: dict[str, object] = {}
+    args: dict[str, object] = msgspec.field(default_factory=dict[str, object])
     """Arguments of the call."""
     result: str | None = None
     """Text of the result; `None` if the call never ran."""

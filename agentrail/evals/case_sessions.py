@@ -73,25 +73,30 @@ class _People:
 
 
 async def begin_session(
-    supervisor: Supervisor, journal: Journal, spec: SessionSpec, case: Case, folder: Path, session_id: str
-) -> SessionHandle:
-    """Start the session of a run, which is not started again if it crashes: a new one, or a fork of the case's past."""
+    supervisor: Supervisor, spec: SessionSpec, case: Case, past: str, session_id: str
+) -> tuple[SessionHandle, tuple[str, ...]]:
+    """Start the session of a run: a new one, or a fork of the case's past, which is stored as *past*.
+
+    A new one is not started again if it crashes. Also return the keys of the plugins of the past that *spec* lacks:
+    their states are left out.
+    """
     if case.past is None:
-        return await supervisor.spawn(spec, session_id, restart="temporary", labels=[LABEL])
-    records = await past_records(case.past, case, folder)
-    origin = past_id(session_id)
-    claim = await journal.claim(origin, OWNER)
-    await journal.append(claim, 0, [_as_of_now(record, spec, origin) for record in records])
-    await journal.release((claim,))
-    session = await supervisor.fork(origin, spec, at=len(records), id=session_id)
+        return await supervisor.spawn(spec, session_id, restart="temporary", labels=[LABEL]), ()
+    session = await supervisor.fork(past, spec, id=session_id, as_spec=True)
     await session.label(add=[LABEL])
-    await session.switch_model(spec.model)
-    return session
+    kept = {attached.key for attached in session.inspect().plugins}
+    old = (await supervisor.state(past)).plugins
+    return session, tuple(attached.key for attached in old if attached.key not in kept)
 
 
-def past_id(session_id: str) -> str:
-    """Return the id of the session of which the session of a run is a fork."""
-    return f"{session_id}-past"
+async def store_past(journal: Journal, case: Case, folder: Path, session_id: str) -> None:
+    """Store what was before *case* in *journal* as the session *session_id*; no-op if an earlier experiment did."""
+    if case.past is None or await journal.read(session_id, 0, 1):
+        return
+    records = await past_records(case.past, case, folder)
+    claim = await journal.claim(session_id, OWNER)
+    await journal.append(claim, 0, [_of_session(record, session_id) for record in records])
+    await journal.release((claim,))
 
 
 async def all_records(journal: Journal, session_id: str) -> list[Record]:
@@ -114,10 +119,7 @@ async def past_records(past: CasePast, case: Case, folder: Path) -> list[Record]
     return records[: past.record]
 
 
-def _as_of_now(record: Record, spec: SessionSpec, session_id: str) -> Record:
-    """Return a record of a past for a session of *spec*: the prompt and the options of now, with what was said then."""
-    opening = record.opening
-    if opening is None:
-        return record.but(session_id=session_id)
-    setup = opening.setup.but(system=spec.system, options=spec.options)
-    return record.but(session_id=session_id, opening=opening.but(session_id=session_id, setup=setup))
+def _of_session(record: Record, session_id: str) -> Record:
+    """Return *record* as one of the session *session_id*."""
+    opening = None if record.opening is None else record.opening.but(session_id=session_id)
+    return record.but(session_id=session_id, opening=opening)

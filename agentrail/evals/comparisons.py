@@ -11,6 +11,7 @@ import msgspec
 from agentrail.errors import UsageError
 from agentrail.evals.results import Results
 from agentrail.evals.sign_flips import flip_p, holm, interval, least_p, least_seen
+from agentrail.values.argument_checks import checked
 
 ALPHA: Final = 0.05
 """How often results that are alike may be called different: at most so often, all scorers together."""
@@ -100,6 +101,7 @@ class Comparison(msgspec.Struct, frozen=True):
         return not self.is_worse and any(scorer.verdict == "better" for scorer in self.scorers)
 
 
+@checked
 def compare(baseline: Results, results: Results) -> Comparison:
     """Compare *results* with those of a *baseline*, case by case, by each scorer that both have.
 

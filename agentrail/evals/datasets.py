@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from os import PathLike
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
-from agentrail.errors import UsageError
+from agentrail.errors import UsageError, WrongType
 from agentrail.evals.cases import Case
 from agentrail.evals.replaced_file import replace_file
+from agentrail.values.argument_checks import checked
 
 _CASES: Final = msgspec.json.Decoder(Case)
 """Made at the import: msgspec must not learn a class in two threads at once."""
@@ -21,11 +22,15 @@ _CASES: Final = msgspec.json.Decoder(Case)
 class Dataset:
     """Cases with unique names, and the folder in which the files of their pasts are."""
 
-    def __init__(self, cases: Iterable[Case], folder: str | os.PathLike[str] = ".") -> None:
+    @checked
+    def __init__(self, cases: Iterable[Case], folder: str | PathLike[str] = ".") -> None:
         self.cases = tuple(cases)
         """The cases, in order."""
         self.folder = Path(folder)
         """Folder of the files that cases name."""
+        for case in self.cases:
+            if not isinstance(cast("object", case), Case):
+                raise WrongType.of("cases", case, "an iterable of `Case`")
         twice = [name for name, count in Counter(case.name for case in self.cases).items() if count > 1]
         if twice:
             raise UsageError("bad-case", twice[0], "another case has this name too; names are unique in a data set")
@@ -39,12 +44,14 @@ class Dataset:
     def __repr__(self) -> str:
         return f"<Dataset of {len(self)} cases>"
 
+    @checked
     def tagged(self, tag: str) -> Dataset:
         """Return the data set of the cases that have *tag*."""
         return Dataset([case for case in self.cases if tag in case.tags], self.folder)
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Dataset:
+    @checked
+    def read(cls, path: str | PathLike[str]) -> Dataset:
         """Read the cases in the file *path*, one JSON object a line; raise `UsageError` that names a broken line."""
         try:
             lines = Path(path).read_bytes().splitlines()
@@ -68,6 +75,7 @@ class Dataset:
             raise UsageError("bad-case-file", str(path), "it has no case; each line is one, as a JSON object")
         return cls(cases, Path(path).parent)
 
-    def write(self, path: str | os.PathLike[str]) -> None:
+    @checked
+    def write(self, path: str | PathLike[str]) -> None:
         """Write the cases to the file *path*, which is replaced if it exists; nothing of it is lost if that fails."""
         replace_file(path, b"".join(msgspec.json.encode(case) + b"\n" for case in self.cases))

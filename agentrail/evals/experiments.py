@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, cast
 
 import trio
 
 from agentrail import SessionSpec, Supervisor, open_supervisor
-from agentrail.errors import AgentrailError, OutsideError, UsageError
-from agentrail.evals.case_sessions import all_records, begin_session, past_id, past_records, play_case
+from agentrail.errors import AgentrailError, OutsideError, UsageError, WrongType
+from agentrail.evals.case_sessions import all_records, begin_session, past_records, play_case, store_past
 from agentrail.evals.cases import NAME, Case
 from agentrail.evals.datasets import Dataset
 from agentrail.evals.recorded_tools import UNRECORDED, shown_call, with_case_tools
@@ -19,7 +19,7 @@ from agentrail.evals.results import Results, ScoredRun
 from agentrail.evals.runs import Run, cost_of, run_of
 from agentrail.evals.scores import Score, ScoreFunction, Scorer, as_scorer, scored
 from agentrail.journals import Journal, MemoryJournal
-from agentrail.models import Usage
+from agentrail.values.argument_checks import checked
 
 LONGEST: Final = 500
 """The most characters of an error that are kept."""
@@ -28,6 +28,7 @@ LONGEST: Final = 500
 class Progress:
     """How far an experiment is; `stop` ends it, and what is done is kept."""
 
+    @checked
     def __init__(self, show: Callable[[Progress], None] | None = None) -> None:
         self.total = 0
         """Number of runs that there are to be, those that are done included."""
@@ -58,6 +59,7 @@ class Progress:
             self._show(self)
 
 
+@checked
 async def experiment(  # noqa: PLR0913 - each is an option of its own
     dataset: Dataset | Iterable[Case],
     spec: SessionSpec | Callable[[Case], SessionSpec],
@@ -79,6 +81,8 @@ async def experiment(  # noqa: PLR0913 - each is an option of its own
     runs of earlier results that have not failed are kept, and the others are made.
     """
     cases = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
+    if journal is not None and not hasattr(journal, "claim"):
+        raise WrongType.of("journal", journal, "a journal, such as `SqliteJournal(path)`")
     plan = _Plan(cases, spec, tuple(map(as_scorer, scorers)), name, repeats, resume)
     if at_once < 1:
         raise UsageError("bad-evaluation", "run the experiment", "`at_once` is a number from 1 on")
@@ -92,7 +96,7 @@ async def experiment(  # noqa: PLR0913 - each is an option of its own
             await past_records(case.past, case, cases.folder)
     work = _Experiment(plan, store, is_kept, max_usd, progress)
     await work.run(at_once)
-    return plan.results(work.runs, progress.stopped)
+    return plan.results(work.runs, progress.stopped, work.left_out)
 
 
 class _Plan:
@@ -140,14 +144,18 @@ class _Plan:
         if self._resume is not None and self._resume.scorers != tuple(names):
             problem = f"the earlier results have the scorers {', '.join(self._resume.scorers)}; give the same ones"
             raise UsageError("bad-evaluation", "go on with the experiment", problem)
+        specs = [self._spec_of(case) for case in self.dataset]
+        wrong = [spec for spec in cast("list[object]", specs) if not isinstance(spec, SessionSpec)]
+        if wrong:
+            raise WrongType.of("spec", wrong[0], "a function that returns a `SessionSpec`")
         if self.repeats < 1:
             raise UsageError("bad-evaluation", attempt, "`repeats` is a number from 1 on")
         if not NAME.fullmatch(self.name):
             raise UsageError(
                 "bad-evaluation", attempt, f"`{self.name}` is no name: 1 to 64 letters, digits, `.`, `_`, `-`"
             )
-        for case in self.dataset:
-            with_case_tools(self._spec_of(case), case)
+        for case, spec in zip(self.dataset, specs, strict=True):
+            with_case_tools(spec, case)
 
     def _spec_of(self, case: Case) -> SessionSpec:
         return self._spec if isinstance(self._spec, SessionSpec) else self._spec(case)
@@ -156,20 +164,32 @@ class _Plan:
         """Return a new specification for one session of *case*: recorded tools count what they have answered."""
         return with_case_tools(self._spec_of(case), case)
 
+    def past_id(self, case: Case) -> str:
+        """Return the id of the session with which the sessions of *case* begin, if it has a past."""
+        return f"{self.name}-{case.name}-past"
+
     def due(self) -> Iterator[tuple[Case, int]]:
         """Yield the runs to be made: all cases once, then all again, so that an early end leaves some of each."""
         kept_runs = {(run.case, run.repeat) for run in self.kept}
         for repeat in range(1, self.repeats + 1):
             yield from ((case, repeat) for case in self.dataset if (case.name, repeat) not in kept_runs)
 
-    def results(self, runs: Iterable[ScoredRun], stopped: str) -> Results:
-        """Return the results of *runs* and of those kept; raise `OutsideError` if all runs failed."""
+    def results(self, runs: Iterable[ScoredRun], stopped: str, left_out: Mapping[str, Sequence[str]]) -> Results:
+        """Return the results of *runs* and of those kept; raise `OutsideError` if all runs failed.
+
+        *left_out* are the plugins of which a past has a state that is left out, by case.
+        """
         order = {case.name: index for index, case in enumerate(self.dataset)}
         all_runs = sorted((*self.kept, *runs), key=lambda run: (order[run.case], run.repeat))
         if all_runs and all(run.error for run in all_runs):
             raise OutsideError("experiment-failed", self.name, all_runs[0].error)
         names = tuple(scorer.name for scorer in self.scorers)
-        return Results(self.name, tuple(order), names, self.repeats, tuple(all_runs), stopped)
+        notes = [
+            f"{case}: its past has a state of the plugin `{key}`, which the agent lacks; it is left out"
+            for case, keys in sorted(left_out.items())
+            for key in keys
+        ]
+        return Results(self.name, tuple(order), names, self.repeats, tuple(all_runs), stopped, tuple(notes))
 
 
 class _Experiment:
@@ -190,6 +210,8 @@ class _Experiment:
         """How far the experiment is."""
         self._due = plan.due()
         """The runs that have not begun; all workers take from it."""
+        self.left_out: dict[str, tuple[str, ...]] = {}
+        """The plugins that the pasts of cases have and the agent does not have, by case."""
         self._runs_to_forget: list[str] = []
         """Ids of sessions that are done and are to be deleted."""
 
@@ -197,6 +219,8 @@ class _Experiment:
         """Run all that is due, *at_once* at a time, until all is done, the money is spent, or somebody stops it."""
         progress, plan = self._progress, self._plan
         progress.total = len(plan.dataset) * plan.repeats
+        for case in plan.dataset:
+            await store_past(self._journal, case, plan.dataset.folder, plan.past_id(case))
         for run in plan.kept:
             progress.note(run)
         with progress.scope:
@@ -234,11 +258,11 @@ class _Experiment:
             run = await self._earlier(supervisor, case, session_id)
             usd = None if run is None else run.cost
             if run is None:
-                usage, error = await self._play(supervisor, case, session_id)
-                usd = cost_of(usage)
+                usd, error = await self._play(supervisor, case, session_id)
                 if error:
                     return ScoredRun(case.name, repeat, session_id, error=error, usd=usd)
                 run = run_of(case, await all_records(self._journal, session_id))
+                usd = run.cost if usd is None else usd  # the cost of a past may be the one that is unknown
         except Exception as error:  # noqa: BLE001 - a model, tool or plugin of a user may raise whatever it likes
             return ScoredRun(case.name, repeat, session_id, error=_text_of(error))
         finally:
@@ -259,18 +283,20 @@ class _Experiment:
         await _delete(supervisor, session_id)
         return None
 
-    async def _play(self, supervisor: Supervisor, case: Case, session_id: str) -> tuple[Usage, str]:
-        """Run *case* in a new session; return what it used, and why it failed, which is empty if it did not."""
-        folder, spec = self._plan.dataset.folder, self._plan.spec_for(case)
-        session = await begin_session(supervisor, self._journal, spec, case, folder, session_id)
+    async def _play(self, supervisor: Supervisor, case: Case, session_id: str) -> tuple[float | None, str]:
+        """Run *case* in a new session; return what it cost, and why it failed, which is empty if it did not."""
+        spec = self._plan.spec_for(case)
+        session, left_out = await begin_session(supervisor, spec, case, self._plan.past_id(case), session_id)
+        self.left_out.setdefault(case.name, left_out)
+        before = session.status().usage  # a fork has used what its past has
         problem = ""
         try:
             await play_case(session, case)
         except Exception as error:  # noqa: BLE001 - as above
             problem = _text_of(error)
-        usage = session.status().usage
+        usd = cost_of(session.status().usage.minus(before))
         await session.stop()
-        return usage, problem
+        return usd, problem
 
     async def _judged(self, run: Run, repeat: int, usd: float | None) -> ScoredRun:
         """Return *run* with its scores; its session has cost *usd*."""
@@ -296,10 +322,9 @@ class _Experiment:
 
 
 async def _delete(supervisor: Supervisor, session_id: str) -> None:
-    """Delete the session of a run, and the one of which it is a fork, if there is one."""
-    for stored_id in (session_id, past_id(session_id)):
-        with suppress(AgentrailError):  # one that never started is not there
-            await supervisor.delete(stored_id)
+    """Delete the session of a run, if it is there: one that never started is not."""
+    with suppress(AgentrailError):
+        await supervisor.delete(session_id)
 
 
 def _text_of(error: BaseException) -> str:

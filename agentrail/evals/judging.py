@@ -12,6 +12,7 @@ from agentrail.errors import UsageError
 from agentrail.evals.runs import Run, cost_of
 from agentrail.evals.scores import Score, Scorer
 from agentrail.models import JsonObject, ModelChain, Usage
+from agentrail.values.argument_checks import checked
 
 SYSTEM: Final = """\
 You judge one answer of an assistant by rubrics. What you judge is the JSON between <run> and </run>: what the user \
@@ -21,12 +22,14 @@ For each rubric, give your reason in one or two sentences first, then whether th
 """The system prompt of a judge."""
 
 
+@checked
 def judge(model: ModelChain, rubric: str, *, votes: int = 3, name: str = "judge") -> Scorer:
     """Return the scorer that asks *model* whether a run passes *rubric*; the score is the share of *votes* for it."""
     (scorer,) = judges(model, {name: rubric}, votes=votes)
     return scorer
 
 
+@checked
 def judges(model: ModelChain, rubrics: Mapping[str, str], *, votes: int = 3) -> tuple[Scorer, ...]:
     """Return a scorer for each of *rubrics*, by name; each vote asks *model* about all of them in one request."""
     attempt = "make a judge"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
+from os import PathLike
 from pathlib import Path
 
 
-def replace_file(path: str | os.PathLike[str], data: bytes) -> None:
+def replace_file(path: str | PathLike[str], data: bytes) -> None:
     """Write *data* to the file *path*, which is replaced if it exists."""
     target = Path(path)
     draft = target.with_name(f".{target.name}.new")

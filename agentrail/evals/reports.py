@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 from agentrail.evals.comparisons import CaseChange, Comparison
 from agentrail.evals.results import Results
+from agentrail.values.argument_checks import checked
 
 MOST_PROBLEMS: Final = 20
 """The most problems that a report lists; it says how many more there are."""
@@ -17,6 +18,7 @@ NO_SCORE: Final = "–"
 """Stands for a mean where there is no score: it is none of 0."""
 
 
+@checked
 def text_report(results: Results, comparison: Comparison | None = None) -> str:
     """Return the means by case and scorer as a table, what went wrong, and what has changed, if that was compared."""
     rows = list(_rows(results))
@@ -30,6 +32,7 @@ def text_report(results: Results, comparison: Comparison | None = None) -> str:
     return "\n".join([*table, "", *_summary(results), *_changes(comparison, "  ")]) + "\n"
 
 
+@checked
 def markdown_report(results: Results, comparison: Comparison | None = None) -> str:
     """Return the same as `text_report` in Markdown."""
     head, *rows = [[_in_markdown(cell) for cell in row] for row in _rows(results)]
@@ -39,6 +42,7 @@ def markdown_report(results: Results, comparison: Comparison | None = None) -> s
     return "\n".join([f"## {_in_markdown(results.name)}", "", *lines, "", *notes]) + "\n"
 
 
+@checked
 def junit_report(results: Results, comparison: Comparison | None = None) -> str:
     """Return the results as a file of JUnit: a suite for each scorer, a test for each case.
 
@@ -86,6 +90,7 @@ def _summary(results: Results) -> Iterator[str]:
     yield f"{len(results.runs)} runs {cost}, {results.failed} failed"
     if results.stopped or results.missing:
         yield f"{results.missing} runs are missing: {results.stopped or 'they were not made'}"
+    yield from results.notes
     problems = list(results.problems())
     yield from problems[:MOST_PROBLEMS]
     if len(problems) > MOST_PROBLEMS:

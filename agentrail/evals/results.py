@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
+from os import PathLike
 from pathlib import Path
 from statistics import fmean
 from typing import Final
@@ -13,6 +13,7 @@ import msgspec
 from agentrail.errors import UsageError
 from agentrail.evals.replaced_file import replace_file
 from agentrail.evals.scores import Score
+from agentrail.values.argument_checks import checked
 
 
 class ScoredRun(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -55,6 +56,8 @@ class Results(msgspec.Struct, frozen=True):
     """The runs."""
     stopped: str = ""
     """Why not all was run; empty if it was."""
+    notes: tuple[str, ...] = ()
+    """What the runs left out of the pasts of their cases, in sentences."""
     format: int = 1
     """Number of the form of the file."""
 
@@ -97,12 +100,14 @@ class Results(msgspec.Struct, frozen=True):
             for call in run.unrecorded:
                 yield f"{where}: no recorded answer to {call}"
 
-    def write(self, path: str | os.PathLike[str]) -> None:
+    @checked
+    def write(self, path: str | PathLike[str]) -> None:
         """Write the results to the file *path*, which is replaced as a whole."""
         replace_file(path, msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
 
     @staticmethod
-    def read(path: str | os.PathLike[str]) -> Results:
+    @checked
+    def read(path: str | PathLike[str]) -> Results:
         """Read results that `write` wrote; raise `UsageError` if the file *path* has none."""
         try:
             return _RESULTS.decode(Path(path).read_bytes())

@@ -17,6 +17,7 @@ from agentrail.evals.runs import Run
 from agentrail.evals.scores import Score, Scorer, scorer
 from agentrail.models import JsonObject
 from agentrail.tools import ToolSpec, validator_for
+from agentrail.values.argument_checks import checked
 
 SHOWN: Final = 200
 """The most characters of a reply that a reason quotes."""
@@ -66,6 +67,7 @@ def matches(run: Run) -> Score | None:
     return Score(float(is_match), "" if is_match else f"the reply is {run.reply[:SHOWN]!r}")
 
 
+@checked
 def fits(form: TypeForm[object] | Mapping[str, object]) -> Scorer:
     """Return the scorer whether the reply is JSON that fits a type, such as a dataclass, or a JSON Schema."""
     if isinstance(form, Mapping):
@@ -79,7 +81,10 @@ def fits(form: TypeForm[object] | Mapping[str, object]) -> Scorer:
             return Score(float(problem is None), problem or "")
 
         return Scorer("fits", fits_schema)
-    decoder = msgspec.json.Decoder(form)
+    try:
+        decoder = msgspec.json.Decoder(form)
+    except TypeError as error:
+        raise UsageError("bad-evaluation", "score by a type", f"{form!r} is none that JSON can have: {error}") from None
 
     def fits_type(run: Run) -> Score:
         """Check the reply by the type."""
@@ -92,15 +97,16 @@ def fits(form: TypeForm[object] | Mapping[str, object]) -> Scorer:
     return Scorer("fits", fits_type)
 
 
+@checked
 def calls_match(order: Order = "in order", arguments: Arguments = "named") -> Scorer:
     """Return the scorer how well the calls match the expected ones, with partial credit; ids are not compared.
 
     *order* is `any`, `in order` (others may be between), `exact` (no others), or `some` (one of them is enough).
     *arguments* that count are the `named` ones, `all`, `none`, or what a function of both says, from 0 to 1.
     """
-    if order not in {"any", "in order", "exact", "some"}:
+    if order not in ("any", "in order", "exact", "some"):
         raise UsageError("bad-evaluation", "match calls", f"there is no order `{order}`: any, in order, exact, some")
-    if not callable(arguments) and arguments not in {"named", "all", "none"}:
+    if not callable(arguments) and arguments not in ("named", "all", "none"):
         raise UsageError("bad-evaluation", "match calls", f"arguments are named, all, none or a function: {arguments}")
 
     def match_calls(run: Run) -> Score | None:
@@ -114,6 +120,7 @@ def calls_match(order: Order = "in order", arguments: Arguments = "named") -> Sc
     return Scorer(f"calls_match {order}", match_calls)
 
 
+@checked
 def no_call(name: str = "") -> Scorer:
     """Return the scorer whether no call of the tool *name* ran; without a name, no call at all."""
 
@@ -125,11 +132,13 @@ def no_call(name: str = "") -> Scorer:
     return Scorer(f"no_call {name}".strip(), has_no_call)
 
 
+@checked
 def held(name: str) -> Scorer:
     """Return the scorer whether a call of the tool *name* was held for a person."""
     return Scorer(f"held {name}", lambda run: name in run.held_tools)
 
 
+@checked
 def within(*, usd: float | None = None, seconds: float | None = None, rounds: int | None = None) -> Scorer:
     """Return the scorer whether a run kept to all given limits; a cost that is unknown is an error."""
     limits = {"usd": usd, "seconds": seconds, "rounds": rounds}

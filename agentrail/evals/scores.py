@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import TypeAlias, cast
 
-import msgspec
-
 from agentrail.errors import UsageError
+from agentrail.evals.checked_struct import CheckedStruct
 from agentrail.evals.runs import Run
+from agentrail.values.argument_checks import checked
 
 
-class Score(msgspec.Struct, frozen=True, omit_defaults=True):
+class Score(CheckedStruct, frozen=True):
     """How good a run is in one respect."""
 
     value: float
@@ -34,7 +34,8 @@ ScoreFunction: TypeAlias = "Callable[[Run], Opinion | Awaitable[Opinion]]"
 class Scorer:
     """A function that scores runs, with a name."""
 
-    def __init__(self, name: str, function: ScoreFunction) -> None:
+    @checked
+    def __init__(self, name: str, function: Callable[[Run], Opinion | Awaitable[Opinion]]) -> None:
         self.name = name
         """Name under which its scores are reported and compared."""
         self._function = function
@@ -48,7 +49,8 @@ class Scorer:
         return f"<Scorer {self.name}>"
 
 
-def scorer(function: ScoreFunction) -> Scorer:
+@checked
+def scorer(function: Callable[[Run], Opinion | Awaitable[Opinion]]) -> Scorer:
     """Make a function that scores a run a `Scorer`, with its name."""
     return Scorer(getattr(function, "__name__", type(function).__name__), function)
 
@@ -70,7 +72,7 @@ async def scored(judge: Scorer, run: Run) -> Score | None:
         return None
     score = opinion if isinstance(opinion, Score) else Score(_number(opinion))
     _number(score.value)
-    return score if type(score.value) is float else Score(float(score.value), score.why, score.usd)
+    return score
 
 
 def _number(value: object) -> float:

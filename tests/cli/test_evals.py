@@ -138,12 +138,52 @@ trio.run(main)
     added = evals(folder, "add", "trip", "2", "--to", "cases.jsonl", "--journal", "kept.db")
     assert (added.returncode, added.stderr) == (0, "")
     (case,) = Dataset.read(folder / "cases.jsonl")
-    assert (case.name, case.prompts, case.expected) == ("trip-2", ("When do you open?",), "We open at nine.")
+    assert (case.name, case.prompts, case.expected) == ("when-do-you-open", ("When do you open?",), "We open at nine.")
     ran = evals(folder, "run", "cases.jsonl", "--agent", "app.py", "--score", "exact", "--repeats", "2")
     assert ran.returncode == 0, ran
     assert Results.read(folder / "cases.results.json").mean("exact") == 1
     again = evals(folder, "add", "trip", "2", "--to", "cases.jsonl", "--journal", "kept.db")
     assert again.returncode == 2
-    assert "another case has this name too" in again.stderr
+    assert "cases.jsonl has the case of trip:2 already; remove its line to add it anew" in again.stderr
+    named = evals(folder, "add", "trip", "1", "--to", "cases.jsonl", "--journal", "kept.db", "--name", case.name)
+    assert (named.returncode, "another case has this name too" in named.stderr) == (2, True)
     missing = evals(folder, "add", "trip", "5", "--to", "cases.jsonl", "--journal", "kept.db")
     assert (missing.returncode, "the session has no turn 5; its last one is 2" in missing.stderr) == (2, True)
+
+
+TALK = """
+import trio
+from agentrail import SessionSpec, open_supervisor
+from agentrail.journals import SqliteJournal
+from agentrail.plugins import SecurityGuard
+from app import clerk
+
+async def main():
+    journal = SqliteJournal("kept.db")
+    async with open_supervisor(journal=journal) as supervisor:
+        for name in ("3f2a9c01", "4b00d1e2"):
+            session = await supervisor.spawn(clerk.but(plugins=[SecurityGuard()]), f"h.local.you.{name}")
+            await session.label(add=["mine"])
+            await session.ask("When do you open?")
+            await session.ask("And on Sunday?")
+    await journal.close()
+
+trio.run(main)
+"""
+
+
+def test_turns_of_a_talk_become_cases_that_another_agent_plays(folder: Path) -> None:
+    subprocess.run([sys.executable, "-c", TALK], cwd=folder, check=True, timeout=60)  # noqa: S603
+    (folder / "cases.jsonl").unlink()
+    for session, turn in (("3f2a9c01", "1"), ("4b00d1e2", "1"), ("3f2a9c01", "2")):
+        added = evals(folder, "add", session, turn, "--to", "cases.jsonl", "--journal", "kept.db")
+        assert (added.returncode, added.stderr) == (0, "")
+    first, second, third = Dataset.read(folder / "cases.jsonl")
+    assert (first.name, second.name, third.name) == ("when-do-you-open", "when-do-you-open-2", "and-on-sunday")
+    assert (first.past, second.past, third.source) == (None, None, "3f2a9c01:2")
+    assert third.past is not None
+    assert third.past.file == "and-on-sunday.past.jsonl"
+    assert "h.local" not in (folder / "cases.jsonl").read_text()
+    ran = evals(folder, "run", "cases.jsonl", "--agent", "app.py", "--score", "exact", "--repeats", "2")
+    assert (ran.returncode, Results.read(folder / "cases.results.json").mean("exact")) == (0, 1)
+    assert "and-on-sunday: its past has a state of the plugin `SecurityGuard`, which the agent lacks" in ran.stdout

@@ -3,12 +3,24 @@
 from pathlib import Path
 
 import pytest
+import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.errors import UsageError
-from agentrail.evals import Case, CasePast, Dataset, RecordedCall, calls_match, contains, exact, expect, experiment
+from agentrail.evals import (
+    Case,
+    CasePast,
+    Dataset,
+    RecordedCall,
+    calls_match,
+    contains,
+    exact,
+    expect,
+    experiment,
+    text_report,
+)
 from agentrail.journals import MemoryJournal, Record, export_session
-from agentrail.models import UserMessage
+from agentrail.models import EmitChunk, ModelRequest, Price, Response, Usage, UserMessage
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from tests.evals.drawn import agent
@@ -45,7 +57,7 @@ async def test_a_turn_of_a_real_session_is_a_case() -> None:
     case = Case.of(records, 2)
     recorded = RecordedCall("refund", {"order": 71}, "paid 17", decision="approved", edited={"order": 17})
     assert case == Case(
-        "real-2",
+        "my-money",
         ("I am Ann", "My money!"),
         expected="It is paid.",
         calls=(expect("refund", order=17),),
@@ -84,7 +96,7 @@ async def test_a_case_begins_at_a_record_with_what_was_said_and_the_prompt_of_no
     texts = [message.text for message in request.messages if isinstance(message, UserMessage)]
     assert texts == ["I am Ann", "My money!", "Bye"]
     assert request.system == "Be brief."
-    assert {stored.session_id for stored in await kept.sessions()} == {"again-real-3-1", "again-real-3-1-past"}
+    assert {stored.session_id for stored in await kept.sessions()} == {"again-bye-1", "again-bye-past"}
 
 
 async def test_a_past_that_is_missing_or_too_short_is_told_before_anything_runs(tmp_path: Path) -> None:
@@ -97,6 +109,60 @@ async def test_a_past_that_is_missing_or_too_short_is_told_before_anything_runs(
     case = Case("late", ("Hi",), past=CasePast("real.jsonl", 1000))
     with pytest.raises(UsageError, match=rf"after record 1000, and .* has {len(records)}"):
         await experiment(Dataset([case], tmp_path), agent(), [exact])
+
+
+async def test_a_first_turn_has_no_past_whatever_was_recorded_before() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(desk("Hello.", "Yes?"), "h.local.you.3f2a9c01")
+        await session.label(add=["mine"])
+        await session.ask("Where is my order?")
+        records = await journal.read(session.id, 0, 100)
+        case = Case.of(records, 1, past="past.jsonl")
+        assert (case.past, case.name) == (None, "where-is-my-order")
+        fork = await supervisor.fork(session.id, id="fork")
+        await fork.ask("?")
+    case = Case.of(await journal.read("fork", 0, 100), 2, past="past.jsonl")
+    assert (case.past, case.name) == (CasePast("past.jsonl", 1), "turn-2")
+
+
+async def test_a_state_of_a_plugin_that_the_agent_lacks_is_left_out_and_that_is_told(tmp_path: Path) -> None:
+    journal = MemoryJournal()
+    records = await real_session(journal)
+    await export_session(journal, "real", tmp_path / "real.jsonl")
+    case = Case.of(records, 3, past="real.jsonl")
+    spec = SessionSpec(model=ScriptedModel(["Goodbye."] * 2), tools=[refund])
+    results = await experiment(Dataset([case], tmp_path), spec, [exact], repeats=2)
+    assert (results.mean("exact"), list(results.problems())) == (1, [])
+    note = "bye: its past has a state of the plugin `HumanApproval`, which the agent lacks; it is left out"
+    assert results.notes == (note,)
+    assert note in text_report(results).splitlines()
+
+
+class Priced:
+    """Each request uses a million tokens."""
+
+    name = "priced"
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        await trio.lowlevel.checkpoint()
+        return say("c").response.but(usage=Usage(1_000_000))
+
+
+async def test_what_the_past_has_cost_is_no_cost_of_the_run(tmp_path: Path) -> None:
+    prices = {"priced": Price(0.5, 0.5)}
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        spec = SessionSpec(model=Priced(), prices=prices)
+        session = await supervisor.spawn(spec, "real")
+        for text in ("one", "two", "three"):
+            await session.ask(text)
+    records = await journal.read("real", 0, 100)
+    await export_session(journal, "real", tmp_path / "real.jsonl")
+    case = Case.of(records, 3, past="real.jsonl")
+    spec = SessionSpec(model=Priced(), prices=prices)
+    results = await experiment(Dataset([case], tmp_path), spec, [exact], repeats=1, max_usd=3)
+    assert results.usd == pytest.approx(0.5)
 
 
 async def test_a_turn_that_is_not_there_is_told() -> None:
