@@ -24,6 +24,7 @@ from agentrail.testing.recorded import LeftRecordingError as LeftRecordingError
 from agentrail.testing.recorded import RecordedModel as RecordedModel
 from agentrail.testing.scripted import ScriptedModel as ScriptedModel
 from agentrail.testing.scripted import ScriptStep as ScriptStep
+from agentrail.testing.scripted import by_prompt as by_prompt
 from agentrail.testing.scripted import call as call
 from agentrail.testing.scripted import fail as fail
 from agentrail.testing.scripted import overflow as overflow

@@ -16,7 +16,7 @@ from agentrail.reprs import in_brackets
 from agentrail.values.argument_checks import checked
 from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.json import Json, JsonObject, freeze_object
-from agentrail.values.messages import StopReason
+from agentrail.values.messages import AssistantMessage, StopReason, UserMessage
 from agentrail.values.stream import Chunk, ModelRequest, Response, TextChunk, ThinkingChunk
 from agentrail.values.untrusted_values import brief
 from agentrail.values.usage import NOTHING_USED, Usage
@@ -147,6 +147,27 @@ def stall(*, after: int = 0, text: str = "", delay: float | None = 0.0) -> Stall
     """Return a stall: the model streams *after* chunks (words of *text* if given), then nothing, and never ends."""
     _check_seconds("delay", delay)
     return Stalling(_beginning(text, after), delay)
+
+
+@checked
+def by_prompt(scripts: Mapping[str, Script]) -> Element:
+    """Return the element that plays a script for each prompt, one element a request, whatever session it is of.
+
+    `ScriptedModel([by_prompt({…})], repeat_last=True)` is a model for several sessions at once.
+    """
+    elements = {prompt: _elements(script) for prompt, script in scripts.items()}
+
+    def choose(request: ModelRequest) -> Element:
+        prompts = [index for index, message in enumerate(request.messages) if isinstance(message, UserMessage)]
+        begin = prompts[-1] if prompts else 0
+        prompt = request.messages[begin].text if prompts else ""
+        round_ = sum(isinstance(message, AssistantMessage) for message in request.messages[begin:])
+        script = elements.get(prompt)
+        if script is None:
+            return permanent(f"there is no script for the prompt {prompt!r}")
+        return script[round_] if round_ < len(script) else fail(ScriptError(prompt, len(script), round_ + 1))
+
+    return choose
 
 
 @final
