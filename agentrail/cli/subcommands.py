@@ -515,6 +515,7 @@ _EVALUATING: Final = (
                 shell_complete=files,
                 help="a file with a SessionSpec; its scorers score, too",
             ),
+            text_option("--model", "NAME", "which model (default: that of the agent)"),
             Option(
                 ["--score"],
                 metavar="NAME",
@@ -557,7 +558,7 @@ example: agentrail evals run cases.jsonl --agent app.py --baseline main.json""",
             SESSION,
             argument("turn", "TURN", WholeNumber(1)),
             Option(["--to"], metavar="FILE", type=filled_path, required=True, shell_complete=files, help="the cases"),
-            text_option("--name", "NAME", "what the case is called (default: SESSION-TURN)", dest="case_name"),
+            text_option("--name", "NAME", "what the case is called (default: words of its prompt)", dest="case_name"),
             journal_option(metavar="FILE|URL"),
             about="""\
 Make a case of a turn as it happened, and add it to a file of cases. An export

@@ -52,6 +52,8 @@ class RunCasesOptions(NamedTuple):
     """File of the cases."""
     agent: NamedAgent
     """File with the agent, and the scorers beside it."""
+    model: str | None
+    """The model in place of that of the agent; `None` if the agent keeps its own."""
     score: Sequence[str]
     """Names of scorers that ship."""
     repeats: int
@@ -108,11 +110,18 @@ def _agent_of(options: RunCasesOptions) -> tuple[SessionSpec, list[Scorer]]:
         spec = cast("SessionSpec", find_member(file, name, (SessionSpec,)).value)
     except NothingUsableError as error:
         raise BadInputError(f"--agent {file}: {error}") from None
+    if options.model is not None:
+        spec = spec.but(model=options.model)
+    scorers = file_scorers(file)
+    names = options.score or (() if scorers else USUAL)
+    return spec, [*(SCORERS[name] for name in names), *scorers]
+
+
+def file_scorers(file: Path) -> list[Scorer]:
+    """Return the scorers that the imported *file* makes; those that ship are none of them."""
     shipped = {id(scorer) for scorer in SCORERS.values()}
     values = vars(sys.modules[file.stem]).values()
-    file_scorers = [value for value in values if isinstance(value, Scorer) and id(value) not in shipped]
-    names = options.score or (() if file_scorers else USUAL)
-    return spec, [*(SCORERS[name] for name in names), *file_scorers]
+    return [value for value in values if isinstance(value, Scorer) and id(value) not in shipped]
 
 
 async def _run(
