@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
@@ -53,8 +53,8 @@ class Subscription(AsyncOnly):
         self._reader.check_entered()
         return self
 
-    async def __anext__(self) -> Envelope:
-        return self._reader.noted(await self._reader.next())
+    def __anext__(self) -> Awaitable[Envelope]:
+        return self._reader.next()
 
     def next_now(self) -> Envelope | None:
         """Return the next event without waiting, for a reader that handles many events at once.
@@ -62,7 +62,7 @@ class Subscription(AsyncOnly):
         `None` may mean that no event is there yet, that no more come, or that some were lost: `async for` finds out
         which.
         """
-        return self._reader.next_event_now()
+        return self._reader.next_now()
 
     @property
     def waiting(self) -> int:
@@ -118,8 +118,8 @@ class TurnStream(TurnHints, AsyncOnly, Generic[R_co]):
         self._reader.check_entered()
         return self
 
-    async def __anext__(self) -> Event:
-        return await self._reader.next()
+    def __anext__(self) -> Awaitable[Event]:
+        return self._reader.next()
 
     @property
     def reply(self) -> R_co:
@@ -154,8 +154,8 @@ class Trace(AsyncOnly):
         self._reader.check_entered()
         return self
 
-    async def __anext__(self) -> TracedStep:
-        return await self._reader.next()
+    def __anext__(self) -> Awaitable[TracedStep]:
+        return self._reader.next()
 
 
 class Monitor:

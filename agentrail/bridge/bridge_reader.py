@@ -7,7 +7,7 @@ that runs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Final, Generic, TypeVar, cast
@@ -24,7 +24,6 @@ from agentrail.runtime.access.status import Monitor
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
 from agentrail.values.events.envelope import Cursor, Envelope
-from agentrail.values.events.plugins import Gap
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -33,7 +32,7 @@ R = TypeVar("R")
 class BridgeReader(Generic[T]):
     """The items of *source*, which is entered on Trio; at most *window* of them are on their way."""
 
-    __slots__ = ("_call", "_control", "_has_begun", "_is_left", "_is_read", "_source", "_stream", "_thread", "_window")
+    __slots__ = ("_barred", "_call", "_control", "_has_begun", "_source", "_stream", "_thread", "_window")
 
     def __init__(
         self, thread: TrioThread[object], source: AbstractAsyncContextManager[AsyncIterator[T]], window: int
@@ -43,33 +42,35 @@ class BridgeReader(Generic[T]):
         """What is read."""
         self._window = window
         """The most items that are on their way."""
-        self._stream: BoundedStream[T] | None = None
-        """The items on their way; `None` before the reader is entered."""
+        self._stream: BoundedStream[T]
+        """The items on their way."""
         self._call: BridgeCall[None]
         """The Trio task that sends the items."""
         self._control: LoopWaiter | ThreadWaiter
         """Wakes who enters or leaves."""
         self._has_begun = False
         """Whether the source has been entered."""
-        self._is_left = False
-        """Whether nobody reads any more."""
-        self._is_read = False
-        """Whether a task waits for an item."""
+        self._barred: type[NotEntered | AlreadyLeft | AlreadyRead] | None = NotEntered
+        """Why no item can be taken now: nobody has entered it, it was left, or a task waits for one; else `None`."""
 
     @in_brackets
     def __repr__(self) -> str:
-        return "left" if self._is_left else "not entered" if self._stream is None else repr(self._stream)
+        return "left" if self._barred is AlreadyLeft else "not entered" if not self._is_entered else repr(self._stream)
+
+    @property
+    def _is_entered(self) -> bool:
+        """Whether it is entered, or was."""
+        return self._barred is not NotEntered
 
     async def _pump(self) -> None:
         """Body of the Trio task: enter the source, and send its items until it ends or nobody reads any more."""
         stream = self._stream
-        if stream is None:
-            return
         try:
             async with self._source as items:
                 self._note_begin()
                 async for item in items:
-                    await stream.send(item)
+                    room = await stream.room()
+                    stream.put((item, *self._more(room - 1)))
         except StreamEndError:
             pass
         except Exception as error:
@@ -78,6 +79,10 @@ class BridgeReader(Generic[T]):
             stream.end(error)
         finally:
             stream.end()
+
+    def _more(self, most: int) -> Sequence[T]:  # noqa: ARG002 - for those who can take more than one at once
+        """Take up to *most* items that are there behind the one just taken; runs on Trio."""
+        return ()
 
     def _note_begin(self) -> None:
         """Tell who enters that the source has been entered; runs on Trio."""
@@ -89,6 +94,8 @@ class BridgeReader(Generic[T]):
         self._control = control
         self._stream = BoundedStream(self._window, TaskWaiter(self._thread.post), receiver)
         self._call = self._thread.begin(self._pump, control)
+        if self._barred is NotEntered:
+            self._barred = None
 
     def _has_started(self) -> bool:
         """Whether the source has been entered, or could not be."""
@@ -96,34 +103,36 @@ class BridgeReader(Generic[T]):
 
     def _end(self) -> None:
         """Have the Trio task end."""
-        self._is_left = True
-        if self._stream is not None:
+        was_entered, self._barred = self._is_entered, AlreadyLeft
+        if was_entered:
             self._stream.leave()
             self._thread.cancel(self._call)
 
-    def _open_stream(self) -> BoundedStream[T]:
-        """Return the stream; raise an error if it cannot be read now."""
-        if self._stream is None:
-            raise NotEntered
-        if self._is_left:
-            raise AlreadyLeft
-        if self._is_read:
-            raise AlreadyRead
+    def _note_wait(self) -> BoundedStream[T]:
+        """Note that a task is about to wait for an item, and return the stream; raise an error if it cannot be read."""
+        if self._barred is not None:
+            raise self._barred
+        self._barred = AlreadyRead
         return self._stream
+
+    def _note_taken(self) -> None:
+        """Note that the task does not wait any more."""
+        if self._barred is AlreadyRead:
+            self._barred = None
 
     @property
     def waiting(self) -> int:
         """Number of items that wait to be taken, and are no longer on Trio."""
-        return 0 if self._stream is None or self._is_left else self._stream.waiting
+        return self._stream.waiting if self._barred in {None, AlreadyRead} else 0
 
     def check_entered(self) -> None:
         """Raise `NotEntered` if the reader has not been entered."""
-        if self._stream is None:
+        if not self._is_entered:
             raise NotEntered
 
     def next_now(self) -> T | None:
         """Return the next item without waiting; `None` if none is there."""
-        return None if self._is_left or self._is_read or self._stream is None else self._stream.receive_now()
+        return self._stream.receive_now() if self._barred is None else None
 
     # In a task of an asyncio loop
 
@@ -149,14 +158,15 @@ class BridgeReader(Generic[T]):
 
     async def next(self) -> T:
         """Return the next item; raise `StopAsyncIteration` after the last."""
-        stream = self._open_stream()
-        self._is_read = True
+        if self._barred is None and (item := self._stream.receive_now()) is not None:  # the usual case, without a call
+            return item
+        stream = self._note_wait()
         try:
             return await stream.receive()
         except StreamEndError:
             raise StopAsyncIteration from None
         finally:
-            self._is_read = False
+            self._note_taken()
 
     # In a thread that may block
 
@@ -182,48 +192,40 @@ class BridgeReader(Generic[T]):
 
     def next_blocking(self) -> T:
         """Return the next item; raise `StopIteration` after the last."""
-        stream = self._open_stream()
         self._thread.refuse_deadlock()
-        self._is_read = True
+        stream = self._note_wait()
         try:
             return stream.receive_blocking()
         except StreamEndError:
             raise StopIteration from None
         finally:
-            self._is_read = False
+            self._note_taken()
 
 
 class BridgeEventReader(BridgeReader[Envelope]):
     """Reads a subscription; knows the position of the one who reads here."""
 
-    __slots__ = ("_position", "subscription")
+    __slots__ = ("_start", "subscription")
 
     def __init__(self, thread: TrioThread[object], subscription: Subscription, window: int) -> None:
         super().__init__(thread, subscription, window)
         self.subscription = subscription
         """What is read."""
-        self._position = Cursor(0)
-        """Position after the last event that was taken here, other than a `Gap`; at first that of the beginning."""
+        self._start = Cursor(0)
+        """Position at the beginning."""
 
     def _note_begin(self) -> None:
-        self._position = self.subscription.position
+        self._start = self.subscription.position
         super()._note_begin()
 
-    def noted(self, envelope: Envelope) -> Envelope:
-        """Return *envelope*, which was taken, and make it the reader's position unless it is a `Gap`."""
-        if not isinstance(envelope.event, Gap):
-            self._position = max(self._position, envelope.cursor)
-        return envelope
-
-    def next_event_now(self) -> Envelope | None:
-        """Return the next event without waiting; `None` if none is there."""
-        envelope = self.next_now()
-        return None if envelope is None else self.noted(envelope)
+    def _more(self, most: int) -> Sequence[Envelope]:
+        return self.subscription.take_now(most)
 
     @property
     def position(self) -> Cursor:
-        """Position after the last event that was taken here."""
-        return self._position
+        """Position after the last event that was taken here; of a `Gap`, that is where it begins."""
+        last = self._stream.last if self._is_entered else None
+        return self._start if last is None else last.cursor
 
     @property
     def events_waiting(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, Generic, TypeAlias, TypeVar, cast
 
@@ -38,6 +38,7 @@ class BoundedStream(Generic[T]):
         "_has_ended",
         "_is_left",
         "_items",
+        "_last",
         "_receiver",
         "_receiver_waits",
         "_sender",
@@ -54,6 +55,8 @@ class BoundedStream(Generic[T]):
         """Wakes the receiver."""
         self._items: deque[T] = deque()
         """Items that were sent and not taken."""
+        self._last: T | None = None
+        """The item that was taken last; `None` before the first."""
         self._sender_waits = self._receiver_waits = False
         """Whether one of them is about to wait, or waits. Each sets its flag, and then looks again."""
         self._has_ended = False
@@ -73,16 +76,33 @@ class BoundedStream(Generic[T]):
         """Number of items that were sent and not taken."""
         return len(self._items)
 
+    @property
+    def last(self) -> T | None:
+        """The item that was taken last; `None` before the first."""
+        return self._last
+
     # The sender
 
     async def send(self, item: T) -> None:
         """Send *item*, when there is room; raise `StreamEndError` if the receiver has left."""
+        await self.room()
+        self.put((item,))
+
+    async def room(self) -> int:
+        """Return how many items there is room for, when there is any; raise `StreamEndError` if the receiver has left.
+
+        It does not become less before the sender has put something.
+        """
         while self._must_wait():
             await self._sender.wait()
         self._sender_waits = False
         if self._is_left:
             raise StreamEndError
-        self._items.append(item)
+        return self._window - len(self._items)
+
+    def put(self, items: Sequence[T]) -> None:
+        """Send *items*, for which there is room."""
+        self._items.extend(items)
         self._wake_receiver()
 
     def _must_wait(self) -> bool:
@@ -108,9 +128,8 @@ class BoundedStream(Generic[T]):
 
     async def receive(self) -> T:
         """Return the next item; after the last one, raise the sender's error, or `StreamEndError`."""
-        receiver = cast("AwaitableWaiter", self._receiver)
         while self._is_empty():
-            await receiver.wait()
+            await cast("AwaitableWaiter", self._receiver).wait()
         return self._take()
 
     def receive_blocking(self) -> T:
@@ -122,7 +141,12 @@ class BoundedStream(Generic[T]):
 
     def receive_now(self) -> T | None:
         """Return the next item; `None` if none is there."""
-        return self._take() if self._items else None
+        if not self._items:
+            return None
+        self._last = item = self._items.popleft()
+        if self._sender_waits and 2 * len(self._items) <= self._window:
+            self._wake_sender()
+        return item
 
     def _is_empty(self) -> bool:
         """Whether the receiver has to wait; then the sender is going to wake it."""
@@ -134,12 +158,10 @@ class BoundedStream(Generic[T]):
     def _take(self) -> T:
         """Remove and return the next item; wake the sender if half of the window is free."""
         self._receiver_waits = False
-        if not self._items:
+        item = self.receive_now()
+        if item is None:
             error, self._error = self._error, None
             raise StreamEndError if error is None else error
-        item = self._items.popleft()
-        if self._sender_waits and 2 * len(self._items) <= self._window:
-            self._wake_sender()
         return item
 
     def leave(self) -> None:

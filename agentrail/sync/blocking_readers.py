@@ -59,7 +59,7 @@ class Subscription:
         return self
 
     def __next__(self) -> Envelope:
-        return self._reader.noted(self._reader.next_blocking())
+        return self._reader.next_blocking()
 
     def next_now(self) -> Envelope | None:
         """Return the next event without waiting, for a reader that handles many events at once.
@@ -67,7 +67,7 @@ class Subscription:
         `None` may mean that no event is there yet, that no more come, or that some were lost: `for` finds out
         which.
         """
-        return self._reader.next_event_now()
+        return self._reader.next_now()
 
     @property
     def waiting(self) -> int:

@@ -16,6 +16,7 @@ from agentrail.bridge.bridge_reader import BridgeEventReader, BridgeReader, Held
 from agentrail.bridge.trio_thread import TrioThread
 from agentrail.errors import AlreadyRead
 from agentrail.events import Cursor, Envelope
+from agentrail.runtime.events.replay import gap_between
 from agentrail.values import events as e
 from tests.bridge.loops import bare_thread, plain, until
 from tests.patience import PATIENCE
@@ -111,13 +112,67 @@ def test_one_task_at_a_time_waits_for_an_item() -> None:
     plain(main)
 
 
+class Events:
+    """A subscription of which all events are there; the second one is a `Gap`."""
+
+    position = Cursor(2)
+
+    def __init__(self) -> None:
+        self.items = [Envelope("s", seq, 0, 0, 1, 1, e.AgentStart("p")) for seq in (3, 6, 7, 8)]
+        self.items.insert(1, gap_between("s", Cursor(3), Cursor(5, 9)))
+        self.most: list[int] = []
+        """How many events the reader would have taken at once, each time."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Be left."""
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Envelope:
+        if not self.items:
+            raise StopAsyncIteration
+        return self.items.pop(0)
+
+    def take_now(self, most: int) -> list[Envelope]:
+        self.most.append(most)
+        taken, self.items = self.items[:most], self.items[most:]
+        return taken
+
+
+async def read_events(bare: TrioThread[None], window: int, events: Events) -> list[tuple[int, Cursor]]:
+    """Return the number of each event, with the reader's position after it."""
+    reader = BridgeEventReader(cast("TrioThread[object]", bare), cast("Subscription", events), window)
+    await reader.enter()
+    assert reader.position == Cursor(2)
+    read = [((await reader.next()).seq, reader.position) for _ in range(5)]
+    with pytest.raises(StopAsyncIteration):
+        await reader.next()
+    await reader.leave()
+    return read
+
+
 def test_a_gap_moves_nobody_on_as_events_that_are_kept_may_follow() -> None:
     async def main() -> None:
         async with bare_thread() as bare:
-            subscription = cast("Subscription", None)
-            reader = BridgeEventReader(cast("TrioThread[object]", bare), subscription, 1)
-            for seq, event in ((3, e.AgentStart("p1")), (5, e.Gap(3, 0, 5, 9)), (4, e.AgentStart("p2"))):
-                reader.noted(Envelope("s", seq, 9 if isinstance(event, e.Gap) else 0, 0, 1, 1, event))
-            assert reader.position == Cursor(4)
+            read = await read_events(bare, 256, Events())
+            assert read == [(seq, Cursor(seq)) for seq in (3, 3, 6, 7, 8)]
+
+    plain(main)
+
+
+@pytest.mark.parametrize("window", [1, 2, 3])
+def test_events_that_are_taken_at_once_fill_the_window_and_no_more(window: int) -> None:
+    async def main() -> None:
+        async with bare_thread() as bare:
+            events = Events()
+            assert len(await read_events(bare, window, events)) == 5
+            assert events.most[0] == window - 1
+            assert max(events.most) < window
 
     plain(main)

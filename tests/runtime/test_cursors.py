@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import trio.testing
 
 from agentrail import SessionHandle, SessionSpec, Subscription, open_supervisor
 from agentrail.errors import AlreadyLeft, AlreadyRead, UnknownCursor, WrongType
-from agentrail.events import AgentEnd, AgentStart, Event, Gap, MessageDelta, RequestStart
+from agentrail.events import AgentEnd, AgentStart, Envelope, Event, Gap, MessageDelta, RequestStart
 from agentrail.journals import SqliteJournal
 from agentrail.models import EmitChunk, ModelRequest, Response
 from agentrail.testing import ScriptedModel, say
@@ -144,6 +145,29 @@ async def test_what_has_happened_is_told_apart_from_what_comes() -> None:
                 nursery.cancel_scope.cancel()
         with pytest.raises(AlreadyLeft):
             await events.next_past()
+
+
+@pytest.mark.parametrize("types", [None, [Event]])
+async def test_events_that_are_taken_together_are_those_that_come_one_by_one(types: list[type[Event]] | None) -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel([say("a b c")])))
+        async with session.subscribe(types=types) as one_by_one, session.subscribe(types=types) as together:
+            await session.ask("first")
+            wanted = [envelope async for envelope in _there(one_by_one)]
+            assert together.take_now(0) == []
+            taken = [together.take_now(3), together.take_now(len(wanted))]
+            assert [len(taken[0]), taken[0] + taken[1]] == [3, wanted]
+            assert together.position == wanted[-1].cursor
+            assert (together.waiting, together.take_now(1)) == (0, [])
+        async with session.subscribe(since=0, types=types) as events:
+            assert events.take_now(100) == []  # these are read again, which may take time
+        assert one_by_one.take_now(1) == []
+
+
+async def _there(events: Subscription) -> AsyncIterator[Envelope]:
+    """Yield the events that wait."""
+    while events.waiting:
+        yield await anext(events)
 
 
 async def _read_all(events: Subscription) -> None:

@@ -279,6 +279,21 @@ class Subscription(AsyncOnly):
         again = self._replay.next_now()
         return None if again is None else self._out(again)
 
+    def take_now(self, most: int) -> list[Envelope]:
+        """Take up to *most* live events that are there, for a reader that passes many on at once.
+
+        None while those are read again that were before, or had no room.
+        """
+        taken: list[Envelope] = []
+        if self._barred is None and self._replay is None:
+            while len(taken) < most and (self._queue or self._has_read_on()):
+                room = most - len(taken)
+                taken += self._queue[:room]
+                del self._queue[:room]
+        if taken:
+            self._last_out = taken[-1]
+        return taken
+
     def _out(self, envelope: Envelope) -> Envelope:
         """Return *envelope*, which a replay has read, and make it the subscriber's position unless it is a `Gap`."""
         if not isinstance(envelope.event, Gap):
