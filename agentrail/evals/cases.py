@@ -30,7 +30,7 @@ Tools = Literal["live", "recorded"] | dict[str, str]
 """How tools answer: by running, as recorded with the case, or, for the named ones, by a fixed text."""
 
 
-def _name_of(prompt: str, turn: int) -> str:
+def name_of(prompt: str, turn: int) -> str:
     """Return the name of a case that nobody has named: the first words of its prompt."""
     words = _WORD.findall(prompt.casefold())[:NAMING_WORDS]
     return "-".join(words)[:LONGEST_NAME].rstrip("-") or f"turn-{turn}"
@@ -101,7 +101,7 @@ class Case(CheckedStruct, frozen=True):
                 raise UsageError("bad-case", f"{session_id}-{turn}", other.problem)
         recorded = tuple(call for other in played for call in other.calls)
         return cls(
-            name or _name_of(played[-1].prompt, turn),
+            name or name_of(played[-1].prompt, turn),
             tuple(other.prompt for other in played),
             expected=played[-1].reply or None,
             calls=tuple(ExpectedCall(call.name, call.ran_with) for call in recorded if call.result is not None),

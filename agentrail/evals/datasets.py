@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
 from pathlib import Path
 from typing import Final, cast
@@ -12,6 +12,7 @@ import msgspec
 
 from agentrail.errors import UsageError, WrongType
 from agentrail.evals.cases import Case
+from agentrail.evals.pydantic_evals_file import read_cases
 from agentrail.evals.replaced_file import replace_file
 from agentrail.values.argument_checks import checked
 
@@ -74,6 +75,16 @@ class Dataset:
         if not cases:
             raise UsageError("bad-case-file", str(path), "it has no case; each line is one, as a JSON object")
         return cls(cases, Path(path).parent)
+
+    @classmethod
+    @checked
+    def from_pydantic_evals(cls, path: str | PathLike[str], prompt: Callable[[object], str] | None = None) -> Dataset:
+        """Read the cases of a data set that Pydantic Evals has written to *path*, as YAML or JSON.
+
+        Inputs are prompts, expected outputs are expected, plain metadata become tags such as `difficulty=easy`; its
+        evaluators are not read. *prompt* makes the prompt of inputs that are no text.
+        """
+        return cls(read_cases(Path(path), prompt), Path(path).parent)
 
     @checked
     def write(self, path: str | PathLike[str]) -> None:

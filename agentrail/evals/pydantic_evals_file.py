@@ -1,0 +1,79 @@
+"""`read_cases`: the cases in a file of Pydantic Evals, as YAML or JSON. Its evaluators are code of others: not read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, cast
+
+import msgspec
+
+from agentrail.errors import UsageError
+from agentrail.evals.cases import Case, name_of
+
+_OTHERS: Final = re.compile(r"[^A-Za-z0-9._-]+")
+"""What the name of a case cannot have."""
+
+PLAIN: Final = (str, int, float, bool)
+"""Types of the metadata that become tags."""
+
+
+class _FileCase(msgspec.Struct):
+    """A case as the file has it; what else it has, such as evaluators, is left out."""
+
+    inputs: object
+    """What the task is given."""
+    name: str | None = None
+    """Its name; `None` if it has none."""
+    expected_output: object = None
+    """What is expected; `None` if nothing is."""
+    metadata: object = None
+    """Whatever is noted of the case."""
+
+
+class _File(msgspec.Struct):
+    """A file of Pydantic Evals."""
+
+    cases: list[_FileCase]
+    """The cases."""
+
+
+def read_cases(path: Path, prompt: Callable[[object], str] | None) -> Iterator[Case]:
+    """Yield the cases of the file; *prompt* makes a text of inputs that are none."""
+    names = set[str]()
+    for number, case in enumerate(_file(path).cases, 1):
+        what = f"case {number} ({case.name})" if case.name else f"case {number}"
+        inputs: object = prompt(case.inputs) if prompt is not None else case.inputs
+        if not isinstance(inputs, str):
+            problem = f"the inputs of {what} are a `{type(inputs).__name__}`, and a prompt is a text"
+            raise UsageError("bad-case-file", str(path), f"{problem}; give a function `prompt` of the inputs")
+        name = _OTHERS.sub("-", case.name or name_of(inputs, number)).strip("._-")[:64]
+        if not case.name and name in names:
+            name = f"{name[:58]}-{number}"
+        names.add(name)
+        try:
+            yield Case(name, (inputs,), expected=case.expected_output, tags=_tags(case.metadata))
+        except UsageError as error:
+            raise UsageError("bad-case-file", str(path), f"{what}: {error}") from None
+
+
+def _file(path: Path) -> _File:
+    import yaml  # noqa: PLC0415 - only these files need it
+
+    try:
+        text = path.read_text("utf-8")
+        return msgspec.convert(yaml.safe_load(text), _File, str_keys=True)
+    except OSError as error:
+        problem = str(error.strerror)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # msgspec's and Unicode's errors are `ValueError`
+        problem = " ".join(str(error).split())
+    raise UsageError("bad-case-file", str(path), problem)
+
+
+def _tags(metadata: object) -> tuple[str, ...]:
+    """Return the plain metadata as words, such as `difficulty=easy`."""
+    if not isinstance(metadata, Mapping):
+        return ()
+    fields = cast("Mapping[object, object]", metadata)
+    return tuple(f"{key}={value}" for key, value in fields.items() if isinstance(value, PLAIN))
