@@ -43,7 +43,7 @@ from agentrail.events import (
 from agentrail.journals import Record, Snapshot
 from agentrail.models import Json
 from agentrail.values.value import ValueMeta
-from property_tests.planted import Planting
+from property_tests.planting import Planting
 
 Work: TypeAlias = Callable[..., object]
 Object: TypeAlias = Mapping[str, Json]

@@ -2,85 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
-from typing import Final, NamedTuple
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from types import CodeType, FunctionType
+from typing import Final
 
 from agentrail.errors import BrokenContractError
 from agentrail.testing.simulator.simulator import MODES
 from agentrail.testing.world.outstanding import InvariantBrokenError
-from property_tests.planted import (
-    Bug,
-    Planting,
-    lines,
-    plugins_guards,
-    plugins_quality,
-    read_core,
-    read_host,
-    read_journals,
-    read_seen,
-    read_shell,
-    read_turns,
-    sockets,
-)
-from property_tests.planted.core import BED as CORE
-from property_tests.planted.host import BED as HOSTED
-from property_tests.planted.host import HOST
+from property_tests.mutants.operators import ROOT
+from property_tests.mutants.server import differing, functions, module_of, position_of
+from property_tests.planted.bugs import Bug, Found, load
+from property_tests.planted.hosts import HOSTS
 from property_tests.planted.journals import JOURNALS
 from property_tests.planted.parts import PARTS
-from property_tests.planted.seen import BED as SEEN
-from property_tests.planted.shell import BED as SHELL
+from property_tests.planted.permissions import broken_permissions
+from property_tests.planted.quality import broken_quality
 from property_tests.planted.together import broken_check
 from property_tests.volume import run_one
 from tests.machinery.simulator.checked_simulator import CheckedSimulator
 
-READ: Final = (
-    *read_turns.CHANGES,
-    *read_core.CHANGES,
-    *read_shell.CHANGES,
-    *read_journals.CHANGES,
-    *read_seen.CHANGES,
-    *read_host.CHANGES,
-    *lines.CHANGES,
-    *sockets.CHANGES,
-    *plugins_guards.CHANGES,
-)
-"""The bugs that a reader of the design and the code has invented, who had not seen the tests."""
-
-BUGS: Final = {
-    bug.name: bug
-    for bug in (
-        *CORE.bugs,
-        *SHELL.bugs,
-        *SEEN.bugs,
-        *HOSTED.bugs,
-        *sockets.BED.bugs,
-        *(change.bug() for change in READ),
-        *plugins_quality.BUGS,
-    )
-}
-"""The bugs by name."""
+BUGS: Final = load()
+"""The bugs by their words."""
 
 MOST_SEEDS: Final = 1000
 """How many seeds are tried; each bug must be found by one of them."""
 
 
-class Found(NamedTuple):
-    """The seed that found a bug, and the rule that was broken with it."""
-
-    seed: int
-    rule: str
-
-
 @contextmanager
 def planted(bug: Bug) -> Generator[None]:
-    """Plant *bug* while this is open."""
-    planting = Planting()
-    try:
-        bug.plant(planting)
+    """Plant *bug* while this is open, into the functions that there are, whoever has imported them."""
+    for edit in bug.edits:
+        import_module(module_of(edit))
+    known = functions()
+    with ExitStack() as undo:
+        for before, after in _changes(bug):
+            for function in known.get(position_of(before), ()):
+                undo.callback(_set_code, function, function.__code__)
+                _set_code(function, after)
         yield
-    finally:
-        planting.remove()
+
+
+def _changes(bug: Bug) -> Iterator[tuple[CodeType, CodeType]]:
+    """Yield the code of each function that *bug* edits, and what is in its place with the bug."""
+    for module in {edit.module for edit in bug.edits}:
+        path = ROOT / "agentrail" / module
+        before = after = path.read_text(encoding="utf-8")
+        its = (edit for edit in bug.edits if edit.module == module)
+        for edit in sorted(its, key=lambda edit: edit.start, reverse=True):  # so that the others stand where they did
+            after = edit.applied(after)
+        yield from differing(compile(before, path, "exec"), compile(after, path, "exec"))
+
+
+def _set_code(function: FunctionType, code: CodeType) -> None:
+    function.__code__ = code
 
 
 def broken_rule(finder: str, seed: int) -> str | None:
@@ -134,12 +110,10 @@ FINDERS: Final[dict[str, Callable[[int], str | None]]] = {
     **{mode: _simulator(mode) for mode in MODES},
     "world": _world,
     "together": _together,
+    "permissions": broken_permissions,
+    "quality": broken_quality,
     **PARTS,
     **JOURNALS,
-    **HOST,
-    **lines.LINES,
-    **sockets.SOCKETS,
-    **plugins_guards.GUARDS,
-    **plugins_quality.QUALITY_FINDERS,
+    **HOSTS,
 }
 """The searches by name: each takes a seed, and returns the rule that is broken, or `None`."""

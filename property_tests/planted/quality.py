@@ -1,15 +1,10 @@
-"""Bugs in `Planning`, `SelfVerify` and `Reflection`, and random turns with all three, which find them.
-
-The bugs of a reader were chosen from the pages of the plugins alone.
-"""
+"""Plays random turns with `Planning`, `SelfVerify` and `Reflection` in a row, from a seed; each keeps its promises."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Final
-
-from attrs import evolve
 
 from agentrail import Options
 from agentrail.events import (
@@ -25,58 +20,11 @@ from agentrail.events import (
 )
 from agentrail.models import AssistantMessage, Origin, UserMessage
 from agentrail.plugins import Answered, AskAnswer, Failed, Planning, Reflection, SelfVerify, TimedOut
-from agentrail.plugins.quality import planning
 from agentrail.plugins.quality.planning import AGAIN, DIRECTIVE, HOW, CurrentPlan, checklist
 from agentrail.plugins.quality.reflection import CONVERSATION, MODEL
 from agentrail.testing import Choose, ScriptStep, Trace, abort, call, compact, prompt, say, simulate, steer, tell
 from agentrail.tools import ToolSpec
-from property_tests.planted.change import Change
 from tests.kit import freeze
-
-# ruff: noqa: SLF001 - private parts are what is broken here
-
-QUALITY: Final = "quality"
-
-READ: Final = (
-    Change(
-        "first_review_is_the_last",
-        "reviews count through the whole session, not through a turn",
-        Reflection.before_finish,
-        "is_first = state.turn != ctx.turn",
-        "is_first = False",
-        QUALITY,
-    ),
-    Change(
-        "aborted_work_unchecked",
-        "what was done in a turn that was aborted is never checked",
-        SelfVerify.after_turn,
-        "Continue(Verification(unchecked=True))",
-        "Continue(Verification())",
-        QUALITY,
-    ),
-    Change(
-        "finished_step_moves",
-        "a step that is over moves again",
-        planning._moved,
-        "_rank(status) > _rank(step.status)",
-        "status != step.status",
-        QUALITY,
-    ),
-)
-"""Bugs that a reader of the pages has chosen, before there were tests."""
-
-OWN: Final = (
-    Change(
-        "plan_not_shown_anew",
-        "the section of the plan is not set again when a step has moved",
-        planning._with,
-        "evolve(plan, steps=steps, stale=True)",
-        "evolve(plan, steps=steps)",
-        QUALITY,
-    ),
-)
-
-BUGS: Final = (*(change.bug() for change in READ), *(evolve(change.bug(), chosen="author") for change in OWN))
 
 SIGNAL: Final = "APPROVED"
 TASKS: Final = ("Go on.", "Write the sum, please.")
@@ -224,7 +172,3 @@ def broken_quality(seed: int) -> str | None:
     except AssertionError as error:
         return str(error).partition("\n")[0].partition(":")[0]
     return None
-
-
-QUALITY_FINDERS: Final = {QUALITY: broken_quality}
-"""The search by name."""

@@ -1,4 +1,4 @@
-"""What a reader of their pages has broken of `PermissionPolicy` and `HumanApproval`, and the search that finds it."""
+"""Draws rules and calls whose commands are known, from a seed, and compares what plugins of permissions say of them."""
 
 from __future__ import annotations
 
@@ -7,63 +7,8 @@ from typing import Final
 
 from agentrail import BlockTool, Context, Continue, HoldTool
 from agentrail.models import Json
-from agentrail.plugins import BeforeTool, HumanApproval, PermissionMode, PermissionPolicy, approval
-from agentrail.plugins.guards import permission_rules
+from agentrail.plugins import BeforeTool, HumanApproval, PermissionMode, PermissionPolicy
 from agentrail.testing import Choose
-from property_tests.planted.change import Change
-
-# ruff: noqa: SLF001 - private parts are what is broken here
-
-CHANGES: Final = (
-    Change(
-        "approval_beats_deny",
-        "what a person has approved runs, although a rule denies it",
-        PermissionPolicy.before_tool,
-        "if answer is YES), None)) is not None:",
-        "if answer is YES), None)) is not None and not hook.approved:",
-        "permissions",
-    ),
-    Change(
-        "approval_beats_strict",
-        "what a person has approved runs, although no rule allows it and the mode is strict",
-        PermissionPolicy.before_tool,
-        'self.mode == "strict" and not certain',
-        'self.mode == "strict" and not hook.approved and not certain',
-        "permissions",
-    ),
-    Change(
-        "bypass_holds_nothing",
-        "in the mode bypass, what a rule may deny runs",
-        PermissionPolicy.before_tool,
-        "if hook.approved or not (denying or asking):",
-        'if hook.approved or self.mode == "bypass" or not (denying or asking):',
-        "permissions",
-    ),
-    Change(
-        "wrappers_are_allowed",
-        "a rule allows its command under `sudo` and `env` too",
-        permission_rules._permits_command,
-        "command.assignments or command.via or command.around",
-        "command.assignments",
-        "permissions",
-    ),
-    Change(
-        "wrappers_hide_what_is_denied",
-        "the wrapper of a command is not compared with rules that deny",
-        permission_rules._covers_command,
-        "for wrapper in command.via:",
-        "for wrapper in ():",
-        "permissions",
-    ),
-    Change(
-        "always_lasts_for_ever",
-        "an approval for always counts after its time",
-        approval.approved_family,
-        "now < end <=",
-        "end <=",
-        "permissions",
-    ),
-)
 
 _RULES: Final = ("git status", "git push", "rm *", "sudo *", "cat src/*", "make *")
 _COMMANDS: Final = {
@@ -159,7 +104,3 @@ def _approval(choose: Choose) -> str | None:
         args[more] = "x"
     said = _said(HumanApproval().before_tool(_hook(args), None, _HERE))
     return None if said == ("held" if more in {"folder", "env"} else "passes") else "approval"
-
-
-GUARDS: Final = {"permissions": broken_permissions}
-"""The searches by name: each takes a seed, and returns what is wrong, or `None`."""
