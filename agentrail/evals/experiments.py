@@ -17,7 +17,7 @@ from agentrail.evals.datasets import Dataset
 from agentrail.evals.recorded_tools import UNRECORDED, shown_call, with_case_tools
 from agentrail.evals.results import Results, ScoredRun
 from agentrail.evals.runs import Run, cost_of, run_of
-from agentrail.evals.scores import Score, ScoreFunction, Scorer, as_scorer, scored
+from agentrail.evals.scores import FailedScoreError, Score, ScoreFunction, Scorer, as_scorer, scored
 from agentrail.journals import Journal, MemoryJournal
 from agentrail.values.argument_checks import checked
 
@@ -42,6 +42,8 @@ class Progress:
         """Cancelled by `stop`."""
         self.stopped = ""
         """Why the experiment ends early; empty if it does not."""
+        self.results: Callable[[], Results] | None = None
+        """Returns the results of the runs that are done so far; `None` before the first one begins."""
         self._show = show
         """Called when a run is done."""
 
@@ -95,8 +97,12 @@ async def experiment(  # noqa: PLR0913 - each is an option of its own
         if case.past is not None:
             await past_records(case.past, case, cases.folder)
     work = _Experiment(plan, store, is_kept, max_usd, progress)
+    progress.results = lambda: plan.results(work.runs, progress.stopped, work.left_out)
     await work.run(at_once)
-    return plan.results(work.runs, progress.stopped, work.left_out)
+    results = progress.results()
+    if results.runs and all(run.error for run in results.runs):
+        raise OutsideError("experiment-failed", results.name, results.runs[0].error)
+    return results
 
 
 class _Plan:
@@ -175,14 +181,12 @@ class _Plan:
             yield from ((case, repeat) for case in self.dataset if (case.name, repeat) not in kept_runs)
 
     def results(self, runs: Iterable[ScoredRun], stopped: str, left_out: Mapping[str, Sequence[str]]) -> Results:
-        """Return the results of *runs* and of those kept; raise `OutsideError` if all runs failed.
+        """Return the results of *runs* and of those kept.
 
         *left_out* are the plugins of which a past has a state that is left out, by case.
         """
         order = {case.name: index for index, case in enumerate(self.dataset)}
         all_runs = sorted((*self.kept, *runs), key=lambda run: (order[run.case], run.repeat))
-        if all_runs and all(run.error for run in all_runs):
-            raise OutsideError("experiment-failed", self.name, all_runs[0].error)
         names = tuple(scorer.name for scorer in self.scorers)
         notes = [
             f"{case}: its past has a state of the plugin `{key}`, which the agent lacks; it is left out"
@@ -304,6 +308,10 @@ class _Experiment:
         for scorer in self._plan.scorers:
             try:
                 score = await scored(scorer, run)
+            except FailedScoreError as error:
+                errors[scorer.name] = error.text[:LONGEST]
+                usd = None if usd is None or error.usd is None else usd + error.usd
+                continue
             except Exception as error:  # noqa: BLE001 - as above
                 errors[scorer.name] = _text_of(error)
                 continue

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Final, cast
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.errors import UsageError
+from agentrail.errors import AgentrailError, UsageError
 from agentrail.evals.runs import Run, cost_of
-from agentrail.evals.scores import Score, Scorer
+from agentrail.evals.scores import FailedScoreError, Score, Scorer
 from agentrail.models import JsonObject, ModelChain, Usage
 from agentrail.values.argument_checks import checked
 
@@ -51,8 +51,8 @@ class _Jury:
         """The rubrics, by name."""
         self._votes = votes
         """How often the model is asked about a run."""
-        self._scores: dict[str, dict[str, Score]] = {}
-        """The scores that nobody has read yet, by session and rubric."""
+        self._scores: dict[str, dict[str, Score | FailedScoreError]] = {}
+        """The scores, or why there are none, that nobody has read yet, by session and rubric."""
 
     def member(self, name: str) -> Callable[[Run], Awaitable[Score]]:
         """Return the function that scores a run by the rubric *name*."""
@@ -65,20 +65,29 @@ class _Jury:
         score = self._scores[run.session].pop(name)
         if not self._scores[run.session]:
             del self._scores[run.session]
+        if isinstance(score, FailedScoreError):
+            raise score
         return score
 
-    async def _ask(self, run: Run) -> dict[str, Score]:
-        """Return the scores of *run* by all rubrics; the first of them has the cost."""
+    async def _ask(self, run: Run) -> dict[str, Score | FailedScoreError]:
+        """Return the scores of *run* by all rubrics, or why there are none; the first of them has the cost."""
         spec = SessionSpec(model=self._model, system=SYSTEM, returns=self._form())
         text, answers, usage = self._text(run), list[JsonObject](), Usage()
         async with open_supervisor() as supervisor:
             for _ in range(self._votes):
                 session = await supervisor.spawn(spec, restart="temporary")
-                answers.append(await session.ask(text, returns=self._form()))
+                try:
+                    answers.append(await session.ask(text, returns=self._form()))
+                except AgentrailError as error:
+                    usd = cost_of(usage.plus(session.status().usage))
+                    return {
+                        name: FailedScoreError(str(error), 0.0 if index else usd)
+                        for index, name in enumerate(self._rubrics)
+                    }
                 usage = usage.plus(session.status().usage)
                 await session.stop()
         usd = cost_of(usage)
-        scores = dict[str, Score]()
+        scores = dict[str, Score | FailedScoreError]()
         for name in self._rubrics:
             opinions = [cast("Mapping[str, object]", answer[name]) for answer in answers]
             share = sum(bool(opinion["passes"]) for opinion in opinions) / self._votes

@@ -24,6 +24,17 @@ class Score(CheckedStruct, frozen=True):
     """What the score itself has cost, such as the requests of a judge; `None` if a price is unknown."""
 
 
+class FailedScoreError(Exception):
+    """A scorer could not score a run, and asking has cost money."""
+
+    def __init__(self, text: str, usd: float | None) -> None:
+        super().__init__(text)
+        self.text = text
+        """Why it could not."""
+        self.usd = usd
+        """What it has cost in US dollars; `None` if a price is unknown."""
+
+
 Opinion: TypeAlias = bool | float | Score | None
 """What a scorer answers; `None` if it has nothing to say of this case."""
 

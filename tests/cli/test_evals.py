@@ -27,6 +27,8 @@ class Clerk:
 
     async def stream(self, request, emit):
         await trio.sleep(float(os.environ.get("TAKES", "0")))
+        if "KILLED" in os.environ and os.path.exists("cases.results.json"):
+            os.kill(os.getpid(), 9)
         return say(os.environ.get("SAYS", "We open at nine.")).response
 
 
@@ -99,6 +101,18 @@ def test_a_signal_keeps_what_is_done_and_resume_goes_on(folder: Path) -> None:
     assert evals(folder, *words, "--resume").returncode == 0
     results = Results.read(folder / "cases.results.json")
     assert (results.missing, results.stopped, results.name) == (0, "", kept.name)
+    assert {run.session for run in kept.runs} < {run.session for run in results.runs}
+
+
+def test_what_was_done_before_the_process_was_killed_is_kept(folder: Path) -> None:
+    words = ["run", "cases.jsonl", "--agent", "app.py", "--repeats", "5", "--at-once", "1"]
+    target = folder / "cases.results.json"
+    assert evals(folder, *words, TAKES="0.3", KILLED="once there is something").returncode == -9
+    kept = Results.read(target)
+    assert 0 < len(kept.runs) < 40
+    assert evals(folder, *words, "--resume").returncode == 0
+    results = Results.read(target)
+    assert (results.missing, results.name) == (0, kept.name)
     assert {run.session for run in kept.runs} < {run.session for run in results.runs}
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from agentrail.errors import UsageError
 from agentrail.evals import Score, experiment, judge, judges
-from agentrail.models import ModelRequest
-from agentrail.testing import ScriptedModel
+from agentrail.models import ModelRequest, Usage
+from agentrail.testing import ScriptedModel, say
 from tests.evals.drawn import agent, rooms
 from tests.kit import Element
 
@@ -51,6 +51,18 @@ async def test_a_judge_that_answers_nonsense_is_an_error_and_no_score() -> None:
     assert results.failed == 0
     assert results.runs[0].scores == {}
     assert "judge" in results.runs[0].errors
+
+
+async def test_nonsense_about_several_rubrics_is_asked_for_once_and_its_cost_counts() -> None:
+    usage = Usage(input_tokens=1000, output_tokens=10, cost_usd=0.01)
+    model = ScriptedModel([say("I like it.", usage=usage)], repeat_last=True)
+    scorers = judges(model, {"polite": "It is polite.", "right": "It is right."})
+    results = await experiment(rooms(1), agent(), scorers, repeats=1)
+    assert set(results.runs[0].errors) == {"polite", "right"}
+    alone = len(model.requests)
+    assert results.usd == pytest.approx(alone * 0.01)
+    await experiment(rooms(1), agent(), [judge(model, "It is right.")], repeats=1)
+    assert len(model.requests) == 2 * alone
 
 
 def test_votes_are_odd_and_rubrics_are_there() -> None:

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.errors import UsageError
+from agentrail.errors import AgentrailError, UsageError
 from agentrail.evals import (
     Case,
     CasePast,
@@ -137,6 +137,30 @@ async def test_a_state_of_a_plugin_that_the_agent_lacks_is_left_out_and_that_is_
     note = "bye: its past has a state of the plugin `HumanApproval`, which the agent lacks; it is left out"
     assert results.notes == (note,)
     assert note in text_report(results).splitlines()
+
+
+async def test_a_past_that_is_torn_is_told_before_anything_runs(tmp_path: Path) -> None:
+    journal = MemoryJournal()
+    records = await real_session(journal)
+    await export_session(journal, "real", tmp_path / "real.jsonl")
+    case = Case.of(records, 3, past="real.jsonl")
+    torn = (tmp_path / "real.jsonl").read_bytes()[:-40]
+    (tmp_path / "real.jsonl").write_bytes(torn)
+    kept = MemoryJournal()
+    with pytest.raises(AgentrailError, match=r"real\.jsonl"):
+        await experiment(Dataset([case], tmp_path), desk("Goodbye."), [exact], journal=kept)
+    assert await kept.sessions() == ()
+
+
+async def test_a_past_in_which_a_tool_was_called_that_the_agent_lacks_goes_on(tmp_path: Path) -> None:
+    journal = MemoryJournal()
+    records = await real_session(journal)
+    await export_session(journal, "real", tmp_path / "real.jsonl")
+    case = Case.of(records, 3, past="real.jsonl")
+    spec = SessionSpec(model=(model := ScriptedModel(["Goodbye."])), system="Be brief.")
+    results = await experiment(Dataset([case], tmp_path), spec, [exact], repeats=1)
+    assert (results.mean("exact"), list(results.problems())) == (1, [])
+    assert model.requests[0].tools == ()
 
 
 class Priced:

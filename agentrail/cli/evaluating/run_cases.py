@@ -38,6 +38,9 @@ from agentrail.journals import SqliteJournal
 SPENT: Final = 5
 """The exit status if the money ended it: that of `agentrail run` for a limit."""
 
+KEEP_EVERY: Final = 2.0
+"""Seconds between two writings of the results so far."""
+
 SCORERS: Final = {"exact": exact, "contains": contains, "matches": matches, "calls": calls_match()}
 """The scorers that the option `--score` names."""
 
@@ -139,6 +142,7 @@ async def _run(
     results: list[Results] = []
     async with trio.open_nursery() as nursery:  # noqa: TID251 - it listens to signals meanwhile
         await nursery.start(_stop_at_signal, progress)
+        nursery.start_soon(_keep, progress, options.target)
         try:
             results.append(
                 await experiment(
@@ -162,6 +166,16 @@ async def _run(
     if problem is not None:
         raise problem
     return results[0]
+
+
+async def _keep(progress: Progress, target: Path) -> None:
+    """Write the results so far every few seconds, so that `--resume` finds them if this process is killed."""
+    written = 0
+    while True:
+        await trio.sleep(KEEP_EVERY)
+        if progress.results is not None and progress.done > written:
+            written = progress.done
+            await trio.to_thread.run_sync(progress.results().write, target)
 
 
 async def _stop_at_signal(progress: Progress, *, task_status: trio.TaskStatus[None]) -> None:
