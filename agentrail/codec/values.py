@@ -187,8 +187,7 @@ def check_same(value: object, back: object) -> None:
     A sequence of messages may be a tuple, and comes back as `History`; so classes of containers may differ.
     """
     for (path, leaf), (other_path, other) in zip_longest(_leaves(value), _leaves(back), fillvalue=("", None)):
-        same = type(leaf) is type(other) or (type(leaf) is int and type(other) is float)
-        if path != other_path or not same or leaf != other:
+        if path != other_path or leaf != other:
             raise MisfitError(path, blemish(leaf) or f"{describe(leaf)}, and does not come back from JSON as it was")
 
 

@@ -167,6 +167,16 @@ def test_json_of_more_levels_than_can_be_read_is_not_written() -> None:
             write(BeforeTool("find", deeper, "c1"))
 
 
+@pytest.mark.parametrize("innermost", [(), (1,)], ids=["empty", "full"])
+def test_lists_of_more_levels_than_can_be_read_are_not_written(innermost: json.Json) -> None:
+    lists = innermost
+    for _ in range(MAX_DEPTH - 1):
+        lists = (lists,)
+    assert read(Data, write(Data(lists))) == Data(lists)
+    with pytest.raises(BadValue, match="it is nested too deep"):
+        write(Data((lists,)))
+
+
 def test_json_that_is_written_again_is_compared_once() -> None:
     schema = freeze_object({"type": "object", "properties": {name: {"type": ["string", "null"]} for name in "abcdef"}})
     took: list[int] = []
