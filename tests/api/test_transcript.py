@@ -30,11 +30,24 @@ def response(text: str, *calls: ToolCall, thinking: str = "") -> AssistantMessag
 
 
 def test_a_response_knows_what_of_it_was_told() -> None:
-    streamed = changes(ASKED, e.ThinkingDelta("hm"), e.MessageDelta("Hel"), e.ResponseComplete(response("Hello")))
+    message = response("Hello", thinking="hm")
+    streamed = changes(ASKED, e.ThinkingDelta("hm"), e.MessageDelta("Hel"), e.ResponseComplete(message))
     assert streamed[1:3] == [e.ThinkingDelta("hm"), e.MessageDelta("Hel")]
     (answered,) = streamed[3:]
     assert isinstance(answered, ResponseEnded)
     assert (answered.rest, answered.is_other, answered.thoughts) == ("lo", False, "")
+
+
+def test_a_response_that_was_replaced_is_another_one_unless_only_space_around_it_differs() -> None:
+    for text, rest, is_other in (
+        ("No.", "", True),
+        ("Hello!", "!", False),
+        (" Hello", "", False),
+        ("Hello ", " ", False),
+    ):
+        answered = changes(ASKED, e.MessageDelta("Hello"), e.ResponseComplete(response(text)))[-1]
+        assert isinstance(answered, ResponseEnded)
+        assert (answered.rest, answered.is_other) == (rest, is_other), text
 
 
 def test_deltas_after_a_gap_are_not_told_and_the_rest_comes_with_the_response() -> None:
@@ -132,3 +145,10 @@ def test_texts_of_steering_are_read_as_one() -> None:
     queued = [e.SteeringReceived(ref, text, "queued") for ref, text in (("1", "tea"), ("2", "no"), ("3", "milk"))]
     shown_changes = changes(*queued, e.SteeringReceived("2", "no", "dropped"), e.SteeringApplied(("1", "3"), 2))
     assert shown_changes[-1] == SteeringRead(("1", "3"), "tea\n\nmilk")
+
+
+def test_a_text_of_steering_is_told_once() -> None:
+    read, again = e.SteeringApplied(("1",), 1), e.SteeringApplied(("1", "2"), 2)
+    later = e.SteeringReceived("2", "milk", "queued")
+    shown_changes = changes(e.SteeringReceived("1", "tea", "queued"), read, later, again)
+    assert shown_changes[1::2] == [SteeringRead(("1",), "tea"), SteeringRead(("1", "2"), "milk")]
