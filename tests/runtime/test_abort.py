@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 import trio
 
-from agentrail import SessionHandle
+from agentrail import SessionHandle, open_supervisor
 from agentrail.core.vocabulary.commands import Kill
 from agentrail.errors import PromptWasDropped, TurnAborted
 from agentrail.events import (
@@ -26,12 +26,12 @@ from agentrail.events import (
     ToolSkippedForSteering,
 )
 from agentrail.models import AssistantMessage, JsonObject, ToolMessage, UserMessage
-from agentrail.testing import call, say, stall
+from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.tools import ToolContext, ToolResult, ok
 from tests.kit import AbortSent, Element
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import Fake, fake, slow
-from tests.runtime.world import World, open_world, settle, until
+from tests.runtime.world import World, open_world, settle, spec_of, stop_at_the_end, until
 
 AT_ONCE = 0.1
 
@@ -114,6 +114,21 @@ async def test_killable_tools_are_cancelled_at_once_though_the_commit_takes_a_se
     assert watched.cancelled_at - called <= AT_ONCE
     assert immune.cancelled_at is None
     assert [detached.name for detached in session.status().lingering] == ["immune"]
+
+
+async def test_what_runs_is_cancelled_at_once_when_the_supervisor_ends_while_a_commit_is_late() -> None:
+    journal, watched = TestJournal(), Watched()
+    async with trio.open_nursery() as nursery, open_supervisor(journal=journal) as supervisor:
+        stop_at_the_end(supervisor)
+        session = await supervisor.spawn(spec_of(ScriptedModel([say(calls=[call("watched")])]), tools=[watched.tool]))
+        await session.prompt("go")
+        await trio.sleep(1)
+        journal.commit = 1.0
+        nursery.start_soon(session.prompt, "queued")
+        await trio.sleep(0.1)
+        began = trio.current_time()
+    assert watched.cancelled_at is not None
+    assert watched.cancelled_at - began <= AT_ONCE
 
 
 async def test_a_call_that_was_spared_by_an_abort_is_spared_by_the_next_one(world: World) -> None:

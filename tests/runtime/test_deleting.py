@@ -22,11 +22,21 @@ from agentrail.errors import (
     WrongType,
 )
 from agentrail.events import Gap, PromptReceived
-from agentrail.journals import Claim, Lease, MemoryJournal, Record, Redaction, audit
+from agentrail.journals import (
+    ALL_SESSIONS,
+    Claim,
+    Lease,
+    MemoryJournal,
+    Record,
+    Redaction,
+    SessionFilter,
+    StoredSession,
+    audit,
+)
 from agentrail.plugins import BeforePrompt, HumanApproval
 from agentrail.testing import ScriptedModel, call, say, stall
 from tests.coded import coded
-from tests.runtime.families import agent, task
+from tests.runtime.families import agent, task, tasks
 from tests.runtime.journals import TestJournal
 from tests.runtime.poison import PoisonedResponse
 from tests.runtime.tools import quick
@@ -300,6 +310,29 @@ async def test_what_is_kept_beside_a_session_stays_if_another_supervisor_holds_i
         await supervisor.delete("parent", first=beside.erase)
         assert beside.is_erased
         assert [session_.session_id for session_ in await supervisor.stored()] == ["parent.other"]
+
+
+async def test_sub_agents_are_found_on_every_page_of_the_journal() -> None:
+    class Short(TestJournal):
+        """A journal that lists two sessions at a time."""
+
+        async def sessions(
+            self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 2
+        ) -> tuple[StoredSession, ...]:
+            return await self.inner.sessions(wanted, after, min(limit, 2))
+
+    journal, beside = Short(inner=MemoryJournal), Beside()
+    async with open_supervisor(journal=journal) as supervisor:
+        model = ScriptedModel([tasks(*["finder"] * 5), "done"])
+        spec = SessionSpec(model=model, agents={"finder": agent(["found"] * 5)})
+        session = await supervisor.spawn(spec, "parent")
+        await session.ask("go")
+        await session.stop()
+        last = max(stored.session_id for stored in await journal.inner.sessions())
+        await journal.claim(last, "elsewhere:1", Lease(0, FAR), take_over=True)
+        with pytest.raises(SessionHeld, match=f"`{last}`"):
+            await supervisor.delete("parent", first=beside.erase)
+        assert not beside.is_erased
 
 
 async def test_nobody_gets_a_session_while_what_is_kept_beside_it_is_erased() -> None:

@@ -346,6 +346,34 @@ async def test_the_end_wakes_a_subscriber_that_waits() -> None:
     assert got == session.log
 
 
+async def test_a_subscription_that_is_ended_while_it_waits_ends() -> None:
+    session = Session()
+    got: list[Envelope] = []
+
+    async def listen(events: Subscription) -> None:
+        got.extend([envelope async for envelope in events])
+
+    with trio.fail_after(1):
+        async with session.subscribe() as events, trio.open_nursery() as nursery:
+            nursery.start_soon(listen, events)
+            await trio.testing.wait_all_tasks_blocked()
+            session.publish(start())
+            await trio.testing.wait_all_tasks_blocked()
+            events.end()
+    assert got == session.log
+
+
+async def test_who_has_read_what_was_before_reads_what_is_live_without_a_wait() -> None:
+    session = Session()
+    session.publish(start())
+    async with session.subscribe(since=Cursor(0)) as events:
+        assert await events.next_past() == session.log[0]
+        assert await events.next_past() is None
+        session.publish(end())
+        assert events.next_now() == session.log[1]
+        assert (await events.next_past(), events.next_now()) == (None, None)
+
+
 async def test_who_has_left_hears_nothing_more() -> None:
     session = Session()
     async with session.subscribe() as events:
@@ -369,6 +397,17 @@ async def test_a_slow_subscriber_that_coalesces_gets_merged_deltas_and_every_dur
     assert durable == [envelope for envelope in session.log if envelope.event.durable]
     text = "".join(envelope.event.delta for envelope in got if isinstance(envelope.event, MessageDelta))
     assert text == "abcdef"
+
+
+async def test_deltas_of_two_messages_are_not_merged() -> None:
+    session = Session()
+    async with session.subscribe(capacity=1, types=(MessageDelta,)) as events:
+        for text in ("one", "two"):
+            session.publish(start(text))
+            session.publish_ephemeral(MessageDelta(text))
+        got = await drain(events)
+    assert [envelope.event for envelope in got] == [MessageDelta("one"), MessageDelta("two")]
+    assert cursors(got) == [(1, 1), (2, 1)]
 
 
 async def test_a_merged_delta_does_not_grow_without_bounds() -> None:

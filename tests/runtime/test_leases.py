@@ -11,6 +11,9 @@ from agentrail.events import SessionEnded
 from agentrail.journals import NO_LEASE, Claim, Lease, MemoryJournal
 from agentrail.models import UserMessage
 from agentrail.runtime.inbox.end_reason import TAKEN
+from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.leases import Leases
+from agentrail.runtime.shared.timers import Timers
 from agentrail.testing import ScriptedModel, stall
 from tests.runtime.journals import TestJournal
 from tests.runtime.poison import Poison
@@ -228,6 +231,20 @@ async def test_what_is_cut_short_at_the_end_is_free_at_once() -> None:
             await session.prompt("go")
     async with open_supervisor(journal=journal.inner) as supervisor:
         await supervisor.resume("s", talks())
+
+
+async def test_leases_that_are_left_when_they_are_closed_are_free_at_once() -> None:
+    journal = MemoryJournal()
+    async with trio.open_nursery() as nursery:
+        timers = Timers(Clock())
+        leases = Leases(journal, timers, "here", int(1000 * LEASE))
+        nursery.start_soon(timers.run)
+        await leases.claim("s")
+        with pytest.raises(SessionHeld):
+            await journal.claim("s", "there", Lease(0, 1))
+        await leases.close()
+        assert (await journal.claim("s", "there", Lease(0, 1))).epoch == 2
+        nursery.cancel_scope.cancel()
 
 
 async def test_leases_are_renewed_however_often_sessions_start() -> None:

@@ -243,6 +243,16 @@ async def test_a_user_message_waits_at_the_gate_and_control_passes_it() -> None:
     assert await take(mailbox, 2) == [StopSent(), TimerFired("t")]
 
 
+async def test_each_user_message_waits_at_the_gate_also_behind_one_that_was_admitted() -> None:
+    mailbox = Mailbox("s", Gate(1))  # nobody runs it, so that it opens once
+    for text in ("first", "second"):
+        mailbox.post_user_nowait(prompt(text))
+    assert await take(mailbox, 1) == [PromptSent((Text("first"),))]
+    with trio.move_on_after(1) as scope:
+        await mailbox.receive()
+    assert scope.cancelled_caught
+
+
 async def test_a_cancelled_reader_loses_nothing(mailbox: Mailbox) -> None:
     with trio.move_on_after(1):
         await mailbox.receive()

@@ -104,13 +104,7 @@ async def redact_stored(sessions: Sessions, session_id: str, first: int, last: i
     with sessions.reserved(session_id):  # nobody may bring it back with its texts
         await read_opening(shared, session_id)  # raises if it is not stored
         state, head, *_ = await rebuild_state(shared.journal, session_id)
-        if (
-            state.turn is not None
-            or state.queue
-            or state.steering
-            or state.next_prompt is not None
-            or state.has_running_work
-        ):
+        if state.turn is not None or state.queue or state.has_running_work:
             raise UsageError("session-unfinished", session_id)
         note = Redaction(shared.clock.now_ms(), by)
         upto = head if last is None else last
