@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from itertools import islice
+from operator import is_
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, TypeVar, cast, get_args, get_type_hints
 
@@ -196,11 +198,8 @@ def command_of(value: object) -> AnyCommand:
         return _handle_command_of(cast("HandleCommand", value))
     if kind not in _COMMANDS:
         raise WrongType.of("given", value, SENT_WANTED)
-    from agentrail.codec.values import read, write  # noqa: PLC0415 - a program that sends no commands need not pay for it
-
     plain, _ = with_plain_fields(cast("Command | ActorCommand", value))
-    with looking_at("given", value):
-        command = read(cast("type[Command | ActorCommand]", kind), write(plain))
+    command = plain if _has_plain_fields(kind) else _read_back(plain)
     match command:
         case AbortSent(kill_tools=kill_tools):
             return command.but(kill_tools=choice_of("kill_tools", kill_tools, KILLS), partial=NOTHING_YET)
@@ -211,6 +210,20 @@ def command_of(value: object) -> AnyCommand:
             return LabelSent(labels_of("add", add), labels_of("remove", remove), title)
         case _:
             return command
+
+
+@cache  # of classes of our own
+def _has_plain_fields(kind: type[Value]) -> bool:
+    """Whether `with_plain_fields` has checked all of a command of class *kind*; its `partial` is the machine's."""
+    return {"partial", *(name for name, _ in _PLAIN_FIELDS[kind])}.issuperset(kind.__struct_fields__)
+
+
+def _read_back(command: Command | ActorCommand) -> Command | ActorCommand:
+    """Return *command* as it is after it was stored, with plain values; raise `UsageError` if it cannot be stored."""
+    from agentrail.codec.values import read, write  # noqa: PLC0415 - a program that sends no commands need not pay for it
+
+    with looking_at("given", command):
+        return read(type(command), write(command))
 
 
 def _handle_command_of(command: HandleCommand) -> HandleCommand:
@@ -384,6 +397,10 @@ SLOTS_WANTED: Final = f"a `frozenset` of numbers from 0 to {SLOTS - 1}, or nothi
 LISTED_WANTED: Final = "the last of the sessions that were listed before, or nothing for the first page"
 
 
+NO_NAMES: Final = ("", "", "", ())
+"""Tenant, owner, title and labels of most sessions."""
+
+
 def counted(name: str, value: object) -> int:
     """Return *value* if it is a whole number from 1 on; raise `WrongType` otherwise."""
     plain = number(value)
@@ -394,6 +411,8 @@ def counted(name: str, value: object) -> int:
 
 def named(state: State, tenant: object, owner: object, title: object, labels: object) -> State:
     """Return *state*, of a new session, with the names and labels that the caller of `spawn` gave."""
+    if all(map(is_, (tenant, owner, title, labels), NO_NAMES)):
+        return state
     names = name_of("tenant", tenant), name_of("owner", owner), name_of("title", title)
     kept_labels = labels_of("labels", labels)
     if not any((*names, kept_labels)):

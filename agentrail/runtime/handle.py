@@ -277,6 +277,7 @@ class SessionHandle(HandleHints, SessionCalls):
     async def _stopped(self, letter: Letter) -> None:
         """Wait until an abort or stop is journaled; return at once if the journal cannot write."""
         self._session.mailbox.post_control(letter)
+        self._session.tell_if_late(letter)
         self._session.relieve()
         sending.raised(await letter.answer.wait_in_turn())
 

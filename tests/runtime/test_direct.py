@@ -15,6 +15,7 @@ from agentrail.plugins import BeforePrompt
 from agentrail.runtime.handle import ask_at_once
 from agentrail.runtime.inbox.end_reason import TAKEN
 from agentrail.testing import ScriptedModel, say
+from tests.kit import Failpoint, watching
 from tests.runtime.poison import crash_this_step
 from tests.runtime.world import spec_of
 
@@ -115,6 +116,16 @@ async def test_an_idle_session_has_no_task_and_is_stopped_in_order(supervisor: S
     for session in sessions[:50]:
         await session.stop()
     assert [session.id for session in supervisor.sessions()] == [f"s{number}" for number in range(50, 100)]
+
+
+async def test_an_abort_that_is_journaled_in_its_pass_wakes_no_timer(supervisor: Supervisor) -> None:
+    session = await supervisor.spawn(spec_of(ScriptedModel(["one"])))
+    reached: list[Failpoint] = []
+    with watching(reached.append):
+        await session.abort()
+        await session.stop()
+    assert Failpoint.ANSWERED in reached
+    assert Failpoint.TIMER_SET not in reached
 
 
 class CountTasks(trio.abc.Instrument):

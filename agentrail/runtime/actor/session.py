@@ -709,6 +709,13 @@ class Session:
         self.effect_runner.stop_now(self.state, abort.kill_tools)
         if self._aborting is None or self._aborting.answer.settled:
             self._aborting = letter
+
+    def tell_if_late(self, letter: Letter) -> None:
+        """Set a timer for `AbortPending`, if the abort or stop in *letter* has stopped work and was posted.
+
+        No-op if it is journaled already: most are, and a timer would wake the task of all timers.
+        """
+        if letter is self._aborting and (not letter.answer.settled or self.records.outage is not None):
             announce = partial(self._announce, letter)
             self.shared.timers.set((self.session_id, "abort"), self.shared.clock.after(LATE_COMMIT), announce)
 

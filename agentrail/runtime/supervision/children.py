@@ -138,6 +138,7 @@ class SessionRunner:
         stop = Letter(StopSent(self.stop_reason), answer=Slot())
         session.abort_now(stop)
         session.mailbox.post_control(stop)
+        session.tell_if_late(stop)
         # A session at rest has ended now: who stops a thousand lets all other tasks run in between.
         await trio.lowlevel.cancel_shielded_checkpoint()
 
