@@ -141,6 +141,7 @@ JOBS: dict[str, tuple[int, Callable[[int], Awaitable[None]]]] = {
     "300 turns": (300, _turns),
     "2,500 turns": (2_500, _turns),
     "written turn": (10, _written_turns),
+    "written, 2,500 turns": (2_500, _written_turns),
     "written, 220 chunks": (5, lambda rounds: _written_turns(rounds, chunks=220)),
     "written, SQLite": (10, _sqlite_turns),
     "1 call": (10, lambda rounds: _turns(rounds, calls=1)),

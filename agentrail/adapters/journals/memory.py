@@ -58,6 +58,9 @@ NO_ABOUT = About()
 KEPT: Final = 2048
 """Records of all sessions that are kept unless `keep` says otherwise: some 3 MB, and some 400 turns of one session."""
 
+SHARE: Final = 32
+"""Of so many records that are to be kept, one more is, until all that are too many are dropped together."""
+
 
 class _SessionRecords:
     """All data that is stored of one session: its newest records, and the state before them."""
@@ -131,19 +134,20 @@ class _SessionRecords:
         self.stored.clear()
         self.base = self.state = self.last = self.snapshot = self.answers = self.references = None
 
-    def drop_first(self) -> None:
-        """Drop the oldest record: the state after it stands for it. No-op if none is kept."""
-        if not self.stored:
-            return
-        if len(self.stored) == 1:
+    def drop_oldest(self, count: int) -> None:
+        """Drop the *count* oldest records, or all: the state after the last of them stands for them."""
+        dropped = self.stored[:count]
+        if len(dropped) == len(self.stored) and dropped:
             self.last = self.summary()
-        oldest = self.stored[0]
-        if isinstance(oldest, RecordWithStates):
-            self.base = RecordWithStates(oldest.record, oldest.after, oldest.after)  # nobody needs the state before it
-        else:  # its states are not kept: it was read
-            record, opening = self.whole(self.first, oldest), self.opening()
-            self.base = _opened(record, folded(opening_of(opening or record), record))
-        del self.stored[0], self.seqs[0]
+        for number, oldest in enumerate(dropped, self.first):
+            if isinstance(oldest, RecordWithStates):
+                self.base = oldest
+            else:  # its states are not kept: it was read
+                record, opening = self.whole(number, oldest), self.opening()
+                self.base = _opened(record, folded(opening_of(opening or record), record))
+        if isinstance(self.base, RecordWithStates):
+            self.base = RecordWithStates(self.base.record, self.base.after, self.base.after)  # nobody needs that before
+        del self.stored[:count], self.seqs[:count]
 
     def opening(self) -> Record | None:
         """Return the record that is read in place of those that were dropped; `None` if none was."""
@@ -238,7 +242,7 @@ class _SessionRecords:
 
 
 class MemoryJournal:
-    """Stores records in memory: the newest *keep* ones of all sessions together; `None`: all.
+    """Stores records in memory: the newest *keep* ones of all sessions together, or a few more; `None`: all.
 
     A session comes back from its last state, however few of its records are kept; what is gone are older events, older
     messages that it has compacted, and older places to fork it at. Answers to command ids stay as long as the
@@ -409,13 +413,18 @@ class MemoryJournal:
         self._kept += count
 
     def _drop_oldest(self, keep: int) -> None:
-        """Drop the oldest records until *keep* are left."""
+        """Drop the oldest records until *keep* are left, many of a long list at once: its rest moves each time."""
+        if self._kept <= keep + keep // SHARE:
+            return
+        counts: dict[_SessionRecords, int] = {}
         while self._kept > keep:
             session = self._live.get(self._order.popleft())
             if session is not None:
-                session.drop_first()
-                session.submitted -= 1
+                counts[session] = counts.get(session, 0) + 1
                 self._kept -= 1
+        for session, count in counts.items():
+            session.drop_oldest(count)
+            session.submitted -= count
         if len(self._order) > 2 * keep + 64:  # most are of sessions that were deleted
             self._order = deque(born for born in self._order if born in self._live)
 
