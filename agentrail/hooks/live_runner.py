@@ -35,6 +35,7 @@ from agentrail.hooks.ruling import (
     FITS,
     NO_DECISIONS,
     START,
+    UNLEARNT,
     UNRULED,
     Decisions,
     PluginAnswer,
@@ -273,6 +274,7 @@ class LiveRunner:
         broke_critical = None
         for entry in self.audience(row.attached_plugins).entries.get(ON_EVENT, ()):
             failed = failures.get(entry.attached.key, 0)
+            on_event = cast("Callable[[Envelope, object, Context], object]", entry.method)
             old_state = state = row.states[entry.index]
             for envelope in events:
                 if failed >= MAX_FAILURES:
@@ -280,7 +282,9 @@ class LiveRunner:
                 if type(envelope.event) in UNHEARD:
                     continue
                 try:
-                    state = self._pass_event(entry, envelope, state, ctx, logs)
+                    answer = on_event(envelope, state, ctx)
+                    if answer is not state:
+                        state = self._new_state(entry, answer, state, logs)
                 except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported
                     problem = error_text(error)
                     self.complain(entry.attached, ON_EVENT, problem, error)
@@ -290,6 +294,8 @@ class LiveRunner:
             loggers += [PluginAnswer(entry.attached.key, "log")] * (len(logs) - len(loggers))
             if state is not old_state:
                 states[entry.index] = state
+        if not (states or errors or logs):
+            return UNLEARNT
         return Ruling(
             ON_EVENT,
             Verdict.ABORT if broke_critical is not None else Verdict.PASS,
@@ -302,17 +308,10 @@ class LiveRunner:
             answers=tuple(loggers),
         )
 
-    def _pass_event(
-        self,
-        entry: PluginEntry,
-        envelope: Envelope,
-        state: object,
-        ctx: Context,
-        logs: list[tuple[str, str, JsonObject]],
+    def _new_state(
+        self, entry: PluginEntry, answer: object, state: object, logs: list[tuple[str, str, JsonObject]]
     ) -> object:
-        """Pass one event to a plugin's `on_event`; return the plugin's new state, and add its log line to *logs*."""
-        on_event = cast("Callable[[Envelope, object, Context], object]", entry.method)
-        answer = on_event(envelope, state, ctx)
+        """Return the new state in the *answer* of a plugin's `on_event`, and add its log line to *logs*."""
         if isinstance(answer, Log):
             line = cast("Log[object]", answer)
             logs.append((fit_text(line.level), fit_text(line.message), freeze_object(line.fields)))

@@ -289,6 +289,9 @@ class Ruling(Value):
 UNRULED: Final = {name: Ruling(name) for name in HOOK_NAMES}
 """The ruling on each hook if no plugin implements it."""
 
+UNLEARNT: Final = Ruling("on_event")
+"""The ruling if `on_event` has changed no state, written no line and not failed."""
+
 FITS: Final = Ruling("check")
 """Ruling on arguments that fit the schema."""
 

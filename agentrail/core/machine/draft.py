@@ -13,7 +13,7 @@ from agentrail.core.system_prompt import NO_PAIRS, memory_of, pairs_of
 from agentrail.core.vocabulary.commands import Answer, Refused, SteerSent
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
 from agentrail.core.vocabulary.options import Spare
-from agentrail.core.vocabulary.state import NOBODY_ASKED, AskedBy, Draft, Steering, Suspension, Turn
+from agentrail.core.vocabulary.state import NOBODY_ASKED, AskedBy, Draft, State, Steering, Suspension, Turn
 from agentrail.core.vocabulary.tool_calls import Call, CallList, Doubt, marked
 from agentrail.errors import AgentrailError
 from agentrail.hooks.context import Context
@@ -323,7 +323,7 @@ class StepDraft:
             self.at,  # now_ms
             path[::2] if path else path,
             path[-2] if path else None,  # parent
-            state.returns if state.next_prompt is None else state.next_prompt.returns or state.acting.returns,
+            _returns(state),
         )
 
     def _budget_left(self) -> float | None:
@@ -335,3 +335,9 @@ class StepDraft:
                 money_left = attached.money_limit.dollars_left(state.usage, state.shared_usage)
                 least = money_left if least is None or (money_left is not None and money_left < least) else least
         return least
+
+
+def _returns(state: State) -> JsonObject:
+    """Return the JSON Schema of the answer of the turn that a prompt would start, else of the open turn."""
+    asked = state.turn if state.next_prompt is None else state.next_prompt
+    return EMPTY if asked is None else asked.returns or (state.setup if state.agent is None else state.agent).returns

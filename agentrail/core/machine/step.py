@@ -37,7 +37,7 @@ from agentrail.core.vocabulary.state import ENDED, Phase, State, drafted, finish
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import IllegalInput, LeftItsRow
 from agentrail.hooks.hook_runner import HookRunner, RecordedRunner
-from agentrail.hooks.ruling import Ruling
+from agentrail.hooks.ruling import UNLEARNT, Ruling
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.plugins import PluginError
 from agentrail.values.events.tools import ToolExecutionStart
@@ -180,6 +180,9 @@ def _learn(draft: StepDraft) -> None:
     if len(state.plugin_states) != len(state.plugins):
         return
     ruling = draft.hook_runner.learn(tuple(draft.events), state.row, draft.context, dict(state.listener_failures))
+    if ruling is UNLEARNT:  # the usual case
+        draft.rulings.append(ruling)
+        return
     draft.record_ruling(ruling, report=state.phase is not Phase.ENDED)
     for level, message, fields in ruling.logs:
         draft.add_effect(WriteLog(level, message, fields))
