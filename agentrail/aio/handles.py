@@ -511,8 +511,8 @@ class Supervisor(SupervisorHints):
         The origin need not run: a session that has ended or was set aside can be forked too. The code comes from
         *spec*, else from the running origin, else from `specs` by the name of the origin's specification.
 
-        The fork has the prompt, options and model of its origin. With *as_spec*, it has those of *spec*, and all else
-        that a new session would have; states of plugins that *spec* lacks are left out.
+        Prompt, options and model are those of the origin; with *as_spec* those of *spec*, as of a new session, and
+        states of plugins that *spec* lacks are left out.
         """
         return SessionHandle(
             self._thread,

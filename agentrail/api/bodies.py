@@ -217,6 +217,17 @@ class FiguresQuery(Query):
     """The most series; the host has a default and a most."""
 
 
+class EvaluationQuery(Query):
+    """Which experiment."""
+
+    file: str
+    """Name of the file of its results, without its ending."""
+    baseline: str | None = None
+    """The same of its baseline; that with which it was run if not given."""
+    case: str | None = None
+    """Name of the case whose runs are shown, if any."""
+
+
 class StateAtQuery(Query):
     """Which state of a session."""
 

@@ -22,7 +22,8 @@ from agentrail.values.value import Value
 
 Scope: TypeAlias = Literal["talk", "decide", "observe", "admin", "operate"]
 """What a key allows: to talk with one's own sessions, to decide about held calls, to see what all sessions of the
-tenant do, to change and erase sessions of the tenant; and to see the figures of all tenants, which no other allows."""
+tenant do, to change and erase sessions of the tenant; and to see the figures of all tenants and the experiments, which
+no other allows."""
 
 SCOPES: Final[tuple[Scope, ...]] = ("talk", "decide", "observe", "admin", "operate")
 OPERATE: Final = "operate"
@@ -678,6 +679,23 @@ _CALLS: Final = (
         "observe",
         query=bodies.FiguresQuery,
         gives=views.FiguresView,
+    ),
+    HostCall(
+        "evaluations",
+        "GET /v1/evaluations",
+        "list the experiments",
+        OPERATE,
+        gives=views.EvaluationsView,
+        raises=("bad-evaluation",),
+    ),
+    HostCall(
+        "evaluation",
+        "GET /v1/evaluation",
+        "show the experiment",
+        OPERATE,
+        query=bodies.EvaluationQuery,
+        gives=views.EvaluationView,
+        raises=("bad-evaluation",),
     ),
     HostCall("commands", "GET /v1/commands", "list the commands", "talk", gives=views.CommandsView),
     HostCall(

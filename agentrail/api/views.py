@@ -584,6 +584,157 @@ class AgentsView(View):
     """There is one page."""
 
 
+class ScorerMeanView(View):
+    """The mean of one scorer."""
+
+    scorer: str
+    """Name of the scorer."""
+    mean: float | None
+    """Mean of the means of the cases; null if there is no score."""
+
+
+class ExperimentView(View):
+    """What an experiment came to."""
+
+    file: str
+    """Name of the file of its results, without its ending."""
+    name: str
+    """Name of the experiment, with which the ids of its sessions begin."""
+    dataset: str
+    """What people call its data set; empty if nobody has said."""
+    at_ms: int
+    """When its results were written, in milliseconds since 1970."""
+    cases: int
+    """Number of cases."""
+    repeats: int
+    """How often each case was to be run."""
+    runs: int
+    """Number of runs that were made."""
+    failed: int
+    """How many of them failed, so that they have no score."""
+    missing: int
+    """How many were not made."""
+    stopped: str
+    """Why some were not made; empty if nobody has said."""
+    usd: float | None
+    """Cost in US dollars; null if a price is unknown."""
+    scorers: tuple[ScorerMeanView, ...]
+    """The scorers with their means."""
+    baseline: str
+    """Name of the experiment that it was compared with when it ran; empty if it was not."""
+    verdict: str
+    """What that came to: `better`, `worse`, `no difference seen`, `too few cases`; empty if it was not compared."""
+
+
+class EvaluationsView(View):
+    """The experiments of which the host has the results."""
+
+    items: tuple[ExperimentView, ...]
+    """The experiments, the newest first."""
+    has_folder: bool
+    """Whether a folder of results was named when the host was made."""
+    next: None = None
+    """There is one page."""
+
+
+class ScorerComparisonView(View):
+    """What has changed by one scorer."""
+
+    scorer: str
+    """Name of the scorer; `finished` is how many runs came to an end."""
+    verdict: str
+    """`better`, `worse`, `no difference seen` or `too few cases`."""
+    before: float
+    """Mean of the cases in the baseline."""
+    after: float
+    """Mean of the same cases now."""
+    low: float
+    """Lower limit of the difference."""
+    high: float
+    """Upper limit of the difference."""
+    unseen: float
+    """A difference below this would probably have been missed."""
+    cases: int
+    """Number of cases that were compared."""
+    sentence: str
+    """All that in one sentence."""
+
+
+class CaseScoreView(View):
+    """The means of one case by one scorer."""
+
+    scorer: str
+    """Name of the scorer."""
+    before: float | None
+    """Mean of its repetitions in the baseline; null if there is none."""
+    after: float | None
+    """Mean of its repetitions; null if there is no score."""
+
+
+class CaseView(View):
+    """What came of one case."""
+
+    case: str
+    """Name of the case."""
+    runs: int
+    """Number of its runs."""
+    failed: int
+    """How many of them failed."""
+    problem: str
+    """Why the first of them failed; empty if none did."""
+    scores: tuple[CaseScoreView, ...]
+    """Its means, by scorer."""
+
+
+class ScoreView(View):
+    """One score of a run."""
+
+    scorer: str
+    """Name of the scorer."""
+    value: float | None
+    """The score; null if the scorer failed."""
+    why: str
+    """Its reason, or why there is no score."""
+
+
+class RunView(View):
+    """One repetition of a case."""
+
+    is_baseline: bool
+    """Whether it is one of the baseline."""
+    repeat: int
+    """Number of the repetition, from 1."""
+    session: str
+    """Id of its session in the journal of the experiment."""
+    reply: str
+    """Beginning of the last answer."""
+    error: str
+    """Why the run failed; empty if it did not."""
+    seconds: float
+    """Time from the first prompt to the last answer."""
+    usd: float | None
+    """Cost in US dollars; null if a price is unknown."""
+    scores: tuple[ScoreView, ...]
+    """Its scores."""
+
+
+class EvaluationView(View):
+    """One experiment beside its baseline."""
+
+    experiment: ExperimentView
+    """The experiment."""
+    baseline: ExperimentView | None
+    """What it is compared with; null if that is not in the folder, or there is none."""
+    scorers: tuple[ScorerComparisonView, ...]
+    """What has changed, by scorer; empty without a baseline."""
+    cases: tuple[CaseView, ...]
+    """Its cases, in their order."""
+    runs: tuple[RunView, ...]
+    """The runs of the case that the query names, also those of the baseline."""
+    notes: tuple[str, ...]
+    """What is not in the comparison, in sentences."""
+
+
 class HealthView(View):
     """The host answers."""
 

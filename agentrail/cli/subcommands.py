@@ -26,6 +26,7 @@ from agentrail.cli.command_options import (
     argument,
     cores_named,
     existing_file,
+    existing_folder,
     files,
     filled_path,
     filled_text,
@@ -339,6 +340,7 @@ example: agentrail journal copy ./sessions.db postgresql://host/agentrail""",
         f"{_CLI}.stored.console_page:main",
         argument("journal", "[FILE]", journal_address, complete=files),
         text_option("--port", "N", "the port; 0: any (default: 8766)", WholeNumber(0, 65_535), default=PORT + 1),
+        path_option("--evals", "FOLDER", "show the results of `evals run` there", existing_folder),
         lasts=True,
         about="""\
 Open the console on a journal: a page that shows what its sessions did, and why.

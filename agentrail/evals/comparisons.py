@@ -96,6 +96,13 @@ class Comparison(msgspec.Struct, frozen=True):
         return any(scorer.verdict == "worse" for scorer in self.scorers)
 
     @property
+    def verdict(self) -> Verdict:
+        """What it comes to by all scorers: `worse` if one is, else `better` if one is."""
+        verdicts = [scorer.verdict for scorer in self.scorers]
+        order: tuple[Verdict, ...] = ("worse", "better", "no difference seen", "too few cases")
+        return next(verdict for verdict in order if verdict in verdicts)
+
+    @property
     def is_better(self) -> bool:
         """Whether something is better by one of the scorers, and nothing is worse."""
         return not self.is_worse and any(scorer.verdict == "better" for scorer in self.scorers)

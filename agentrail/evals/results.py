@@ -58,6 +58,12 @@ class Results(msgspec.Struct, frozen=True):
     """Why not all was run; empty if it was."""
     notes: tuple[str, ...] = ()
     """What the runs left out of the pasts of their cases, in sentences."""
+    dataset: str = ""
+    """What people call the data set; empty if nobody has said."""
+    baseline: str = ""
+    """Name of the experiment with which these results were compared; empty if they were not."""
+    verdict: str = ""
+    """What that came to: `worse` if a scorer is, else `better` if one is, else the verdict of all; empty if nothing."""
     format: int = 1
     """Number of the form of the file."""
 

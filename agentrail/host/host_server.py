@@ -9,8 +9,9 @@ import logging
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import trio
 from attrs import frozen
@@ -69,6 +70,7 @@ from agentrail.host.http11.http_server import OTHER_FILES, HttpServer, files_nee
 from agentrail.host.http11.listening import Certificate, Inherited, ListenAddress, Tcp, UnixSocket, inherited
 from agentrail.host.operations.call import CallFunction
 from agentrail.host.operations.command_calls import CommandCalls
+from agentrail.host.operations.evaluation_calls import EvaluationCalls
 from agentrail.host.operations.event_frames import ClientStreams, EventFrames
 from agentrail.host.operations.host_calls import ConsoleCalls, HostCalls
 from agentrail.host.operations.host_operations import Application, HostDrain, HostOperations, PluginCalls, functions_of
@@ -180,6 +182,7 @@ class Host:
         telemetry: Telemetry | None = None,
         supervisor: SupervisorOptions | None = None,
         cluster: Cluster | None = None,
+        evaluations: str | PathLike[str] | None = None,
     ) -> None:
         """Make a host; *supervisor* has options of `open_supervisor`, which runs its sessions.
 
@@ -189,7 +192,12 @@ class Host:
         family, and nobody takes away or changes the plugins of a session, which may hold its calls.
 
         *telemetry* exports what the sessions do, such as `agentrail.telemetry.OpenTelemetry()`.
+
+        *evaluations* is a folder with results of experiments, which a key with the scope `operate` sees.
         """
+        if evaluations is not None and not isinstance(cast("object", evaluations), str | PathLike):
+            raise WrongType.of("evaluations", evaluations, "the path of a folder")
+        self._evaluations = None if evaluations is None else Path(evaluations)
         if four_eyes and authenticator is None:
             raise BadChoice("four_eyes", "True", NEEDS_PEOPLE)
         check_checks(checks)
@@ -554,6 +562,7 @@ class Host:
                 RecordCalls(sessions, journal),
                 AgUiCalls(talking, commands.carry_out, commands.check, sessions, frames, streams),
                 WatchCalls(health),
+                EvaluationCalls(self._evaluations),
                 HostCalls(readiness.look, drain, self._profiles),
                 health.metrics,
             ),

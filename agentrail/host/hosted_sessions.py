@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 import trio
 
 from agentrail.api.limits import HostLimits
-from agentrail.api.operation_table import HostCall
+from agentrail.api.operation_table import OPERATE, HostCall
 from agentrail.api.public_ids import WHOLE_JOURNAL, SessionName, beginning, named, read_internal
 from agentrail.app.supervisor import Supervisor, still_has, summary_of
 from agentrail.core.vocabulary.state import State
@@ -158,8 +158,8 @@ def check_scope(call: HostCall, who: Identity) -> None:
 
 
 def may(call: HostCall, who: Identity) -> bool:
-    """Whether *who* has the scope of *call*, for own sessions or for those of others."""
-    return bool(who.scopes & {call.scope, call.others, ADMIN})
+    """Whether *who* has the scope of *call*, for own sessions or for those of others; `admin` is of one tenant."""
+    return bool(who.scopes & {call.scope, call.others}) or (ADMIN in who.scopes and call.scope != OPERATE)
 
 
 def check_owner(call: HostCall, who: Identity, name: SessionName) -> None:

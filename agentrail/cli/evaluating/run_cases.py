@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 import trio
+from msgspec.structs import replace
 
 from agentrail import SessionSpec
 from agentrail.adapters.python_file import NothingUsableError, find_member
@@ -99,8 +100,11 @@ def main(**words: object) -> int:
     bar = ProgressBar(sys.stderr)
     results = trio.run(_run, options, dataset, spec, scorers, earlier, bar)
     bar.wipe()
-    results.write(options.target)
     comparison = None if baseline is None or not results.runs else compare(baseline, results)
+    if baseline is not None and comparison is not None:
+        results = replace(results, baseline=baseline.name, verdict=comparison.verdict)
+    results = replace(results, dataset=options.cases.stem)
+    results.write(options.target)
     print_report(results, comparison, options.junit, options.markdown)
     tell(f"agentrail: the results are in {options.target}")
     return _status(results, comparison, options)
