@@ -13,7 +13,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -26,8 +26,9 @@ from trio._core import _run
 from agentrail import SessionSpec, open_supervisor
 from agentrail.events import AgentAbort, ToolExecutionStart
 from agentrail.journals import Journal, SqliteJournal
+from agentrail.plugins import Attachable
 from bench.aborts import Caller, Park
-from bench.rig import InstantModel, Note, WrittenModel, idle_plugins, listen, listened_session
+from bench.rig import Attentive, InstantModel, Note, WrittenModel, idle_plugins, listen, listened_session
 
 PLUGINS = 25
 CROWD = 100
@@ -61,8 +62,12 @@ async def counted(rounds: int, job: Job) -> None:
     gc.enable()
 
 
-async def _turns(rounds: int, *, calls: int = 0, chunks: int = 20, plugins: int = 0) -> None:
-    async with listened_session(calls=calls, chunks=chunks, plugins=idle_plugins(plugins)) as session:
+async def _turns(
+    rounds: int, *, calls: int = 0, chunks: int = 20, plugins: int = 0, attachables: Sequence[Attachable] = ()
+) -> None:
+    """Count turns of a session with so many idle *plugins*, or with *attachables*."""
+    plugged = attachables or idle_plugins(plugins)
+    async with listened_session(calls=calls, chunks=chunks, plugins=plugged) as session:
 
         async def turn() -> None:
             await session.ask("go on")
@@ -70,9 +75,11 @@ async def _turns(rounds: int, *, calls: int = 0, chunks: int = 20, plugins: int 
         await counted(rounds, turn)
 
 
-async def _written_turns(rounds: int, *, chunks: int = 20, journal: Journal | None = None) -> None:
-    """Count turns of a model as a user writes it, with the default journal unless another is named."""
+async def _written_turns(rounds: int, *, chunks: int = 20, journal: Journal | None = None, before: int = 0) -> None:
+    """Count turns of a model as a user writes it, after *before* others, with the default journal unless named."""
     async with listened_session(model=WrittenModel(chunks), journal=journal) as session:
+        for _ in range(before):
+            await session.ask("go on")
 
         async def turn() -> None:
             await session.ask("go on")
@@ -93,6 +100,19 @@ async def _spawns(rounds: int) -> None:
 
         async def spawn_and_stop() -> None:
             session = await supervisor.spawn(SessionSpec(model=InstantModel()), next(names))
+            await session.stop()
+
+        await counted(rounds, spawn_and_stop)
+
+
+async def _spawns_of_one(rounds: int) -> None:
+    """Count what `_spawns` counts, with one specification, which has a tool."""
+    async with open_supervisor() as supervisor:
+        names = (f"session-{number}" for number in itertools.count())
+        spec = SessionSpec(model=InstantModel(), tools=[Note()])
+
+        async def spawn_and_stop() -> None:
+            session = await supervisor.spawn(spec, next(names))
             await session.stop()
 
         await counted(rounds, spawn_and_stop)
@@ -141,7 +161,7 @@ JOBS: dict[str, tuple[int, Callable[[int], Awaitable[None]]]] = {
     "300 turns": (300, _turns),
     "2,500 turns": (2_500, _turns),
     "written turn": (10, _written_turns),
-    "written, 2,500 turns": (2_500, _written_turns),
+    "written, after 2,500 turns": (50, lambda rounds: _written_turns(rounds, before=2_500)),
     "written, 220 chunks": (5, lambda rounds: _written_turns(rounds, chunks=220)),
     "written, SQLite": (10, _sqlite_turns),
     "1 call": (10, lambda rounds: _turns(rounds, calls=1)),
@@ -150,11 +170,16 @@ JOBS: dict[str, tuple[int, Callable[[int], Awaitable[None]]]] = {
     "220 chunks": (5, lambda rounds: _turns(rounds, chunks=220)),
     "1 plugin": (10, lambda rounds: _turns(rounds, plugins=1)),
     "25 plugins": (5, lambda rounds: _turns(rounds, plugins=PLUGINS)),
+    "attentive plugin": (10, lambda rounds: _turns(rounds, attachables=[Attentive()])),
     "spawn and stop": (10, _spawns),
+    "spawn and stop, one specification": (10, _spawns_of_one),
     "abort": (10, _aborts),
     "crowd": (2, _crowds),
 }
 """What is counted, in order: how many rounds, and a round of what."""
+
+LONG = frozenset({"300 turns", "2,500 turns", "written, after 2,500 turns"})
+"""The jobs that take minutes under valgrind."""
 
 
 async def main() -> None:

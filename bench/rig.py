@@ -10,9 +10,10 @@ from functools import cache
 import trio
 
 from agentrail import Context, Continue, Plugin, SessionHandle, SessionSpec, open_supervisor
+from agentrail.events import Envelope
 from agentrail.journals import NO_LEASE, Claim, Journal, Lease, MemoryJournal, Record, Snapshot
 from agentrail.models import EmitChunk, JsonObject, Model, ModelRequest, Response, Text, TextChunk, ToolCall
-from agentrail.plugins import Attachable, BeforeRequest, Keyed
+from agentrail.plugins import AfterResponse, AfterTurn, Attachable, BeforeFinish, BeforePrompt, BeforeRequest, Keyed
 from agentrail.tools import Ok, Tool, ToolContext, ToolSpec, ok, tool
 from bench import bare
 from tests.kit import freeze_object
@@ -139,6 +140,38 @@ class Nothing(Plugin[None]):
     def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> Continue[None]:
         """Do nothing."""
         return Continue(state)
+
+
+class Attentive(Plugin[int]):
+    """Has every hook of a turn, and `on_event`, and changes nothing: what the first plugin of a session costs."""
+
+    def init(self, ctx: Context) -> int:
+        """Return a state."""
+        return 0
+
+    def before_prompt(self, hook: BeforePrompt, state: int, ctx: Context) -> Continue[int]:
+        """Do nothing."""
+        return Continue(state)
+
+    def before_request(self, hook: BeforeRequest, state: int, ctx: Context) -> Continue[int]:
+        """Do nothing."""
+        return Continue(state)
+
+    def after_response(self, hook: AfterResponse, state: int, ctx: Context) -> Continue[int]:
+        """Do nothing."""
+        return Continue(state)
+
+    def before_finish(self, hook: BeforeFinish, state: int, ctx: Context) -> Continue[int]:
+        """Do nothing."""
+        return Continue(state)
+
+    def after_turn(self, hook: AfterTurn, state: int, ctx: Context) -> Continue[int]:
+        """Do nothing."""
+        return Continue(state)
+
+    def on_event(self, envelope: Envelope, state: int, ctx: Context) -> int:
+        """Learn nothing."""
+        return state
 
 
 def idle_plugins(number: int) -> tuple[Attachable, ...]:

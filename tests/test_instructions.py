@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import pytest
 
+from bench.counted import JOBS, LONG
 from bench.instructions import FIGURES, INTERPRETER, interpreter, measured, off, why_not
+
+counting = pytest.mark.skipif(bool(why_not()), reason=why_not())
+here = pytest.mark.skipif(interpreter() != INTERPRETER, reason=f"the figures are those of {INTERPRETER}")
 
 
 @pytest.mark.campaign
 @pytest.mark.long
-@pytest.mark.skipif(bool(why_not()), reason=why_not())
-@pytest.mark.skipif(interpreter() != INTERPRETER, reason=f"the figures are those of {INTERPRETER}")
+@counting
+@here
 def test_everything_takes_as_many_instructions_as_the_table_says() -> None:
     found = measured()
     assert set(found) == set(FIGURES)
+    assert off(found) == {}
+
+
+@pytest.mark.long
+@counting
+@here
+def test_what_is_counted_within_a_minute_takes_as_many_instructions_as_the_table_says() -> None:
+    found = measured([job for job in JOBS if job not in LONG])
+    assert len(FIGURES) - len(found) == len(LONG)
     assert off(found) == {}
 
 
