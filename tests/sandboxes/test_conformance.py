@@ -19,9 +19,24 @@ from agentrail.testing.conformance.sandbox_tests import paths
 from tests.sandboxes.kinds import needs_bubblewrap, needs_openat2, without_openat2
 
 
+@needs_openat2
+class TestLocal(SandboxConformance):
+    @pytest.fixture
+    def sandbox(self, tmp_path: Path) -> Sandbox:
+        return LocalSandbox(tmp_path)
+
+    @pytest.mark.long  # a search is a process
+    async def test_a_search_finds_lines(self, sandbox: Sandbox) -> None:
+        await super().test_a_search_finds_lines(sandbox)
+
+    @pytest.mark.long
+    async def test_what_git_ignores_is_not_searched_unless_asked(self, sandbox: Sandbox) -> None:
+        await super().test_what_git_ignores_is_not_searched_unless_asked(sandbox)
+
+
 @pytest.mark.long
 @needs_openat2
-class TestLocal(SandboxConformance, CommandConformance):
+class TestLocalCommands(CommandConformance):
     @pytest.fixture
     def sandbox(self, tmp_path: Path) -> Sandbox:
         return LocalSandbox(tmp_path)

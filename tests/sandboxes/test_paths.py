@@ -1,3 +1,4 @@
+import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -5,7 +6,9 @@ import pytest
 
 from agentrail.adapters.sandboxes import confined_open, files
 from agentrail.adapters.sandboxes.confined_open import BENEATH, NO_MAGICLINKS, NO_XDEV
+from agentrail.adapters.sandboxes.files import translate_errors
 from agentrail.adapters.sandboxes.paths import CHECKS, Why
+from agentrail.errors import DiskFull, PathRefused
 from agentrail.sandboxes import BubblewrapSandbox, LocalSandbox, Search
 from tests.sandboxes.corpus import findings, magic, make_world, outcome, reading
 from tests.sandboxes.kinds import needs_openat2, without_openat2
@@ -46,14 +49,57 @@ def open_files() -> set[Path]:
     return set(Path("/proc/self/fd").iterdir())
 
 
+async def test_a_file_that_was_used_is_closed(tmp_path: Path) -> None:
+    sandbox = LocalSandbox(tmp_path)
+
+    async def use() -> None:
+        await sandbox.write("a.txt", b"one")
+        await sandbox.edit("a.txt", b"one", b"two")
+        await sandbox.read("a.txt")
+
+    await use()
+    before = open_files()
+    await use()
+    assert open_files() == before
+
+
+async def test_an_edit_by_another_name_of_a_hidden_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "own.pem").write_text("a secret", encoding="ascii")
+    (tmp_path / "notes.txt").hardlink_to(tmp_path / "own.pem")
+    sandbox = LocalSandbox(tmp_path, hard_links=True, hidden=("*.pem",))
+    with pytest.raises(PathRefused):
+        await sandbox.edit("notes.txt", b"a", b"no")
+    assert (tmp_path / "own.pem").read_text() == "a secret"
+
+
+async def test_an_edit_keeps_what_another_program_has_written_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, real, is_first = tmp_path / "a.txt", secrets.token_hex, [True]
+    file.write_text("one two", encoding="ascii")
+
+    def token_hex(count: int) -> str:
+        """Write to the file at the first call, which is after it was read and before it is replaced."""
+        if is_first.pop():
+            file.write_text("one two three", encoding="ascii")
+        is_first.append(False)
+        return real(count)
+
+    monkeypatch.setattr("agentrail.adapters.sandboxes.files.secrets.token_hex", token_hex)
+    await LocalSandbox(tmp_path).edit("a.txt", b"one", b"1")
+    assert file.read_text() == "1 two three"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="NOT PROVED, because this system has no full device")
+def test_a_full_disk_is_told_apart() -> None:
+    with pytest.raises(DiskFull, match="cannot write `a`: no space left"), translate_errors("write", "a"):
+        Path("/dev/full").write_bytes(b"x")
+
+
 @pytest.mark.long
-async def test_a_file_that_was_read_is_closed_and_a_match_has_no_line_beside_it_unless_asked(tmp_path: Path) -> None:
+async def test_a_match_has_no_line_beside_it_unless_asked(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\nthree\n", encoding="ascii")
     sandbox = LocalSandbox(tmp_path)
-    await sandbox.read("a.txt")
-    before = open_files()
-    await sandbox.read("a.txt")
-    assert open_files() == before
     (match,) = (await sandbox.grep(Search("two"))).matches
     assert (match.before, match.line, match.after) == ((), "two", ())
 

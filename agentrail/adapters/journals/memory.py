@@ -129,11 +129,6 @@ class _SessionRecords:
             self.answers = {}
         self.answers[command] = number, answer
 
-    def clear(self) -> None:
-        """Free what is stored of a session that was deleted; the journal may still count its records."""
-        self.stored.clear()
-        self.base = self.state = self.last = self.snapshot = self.answers = self.references = None
-
     def drop_oldest(self, count: int) -> None:
         """Drop the *count* oldest records, or all: the state after the last of them stands for them."""
         dropped = self.stored[:count]
@@ -444,7 +439,6 @@ class MemoryJournal:
         self._children.pop(session_id, None)
         if session is None:
             return False
-        session.clear()
         if self._live.pop(session.born, None) is not None:
             self._kept -= session.submitted
         return session.head > 0

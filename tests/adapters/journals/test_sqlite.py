@@ -19,8 +19,10 @@ import pytest
 import trio
 
 from agentrail import State
+from agentrail.adapters.journals.sql import writer
 from agentrail.adapters.journals.sql.sql_tables import VERSION
 from agentrail.adapters.journals.sql.sqlite_tables import PAGE_SIZE
+from agentrail.adapters.journals.sql.stored_rows import SessionColumns
 from agentrail.adapters.journals.writer_thread import WriterJob, WriterThread
 from agentrail.adapters.user_folders import home
 from agentrail.errors import (
@@ -162,6 +164,24 @@ async def test_closing_gives_back_threads_and_descriptors(path: Path) -> None:
         thread.join(5)
         assert not thread.is_alive()
     assert open_descriptors() == descriptors
+
+
+def cached_rows() -> int:
+    """Return how many rows of sessions are in memory."""
+    return sum(type(value) is SessionColumns for value in gc.get_objects())
+
+
+async def test_of_many_sessions_few_rows_are_in_memory_and_of_a_closed_journal_none(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "ROWS_KEPT", 5)
+    before = cached_rows()
+    journal = SqliteJournal(path)
+    for number in range(20):
+        await journal.claim(f"s{number}", "test")
+    assert cached_rows() - before <= 6
+    await journal.close()
+    assert cached_rows() == before
 
 
 def of_another_program(path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.lowlevel
 import trio.testing
 from httpcore import AsyncConnectionPool
 
@@ -38,6 +39,7 @@ from tests.adapters.models.server import (
     Server,
     Stall,
     Step,
+    Wait,
     chunked,
     head,
     refusing,
@@ -123,6 +125,21 @@ async def test_a_connection_that_the_server_has_closed_meanwhile_is_not_used_aga
             assert (await asked(http, server))[1] == b"end"
             await trio.testing.wait_all_tasks_blocked()
         assert (server.opened, len(server.asked)) == (3, 3)
+
+
+async def test_no_more_requests_run_at_once_than_were_agreed() -> None:
+    may_answer = trio.Event()
+    plays = Play((CHUNKED, Wait(may_answer), *chunked([b"end"])))
+    async with serving(plays) as server, client(connections=2) as http:
+        async with trio.open_nursery() as nursery:
+            for _ in range(5):
+                nursery.start_soon(asked, http, server)
+            while len(server.asked) < 2:  # noqa: ASYNC110 - the kernel is between them
+                await trio.lowlevel.checkpoint()
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            assert (len(server.asked), server.opened) == (2, 2)
+            may_answer.set()
+        assert len(server.asked) == 5
 
 
 async def test_an_answer_that_is_complete_is_not_waited_for_any_longer() -> None:

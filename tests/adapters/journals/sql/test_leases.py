@@ -43,3 +43,10 @@ async def test_a_holder_that_claims_again_after_a_long_time_has_a_lease(journals
     error = await raised(SessionHeld, third.claim("v", "third", Lease(LATER, LASTS)))
     assert error.args[:2] == ("v", "first")
     assert await first.renew((claim,), Lease(LATER, LASTS)) == ()
+
+
+async def test_a_claim_shortens_no_lease_of_its_holder(journals: tuple[SqliteJournal, ...]) -> None:
+    first, second, _ = journals
+    await first.claim("s", "first", Lease(DAY, LASTS))
+    await first.claim("t", "first", Lease(DAY, LASTS // 10))
+    await raised(SessionHeld, second.claim("s", "second", Lease(DAY + LASTS // 2, LASTS)))
