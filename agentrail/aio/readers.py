@@ -50,7 +50,6 @@ class Subscription(AsyncOnly):
         await self._reader.leave()  # noqa: ASYNC102 - it takes no time, and ends before it is cancelled
 
     def __aiter__(self) -> Self:
-        self._reader.check_entered()
         return self
 
     def __anext__(self) -> Awaitable[Envelope]:
@@ -115,7 +114,6 @@ class TurnStream(TurnHints, AsyncOnly, Generic[R_co]):
         await self._reader.leave()  # noqa: ASYNC102 - it takes no time, and ends before it is cancelled
 
     def __aiter__(self) -> Self:
-        self._reader.check_entered()
         return self
 
     def __anext__(self) -> Awaitable[Event]:
@@ -151,7 +149,6 @@ class Trace(AsyncOnly):
         await self._reader.leave()  # noqa: ASYNC102 - it takes no time, and ends before it is cancelled
 
     def __aiter__(self) -> Self:
-        self._reader.check_entered()
         return self
 
     def __anext__(self) -> Awaitable[TracedStep]:

@@ -125,11 +125,6 @@ class BridgeReader(Generic[T]):
         """Number of items that wait to be taken, and are no longer on Trio."""
         return self._stream.waiting if self._barred in {None, AlreadyRead} else 0
 
-    def check_entered(self) -> None:
-        """Raise `NotEntered` if the reader has not been entered."""
-        if not self._is_entered:
-            raise NotEntered
-
     def next_now(self) -> T | None:
         """Return the next item without waiting; `None` if none is there."""
         return self._stream.receive_now() if self._barred is None else None

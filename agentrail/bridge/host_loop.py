@@ -121,7 +121,6 @@ class HostedRun(Generic[T]):
         "_task",
         "_value",
         "ended",
-        "is_unwanted",
         "name",
         "patience",
     )
@@ -141,8 +140,6 @@ class HostedRun(Generic[T]):
         # Shielded: code that was cancelled and still runs is waited for, as in `HostLoop.run`.
         self.patience = trio.CancelScope(shield=True)
         """Holds the Trio task while cancelled code ends; cancelled itself if it is left behind."""
-        self.is_unwanted = False
-        """Whether it was cancelled before it began."""
         self._start = start
         """Returns what the asyncio task awaits."""
         self._context = context
@@ -163,10 +160,7 @@ class HostedRun(Generic[T]):
     # In the loop
 
     def begin(self) -> None:
-        """Start the asyncio task, unless the run was cancelled before."""
-        if self.is_unwanted:
-            self._post(self.ended.set)
-            return
+        """Start the asyncio task."""
         self._task = self._loop.create_task(self._body(), name=f"agentrail {self.name}", context=self._context)
         self._task.add_done_callback(self._keep)
 
@@ -182,8 +176,7 @@ class HostedRun(Generic[T]):
             return None
 
     def cancel(self) -> None:
-        """Cancel the asyncio task."""
-        self.is_unwanted = True
+        """Cancel the asyncio task. No-op if it has ended: `begin` always comes before."""
         if self._task is not None:
             self._task.cancel()
 

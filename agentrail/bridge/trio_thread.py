@@ -446,7 +446,7 @@ class BridgeCall(Work, Generic[T]):
     def start(self, tasks: TaskPool | None, forget: Callable[[BridgeCall[T]], None]) -> None:
         """Run the work in one of the *tasks*; refuse it if there are none any more. *forget* is called at the end."""
         self._forget = forget
-        if tasks is None or self.cancelled:
+        if tasks is None:
             self.over()
         else:
             self._context.run(tasks.start, self, self._run, FROM_OUTSIDE)

@@ -132,8 +132,8 @@ class LoopOutboxes:
 
     def of(self, loop: asyncio.AbstractEventLoop) -> LoopOutbox:
         """Return the outbox of *loop*; what is put there after the end of the loop is lost."""
-        outbox = self._by_loop.get(id(loop))
-        return outbox if outbox is not None and outbox.loop is loop else self.add(loop, _nothing)
+        outbox = self._by_loop.get(id(loop))  # it keeps its loop alive, so no other loop has that identity
+        return outbox if outbox is not None else self.add(loop, _nothing)
 
     def add(self, loop: asyncio.AbstractEventLoop, lost: Action) -> LoopOutbox:
         """Return a new outbox of *loop*, which calls *lost* when the loop is found closed."""

@@ -55,7 +55,6 @@ class Subscription:
         self._reader.leave_blocking()
 
     def __iter__(self) -> Self:
-        self._reader.check_entered()
         return self
 
     def __next__(self) -> Envelope:
@@ -120,7 +119,6 @@ class TurnStream(TurnHints, Generic[R_co]):
         self._reader.leave_blocking()
 
     def __iter__(self) -> Self:
-        self._reader.check_entered()
         return self
 
     def __next__(self) -> Event:
@@ -156,7 +154,6 @@ class Trace:
         self._reader.leave_blocking()
 
     def __iter__(self) -> Self:
-        self._reader.check_entered()
         return self
 
     def __next__(self) -> TracedStep:

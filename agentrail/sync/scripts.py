@@ -74,7 +74,6 @@ class RootSupervisor(Supervisor):
         ask = partial(cast("Callable[..., Awaitable[object]]", handle.ask), prompt, returns=returns)
         if on_event is None:
             return self._thread.call_blocking(ask)
-        self._thread.refuse_deadlock()
         return followed(self._thread, handle, ask, on_event)
 
     def __enter__(self) -> Self:
