@@ -131,10 +131,10 @@ def test_a_cancelled_call_is_cancelled_on_trio_and_waited_for(run: Run) -> None:
 
             call = asyncio.create_task(thread.call(work))
             await until(lambda: begun)
-            for _ in range(3):  # however often
-                call.cancel("enough")
+            for reason in ("enough", "really", "at once"):
+                call.cancel(reason)
                 await asyncio.sleep(0)
-            with pytest.raises(asyncio.CancelledError, match="enough"):
+            with pytest.raises(asyncio.CancelledError, match="enough"):  # the first one counts
                 await call
             assert ended == ["on Trio"]
 
@@ -157,6 +157,35 @@ def test_cancellation_wins_over_an_answer_that_has_come() -> None:
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await call
+
+    plain(main)
+
+
+@pytest.mark.parametrize("makes", [True, False])
+def test_what_a_call_has_made_when_it_is_cancelled_is_undone(makes: bool) -> None:
+    async def main() -> None:
+        async with bare_thread() as thread:
+            undone, has_begun = list[str](), threading.Event()
+
+            async def make() -> str:
+                has_begun.set()
+                try:
+                    await trio.sleep_forever()
+                except trio.Cancelled:
+                    if not makes:
+                        raise
+                return "made"
+
+            async def undo(value: str) -> None:
+                await trio.lowlevel.checkpoint()
+                undone.append(value)
+
+            call = asyncio.create_task(thread.call(make, undo))
+            await until(has_begun.is_set)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            assert undone == (["made"] if makes else [])
 
     plain(main)
 
@@ -292,6 +321,32 @@ def test_no_cancellation_of_trio_leaves_the_thread() -> None:
             with pytest.raises(ExceptionGroup) as raised:
                 await thread.call(work)
             assert [type(error) for error in raised.value.exceptions] == [ValueError]
+
+    plain(main)
+
+
+def test_what_changes_while_it_is_looked_at_is_looked_at_again() -> None:
+    async def main() -> None:
+        async with bare_thread() as thread:
+            sessions = {"a": 1}
+
+            def count() -> int:
+                total = 0
+                for number in sessions.values():
+                    sessions.setdefault("b", 2)  # as another thread might do: the first look fails
+                    total += number
+                return total
+
+            assert thread.look(count) == 3
+
+            def fail() -> int:
+                looks.append(1)
+                raise RuntimeError("something else")
+
+            looks: list[int] = []
+            with pytest.raises(RuntimeError, match="something else"):
+                thread.look(fail)
+            assert looks == [1]
 
     plain(main)
 

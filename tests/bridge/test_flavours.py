@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterable, Callable
 from pathlib import Path
 from typing import TypeAlias
 
@@ -11,10 +11,15 @@ import trio
 
 from agentrail import Context, Continue, HoldTool, Plugin, SessionSpec, SetSection, Subscription
 from agentrail.errors import (
+    AlreadyLeft,
     BadChoice,
     BadOptions,
     CommandConflict,
+    JournalFull,
+    JournalUnavailable,
+    NotEntered,
     PromptWasDropped,
+    RefusedError,
     SessionNotAlive,
     SessionNotStored,
     TurnAborted,
@@ -24,12 +29,14 @@ from agentrail.errors import (
     UnknownTask,
     UnknownTool,
 )
-from agentrail.events import AgentEnd, ApprovalRequired, AskUser, Event, ToolExecutionEnd
-from agentrail.journals import SqliteJournal
+from agentrail.events import AgentEnd, ApprovalRequired, AskUser, Event, MessageDelta, ToolExecutionEnd
+from agentrail.journals import Record, SqliteJournal
 from agentrail.plugins import BeforeRequest, BeforeTool
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.tools import AskPerson, Effect
 from tests.bridge.flavours import Open, Scenario, in_each_flavour
+from tests.coded import coded
+from tests.runtime.journals import TestJournal
 
 Play: TypeAlias = Callable[[Scenario], None]
 
@@ -157,6 +164,82 @@ def test_prompts_are_queued_withdrawn_and_dropped_and_turns_aborted(play: Play) 
                 assert (await down.wait()).reason == "over"
             with pytest.raises(SessionNotAlive):
                 await session.prompt("more")
+
+    play(scenario)
+
+
+@in_each_flavour
+def test_four_eyes_are_kept(play: Play) -> None:
+    async def scenario(open_supervisor: Open) -> None:
+        async with open_supervisor() as supervisor:
+            session = await supervisor.spawn(SessionSpec(model=calling("lookup"), tools=[lookup], plugins=[Hold()]))
+            (held,) = (await session.by("ann").ask("go")).held
+            with pytest.raises(RefusedError, check=coded("own-decision")):
+                await session.by("ann", four_eyes=True).approve(held)
+            await session.by("ben", four_eyes=True).approve(held)
+
+    play(scenario)
+
+
+@in_each_flavour
+def test_what_was_not_entered_or_was_left_is_not_read(play: Play) -> None:
+    async def scenario(open_supervisor: Open) -> None:
+        async with open_supervisor() as supervisor:
+            session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["hello"], repeat_last=True)))
+            for reader in (session.subscribe(), session.stream("hi"), session.trace()):
+                with pytest.raises(NotEntered):
+                    await first(reader)
+                async with reader:
+                    await session.ask("go")
+                    await first(reader)
+                with pytest.raises(AlreadyLeft):
+                    await first(reader)
+                assert "subscription" not in repr(session)
+
+    play(scenario)
+
+
+async def first(reader: AsyncIterable[object]) -> None:
+    """Take one item."""
+    async for _ in reader:
+        return
+
+
+@in_each_flavour
+def test_a_subscriber_knows_its_position_and_what_it_has_missed(play: Play) -> None:
+    async def scenario(open_supervisor: Open) -> None:
+        async with open_supervisor() as supervisor:
+            chunks = ScriptedModel([say(chunks=["x"] * 2000)], repeat_last=True)
+            session = await supervisor.spawn(SessionSpec(model=chunks))
+            async with session.subscribe(types=[MessageDelta], capacity=1) as events:
+                await session.ask("go")
+                assert (events.merged > 0, events.dropped) == (True, 0)
+                assert (await anext(events)).cursor == events.position
+            async with session.subscribe(types=[MessageDelta], capacity=1, policy="drop") as events:
+                await session.ask("go")
+                assert (events.merged, events.dropped > 0) == (0, True)
+
+    play(scenario)
+
+
+@in_each_flavour
+def test_who_watches_is_told_that_the_journal_cannot_be_written_until_they_do_not_watch(play: Play) -> None:
+    async def scenario(open_supervisor: Open) -> None:
+        journal, problems = TestJournal(), list[JournalUnavailable]()
+
+        def fail_once(_: Record) -> Exception:
+            journal.failing = None
+            return JournalFull("no space")
+
+        async with open_supervisor(journal=journal) as supervisor:
+            session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["hello"])))
+            async with session.monitor() as down:
+                end = down.when_stuck(problems.append)
+                for title in ("one", "another"):
+                    journal.failing = fail_once
+                    await session.label(title=title)
+                    end()
+                    assert [type(problem) for problem in problems] == [JournalFull]
 
     play(scenario)
 

@@ -114,6 +114,7 @@ def test_tools_of_all_kinds_are_marked() -> None:
 
     plain(main)
     assert isinstance(aio.tool(Lookup()), Checkable)
+    assert aio.tool(name="get")(plainly).spec.name == "get"
     with pytest.raises(BadTool):
         aio.tool(3)  # type: ignore[call-overload]
 
@@ -324,7 +325,12 @@ def test_deaf_code_is_left_behind_and_named(caplog: pytest.LogCaptureFixture) ->
             is_over.set()
             return "late"
 
-        spec = SessionSpec(model=calling("deaf"), tools=[deaf])
+        @aio.tool
+        async def quick() -> str:
+            """End soon: of a call that is over nobody is told."""
+            return "done"
+
+        spec = SessionSpec(model=calling("quick", "deaf"), tools=[quick, deaf])
         try:
             async with aio.open_supervisor(stop_within=2.0) as supervisor:
                 await (await supervisor.spawn(spec)).prompt("go")
@@ -435,6 +441,24 @@ def test_services_and_models_are_marked_too() -> None:
             await supervisor.start_service(aio.service(serve), "service")
             assert [child.name for child in supervisor.tree().children][-1] == "service"
             await supervisor.stop_child("service")
+
+    plain(main)
+
+
+def test_a_model_that_is_told_to_belong_to_the_loop_is_the_same_each_time() -> None:
+    class Slow:
+        name = "slow"
+
+        async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+            await asyncio.sleep(0)
+            return Response((Text("on asyncio"),))
+
+    async def main() -> None:
+        slow = Slow()
+        async with aio.open_supervisor() as supervisor:
+            session = await supervisor.spawn(SessionSpec(model=slow))
+            await session.switch_model(slow)  # another model with its name is refused
+            assert (await session.ask("hi")).text == "on asyncio"
 
     plain(main)
 

@@ -21,6 +21,7 @@ from agentrail.errors import (
 from agentrail.events import AgentEnd, Event, Gap, MessageDelta
 from agentrail.testing import ScriptedModel, say, stall
 from tests.bridge.loops import Run, on_each_loop, plain, until
+from tests.patience import PATIENCE
 from tests.runtime.journals import TestJournal
 
 ANSWERS = SessionSpec(model=ScriptedModel(["hello there"], repeat_last=True))
@@ -88,6 +89,22 @@ def test_a_reader_that_stops_leaves_its_window_in_the_bridge_and_the_rest_to_the
     plain(main)
 
 
+def test_events_that_wait_are_counted_wherever_they_are() -> None:
+    async def main() -> None:
+        async with aio.open_supervisor() as supervisor:
+            session = await supervisor.spawn(ANSWERS)
+            async with session.subscribe() as events, session.subscribe() as unread:
+                await session.ask("hi")
+                count = len(await events_until_end(events))
+                async with asyncio.timeout(PATIENCE):
+                    await until(lambda: unread.waiting == count)
+                for left in range(count - 1, -1, -1):
+                    assert unread.next_now() is not None
+                    assert unread.waiting == left
+
+    plain(main)
+
+
 def test_a_slow_subscriber_is_disconnected_if_it_wants_that() -> None:
     async def main() -> None:
         async with aio.open_supervisor() as supervisor:
@@ -126,7 +143,7 @@ def test_a_subscription_is_read_inside_of_its_async_with_by_one_task() -> None:
             session = await supervisor.spawn(ANSWERS)
             events = session.subscribe()
             with pytest.raises(NotEntered):
-                aiter(events)
+                await anext(events)
             async with events:
                 first = asyncio.create_task(anext(events))
                 await asyncio.sleep(0)

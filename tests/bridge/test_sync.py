@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import atexit
 import signal
 import sys
 import threading
@@ -14,8 +14,8 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, run_sync, sync
-from agentrail.errors import BridgeClosed, BridgeForked, SessionExists, SubscriberTooSlow, UsageError
-from agentrail.events import AgentEnd, Envelope, MessageDelta, ToolExecutionEnd
+from agentrail.errors import BridgeClosed, SessionExists, SubscriberTooSlow, SupervisorFailed, UsageError
+from agentrail.events import AgentEnd, Envelope, MessageDelta, ToolExecutionEnd, ToolExecutionStart
 from agentrail.testing import ScriptedModel, call, say, stall
 from tests.patience import PATIENCE
 
@@ -45,6 +45,22 @@ def test_a_script_hears_every_event_of_its_turn_in_its_own_thread() -> None:
     assert {thread for _, thread in heard} == {threading.current_thread()}
     assert isinstance(events[-1], AgentEnd)
     assert sum(len(event.delta) for event in events if isinstance(event, MessageDelta)) == len(reply.text or "") == 2000
+
+
+def test_a_function_that_takes_its_time_hears_every_event_too() -> None:
+    heard: list[Envelope] = []
+
+    with sync.open_supervisor() as supervisor:
+
+        def hear(envelope: Envelope) -> None:
+            heard.append(envelope)
+            (session,) = supervisor.sessions()
+            while session.status().turn_open or not session.messages():  # until then, events have no room any more
+                threading.Event().wait(0.001)
+
+        supervisor.run("hi", SessionSpec(model=ScriptedModel([say(chunks=["x"] * 2000)])), on_event=hear)
+    texts = [envelope.event.delta for envelope in heard if isinstance(envelope.event, MessageDelta)]
+    assert len("".join(texts)) == 2000
 
 
 def test_a_script_gets_an_answer_in_a_form() -> None:
@@ -286,8 +302,64 @@ def test_a_call_that_would_never_return_is_refused() -> None:
         assert spawning.status().turn == 1
 
 
+async def ready_then_crash(*, task_status: trio.TaskStatus[None]) -> None:
+    task_status.started()
+    await trio.lowlevel.checkpoint()
+    raise ValueError("of the service")
+
+
 def test_an_error_of_the_body_and_one_of_the_end_come_together() -> None:
-    with contextlib.suppress(ValueError), sync.open_supervisor() as supervisor:
+    with pytest.raises(ValueError, match="mine"), sync.open_supervisor() as supervisor:  # noqa: PT012 - it is the body
         supervisor.spawn(ANSWERS)
         raise ValueError("mine")
-    assert BridgeForked(1, 2).process == 1
+    with pytest.raises(BaseExceptionGroup) as raised, sync.open_supervisor(max_restarts=0) as supervisor:  # noqa: PT012 - as above
+        try:  # around both: the failure may come before the first returns
+            supervisor.start_service(ready_then_crash, "service")
+        finally:
+            raise ValueError("mine")
+    assert [type(error) for error in raised.value.exceptions] == [ValueError, SupervisorFailed]
+
+
+def test_the_end_of_the_program_closes_what_is_open_and_nothing_is_kept_of_what_was_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    at_exit: list[Callable[[], None]] = []
+    monkeypatch.setattr(atexit, "register", at_exit.append)
+    monkeypatch.setattr(atexit, "unregister", at_exit.remove)
+    closed = sync.open_supervisor()
+    left_open = sync.open_supervisor()
+    closed.close()
+    (close,) = at_exit
+    session = left_open.spawn(ANSWERS)
+    close()
+    with pytest.raises(BridgeClosed):
+        session.ask("hi")
+
+
+def test_marked_code_that_is_cancelled_before_its_loop_has_time_for_it_does_not_run() -> None:
+    is_blocked, may_go_on, ran = threading.Event(), threading.Event(), list[str]()
+
+    @sync.tool
+    async def block() -> str:
+        """Block the loop."""
+        is_blocked.set()
+        may_go_on.wait(PATIENCE)
+        return "done"
+
+    @sync.tool
+    async def run() -> str:
+        """Run."""
+        ran.append("run")
+        return "ran"
+
+    with sync.open_supervisor() as supervisor:
+        supervisor.spawn(SessionSpec(model=calling("block"), tools=[block])).prompt("go")
+        assert is_blocked.wait(PATIENCE)
+        session = supervisor.spawn(SessionSpec(model=calling("run"), tools=[run]))
+        with session.subscribe(types=[ToolExecutionStart]) as events:
+            session.prompt("go")
+            next(events)
+        session.label()  # Trio has begun with the call
+        session.abort()
+        may_go_on.set()
+    assert ran == []

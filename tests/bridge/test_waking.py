@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import threading
 import time
 import weakref
@@ -15,6 +16,8 @@ import trio
 
 from agentrail.bridge.streams import ReceiveItem, SendItem
 from agentrail.bridge.trio_thread import TrioThread
+from agentrail.bridge.waiters import PATIENCE as MOMENT
+from agentrail.bridge.waiters import Batching
 from tests.bridge.loops import bare_thread, exchange_of, plain, until
 from tests.bridge.test_sync import interrupted
 from tests.patience import PATIENCE
@@ -53,6 +56,37 @@ def test_a_loop_is_woken_although_trio_never_pauses() -> None:
             assert await working
 
     plain(main)
+
+
+def test_a_loop_is_woken_a_moment_after_its_action_whatever_comes_for_others() -> None:
+    woken: list[str] = []
+    batching = Batching()
+    batching.begin()
+    assert batching.takes(lambda: woken.append("first"))
+    threading.Event().wait(2 * MOMENT)
+    assert batching.takes(lambda: woken.append("another"))
+    batching.before_io_wait(0)
+    assert woken == ["first", "another"]
+
+
+def test_what_has_gathered_at_the_end_of_trio_wakes_its_loop() -> None:
+    woken: list[str] = []
+    batching = Batching()
+    batching.begin()
+    assert batching.takes(lambda: woken.append("loop"))
+    batching.end()
+    assert woken == ["loop"]
+    assert not batching.takes(lambda: woken.append("later"))  # who is too late wakes its loop itself
+
+
+def test_what_another_process_posts_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened_thread() as thread, monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: -1)  # as in a fork, which has the thread's inbox and not the thread
+        assert not thread.post(forget)
+
+
+def forget() -> None:
+    """Do nothing."""
 
 
 def test_a_thread_keeps_nothing_of_loops_that_have_ended() -> None:
