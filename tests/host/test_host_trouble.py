@@ -369,6 +369,29 @@ async def test_whoever_waits_for_the_end_of_a_prompt_hears_that_it_is_dropped(au
                 turns.dropped("p1")
 
 
+async def test_what_is_told_of_a_prompt_after_its_turn_is_not_kept() -> None:
+    async with open_supervisor() as supervisor:
+        turns = SessionTurns((await supervisor.spawn(scripted("one"), "trip")).inspect())
+        context = RequestContext("chat", "acme", "ann", "trip", "", "r-1")
+        turns.ended("p1", 1)
+        turns.began("p1", context)
+        assert turns.has_ended("p1")
+        with turns.sending(context):
+            turns.dropped("p2")
+        assert not turns._dropped  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - nobody else could tell
+
+
+async def test_whoever_waits_for_the_end_of_a_prompt_hears_that_its_session_has_ended() -> None:
+    async with open_supervisor() as supervisor:
+        turns = SessionTurns((await supervisor.spawn(scripted("one"), "trip")).inspect())
+        turns.began("p1", RequestContext("chat", "acme", "ann", "trip", "", "r-1"))
+        with trio.fail_after(20):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(turns.wait_ended, "p1")
+                await wait_all_tasks_blocked()
+                turns.closed()
+
+
 async def test_the_request_of_a_turn_that_was_open_before_anybody_listened_is_known() -> None:
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(scripted(stall()), "trip")

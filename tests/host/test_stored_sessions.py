@@ -76,7 +76,17 @@ async def test_sub_agents_are_not_sessions_of_the_tenant() -> None:
 async def test_sessions_of_others_in_the_journal_are_passed_over() -> None:
     journal = MemoryJournal()
     async with open_supervisor(journal=journal) as supervisor:
-        for name in ("a", "h.acme", "h.acme.ann", "h.acme.ann.b.c", "h.acme.b", "h.acmf.ann.x", "h0", "z"):
+        for name in (
+            "a",
+            "h.acme",
+            "h.acme.ann",
+            "h.acme.ann.b.c",
+            "h.acme.anna.x",
+            "h.acme.b",
+            "h.acmf.ann.x",
+            "h0",
+            "z",
+        ):
             await supervisor.spawn(scripted("one"), name, tenant="acme", owner="ann")
     names = ["a", "b", "c", "d", "e"]
     async with open_desk(scripted("one"), journal=journal) as desk:

@@ -85,6 +85,16 @@ async def test_a_session_that_was_not_opened_takes_no_room() -> None:
         assert len(await listed(desk)) == MOST
 
 
+async def test_a_fork_takes_room_as_a_session_that_is_opened_does() -> None:
+    async with open_desk(scripted("one"), limits=LIMITS) as desk:
+        assert len(await opened(desk, "abcd")) == MOST - 1
+        statuses = [
+            (await desk.ann.post("/v1/sessions/a/fork", json={"session": f"copy{n}"})).status_code for n in "12"
+        ]
+        assert statuses == [201, 429]
+        assert await listed(desk) == ["a", "b", "c", "copy1", "d"]
+
+
 async def listed(desk: Desk) -> list[str]:
     """Return the names of the sessions that the user has."""
     page = (await desk.ann.get("/v1/sessions", params={"limit": "100"})).json()

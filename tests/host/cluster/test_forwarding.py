@@ -88,6 +88,16 @@ async def test_a_stream_too_many_is_refused_before_the_other_host_takes_the_prom
         assert response.json()["items"] == []
 
 
+async def test_a_stream_that_is_passed_on_counts_where_its_client_is_alone() -> None:
+    limits = HostLimits(drain_seconds=0.3, streams=1)
+    async with two_members(MemoryJournal(), talks(), limits=limits) as (first, second):
+        await first.ann.post("/v1/sessions", json={"session": "trip"})
+        async with listening(first, "GET", "/v1/sessions/trip/events"):
+            answer = await second.ann.post("/v1/stream", json={"session": "trip", "message": "hi"})
+        assert answer.status_code == 200
+        assert "too-many-streams" not in answer.text
+
+
 async def test_a_remote_handle_works_on_a_session_of_another_host() -> None:
     async with two_members(MemoryJournal(), talks()) as (first, second):
         await first.ann.post("/v1/sessions", json={"session": "trip"})

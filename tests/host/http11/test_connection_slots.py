@@ -10,7 +10,13 @@ import pytest
 
 from agentrail.errors import ConnectionsInUse
 from agentrail.host import HostLimits
-from agentrail.host.requests.connection_slots import MAX_HEARD, ConnectionSlot, ConnectionSlots, ConnectionState
+from agentrail.host.requests.connection_slots import (
+    MAX_HEARD,
+    ConnectionSlot,
+    ConnectionSlots,
+    ConnectionState,
+    NetworkConnections,
+)
 from agentrail.host.requests.refusals import CLOSED_FOR_ANOTHER, HttpRefusal
 
 MOST: Final = 20
@@ -222,6 +228,19 @@ async def test_of_those_without_a_place_the_oldest_of_the_fullest_address_is_clo
     assert crowd.closed == ["1"]
     assert watched.is_open
     assert crowd.slots.open == 1 + MAX_HEARD
+
+
+async def test_networks_without_connections_are_forgotten() -> None:
+    crowd, networks = Crowd(), NetworkConnections()
+    slots = [crowd.connect(network=network) for network in ("a", "a", "b")]
+    for slot in slots:
+        networks.add(slot)
+    networks.remove(slots[0])
+    networks.remove(slots[0])
+    assert (networks.size, [*networks.fullest_first()]) == (2, [{slots[1]: None}, {slots[2]: None}])
+    networks.remove(slots[1])
+    networks.remove(slots[2])
+    assert (networks.size, [*networks.fullest_first()]) == (0, [])
 
 
 async def test_one_that_was_closed_for_another_takes_no_place() -> None:

@@ -220,6 +220,15 @@ async def test_files_count_once_although_the_first_count_of_them_failed() -> Non
     assert f"{folder_of(TRIP.internal)}/.killed" not in sandbox.files
 
 
+async def test_files_are_counted_anew_when_no_upload_is_under_way() -> None:
+    files, sandbox = SessionFiles(DEFAULTS.but(session_files=1)), MemorySandbox()
+    stored = await store(files, sandbox)
+    with pytest.raises(RefusedError, match="1"):
+        await store(files, sandbox)
+    await sandbox.remove(f"{folder_of(TRIP.internal)}/{stored.name}")  # as a tool of the session may do
+    await store(files, sandbox)
+
+
 class Slow(Pieces):
     """A body whose end comes when the test says so."""
 

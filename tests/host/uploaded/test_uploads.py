@@ -14,14 +14,15 @@ import httpx
 import pytest
 import trio
 
-from agentrail import SessionSpec
+from agentrail import SessionSpec, tool
 from agentrail.api.limits import DEFAULTS
 from agentrail.host import HostLimits, Profile, RequestContext
 from agentrail.host.uploads.session_files import PIECE, Incoming, folder_of
 from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.sandboxes import LocalSandbox, MemorySandbox, NextPiece, Written
-from agentrail.testing import ScriptedModel, stall
+from agentrail.testing import ScriptedModel, call, say, stall
 from tests.host.hosted import KEYS, Desk, open_desk, scripted
+from tests.runtime.families import agent, task
 
 TRIP: Final = "/v1/sessions/trip/files"
 FOLDER: Final = folder_of("h.acme.ann.trip")
@@ -394,6 +395,28 @@ async def test_a_session_without_a_sandbox_says_so() -> None:
         assert "its sandbox has no `receive` and no `remove`" in response.text
         body = {"message": "hi", "session": "trip", "files": ["0123456789ab-x"]}
         assert outcome(await desk.ann.post("/v1/chat", json=body)) == (422, "unknown-file")
+
+
+async def test_a_sub_agent_takes_no_files_of_its_own(tmp_path: Path) -> None:
+    here = trio.Event()
+
+    @tool
+    async def stay() -> str:
+        """Stay."""
+        here.set()
+        await trio.sleep_forever()
+        return ""
+
+    finder = agent([say(calls=[call("stay", {})])], tools=[stay])
+    spec = with_folder(tmp_path).but(model=ScriptedModel([task(), "done"]), agents={"finder": finder})
+    async with open_desk(spec) as desk:
+        await opened(desk)
+        await desk.ann.post("/v1/sessions/trip/prompt", json={"message": "go"})
+        await here.wait()
+        response = await desk.ann.post("/v1/sessions/ann.trip.c3/files", content=b"x")
+        assert outcome(response) == (409, "files-not-taken")
+        assert "upload them to the session of that agent" in response.text
+        assert sizes(tmp_path) == []
 
 
 @pytest.mark.long
