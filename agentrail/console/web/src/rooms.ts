@@ -27,6 +27,7 @@ export const ROOMS: readonly [Room, ...Room[]] = [
   { title: "Now", words: ["now"], load: () => import("./rooms/now") },
   { title: "Inbox", words: ["inbox"], load: () => import("./rooms/inbox") },
   { title: "Figures", words: ["figures"], load: () => import("./rooms/figures") },
+  { title: "Evaluations", words: ["evaluations"], load: () => import("./rooms/evaluations") },
 ];
 
 /** Rooms about one session. */

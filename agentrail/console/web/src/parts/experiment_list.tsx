@@ -1,0 +1,174 @@
+/** All experiments, the newest first. */
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { View } from "../host/interface";
+import { address, replaceQuery, type Place } from "../route";
+import { useAnswer } from "../store/answer";
+import { dollars } from "./amounts";
+import { Moment } from "./moment";
+import { Plain } from "./plain";
+import { ProblemNote } from "./problem_note";
+import { moveFocus } from "./row_keys";
+import { Pill, Verdict } from "./verdict";
+
+type Experiment = View<"ExperimentView">;
+
+const ROOM = "evaluations";
+const MOST_SCORERS = 2;
+
+export function ExperimentList({ place }: { place: Place }) {
+  const answer = useAnswer("evaluations", null, {} as never).value;
+  const [text, dataset] = [useSignal(place.query.get("search") ?? ""), useSignal(place.query.get("set") ?? "")];
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => replaceQuery({ search: text.value, set: dataset.value }), [text.value, dataset.value]);
+  useEffect(() => moveFocus(".experiments tbody a", field), []);
+  const all = answer.value?.items ?? [];
+  const wanted = text.value.toLowerCase();
+  const fits = ({ file, name, dataset: set }: Experiment) =>
+    [file, name, set].some((word) => word.toLowerCase().includes(wanted)) && (!dataset.value || set === dataset.value);
+  const shown = all.filter(fits);
+  return (
+    <>
+      <div class="room-head">
+        <h1>Evaluations</h1>
+        <label>
+          <span class="only-read">Experiment or data set</span>
+          <input
+            ref={field}
+            type="search"
+            placeholder="Experiment or data set"
+            value={text.value}
+            onInput={(event) => (text.value = event.currentTarget.value)}
+          />
+        </label>
+      </div>
+      {answer.problem && <ProblemNote problem={answer.problem} />}
+      {answer.value ? (
+        <>
+          <Datasets all={all} chosen={dataset.value} choose={(set) => (dataset.value = set)} />
+          {shown.length > 0 && <Experiments shown={shown} all={all} />}
+          {shown.length === 0 && <Nothing answer={answer.value} />}
+        </>
+      ) : (
+        answer.isLate && <p role="status">Loading …</p>
+      )}
+    </>
+  );
+}
+
+/** Says what would be here, and the next step. */
+function Nothing({ answer }: { answer: View<"EvaluationsView"> }) {
+  if (answer.items.length > 0) return <p>No experiment fits.</p>;
+  return (
+    <div class="nothing-yet">
+      <p>
+        <b>{answer.has_folder ? "No experiment has been run yet." : "No folder of results was named."}</b>
+      </p>
+      <p class="hint">
+        {answer.has_folder ? (
+          <>
+            Run one: <code>agentrail evals run cases.jsonl --agent app.py --to FOLDER/NAME.json</code>
+          </>
+        ) : (
+          <>
+            Name one: <code>agentrail console FILE --evals FOLDER</code>
+          </>
+        )}
+      </p>
+    </div>
+  );
+}
+
+interface DatasetsProps {
+  readonly all: readonly Experiment[];
+  readonly chosen: string;
+  readonly choose: (set: string) => void;
+}
+
+function Datasets({ all, chosen, choose }: DatasetsProps) {
+  const counts = new Map<string, number>();
+  for (const { dataset } of all) if (dataset) counts.set(dataset, (counts.get(dataset) ?? 0) + 1);
+  if (counts.size < 2) return null;
+  return (
+    <div class="segments" role="group" aria-label="Data set">
+      {[["", all.length] as const, ...counts].map(([set, number]) => (
+        <button type="button" aria-pressed={chosen === set} onClick={() => choose(set)}>
+          <Plain text={set || "All"} /> <b>{number}</b>
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function Experiments({ shown, all }: { shown: readonly Experiment[]; all: readonly Experiment[] }) {
+  const baselines = new Set(all.map(({ baseline }) => baseline));
+  return (
+    <>
+      <table class="experiments">
+        <thead>
+          <tr>
+            <th scope="col">Experiment</th>
+            <th scope="col" class="hide-small">Data set</th>
+            <th scope="col" class="amount hide-small">Cases</th>
+            <th scope="col">Against its baseline</th>
+            <th scope="col" class="hide-small">Scores</th>
+            <th scope="col" class="amount hide-small">Cost</th>
+            <th scope="col" class="amount hide-small">Ran</th>
+          </tr>
+        </thead>
+        <tbody>
+          {shown.map((one) => (
+            <tr key={one.file}>
+              <td>
+                <a href={address(null, ROOM, one.file)}>
+                  <Plain text={one.file} />
+                </a>
+              </td>
+              <td class="faint hide-small">
+                <Plain text={one.dataset} />
+              </td>
+              <td class="amount faint hide-small">
+                {one.cases} × {one.repeats}
+              </td>
+              <td>
+                <State one={one} isBaseline={baselines.has(one.name)} />
+              </td>
+              <td class="faint hide-small">
+                <Scores one={one} />
+              </td>
+              <td class="amount faint hide-small">{one.usd === null ? "no price" : dollars(one.usd)}</td>
+              <td class="amount faint hide-small">
+                <Moment at={one.at_ms} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p class="hint">
+        To keep a turn of a session as a case: <code>agentrail evals add SESSION TURN --to cases.jsonl</code>
+      </p>
+    </>
+  );
+}
+
+function State({ one, isBaseline }: { one: Experiment; isBaseline: boolean }) {
+  if (one.missing > 0) return <Pill sign="" text={`${one.runs} of ${one.runs + one.missing} runs`} tone="" />;
+  if (one.verdict) return <Verdict verdict={one.verdict} />;
+  return isBaseline ? <Pill sign="" text="Baseline" tone="is-work" /> : <span class="faint">not compared</span>;
+}
+
+function Scores({ one }: { one: Experiment }) {
+  const shown = one.scorers.slice(0, MOST_SCORERS);
+  const rest = one.scorers.length - shown.length;
+  return (
+    <>
+      {shown.map(({ scorer, mean }, index) => (
+        <span>
+          {index > 0 && " · "}
+          <Plain text={scorer} /> <b>{mean === null ? "–" : mean.toFixed(2)}</b>
+        </span>
+      ))}
+      {rest > 0 && ` and ${rest} more`}
+    </>
+  );
+}

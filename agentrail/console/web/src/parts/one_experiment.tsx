@@ -1,0 +1,275 @@
+/** One experiment beside its baseline: what each scorer says, and how each case moved. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { View } from "../host/interface";
+import { address, replaceQuery, type Place } from "../route";
+import { useAnswer } from "../store/answer";
+import { movedCases, type Moved, type MovedCase } from "../store/moved";
+import { dollars } from "./amounts";
+import { Moment } from "./moment";
+import { Plain } from "./plain";
+import { ProblemNote } from "./problem_note";
+import { moveFocus } from "./row_keys";
+import { Interval, MovedBar, Pill, signed, Verdict } from "./verdict";
+
+type Evaluation = View<"EvaluationView">;
+
+const ROOM = "evaluations";
+
+const TONES: Readonly<Record<string, string>> = { better: "is-good", worse: "is-bad", rose: "is-good", fell: "is-bad" };
+
+const MOVES: Readonly<Record<Moved, string>> = {
+  fell: "Fell",
+  rose: "Rose",
+  same: "About the same",
+  failed: "Failed",
+  alone: "Not in both",
+};
+
+interface Props {
+  readonly file: string;
+  /** The file of the baseline that was chosen; null: the one with which it was run. */
+  readonly against: string | null;
+  readonly place: Place;
+}
+
+export function OneExperiment({ file, against, place }: Props) {
+  const query = { file, ...(against !== null && { baseline: against }) };
+  const answer = useAnswer("evaluation", null, query).value;
+  return (
+    <>
+      <p class="back">
+        <a href={address(null, ROOM)}>All experiments</a>
+      </p>
+      <h1>
+        <Plain text={file} />
+      </h1>
+      {answer.problem && <ProblemNote problem={answer.problem} />}
+      {answer.value ? (
+        <div aria-busy={answer.isLate}>
+          <About evaluation={answer.value} />
+          <Scorers evaluation={answer.value} />
+          <Cases evaluation={answer.value} place={place} />
+        </div>
+      ) : (
+        answer.isLate && <p role="status">Loading …</p>
+      )}
+    </>
+  );
+}
+
+function About({ evaluation }: { evaluation: Evaluation }) {
+  const { experiment: one, baseline } = evaluation;
+  const isOpen = useSignal(false);
+  const copied = useSignal(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(report(evaluation));
+    copied.value = true;
+  };
+  return (
+    <div class="room-head">
+      <p class="hint">
+        {baseline ? (
+          <>
+            <Verdict verdict={overall(evaluation)} /> against{" "}
+            <a href={address(null, ROOM, baseline.file)}>
+              <Plain text={baseline.file} />
+            </a>
+          </>
+        ) : one.baseline ? (
+          "its baseline is not in the folder"
+        ) : (
+          "not compared"
+        )}
+        {one.dataset && (
+          <>
+            {" · "}
+            <Plain text={one.dataset} />
+          </>
+        )}{" "}
+        · {one.cases} cases × {one.repeats} · {one.usd === null ? "no price" : dollars(one.usd)} · <Moment at={one.at_ms} />
+      </p>
+      <div class="actions">
+        <button type="button" aria-expanded={isOpen.value} onClick={() => (isOpen.value = !isOpen.value)}>
+          Other baseline
+        </button>
+        <button type="button" onClick={() => void copy()}>
+          Copy report
+        </button>
+        <span role="status">{copied.value && "Copied"}</span>
+      </div>
+      {isOpen.value && <Baselines one={one} leave={() => (isOpen.value = false)} />}
+    </div>
+  );
+}
+
+/** The other experiments; a choice is an address, so that it can be sent to somebody. */
+function Baselines({ one, leave }: { one: View<"ExperimentView">; leave: () => void }) {
+  const answer = useAnswer("evaluations", null, {} as never).value;
+  const others = (answer.value?.items ?? []).filter(({ file }) => file !== one.file);
+  return (
+    <ul class="baselines" onKeyDown={(event) => event.key === "Escape" && leave()}>
+      {others.map(({ file }) => (
+        <li key={file}>
+          <a href={`${address(null, ROOM, one.file)}?against=${encodeURIComponent(file)}`} onClick={leave}>
+            <Plain text={file} />
+          </a>
+        </li>
+      ))}
+      {others.length === 0 && <li>There is no other experiment in the folder.</li>}
+    </ul>
+  );
+}
+
+function Scorers({ evaluation: { scorers, notes, experiment } }: { evaluation: Evaluation }) {
+  const most = Math.max(0.1, ...scorers.flatMap(({ low, high }) => [Math.abs(low), Math.abs(high)]));
+  return (
+    <>
+      <div class="scorers">
+        {scorers.map((one) => (
+          <section class="scorer" aria-label={one.scorer}>
+            <div class="room-head">
+              <h2>
+                <Plain text={one.scorer} />
+              </h2>
+              <Verdict verdict={one.verdict} />
+            </div>
+            <p class="scorer-means">
+              {one.before.toFixed(2)} → {one.after.toFixed(2)}
+            </p>
+            <Interval value={one.after - one.before} low={one.low} high={one.high} most={most} tone={TONES[one.verdict] ?? ""} />
+            <p class="hint">{differenceText(one)}</p>
+          </section>
+        ))}
+        {scorers.length === 0 &&
+          experiment.scorers.map(({ scorer, mean }) => (
+            <section class="scorer" aria-label={scorer}>
+              <h2>
+                <Plain text={scorer} />
+              </h2>
+              <p class="scorer-means">{mean === null ? "no score" : mean.toFixed(2)}</p>
+            </section>
+          ))}
+      </div>
+      {notes.length > 0 && (
+        <ul class="hint">
+          {notes.map((note) => (
+            <li>
+              <Plain text={note} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+function differenceText({ after, before, low, high, unseen, verdict, cases }: View<"ScorerComparisonView">): string {
+  const difference = signed(after - before);
+  if (verdict === "too few cases") return `${difference} in ${cases} cases: chance alone could do that`;
+  if (verdict === "no difference seen") return `${difference}; less than ${unseen.toFixed(2)} would be missed`;
+  return `${difference}, between ${signed(low)} and ${signed(high)}`;
+}
+
+function Cases({ evaluation, place }: { evaluation: Evaluation; place: Place }) {
+  const { experiment, baseline, scorers } = evaluation;
+  const usual = scorers.find(({ verdict }) => verdict === "worse")?.scorer ?? experiment.scorers[0]?.scorer ?? "";
+  const names = experiment.scorers.map(({ scorer }) => scorer);
+  const asked = place.query.get("scorer") ?? "";
+  const scorer = useSignal(names.includes(asked) ? asked : names.includes(usual) ? usual : (names[0] ?? ""));
+  const only = useSignal<Moved | "">("");
+  const against = place.query.get("against") ?? "";
+  useEffect(() => replaceQuery({ against, scorer: scorer.value }), [scorer.value, against]);
+  useEffect(() => moveFocus(".cases tbody a"), []);
+  const repeats = Math.min(experiment.repeats, baseline?.repeats ?? experiment.repeats);
+  const all = movedCases(evaluation.cases, scorer.value, repeats);
+  const shown = all.filter(({ moved }) => !only.value || moved === only.value);
+  const kinds = (Object.keys(MOVES) as Moved[]).filter((kind) => all.some(({ moved }) => moved === kind));
+  const most = Math.max(0.1, ...all.map(({ difference }) => Math.abs(difference ?? 0)));
+  return (
+    <>
+      {names.length > 1 && (
+        <div class="segments" role="group" aria-label="Scorer">
+          {names.map((name) => (
+            <button type="button" aria-pressed={scorer.value === name} onClick={() => (scorer.value = name)}>
+              <Plain text={name} />
+            </button>
+          ))}
+        </div>
+      )}
+      {baseline && (
+        <div class="segments" role="group" aria-label="Which cases">
+          {["" as const, ...kinds].map((kind) => (
+            <button type="button" aria-pressed={only.value === kind} onClick={() => (only.value = kind)}>
+              {kind ? MOVES[kind] : "All"} <b>{kind ? all.filter(({ moved }) => moved === kind).length : all.length}</b>
+            </button>
+          ))}
+        </div>
+      )}
+      <table class="cases">
+        <thead>
+          <tr>
+            <th scope="col">Case</th>
+            {baseline && <th scope="col" class="amount hide-small">Before</th>}
+            <th scope="col" class="amount">{baseline ? "After" : "Mean"}</th>
+            {baseline && <th scope="col" class="hide-small">Difference</th>}
+            {baseline && <th scope="col">Moved</th>}
+          </tr>
+        </thead>
+        <tbody>
+          {shown.map((one) => (
+            <CaseRow key={one.row.case} one={one} file={experiment.file} against={baseline?.file ?? ""} most={most} />
+          ))}
+        </tbody>
+      </table>
+      {baseline && <p class="hint">A case fell or rose if its mean moved by more than one of its runs makes: that alone proves nothing.</p>}
+    </>
+  );
+}
+
+function CaseRow({ one, file, against, most }: { one: MovedCase; file: string; against: string; most: number }) {
+  const { row, before, after, difference, moved } = one;
+  const to = `${address(null, ROOM, file, row.case)}${against && `?against=${encodeURIComponent(against)}`}`;
+  return (
+    <tr>
+      <td>
+        <a href={to}>
+          <Plain text={row.case} />
+        </a>
+        {row.problem && (
+          <p class="hint">
+            <Plain text={row.problem} />
+          </p>
+        )}
+      </td>
+      {against && <td class="amount faint hide-small">{before === null ? "–" : before.toFixed(2)}</td>}
+      <td class="amount">{after === null ? "–" : after.toFixed(2)}</td>
+      {against && (
+        <td class="hide-small">{difference !== null && <MovedBar value={difference} most={most} tone={TONES[moved] ?? ""} />}</td>
+      )}
+      {against && (
+        <td>
+          {moved === "failed" ? (
+            <Pill sign="!" text={`${row.failed} of ${row.runs} failed`} tone="is-bad" />
+          ) : moved === "alone" ? (
+            <span class="faint">{MOVES.alone}</span>
+          ) : (
+            <Verdict verdict={moved} />
+          )}
+        </td>
+      )}
+    </tr>
+  );
+}
+
+/** What it comes to by all scorers: worse if one is, else better if one is. */
+function overall({ scorers }: Evaluation): string {
+  const order = ["worse", "better", "no difference seen", "too few cases"];
+  return order.find((verdict) => scorers.some((one) => one.verdict === verdict)) ?? "not comparable";
+}
+
+/** The comparison as text, for a message to somebody. */
+function report({ experiment, baseline, scorers, notes }: Evaluation): string {
+  const title = baseline ? `${experiment.file} against ${baseline.file}` : experiment.file;
+  return [title, ...scorers.map(({ scorer, sentence }) => `${scorer}: ${sentence}`), ...notes, ""].join("\n");
+}
