@@ -206,6 +206,12 @@ def test_the_state_stays_small_over_a_turn_of_many_calls() -> None:
     )
 
 
+def test_with_new_options_the_counts_stay_and_all_warnings_may_come_again() -> None:
+    old, new = BudgetGuard(max_calls=2, max_rounds=10), BudgetGuard(max_calls=4, max_rounds=10)
+    spent = Spent(rounds=3, calls=2, warned=frozenset({"max_calls"}))
+    assert new.on_options(old, spent) == Spent(rounds=3, calls=2)
+
+
 @pytest.mark.long
 def test_it_obeys_the_laws() -> None:
     check_plugin(BudgetGuard(max_seconds=2, max_turn_seconds=1, max_turn_calls=3), examples=3)

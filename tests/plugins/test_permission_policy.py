@@ -509,6 +509,8 @@ def test_an_approval_for_always_ends_when_its_time_is_over(plugin: PermissionPol
     assert asked(for_a_minute, always.but(now_ms=NOW.now_ms + 59_000)) is None
     assert asked(for_a_minute, always.but(now_ms=NOW.now_ms + 60_000)) is not None
     assert asked(for_a_minute, always, "git reset") is not None
+    of_another_tool = NOW.but(approved_always=frozenset({("bash", hold.family)}))
+    assert asked(for_a_minute, of_another_tool) is not None
     assert asked(for_a_minute, always, "git commit") is not None
     assert asked(evolve(plugin, always_seconds=30), always) is not None, "it was for longer than is possible now"
     assert asked(plugin, always) is not None

@@ -138,6 +138,15 @@ async def test_who_rejects_with_a_reason_has_asked_for_what_follows_too() -> Non
     assert await audit(journal, "s") == ()
 
 
+async def test_who_has_asked_more_than_once_is_named_once() -> None:
+    async with open_supervisor() as supervisor:
+        ann = (await supervisor.spawn(payer(paying(), paying("tom"), paying("bob"), "done"), "s")).by(ANN)
+        for text in ("pay tom", "pay bob", "enough"):
+            (hold,) = (await ann.ask("pay", command="c")).held
+            assert hold.asked_by == (ANN,)
+            await ann.reject(hold.id, text, auto_resume=True)
+
+
 async def test_with_four_eyes_nobody_approves_later_calls() -> None:
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(payer(paying("eve"), "done"), "s")

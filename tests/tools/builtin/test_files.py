@@ -6,6 +6,7 @@ import pytest
 
 from agentrail.adapters.sandboxes import searching
 from agentrail.sandboxes import LocalSandbox, MemorySandbox, Sandbox
+from agentrail.tools.builtin.file_tools import MAX_COMPARED, SEARCHED_BYTES
 from agentrail.tools.builtin.search import NOT_ALL
 from tests.tools.builtin.rig import call
 
@@ -121,10 +122,11 @@ async def test_a_near_miss_shows_the_closest_lines(box: Sandbox) -> None:
         "     1\tdef f(x):\n     2\t    return x + 1\n"
         "Copy the text exactly as it is there, without the line numbers."
     )
-    assert await call("edit_file", box, path="a.py", old_text="zebra", new_text="") == (
-        "✗ cannot edit `a.py`: the text to replace does not occur; nothing was changed. "
-        "Nothing in it looks like it; read the file first."
-    )
+    for text in ("zebra", "def zebra()"):
+        assert await call("edit_file", box, path="a.py", old_text=text, new_text="") == (
+            "✗ cannot edit `a.py`: the text to replace does not occur; nothing was changed. "
+            "Nothing in it looks like it; read the file first."
+        )
     assert await call("edit_file", box, path="dos.txt", old_text="one\ntwo", new_text="") == (
         "✗ cannot edit `dos.txt`: the text to replace does not occur; nothing was changed. "
         "The lines of the file end in `\\r\\n`: write these ends in `old_text` and `new_text`."
@@ -133,6 +135,15 @@ async def test_a_near_miss_shows_the_closest_lines(box: Sandbox) -> None:
         "✗ `old_text` and `new_text` are the same, so nothing in `a.py` would change"
     )
     assert {path: (await box.read(path)).data for path in FILES} == FILES
+
+
+async def test_the_closest_lines_are_looked_for_in_the_beginning_of_a_large_file(box: Sandbox) -> None:
+    begun, rest = b"def f(one, two):\n", b"x" * (MAX_COMPARED + SEARCHED_BYTES) + b"\n"
+    for content, is_found in ((begun + rest, True), (rest + begun, False)):
+        await box.write("large.py", content)
+        answer = await call("edit_file", box, path="large.py", old_text="def f(one,  two):", new_text="")
+        assert ("def f(one, two):" in answer) is is_found
+        assert ("Nothing in it looks like it" in answer) is not is_found
 
 
 async def test_folders_are_listed_without_what_git_ignores(box: Sandbox) -> None:
