@@ -13,16 +13,19 @@ import trio
 from trio.testing import MockClock
 
 from agentrail import SessionSpec, Subscription
+from agentrail.api.operation_table import CALLS
 from agentrail.host import ApiKeys, HostLimits, Identity
 from agentrail.host.authentication.api_keys import ApiKey, KeyFile, render_keys
+from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.delayed_tasks import DelayedTasks
-from agentrail.host.operations.call import Streamed
+from agentrail.host.operations.call import OperationCall, Streamed
+from agentrail.host.operations.event_frames import ClientStreams
 from agentrail.host.operations.talk_calls import PendingAnswer
 from agentrail.host.requests.access_log import RequestNote
 from agentrail.host.requests.exchange import AnswerWriter, StreamedAnswer
 from agentrail.host.requests.http_messages import EndableSend, Send
 from agentrail.testing import ScriptedModel, stall
-from tests.host.hosted import MADE, Desk, frames, listening, open_desk, scripted
+from tests.host.hosted import LIMITS, LINES, MADE, Desk, frames, listening, open_desk, scripted
 from tests.host.test_host import until
 from tests.host.test_leaving import Ends
 
@@ -190,6 +193,25 @@ async def test_a_stream_ends_between_two_pieces(autojump_clock: MockClock, *, is
     with trio.fail_after(20):
         assert await answer.run(write) == b"last"
     assert writer.pieces == [b"one"]
+
+
+async def test_a_stream_of_a_session_that_is_opened_while_the_host_closes_ends_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    late, who = DelayedTasks(), Identity("acme", "ann", frozenset({"talk"}))
+    streams = ClientStreams(KeyWatch(ApiKeys(lines=LINES), LIMITS), late, LIMITS)
+
+    async def write(_: EndableSend) -> None:
+        await trio.sleep_forever()
+
+    for is_over in (False, True):
+        if is_over:
+            streams.end_sessions()
+        stream, writer = streams.session(OperationCall(CALLS["events"], who, "trip", LIMITS), write), Sent()
+        with trio.move_on_after(1000) as scope:
+            assert await StreamedAnswer(writer, trio.sleep_forever, late, RequestNote()).run(stream.write) == b""
+        assert scope.cancelled_caught is not is_over
 
 
 async def test_a_request_whose_answer_is_never_written_ends_with_its_turn() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from itertools import pairwise
 
 import pytest
@@ -28,7 +29,7 @@ from agentrail.models import (
     UserMessage,
 )
 from agentrail.plugins import Answered, AnyPlugin, BeforePrompt, BudgetGuard, CallModel, Failed
-from agentrail.runtime.work.reservations import most_of
+from agentrail.runtime.work.reservations import WaitClock, most_of
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.usage import MILLION
 from tests.kit import EMPTY, Element
@@ -105,6 +106,11 @@ class Trio:
         return sorted(int(began - self.runs[0][1]) for _, began, _ in self.runs)
 
 
+def clocks() -> int:
+    """Return how many clocks there are that measure waiting."""
+    return sum(isinstance(item, WaitClock) for item in gc.get_objects())
+
+
 def test_while_there_is_room_they_run_at_once() -> None:
     async def live() -> None:
         three = Trio(BudgetGuard(max_tokens=10_000), window=3_000)
@@ -117,9 +123,10 @@ def test_while_there_is_room_they_run_at_once() -> None:
 
 def test_near_the_limit_each_waits_until_it_is_known_what_the_others_cost() -> None:
     async def live() -> None:
-        three = Trio(BudgetGuard(max_tokens=1_000), window=3_000)
+        three, before = Trio(BudgetGuard(max_tokens=1_000), window=3_000), clocks()
         async with open_world() as world:
             assert await three.ask(world, "fine") == ["done", "done", "done"]
+            assert clocks() == before, "how long one has waited is forgotten with it"
         assert three.began == [0, 10, 20]
 
     run_in_virtual_time(live)

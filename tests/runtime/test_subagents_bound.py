@@ -5,6 +5,7 @@ import trio
 from attrs import frozen
 
 from agentrail import BlockTool, Context, Continue, Plugin, Priority, State
+from agentrail.core.vocabulary.inputs import ElsewhereUsed
 from agentrail.errors import TurnAborted
 from agentrail.events import AgentEnd, SubagentEnd, ToolBlocked
 from agentrail.models import Price, Usage
@@ -203,6 +204,17 @@ async def test_a_sub_agent_has_what_remains_of_a_budget(world: World) -> None:
     (attached,) = (await rebuilt(world.journal, "p.c3")).plugins
     remaining = {name: attached.options.get(name) for name in ("max_tokens", "max_calls", "max_rounds", "max_usd")}
     assert remaining == {"max_tokens": 900, "max_calls": 4, "max_rounds": 8, "max_usd": None}
+
+
+@pytest.mark.parametrize("plugins", [[], [BudgetGuard(max_tokens=1000)]], ids=["free", "limited"])
+async def test_only_sub_agents_that_share_a_limit_are_told_what_others_have_used(
+    world: World, plugins: list[AnyPlugin]
+) -> None:
+    agents = {name: agent([say("done", usage=TEN, delay=delay)]) for name, delay in (("brief", 1.0), ("long", 9.0))}
+    session = await world.spawn([tasks("brief", "long"), "fine"], "p", agents=agents, plugins=plugins)
+    await session.ask("go")
+    records = await world.journal.read("p.c4")
+    assert any(isinstance(record.arrival.input, ElsewhereUsed) for record in records) is bool(plugins)
 
 
 async def test_a_sub_agent_is_stopped_where_its_parent_would_be(world: World) -> None:
