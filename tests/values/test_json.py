@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Final, cast
 
 import hypothesis
@@ -58,6 +60,37 @@ def test_flat_objects_that_were_frozen_before_share_one_room() -> None:
     assert room == [0]
     with pytest.raises(NotJson, match=f"more than {MAX_ITEMS} items"):
         freeze_object(FrozenObject(a=1), room)
+
+
+def test_the_items_of_an_object_count_before_they_are_frozen() -> None:
+    room = [3]
+    assert freeze_object({"a": {"b": 1}, "c": 2}, room) == {"a": {"b": 1}, "c": 2}
+    assert room == [0]
+    for fuller in ({"a": 1, "b": 2}, MappingProxyType({"a": 1, "b": 2})):
+        with pytest.raises(NotJson, match=f"more than {MAX_ITEMS} items"):
+            freeze_object(fuller, [1])
+
+
+def test_of_an_object_without_end_no_more_is_read_than_there_is_room_for() -> None:
+    read = list[int]()
+
+    class Numbers(Mapping[str, int]):
+        """An object with a member for each number."""
+
+        def __iter__(self) -> Iterator[str]:
+            for number in range(1000):
+                read.append(number)
+                yield str(number)
+
+        def __len__(self) -> int:
+            return 1000
+
+        def __getitem__(self, key: str) -> int:
+            return int(key)
+
+    with pytest.raises(NotJson, match=f"more than {MAX_ITEMS} items"):
+        freeze_object(Numbers(), [10])
+    assert len(read) == 11
 
 
 def test_an_object_that_holds_others_is_counted_part_by_part() -> None:
