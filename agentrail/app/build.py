@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, cast
 import trio
 
 from agentrail.adapters.journals.memory import ForgettingJournal
-from agentrail.api.command_checks import choice_of
+from agentrail.api.command_checks import choice_of, looking_at
 from agentrail.app.model_registry import Factory, Models
 from agentrail.app.preimport import bring
 from agentrail.app.session_code import (
@@ -95,14 +95,16 @@ MIN_LEASE: Final = 0.1
 
 def check_journal(value: object) -> None:
     """Raise `WrongType` if *value* is neither a journal nor `None`."""
-    problem = None if value is None else why_unfit(value, Journal)
+    with looking_at("journal", value):
+        problem = None if value is None else why_unfit(value, Journal)
     if problem is not None:
         raise WrongType("journal", problem, JOURNAL_WANTED)
 
 
 def check_telemetry(value: object) -> None:
     """Raise `WrongType` if *value* is neither `None` nor can watch a supervisor."""
-    problem = None if value is None else why_unfit(value, Telemetry)
+    with looking_at("telemetry", value):
+        problem = None if value is None else why_unfit(value, Telemetry)
     if problem is not None:
         raise WrongType("telemetry", problem, TELEMETRY_WANTED)
 

@@ -20,6 +20,7 @@ from agentrail.runtime.shared.code_loops import bind_model
 from agentrail.values.json import JsonObject
 from agentrail.values.newest import Newest
 from agentrail.values.secrets import plain_secret
+from agentrail.values.untrusted_values import brief
 
 if TYPE_CHECKING:  # it brings httpx
     from agentrail.adapters.models.http import Http
@@ -73,13 +74,15 @@ class Models:
             model = self._made[name] = self._make(name)
         return model
 
-    def check_limited(self, names: Iterable[str]) -> None:
-        """Raise `BadChoice` if a provider in *names* is misspelt: its rate limit would never apply to any model.
+    def check_limited(self, names: Iterable[object]) -> None:
+        """Raise an error if a provider in *names* is misspelt, or no text: its limit would never apply to any model.
 
         A name similar to no known provider is accepted: it may be the name of a model given as an object.
         """
         names_ = sorted({*self._factories, *PROVIDERS})
         for name in names:
+            if not isinstance(name, str):
+                raise WrongType("limits", f"the name {brief(name)}", "the part of the models' names before the colon")
             if ":" in name or (name not in names_ and nearest(name.casefold(), names_, LIKE)):
                 raise BadChoice("limits", name, f"{listed(names_)}, or what you name in `models`")
 

@@ -92,7 +92,14 @@ async def leave(root: RootNursery, sessions: Sessions | None, within: float | No
     return SupervisorStuck(trio.current_time() - began, stuck) if stuck else None
 
 
-def check_time(argument: str, within: object) -> None:
-    """Raise `WrongType` if *within* is neither `None` nor a number of seconds from 0 on."""
-    if within is not None and as_seconds(within) is None and within != math.inf:
+def time_within(argument: str, within: object) -> float | None:
+    """Return *within* as seconds, cut to ten years, as infinity or as `None`; raise `WrongType` if it is none of these.
+
+    Trio has no room for a deadline that no `float` holds.
+    """
+    if within is None or (type(within) is float and within == math.inf):
+        return within
+    plain = as_seconds(within)
+    if plain is None:
         raise WrongType(argument, brief(within), WANTED)
+    return plain

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 import trio
 
 from agentrail.app.known_specs import KnownSpecs
-from agentrail.app.shutdown_time import check_time, leave
+from agentrail.app.shutdown_time import leave, time_within
 from agentrail.app.spec import SessionSpec, Specs, check_spec
 from agentrail.errors import (
     SessionExists,
@@ -282,7 +282,7 @@ class Supervisor(SupervisorHints):
         Each is parked as soon as no call of it runs that cannot be repeated, as is a response that still comes: it is
         asked for again. Calls that *within* cuts short are named in the log. No-op without a journal.
         """
-        check_time("within", within)
+        within = time_within("within", within)
         await parking.park_all(self._sessions, math.inf if within is None else within)
 
     async def start_service(
@@ -493,16 +493,16 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     build.check_retain(retain)
     build.check_telemetry(telemetry)
     policy = build.policy(strategy, max_restarts, period)
-    check_time("stop_within", stop_within)
+    seconds = time_within("stop_within", stop_within)
 
     def wire(nursery: trio.Nursery) -> Sessions:
         """Build the sessions of the supervisor, with its shared services."""
         return build.build_sessions(nursery, policy, storage, models or {}, secrets, seed, gate_width, limits or {})
 
     if telemetry is None:
-        opened = _open(wire, specs or {}, retain, stop_within)
+        opened = _open(wire, specs or {}, retain, seconds)
     else:
-        opened = _watched(telemetry, journal, wire, specs or {}, retain, stop_within)
+        opened = _watched(telemetry, journal, wire, specs or {}, retain, seconds)
     return OpenContext(opened, Supervisor, OPENING)
 
 

@@ -14,6 +14,7 @@ from typing import Final, Generic, TypeVar, cast
 
 import trio
 
+from agentrail.api.command_checks import counted
 from agentrail.app.supervisor import SEVERAL
 from agentrail.bridge.streams import WINDOW, BoundedStream, StreamEndError
 from agentrail.bridge.trio_thread import BridgeCall, TrioThread
@@ -203,7 +204,7 @@ class BridgeEventReader(BridgeReader[Envelope]):
     __slots__ = ("_start", "subscription")
 
     def __init__(self, thread: TrioThread[object], subscription: Subscription, window: int) -> None:
-        super().__init__(thread, subscription, window)
+        super().__init__(thread, subscription, counted("window", window))
         self.subscription = subscription
         """What is read."""
         self._start = Cursor(0)
