@@ -253,7 +253,8 @@ def responses_events(random: Random, answer: Drawn) -> Iterator[BaseModel]:
     yield responses.ResponseCreatedEvent(
         type="response.created", sequence_number=next(number), response=_response("in_progress", [], None)
     )
-    for index, item in enumerate(items):
+    told = items if random.randrange(4) else ()  # of every fourth answer only the end tells
+    for index, item in enumerate(told):
         yield from _item_events(random, answer, index, item, number)
     usage = responses.ResponseUsage.model_validate(
         {
@@ -406,8 +407,7 @@ def chat_events(random: Random, answer: Drawn) -> Iterator[BaseModel]:
     for index, call in enumerate(heard.calls):
         head = {"index": index, "id": call.id, "type": "function", "function": {"name": call.name, "arguments": ""}}
         yield _chunk({"tool_calls": [head]})
-        for piece in cut(random, json.dumps(call.args)):
-            pieces.insert(random.choice((len(pieces), len(pieces))), (index, piece))
+        pieces += [(index, piece) for piece in cut(random, json.dumps(call.args))]
     for index, piece in pieces:
         yield _chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
     yield _chunk({}, CHAT_STOPS[heard.stop])

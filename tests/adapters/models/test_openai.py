@@ -141,6 +141,18 @@ def test_a_server_may_tell_of_an_item_in_one_piece_or_not_of_its_beginning() -> 
     assert found == Response((Text("hello"),), (call,), StopReason.TOOL_CALLS, Usage(5, 7))
 
 
+def test_only_the_end_may_tell_of_a_response() -> None:
+    items = [
+        openai.thought(0, "Hm.", sealed="gA=="),
+        openai.message(1, "hello"),
+        openai.call(2, "lamps", "{}", call_id="c"),
+    ]
+    end: dict[str, object] = {"status": "completed", "output": [done["item"] for *_, done in items]}
+    found = answered({"type": "response.completed", "response": end})
+    assert found.parts == (Thinking("Hm.", "reasoning:rs_0:gA=="), Text("hello"))
+    assert found.calls == (ToolCall("", "lamps", provider_id="c"),)
+
+
 def test_thoughts_of_open_models_have_no_seal() -> None:
     found = answered(openai.delta("reasoning_text", 0, "Hm."), *openai.message(1, "yes"), openai.closing())
     assert found.parts == (Thinking("Hm."), Text("yes"))
