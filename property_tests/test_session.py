@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import random
 from typing import get_args
 
@@ -6,14 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrail.core.vocabulary.commands import Command
-from agentrail.testing import Choose
+from agentrail.testing import Choose, Scene, SessionMachine
 from agentrail.testing.world.next_inputs import Move
 from agentrail.testing.world.random_setups import draw_scene
 from agentrail.values.value import Value
 from property_tests.volume import profile, run_one
 from tests.kit import Phase
-from tests.machinery.worlds.checked_machine import CheckedMachine
 from tests.machinery.worlds.checked_world import CheckedWorld
+
+
+class CheckedMachine(SessionMachine):
+    """A state machine over one random session, whose world checks the invariants after every step."""
+
+    def world_of(self, scene: Scene) -> CheckedWorld:
+        return CheckedWorld(scene)
+
 
 COMMANDS = frozenset(get_args(Command))
 """The inputs that are calls of users; an ended session refuses them."""

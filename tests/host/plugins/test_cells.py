@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 import pytest
 import trio
@@ -19,9 +19,32 @@ from agentrail.host.plugins.host_tools import ToolService
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.tools import err, ok
 from docs.printing.host_plugins_page import CONTRACT
-from tests.host.plugins.cells import CELLS, cell, table
 from tests.host.plugins.probes import CONTEXT, REQUEST, Broken, Calls, hangs, probe, raises, returns, row
 from tests.kit import freeze_object
+
+Test: TypeAlias = Callable[[], Awaitable[None]]
+
+CASES: Final = ("order", "error", "deadline", "critical", "wrong")
+
+CELLS: Final[dict[tuple[str, str], Test]] = {}
+"""Member and case → its test."""
+
+
+def table() -> set[tuple[str, str]]:
+    """Return the cells that the contract has."""
+    return {(name, case) for name, member in CONTRACT.items() for case in CASES if getattr(member, case) is not None}
+
+
+def cell(member: str, case: str) -> Callable[[Test], Test]:
+    """Register a test for a cell, which has no other."""
+
+    def registered(test: Test) -> Test:
+        assert (member, case) not in CELLS
+        CELLS[member, case] = test
+        return test
+
+    return registered
+
 
 Act = Callable[..., object]
 CALL: Final = {"tool": "note", "arguments": {"text": "x"}, "call_id": "c1", "path": ["s1"]}

@@ -13,7 +13,121 @@ from agentrail.adapters.web import HttpxWeb, resolve
 from agentrail.ports.tool import MAX_PAGE
 from tests.kit import freeze_object
 from tests.tools.builtin.rig import call, called
-from tests.tools.builtin.web_rows import DIRECT, NAMES, REDIRECTS
+
+# Addresses that must not be connected to: `P` stands for the port of a listener, `D` for the same in other forms
+
+NAMES = {
+    "local.test": ("127.0.0.1",),
+    "local6.test": ("::1",),
+    "both.test": ("93.184.216.34", "127.0.0.1"),
+    "mapped.test": ("::ffff:127.0.0.1",),
+    "private.test": ("10.0.0.1",),
+    "metadata.test": ("169.254.169.254",),
+    "nothing.test": (),
+}
+"""What names lead to."""
+
+DIRECT = (
+    # loopback, plainly and in disguise
+    "http://127.0.0.1:P/",
+    "http://127.0.0.2:P/",
+    "http://127.255.255.254:P/",
+    "http://localhost:P/",
+    "http://LOCALHOST:P/",
+    "http://localhost.:P/",
+    "http://127.0.0.1.:P/",
+    "http://[::1]:P/",
+    "http://[0:0:0:0:0:0:0:1]:P/",
+    "http://0.0.0.0:P/",
+    "http://[::]:P/",
+    # one number, octal, hexadecimal, short
+    "http://2130706433:P/",
+    "http://017700000001:P/",
+    "http://0x7f000001:P/",
+    "http://0x7f.0.0.1:P/",
+    "http://0177.0.0.1:P/",
+    "http://0177.0.0.01:P/",
+    "http://127.1:P/",
+    "http://127.0.1:P/",
+    "http://0:P/",
+    "http://0x0:P/",
+    "http://00000177.0.0.1:P/",
+    "http://127.0.0.0x1:P/",
+    "http://4294967295:P/",
+    # IPv6 that carries IPv4
+    "http://[::ffff:127.0.0.1]:P/",
+    "http://[::ffff:7f00:1]:P/",
+    "http://[::127.0.0.1]:P/",
+    "http://[64:ff9b::7f00:1]:P/",
+    "http://[64:ff9b::10.0.0.1]:P/",
+    "http://[64:ff9b:1::7f00:1]:P/",
+    "http://[2002:7f00:1::]:P/",
+    "http://[2001:0:7f00:1::]:P/",
+    "http://[::ffff:0:127.0.0.1]:P/",
+    # private, link-local, shared, special
+    "http://10.0.0.1:P/",
+    "http://172.16.0.1:P/",
+    "http://172.31.255.255:P/",
+    "http://192.168.1.1:P/",
+    "http://169.254.169.254:P/latest/meta-data/",
+    "http://100.64.0.1:P/",
+    "http://192.0.0.192:P/",
+    "http://198.18.0.1:P/",
+    "http://224.0.0.1:P/",
+    "http://255.255.255.255:P/",
+    "http://[fe80::1]:P/",
+    "http://[fe80::1%25lo]:P/",
+    "http://[fc00::1]:P/",
+    "http://[fd00:ec2::254]:P/",
+    "http://[ff02::1]:P/",
+    # characters that look like others, user names, other schemes, oddities
+    "http://①②⑦.⓪.⓪.①:P/",
+    "http://ⓛⓞⓒⓐⓛⓗⓞⓢⓣ:P/",
+    "http://\uff11\uff12\uff17.\uff10.\uff10.\uff11:P/",
+    "http://127。0。0。1:P/",
+    "http://user:secret@127.0.0.1:P/",
+    "http://example.com@127.0.0.1:P/",
+    "http://127.0.0.1:P\\@example.com/",
+    "http://example.com\\@127.0.0.1:P/",
+    "http://%31%32%37.0.0.1:P/",
+    "http:127.0.0.1:P/",
+    "http:///127.0.0.1:P/",
+    "//127.0.0.1:P/",
+    "127.0.0.1:P",
+    "ftp://127.0.0.1:P/",
+    "gopher://127.0.0.1:P/_x",
+    "file:///etc/passwd",
+    "https://127.0.0.1:P/",
+    "HTTP://127.0.0.1:P/",
+    " http://127.0.0.1:P/ ",
+    "http://127.0.0.1\x00:P/",
+    "http://127.0.0.1\r\n:P/",
+    "http://",
+    # names that lead there
+    "http://local.test:P/",
+    "http://local6.test:P/",
+    "http://both.test:P/",
+    "http://mapped.test:P/",
+    "http://private.test:P/",
+    "http://metadata.test:P/",
+    "http://nothing.test:P/",
+)
+
+REDIRECTS = (
+    "http://127.0.0.1:P/",
+    "http://localhost:P/",
+    "//127.0.0.1:P/",
+    "http://2130706433:P/",
+    "http://[::1]:P/",
+    "http://[::ffff:127.0.0.1]:P/",
+    "http://local.test:P/",
+    "http://both.test:P/",
+    "https://127.0.0.1:P/",
+    "file:///etc/passwd",
+    "http://user@127.0.0.1:P/",
+    "/again?to=http://127.0.0.1:P/",
+)
+
 
 HOST = "127.0.0.9"
 """Where the one server is that the tests allow."""
