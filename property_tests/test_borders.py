@@ -9,15 +9,11 @@ from collections.abc import Callable
 
 import pytest
 
-from agentrail.values.untrusted_values import message_of
-from property_tests import hostile
-from property_tests.borders import MOST_CPU, longest_step, play, quiet
-from property_tests.pure_borders import CHECKS, REFUSALS
+from property_tests.borders import MOST_CPU, longest_step, play
 from property_tests.volume import profile
 from tests.opcodes import counted_opcodes
 
 THROUGH_SESSIONS = {"ci": 5_000, "campaign": 5_000_000}
-CHECKED = {"ci": 20_000, "campaign": 20_000_000}
 PORTS = {"journal", "model", "plugin", "service", "tool"}
 
 AT_ONCE = 40_000
@@ -51,33 +47,3 @@ def _is_slow(again: Callable[[Callable[[], float]], float]) -> bool:
     if opcodes > MOST_OPCODES:
         return True
     return profile() == "campaign" and min(again(time.thread_time) for _ in range(TIMES)) > MOST_CPU
-
-
-def _taken(check: str, seed: int, measure: Callable[[], float] = time.thread_time) -> float:
-    """Check the value of one seed, and return how long that took, by *measure*."""
-    found = hostile.draw(random.Random(seed))
-    began = measure()
-    try:
-        CHECKS[check](found)
-    except REFUSALS as refused:
-        message_of(refused)
-    except BaseException as error:
-        error.add_note(f"the check of {check}, seed {seed}")
-        raise
-    finally:
-        hostile.close_coroutines()
-    return measure() - began
-
-
-@pytest.mark.long
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_every_border_takes_or_refuses_any_value() -> None:
-    first = _first_seed()
-    checks = sorted(CHECKS)
-    with quiet():
-        for seed in range(first, first + CHECKED[profile()]):
-            check = checks[seed % len(checks)]
-            if _taken(check, seed) > MOST_CPU:
-                assert not _is_slow(functools.partial(_taken, check, seed)), (
-                    f"the check of {check}, seed {seed}, is slow"
-                )
