@@ -174,6 +174,9 @@ REFUSALS: Final = frozenset(
 )
 """Codes of errors that are about the value of an argument."""
 
+NAMING: Final = frozenset({"argument-raised", "bad-choice", "wrong-type"})
+"""Codes of errors that name the argument."""
+
 NEEDED: Final[Mapping[str, object]] = {
     "spec": SessionSpec(model="demo"),
     "service": trio.sleep_forever,
@@ -225,8 +228,11 @@ def called(method: Callable[..., object], tried: str, value: object) -> object:
     return method(*args, **named)
 
 
-async def outcome(call: Call) -> str:
-    """Make a call, enter or await what it returns, and return the code of the error; empty if there is none."""
+async def outcome(call: Call, argument: str = "") -> str:
+    """Make a call, enter or await what it returns, and return the code of the error; empty if there is none.
+
+    An error that does not name the *argument* that is tried has no code.
+    """
     try:
         returned = call()
         if inspect.iscoroutine(returned):
@@ -240,7 +246,9 @@ async def outcome(call: Call) -> str:
     except BrokenContractError:
         raise
     except AgentrailError as error:
-        return error.code if str(error) else "without a text"
+        said = str(error)
+        named = error.code not in NAMING or f"`{argument}`" in said or f"{argument}=" in said
+        return error.code if said and (named or not argument) else f"what does not name it: {said}"
     return ""
 
 
@@ -270,7 +278,7 @@ async def test_a_session_takes_what_fits_and_refuses_all_else(world: World, name
         for value in VALUES:
             if session.status().phase == "ended":
                 session = await world.supervisor.spawn(spec())
-            codes[value] = await outcome(partial(called, getattr(session, name), argument, VALUES[value]))
+            codes[value] = await outcome(partial(called, getattr(session, name), argument, VALUES[value]), argument)
         assert wrong(SessionHandle, name, argument, codes) == {}, argument
     await session.abort(clear_queue=True)
     assert (await session.ask("well?")).text == "well"
@@ -282,7 +290,7 @@ async def test_a_supervisor_takes_what_fits_and_refuses_all_else(world: World, n
     session = await world.supervisor.spawn(spec(), "x")
     method = getattr(world.supervisor, name)
     for argument in tried(method):
-        codes = {value: await outcome(partial(called, method, argument, VALUES[value])) for value in VALUES}
+        codes = {value: await outcome(partial(called, method, argument, VALUES[value]), argument) for value in VALUES}
         assert wrong(Supervisor, name, argument, codes) == {}, argument
     assert (await session.ask("well?")).text == "well"
     assert world.supervisor.crashes() == ()
@@ -300,7 +308,9 @@ async def outcomes(
         for name in sorted({*methods(owner)} - ENDING):
             method = getattr(supervisor if isinstance(supervisor, owner) else await spawn(), name)
             for argument in tried(method):
-                codes = {value: await outcome(partial(called, method, argument, VALUES[value])) for value in VALUES}
+                codes = {
+                    value: await outcome(partial(called, method, argument, VALUES[value]), argument) for value in VALUES
+                }
                 found.append((owner, name, argument, codes))
     return found
 

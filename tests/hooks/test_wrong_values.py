@@ -11,6 +11,7 @@ import pytest
 from agentrail import Action, Context
 from agentrail.codec.plugin_states import storable
 from agentrail.errors import WrongType
+from agentrail.events import PluginError
 from agentrail.hooks.actions import ACTIONS, Emission
 from agentrail.hooks.attachments import attached_plugin
 from agentrail.hooks.hook_runner import PluginRow
@@ -22,6 +23,7 @@ from agentrail.values.untrusted_values import MADE_OFTEN, described
 from agentrail.values.value import defaults_of
 from tests.cells.bench import plug
 from tests.each_case import check_each
+from tests.kit import Ruling
 
 WRONG: tuple[object, ...] = (5, "x", None, object(), math.nan, b"x", ["x"], {"a": 1}, (), True)
 
@@ -47,25 +49,46 @@ def given() -> Iterator[tuple[type[Action[object]], str]]:
                 yield action, field
 
 
+TAKEN: dict[str, tuple[object, ...]] = {
+    **dict.fromkeys(("text", "reason", "model", "hint", "key"), ("x",)),
+    **dict.fromkeys(("args", "provider_options"), ({"a": 1},)),
+    **dict.fromkeys(("emits", "front", "behind"), ((),)),
+    "continue.emits": ((), None),
+    "family": ("x", None),
+    "continue.family": WRONG,
+    "set_section.text": ("x", None),
+    "name": ("x", ()),
+    "payload": (5, "x", None, ["x"], {"a": 1}, (), True),
+    "timeout": (5, None),
+    "deadline": (5,),
+}
+"""Which of the values above a field of an action can hold; the kind of an action before it says what is special."""
+
+
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda item: f"{item!r:.7}")
-def test_what_a_field_of_an_action_cannot_hold_is_told_with_the_action(wrong: object) -> None:
+def test_what_a_field_of_an_action_cannot_hold_is_told_with_the_action_and_nothing_comes_of_it(wrong: object) -> None:
     check_each([(action, field, wrong) for action, field in given()], _is_told)
 
 
 def _is_told(action: type[Action[object]], field: str, wrong: object) -> None:
     hook_name = next(name for name, accepted in MATRIX.items() if action in accepted)
-    needed = {name: GOOD[name] for name in action.__struct_fields__ if name not in defaults_of(action)}
+    fields = action.__struct_fields__
+    needed = {name: GOOD[name] for name in fields if name not in defaults_of(action) or name == "text"}
     plugin = plug("P", **{hook_name: action(**{**needed, field: wrong})})  # type: ignore[arg-type]  # made from tables
     attached = attached_plugin("P", plugin)
     hook_runner = LiveRunner(storable)
     hook_runner.attach("P", 0, plugin)
     hook = type("Asked", (Hook,), {"hook_name": hook_name, "args": {}, "messages": (), "result": ok("")})()
-    if (field, wrong) == ("emits", ()):
-        return  # that is what it holds
-    for error in hook_runner.run(hook, PluginRow((attached,), (None,)), Context).errors:
-        value = getattr(error, "error", "")
-        assert f"`{action.kind}`" in value or "it emits" in value or "it chose" in value
-        assert field in ("emits", "name") or f"`{field}`" in value or "is given no JSON: " in value
+    ruling = hook_runner.run(hook, PluginRow((attached,), (None,)), Context)
+    taken = TAKEN.get(f"{action.kind}.{field}", TAKEN.get(field, ()))
+    if any(type(wrong) is type(each) and (wrong is each or wrong == each) for each in taken):
+        assert not ruling.errors
+        return
+    (error,) = ruling.errors
+    assert isinstance(error, PluginError)
+    assert f"its `{action.kind}` " in error.error or "it emits" in error.error or "it chose" in error.error
+    assert field in ("emits", "name") or f"`{field}`" in error.error or "is given no JSON: " in error.error
+    assert ruling == Ruling(hook_name, errors=(error,))
 
 
 def test_there_are_sixteen_actions_and_each_can_also_emit() -> None:

@@ -179,18 +179,6 @@ async def test_what_is_no_model(bystander: SessionHandle, expected: object) -> N
     await refused(bystander.switch_model(expected), WrongType, UsageError, text)  # type: ignore[arg-type]  # a mistake
 
 
-async def test_what_names_no_plugin(bystander: SessionHandle) -> None:
-    says = "as `plugin`; give its class, or the key that it was given"
-    await refused(bystander.update_plugin(3, most=1), WrongType, UsageError, f"cannot take a `int` {says}")  # type: ignore[arg-type]  # a mistake
-    await refused(bystander.detach_plugin(None), WrongType, UsageError, f"cannot take a `NoneType` {says}")  # type: ignore[arg-type]  # a mistake
-
-
-async def test_what_is_no_id_and_what_is_no_specification(world: World, bystander: SessionHandle) -> None:
-    spawn = world.supervisor.spawn
-    await refused(spawn(spec_of("demo"), 3), WrongType, UsageError, "`int` as `id`; give text")  # type: ignore[arg-type]  # a mistake
-    await refused(spawn("demo"), WrongType, UsageError, "cannot take a `str` as `spec`; give a `SessionSpec`")  # type: ignore[arg-type]  # a mistake
-
-
 async def test_an_unknown_model(world: World, bystander: SessionHandle) -> None:
     await refused(world.supervisor.spawn(spec_of("nobody:x")), UnknownModel, UsageError, "`nobody:x`", "`demo`")
     await refused(bystander.switch_model("nobody"), UnknownModel, UsageError, "`nobody`")
@@ -265,23 +253,6 @@ async def test_unknown_approvals(bystander: SessionHandle) -> None:
 async def test_a_command_id_used_twice(bystander: SessionHandle) -> None:
     await bystander.prompt("one", command="id")
     await refused(bystander.prompt("two", command="id"), CommandConflict, UsageError, "`id`")
-
-
-@pytest.mark.parametrize(
-    "doing",
-    [
-        lambda session: session.steer("x", when="later"),
-        lambda session: session.abort(kill_tools="some"),
-        lambda session: session.abort(clear_queue="no"),
-        lambda session: session.approve("x", always=1),
-        lambda session: session.approve("x", auto_resume=None),
-        lambda session: session.reject("x", auto_resume="yes"),
-    ],
-)
-async def test_words_that_are_no_choice(
-    bystander: SessionHandle, doing: Callable[[SessionHandle], Awaitable[object]]
-) -> None:
-    await refused(doing(bystander), BadChoice, UsageError)
 
 
 async def test_a_policy_that_is_no_choice(world: World, bystander: SessionHandle) -> None:
@@ -407,11 +378,6 @@ async def test_what_is_no_command_is_refused_and_the_session_goes_on(bystander: 
 async def test_a_command_that_only_the_handle_makes_names_the_method_that_does(bystander: SessionHandle) -> None:
     with pytest.raises(WrongType, match="cannot take a `SwitchModelSent` as `given`; give its arguments to `switch_m"):
         await send_command(bystander, SwitchModelSent("demo"), None)
-
-
-@pytest.mark.parametrize("name", [[], {}, 5, None])
-async def test_what_is_no_name_of_a_tool_is_refused(bystander: SessionHandle, name: object) -> None:
-    await refused(bystander.detach_tools(name), "bad-message", UsageError, "the name of a tool is a")  # type: ignore[arg-type]
 
 
 async def test_an_iterator_that_never_ends_is_refused(bystander: SessionHandle) -> None:
