@@ -127,7 +127,7 @@ SECONDS: Final = (*COUNTS, "2.5", "1e300")
 
 TAKES: Final[Mapping[str, Sequence[str]]] = {
     **dict.fromkeys(("kill_tools", "until", "when", "policy", "restart", "recovery", "strategy"), ()),
-    **dict.fromkeys(("clear_queue", "always", "auto_resume", "four_eyes", "pin"), ("true",)),
+    **dict.fromkeys(("clear_queue", "always", "auto_resume", "four_eyes", "pin", "as_spec"), ("true",)),
     **dict.fromkeys(("approval_id", "ref", "child", "names", "answer", "children", "by", "name"), WORDS),
     **dict.fromkeys(("reason", "turn", "command"), ("none", *WORDS)),
     **dict.fromkeys(("who", "request", "owner", "tenant", "title"), SHORT),
@@ -257,7 +257,9 @@ def takes(owner: type[object], method: str, argument: str) -> Sequence[str] | No
     names = (f"{owner.__name__}.{method}.{argument}", f"{method}.{argument}", argument)
     if not NOT_REACHED.isdisjoint(names):
         return None
-    return next(TAKES[name] for name in names if name in TAKES)
+    known = [TAKES[name] for name in names if name in TAKES]
+    assert known, f"`TAKES` does not say what `{argument}` takes"
+    return known[0]
 
 
 def wrong(owner: type[object], method: str, argument: str, codes: Mapping[str, str]) -> dict[str, str]:
