@@ -127,7 +127,7 @@ SECONDS: Final = (*COUNTS, "2.5", "1e300")
 
 TAKES: Final[Mapping[str, Sequence[str]]] = {
     **dict.fromkeys(("kill_tools", "until", "when", "policy", "restart", "recovery", "strategy"), ()),
-    **dict.fromkeys(("clear_queue", "always", "auto_resume", "four_eyes", "pin", "as_spec"), ("true",)),
+    **dict.fromkeys(("clear_queue", "always", "auto_resume", "four_eyes", "pin"), ("true",)),
     **dict.fromkeys(("approval_id", "ref", "child", "names", "answer", "children", "by", "name"), WORDS),
     **dict.fromkeys(("reason", "turn", "command"), ("none", *WORDS)),
     **dict.fromkeys(("who", "request", "owner", "tenant", "title"), SHORT),
@@ -153,6 +153,7 @@ TAKES: Final[Mapping[str, Sequence[str]]] = {
     "model": (*WORDS, "[x]", "(x, none)", "model"),
     "delete.first": ("none", "int"),
     "answered.command": WORDS,
+    "as_spec": (),  # without a specification beside it
     "spec": ("none", "spec"),
     "spawn.spec": ("spec",),
     "open.spec": ("spec",),
