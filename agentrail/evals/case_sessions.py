@@ -77,16 +77,17 @@ async def begin_session(
 ) -> tuple[SessionHandle, tuple[str, ...]]:
     """Start the session of a run: a new one, or a fork of the case's past, which is stored as *past*.
 
-    A new one is not started again if it crashes. Also return the keys of the plugins of the past that *spec* lacks:
-    their states are left out.
+    A new one is not started again if it crashes. Also return the keys of the plugins of the past that have a state and
+    that *spec* lacks: these states are left out.
     """
     if case.past is None:
         return await supervisor.spawn(spec, session_id, restart="temporary", labels=[LABEL]), ()
     session = await supervisor.fork(past, spec, id=session_id, as_spec=True)
     await session.label(add=[LABEL])
     kept = {attached.key for attached in session.inspect().plugins}
-    old = (await supervisor.state(past)).plugins
-    return session, tuple(attached.key for attached in old if attached.key not in kept)
+    old = await supervisor.state(past)
+    states = zip(old.plugins, old.plugin_states, strict=True)
+    return session, tuple(attached.key for attached, state in states if attached.key not in kept and state is not None)
 
 
 async def store_past(journal: Journal, case: Case, folder: Path, session_id: str) -> None:

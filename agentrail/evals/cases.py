@@ -88,17 +88,15 @@ class Case(CheckedStruct, frozen=True):
         turns = recorded_turns(records)
         session_id = records[0].session_id if records else ""
         if turn not in turns:
-            last = max(turns, default=0)
-            raise UsageError(
-                "bad-case", f"{session_id}-{turn}", f"the session has no turn {turn}; its last one is {last}"
-            )
+            problem = f"the session has no turn {turn}; its last one is {max(turns, default=0)}"
+            raise UsageError("bad-case", name or f"turn-{turn}", problem)
         is_first = turn == min(turns) and not (records[0].opening and records[0].opening.history)
         if is_first:
             past = None  # nothing was said before
         played = [turns[turn]] if past is not None else [turns[number] for number in sorted(turns) if number <= turn]
         for other in played:
             if other.problem:
-                raise UsageError("bad-case", f"{session_id}-{turn}", other.problem)
+                raise UsageError("bad-case", name or f"turn-{turn}", other.problem)
         recorded = tuple(call for other in played for call in other.calls)
         return cls(
             name or name_of(played[-1].prompt, turn),

@@ -104,7 +104,8 @@ def with_case_tools(spec: SessionSpec, case: Case) -> SessionSpec:
         return fixed.in_session(spec, ())
     missing = sorted({call.name for call in case.recorded if call.result is not None} - names - BUILT_IN)
     if missing and not has_source:
-        raise UsageError("bad-case", case.name, f"the agent has no tool `{missing[0]}`, which its session called")
+        problem = f"the agent has no tool `{missing[0]}`, which its session called; give it one, or take the call out"
+        raise UsageError("bad-case", case.name, problem)
     # a server is not started: of its tools, the called ones are there, with whatever arguments
     return _StandIns(_RecordedAnswers(case.recorded).answer, None).in_session(
         spec, [_known_by_name(name) for name in missing]

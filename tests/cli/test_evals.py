@@ -116,6 +116,19 @@ def test_what_was_done_before_the_process_was_killed_is_kept(folder: Path) -> No
     assert {run.session for run in kept.runs} < {run.session for run in results.runs}
 
 
+def test_a_baseline_of_other_cases_is_told_before_anything_is_spent(folder: Path) -> None:
+    words = ("run", "cases.jsonl", "--agent", "app.py", "--repeats", "1")
+    assert evals(folder, *words, "--to", "main.json").returncode == 0
+    (folder / "cases.jsonl").write_text('{"name": "other", "prompts": ["When?"], "expected": "nine"}\n')
+    ran = evals(folder, *words, "--baseline", "main.json")
+    assert ran.returncode == 2
+    assert (
+        "--baseline has no case of these: it has hours-0, hours-1, hours-2, hours-3, hours-4, and not other"
+        in ran.stderr
+    )
+    assert not (folder / "cases.results.json").exists()
+
+
 def test_an_agent_that_fails_each_time_is_an_error_in_words(folder: Path) -> None:
     ran = evals(folder, "run", "cases.jsonl", "--agent", "app.py", TAKES="soon")
     assert ran.returncode == 1
@@ -163,20 +176,22 @@ trio.run(main)
     assert (named.returncode, "another case has this name too" in named.stderr) == (2, True)
     missing = evals(folder, "add", "trip", "5", "--to", "cases.jsonl", "--journal", "kept.db")
     assert (missing.returncode, "the session has no turn 5; its last one is 2" in missing.stderr) == (2, True)
+    assert "h.local" not in missing.stderr
 
 
 TALK = """
 import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.journals import SqliteJournal
-from agentrail.plugins import SecurityGuard
+from agentrail.plugins import BudgetGuard, SecurityGuard
 from app import clerk
 
 async def main():
     journal = SqliteJournal("kept.db")
     async with open_supervisor(journal=journal) as supervisor:
         for name in ("3f2a9c01", "4b00d1e2"):
-            session = await supervisor.spawn(clerk.but(plugins=[SecurityGuard()]), f"h.local.you.{name}")
+            spec = clerk.but(plugins=[SecurityGuard(), BudgetGuard(max_rounds=9)])
+            session = await supervisor.spawn(spec, f"h.local.you.{name}")
             await session.label(add=["mine"])
             await session.ask("When do you open?")
             await session.ask("And on Sunday?")
@@ -200,4 +215,5 @@ def test_turns_of_a_talk_become_cases_that_another_agent_plays(folder: Path) -> 
     assert "h.local" not in (folder / "cases.jsonl").read_text()
     ran = evals(folder, "run", "cases.jsonl", "--agent", "app.py", "--score", "exact", "--repeats", "2")
     assert (ran.returncode, Results.read(folder / "cases.results.json").mean("exact")) == (0, 1)
-    assert "and-on-sunday: its past has a state of the plugin `SecurityGuard`, which the agent lacks" in ran.stdout
+    assert "and-on-sunday: its past has a state of the plugin `BudgetGuard`, which the agent lacks" in ran.stdout
+    assert "SecurityGuard" not in ran.stdout

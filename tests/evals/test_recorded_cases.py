@@ -21,7 +21,7 @@ from agentrail.evals import (
 )
 from agentrail.journals import MemoryJournal, Record, export_session
 from agentrail.models import EmitChunk, ModelRequest, Price, Response, Usage, UserMessage
-from agentrail.plugins import HumanApproval
+from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from tests.evals.drawn import agent
 
@@ -37,7 +37,9 @@ async def refund(order: int) -> str:
 
 def desk(*script: object, system: str = "Be kind.") -> SessionSpec:
     model = ScriptedModel(script, name="desk-model")  # type: ignore[arg-type]
-    return SessionSpec(model=model, tools=[refund], plugins=[HumanApproval(("refund",))], system=system)
+    return SessionSpec(
+        model=model, tools=[refund], plugins=[HumanApproval(("refund",)), BudgetGuard(max_rounds=50)], system=system
+    )
 
 
 async def real_session(journal: MemoryJournal) -> list[Record]:
@@ -134,7 +136,7 @@ async def test_a_state_of_a_plugin_that_the_agent_lacks_is_left_out_and_that_is_
     spec = SessionSpec(model=ScriptedModel(["Goodbye."] * 2), tools=[refund])
     results = await experiment(Dataset([case], tmp_path), spec, [exact], repeats=2)
     assert (results.mean("exact"), list(results.problems())) == (1, [])
-    note = "bye: its past has a state of the plugin `HumanApproval`, which the agent lacks; it is left out"
+    note = "bye: its past has a state of the plugin `BudgetGuard`, which the agent lacks; it is left out"
     assert results.notes == (note,)
     assert note in text_report(results).splitlines()
 

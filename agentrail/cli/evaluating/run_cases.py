@@ -42,6 +42,9 @@ SPENT: Final = 5
 KEEP_EVERY: Final = 2.0
 """Seconds between two writings of the results so far."""
 
+SHOWN: Final = 5
+"""The most names that an error lists."""
+
 SCORERS: Final = {"exact": exact, "contains": contains, "matches": matches, "calls": calls_match()}
 """The scorers that the option `--score` names."""
 
@@ -97,14 +100,17 @@ def main(**words: object) -> int:
     baseline = None if options.baseline is None else Results.read(options.baseline)
     earlier = Results.read(options.target) if options.resume else None
     spec, scorers = _agent_of(options)
+    if baseline is not None:
+        _check_baseline(baseline, dataset, scorers)
     bar = ProgressBar(sys.stderr)
     results = trio.run(_run, options, dataset, spec, scorers, earlier, bar)
     bar.wipe()
+    results = replace(results, dataset=options.cases.stem)
+    results.write(options.target)  # first: what is done is kept, whatever the comparison says
     comparison = None if baseline is None or not results.runs else compare(baseline, results)
     if baseline is not None and comparison is not None:
         results = replace(results, baseline=baseline.name, verdict=comparison.verdict)
-    results = replace(results, dataset=options.cases.stem)
-    results.write(options.target)
+        results.write(options.target)
     print_report(results, comparison, options.junit, options.markdown)
     tell(f"agentrail: the results are in {options.target}")
     return _status(results, comparison, options)
@@ -122,6 +128,19 @@ def _agent_of(options: RunCasesOptions) -> tuple[SessionSpec, list[Scorer]]:
     scorers = file_scorers(file)
     names = options.score or (() if scorers else USUAL)
     return spec, [*(SCORERS[name] for name in names), *scorers]
+
+
+def _check_baseline(baseline: Results, dataset: Dataset, scorers: Sequence[Scorer]) -> None:
+    """Raise `BadInputError` if nothing could be compared with *baseline*, before anything is spent."""
+    for what, old, new in (
+        ("case", baseline.cases, [case.name for case in dataset]),
+        ("scorer", baseline.scorers, [scorer.name for scorer in scorers]),
+    ):
+        if not {*old} & {*new}:
+            problem = (
+                f"--baseline has no {what} of these: it has {', '.join(old[:SHOWN])}, and not {', '.join(new[:SHOWN])}"
+            )
+            raise BadInputError(problem)
 
 
 def file_scorers(file: Path) -> list[Scorer]:
