@@ -26,7 +26,10 @@ def with_setup_of(spec: SessionSpec, model_of: Callable[[str], Model], now_ms: i
     kept = [pair for pair in pairs if versions.get(pair[0].key, -1) >= pair[0].version]
     kept_keys = {attached.key for attached, _ in kept}
     environment = (environment_of(code.environment, now_ms),) if code.environment else ()
+    turn = stored.turn  # open if a call of the origin is held: it goes on with the model of *spec*, too
+    chain = {"model": fresh.model, "options": fresh.model_options, "spares": fresh.fallbacks}
     return stored.but(
+        turn=None if turn is None else turn.but(**chain),
         setup=fresh.setup.but(tenant=stored.setup.tenant, owner=stored.setup.owner),
         model=fresh.model,
         model_options=fresh.model_options,

@@ -14,6 +14,7 @@ from tests.runtime.journals import TestJournal
 from tests.runtime.test_forking import looks
 from tests.runtime.test_resuming import NewerTurns, Turns
 from tests.runtime.tools import fake
+from tests.runtime.world import until
 
 
 def desk(*script: object, **others: object) -> SessionSpec:
@@ -98,6 +99,20 @@ async def test_it_stays_with_the_agent_of_a_handoff_that_there_still_is() -> Non
         back = await supervisor.fork("s", alone, as_spec=True)
         await back.ask("and?")
         assert (back.inspect().agent_name, last_request(alone).system) == ("desk", "Desk.")
+
+
+async def test_a_held_call_is_decided_in_it_and_its_turn_goes_on_with_the_model_of_now() -> None:
+    journal = TestJournal()
+    spec = desk(say(calls=[call("look")]), "old", tools=[fake("look", looks)], plugins=[HumanApproval(("look",))])
+    await stored(journal, spec)
+    newer = SessionSpec(model=ScriptedModel(["new"], name="newer"), tools=[fake("look", looks)])
+    async with open_supervisor(journal=journal) as supervisor:
+        fork = await supervisor.fork("s", newer, id="t", as_spec=True)
+        (held,) = fork.status().held
+        await fork.approve(held.id)
+        await until(lambda: not fork.status().turn_open)
+        assert [message.text for message in fork.messages()] == ["hi", "", "seen", "new"]
+    assert await audit(journal, "t") == ()
 
 
 async def test_memory_and_folder_are_those_of_the_specification(tmp_path: Path) -> None:
