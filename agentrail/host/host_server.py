@@ -197,7 +197,6 @@ class Host:
         """
         if evaluations is not None and not isinstance(cast("object", evaluations), str | PathLike):
             raise WrongType.of("evaluations", evaluations, "the path of a folder")
-        self._evaluations = None if evaluations is None else Path(evaluations)
         if four_eyes and authenticator is None:
             raise BadChoice("four_eyes", "True", NEEDS_PEOPLE)
         check_checks(checks)
@@ -220,6 +219,8 @@ class Host:
         self._four_eyes = four_eyes
         self.telemetry = telemetry
         """What exports what the sessions do; `None` if nothing does."""
+        self.evaluations = None if evaluations is None else Path(evaluations)
+        """Folder with results of experiments; `None` if it shows none."""
         self._supervisor_options = supervisor or SupervisorOptions()
         self._signed: SignedRequests
         """Admits what other hosts sign; there if there is a cluster."""
@@ -562,7 +563,7 @@ class Host:
                 RecordCalls(sessions, journal),
                 AgUiCalls(talking, commands.carry_out, commands.check, sessions, frames, streams),
                 WatchCalls(health),
-                EvaluationCalls(self._evaluations),
+                EvaluationCalls(self.evaluations),
                 HostCalls(readiness.look, drain, self._profiles),
                 health.metrics,
             ),

@@ -47,6 +47,8 @@ class ServedFile:
     """Whether spans and metrics are exported."""
     members: tuple[str, ...] = ()
     """Networks of the other hosts of its cluster; empty for those that the `Cluster` of the file says."""
+    evals: Path | None = None
+    """Folder with results of experiments; `None` for that of the host, or none."""
 
 
 class NothingToServeError(Exception):
@@ -59,6 +61,7 @@ def find_host(served: ServedFile, cluster: Cluster | None = None) -> tuple[Host,
     Raise `NothingToServeError` if there is none, or it cannot be what is asked for.
     """
     host, description = _find_host(served, cluster)
+    host.evaluations = served.evals or host.evaluations
     if served.members:
         if cluster is not None or host.cluster is None:
             raise NothingToServeError(NO_MEMBERS)

@@ -18,6 +18,7 @@ from agentrail.errors import WrongType
 from agentrail.evals import Results, Score, ScoredRun, compare
 from agentrail.host import Host, Identity
 from agentrail.host.authentication.authenticators import LocalToken
+from agentrail.host.served_file import ServedFile, find_host
 from agentrail.journals import MemoryJournal
 from tests.evals.drawn import drawn
 from tests.patience import PATIENCE
@@ -137,6 +138,14 @@ async def test_only_who_operates_the_host_sees_experiments(folder: Path) -> None
     async with client_of(folder, who) as client:
         for path in ("/v1/evaluations", "/v1/evaluation?file=main"):
             assert (await client.get(path)).status_code == 403
+
+
+def test_a_served_file_gets_the_folder_of_the_command_line(folder: Path) -> None:
+    file = folder / "app.py"
+    file.write_text("from agentrail.host import Host\nhost = Host(lambda _: None, evaluations='theirs')\n")
+    assert find_host(ServedFile(file))[0].evaluations == Path("theirs")
+    assert find_host(ServedFile(file, evals=folder))[0].evaluations == folder
+    assert find_host(ServedFile())[0].evaluations is None
 
 
 def test_the_folder_is_a_path() -> None:

@@ -50,6 +50,8 @@ class ServeOptions:
     log_form: str
     fewer_collections: bool
     otel: bool
+    evals: Path | None
+    """Folder with results of experiments that the console shows; `None` if it shows none."""
     names: tuple[str, ...]
     origins: tuple[str, ...]
     proxies: tuple[str, ...]
@@ -89,7 +91,7 @@ class ServeOptions:
     def served(self) -> ServedFile:
         """The file with what its host gets."""
         file, name = (None, "") if self.agent is None else self.agent
-        return ServedFile(file, name, self.journal, self.keys, self.otel, self.members)
+        return ServedFile(file, name, self.journal, self.keys, self.otel, self.members, self.evals)
 
     @property
     def folder(self) -> Path:
