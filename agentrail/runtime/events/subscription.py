@@ -225,15 +225,16 @@ class Subscription(AsyncOnly):
             return live
         if self._barred is not None:
             raise self._barred
-        self._barred = AlreadyRead
+        self._barred, has_looked = AlreadyRead, self._replay is None
         try:
             while True:
                 if self._replay is not None:
                     if (again := await self._replay.next()) is not None:
                         return self._out(again)
                     self._replay = None
-                if (envelope := self._next_live()) is not None:
+                if not has_looked and (envelope := self._next_live()) is not None:
                     return envelope
+                has_looked = False
                 if self._is_too_slow:
                     raise SubscriberTooSlow(self.position.seq, self.position.n)
                 if self._is_behind:

@@ -45,7 +45,12 @@ class Work:
         self._scope: trio.CancelScope | None = None
 
     def cancel(self) -> None:
-        """Cancel the work; if it has not begun, at its first checkpoint."""
+        """Cancel the work; if it has not begun, at its first checkpoint. No-op if it is cancelled already.
+
+        Trio notes who cancels, and when, each time; an abort comes here three times.
+        """
+        if self.cancelled:
+            return
         self.cancelled = True
         if self._scope is not None:
             self._scope.cancel()
