@@ -6,6 +6,7 @@ The floor of a call is a bare `run_sync_soon` into a Trio thread and `call_soon_
 from __future__ import annotations
 
 import asyncio
+import statistics
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -18,10 +19,13 @@ from agentrail.bridge.bridge_reader import AsyncBody
 from agentrail.bridge.trio_thread import TrioThread
 from agentrail.events import AgentEnd
 from agentrail.testing import ScriptedModel, say, stall
+from bench.rig import WrittenModel, listened_session
 from docs.printing.markdown import table
 
 CALLS: Final = 2_000
 EVENTS: Final = 50_000
+TURNS: Final = 300
+ROUNDS: Final = 7
 SESSIONS: Final = 100
 ABORTS: Final = 200
 SECONDS: Final = 3.0
@@ -97,6 +101,46 @@ async def calls_on_trio() -> list[float]:
         return await each((await supervisor.spawn(QUIET)).label)
 
 
+async def cpu_of_turn_on_trio(turns: int) -> float:
+    """Return the microseconds of CPU of a turn of 20 chunks, of a model as its user writes it, with a subscriber."""
+    async with listened_session(model=WrittenModel()) as session:
+        return await _cpu_of_turn(session.ask, turns)
+
+
+async def cpu_of_turn(turns: int) -> float:
+    """Return the same through the bridge."""
+    async with aio.open_supervisor() as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=WrittenModel(), repeat_pattern=1_000_000))
+        async with session.subscribe() as events:
+            listening = asyncio.create_task(_listen(events))
+            cpu = await _cpu_of_turn(session.ask, turns)
+            listening.cancel()
+            await asyncio.wait([listening])
+        return cpu
+
+
+async def _cpu_of_turn(ask: Callable[[str], Awaitable[object]], turns: int) -> float:
+    for _ in range(turns // 5):
+        await ask("go on")
+    began = time.process_time()
+    for _ in range(turns):
+        await ask("go on")
+    return (time.process_time() - began) / turns * 1e6
+
+
+async def _listen(events: aio.Subscription) -> None:
+    async for _ in events:
+        pass
+
+
+def turns_of_both() -> tuple[float, float, float]:
+    """Return the microseconds of CPU of a turn on Trio and through the bridge, and the ratio: medians, by turns."""
+    pairs = [(trio.run(cpu_of_turn_on_trio, TURNS), asyncio.run(cpu_of_turn(TURNS))) for _ in range(ROUNDS)]
+    on_trio, bridged = zip(*pairs, strict=True)
+    ratio = statistics.median(both / alone for alone, both in pairs)
+    return statistics.median(on_trio), statistics.median(bridged), ratio
+
+
 async def aborts() -> list[float]:
     """Return the times of aborts while many sessions stream into the loop."""
     async with aio.open_supervisor() as supervisor:
@@ -167,7 +211,10 @@ async def on_asyncio() -> list[tuple[str, str]]:
 
 def main() -> None:
     """Print the figures, in microseconds."""
+    on_trio, bridged, ratio = turns_of_both()
     rows = [
+        ("CPU of a turn of 20 chunks on Trio", f"{on_trio:.0f}"),
+        ("CPU of such a turn", f"{bridged:.0f} ({ratio:.2f} × that on Trio)"),
         ("call on Trio", figure(trio.run(calls_on_trio))),
         ("event of a flood on Trio", f"{trio.run(events_on_trio) * 1e6:.0f}"),
         *asyncio.run(on_asyncio()),

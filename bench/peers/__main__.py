@@ -6,6 +6,7 @@ fails: the figures are for whoever chooses, and hold for a quiet machine alone.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import statistics
 import subprocess
@@ -19,6 +20,7 @@ import trio
 
 from agentrail import Context, Continue, Plugin
 from agentrail.plugins import AfterResponse, AfterTool, Attachable, BeforeRequest, BeforeTool, Keyed
+from bench.bridge import cpu_of_turn, cpu_of_turn_on_trio
 from bench.crowd import CHUNKS, DELAY, bare_crowd, crowd
 from bench.rig import cpu_per_turn
 
@@ -77,6 +79,11 @@ JOBS: Final[dict[str, Callable[[], float]]] = {
     f"{SESSIONS:,} tool turns at once, seconds: agentrail": lambda: trio.run(crowd, SESSIONS),
     "the same on bare Trio": lambda: trio.run(bare_crowd, SESSIONS),
     "the same with AutoGen": lambda: of_others("of_autogen.py", SESSIONS, CHUNKS, DELAY)[0],
+    f"a turn of {CHUNKS} chunks with a listener, µs of CPU: agentrail on Trio": lambda: trio.run(
+        cpu_of_turn_on_trio, TURNS
+    ),
+    "the same by agentrail.aio": lambda: asyncio.run(cpu_of_turn(TURNS)),
+    "the same with AutoGen, its run read": lambda: of_others("of_autogen.py", 1, CHUNKS, DELAY, TURNS)[0],
     "a no-op callback, µs of CPU: agentrail": callback,
     "the same with Strands": lambda: of_others("of_strands.py", PROVIDERS, TURNS)[0],
     "a tool turn without callbacks, µs of CPU: agentrail": tool_turn,
@@ -97,7 +104,7 @@ def main() -> int:
             taken[name].append(job())
         print(f"round {number + 1} of {ROUNDS}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
     for name, figures in taken.items():
-        print(f"{name:56}{statistics.median(figures):>10.2f}{min(figures):>10.2f}{max(figures):>10.2f}")
+        print(f"{name:72}{statistics.median(figures):>10.2f}{min(figures):>10.2f}{max(figures):>10.2f}")
     return 0
 
 

@@ -1,6 +1,8 @@
 """One turn with one tool call of many AutoGen agents at once, as its guide writes it; prints the seconds.
 
 `python of_autogen.py AGENTS CHUNKS DELAY`: a model says CHUNKS words, DELAY seconds apart.
+With a fourth argument, TURNS: so many turns of one agent without a tool, whose words come at once, one turn after the
+other; prints the microseconds of CPU of a turn.
 """
 
 import asyncio
@@ -12,6 +14,7 @@ from autogen_core import FunctionCall
 from autogen_core.models import ChatCompletionClient, CreateResult, FunctionExecutionResultMessage, RequestUsage
 
 AGENTS, CHUNKS, DELAY = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+TURNS = int(sys.argv[4]) if sys.argv[4:] else 0
 USED = RequestUsage(prompt_tokens=1, completion_tokens=1)
 
 
@@ -28,10 +31,11 @@ class Words(ChatCompletionClient):
     }
 
     async def create_stream(self, messages, **_):
-        if isinstance(messages[-1], FunctionExecutionResultMessage):
+        if TURNS or isinstance(messages[-1], FunctionExecutionResultMessage):
             words = [f"word{number} " for number in range(CHUNKS)]
             for word in words:
-                await asyncio.sleep(DELAY)
+                if not TURNS:
+                    await asyncio.sleep(DELAY)
                 yield word
             yield CreateResult(finish_reason="stop", content="".join(words), usage=USED, cached=False)
         else:
@@ -79,4 +83,14 @@ async def main():
     print(time.perf_counter() - began)
 
 
-asyncio.run(main())
+async def turns():
+    agent = AssistantAgent("agent", Words(), model_client_stream=True)
+    for _ in range(TURNS // 5):
+        await turn(agent)
+    began = time.process_time()
+    for _ in range(TURNS):
+        await turn(agent)
+    print((time.process_time() - began) / TURNS * 1e6)
+
+
+asyncio.run(turns() if TURNS else main())
