@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
-from agentrail.bridge.bridge_reader import BridgeEventReader, BridgeReader, watched
+from agentrail.bridge.bridge_reader import BridgeEventReader, BridgeReader, BridgeTurnReader, watched
 from agentrail.bridge.streams import WINDOW
 from agentrail.hints import AsyncOnly, TurnHints
 
@@ -91,16 +91,14 @@ class TurnStream(TurnHints, AsyncOnly, Generic[R_co]):
     after the last event. Leaving it early stops listening, as leaving a subscription does; the turn goes on.
     """
 
-    __slots__ = ("_reader", "_turn")
+    __slots__ = ("_reader",)
 
     def __init__(self, thread: TrioThread[object], turn: TrioTurnStream[R_co]) -> None:
-        self._reader = BridgeReader(thread, turn, WINDOW)
+        self._reader = BridgeTurnReader(thread, turn)
         """Reads the events on Trio."""
-        self._turn = turn
-        """What is mirrored."""
 
     def __repr__(self) -> str:
-        return repr(self._turn)
+        return repr(self._reader.turn)
 
     async def __aenter__(self) -> Self:
         """Send the prompt, and start to receive events; raise why the prompt is refused."""
@@ -122,7 +120,7 @@ class TurnStream(TurnHints, AsyncOnly, Generic[R_co]):
     @property
     def reply(self) -> R_co:
         """What `ask` returns, once the last event was read; raise what `ask` raises, or `UsageError` before."""
-        return self._turn.reply
+        return self._reader.turn.reply
 
 
 class Trace(AsyncOnly):

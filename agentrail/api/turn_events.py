@@ -35,6 +35,11 @@ _OF_PROMPTS: Final = frozenset[type[Event]](get_args(_PromptEvent))
 """Events of one prompt: of another one's they are left out, also while the turn is open."""
 
 
+def is_of_prompt(event: Event) -> bool:
+    """Whether *event* is of one prompt, and so may be the last of its turn."""
+    return type(event) in _OF_PROMPTS
+
+
 class TurnEvents:
     """Tells which events of a session belong to the turn of one prompt; it has to see them in their order."""
 

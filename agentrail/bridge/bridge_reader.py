@@ -22,9 +22,10 @@ from agentrail.bridge.waiters import LoopWaiter, TaskWaiter, ThreadWaiter
 from agentrail.errors import AlreadyLeft, AlreadyRead, BridgeClosed, JournalUnavailable, NotEntered
 from agentrail.reprs import in_brackets
 from agentrail.runtime.access.status import Monitor
+from agentrail.runtime.access.turn_stream import TurnStream
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
-from agentrail.values.events.envelope import Cursor, Envelope
+from agentrail.values.events.envelope import Cursor, Envelope, Event
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -227,6 +228,20 @@ class BridgeEventReader(BridgeReader[Envelope]):
     def events_waiting(self) -> int:
         """Number of events that wait to be taken, here and on Trio."""
         return self.waiting + self.subscription.waiting
+
+
+class BridgeTurnReader(BridgeReader[Event], Generic[R]):
+    """Reads the events of one turn."""
+
+    __slots__ = ("turn",)
+
+    def __init__(self, thread: TrioThread[object], turn: TurnStream[R]) -> None:
+        super().__init__(thread, turn, WINDOW)
+        self.turn = turn
+        """What is read."""
+
+    def _more(self, most: int) -> Sequence[Event]:
+        return self.turn.take_now(most)
 
 
 def watched(

@@ -12,7 +12,7 @@ import trio
 import trio.testing
 
 from agentrail import SessionHandle, SessionSpec, Subscription, open_supervisor
-from agentrail.errors import AlreadyLeft, AlreadyRead, UnknownCursor, WrongType
+from agentrail.errors import AlreadyLeft, AlreadyRead, UnknownCursor, UsageError, WrongType
 from agentrail.events import AgentEnd, AgentStart, Envelope, Event, Gap, MessageDelta, RequestStart
 from agentrail.journals import SqliteJournal
 from agentrail.models import EmitChunk, ModelRequest, Response
@@ -162,6 +162,27 @@ async def test_events_that_are_taken_together_are_those_that_come_one_by_one(typ
         async with session.subscribe(since=0, types=types) as events:
             assert events.take_now(100) == []  # these are read again, which may take time
         assert one_by_one.take_now(1) == []
+
+
+async def test_events_of_a_turn_that_are_taken_together_are_its_own_without_the_last() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel([say("a b c")], repeat_last=True)))
+        async with session.stream("first") as one_by_one:
+            wanted = [event async for event in one_by_one]
+        async with session.stream("first") as turn:
+            await trio.testing.wait_all_tasks_blocked()
+            await session.ask("not of this turn")
+            assert turn.take_now(100) == []  # the first is of the prompt
+            first = await anext(turn)
+            assert turn.take_now(0) == []
+            taken = [first, *turn.take_now(3), *turn.take_now(100)]
+            assert [type(event) for event in taken] == [type(event) for event in wanted[:-1]]
+            assert turn.take_now(100) == []
+            with pytest.raises(UsageError):
+                _ = turn.reply
+            assert isinstance(await anext(turn), AgentEnd)
+            assert turn.reply.text == "a b c"
+            assert turn.take_now(100) == []
 
 
 async def _there(events: Subscription) -> AsyncIterator[Envelope]:

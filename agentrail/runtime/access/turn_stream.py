@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from agentrail.api.turn_events import R_co, TurnEvents, TurnReader
+from agentrail.api.turn_events import R_co, TurnEvents, TurnReader, is_of_prompt
 from agentrail.runtime.access.sending import AskedPrompt, object_of
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.values.events.envelope import Envelope, Event
@@ -70,6 +70,23 @@ class TurnStream(TurnReader[R_co]):
             self._prompt.leave()
         await self._events.__aexit__(kind, error, trace)  # noqa: ASYNC102 - it waits for nothing
         self._wait.__exit__(kind, error, trace)
+
+    def take_now(self, most: int) -> list[Event]:
+        """Take up to *most* events that are there, for a reader that passes many on at once.
+
+        None from one of a prompt on: it may be the last of the turn, with which its reply has to be there.
+        """
+        taken: list[Event] = []
+        turn, until = self._turn, self._until
+        if turn is None or turn.has_ended:
+            return taken
+        while len(taken) < most and (envelope := self._events.peek_now()) is not None:
+            if is_of_prompt(envelope.event) or (until is not None and (envelope.seq, envelope.n) > until):
+                break
+            self._events.next_now()
+            if turn.has(envelope):
+                taken.append(envelope.event)
+        return taken
 
     def _note_end(self) -> None:
         """Have the stream end after the events that there are: the turn has ended, or waits. Called by the actor."""

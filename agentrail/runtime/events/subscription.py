@@ -280,6 +280,12 @@ class Subscription(AsyncOnly):
         again = self._replay.next_now()
         return None if again is None else self._out(again)
 
+    def peek_now(self) -> Envelope | None:
+        """Return the live event that `next_now` would take; `None` if it would take none, or one that is read again."""
+        if self._barred is not None or self._replay is not None or not (self._queue or self._has_read_on()):
+            return None
+        return self._queue[0]
+
     def take_now(self, most: int) -> list[Envelope]:
         """Take up to *most* live events that are there, for a reader that passes many on at once.
 
