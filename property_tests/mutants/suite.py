@@ -46,7 +46,7 @@ def steps() -> Iterator[Test]:
 
 
 def load(folder: str) -> list[ModuleType]:
-    """Import all test modules in *folder*; importing a module of `tests/cells` registers its cells."""
+    """Import all test modules in *folder*."""
     names = (path.stem for path in sorted((ROOT / folder).glob("test_*.py")))
     return [importlib.import_module(f"{folder.replace('/', '.')}.{name}") for name in names]
 

@@ -22,7 +22,6 @@ from agentrail.hooks.ruling import Position
 from agentrail.models import FrozenObject
 from agentrail.plugins import AnyPlugin, BeforeTool, Hook
 from tests.cells.bench import NOW, Bench, Now, call, plug, ruled, with_call
-from tests.cells.registry import cell, figure, fold
 from tests.cells.scenes import (
     executing,
     failed,
@@ -64,7 +63,6 @@ def held(*plugins: AnyPlugin, family: str | None = None) -> Bench:
 # Behind the holder
 
 
-@fold("hold suspends at the plugin; approval resumes behind it")
 def test_approval_resumes_the_pipeline_behind_the_holder() -> None:
     seen: list[str] = []
     bench = held(noting("Before", seen, priority=5), noting("Behind", seen))
@@ -74,7 +72,6 @@ def test_approval_resumes_the_pipeline_behind_the_holder() -> None:
     assert bench.got[-1].step.effects == (limit("c3"), start("c3", "edit", path()))
 
 
-@fold("hold suspends at the plugin; approval resumes behind it")
 def test_a_later_plugin_may_still_block_an_approved_call() -> None:
     bench = held(plug("Behind", before_tool=BlockTool("no")))
     bench.send(ApproveSent("s:a4"))
@@ -82,7 +79,6 @@ def test_a_later_plugin_may_still_block_an_approved_call() -> None:
     assert bench.state.history[-1] == failed("c3", "edit", "blocked by Behind: no")
 
 
-@fold("hold suspends at the plugin; approval resumes behind it")
 def test_a_later_plugin_may_hold_the_approved_call_again() -> None:
     bench = held(plug("Second", before_tool=HoldTool("sure?", timeout=None)))
     bench.send(ApproveSent("s:a4"))
@@ -252,7 +248,6 @@ def test_edited_arguments_are_not_approved_for_always() -> None:
 # Time
 
 
-@figure("hold timeout 120 s")
 def test_after_two_minutes_the_call_is_not_approved_and_the_model_goes_on() -> None:
     assert HoldTool("x").timeout == 120.0
     bench = resting(timeout=120.0)
@@ -296,8 +291,6 @@ def decide(bench: Bench, approval: str, how: str, *, resume: bool) -> None:
         bench.send(RejectSent(approval, auto_resume=resume))
 
 
-@cell("approve", "resting")
-@cell("reject", "resting")
 def test_the_model_goes_on_if_any_decision_resumes() -> None:
     for first in ("approve", "reject"):
         for second in ("approve", "reject"):

@@ -53,7 +53,6 @@ from agentrail.tools import ToolSpec, ok
 from agentrail.values.messages import Rearranged
 from tests.cells.bench import NOW, Bench, Now, call, plug, ruled, with_call
 from tests.cells.hook_cells import HOOK_CELLS
-from tests.cells.registry import figure, fold
 from tests.cells.scenes import executing, limit, out, path, result, run, running, start, starts, streaming, user_message
 from tests.each_case import each_case
 from tests.kit import DONE, AbortSent, AnyInput, CompactSent, Phase, Ruling, SteerSent, StopSent, TimerFired, Verdict
@@ -99,7 +98,6 @@ def asks_about(call_id: str, hook: str) -> AnyPlugin:
     return plug("Asks", **{hook: answer})  # type: ignore[arg-type]  # a hook
 
 
-@fold("ask stops at the plugin; the answer goes to it, with its current state")
 def test_the_plugins_behind_the_asker_are_asked_when_it_has_its_answer() -> None:
     seen: list[tuple[Hook, object]] = []
     order: list[str] = []
@@ -128,7 +126,6 @@ def test_the_plugins_behind_the_asker_are_asked_when_it_has_its_answer() -> None
     assert bench.state.turn.used == Usage(7, 1)
 
 
-@fold("ask stops at the plugin; the answer goes to it, with its current state")
 def test_the_asker_gets_its_state_of_now_not_that_of_when_it_asked() -> None:
     seen: list[tuple[Hook, object]] = []
     bench = streaming(asks("before_tool", seen))
@@ -139,7 +136,6 @@ def test_the_asker_gets_its_state_of_now_not_that_of_when_it_asked() -> None:
     assert [(hook.answer, state) for hook, state in seen[2:]] == [(Answered(None), 2), (Answered(None), 3)]
 
 
-@fold("ask: any other hook waits, pipelines of different calls do not")
 def test_calls_are_asked_about_side_by_side() -> None:
     bench = streaming(asks("before_tool"))
     bench.answers("", call("look", path="a"), call("store"))
@@ -152,7 +148,6 @@ def test_calls_are_asked_about_side_by_side() -> None:
     assert bench.got[-1].events == [AskAnswered("ask5", "Asks", "ok"), run("c3", "look", path())]
 
 
-@fold("ask: any other hook waits, pipelines of different calls do not")
 def test_a_hook_of_another_kind_waits_until_the_suspended_one_is_done() -> None:
     order: list[str] = []
 
@@ -172,7 +167,6 @@ def test_a_hook_of_another_kind_waits_until_the_suspended_one_is_done() -> None:
     assert order == ["after_tool c4", "after_tool c3", "after_tool_batch", "before_request"]
 
 
-@fold("ask: any other hook waits, pipelines of different calls do not")
 def test_hooks_that_cannot_ask_do_not_wait() -> None:
     bench = Bench(asks("before_request"))
     bench.prompt()
@@ -187,7 +181,6 @@ def test_hooks_that_cannot_ask_do_not_wait() -> None:
     assert bench.state.steering == (Steering("s3", "rather this"),)
 
 
-@fold("ask: any other hook waits, pipelines of different calls do not")
 def test_failures_of_several_calls_are_asked_about_side_by_side() -> None:
     bench = executing(call("look", path="a"), call("look", path="b"), plugins=(asks("on_tool_error"),))
     bench.send(ToolRaised("c3", 1, "OSError: no"))
@@ -206,7 +199,6 @@ def test_failures_of_several_calls_are_asked_about_side_by_side() -> None:
     )
 
 
-@fold("ask: any other hook waits, pipelines of different calls do not")
 def test_a_call_that_is_asked_about_holds_back_no_other_that_failed() -> None:
     bench = executing(call("look", path="a"), call("look", path="b"), plugins=(asks_about("c3", "on_tool_error"),))
     bench.send(ToolRaised("c3", 1, "OSError: no"))
@@ -215,7 +207,6 @@ def test_a_call_that_is_asked_about_holds_back_no_other_that_failed() -> None:
     assert [waiting.ref for waiting in bench.state.suspended_runs] == ["c3"]
 
 
-@fold("ask: any other hook waits, pipelines of different calls do not")
 def test_a_call_starts_in_the_step_in_which_another_is_asked_about() -> None:
     for hook, request, other in (
         ("before_tool", "c4", "c3"),
@@ -233,7 +224,6 @@ def test_a_call_starts_in_the_step_in_which_another_is_asked_about() -> None:
         assert bench.got[-1].step.effects[-2:] == (limit(other), start(other, "look", path(other)))
 
 
-@fold("ask: any other hook waits, pipelines of different calls do not")
 def test_a_hook_that_waits_is_not_asked_again_whatever_comes_meanwhile() -> None:
     seen: list[tuple[Hook, object]] = []
     bench = executing(plugins=(asks("after_tool_batch", seen),))
@@ -262,7 +252,6 @@ def test_a_hook_that_waits_is_not_asked_again_whatever_comes_meanwhile() -> None
 # What was replaced before
 
 
-@fold("replacements are threaded: the next plugin sees the new value, the last one counts")
 def test_the_asker_and_those_behind_it_see_what_was_replaced_before() -> None:
     for hook, (new, field) in REPLACED.items():
         seen: list[tuple[Hook, object]] = []
@@ -286,7 +275,6 @@ def test_the_asker_and_those_behind_it_see_what_was_replaced_before() -> None:
         assert got.step.rulings[0] == Ruling(hook, decisions=waiting.decisions, states=((1, 2),))
 
 
-@fold("ask: a late answer is ignored")
 def test_a_late_answer_is_ignored() -> None:
     bench = Bench(asks())
     bench.prompt()
@@ -323,7 +311,6 @@ def test_an_answer_of_any_kind_is_given_to_the_asker(answer: Answered | Failed, 
     assert bench.got[-1].events[0] == AskAnswered("ask2", "Asks", status)
 
 
-@figure("ask deadline 10 s")
 def test_after_its_deadline_the_asker_is_told_that_it_took_too_long() -> None:
     seen: list[tuple[Hook, object]] = []
     bench = Bench(asks(seen=seen))
@@ -339,7 +326,6 @@ def test_after_its_deadline_the_asker_is_told_that_it_took_too_long() -> None:
     assert bench.state.phase is Phase.RUNNING
 
 
-@figure("asks limited to 8")
 def test_the_ninth_ask_of_one_run_is_a_crash() -> None:
     for critical in (False, True):
         bench = Bench(plug("Asks", before_prompt=Ask(CallModel("again?")), critical=critical))

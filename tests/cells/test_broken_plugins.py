@@ -44,7 +44,6 @@ from agentrail.models import FrozenObject, Partial, Usage
 from agentrail.plugins import AnyPlugin, CallService, Log
 from tests.cells.bench import UNUSABLE, Bench, call, plug, usable
 from tests.cells.hook_cells import HOOK_CELLS, Refusal, probe, refused
-from tests.cells.registry import failure, figure
 from tests.cells.scenes import executing, idle, running, streaming
 from tests.cells.tables import HOOKS
 from tests.cells.test_matrix import WHEN_BROKEN, blocked
@@ -62,7 +61,6 @@ def broken_at(hook: str) -> tuple[PluginError, str]:
     return PluginError("P", hook, OOPS), f"critical plugin `P` broke: {OOPS}"
 
 
-@failure("a plugin raises: reported, the pipeline goes on")
 def test_a_plugin_that_raises_is_reported_and_the_next_ones_are_asked() -> None:
     for hook in HOOKS:
         error, _ = broken_at(hook)
@@ -72,7 +70,6 @@ def test_a_plugin_that_raises_is_reported_and_the_next_ones_are_asked() -> None:
     assert bench.prompt().events[:2] == [PluginError("A", "before_prompt", OOPS), PluginEvent("B", "asked", None)]
 
 
-@failure("a plugin raises: a critical one aborts")
 def test_a_critical_plugin_that_raises_counts_as_an_abort() -> None:
     for hook in HOOKS:
         verdict = WHEN_BROKEN.get(hook, Verdict.ABORT)
@@ -85,7 +82,6 @@ def test_a_critical_plugin_that_raises_counts_as_an_abort() -> None:
             refused(HOOK_CELLS[hook], got, Refusal(decided, (error,)))
 
 
-@failure("a plugin raises: a critical one blocks at before_tool")
 def test_a_critical_plugin_that_raises_blocks_the_call() -> None:
     error, reason = broken_at("before_tool")
     _, got = HOOK_CELLS["before_tool"].fire(probe("before_tool", oops, critical=True))
@@ -165,7 +161,6 @@ def test_a_model_that_cannot_be_used_is_not_switched_to() -> None:
 TOO_BIG: Final = "x" * 70_000
 
 
-@figure("state of a plugin 64 KiB")
 def test_a_state_of_more_than_64_kib_is_a_crash_of_that_hook() -> None:
     fits = "x" * (64 * 1024 - 2)
     bench = Bench(probe("before_prompt", Continue(fits)))
@@ -178,7 +173,6 @@ def test_a_state_of_more_than_64_kib_is_a_crash_of_that_hook() -> None:
     assert bench.state.plugin_states == (0,)
 
 
-@figure("state of a plugin 64 KiB")
 def test_a_first_state_that_cannot_be_stored_is_refused_at_spawn() -> None:
     for first, why in (
         (TOO_BIG, "it takes 70,002 bytes when it is written; at most 65,536 are kept"),
@@ -242,7 +236,6 @@ def listener(*, broken: type[Event] | None = None, critical: bool = False, logs:
     return Listens()
 
 
-@figure("on_event off after 3 failures")
 def test_a_listener_is_off_after_three_failures_until_the_next_turn() -> None:
     bench = streaming(listener(broken=Event), plug("Other"))
     error = PluginError("Listens", "on_event", OOPS)

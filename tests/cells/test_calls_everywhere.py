@@ -64,7 +64,6 @@ from agentrail.plugins import Answered, AnyPlugin
 from agentrail.tools import ToolSpec, Unknown, ok
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import LOOK, Bench, plug, ruled
-from tests.cells.registry import CALLS, cell, each_of
 from tests.cells.scenes import executing, idle, resting, running, streaming
 from tests.cells.tables import CRASHES, OPENS, RETURNS, STATES
 from tests.each_case import each_case
@@ -101,7 +100,6 @@ def other(*, first: object = None) -> AnyPlugin:
     return plug("Other", first=first)
 
 
-@cell("label", *STATES)
 def test_title_and_labels_are_changed_at_once() -> None:
     for make in IN.values():
         bench = make()
@@ -122,7 +120,6 @@ def test_title_and_labels_are_changed_at_once() -> None:
         assert len(bench.state.labels) == 64
 
 
-@cell("attach_tools", *STATES)
 def test_attached_tools_are_there_at_once() -> None:
     for make in IN.values():
         bench = make()
@@ -137,7 +134,6 @@ def test_attached_tools_are_there_at_once() -> None:
         bench.send(ChangeToolsSent(attach=(DIG,), revision=8)).expect_only(answer=Refused.of(ToolExists("dig")))
 
 
-@cell("detach_tools", *STATES)
 def test_detached_tools_are_gone_at_once() -> None:
     for make in IN.values():
         bench = make()
@@ -155,7 +151,6 @@ def test_detached_tools_are_gone_at_once() -> None:
         )
 
 
-@cell("replace_tools", *STATES)
 def test_replaced_tools_are_the_new_ones_at_once() -> None:
     for make in IN.values():
         bench = make()
@@ -169,8 +164,6 @@ def test_replaced_tools_are_the_new_ones_at_once() -> None:
         )
 
 
-@cell("attach_tools", *STATES)
-@cell("detach_tools", *STATES)
 def test_a_change_of_tools_is_made_whole_or_not_at_all() -> None:
     for make in IN.values():
         bench = make()
@@ -182,8 +175,6 @@ def test_a_change_of_tools_is_made_whole_or_not_at_all() -> None:
         )
 
 
-@cell("attach_tools", "running", "streaming", "executing_tools")
-@cell("detach_tools", "running", "streaming", "executing_tools")
 def test_changed_tools_are_offered_from_the_next_request() -> None:
     for state in ("running", "streaming", "executing_tools"):
         bench = IN[state]()
@@ -197,7 +188,6 @@ def test_changed_tools_are_offered_from_the_next_request() -> None:
         assert names == ["look", "edit", "keep", "store", "dig"]
 
 
-@cell("update_plugin", "idle")
 def test_new_options_apply_at_once() -> None:
     bench = idle(other())
     new = bench.attach(other(), 1)
@@ -209,7 +199,6 @@ def test_new_options_apply_at_once() -> None:
     )
 
 
-@cell("update_plugin", *BUSY)
 def test_new_options_wait_until_no_turn_is_open() -> None:
     for state in BUSY:
         bench = IN[state](other())
@@ -218,7 +207,6 @@ def test_new_options_wait_until_no_turn_is_open() -> None:
         bench.send(UpdatePluginSent(new, FrozenObject(level=2))).expect_only(answer=DONE, plugin_changes=(change,))
 
 
-@cell("attach_plugin", "idle")
 def test_a_plugin_joins_at_once() -> None:
     bench = idle()
     attached = bench.attach(other(first=5))
@@ -232,7 +220,6 @@ def test_a_plugin_joins_at_once() -> None:
     bench.send(AttachPluginSent(attached)).expect_only(answer=Refused.of(UsageError("plugin-exists", "Other")))
 
 
-@cell("attach_plugin", *BUSY)
 def test_a_plugin_joins_when_no_turn_is_open() -> None:
     for state in BUSY:
         bench = IN[state]()
@@ -243,7 +230,6 @@ def test_a_plugin_joins_when_no_turn_is_open() -> None:
         bench.send(AttachPluginSent(attached)).expect_only(answer=Refused.of(UsageError("plugin-exists", "Other")))
 
 
-@cell("detach_plugin", "idle")
 def test_a_plugin_leaves_at_once() -> None:
     bench = idle(other(), plug("Second", first=2))
     bench.send(DetachPluginSent("Other")).expect_only(
@@ -256,7 +242,6 @@ def test_a_plugin_leaves_at_once() -> None:
     bench.send(DetachPluginSent("Other")).expect_only(answer=Refused.of(UnknownPlugin("Other", "`Second`")))
 
 
-@cell("detach_plugin", *BUSY)
 def test_a_plugin_leaves_when_no_turn_is_open() -> None:
     for state in BUSY:
         bench = IN[state](other())
@@ -267,7 +252,6 @@ def test_a_plugin_leaves_when_no_turn_is_open() -> None:
         bench.send(DetachPluginSent("Other")).expect_only(answer=Refused.of(UnknownPlugin("Other", other_value)))
 
 
-@cell("update_plugin", *STATES)
 def test_an_unknown_plugin_cannot_be_updated() -> None:
     for state, make in IN.items():
         bench = make()
@@ -345,7 +329,7 @@ def demand_illegal(bench: Bench, input_: AnyInput) -> None:
         bench.send(input_)
 
 
-@each_of(CALLS, "call, state", [(call, state) for call in WATCHED for state in STATES])
+@pytest.mark.parametrize(("call", "state"), [(call, state) for call in WATCHED for state in STATES])
 def test_what_is_about_the_actor_leaves_the_session_as_it_is(call: str, state: str) -> None:
     bench = IN[state]()
     bench.send(WATCHED[call]).expect_only(answer=DONE)

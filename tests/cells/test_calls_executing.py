@@ -24,7 +24,6 @@ from agentrail.events import (
 from agentrail.models import Origin, Text, ToolMessage
 from agentrail.tools import AskPerson, Effect, ToolSpec, ok
 from tests.cells.bench import EDIT, KEEP, NOW, Bench, Now, call, ruled, with_call
-from tests.cells.registry import cell
 from tests.cells.scenes import (
     executing,
     failed,
@@ -60,7 +59,6 @@ def stopped(call_id: str, spec: ToolSpec, why: str) -> ToolMessage:
     return failed(call_id, spec.name, f"stopped: {why}; {doubt(spec)}")
 
 
-@cell("prompt", "executing_tools")
 def test_a_prompt_is_queued() -> None:
     executing().prompt("next").expect_only(
         answer=Accepted("p4", "queued", 1),
@@ -70,7 +68,6 @@ def test_a_prompt_is_queued() -> None:
     )
 
 
-@cell("steer", "executing_tools")
 def test_steering_cancels_the_killable_tools_and_is_merged_before_the_next_request() -> None:
     for when in ("gap", "now"):
         bench = executing(call("edit", path="a"))
@@ -104,7 +101,6 @@ def test_steering_cancels_the_killable_tools_and_is_merged_before_the_next_reque
         )
 
 
-@cell("abort", "executing_tools")
 def test_an_abort_cancels_killable_tools_and_lets_immune_ones_linger() -> None:
     bench = both()
     old = bench.state
@@ -124,7 +120,6 @@ def test_an_abort_cancels_killable_tools_and_lets_immune_ones_linger() -> None:
     )
 
 
-@cell("abort", "executing_tools")
 def test_an_abort_of_all_cancels_immune_tools_too() -> None:
     bench = both()
     old = bench.state
@@ -148,7 +143,6 @@ def test_an_abort_of_all_cancels_immune_tools_too() -> None:
     )
 
 
-@cell("abort", "executing_tools")
 def test_an_abort_of_none_lets_all_tools_finish_as_lingering() -> None:
     bench = both()
     old = bench.state
@@ -168,7 +162,6 @@ def test_an_abort_of_none_lets_all_tools_finish_as_lingering() -> None:
     )
 
 
-@cell("approve", "executing_tools")
 def test_an_approved_call_goes_on_beside_the_batch() -> None:
     bench = held_beside()
     old = bench.state
@@ -192,7 +185,6 @@ def test_an_approved_call_goes_on_beside_the_batch() -> None:
     )
 
 
-@cell("reject", "executing_tools")
 def test_a_rejected_call_gets_its_result_beside_the_batch() -> None:
     bench = held_beside()
     old = bench.state
@@ -206,7 +198,6 @@ def test_a_rejected_call_gets_its_result_beside_the_batch() -> None:
     )
 
 
-@cell("respond", "executing_tools")
 def test_an_answer_goes_to_the_call_that_asked() -> None:
     bench = executing(call("look", path="a"), call("keep"))
     bench.returns("c4", Effect(AskPerson("which?", ("this", "that"))))
@@ -221,9 +212,6 @@ def test_an_answer_goes_to_the_call_that_asked() -> None:
     )
 
 
-@cell("approve", "executing_tools")
-@cell("reject", "executing_tools")
-@cell("respond", "executing_tools")
 def test_what_does_not_wait_cannot_be_decided() -> None:
     bench = held_beside()
     bench.send(ApproveSent("s:a9")).expect_only(answer=Refused.of(UnknownApproval("s:a9", "`s:a5`")))
@@ -231,7 +219,6 @@ def test_what_does_not_wait_cannot_be_decided() -> None:
     bench.send(RespondSent("s:a9", "yes")).expect_only(answer=Refused.of(UnknownApproval("s:a9", "none")))
 
 
-@cell("switch_model", "executing_tools")
 def test_a_model_is_stored_now_and_used_from_the_next_turn() -> None:
     bench = executing()
     bench.send(SwitchModelSent("n")).expect_only(
@@ -244,14 +231,12 @@ def test_a_model_is_stored_now_and_used_from_the_next_turn() -> None:
     assert bench.got[-1].events[-1] == RequestStart("r6", "n", 5, 1)
 
 
-@cell("compact", "executing_tools")
 def test_the_context_will_be_compacted_before_the_next_request() -> None:
     executing().send(CompactSent()).expect_only(
         answer=DONE, compaction_reason="asked by a caller", compaction_cause="caller"
     )
 
 
-@cell("withdraw", "executing_tools")
 def test_a_queued_prompt_is_taken_back() -> None:
     bench = executing()
     bench.prompt("next")
@@ -259,7 +244,6 @@ def test_a_queued_prompt_is_taken_back() -> None:
     bench.send(WithdrawSent("p4")).expect_only(answer=Refused.of(UnknownPrompt("p4")))
 
 
-@cell("stop", "executing_tools")
 def test_a_stop_kills_all_tools_then_ends_the_session() -> None:
     bench = both()
     bench.prompt("next")

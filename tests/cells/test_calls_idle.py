@@ -16,7 +16,6 @@ from agentrail.events import (
 )
 from agentrail.models import FrozenObject, Image, Text, UserMessage
 from tests.cells.bench import ruled
-from tests.cells.registry import cell
 from tests.cells.scenes import STARTED, compact_start, compacts, idle, out, replied, request, starts, turn, user_message
 from tests.kit import (
     DONE,
@@ -33,7 +32,6 @@ from tests.kit import (
 )
 
 
-@cell("prompt", "idle")
 def test_a_prompt_starts_a_turn() -> None:
     got = idle().prompt("hello")
     old = got.before
@@ -53,7 +51,6 @@ def test_a_prompt_starts_a_turn() -> None:
     )
 
 
-@cell("prompt", "idle")
 def test_a_prompt_may_be_parts() -> None:
     parts = (Text("what is this? "), Image("image/png", "aGk="), Text("tell me"))
     got = idle().send(PromptSent(parts))
@@ -74,7 +71,6 @@ def test_a_prompt_may_be_parts() -> None:
     )
 
 
-@cell("steer", "idle")
 def test_steering_is_a_prompt_for_which_before_steering_does_not_run() -> None:
     got = idle().send(SteerSent("hello"))
     old = got.before
@@ -94,28 +90,23 @@ def test_steering_is_a_prompt_for_which_before_steering_does_not_run() -> None:
     )
 
 
-@cell("abort", "idle")
 def test_an_abort_stops_nothing_and_is_reported() -> None:
     idle().send(AbortSent()).expect_only(answer=DONE, events=[AgentAbort(None, "user")])
     idle().send(AbortSent("enough")).expect_only(answer=DONE, events=[AgentAbort(None, "user", "enough")])
 
 
-@cell("approve", "idle")
 def test_nothing_can_be_approved() -> None:
     idle().send(ApproveSent("s:a1")).expect_only(answer=Refused.of(UnknownApproval("s:a1", "none")))
 
 
-@cell("reject", "idle")
 def test_nothing_can_be_rejected() -> None:
     idle().send(RejectSent("s:a1")).expect_only(answer=Refused.of(UnknownApproval("s:a1", "none")))
 
 
-@cell("respond", "idle")
 def test_no_question_can_be_answered() -> None:
     idle().send(RespondSent("s:q1", "yes")).expect_only(answer=Refused.of(UnknownApproval("s:q1", "none")))
 
 
-@cell("switch_model", "idle")
 def test_the_next_prompt_uses_the_new_model() -> None:
     bench = idle()
     warm = FrozenObject(temperature=1)
@@ -144,7 +135,6 @@ def test_the_next_prompt_uses_the_new_model() -> None:
     )
 
 
-@cell("switch_model", "idle")
 def test_the_first_request_that_uses_another_model_says_so() -> None:
     bench = idle()
     bench.prompt()
@@ -174,12 +164,10 @@ def test_the_first_request_that_uses_another_model_says_so() -> None:
     )
 
 
-@cell("switch_model", "idle")
 def test_the_same_model_with_the_same_options_is_nothing() -> None:
     idle().send(SwitchModelSent("m")).expect_only(answer=DONE)
 
 
-@cell("compact", "idle")
 def test_the_context_is_compacted_at_once() -> None:
     bench = idle()
     bench.prompt()
@@ -198,12 +186,10 @@ def test_the_context_is_compacted_at_once() -> None:
     assert tuple(old.history) == (user_message(), replied("hi"))
 
 
-@cell("withdraw", "idle")
 def test_nothing_waits_that_could_be_withdrawn() -> None:
     idle().send(WithdrawSent("p1")).expect_only(answer=Refused.of(UnknownPrompt("p1")))
 
 
-@cell("stop", "idle")
 def test_session_end_runs_and_the_session_is_over() -> None:
     got = idle().send(StopSent("bye"))
     got.expect_only(

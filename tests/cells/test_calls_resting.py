@@ -17,7 +17,6 @@ from agentrail.events import (
 )
 from agentrail.models import Text, ToolCall
 from tests.cells.bench import NOW, Bench, Now, ruled, with_call
-from tests.cells.registry import cell
 from tests.cells.scenes import (
     STARTED,
     failed,
@@ -73,17 +72,14 @@ def _superseded_by(got_text: str, bench: Bench, *, steer: bool) -> None:
     )
 
 
-@cell("prompt", "resting")
 def test_a_prompt_supersedes_the_held_calls() -> None:
     _superseded_by("rather this", resting(), steer=False)
 
 
-@cell("steer", "resting")
 def test_steering_is_a_prompt() -> None:
     _superseded_by("rather this", resting(), steer=True)
 
 
-@cell("prompt", "resting")
 def test_a_prompt_joins_the_end_of_the_queue_that_waited_for_the_rest() -> None:
     bench = resting(options=Options(on_prompt_while_held="queue"))
     bench.prompt("first").expect_only(
@@ -100,14 +96,12 @@ def test_a_prompt_joins_the_end_of_the_queue_that_waited_for_the_rest() -> None:
     )
 
 
-@cell("prompt", "resting")
 def test_a_prompt_that_finds_the_queue_full_supersedes_nothing() -> None:
     bench = resting(options=Options(on_prompt_while_held="queue", max_prompt_queue=1))
     bench.prompt("first")
     bench.prompt("second").expect_only(answer=Refused.of(QueueFull(1)))
 
 
-@cell("abort", "resting")
 def test_an_abort_ends_the_open_turn_and_the_held_calls() -> None:
     bench = resting()
     old = bench.state
@@ -123,7 +117,6 @@ def test_an_abort_ends_the_open_turn_and_the_held_calls() -> None:
     )
 
 
-@cell("abort", "resting")
 def test_an_abort_leaves_the_queue_which_is_consumed_next_unless_told_to_clear_it() -> None:
     options = Options(on_prompt_while_held="queue")
     for clear in (False, True):
@@ -162,7 +155,6 @@ def test_an_abort_leaves_the_queue_which_is_consumed_next_unless_told_to_clear_i
             )
 
 
-@cell("approve", "resting")
 def test_an_approved_call_runs() -> None:
     bench = resting(timeout=120.0)
     old = bench.state
@@ -187,7 +179,6 @@ def test_an_approved_call_runs() -> None:
     )
 
 
-@cell("reject", "resting")
 def test_a_rejected_call_gets_an_error_result_and_the_turn_ends() -> None:
     bench = resting(timeout=120.0)
     old = bench.state
@@ -208,7 +199,6 @@ def test_a_rejected_call_gets_an_error_result_and_the_turn_ends() -> None:
     )
 
 
-@cell("respond", "resting")
 def test_a_held_call_is_no_question_and_the_caller_is_told_what_it_is() -> None:
     wrong_decision = WrongDecision("s:a4", "respond to", "a held call", "`session.approve` or `session.reject`")
     resting().send(RespondSent("s:a4", "yes")).expect_only(answer=Refused.of(wrong_decision))
@@ -218,17 +208,14 @@ def test_a_held_call_is_no_question_and_the_caller_is_told_what_it_is() -> None:
     resting().send(RespondSent("s:a9", "yes")).expect_only(answer=Refused.of(UnknownApproval("s:a9", "none")))
 
 
-@cell("approve", "resting")
 def test_an_unknown_id_cannot_be_approved() -> None:
     resting().send(ApproveSent("s:a9")).expect_only(answer=Refused.of(UnknownApproval("s:a9", "`s:a4`")))
 
 
-@cell("reject", "resting")
 def test_an_unknown_id_cannot_be_rejected() -> None:
     resting().send(RejectSent("s:a9")).expect_only(answer=Refused.of(UnknownApproval("s:a9", "`s:a4`")))
 
 
-@cell("switch_model", "resting")
 def test_the_open_turn_keeps_its_model() -> None:
     bench = resting()
     bench.send(SwitchModelSent("n")).expect_only(
@@ -240,12 +227,10 @@ def test_the_open_turn_keeps_its_model() -> None:
     assert bench.state.turn.model == "m"
 
 
-@cell("compact", "resting")
 def test_compacting_is_refused_while_a_turn_is_open() -> None:
     resting().send(CompactSent()).expect_only(answer=Refused.of(Busy("compact")))
 
 
-@cell("withdraw", "resting")
 def test_a_queued_prompt_is_taken_back() -> None:
     bench = resting(options=Options(on_prompt_while_held="queue"))
     bench.prompt("next")
@@ -253,7 +238,6 @@ def test_a_queued_prompt_is_taken_back() -> None:
     bench.send(WithdrawSent("p5")).expect_only(answer=DONE, events=[PromptWithdrawn("p5", "next")], queue=())
 
 
-@cell("stop", "resting")
 def test_the_turn_is_aborted_then_the_session_ends() -> None:
     bench = resting(timeout=120.0)
     old = bench.state

@@ -22,7 +22,6 @@ from agentrail.events import (
 from agentrail.models import Message, Origin, Partial, Text, Usage
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, Now, ruled
-from tests.cells.registry import cell
 from tests.cells.scenes import STARTED, cut, cut_off, out, request, running, starts, streaming, turn, user_message
 from tests.kit import (
     DONE,
@@ -46,7 +45,6 @@ def both() -> Iterator[tuple[Bench, Partial, tuple[Message, ...]]]:
     yield streaming(), Partial("so far"), (cut_off("so far"),)
 
 
-@cell("prompt", *BOTH)
 def test_a_prompt_is_queued() -> None:
     for bench, _, _ in both():
         bench.prompt("one").expect_only(
@@ -63,7 +61,6 @@ def test_a_prompt_is_queued() -> None:
         )
 
 
-@cell("steer", *BOTH)
 def test_steering_joins_its_queue() -> None:
     for bench, _, _ in both():
         bench.send(SteerSent("rather this")).expect_only(
@@ -82,7 +79,6 @@ def test_steering_joins_its_queue() -> None:
         )
 
 
-@cell("steer", *BOTH)
 def test_steering_now_cuts_the_stream_and_goes_on_at_once() -> None:
     for bench, partial, remaining in both():
         old = bench.state
@@ -106,7 +102,6 @@ def test_steering_now_cuts_the_stream_and_goes_on_at_once() -> None:
         )
 
 
-@cell("abort", *BOTH)
 def test_an_abort_cancels_the_request_and_keeps_the_partial_text() -> None:
     for bench, partial, remaining in both():
         old = bench.state
@@ -123,7 +118,6 @@ def test_an_abort_cancels_the_request_and_keeps_the_partial_text() -> None:
         )
 
 
-@cell("abort", *BOTH)
 def test_an_abort_counts_what_the_stream_had_used() -> None:
     bench = streaming()
     used = Usage(10, 2, estimated=True)
@@ -142,7 +136,6 @@ def test_an_abort_counts_what_the_stream_had_used() -> None:
     )
 
 
-@cell("abort", *BOTH)
 def test_the_queue_is_consumed_after_an_abort_or_cleared_by_it() -> None:
     for bench, partial, remaining in both():
         bench.prompt("next")
@@ -177,25 +170,21 @@ def test_the_queue_is_consumed_after_an_abort_or_cleared_by_it() -> None:
         )
 
 
-@cell("approve", *BOTH)
 def test_nothing_can_be_held_while_a_request_is_out_so_nothing_can_be_approved() -> None:
     for bench, _, _ in both():
         bench.send(ApproveSent("s:a4")).expect_only(answer=Refused.of(UnknownApproval("s:a4", "none")))
 
 
-@cell("reject", *BOTH)
 def test_nothing_can_be_held_while_a_request_is_out_so_nothing_can_be_rejected() -> None:
     for bench, _, _ in both():
         bench.send(RejectSent("s:a4")).expect_only(answer=Refused.of(UnknownApproval("s:a4", "none")))
 
 
-@cell("respond", *BOTH)
 def test_nothing_can_have_been_asked_while_a_request_is_out() -> None:
     for bench, _, _ in both():
         bench.send(RespondSent("s:q4", "yes")).expect_only(answer=Refused.of(UnknownApproval("s:q4", "none")))
 
 
-@cell("switch_model", *BOTH)
 def test_a_model_is_stored_now_and_used_from_the_next_turn() -> None:
     for bench, _, _ in both():
         bench.send(SwitchModelSent("n")).expect_only(
@@ -205,7 +194,6 @@ def test_a_model_is_stored_now_and_used_from_the_next_turn() -> None:
         assert bench.got[-1].events[-1] == RequestStart("r3", "m", 1, 2)
 
 
-@cell("compact", *BOTH)
 def test_the_context_will_be_compacted_before_the_next_request() -> None:
     for bench, _, _ in both():
         bench.send(CompactSent("make room")).expect_only(
@@ -213,7 +201,6 @@ def test_the_context_will_be_compacted_before_the_next_request() -> None:
         )
 
 
-@cell("withdraw", *BOTH)
 def test_a_queued_prompt_is_taken_back() -> None:
     for bench, _, _ in both():
         bench.prompt("one")
@@ -224,7 +211,6 @@ def test_a_queued_prompt_is_taken_back() -> None:
         bench.send(WithdrawSent("p3")).expect_only(answer=Refused.of(UnknownPrompt("p3")))
 
 
-@cell("stop", *BOTH)
 def test_a_stop_aborts_the_turn_then_ends_the_session() -> None:
     for bench, partial, remaining in both():
         bench.prompt("next")

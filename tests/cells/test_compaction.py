@@ -19,7 +19,6 @@ from agentrail.tools import CompactNow, Effect
 from agentrail.values.messages import why_unfit
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, call, plug, ruled
-from tests.cells.registry import cell
 from tests.cells.scenes import (
     STARTED,
     compact_start,
@@ -52,7 +51,6 @@ def compacting() -> Bench:
 SHORTER = (user_message("earlier: hello, hi", Origin.NOTICE),)
 
 
-@cell("compact", "idle")
 def test_a_compaction_outside_a_turn_ends_in_idle() -> None:
     bench = compacting()
     bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).expect_only(
@@ -64,7 +62,6 @@ def test_a_compaction_outside_a_turn_ends_in_idle() -> None:
     bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).expect_nothing()
 
 
-@cell("compact", "idle")
 def test_a_compaction_that_failed_changes_nothing() -> None:
     bench = compacting()
     bench.send(CompactionFailed("k3", "it broke")).expect_only(
@@ -73,7 +70,6 @@ def test_a_compaction_that_failed_changes_nothing() -> None:
     bench.send(CompactionFailed("k3", "it broke")).expect_nothing()
 
 
-@cell("compact", "idle")
 def test_an_abort_cancels_a_compaction_and_nothing_changes_by_it() -> None:
     bench = compacting()
     bench.send(AbortSent()).expect_only(
@@ -86,7 +82,6 @@ def test_an_abort_cancels_a_compaction_and_nothing_changes_by_it() -> None:
     bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).expect_nothing()
 
 
-@cell("compact", "running")
 def test_an_abort_of_a_turn_cancels_its_compaction_and_nothing_changes_by_it() -> None:
     bench = idle(options=Options(context_window=10))
     bench.prompt("x" * 50)
@@ -103,7 +98,6 @@ def test_an_abort_of_a_turn_cancels_its_compaction_and_nothing_changes_by_it() -
     bench.send(CompactionEnded("k2", SHORTER, 1, "shorter")).expect_nothing()
 
 
-@cell("compact", "idle")
 def test_a_prompt_waits_for_the_compaction() -> None:
     bench = compacting()
     bench.prompt("next").expect_only(
@@ -129,7 +123,6 @@ def test_a_prompt_waits_for_the_compaction() -> None:
     )
 
 
-@cell("stop", "running")
 def test_a_stop_cancels_a_compaction() -> None:
     compacting().send(StopSent()).expect_only(
         answer=DONE,
@@ -142,7 +135,6 @@ def test_a_stop_cancels_a_compaction() -> None:
     )
 
 
-@cell("compact", "running", "streaming", "executing_tools")
 def test_what_was_asked_for_during_a_turn_is_done_before_the_next_request() -> None:
     bench = executing(call("look", path="a"))
     bench.send(CompactSent("make room"))
@@ -168,7 +160,6 @@ def test_what_was_asked_for_during_a_turn_is_done_before_the_next_request() -> N
     )
 
 
-@cell("compact", "running")
 def test_what_was_asked_for_during_a_back_off_is_done_before_the_next_attempt() -> None:
     bench = streaming()
     bench.send(StreamCut("r2", NOTHING_YET, Failure(FailureKind.TRANSIENT, "Busy", "try later")))
@@ -179,7 +170,6 @@ def test_what_was_asked_for_during_a_back_off_is_done_before_the_next_attempt() 
     assert bench.got[-1].events == [CompactEnd(0, "nothing to drop"), RequestStart("r4", "m", 1, 2)]
 
 
-@cell("compact", "running")
 def test_a_compaction_that_runs_is_the_one_that_is_asked_for() -> None:
     bench = compacting()
     bench.send(CompactSent("again")).expect_only(answer=DONE)

@@ -23,7 +23,6 @@ from agentrail.plugins import Hook
 from agentrail.tools import AskPerson, Effect, Err, ToolSpec, err, ok
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import EDIT, KEEP, LOOK, NOW, SOLO, STORE, Bench, Now, call, plug, response, ruled, with_call
-from tests.cells.registry import failure, figure
 from tests.cells.scenes import (
     executing,
     failed,
@@ -63,8 +62,6 @@ def next_request(bench: Bench, before_call: int, *results: ToolMessage) -> None:
 # Tools that raise
 
 
-@failure("tool raises: pure and idempotent ones are retried")
-@figure("tool_max_retries 2")
 def test_a_tool_that_can_run_again_is_run_three_times() -> None:
     for spec in (LOOK, STORE):
         bench = executing(call(spec.name, path="a"))
@@ -97,7 +94,6 @@ def test_a_tool_that_can_run_again_is_run_three_times() -> None:
         )
 
 
-@failure("tool raises: others are not")
 def test_a_tool_that_may_have_taken_effect_is_not_run_again() -> None:
     for spec in (EDIT, SOLO, KEEP):
         bench = executing(call(spec.name, path="a"))
@@ -116,7 +112,6 @@ def test_a_tool_that_may_have_taken_effect_is_not_run_again() -> None:
         )
 
 
-@failure("tool raises: on_tool_error before each retry only, after_tool sees the final error")
 def test_on_tool_error_runs_before_each_retry_and_after_tool_once() -> None:
     seen: list[object] = []
 
@@ -153,7 +148,6 @@ def test_an_error_result_is_no_failure_and_is_not_retried() -> None:
 # Unknown tools, and tools that are gone
 
 
-@failure("unknown tool: an error result that names the tools")
 def test_an_unknown_tool_is_answered_with_the_tools_there_are() -> None:
     bench = streaming()
     old = bench.state
@@ -180,7 +174,6 @@ def test_an_unknown_tool_is_answered_with_the_tools_there_are() -> None:
     )
 
 
-@failure("detached tool: calls in flight finish")
 def test_calls_in_flight_finish_when_their_tool_is_detached() -> None:
     bench = executing(call("look", path="a"))
     bench.send(ChangeToolsSent(detach=("look",), revision=1))
@@ -188,7 +181,6 @@ def test_calls_in_flight_finish_when_their_tool_is_detached() -> None:
     next_request(bench, 2, result("c3", "look"))
 
 
-@failure("detached tool: calls in flight finish")
 def test_a_call_that_waits_for_its_turn_does_not_run_when_its_tool_is_gone_or_another() -> None:
     for change, done in (
         (ChangeToolsSent(detach=("store",), revision=1), "detached"),
@@ -207,14 +199,12 @@ def test_a_call_that_waits_for_its_turn_does_not_run_when_its_tool_is_gone_or_an
         )
 
 
-@failure("detached tool: a held call cannot be approved")
 def test_a_held_call_whose_tool_was_detached_cannot_be_approved() -> None:
     bench = resting()
     bench.send(ChangeToolsSent(detach=("edit",), revision=1))
     bench.send(ApproveSent("s:a4")).expect_only(answer=Refused.of(RefusedError("tool-changed", "s:a4", "edit")))
 
 
-@failure("redefined tool: a held call cannot be approved")
 def test_a_held_call_whose_tool_was_redefined_cannot_be_approved() -> None:
     bench = resting()
     bench.send(ChangeToolsSent(attach=(EDIT,), replace=True, revision=1))
@@ -231,7 +221,6 @@ def misfit(name: str) -> str:
 NO_FIT = Ruling("check", Verdict.BLOCK, reason="$.bad: not wanted")
 
 
-@failure("arguments do not fit: an error result, the tool does not run")
 def test_arguments_that_do_not_fit_are_answered_with_what_is_wrong() -> None:
     bench = streaming()
     old = bench.state
@@ -271,8 +260,6 @@ def test_a_number_and_true_are_two_calls_for_the_search_for_loops() -> None:
     assert not any(isinstance(event, LoopDetected) for got in bench.got for event in got.events)
 
 
-@failure("loop: repeat_pattern")
-@figure("repeat_pattern 3")
 def test_the_same_call_three_times_in_a_row_is_remarked_on() -> None:
     bench = streaming()
     repeated(bench, "store", 2, value="x")
@@ -287,8 +274,6 @@ def test_the_same_call_three_times_in_a_row_is_remarked_on() -> None:
     assert not any(isinstance(event, LoopDetected) for event in bench.got[-1].events)
 
 
-@failure("loop: file_loop_warn")
-@figure("file_loop_warn 5")
 def test_the_fifth_call_on_one_subject_is_remarked_on() -> None:
     bench = streaming()
     for time in range(1, 6):
@@ -318,8 +303,6 @@ def test_parts_of_one_subject_are_subjects_of_their_own() -> None:
     assert seen == [LoopDetected("file_loop_warn", "page", 5, "a, offset 901")]
 
 
-@failure("loop: file_loop_abort")
-@figure("file_loop_abort 8")
 def test_the_eighth_call_on_one_subject_aborts_the_turn() -> None:
     bench = streaming()
     for time in range(1, 8):
@@ -357,8 +340,6 @@ def test_the_eighth_call_on_one_subject_aborts_the_turn() -> None:
 # The limits of a turn
 
 
-@failure("max_rounds: the last request forbids tools")
-@figure("max_rounds 100")
 def test_the_hundredth_request_keeps_its_tools_and_forbids_their_use() -> None:
     bench = streaming()
     for time in range(1, 99):
@@ -380,7 +361,6 @@ def _may_call(bench: Bench) -> bool:
     return may
 
 
-@failure("max_rounds: calls that come anyway get error results")
 def test_calls_that_come_anyway_get_error_results_and_the_turn_ends() -> None:
     bench = streaming(options=Options(max_rounds=1))
     old = bench.state
@@ -405,7 +385,6 @@ def test_calls_that_come_anyway_get_error_results_and_the_turn_ends() -> None:
     )
 
 
-@failure("max_rounds: calls that come anyway get error results")
 def test_an_answer_at_the_limit_ends_the_turn_as_max_rounds() -> None:
     bench = streaming(options=Options(max_rounds=1))
     bench.answers("that is all")
@@ -414,8 +393,6 @@ def test_an_answer_at_the_limit_ends_the_turn_as_max_rounds() -> None:
     )
 
 
-@failure("max_turn_seconds: the turn is aborted")
-@figure("max_turn_seconds off")
 def test_a_turn_that_takes_too_long_is_aborted() -> None:
     assert Options().max_turn_seconds is None
     bench = executing(call("edit", path="a"), options=Options(max_turn_seconds=90.0))
@@ -436,7 +413,6 @@ def test_a_turn_that_takes_too_long_is_aborted() -> None:
     )
 
 
-@failure("max_turn_seconds: a rest does not count")
 def test_the_time_in_which_a_turn_rests_does_not_count() -> None:
     bench = streaming(holds("edit", timeout=None), options=Options(max_turn_seconds=90.0))
     bench.send(StreamEnded("r2", response("", call("edit", path="a"))), after=30_000)
@@ -449,7 +425,6 @@ def test_the_time_in_which_a_turn_rests_does_not_count() -> None:
     assert bench.state.turn.deadline_left is None
 
 
-@failure("max_turn_seconds: the turn is aborted")
 def test_the_limit_of_a_turn_goes_with_the_turn() -> None:
     bench = streaming(options=Options(max_turn_seconds=90.0))
     bench.send(StreamCut("r2", NOTHING_YET, Failure(FailureKind.PERMANENT, "NotFound", "no such model")))
@@ -467,7 +442,6 @@ def test_the_limit_of_a_turn_goes_with_the_turn() -> None:
 # Work that outlives its call
 
 
-@figure("grace 250 ms")
 def test_what_lives_longer_than_its_grace_is_reported_once() -> None:
     bench = executing(call("edit", path="a"), call("store"))
     bench.send(AbortSent())

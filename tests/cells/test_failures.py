@@ -46,7 +46,6 @@ from agentrail.models import (
 )
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import NOW, Bench, call, ruled
-from tests.cells.registry import failure, figure
 from tests.cells.scenes import (
     compact_start,
     compacts,
@@ -83,8 +82,6 @@ def breaks(bench: Bench, failure: Failure = BUSY, partial: Partial = NOTHING_YET
 # Stalls
 
 
-@failure("stall: reported")
-@figure("stall_timeout 30 s")
 def test_a_stall_is_reported() -> None:
     for bench in (running(), streaming()):
         assert bench.state.setup.options.stall_timeout == 30.0
@@ -94,8 +91,6 @@ def test_a_stall_is_reported() -> None:
         )
 
 
-@failure("stall: at the limit the request is cancelled and retried")
-@figure("stall_limit 2")
 def test_at_the_second_stall_the_request_is_cancelled_and_tried_again() -> None:
     used = Usage(10, 3)
     for bench in (running(), streaming()):
@@ -125,9 +120,6 @@ def test_at_the_second_stall_the_request_is_cancelled_and_tried_again() -> None:
 # Errors that may pass
 
 
-@failure(
-    "transient error: retried after a back-off", "transient error: partial text is dropped and subscribers are told"
-)
 def test_a_transient_error_is_followed_by_another_attempt() -> None:
     used = Usage(5, 1)
     for bench in (running(), streaming()):
@@ -164,8 +156,6 @@ def delays(failure: Failure, random: float) -> list[int]:
     return actual
 
 
-@failure("transient error: the back-off doubles up to its cap")
-@figure("back-off 2 s, doubled, up to 60 s", "max_retries 5")
 def test_the_back_off_doubles_up_to_its_cap() -> None:
     assert delays(BUSY, 1.0) == [2_000, 4_000, 8_000, 16_000, 32_000]
     bench = running(options=Options(max_retries=7))
@@ -176,20 +166,16 @@ def test_the_back_off_doubles_up_to_its_cap() -> None:
     assert bench.got[-1].events == [Retry(6, 60_000, "try later")]
 
 
-@failure("transient error: jitter from the random number of the input")
 def test_the_back_off_has_jitter_from_the_random_number_of_the_input() -> None:
     assert delays(BUSY, 0.0) == [1_000, 2_000, 4_000, 8_000, 16_000]
     assert delays(BUSY, 0.5) == [1_500, 3_000, 6_000, 12_000, 24_000]
 
 
-@failure("transient error: Retry-After is obeyed")
 def test_retry_after_is_obeyed() -> None:
     assert delays(BUSY.but(retry_after=7.0), 1.0) == [7_000, 7_000, 8_000, 16_000, 32_000]
     assert delays(BUSY.but(retry_after=90.0), 1.0) == [90_000] * 5
 
 
-@failure("transient error: given up after max_retries")
-@figure("max_retries 5")
 def test_after_five_retries_the_turn_is_aborted() -> None:
     bench = running()
     for _ in range(5):
@@ -213,7 +199,6 @@ FULL = Options(context_window=100)
 UNREACHED = Failure(FailureKind.TRANSIENT, "ProviderNotReached", "no network", unreached_ms=0)
 
 
-@failure("no connection: tried again for 5 s, if the turn has reached nothing yet")
 def test_without_a_network_a_turn_gives_up_within_five_seconds() -> None:
     assert delays(UNREACHED, 1.0) == [500, 1_000, 2_000]
     assert delays(UNREACHED, 0.0) == [250, 500, 1_000, 2_000]
@@ -341,7 +326,6 @@ def test_steering_does_not_prolong_the_search_for_a_network() -> None:
     assert bench.state.turn is None
 
 
-@failure("transient error: an abort ends the back-off")
 def test_an_abort_ends_the_back_off() -> None:
     bench = running()
     breaks(bench)
@@ -356,7 +340,6 @@ def test_an_abort_ends_the_back_off() -> None:
     )
 
 
-@failure("transient error: steering is merged before the next attempt")
 def test_steering_during_the_back_off_is_merged_before_the_next_attempt() -> None:
     bench = running()
     breaks(bench)
@@ -384,7 +367,6 @@ def test_steering_during_the_back_off_is_merged_before_the_next_attempt() -> Non
 # Errors that stay
 
 
-@failure("permanent error: the turn is aborted and the session lives on", "permanent error: partial text is kept")
 def test_a_permanent_error_aborts_the_turn() -> None:
     for bench in (running(), streaming()):
         bench.prompt("next")
@@ -408,7 +390,6 @@ def test_a_permanent_error_aborts_the_turn() -> None:
         )
 
 
-@failure("limit of a plugin: the turn is aborted as the plugin would, with no attempt and no fallback")
 def test_a_limit_of_a_plugin_aborts_the_turn() -> None:
     limit = Failure(FailureKind.LIMIT, "LimitReached", "BudgetGuard: max_tokens=9 is used up")
     for bench in (running(), streaming()):
@@ -422,7 +403,6 @@ def test_a_limit_of_a_plugin_aborts_the_turn() -> None:
         )
 
 
-@failure("overflow: one forced compaction, the request again")
 def test_an_overflow_is_followed_by_a_forced_compaction_and_the_request_again() -> None:
     bench = idle()
     bench.prompt("first")
@@ -455,7 +435,6 @@ def test_an_overflow_is_followed_by_a_forced_compaction_and_the_request_again() 
     )
 
 
-@failure("overflow: a second one aborts the turn")
 def test_a_second_overflow_aborts_the_turn() -> None:
     bench = running()
     breaks(bench, TOO_LONG)
@@ -470,7 +449,6 @@ def test_a_second_overflow_aborts_the_turn() -> None:
     )
 
 
-@failure("overflow: a compaction that changed nothing aborts the turn")
 def test_a_forced_compaction_that_expect_nothing_aborts_the_turn() -> None:
     why = "the context is too long, and compaction changed nothing: "
     bench = running()
@@ -499,7 +477,6 @@ def test_a_forced_compaction_that_expect_nothing_aborts_the_turn() -> None:
 # Odd responses
 
 
-@failure("odd response: duplicate or empty call ids")
 def test_each_call_gets_the_sessions_own_id_and_keeps_the_providers() -> None:
     bench = streaming()
     args = path()
@@ -550,13 +527,11 @@ def _final(bench: Bench, stop: StopReason, stop_reason: StopReason, ends: str, t
     )
 
 
-@failure("odd response: stop reason tool calls but none there")
 def test_the_stop_reason_tool_calls_without_calls_is_a_final_answer() -> None:
     _final(streaming(), StopReason.TOOL_CALLS, StopReason.END, "end")
     _final(running(), StopReason.TOOL_CALLS, StopReason.END, "end")
 
 
-@failure("odd response: text and calls")
 def test_text_and_calls_are_both_taken() -> None:
     bench = streaming()
     bench.answers("I will look", call("look", path="a"))
@@ -565,7 +540,6 @@ def test_text_and_calls_are_both_taken() -> None:
     assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path()))
 
 
-@failure("odd response: length with calls")
 def test_a_call_that_was_cut_gets_an_error_result_and_the_others_run() -> None:
     bench = streaming()
     bench.answers("", call("look", path="a"), call("store", path="b"), stop=StopReason.LENGTH)
@@ -576,7 +550,6 @@ def test_a_call_that_was_cut_gets_an_error_result_and_the_others_run() -> None:
     _final(streaming(), StopReason.LENGTH, StopReason.LENGTH, "length")
 
 
-@failure("odd response: nothing at all is retried once")
 def test_nothing_at_all_is_retried_at_once() -> None:
     for bench in (running(), streaming()):
         old = bench.state
@@ -592,7 +565,6 @@ def test_nothing_at_all_is_retried_at_once() -> None:
         )
 
 
-@failure("odd response: nothing at all, twice")
 def test_nothing_at_all_twice_is_an_error() -> None:
     bench = streaming()
     bench.answers("")
@@ -607,7 +579,6 @@ def test_nothing_at_all_twice_is_an_error() -> None:
     )
 
 
-@failure("odd response: refusal")
 def test_a_refusal_ends_the_turn_and_its_calls_are_not_taken() -> None:
     _final(streaming(), StopReason.REFUSED, StopReason.REFUSED, "refused", "I will not")
     bench = streaming()
@@ -617,7 +588,6 @@ def test_a_refusal_ends_the_turn_and_its_calls_are_not_taken() -> None:
     assert bench.state.history[-1] == replied("no", stop=StopReason.REFUSED)
 
 
-@failure("odd response: refusal")
 def test_a_refusal_without_a_word_leaves_nothing_in_the_history() -> None:
     for parts in ((), (Thinking("hm"),)):
         bench = streaming()

@@ -6,12 +6,10 @@ from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.events import AgentEnd, Intervention, RequestStart, ResponseComplete
 from agentrail.models import Origin, ToolMessage
 from tests.cells.bench import NOW, call, plug, ruled, with_call
-from tests.cells.registry import figure
 from tests.cells.scenes import executing, failed, limit, path, ran, replied, result, run, start, streaming, user_message
 from tests.kit import NOTHING_USED
 
 
-@figure("max_interventions 5")
 def test_plugins_may_prolong_a_turn_five_times() -> None:
     for hook in ("after_response", "before_finish"):
         bench = streaming(plug("A", **{hook: Intervene("more")}))  # type: ignore[arg-type]  # a hook
@@ -25,7 +23,6 @@ def test_plugins_may_prolong_a_turn_five_times() -> None:
         assert isinstance(bench.got[-1].events[-1], AgentEnd)
 
 
-@figure("max_interventions 5", "max_rounds 100")
 def test_plugins_never_prolong_a_turn_at_its_last_answer() -> None:
     for hook in ("after_response", "before_finish"):
         bench = streaming(plug("A", **{hook: Intervene("more")}), options=Options(max_rounds=1))  # type: ignore[arg-type]  # a hook
@@ -38,7 +35,6 @@ def test_plugins_never_prolong_a_turn_at_its_last_answer() -> None:
         ]
 
 
-@figure("max_interventions 5")
 def test_interventions_elsewhere_do_not_count() -> None:
     bench = streaming(plug("A", before_request=Intervene("note")))
     assert bench.state.turn is not None
@@ -48,7 +44,6 @@ def test_interventions_elsewhere_do_not_count() -> None:
     assert bench.got[1].step.rulings[0] == ruled("before_prompt")[0]
 
 
-@figure("calls of one response 64")
 def test_the_65th_call_of_a_response_gets_an_error_result_and_does_not_run() -> None:
     bench = executing(*(call("store", key=str(number)) for number in range(66)))
     last, over, cut = (bench.call(f"c{number}") for number in (66, 67, 68))
@@ -63,7 +58,6 @@ def test_the_65th_call_of_a_response_gets_an_error_result_and_does_not_run() -> 
     assert isinstance(bench.got[-1].events[-1], RequestStart)
 
 
-@figure("max_parallel_tools 8")
 def test_the_ninth_call_of_a_response_starts_when_one_of_eight_has_ended() -> None:
     bench = executing(*(call("look", path=str(number)) for number in range(9)))
     started = [effect.call_id for effect in bench.got[-1].step.effects if isinstance(effect, StartCall)]

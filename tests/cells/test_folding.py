@@ -47,7 +47,6 @@ from agentrail.plugins import AnyPlugin, Hook
 from agentrail.tools import err, ok
 from agentrail.values.messages import Added, MessageRange, Rearranged
 from tests.cells.bench import Answering, Bench, Got, Now, call, plug, ruled
-from tests.cells.registry import figure, fold
 from tests.cells.scenes import (
     executing,
     failed,
@@ -138,7 +137,6 @@ def started(got: Got, rulings: tuple[Ruling, ...], *, states: tuple[object, ...]
 # Going on
 
 
-@fold("continue asks the next plugin")
 def test_continue_asks_the_next_plugin() -> None:
     watching = Watching()
     plugins = [watching.plug(name, "before_prompt", Continue(name)) for name in "ABC"]
@@ -151,7 +149,6 @@ def test_continue_asks_the_next_plugin() -> None:
     assert watching.who == ["A", "B", "C"]
 
 
-@fold("intervene accumulates: joined by a blank line, injected once")
 def test_interventions_are_joined_by_a_blank_line_and_injected_once() -> None:
     got = prompted(
         plug("A", before_prompt=Intervene("first")),
@@ -171,7 +168,6 @@ def test_interventions_are_joined_by_a_blank_line_and_injected_once() -> None:
     )
 
 
-@fold("intervene accumulates: joined by a blank line, injected once")
 def test_interventions_of_a_response_and_its_tools_become_one_message_behind_the_results() -> None:
     bench = executing(
         call("look", path="a"),
@@ -198,7 +194,6 @@ def test_interventions_of_a_response_and_its_tools_become_one_message_behind_the
     ]
 
 
-@fold("intervene accumulates: joined by a blank line, injected once")
 def test_interventions_before_a_request_become_one_message_at_its_end() -> None:
     got = prompted(plug("A", before_request=Intervene("first")), plug("B", before_request=Intervene("second")))
     history = got.before.history.and_(user_message(), user_message("first\n\nsecond", Origin.INTERVENTION))
@@ -215,7 +210,6 @@ def test_interventions_before_a_request_become_one_message_at_its_end() -> None:
     )
 
 
-@fold("intervene accumulates: joined by a blank line, injected once")
 def test_interventions_in_steering_are_joined_behind_the_text_of_the_user() -> None:
     bench = running(plug("A", before_steering=Intervene("first")), plug("B", before_steering=Intervene("second")))
     text = "rather this\n\nfirst\n\nsecond"
@@ -242,7 +236,6 @@ EMITTED: Final = tuple(noted(name, f"by_{name.lower()}") for name in "ABCDE")
 CHANGED: Final = tuple((place, 1) for place in range(5))
 
 
-@fold("abort stops the pipeline: states and emits stand, everything else is dropped")
 def test_an_abort_drops_what_was_accumulated_but_for_states_and_emits() -> None:
     watching = Watching()
     late = watching.plug("G", "before_request", Continue())
@@ -263,7 +256,6 @@ def test_an_abort_drops_what_was_accumulated_but_for_states_and_emits() -> None:
     assert watching.who == []
 
 
-@fold("skip only stops later plugins: what earlier ones did stands")
 def test_skip_keeps_what_earlier_plugins_did() -> None:
     watching = Watching()
     late = watching.plug("G", "before_request", Continue())
@@ -301,7 +293,6 @@ def test_skip_keeps_what_earlier_plugins_did() -> None:
     assert watching.who == []
 
 
-@fold("abort of a prompt refuses the prompt and nothing else")
 def test_an_abort_of_a_prompt_leaves_the_next_one() -> None:
     picky = plug("A", before_prompt=lambda hook, _s, _c: Abort("no") if hook.text == "bad" else Continue())
     bench = Bench(picky)
@@ -327,7 +318,6 @@ def test_an_abort_of_a_prompt_leaves_the_next_one() -> None:
     assert got.step.effects == (request(old, "r6", message, user_message("good")),)
 
 
-@fold("abort of a start: the session does not start")
 def test_an_abort_of_a_start_ends_the_session() -> None:
     bench = Bench(plug("A", session_start=Abort("not here")), opened=False)
     error = SessionRefused("s", "plugin `A`", "not here")
@@ -344,7 +334,6 @@ def test_an_abort_of_a_start_ends_the_session() -> None:
     )
 
 
-@fold("abort of steering refuses the text and nothing else")
 def test_an_abort_of_steering_refuses_that_text() -> None:
     bench = running(plug("A", before_steering=lambda hook, _s, _c: Abort("no") if hook.text == "bad" else Continue()))
     bench.send(SteerSent("bad")).expect_only(
@@ -357,7 +346,6 @@ def test_an_abort_of_steering_refuses_that_text() -> None:
     assert [text.text for text in bench.state.steering] == ["good"]
 
 
-@fold("abort of new options refuses them")
 def test_an_abort_of_new_options_refuses_them_and_their_owner_is_not_asked() -> None:
     watching = Watching()
     owner = watching.plug("B", "before_plugin_opts_update", Abort("never"))
@@ -371,7 +359,6 @@ def test_an_abort_of_new_options_refuses_them_and_their_owner_is_not_asked() -> 
     assert watching.who == []
 
 
-@fold("block gives this call an error result; the others go on; states and emits stand")
 def test_a_block_stops_one_call_and_leaves_the_others() -> None:
     def answer(hook: Hook, _state: object, _ctx: object) -> object:
         return BlockTool("not this", 1).emitting("by_b") if getattr(hook, "name", "") == "store" else Continue()
@@ -429,7 +416,6 @@ def test_a_block_stops_one_call_and_leaves_the_others() -> None:
 # Threading
 
 
-@fold("replacements are threaded: the next plugin sees the new value, the last one counts")
 def test_each_plugin_sees_the_arguments_that_the_one_before_it_left() -> None:
     watching = Watching()
     plugins = [watching.plug(name, "before_tool", ReplaceToolArgs({"path": name})) for name in "AB"]
@@ -441,7 +427,6 @@ def test_each_plugin_sees_the_arguments_that_the_one_before_it_left() -> None:
     assert bench.got[-1].rulings[2] == Ruling("before_tool", decisions=decisions)
 
 
-@fold("replacements are threaded: the next plugin sees the new value, the last one counts")
 def test_each_plugin_sees_the_messages_that_the_one_before_it_left() -> None:
     watching = Watching()
     first, second = (user_message("first"),), (user_message("second"),)
@@ -461,7 +446,6 @@ def test_each_plugin_sees_the_messages_that_the_one_before_it_left() -> None:
     )
 
 
-@fold("replacements are threaded: the next plugin sees the new value, the last one counts")
 def test_each_plugin_sees_the_result_that_the_one_before_it_left() -> None:
     watching = Watching()
     bench = executing(
@@ -479,7 +463,6 @@ def test_each_plugin_sees_the_result_that_the_one_before_it_left() -> None:
 # Emitting
 
 
-@fold("emit accumulates in order, whatever the end")
 def test_what_was_emitted_is_broadcast_whatever_the_end() -> None:
     for end in (Continue(), Skip(), BlockTool("no"), Abort("no")):
         first = plug("A", before_tool=Emit("one").emitting("two"))
@@ -489,7 +472,6 @@ def test_what_was_emitted_is_broadcast_whatever_the_end() -> None:
         assert got == [noted("A", "one"), noted("A", "two"), noted("B", "three")]
 
 
-@fold("emit takes one, several, or a pair as payload")
 def test_emit_takes_one_name_several_pairs_or_an_event_of_the_catalogue() -> None:
     done = PlanStepCompleted(0, "look")
     for action, expected in (
@@ -504,7 +486,6 @@ def test_emit_takes_one_name_several_pairs_or_an_event_of_the_catalogue() -> Non
         assert got.rulings[0] == Ruling("before_prompt", decisions=Decisions(emits=tuple(expected)))
 
 
-@fold("emit adds user_data to a mapping, unless told not to")
 def test_a_mapping_gets_the_user_data_of_the_session() -> None:
     user = FrozenObject(tenant="t")
     for payload, expected in (
@@ -518,7 +499,6 @@ def test_a_mapping_gets_the_user_data_of_the_session() -> None:
         assert bench.prompt().events[0] == noted("A", "noted", expected)
 
 
-@fold("any action can also emit")
 def test_any_action_can_also_emit() -> None:
     done = PlanStepCompleted(0, "look")
     for action in (Continue(), Intervene("x"), Skip(), SetSection("a", "b"), Abort("no"), Emit("own")):
@@ -528,7 +508,6 @@ def test_any_action_can_also_emit() -> None:
         assert got.events[len(emitted) - 1] == done
 
 
-@fold("add_context accumulates: each text is a message of this request, in order")
 def test_added_context_follows_the_messages_in_the_order_of_the_plugins() -> None:
     got = prompted(
         plug("B", before_request=AddContext("second"), priority=950),
@@ -545,7 +524,6 @@ def test_added_context_follows_the_messages_in_the_order_of_the_plugins() -> Non
     assert got.step.state.history == got.before.history.and_(user_message())
 
 
-@fold("add_context accumulates: each text is a message of this request, in order")
 def test_context_in_front_precedes_the_messages_in_the_order_of_the_plugins() -> None:
     noted = AssistantMessage((Text("noted"),))
     got = prompted(
@@ -566,7 +544,6 @@ def test_context_in_front_precedes_the_messages_in_the_order_of_the_plugins() ->
 # Models and sections
 
 
-@fold("switch_model: the last one wins")
 def test_the_last_plugin_that_switches_the_model_wins() -> None:
     warm = FrozenObject(temperature=1)
     got = prompted(
@@ -584,7 +561,6 @@ def test_the_last_plugin_that_switches_the_model_wins() -> None:
     assert (got.step.state.turn.model, got.step.state.turn.options) == ("late", warm)
 
 
-@fold("switch_model between pipelines: the later one wins")
 def test_the_later_of_two_decisions_about_the_model_wins() -> None:
     switches = plug(
         "A", after_response=SwitchModel("x"), after_tool=SwitchModel("y"), after_tool_batch=SwitchModel("z")
@@ -599,7 +575,6 @@ def test_the_later_of_two_decisions_about_the_model_wins() -> None:
     assert (bench.state.model, bench.state.turn.model) == ("u", "z")
 
 
-@fold("set_section: the last per key wins; none removes")
 def test_the_last_word_on_a_section_counts() -> None:
     bench = Bench(
         plug("A", before_prompt=SetSection("mood", "calm")),
@@ -614,7 +589,6 @@ def test_the_last_word_on_a_section_counts() -> None:
 # Order
 
 
-@fold("priority: lower first, equal in order of registration")
 def test_lower_priorities_are_asked_first_and_equal_ones_in_order_of_registration() -> None:
     watching = Watching()
     value = [("A", 900), ("B", 100), ("C", 900), ("D", 10), ("E", 100)]
@@ -622,7 +596,6 @@ def test_lower_priorities_are_asked_first_and_equal_ones_in_order_of_registratio
     assert watching.who == ["D", "B", "E", "A", "C"]
 
 
-@figure("priority bands 0, 100, 300, 600, 900")
 def test_the_bands_begin_where_the_design_says() -> None:
     bands = [Priority.SECURITY, Priority.CORE, Priority.QUALITY, Priority.INTELLIGENCE, Priority.OWN]
     assert [int(band) for band in bands] == [0, 100, 300, 600, 900]

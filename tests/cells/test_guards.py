@@ -26,7 +26,6 @@ from agentrail.hooks.ruling import Decisions, Pause, Position
 from agentrail.models import FrozenObject, JsonObject, Text
 from agentrail.plugins import Answered, AnyPlugin, BeforeTool, CallService, Failed, Hook, RunTool
 from tests.cells.bench import NOW, Bench, call, plug, ruled, with_call
-from tests.cells.registry import fold
 from tests.cells.scenes import failed, holds, limit, path, shown, start, streaming
 from tests.kit import DONE, AbortSent, ApproveSent, Phase, Ruling, Verdict
 
@@ -54,7 +53,6 @@ def called(*plugins: AnyPlugin) -> Bench:
     return bench
 
 
-@fold("a guard is asked once more about arguments replaced behind it")
 def test_a_guard_is_asked_once_more_with_the_final_arguments() -> None:
     seen: list[Hook] = []
     bench = called(guard(Continue(), seen), CHANGES)
@@ -63,7 +61,6 @@ def test_a_guard_is_asked_once_more_with_the_final_arguments() -> None:
     assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path("b")))
 
 
-@fold("a guard is asked once more about arguments replaced behind it")
 def test_a_guard_is_asked_once_more_also_if_a_plugin_skips_the_rest() -> None:
     seen: list[Hook] = []
     bench = called(guard(BlockTool("no"), seen), CHANGES, plug("Skips", before_tool=Skip()))
@@ -71,7 +68,6 @@ def test_a_guard_is_asked_once_more_also_if_a_plugin_skips_the_rest() -> None:
     assert ToolBlocked("c3", "look", "no", "Guard") in bench.got[-1].events
 
 
-@fold("a guard is asked once more about arguments replaced behind it")
 def test_nobody_else_is_asked_once_more() -> None:
     seen: list[Hook] = []
     called(guard(BlockTool("no"), seen, critical=False), CHANGES)
@@ -86,7 +82,6 @@ def test_nobody_else_is_asked_once_more() -> None:
     assert len(seen) == 2
 
 
-@fold("a guard is asked once more about arguments replaced behind it")
 def test_of_several_plugins_only_the_guards_in_front_of_the_last_replacement_are_asked_once_more() -> None:
     seen: list[tuple[str, JsonObject]] = []
 
@@ -105,7 +100,6 @@ def test_of_several_plugins_only_the_guards_in_front_of_the_last_replacement_are
     assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path("b")))
 
 
-@fold("a guard asked once more: only continue, block, hold and abort count")
 def test_a_guard_that_skips_when_asked_once_more_keeps_no_other_from_ruling() -> None:
     second = guard(BlockTool("no"), [], name="Second")
     bench = called(guard(Skip(), []), second, CHANGES)
@@ -113,7 +107,6 @@ def test_a_guard_that_skips_when_asked_once_more_keeps_no_other_from_ruling() ->
     assert bench.state.history[-1] == failed("c3", "look", "blocked by Second: no")
 
 
-@fold("a guard asked once more: only continue, block, hold and abort count")
 def test_a_guard_asked_once_more_may_block() -> None:
     bench = called(guard(BlockTool("no").emitting("shut"), []), CHANGES)
     shut = PluginEvent("Guard", "shut", None)
@@ -123,7 +116,6 @@ def test_a_guard_asked_once_more_may_block() -> None:
     assert bench.state.history[-1] == failed("c3", "look", "blocked by Guard: no")
 
 
-@fold("a guard asked once more: only continue, block, hold and abort count")
 def test_a_guard_asked_once_more_may_abort() -> None:
     bench = called(guard(Abort("no"), []), CHANGES)
     assert bench.got[-1].rulings[2] == Ruling("before_tool", Verdict.ABORT, "Guard", "no")
@@ -131,7 +123,6 @@ def test_a_guard_asked_once_more_may_abort() -> None:
     assert bench.got[-1].step.effects == ()
 
 
-@fold("a guard asked once more: only continue, block, hold and abort count")
 def test_a_guard_asked_once_more_may_hold_and_the_person_sees_the_final_arguments() -> None:
     bench = called(guard(HoldTool("sure?"), []), CHANGES)
     pause = Pause(Position(1, final=True), None, 120.0, "sure?")
@@ -144,7 +135,6 @@ def test_a_guard_asked_once_more_may_hold_and_the_person_sees_the_final_argument
     assert start("c3", "look", path("b")) in bench.got[-1].step.effects
 
 
-@fold("a guard asked once more: only continue, block, hold and abort count")
 def test_a_guard_that_was_answered_holds_the_call_again_if_its_arguments_are_others_now() -> None:
     sure = HoldTool("sure?", timeout=None)
     bench = called(guard(sure, [], first=sure), CHANGES)
@@ -175,7 +165,6 @@ def test_a_guard_that_was_answered_holds_the_call_again_if_its_arguments_are_oth
     assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path("b")))
 
 
-@fold("a guard is asked once more about arguments replaced behind it")
 def test_a_guard_asked_once_more_is_told_that_a_person_has_approved_these_arguments() -> None:
     seen: list[Hook] = []
     changes = plug("Changes", before_tool=ReplaceToolArgs({"path": "b"}), priority=15)
@@ -188,7 +177,6 @@ def test_a_guard_asked_once_more_is_told_that_a_person_has_approved_these_argume
     assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path("b")))
 
 
-@fold("a guard asked once more: only continue, block, hold and abort count")
 def test_whatever_else_a_guard_answers_then_counts_as_continue_but_what_it_emits_stands() -> None:
     for last in (Skip().emitting("seen"), Emit("seen")):
         bench = called(guard(last, []), CHANGES)
@@ -196,7 +184,6 @@ def test_whatever_else_a_guard_answers_then_counts_as_continue_but_what_it_emits
         assert PluginEvent("Guard", "seen", None) in bench.got[-1].events
 
 
-@fold("a guard asked once more: only continue, block, hold and abort count")
 def test_a_guard_that_asks_when_it_should_only_rule_once_more_has_broken() -> None:
     bench = called(guard(Ask(CallService("x")), []), CHANGES)
     assert bench.state.suspended_runs == ()
@@ -205,7 +192,6 @@ def test_a_guard_that_asks_when_it_should_only_rule_once_more_has_broken() -> No
     assert not any(effect == start("c3", "look", path("b")) for effect in bench.got[-1].step.effects)
 
 
-@fold("a guard asked once more: another replacement blocks the call")
 def test_a_guard_that_replaces_the_arguments_again_blocks_the_call() -> None:
     bench = called(guard(ReplaceToolArgs({"path": "c"}), []), CHANGES)
     why = "its arguments were replaced again after the guards had ruled on them"
@@ -239,7 +225,6 @@ def payload(bench: Bench) -> object:
     return event.payload
 
 
-@fold("RunTool passes all plugins that rule tools except the asker")
 def test_a_tool_that_a_plugin_asks_for_is_ruled_on_by_the_others() -> None:
     for answer, verdict in (
         (BlockTool("no"), Verdict.BLOCK),
@@ -280,7 +265,6 @@ def judged(answers: Callable[[object], object], *plugins: AnyPlugin) -> Bench:
     return bench
 
 
-@fold(ASKING_RULE)
 def test_the_run_of_a_tool_waits_until_a_plugin_that_rules_on_it_has_its_answer() -> None:
     bench = judged(lambda _: Continue())
     got = bench.got[-1]
@@ -304,7 +288,6 @@ def test_the_run_of_a_tool_waits_until_a_plugin_that_rules_on_it_has_its_answer(
     ]
 
 
-@fold(ASKING_RULE)
 def test_what_a_plugin_rules_on_a_run_after_its_answer_counts() -> None:
     for answer, told_of in (
         (BlockTool("no"), Failed("Judge does not let it run: no")),
@@ -320,7 +303,6 @@ def test_what_a_plugin_rules_on_a_run_after_its_answer_counts() -> None:
     assert getattr(bench.got[-1].step.effects[-1], "request", None) == RunTool("look", path("b"))
 
 
-@fold(ASKING_RULE)
 def test_arguments_that_a_plugin_replaces_after_its_answer_go_back_to_critical_plugins() -> None:
     seen: list[Hook] = []
     first = guard(BlockTool("not b"), seen)
@@ -330,14 +312,12 @@ def test_arguments_that_a_plugin_replaces_after_its_answer_go_back_to_critical_p
     assert payload(bench) == repr(Failed("Guard does not let it run: not b"))
 
 
-@fold(ASKING_RULE)
 def test_a_plugin_that_gets_no_answer_in_time_is_told_and_rules() -> None:
     bench = judged(lambda answer: Continue() if isinstance(answer, Answered) else BlockTool("not sure"))
     bench.fires("ask:ask3")
     assert payload(bench) == repr(Failed("Judge does not let it run: not sure"))
 
 
-@fold(ASKING_RULE)
 def test_a_plugin_that_rules_on_a_run_cannot_run_a_tool_itself() -> None:
     answers: list[object] = []
 
@@ -352,7 +332,6 @@ def test_a_plugin_that_rules_on_a_run_cannot_run_a_tool_itself() -> None:
     assert bench.state.suspended_runs == ()
 
 
-@fold(ASKING_RULE)
 def test_if_the_time_of_the_run_is_over_while_it_is_ruled_on_the_ruling_is_dropped() -> None:
     bench = judged(lambda _: Continue())
     bench.fires("ask:ask2")
@@ -365,7 +344,6 @@ def test_if_the_time_of_the_run_is_over_while_it_is_ruled_on_the_ruling_is_dropp
     bench.send(AskSettled("ask3", Answered(True))).expect_nothing()
 
 
-@fold(ASKING_RULE)
 def test_an_abort_ends_the_run_and_what_rules_on_it() -> None:
     bench = judged(lambda _: Continue())
     bench.send(AbortSent())
@@ -377,7 +355,6 @@ def test_an_abort_ends_the_run_and_what_rules_on_it() -> None:
     assert not any(isinstance(event, ToolExecutionEnd) for event in bench.got[-1].events)
 
 
-@fold("RunTool passes all plugins that rule tools except the asker")
 def test_the_asker_is_not_asked_about_its_own_run() -> None:
     def answer(hook: Hook, _s: object, _c: object) -> object:
         return BlockTool("no") if isinstance(hook, BeforeTool) else Continue()
@@ -442,7 +419,6 @@ def test_a_tool_that_a_plugin_asks_for_and_waits_for_no_more_has_ended_too() -> 
     assert bench.got[-1].events[:3] == [*tool_ended(dropped, is_error=True), AskAnswered("ask2", "Asks", "dropped")]
 
 
-@fold("RunTool passes all plugins that rule tools except the asker")
 def test_a_tool_that_a_plugin_asks_for_runs_with_the_arguments_that_the_guards_left() -> None:
     bench = Bench(plug("Guard", before_tool=ReplaceToolArgs({"path": "b"}), priority=5), asking())
     bench.prompt()

@@ -8,7 +8,6 @@ from agentrail.events import AgentEnd, PluginAttached, PluginDetached, PluginOpt
 from agentrail.models import FrozenObject, JsonObject
 from agentrail.plugins import AnyPlugin
 from tests.cells.bench import Bench, Now, plug, ruled
-from tests.cells.registry import cell
 from tests.cells.scenes import idle, replied, starts, streaming, user_message
 from tests.kit import DONE, NOTHING_USED, Refused, Ruling, StopSent, Verdict
 
@@ -30,7 +29,6 @@ def counting(*, refuses: bool = False, broken: bool = False) -> AnyPlugin:
     return Counts()
 
 
-@cell("update_plugin", "idle")
 def test_the_plugin_in_its_new_form_says_with_which_state_it_goes_on() -> None:
     bench = idle(counting())
     new = bench.attach(counting(), 1)
@@ -43,7 +41,6 @@ def test_the_plugin_in_its_new_form_says_with_which_state_it_goes_on() -> None:
     )
 
 
-@cell("update_plugin", "idle")
 def test_a_plugin_that_refuses_its_options_keeps_its_old_form() -> None:
     for plugin, why in (
         (counting(refuses=True), "ValueError: 2"),
@@ -61,7 +58,6 @@ def test_a_plugin_that_refuses_its_options_keeps_its_old_form() -> None:
         )
 
 
-@cell("update_plugin", "streaming")
 def test_the_last_options_of_each_plugin_win_and_apply_after_the_turn() -> None:
     bench = streaming(counting(), plug("Other"))
     first, second = bench.attach(counting(), 1), bench.attach(counting(), 2)
@@ -86,8 +82,6 @@ def test_the_last_options_of_each_plugin_win_and_apply_after_the_turn() -> None:
     assert bench.state.plugin_states == (("level 2",), None)
 
 
-@cell("attach_plugin", "streaming")
-@cell("detach_plugin", "streaming")
 def test_changes_apply_in_order_after_the_turn() -> None:
     bench = streaming(plug("First"))
     new = bench.attach(plug("New", priority=10, first=3))
@@ -106,7 +100,6 @@ def test_changes_apply_in_order_after_the_turn() -> None:
     assert (bench.state.plugins, bench.state.plugin_states) == ((new,), (3,))
 
 
-@cell("attach_plugin", "idle")
 def test_a_plugin_joins_at_its_place_in_the_row() -> None:
     bench = idle(plug("A", priority=100, first="a"), plug("C", priority=900, first="c"))
     for name, priority in (("B", 100), ("D", 900), ("Z", 5)):
@@ -115,7 +108,6 @@ def test_a_plugin_joins_at_its_place_in_the_row() -> None:
     assert bench.state.plugin_states == ("Z", "a", "B", "c", "D")
 
 
-@cell("attach_plugin", "idle")
 def test_a_plugin_that_refuses_to_join_is_not_there() -> None:
     class Refuses(Plugin[None]):
         def init(self, ctx: object) -> None:
@@ -129,7 +121,6 @@ def test_a_plugin_that_refuses_to_join_is_not_there() -> None:
     )
 
 
-@cell("update_plugin", "streaming")
 def test_an_update_of_a_plugin_that_never_joined_is_reported() -> None:
     class Refuses(Plugin[None]):
         def init(self, ctx: object) -> None:
@@ -148,7 +139,6 @@ def test_an_update_of_a_plugin_that_never_joined_is_reported() -> None:
     ]
 
 
-@cell("update_plugin", "idle")
 def test_the_plugin_itself_is_not_asked_about_its_own_options() -> None:
     shut = plug("Shut", before_plugin_opts_update=Abort("never"))
     bench = idle(shut)
@@ -165,7 +155,6 @@ def test_the_plugin_itself_is_not_asked_about_its_own_options() -> None:
     assert [(getattr(hook, "plugin", ""), getattr(hook, "options", {})) for hook in watch] == [("Other", LEVEL)]
 
 
-@cell("stop", "streaming")
 def test_changes_that_never_apply_are_reported_at_the_end() -> None:
     bench = streaming(plug("First"))
     bench.send(UpdatePluginSent(bench.attach(plug("First"), 1), LEVEL))

@@ -10,7 +10,6 @@ from agentrail.events import AgentAbort, SessionEnded, ToolAbandoned
 from agentrail.models import Origin
 from agentrail.tools import Effect, SetTodos, Todo, ToolResult, err, ok
 from tests.cells.bench import NOW, Bench, call, ruled
-from tests.cells.registry import cell
 from tests.cells.scenes import STARTED, executing, out, ran, request, starts, turn, unknown, user_message
 from tests.kit import DONE, AbortSent, Phase, StopSent, ToolReturned
 
@@ -106,7 +105,6 @@ def test_it_dies_with_an_abort_of_all() -> None:
         lingering().send(AbortSent(kill_tools=kill)).expect_only(answer=DONE, events=[AgentAbort(None, "user")])
 
 
-@cell("stop", "idle")
 def test_it_dies_with_a_stop() -> None:
     bench = lingering()
     bench.send(StopSent("bye"))

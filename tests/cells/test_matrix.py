@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+import pytest
+
 from agentrail import (
     Abort,
     Accepted,
@@ -56,8 +58,6 @@ from agentrail.tools import err
 from agentrail.values.messages import Added, MessageRange, Rearranged
 from tests.cells.bench import LOOK, NOW, Got, Now, ruled, with_call
 from tests.cells.hook_cells import HOOK_CELLS, REFUSED, Expected, Refusal, probe, refused
-from tests.cells.registry import MATRIX as CELLS
-from tests.cells.registry import each_of, figure, fold, matrix_cell
 from tests.cells.scenes import (
     compact_start,
     compacts,
@@ -119,7 +119,6 @@ def ruling(hook: str, verdict: Verdict = Verdict.PASS, reason: str = "", **decis
 # The matrix itself
 
 
-@figure("14 hooks, 15 actions")
 def test_the_matrix_is_that_of_the_design() -> None:
     assert tuple(hook.hook_name for hook in HOOKS) == MOMENTS_IN_ORDER
     assert tuple(action.kind for action in ACTIONS) == KINDS
@@ -140,13 +139,13 @@ def _complaint(hook: str, action: str) -> str:
     return f"it answered `{action}`, which `{hook}` does not accept"
 
 
-@each_of(CELLS, "hook, action", NOT_ACCEPTED)
+@pytest.mark.parametrize(("hook", "action"), NOT_ACCEPTED)
 def test_an_action_that_the_hook_does_not_accept_is_reported_and_counts_as_continue(hook: str, action: str) -> None:
     error = PluginError("P", hook, _complaint(hook, action))
     HOOK_CELLS[hook].differs(fired(hook, action), Ruling(hook, errors=(error,)), [error])
 
 
-@each_of(CELLS, "hook, action", NOT_ACCEPTED)
+@pytest.mark.parametrize(("hook", "action"), NOT_ACCEPTED)
 def test_an_action_that_the_hook_does_not_accept_is_a_crash_of_a_critical_plugin(hook: str, action: str) -> None:
     complaint = _complaint(hook, action)
     _, got = HOOK_CELLS[hook].fire(probe(hook, ANSWERS[action], critical=True))
@@ -185,7 +184,7 @@ def test_a_broken_critical_plugin_counts_as_the_design_says() -> None:
 # What every hook accepts: continue and emit
 
 
-@each_of(CELLS, "hook, action", [(hook, "continue") for hook in MOMENTS_IN_ORDER])
+@pytest.mark.parametrize(("hook", "action"), [(hook, "continue") for hook in MOMENTS_IN_ORDER])
 def test_continue_changes_nothing_but_the_plugins_state(hook: str, action: str) -> None:
     HOOK_CELLS[hook].differs(fired(hook, action), ruling(hook), plugin_states=_states(hook))
 
@@ -194,7 +193,7 @@ def _states(hook: str) -> tuple[object, ...]:
     return (1, None) if hook == "before_plugin_opts_update" else (1,)
 
 
-@each_of(CELLS, "hook, action", [(hook, "emit") for hook in MOMENTS_IN_ORDER])
+@pytest.mark.parametrize(("hook", "action"), [(hook, "emit") for hook in MOMENTS_IN_ORDER])
 def test_what_is_emitted_is_broadcast_when_the_hook_is_done(hook: str, action: str) -> None:
     said_so = PluginEvent("P", "noted", FrozenObject(user_data=EMPTY, a=1))
     HOOK_CELLS[hook].differs(
@@ -205,7 +204,7 @@ def test_what_is_emitted_is_broadcast_when_the_hook_is_done(hook: str, action: s
 # Abort
 
 
-@each_of(CELLS, "hook, action", sorted((hook, action) for hook, action in ACCEPTED if action == "abort"))
+@pytest.mark.parametrize(("hook", "action"), sorted((hook, action) for hook, action in ACCEPTED if action == "abort"))
 def test_abort_aborts_the_turn_or_refuses_what_was_asked(hook: str, action: str) -> None:
     no = Refusal(ruling(hook, Verdict.ABORT, "no"))
     changes: Expected = {"plugin_states": _states(hook)}
@@ -215,17 +214,14 @@ def test_abort_aborts_the_turn_or_refuses_what_was_asked(hook: str, action: str)
 # Skip
 
 
-@each_of(
-    CELLS,
-    "hook, action",
+@pytest.mark.parametrize(
+    ("hook", "action"),
     [(hook, "skip") for hook in ("before_prompt", "before_request", "after_response", "before_tool")],
 )
 def test_skip_goes_on_without_asking_later_plugins(hook: str, action: str) -> None:
     HOOK_CELLS[hook].differs(fired(hook, action), ruling(hook, Verdict.SKIP), plugin_states=(1,))
 
 
-@matrix_cell("on_tool_error", "skip")
-@fold("skip of a tool error: no more retries")
 def test_skip_of_a_tool_error_takes_the_failure_as_the_answer() -> None:
     got = fired("on_tool_error", "skip")
     old = got.before
@@ -245,15 +241,11 @@ def test_skip_of_a_tool_error_takes_the_failure_as_the_answer() -> None:
     )
 
 
-@matrix_cell("before_compact", "skip")
-@fold("skip of a compaction: none")
 def test_skip_of_a_compaction_leaves_the_context_as_it_is() -> None:
     no = Refusal(ruling("before_compact", Verdict.SKIP))
     refused(HOOK_CELLS["before_compact"], fired("before_compact", "skip"), no, plugin_states=(1,))
 
 
-@matrix_cell("before_plugin_opts_update", "skip")
-@fold("skip of new options refuses them")
 def test_skip_of_new_options_refuses_them() -> None:
     no = Refusal(ruling("before_plugin_opts_update", Verdict.SKIP))
     refused(
@@ -267,7 +259,6 @@ def test_skip_of_new_options_refuses_them() -> None:
 # Intervene
 
 
-@matrix_cell("before_prompt", "intervene")
 def test_before_prompt_the_text_comes_behind_the_users() -> None:
     got = fired("before_prompt", "intervene")
     old = got.before
@@ -289,7 +280,6 @@ def test_before_prompt_the_text_comes_behind_the_users() -> None:
     )
 
 
-@matrix_cell("before_request", "intervene")
 def test_before_a_request_the_text_goes_to_its_end_and_is_kept() -> None:
     got = fired("before_request", "intervene")
     old = got.before
@@ -335,17 +325,14 @@ def _prolonged(hook: str, rulings: tuple[Ruling, ...]) -> None:
     )
 
 
-@matrix_cell("after_response", "intervene")
 def test_after_a_response_without_calls_the_turn_goes_on() -> None:
     _prolonged("after_response", (ruling("after_response", texts=("note",)),))
 
 
-@matrix_cell("before_finish", "intervene")
 def test_before_the_end_the_turn_goes_on() -> None:
     _prolonged("before_finish", (*ruled("after_response"), ruling("before_finish", texts=("note",))))
 
 
-@matrix_cell("after_tool", "intervene")
 def test_after_a_tool_the_text_waits_for_the_batch() -> None:
     got = fired("after_tool", "intervene")
     base = HOOK_CELLS["after_tool"].baseline().step.state.batch
@@ -358,7 +345,6 @@ def test_after_a_tool_the_text_waits_for_the_batch() -> None:
     )
 
 
-@matrix_cell("after_tool_batch", "intervene")
 def test_after_a_batch_the_text_comes_behind_the_results() -> None:
     got = fired("after_tool_batch", "intervene")
     old = got.before
@@ -382,7 +368,6 @@ def test_after_a_batch_the_text_comes_behind_the_results() -> None:
     )
 
 
-@matrix_cell("before_steering", "intervene")
 def test_before_steering_the_text_joins_the_users() -> None:
     text = "rather this\n\nnote"
     fired("before_steering", "intervene").expect_only(
@@ -425,13 +410,11 @@ def blocked(got: Got, decided: Ruling, errors: list[Event], states: tuple[object
     )
 
 
-@matrix_cell("before_tool", "block_tool")
 def test_a_blocked_call_gets_an_error_result() -> None:
     decided = ruling("before_tool", Verdict.BLOCK, "no")
     blocked(fired("before_tool", "block_tool"), decided, [], (1,))
 
 
-@matrix_cell("before_tool", "replace_tool_args")
 def test_a_call_runs_with_the_new_arguments() -> None:
     got = fired("before_tool", "replace_tool_args")
     old = got.before
@@ -454,8 +437,6 @@ def test_a_call_runs_with_the_new_arguments() -> None:
     )
 
 
-@matrix_cell("before_tool", "hold_tool")
-@figure("hold timeout 120 s")
 def test_a_held_call_waits_for_a_person_for_two_minutes() -> None:
     got = fired("before_tool", "hold_tool")
     old = got.before
@@ -487,7 +468,6 @@ def test_a_held_call_waits_for_a_person_for_two_minutes() -> None:
     )
 
 
-@matrix_cell("after_tool", "replace_tool_result")
 def test_the_history_gets_the_new_result() -> None:
     batch = HOOK_CELLS["after_tool"].baseline().step.state.batch
     assert batch is not None
@@ -502,7 +482,6 @@ def test_the_history_gets_the_new_result() -> None:
 # What is said
 
 
-@matrix_cell("before_prompt", "replace_prompt")
 def test_the_history_and_the_model_have_the_new_text_of_a_prompt() -> None:
     got = fired("before_prompt", "replace_prompt")
     old = got.before
@@ -524,7 +503,6 @@ def test_the_history_and_the_model_have_the_new_text_of_a_prompt() -> None:
     )
 
 
-@matrix_cell("before_steering", "replace_prompt")
 def test_the_new_text_of_a_steering_text_is_queued() -> None:
     got = fired("before_steering", "replace_prompt")
     base = HOOK_CELLS["before_steering"].baseline().step
@@ -538,7 +516,6 @@ def test_the_new_text_of_a_steering_text_is_queued() -> None:
     )
 
 
-@matrix_cell("after_response", "replace_response")
 def test_the_history_and_the_caller_have_the_new_text_of_a_response() -> None:
     got = fired("after_response", "replace_response")
     message, base = replied("bye").saying("other"), HOOK_CELLS["after_response"].baseline()
@@ -569,7 +546,6 @@ def test_the_history_and_the_caller_have_the_new_text_of_a_response() -> None:
 OTHER: Final = (user_message("other"),)
 
 
-@matrix_cell("before_request", "replace_messages")
 def test_the_model_sees_the_new_messages_in_this_request_only() -> None:
     bench, got = HOOK_CELLS["before_request"].fire(
         probe("before_request", lambda _hook, state, _ctx: Continue() if state else ANSWERS["replace_messages"])
@@ -597,7 +573,6 @@ def test_the_model_sees_the_new_messages_in_this_request_only() -> None:
 RAIN: Final = Added(user_message("it rains", Origin.INTERVENTION), "P")
 
 
-@matrix_cell("before_request", "add_context")
 def test_the_model_sees_the_added_context_in_this_request_only() -> None:
     bench, got = HOOK_CELLS["before_request"].fire(
         probe("before_request", lambda _hook, state, _ctx: Continue() if state else ANSWERS["add_context"])
@@ -622,7 +597,6 @@ def test_the_model_sees_the_added_context_in_this_request_only() -> None:
     assert bench.got[-1].step.effects == (request(bench.state, "r3"),)
 
 
-@matrix_cell("before_compact", "replace_messages")
 def test_the_compaction_sees_the_new_messages() -> None:
     got = fired("before_compact", "replace_messages")
     keep = got.before.history.size // 2
@@ -643,8 +617,6 @@ def _switch(hook: str) -> tuple[Ruling, Event]:
     return ruling(hook, switch=Switch("n", EMPTY, "P")), ModelSwitched("m", "n", provider_opts_changed=False, by="P")
 
 
-@matrix_cell("before_request", "switch_model")
-@fold("switch_model in before_request is for this request")
 def test_this_request_goes_to_the_new_model() -> None:
     got = fired("before_request", "switch_model")
     old = got.before
@@ -667,7 +639,6 @@ def test_this_request_goes_to_the_new_model() -> None:
     )
 
 
-@matrix_cell("on_tool_error", "switch_model")
 def test_a_tool_error_may_change_the_model_of_the_next_request() -> None:
     decided, switched = _switch("on_tool_error")
     old_turn = HOOK_CELLS["on_tool_error"].baseline().before.turn
@@ -682,7 +653,6 @@ def test_a_tool_error_may_change_the_model_of_the_next_request() -> None:
     )
 
 
-@matrix_cell("after_tool", "switch_model")
 def test_a_result_may_change_the_model_of_the_next_request() -> None:
     decided, switched = _switch("after_tool")
     old_turn = HOOK_CELLS["after_tool"].baseline().before.turn
@@ -697,7 +667,6 @@ def test_a_result_may_change_the_model_of_the_next_request() -> None:
     )
 
 
-@matrix_cell("after_tool_batch", "switch_model")
 def test_a_batch_may_change_the_model_of_the_next_request() -> None:
     got = fired("after_tool_batch", "switch_model")
     old = got.before
@@ -725,7 +694,6 @@ def test_a_batch_may_change_the_model_of_the_next_request() -> None:
     )
 
 
-@matrix_cell("after_response", "switch_model")
 def test_a_response_may_change_the_model_for_good() -> None:
     decided, switched = _switch("after_response")
     got = fired("after_response", "switch_model")
@@ -748,7 +716,9 @@ def test_a_response_may_change_the_model_for_good() -> None:
     )
 
 
-@each_of(CELLS, "hook, action", sorted((hook, action) for hook, action in ACCEPTED if action == "set_section"))
+@pytest.mark.parametrize(
+    ("hook", "action"), sorted((hook, action) for hook, action in ACCEPTED if action == "set_section")
+)
 def test_a_section_is_set_and_goes_out_with_the_next_request(hook: str, action: str) -> None:
     cell = HOOK_CELLS[hook]
     mood = Section("mood", "calm", by="P")

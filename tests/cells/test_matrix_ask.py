@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+import pytest
 from attrs import field, frozen
 
 from agentrail import Accepted, Ask, Continue, Prompt, State
@@ -34,8 +35,6 @@ from agentrail.plugins import (
 from agentrail.tools import ok
 from tests.cells.bench import NOW, Now, ruled, with_call
 from tests.cells.hook_cells import HOOK_CELLS, Expected, probe
-from tests.cells.registry import MATRIX as CELLS
-from tests.cells.registry import each_of, figure
 from tests.cells.scenes import path, ran, replied, result, starts, turn, user_message
 from tests.cells.tables import ACCEPTED
 from tests.kit import DONE, NOTHING_USED, Phase, Ruling, Verdict
@@ -192,7 +191,6 @@ WAITING: Final[Mapping[str, Callable[[State], Waiting]]] = {
 }
 
 
-@figure("ask deadline 10 s")
 def test_an_ask_may_take_ten_seconds_unless_it_says_otherwise() -> None:
     assert Ask(LOOKUP).deadline == 10.0
     asks = probe("before_prompt", lambda hook, _s, _c: Ask(LOOKUP, deadline=0.5) if hook.answer is None else Continue())
@@ -200,7 +198,7 @@ def test_an_ask_may_take_ten_seconds_unless_it_says_otherwise() -> None:
     assert got.step.effects[-1] == SetTimer("ask:ask2", NOW + 500)
 
 
-@each_of(CELLS, "hook, action", sorted((hook, action) for hook, action in ACCEPTED if action == "ask"))
+@pytest.mark.parametrize(("hook", "action"), sorted((hook, action) for hook, action in ACCEPTED if action == "ask"))
 def test_a_hook_waits_for_what_its_plugin_asks_for(hook: str, action: str) -> None:
     assert action == "ask"
     cell = HOOK_CELLS[hook]

@@ -21,7 +21,6 @@ from agentrail.models import ToolCall
 from agentrail.plugins import AfterTool, AnyPlugin, CallService
 from agentrail.tools import AskPerson, Effect, ok
 from tests.cells.bench import NOW, Bench, Got, Now, call, plug, ruled, with_call
-from tests.cells.registry import cell
 from tests.cells.scenes import STARTED, executing, failed, out, ran, request, result, starts, turn, user_message
 from tests.kit import DONE, NOTHING_USED, AbortSent, ApproveSent, Phase, Refused, RejectSent, SteerSent, ToolReturned
 
@@ -51,7 +50,6 @@ def test_a_session_rests_when_only_a_question_is_left() -> None:
     assert bench.state.timers == (), "a question has no time-out of its own"
 
 
-@cell("respond", "resting")
 def test_the_answer_is_the_result_and_the_model_goes_on() -> None:
     bench = with_question()
     old = bench.state
@@ -77,8 +75,6 @@ def test_the_answer_is_the_result_and_the_model_goes_on() -> None:
     bench.send(RespondSent("s:q4", "that")).expect_only(answer=Refused.of(UnknownApproval("s:q4", "none")))
 
 
-@cell("approve", "resting")
-@cell("reject", "resting")
 def test_a_question_is_not_approved_or_rejected_and_the_caller_is_told_what_it_is() -> None:
     for value, word in ((ApproveSent("s:q4"), "approve"), (RejectSent("s:q4"), "reject")):
         wrong_decision = WrongDecision("s:q4", word, "a question", "`session.respond`")
@@ -89,8 +85,6 @@ def test_a_question_is_not_approved_or_rejected_and_the_caller_is_told_what_it_i
     with_question().send(RespondSent("s:q9", "that")).expect_only(answer=Refused.of(UnknownApproval("s:q9", "`s:q4`")))
 
 
-@cell("prompt", "resting")
-@cell("steer", "resting")
 def test_a_prompt_supersedes_a_question() -> None:
     for steer in (False, True):
         bench = with_question()
@@ -118,7 +112,6 @@ def test_a_prompt_supersedes_a_question() -> None:
         )
 
 
-@cell("abort", "resting")
 def test_an_abort_ends_a_question() -> None:
     bench = with_question()
     old = bench.state

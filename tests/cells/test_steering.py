@@ -26,7 +26,6 @@ from agentrail.models import Failure, FailureKind, Origin, Partial, Text
 from agentrail.plugins import Answered, CallService, Hook
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import EDIT, LOOK, NOW, Bench, Now, call, plug, ruled, with_call
-from tests.cells.registry import figure
 from tests.cells.scenes import (
     cut,
     cut_off,
@@ -58,7 +57,6 @@ def steer(bench: Bench, text: str = "rather this", when: str = "gap", partial: P
     bench.send(SteerSent(text, when, partial))
 
 
-@figure("max_steering_queue 3")
 def test_the_fourth_text_is_refused() -> None:
     bench = streaming()
     for _ in range(3):
@@ -70,7 +68,6 @@ def test_the_fourth_text_is_refused() -> None:
     )
 
 
-@figure("max_prompt_queue 100")
 def test_the_prompt_behind_a_hundred_is_refused() -> None:
     bench = streaming()
     for number in range(100):
