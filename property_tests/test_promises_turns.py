@@ -9,25 +9,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail import Ask, Continue
+from agentrail import Ask, Context, Continue
 from agentrail.core.machine.responses import begun
 from agentrail.core.machine.step import step
 from agentrail.core.vocabulary.inputs import AskSettled
 from agentrail.events import AgentAbort, AgentEnd, AgentStart, ToolExecutionEnd
 from agentrail.models import ToolMessage, UserMessage
-from agentrail.plugins import Answered, AnyPlugin, CallService, Hook
+from agentrail.plugins import AfterTurn, Answered, AnyPlugin, CallService, Hook
 from agentrail.testing import Choose
 from agentrail.testing.world.random_setups import draw_scene
 from agentrail.tools import err, ok
 from property_tests.begun_states import noted
 from tests.cells.bench import Bench, Got, call, plug
 from tests.cells.hook_cells import HOOK_CELLS
-from tests.cells.scripts import recorder
 from tests.cells.tables import ACCEPTED
 from tests.kit import AbortSent, Phase, SteerSent
 from tests.machinery.worlds.checked_world import CheckedWorld
 
 CAN_ASK: Final = sorted(hook for hook, action in ACCEPTED if action == "ask")
+
+
+def recorder() -> AnyPlugin:
+    """Return the plugin that remembers the outcome of each turn from `after_turn`."""
+    return plug("Recorder", priority=-1, first=(), after_turn=_outcomes)
+
+
+def _outcomes(hook: Hook, state: object, _ctx: Context) -> object:
+    assert isinstance(hook, AfterTurn)
+    assert isinstance(state, tuple)
+    return Continue((*state, hook.outcome))
 
 
 def asks(name: str, hook: str, times: int) -> AnyPlugin:

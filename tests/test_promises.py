@@ -36,7 +36,7 @@ PROMISES: Final[Mapping[str, tuple[str, ...]]] = {
         "tests/cli/test_run.py::test_what_waits_for_a_person_is_named_with_its_exact_arguments",
     ),
     "Stopping never waits": (
-        "tests/cells/test_abort_everywhere.py::test_the_world_is_told_to_stop_exactly_what_runs",
+        "property_tests/test_session.py::test_the_invariants_hold_in_long_sessions",
         "tests/runtime/test_abort.py::test_a_stream_is_cut_at_once_though_the_commit_takes_a_second",
         "tests/runtime/test_outliving.py::test_a_stubborn_tool_is_reported_after_its_grace_and_listed_until_it_ends",
         "tests/runtime/test_outliving.py::test_it_delays_nothing",
@@ -77,7 +77,6 @@ PROMISES: Final[Mapping[str, tuple[str, ...]]] = {
             "test_random_sessions_are_the_fold_of_what_is_written_and_an_audit_finds_nothing"
         ),
         "property_tests/test_session.py::test_a_session_is_rebuilt_from_any_number_of_its_records",
-        "tests/cells/test_abort_everywhere.py::test_the_records_lead_to_the_same_session",
     ),
     "It is cheap": (
         "tests/test_counts.py::test_a_chunk_takes_at_most_twelve_python_calls",

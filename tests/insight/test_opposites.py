@@ -14,10 +14,9 @@ from agentrail.insight import Explanation, FoldingRule
 from agentrail.insight.explanations import explain
 from agentrail.insight.hook_questions import questions
 from agentrail.models import JsonObject
-from agentrail.plugins import AnyPlugin
+from agentrail.plugins import AnyPlugin, CallService
 from tests.cells.bench import Bench, call, plug
 from tests.cells.hook_cells import HOOK_CELLS, probe
-from tests.cells.scripts import LOOKUP
 from tests.cells.test_matrix import ANSWERS
 from tests.each_case import check_each, each_case
 from tests.insight.stories import records_of
@@ -155,7 +154,9 @@ CASES: Final[Mapping[FoldingRule, Case]] = {
         compaction,
     ),
     FoldingRule.HOLD: Case("before_tool", lambda: [plug("A", before_tool=HOLDS)], "A"),
-    FoldingRule.ASK: Case("before_prompt", lambda: [plug("A", before_prompt=Ask(LOOKUP))], "A", one_prompt),
+    FoldingRule.ASK: Case(
+        "before_prompt", lambda: [plug("A", before_prompt=Ask(CallService("lookup")))], "A", one_prompt
+    ),
     FoldingRule.BROKE: Case("before_tool", lambda: [plug("A", critical=True, before_tool=3)], "A"),
     FoldingRule.ASKED_AGAIN: Case(
         "before_tool",
