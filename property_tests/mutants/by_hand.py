@@ -36,7 +36,7 @@ STALE: Final = 2
 RESULTS: Final = BUILD / f"by_hand-{os.getpid()}.jsonl"
 """A line for each edit, with the test that notices, as soon as it is known."""
 
-_MACHINE: Final = ("tests/cells", "tests/core", "tests/hooks", "tests/plugins", "tests/runtime")
+_MACHINE: Final = ("tests/cells", "tests/core", "tests/hooks", "tests/limits", "tests/plugins", "tests/runtime")
 
 GROUPS: Final = (
     Suite(("cluster",), quick("tests/cluster")),

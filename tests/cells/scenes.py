@@ -24,7 +24,7 @@ from agentrail.events import (
     ToolExecutionMetrics,
     ToolExecutionStart,
 )
-from agentrail.hooks.ruling import NO_DECISIONS, START, Pause, Position
+from agentrail.hooks.ruling import NO_DECISIONS, START
 from agentrail.models import (
     AssistantMessage,
     FrozenObject,
@@ -43,7 +43,7 @@ from agentrail.tools import Err, Ok, ok
 from agentrail.values.messages import Added, MessageRange, Rearranged
 from agentrail.values.stream import CHARS_PER_TOKEN
 from tests.cells.bench import NOW, Bench, Now, call, plug
-from tests.kit import EMPTY, NOTHING_USED, Ruling, Verdict
+from tests.kit import EMPTY, NOTHING_USED
 
 LOOKING = call("look", path="a")
 HINT = "may it?"
@@ -232,8 +232,3 @@ def shown(event: ApprovalRequired) -> ApprovalRequired:
 
 def path(of: str = "a") -> JsonObject:
     return FrozenObject(path=of)
-
-
-def held(by: str = "Holds", *, deadline: float | None = None, family: str | None = None, number: int = 1) -> Ruling:
-    """Return the ruling that holds a call."""
-    return Ruling("before_tool", Verdict.HOLD, by, HINT, pause=Pause(Position(number), None, deadline, HINT, family))

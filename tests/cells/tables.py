@@ -1,20 +1,8 @@
-"""The states of a session, its hooks and actions, in short form, and which hook accepts which action."""
+"""The hooks and actions in short form, and which hook accepts which action."""
 
 from __future__ import annotations
 
 from typing import Final
-
-STATES: Final = ("idle", "resting", "running", "streaming", "executing_tools")
-"""The states of a session in which it takes calls; `resting` is idle with an open turn and held calls."""
-
-OPENS: Final = frozenset({"SessionOpened", "SessionBranched"})
-"""The inputs that open a new session: it takes only these, and other sessions do not take them."""
-
-CRASHES: Final = frozenset({"ActorRestarted", "CrashedTooOften"})
-"""Inputs from the supervisor about crashes, to a session that lives on."""
-
-RETURNS: Final = frozenset({"SessionReturned", "SessionWoke"})
-"""The inputs with which a session comes back from its records."""
 
 HOOKS: Final = (
     "session_start",

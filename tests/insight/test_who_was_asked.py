@@ -1,22 +1,59 @@
 """Over random sessions, an explanation names exactly the plugins whose code was called, in that order."""
 
 import random
+from collections.abc import Callable
+from functools import partial
+from typing import cast
 
 import pytest
 
 from agentrail.core.machine.step import Step
+from agentrail.hooks.attachments import AttachedPlugin
+from agentrail.hooks.hook_types import HOOK_NAMES
 from agentrail.insight.explanations import explain
 from agentrail.insight.hook_questions import AskedStep, questions
-from agentrail.testing import Choose
+from agentrail.plugins import AnyPlugin
+from agentrail.testing import Choose, Scene
 from agentrail.testing.world.random_setups import draw_scene
-from tests.cells.test_answers import Watched
 from tests.insight.stories import records_of_world
 from tests.kit import Verdict
+from tests.machinery.worlds.checked_world import CheckedWorld
 from tests.profiles import CAMPAIGN
 
 pytestmark = pytest.mark.long
 
 NOT_CALLED = ("was not asked", "had been asked before the pause")
+
+
+class Spy:
+    """Stands before a plugin, and notes what its hooks return."""
+
+    def __init__(self, key: str, plugin: AnyPlugin, seen: list[tuple[str, str, object]]) -> None:
+        self._key, self._plugin, self._seen = key, plugin, seen
+
+    def __getattr__(self, name: str) -> object:
+        value: object = getattr(self._plugin, name)
+        return partial(self._noted, name, value) if name in HOOK_NAMES and callable(value) else value
+
+    def _noted(self, hook: str, method: Callable[..., object], *given: object) -> object:
+        count = len(self._seen)
+        self._seen.append((hook, self._key, None))
+        returned = method(*given)
+        self._seen[count] = (hook, self._key, returned)
+        return returned
+
+
+class Watched(CheckedWorld):
+    """A world that notes what each plugin returns."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.seen: list[tuple[str, str, object]] = []
+        super().__init__(scene)
+
+    def teach(self, key: str, plugin: AnyPlugin) -> AttachedPlugin:
+        attached = super().teach(key, plugin)
+        self.hook_runner.attach(key, attached.revision, cast("AnyPlugin", Spy(key, plugin, self.seen)))
+        return attached
 
 
 def demand_told(seed: int, step: AskedStep, called: list[tuple[str, str]]) -> None:
