@@ -15,7 +15,6 @@ from agentrail.ports.journal import Record
 from agentrail.values.events import (
     AgentAbort,
     AgentEnd,
-    ApprovalRequired,
     Event,
     ResponseComplete,
     SessionEnded,
@@ -131,8 +130,6 @@ def _arguments(steps: Sequence[AskedStep], call_id: str) -> Iterator[tuple[str, 
         for envelope in step.record.events:
             match envelope.event:
                 case ToolExecutionStart(call_id=id_, name=name, args=args) if id_ == call_id:
-                    yield name, args
-                case ApprovalRequired(call_id=id_, tool=name, args=args) if id_ == call_id:
                     yield name, args
                 case ResponseComplete(message=message):
                     yield from ((call.name, call.args) for call in message.calls if call.call_id == call_id)

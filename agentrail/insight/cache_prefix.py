@@ -196,7 +196,7 @@ class CachePrefix:
         self._last: SentPrompt | None = None
         # Who changed which part since the last request, by its kind and name.
         self._changers: dict[tuple[str, str], str] = {}
-        self._gone: set[str] = set()  # keys of the sections that were removed since the last request
+        self._gone: set[str] = set()  # keys of the sections whose last change was seen, and removed them
         self._by_tool: bool | None = None  # whether the last answer in a form came by a call of a tool, if one came
 
     def answered(self, old: State, ended: StreamEnded) -> PrefixChanged | None:
@@ -232,9 +232,7 @@ class CachePrefix:
         if new.request is old.request or sent_id(old, new) is None:
             return None
         changed = self._changed(new, rulings)
-        if self._changers:
-            self._changers.clear()
-            self._gone.clear()
+        self._changers.clear()
         if changed is not None and changed.part in UPFRONT:
             self._by_tool = None
         return changed

@@ -5,23 +5,24 @@ That it says so if, and only if, the bytes differ: `tests/adapters/models/test_p
 
 from agentrail import Continue, ReplaceMessages, SetSection, SwitchModel
 from agentrail.core.vocabulary.commands import ChangeToolsSent, SwitchModelSent
-from agentrail.core.vocabulary.inputs import CompactionEnded, StreamCut
+from agentrail.core.vocabulary.inputs import CompactionEnded, StreamCut, StreamEnded
 from agentrail.core.vocabulary.options import Spare
 from agentrail.events import PrefixChanged
 from agentrail.insight import moments
 from agentrail.insight.cache_prefix import CachePrefix
-from agentrail.models import Failure, FailureKind, Origin, UserMessage
+from agentrail.models import Failure, FailureKind, Origin, Text, UserMessage
 from agentrail.plugins import AnyPlugin
 from agentrail.tools import Effect, ToolSpec
 from agentrail.values.stream import NOTHING_YET
 from agentrail.values.tools import ActingAgent, HandOver
 from tests.cache_prefixes import broken_prefixes
-from tests.cells.bench import Bench, call, plug
+from tests.cells.bench import Bench, call, plug, response
 from tests.cells.scenes import user_message
 from tests.insight.stories import records_of
-from tests.kit import CompactSent
+from tests.kit import CompactSent, PromptSent, freeze_object
 
 IRON = ToolSpec("iron", "Irons.")
+FORM = freeze_object({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
 BUSY = Failure(FailureKind.TRANSIENT, "Overloaded", "no capacity")
 SHORTER = (user_message("earlier: hello, hi", Origin.NOTICE),)
 
@@ -204,3 +205,46 @@ def test_who_removes_a_section_is_named_and_not_who_does_so_again() -> None:
     bench.prompt("go on")
     (changed,) = told(bench)
     assert (changed.part, changed.name, changed.by) == ("memory", "notes", "A")
+
+
+def answers_in_form(bench: Bench, *, by_tool: bool) -> None:
+    """Ask for an answer in a form, which comes by a call of a tool or by the schema."""
+    bench.send(PromptSent((Text("which?"),), returns=FORM))
+    bench.send(StreamEnded(bench.request_id, response('{"a": 1}').but(by_tool=by_tool)))
+
+
+def test_how_an_answer_came_for_a_request_that_is_no_more_is_no_matter() -> None:
+    bench = Bench()
+    answers_in_form(bench, by_tool=False)
+    bench.send(PromptSent((Text("which?"),), returns=FORM))
+    late = bench.request_id
+    bench.send(StreamCut(late, NOTHING_YET, BUSY), random=1.0)
+    bench.fires("retry")
+    assert bench.request_id != late
+    bench.send(StreamEnded(late, response('{"a": 1}').but(by_tool=True)))
+    bench.send(StreamEnded(bench.request_id, response('{"a": 1}').but(by_tool=False)))
+    assert told(bench) == []
+
+
+def test_each_model_has_its_own_way_to_answer_in_a_form() -> None:
+    bench = Bench()
+    answers_in_form(bench, by_tool=True)
+    bench.send(SwitchModelSent("n"))
+    answers_in_form(bench, by_tool=False)
+    assert [(one.part, one.name) for one in told(bench)] == [("model", "n")]
+    answers_in_form(bench, by_tool=True)
+    assert [(one.part, one.name) for one in told(bench)][1:] == [("returns", "refused")]
+
+
+def test_a_model_that_takes_over_is_not_the_choice_of_who_switched_before() -> None:
+    bench = once_asked(by("after_response", SwitchModel("n")))
+    bench.prompt("more")
+    bench.answers("hi")
+    bench.prompt("and more")
+    bench.answers("hi")
+    bench.state = bench.state.but(fallbacks=(Spare("o"),))
+    bench.prompt("and more")
+    for _ in range(2):
+        bench.send(StreamCut(bench.request_id, NOTHING_YET, BUSY), random=1.0)
+        bench.fires("retry")
+    assert [(one.part, one.name, one.by) for one in told(bench)] == [("model", "n", "P"), ("model", "o", "")]
