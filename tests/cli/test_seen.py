@@ -17,7 +17,7 @@ from agentrail.host.authentication.authenticators import LocalToken
 from agentrail.journals import SqliteJournal
 from agentrail.models import EmitChunk, ModelRequest, Response, Text, Usage, render
 from agentrail.plugins import AfterTool, BeforeTool, BlockTool, Context, Continue, Plugin, SetSection
-from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing import ScriptedModel, call, say, transient
 from tests.patience import PATIENCE
 from tests.testing.test_as_test import ran
 
@@ -148,6 +148,40 @@ def test_the_body_is_what_the_provider_got(tmp_path: Path, run: Run) -> None:
 
     trio.run(talk)
     assert run("seen", path, "trip --body") == (0, [render(model.got[0]).body], "")
+
+
+def test_a_body_cannot_command_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "j.db"
+
+    async def talk() -> None:
+        async with open_supervisor(journal=SqliteJournal(path)) as supervisor:
+            await (await supervisor.spawn(SessionSpec(model=Echo()), "trip")).ask("Look\x9b2J")
+
+    trio.run(talk)
+    for is_terminal in (False, True):
+        monkeypatch.setattr("sys.stdout.isatty", lambda is_terminal=is_terminal: is_terminal)
+        assert main(["sessions", "seen", "trip", "--body", "--journal", str(path)]) == 0
+        assert ("\x9b" in capsys.readouterr().out) is not is_terminal
+
+
+async def _fill_many(path: Path, rounds: int) -> None:
+    calls = [say(calls=[call("look", {"name": "rest"})]) for _ in range(rounds - 1)]
+    model = ScriptedModel([transient("no capacity"), *calls, say("So.")])
+    async with open_supervisor(journal=SqliteJournal(path)) as supervisor:
+        spec = SessionSpec(model=model, tools=[look], retry_base=0.001)
+        await (await supervisor.spawn(spec, "trip")).ask("Look")
+
+
+def test_of_many_rounds_the_last_ones_are_named_and_of_a_repeated_request_its_attempt(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "j.db"
+    trio.run(_fill_many, path, 12)
+    assert "(turn 1, round 1, attempt 2), request" in run("seen", path, "trip 1")[1][0]
+    assert "attempt" not in run("seen", path, "trip 2")[1][0]
+    error = run("seen", path, "trip 99")[2]
+    assert error.count("in round ") == 10
+    assert (" in round 12" in error, " in round 1," in error) == (True, False)
 
 
 def test_a_round_is_printed_as_a_test_that_passes(journal: Path, run: Run) -> None:

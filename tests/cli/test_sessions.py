@@ -132,6 +132,8 @@ def test_only_those_with_a_label_are_listed(journal: Path, capsys: pytest.Captur
     _, out, _ = sessions(capsys, "list", "--label", "work", "--json", "--journal", journal)
     (row,) = map(json.loads, out.splitlines())
     assert (row["session"], row["condition"], row["title"], row["labels"]) == ("trip", "idle", TITLE, ["work"])
+    _, out, _ = sessions(capsys, "--label", "work", "--limit", 1, "--json", "--journal", journal)
+    assert [json.loads(line)["session"] for line in out.splitlines()] == ["trip"]  # another one was used last
 
 
 def test_only_those_that_were_used_last_are_listed(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,6 +151,14 @@ def test_a_session_is_shown_with_its_messages(journal: Path, capsys: pytest.Capt
     assert out.endswith("records\n\nassistant:\nHel\ufffd[1mlo.\n")
     _, out, _ = sessions(capsys, "show", "trip", "--messages", 0, "--json", "--journal", journal)
     assert (json.loads(out)["title"], json.loads(out)["messages"]) == (TITLE, [])
+
+
+def test_a_session_is_not_copied_into_the_journal_that_has_it(
+    journal: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, err = sessions(capsys, "copy", "trip", journal, "--journal", journal)
+    assert (status, out) == (2, "")
+    assert "are the same" in err
 
 
 @pytest.mark.long

@@ -119,6 +119,16 @@ def test_a_pyproject_without_the_table_says_nothing(folder: Path) -> None:
     assert settings_of(folder) is None
 
 
+def test_the_file_of_the_journal_is_in_the_folder_of_the_settings(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    say(folder, '[journal]\nfile = "own.db"\n')
+    settings = read_settings(folder)
+    assert settings is not None
+    assert settings.journal == folder / "own.db"
+
+
 def test_options_count_before_the_environment_and_that_before_the_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
