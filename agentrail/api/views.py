@@ -697,7 +697,7 @@ class ScoreView(View):
     """Its reason, or why there is no score."""
 
 
-class RunView(View):
+class EvaluationRunView(View):
     """One repetition of a case."""
 
     is_baseline: bool
@@ -729,7 +729,7 @@ class EvaluationView(View):
     """What has changed, by scorer; empty without a baseline."""
     cases: tuple[CaseView, ...]
     """Its cases, in their order."""
-    runs: tuple[RunView, ...]
+    runs: tuple[EvaluationRunView, ...]
     """The runs of the case that the query names, also those of the baseline."""
     notes: tuple[str, ...]
     """What is not in the comparison, in sentences."""

@@ -23,8 +23,8 @@ def with_setup_of(spec: SessionSpec, model_of: Callable[[str], Model], now_ms: i
     fresh, code = build.new_session(stored.session_id, spec.but(**own), model_of)
     versions = {attached.key: attached.version for attached in fresh.plugins}
     pairs = zip(stored.plugins, stored.plugin_states, strict=True)
-    kept = [pair for pair in pairs if versions.get(pair[0].key, -1) >= pair[0].version]
-    kept_keys = {attached.key for attached, _ in kept}
+    kept_pairs = [pair for pair in pairs if versions.get(pair[0].key, -1) >= pair[0].version]
+    kept_keys = {attached.key for attached, _ in kept_pairs}
     environment = (environment_of(code.environment, now_ms),) if code.environment else ()
     turn = stored.turn  # open if a call of the origin is held: it goes on with the model of *spec*, too
     chain = {"model": fresh.model, "options": fresh.model_options, "spares": fresh.fallbacks}
@@ -35,8 +35,8 @@ def with_setup_of(spec: SessionSpec, model_of: Callable[[str], Model], now_ms: i
         model_options=fresh.model_options,
         fallbacks=fresh.fallbacks,
         priced_models=fresh.priced_models,
-        plugins=tuple([attached for attached, _ in kept]),
-        plugin_states=tuple([state for _, state in kept]),
+        plugins=tuple([attached for attached, _ in kept_pairs]),
+        plugin_states=tuple([state for _, state in kept_pairs]),
         removed_plugins=(),
         removed_tools=(),
         sections=(*environment, *(section for section in stored.sections if section.by in kept_keys)),

@@ -84,10 +84,12 @@ async def begin_session(
         return await supervisor.spawn(spec, session_id, restart="temporary", labels=[LABEL]), ()
     session = await supervisor.fork(past, spec, id=session_id, as_spec=True)
     await session.label(add=[LABEL])
-    kept = {attached.key for attached in session.inspect().plugins}
+    kept_keys = {attached.key for attached in session.inspect().plugins}
     old = await supervisor.state(past)
     states = zip(old.plugins, old.plugin_states, strict=True)
-    return session, tuple(attached.key for attached, state in states if attached.key not in kept and state is not None)
+    return session, tuple(
+        attached.key for attached, state in states if attached.key not in kept_keys and state is not None
+    )
 
 
 async def store_past(journal: Journal, case: Case, folder: Path, session_id: str) -> None:

@@ -9,15 +9,12 @@ from typing_extensions import dataclass_transform
 
 from agentrail.errors import UnknownField, WrongType
 
-if TYPE_CHECKING:
 
-    @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
-    class _Kind(msgspec.StructMeta): ...
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
+class _CheckedKind(msgspec.StructMeta):
+    """Metaclass by which a field that is misspelt is an error that names the nearest one."""
 
-else:
-
-    class _Kind(msgspec.StructMeta):
-        """Metaclass by which a field that is misspelt is an error that names the nearest one."""
+    if not TYPE_CHECKING:  # type checkers derive the arguments from the fields
 
         def __call__(cls, *args: object, **kwargs: object) -> object:  # noqa: N805 - `self` is a class
             """Return a new value."""
@@ -27,7 +24,9 @@ else:
             return super().__call__(*args, **kwargs)
 
 
-class CheckedStruct(msgspec.Struct, metaclass=_Kind, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class CheckedStruct(
+    msgspec.Struct, metaclass=_CheckedKind, frozen=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """Checks its fields by their types: a list counts as a tuple, a boolean or a whole number as a number."""
 
     def __post_init__(self) -> None:
@@ -40,6 +39,6 @@ class CheckedStruct(msgspec.Struct, metaclass=_Kind, frozen=True, forbid_unknown
                 checked = msgspec.convert(value, field.type)
             except msgspec.ValidationError as error:
                 hint = type(self).__annotations__[field.name]
-                argument, found = f"{type(self).__name__}.{field.name}", f"a `{type(value).__name__}` ({error})"
-                raise WrongType(argument, found, f"`{hint}`") from None
+                argument, words = f"{type(self).__name__}.{field.name}", f"a `{type(value).__name__}` ({error})"
+                raise WrongType(argument, words, f"`{hint}`") from None
             msgspec.structs.force_setattr(self, field.name, checked)

@@ -44,7 +44,7 @@ AnswerCall: TypeAlias = Callable[[str, JsonObject], ToolResult]
 """Returns the result of a call, by the name of its tool and its arguments."""
 
 
-class StandIn:
+class ToolStandIn:
     """Stands in for a tool, which never runs."""
 
     def __init__(self, spec: ToolSpec, answer: AnswerCall) -> None:
@@ -124,7 +124,7 @@ class _StandIns:
     def in_session(self, spec: SessionSpec, more: Iterable[ToolSpec]) -> SessionSpec:
         """Return *spec* with stand-ins, and some for *more*: in its plugins and the agents of its handoffs, too."""
         agent = self._in_agent(spec)
-        tools = (*agent.tools, *(StandIn(tool_spec, self._answer) for tool_spec in more))
+        tools = (*agent.tools, *(ToolStandIn(tool_spec, self._answer) for tool_spec in more))
         replaced = agent.but(tools=tools, plugins=[self._in_plugin(item) for item in spec.plugins])
         lost = _named_by_plugins(spec) & (_names_below(spec) - _tool_names(replaced))
         if self._names is None and any(map(_is_source, spec.tools)):
@@ -146,7 +146,7 @@ class _StandIns:
         if not any(map(self._is_replaced, starters)):
             return spec.but(tools=tools, handoffs=handoffs)
         # without sub-agents, so all tools for them are replaced; a session without them refuses what `requires` them
-        tools += [StandIn(tool.spec.but(requires=frozenset[str]()), self._answer) for tool in starters]
+        tools += [ToolStandIn(tool.spec.but(requires=frozenset[str]()), self._answer) for tool in starters]
         return spec.but(tools=tools, handoffs=handoffs, agents={})
 
     def _handoff(self, item: SessionSpec | Handoff | str) -> SessionSpec | Handoff | str:
@@ -176,7 +176,7 @@ class _StandIns:
         return replaced
 
     def _tool(self, tool: Tool) -> Tool:
-        return StandIn(tool.spec, self._answer) if self._is_replaced(tool) else tool
+        return ToolStandIn(tool.spec, self._answer) if self._is_replaced(tool) else tool
 
     def _is_replaced(self, tool: Tool) -> bool:
         return self._names is None or tool.spec.name in self._names
@@ -192,7 +192,7 @@ class NamesOfRecordedTools(Plugin[None]):
     @property
     def declarations(self) -> tuple[BroughtTools]:
         """The tools, which answer each call by an error."""
-        return (BroughtTools(tuple(StandIn(_known_by_name(name), _no_answer) for name in self.names)),)
+        return (BroughtTools(tuple(ToolStandIn(_known_by_name(name), _no_answer) for name in self.names)),)
 
 
 def _known_by_name(name: str) -> ToolSpec:

@@ -47,15 +47,15 @@ class ResultsFolder:
         except OSError as error:
             raise UsageError("bad-evaluation", f"read the folder {self.path}", str(error.strerror)) from None
         files.sort(key=lambda item: item[1].st_mtime_ns, reverse=True)
-        read = {path.name: self._file(path, stat.st_mtime_ns, stat.st_size) for path, stat in files[:MOST_FILES]}
-        self._read = read
-        return tuple(stored for _, stored in read.values() if stored is not None)
+        contents = {path.name: self._file(path, stat.st_mtime_ns, stat.st_size) for path, stat in files[:MOST_FILES]}
+        self._read = contents
+        return tuple(stored for _, stored in contents.values() if stored is not None)
 
     def _file(self, path: Path, time: int, size: int) -> tuple[tuple[int, int], StoredResults | None]:
         """Return what *path* has, with its *time* and *size*; from memory, if these are as before."""
-        known = self._read.get(path.name)
-        if known is not None and known[0] == (time, size):
-            return known
+        last = self._read.get(path.name)
+        if last is not None and last[0] == (time, size):
+            return last
         stored = None
         if size <= MOST_BYTES:
             with suppress(UsageError):  # another file of JSON: a folder has whatever its owner likes

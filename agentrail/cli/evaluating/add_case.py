@@ -29,10 +29,10 @@ def main(session: str, turn: int, to: Path, journal: JournalAddress | None, case
     return DONE
 
 
-def _free_name(name: str, taken: Collection[str]) -> str:
-    """Return *name*, with a number behind it if it is *taken*."""
+def _free_name(name: str, used_names: Collection[str]) -> str:
+    """Return *name*, with a number behind it if it is among *used_names*."""
     numbered = (f"{name}-{number}" for number in count(2))
-    return next(free for free in chain([name], numbered) if free not in taken)
+    return next(free for free in chain([name], numbered) if free not in used_names)
 
 
 async def _add(session: str, turn: int, to: Path, address: JournalAddress | None, name: str) -> Case:

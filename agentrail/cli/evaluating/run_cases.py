@@ -193,11 +193,11 @@ async def _run(
 
 async def _keep(progress: Progress, target: Path) -> None:
     """Write the results so far every few seconds, so that `--resume` finds them if this process is killed."""
-    written = 0
+    count = 0
     while True:
         await trio.sleep(KEEP_EVERY)
-        if progress.results is not None and progress.done > written:
-            written = progress.done
+        if progress.results is not None and progress.done > count:
+            count = progress.done
             await trio.to_thread.run_sync(progress.results().write, target)
 
 

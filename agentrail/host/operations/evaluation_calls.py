@@ -48,8 +48,8 @@ class EvaluationCalls:
             baseline = _named(results, query.baseline)
             if baseline is None:
                 raise UsageError("bad-query", call.row.name, "its `baseline`", "names no experiment of the folder")
-        shown = await trio.to_thread.run_sync(evaluation_views.evaluation_view, stored, baseline, query.case)
-        return call.view_answer(shown)
+        evaluation = await trio.to_thread.run_sync(evaluation_views.evaluation_view, stored, baseline, query.case)
+        return call.view_answer(evaluation)
 
     async def _results(self) -> tuple[results_folder.StoredResults, ...]:
         """Return the results in the folder; none if there is no folder."""

@@ -9,9 +9,9 @@ from typing import Final
 from agentrail.api.views import (
     CaseScoreView,
     CaseView,
+    EvaluationRunView,
     EvaluationView,
     ExperimentView,
-    RunView,
     ScorerComparisonView,
     ScorerMeanView,
     ScoreView,
@@ -111,13 +111,13 @@ def _mean(values: Sequence[float] | None) -> float | None:
     return fmean(values) if values else None
 
 
-def _runs(results: Results | None, case: str | None, *, is_baseline: bool) -> Iterator[RunView]:
+def _runs(results: Results | None, case: str | None, *, is_baseline: bool) -> Iterator[EvaluationRunView]:
     """Yield the runs of *case*."""
     for run in () if results is None else results.runs:
         if run.case == case:
             scores = [ScoreView(name, score.value, score.why) for name, score in run.scores.items()]
             errors = [ScoreView(name, None, why) for name, why in run.errors.items()]
-            yield RunView(
+            yield EvaluationRunView(
                 is_baseline, run.repeat, run.session, run.reply[:LONGEST], run.error, run.seconds, run.usd,
                 (*scores, *errors),
             )  # fmt: skip

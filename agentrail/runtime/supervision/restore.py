@@ -138,9 +138,9 @@ async def forked(
         begun = set_up(begun)
     state, code, now = await find_code(begun, number)
     if set_up is not None and code.section_files is not None:
-        taken = {section.key for section in state.sections}
+        names = {section.key for section in state.sections}
         files = await code.section_files.sections(session_id, tell=True)
-        state = state.but(sections=(*state.sections, *(section for section in files if section.key not in taken)))
+        state = state.but(sections=(*state.sections, *(section for section in files if section.key not in names)))
     return (
         state,
         code,

@@ -7,7 +7,7 @@ import { duration } from "./moment";
 import { Plain } from "./plain";
 import { ProblemNote } from "./problem_note";
 
-type Run = View<"RunView">;
+type Run = View<"EvaluationRunView">;
 
 const ROOM = "evaluations";
 
