@@ -157,10 +157,6 @@ def _said(function: object, old: str, new: str) -> Newer:
     )
 
 
-def _limit(owner: object, name: str, value: object) -> Newer:
-    return Newer(f"{name} is {value}", lambda planting: planting.put(owner, name, value))
-
-
 def _name(function: object) -> str:
     made = cast("FunctionType", function)
     return f"{made.__module__.rpartition('.')[2]}.{made.__qualname__}"
@@ -282,7 +278,7 @@ CHANGES: Final = (
             due_timers.on_timer,
         ),
     ),
-    _limit(in_doubt_calls, "MOST", 1),
+    Newer("MOST is 1", lambda planting: planting.put(in_doubt_calls, "MOST", 1)),
     Newer("ids of another form", _other_ids),
     _said(responses._conclude, "due.appendleft", "due.append"),  # noqa: SLF001 - a hook is due later than it was
     _renamed("batch", "calls"),

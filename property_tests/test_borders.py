@@ -26,13 +26,9 @@ TIMES = 5
 """How often a slow step is measured again, alone: another program may have slowed it down."""
 
 
-def _first_seed() -> int:
-    return 0 if profile() == "ci" else random.SystemRandom().randrange(2**32)
-
-
 @pytest.mark.long
 def test_no_value_of_any_port_ends_a_session_or_holds_a_step() -> None:
-    seed, left = _first_seed(), THROUGH_SESSIONS[profile()]
+    seed, left = (0 if profile() == "ci" else random.SystemRandom().randrange(2**32)), THROUGH_SESSIONS[profile()]
     while left > 0:
         given, slow, seed = play(seed, min(left, AT_ONCE))
         assert given.keys() == PORTS

@@ -69,7 +69,7 @@ def texts_of(found: object, key: str = "") -> Iterator[str]:
     if isinstance(found, str) and key in {"text", "content", "instructions", "title", "filename"}:
         yield found
     elif isinstance(found, str) and key in {"data", "file_data"}:
-        yield _bytes_of(found)
+        yield b64decode(found.rpartition(",")[2]).decode(errors="replace")
     elif isinstance(found, dict):
         is_text = found.get("type") == "text"
         for name, item in found.items():
@@ -77,10 +77,6 @@ def texts_of(found: object, key: str = "") -> Iterator[str]:
     elif isinstance(found, list):
         for item in found:
             yield from texts_of(item, key)
-
-
-def _bytes_of(data: str) -> str:
-    return b64decode(data.rpartition(",")[2]).decode(errors="replace")
 
 
 def said_by_user(provider: str, request: ModelRequest, model: str = "m") -> list[object]:

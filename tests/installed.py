@@ -73,7 +73,7 @@ def problems(python: str, folder: Path, *extras: str) -> Iterator[str]:
         done = subprocess.run(  # noqa: S603 - our own commands
             words,
             cwd=folder,
-            env=_environment(folder),
+            env={"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8"},
             stdin=subprocess.DEVNULL,
             check=False,
             capture_output=True,
@@ -82,10 +82,6 @@ def problems(python: str, folder: Path, *extras: str) -> Iterator[str]:
         said = done.stdout + done.stderr
         if not any(text in said for text in expected) or done.returncode not in {0, 2 * (len(expected) > 1)}:
             yield f"{words} ended with {done.returncode}:\n{said}"
-
-
-def _environment(home: Path) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"}
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def is_class(kind: object) -> bool:
     if not isinstance(kind, type):
         return False
     cls = cast("type[object]", kind)
-    return names_of(cls) is not None or _is_named_tuple(cls)
+    return names_of(cls) is not None or (issubclass(cls, tuple) and hasattr(cast("object", cls), "_fields"))
 
 
 def fields_of(cls: type[object]) -> tuple[Field, ...]:
@@ -98,10 +98,6 @@ def _dataclass_default(field: dataclasses.Field[object]) -> object:
     if field.default is not dataclasses.MISSING:
         return field.default
     return MISSING if field.default_factory is dataclasses.MISSING else attrs.Factory(field.default_factory)
-
-
-def _is_named_tuple(kind: type[object]) -> bool:
-    return issubclass(kind, tuple) and hasattr(cast("object", kind), "_fields")
 
 
 def _resolved(cls: type[object], name: str) -> object:

@@ -100,7 +100,7 @@ async def test_the_figures_are_those_of_what_has_happened() -> None:
         assert of(values, "agentrail_connections") == 2  # that of the user, and that of the operator
         assert of(values, "agentrail_journal_failures_total") == 0
         await desk.ann.post("/v1/sessions/trip/approve", json={"approval": held(await waiting(desk))})
-        await until(lambda: phase_of(desk) == "idle")
+        await until(lambda: desk.serving.supervisor.session("h.acme.ann.trip").status().phase == "idle")
         for message in ("stall", "later", "last"):
             await desk.ann.post("/v1/sessions/trip/prompt", json={"message": message})
         await desk.ann.post("/v1/sessions/trip/steer", json={"text": "hush"})
@@ -135,10 +135,6 @@ async def waiting(desk: Desk) -> dict[str, Any]:
 
 def held(status: dict[str, Any]) -> str:
     return str(status["held"][0]["id"])
-
-
-def phase_of(desk: Desk) -> str:
-    return desk.serving.supervisor.session("h.acme.ann.trip").status().phase
 
 
 async def test_the_table_is_what_is_written() -> None:

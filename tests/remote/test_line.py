@@ -55,11 +55,7 @@ def answer(message: Message, body: object = None, status: int = 200) -> Message:
 
 def problem(message: Message, error: AgentrailError) -> Message:
     document = problem_of(error, "do it")
-    return {"id": message["id"], "status": document.status, "problem": json_of(document.content)}
-
-
-def json_of(content: bytes) -> object:
-    return json.loads(content)
+    return {"id": message["id"], "status": document.status, "problem": json.loads(document.content)}
 
 
 def echo(message: Message) -> Sequence[Message | int]:

@@ -17,14 +17,10 @@ def calls() -> None:
     raises()
 
 
-def grouped(text: str, error: Exception) -> Exception:
-    return ExceptionGroup(text, [error])
-
-
 def in_groups() -> None:
     error: Exception = ValueError("the innermost")
     for depth in range(2 * MAX_DEPTH, 0, -1):
-        error = grouped(f"group {depth}", error)
+        error = ExceptionGroup(f"group {depth}", [error])
     raise error
 
 

@@ -15,10 +15,6 @@ from agentrail.testing import ScriptedModel
 from agentrail.values.messages import Added, MessageRange, Rearranged
 
 
-def said(text: str) -> UserMessage:
-    return UserMessage((Text(text),))
-
-
 async def stored(change: Callable[[Record], Record]) -> MemoryJournal:
     """Return a journal of a session with two turns, whose last record with a request is changed."""
     journal, other = MemoryJournal(encode=True), MemoryJournal(encode=True)
@@ -46,7 +42,7 @@ async def test_each_request_has_the_history_as_it_was_then() -> None:
 
 
 async def test_context_that_was_added_for_one_request_is_read_with_who_added_it() -> None:
-    pieces = (Added(said("it rains"), "Weather"), MessageRange(1, 3))
+    pieces = (Added(UserMessage((Text("it rains"),)), "Weather"), MessageRange(1, 3))
     request = RunningRequest("r9", messages=Rearranged(pieces))
     journal = await stored(with_request(request))
     _, second = await model_requests(journal, "s")

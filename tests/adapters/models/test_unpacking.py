@@ -20,13 +20,9 @@ from tests.profiles import CAMPAIGN
 STREAM = anthropic.saying(*(f"word{number} " for number in range(500 if CAMPAIGN else 100)))
 
 
-def raw_deflate(data: bytes) -> bytes:
-    return zlib.compress(data)
-
-
 PACKED = {
     "gzip": gzip.compress(STREAM),
-    "deflate": raw_deflate(STREAM),
+    "deflate": zlib.compress(STREAM),
     "GZIP": gzip.compress(STREAM),
     "identity": STREAM,
 }

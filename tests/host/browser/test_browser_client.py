@@ -157,16 +157,12 @@ def test_what_is_approved_is_shown_byte_for_byte_and_is_what_runs(page: Page) ->
     wait_state(page, OVER)
     approved, called, result, end = lines(page)[1:]
     assert (approved, called, end) == ("transfer: approved", f"transfer {arguments}", "Sent.")
-    assert same(json.loads(result.removeprefix("transfer: ")), json.loads(arguments))
+    assert compact(json.loads(result.removeprefix("transfer: "))) == compact(json.loads(arguments))
     assert page.locator("#held *").count() == 0
 
 
 def compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def same(value: object, other: object) -> bool:
-    return compact(value) == compact(other)
 
 
 @pytest.mark.campaign

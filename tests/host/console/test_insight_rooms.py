@@ -12,13 +12,9 @@ from tests.host.console.visiting import Visitor, needs_browser, until, words
 from tests.testing.test_as_test import ran
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    pass
 
 pytestmark = [needs_browser, pytest.mark.long]
-
-
-def spans(page: Page) -> int:
-    return page.locator("rect.span").count()
 
 
 @pytest.mark.campaign
@@ -27,7 +23,7 @@ def test_lanes_show_what_ran_when_and_can_be_zoomed(visitor: Visitor) -> None:
     visitor.rest("lanes")
     with visitor.page("/s/you.lanes/record/2") as page:
         page.wait_for_selector(".lanes[aria-busy=false]")
-        until(page, lambda: spans(page) > 3)
+        until(page, lambda: page.locator("rect.span").count() > 3)
         label = page.locator(".lanes svg").get_attribute("aria-label") or ""
         assert "model: " in label
         assert "tools: " in label

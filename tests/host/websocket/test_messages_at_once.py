@@ -30,16 +30,12 @@ async def turns(talker: Talker) -> None:
         while {"answer", "end"} - {_kind(frame) for frame in heard}:
             heard.append(await talker.heard())
         assert [frame.get("event") for frame in heard].count("MessageDelta") == CHUNKS
-        cursors = [_numbers(str(frame["cursor"])) for frame in heard if "event" in frame]
+        cursors = [tuple(map(int, str(frame["cursor"]).split("."))) for frame in heard if "event" in frame]
         assert cursors == sorted(set(cursors))
 
 
 def _kind(message: dict[str, object]) -> str:
     return "answer" if "status" in message else "end" if message.get("event") == "AgentEnd" else ""
-
-
-def _numbers(cursor: str) -> tuple[int, ...]:
-    return tuple(map(int, cursor.split(".")))
 
 
 async def test_events_that_are_ready_go_out_in_few_writes(monkeypatch: pytest.MonkeyPatch) -> None:
