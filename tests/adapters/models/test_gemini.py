@@ -4,11 +4,9 @@ import json
 
 import pytest
 
-from agentrail import Secret, SessionSpec, open_supervisor, tool
 from agentrail.adapters.models.gemini import FORMAT
 from agentrail.adapters.models.gemini.faults import FAULTS
 from agentrail.adapters.models.gemini.schema_subset import schema_subset
-from agentrail.adapters.models.model_turns import RULE
 from agentrail.adapters.models.provider_errors import error_of_body
 from agentrail.adapters.models.settings import read_settings
 from agentrail.adapters.models.sse import EventReader, ServerEvent
@@ -44,7 +42,7 @@ from agentrail.models import (
 )
 from tests.adapters.models import gemini_events as gemini
 from tests.adapters.models.histories import LAMPS, PIXEL, TOOLS, call, result, user
-from tests.adapters.models.server import recorded, serving, streaming
+from tests.adapters.models.server import recorded
 from tests.each_case import each_case
 from tests.kit import freeze_object, thaw
 
@@ -400,64 +398,3 @@ def test_a_tool_without_arguments_has_no_schema(parameters: dict[str, Json], has
 )
 def test_a_schema_keeps_what_the_api_knows(schema: Json, wanted: Json) -> None:
     assert schema_subset(schema) == wanted
-
-
-# A whole session
-
-
-@tool
-async def lamp(room: str) -> str:
-    """Look at a lamp."""
-    return f"the lamp in the {room} is on"
-
-
-@tool
-async def lamps() -> str:
-    """Look at all lamps."""
-    return "two"
-
-
-async def test_a_session_talks_thinks_calls_tools_and_sends_back_what_was_signed() -> None:
-    plays = streaming(recorded("gemini_tools.sse"), size=40), streaming(gemini.saying("Both ", "are on."))
-    async with (
-        serving(*plays) as server,
-        open_supervisor(secrets={"LAMP_KEY": "AIza-0123456789"}.get) as supervisor,
-    ):
-        options: dict[str, Json] = {
-            "base_url": server.url,
-            "api_key": Secret("LAMP_KEY"),
-            "reasoning_effort": "low",
-        }
-        spec = SessionSpec(model=f"gemini:{NEW}", system="Be short.", tools=[lamp, lamps], model_options=options)
-        session = await supervisor.spawn(spec)
-        reply = await session.ask("are the lamps on?")
-        first, second = server.asked
-    assert reply.text == "Both are on."
-    assert session.status().usage == Usage(447, 72, 400, 20)
-    assert (first.target, first.headers["x-goog-api-key"]) == (
-        f"/v1beta/models/{NEW}:streamGenerateContent?alt=sse",
-        "AIza-0123456789",
-    )
-    assert first.json["systemInstruction"] == {"role": "user", "parts": [{"text": f"Be short.\n\n{RULE}"}]}
-    assert second.json["contents"] == [
-        {"role": "user", "parts": [{"text": "are the lamps on?"}]},
-        {
-            "role": "model",
-            "parts": [
-                {"text": "I look at both: süß 漢字 🙂."},
-                gemini.called("lamp", {"room": "kitchen"}, "c2VhbA==", id="fc_01"),
-                gemini.called("lamps", {}, id="fc_02"),
-            ],
-        },
-        {
-            "role": "user",
-            "parts": [
-                _answer("fc_01", "lamp", "the lamp in the kitchen is on"),
-                _answer("fc_02", "lamps", "two"),
-            ],
-        },
-    ]
-
-
-def _answer(call_id: str, name: str, said: str) -> dict[str, object]:
-    return {"functionResponse": {"id": call_id, "name": name, "response": {"output": said}}}

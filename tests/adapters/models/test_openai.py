@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from agentrail import Secret, SessionSpec, open_supervisor, tool
-from agentrail.adapters.models.model_turns import RULE
 from agentrail.adapters.models.openai import FORMAT
 from agentrail.adapters.models.openai.faults import FAULTS, IN_STREAM
 from agentrail.adapters.models.settings import read_settings
@@ -28,7 +26,6 @@ from agentrail.errors import (
 from agentrail.models import AssistantMessage, Json, ModelRequest, Response, StopReason, Text, Thinking, ToolCall, Usage
 from tests.adapters.models import openai_events as openai
 from tests.adapters.models.histories import TOOLS, user
-from tests.adapters.models.server import recorded, serving, streaming
 from tests.each_case import each_case
 from tests.kit import freeze_object
 
@@ -214,43 +211,4 @@ def test_thoughts_and_phases_go_along_again() -> None:
         },
         {"role": "assistant", "content": "I look.", "phase": "commentary"},
         {"role": "assistant", "content": "So."},
-    ]
-
-
-@tool
-async def lamp(room: str) -> str:
-    """Look at a lamp."""
-    return f"the lamp in the {room} is on"
-
-
-@tool
-async def lamps() -> str:
-    """Look at all lamps."""
-    return "two"
-
-
-async def test_a_session_talks_thinks_calls_tools_and_counts() -> None:
-    plays = streaming(recorded("openai_tools.sse"), size=40), streaming(openai.saying("Both ", "are on."))
-    async with serving(*plays) as server, open_supervisor(secrets={"OPENAI_API_KEY": "sk-1"}.get, seed=1) as supervisor:
-        options: dict[str, Json] = {"base_url": server.url, "api_key": Secret("OPENAI_API_KEY")}
-        spec = SessionSpec(model="openai:gpt-5.4", tools=[lamp, lamps], system="Be short.", model_options=options)
-        session = await supervisor.spawn(spec)
-        assert (await session.ask("are the lamps on?")).text == "Both are on."
-        assert session.status().usage.total_tokens == 519
-        first, second = server.asked
-    assert (first.target, first.headers["authorization"]) == ("/responses", "Bearer sk-1")
-    assert first.json["instructions"] == f"Be short.\n\n{RULE}"
-    assert second.json["input"] == [
-        {"role": "user", "content": [{"type": "input_text", "text": "are the lamps on?"}]},
-        {
-            "type": "reasoning",
-            "id": "rs_01",
-            "summary": [{"type": "summary_text", "text": "Two lamps are there.\n\nI look at each."}],
-            "encrypted_content": "gAAAAA==",
-        },
-        {"role": "assistant", "content": "I look at both: süß 漢字 🙂.", "phase": "commentary"},
-        {"type": "function_call", "call_id": "call_01", "name": "lamp", "arguments": '{"room":"kitchen"}'},
-        {"type": "function_call", "call_id": "call_02", "name": "lamps", "arguments": "{}"},
-        {"type": "function_call_output", "call_id": "call_01", "output": "the lamp in the kitchen is on"},
-        {"type": "function_call_output", "call_id": "call_02", "output": "two"},
     ]

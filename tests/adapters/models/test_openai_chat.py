@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.adapters.models.model_turns import RULE
+from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.models.openai_chat import FORMAT
 from agentrail.adapters.models.settings import read_settings
 from agentrail.adapters.models.sse import ServerEvent
@@ -47,9 +46,7 @@ from tests.adapters.models.server import (
     chunked,
     events,
     head,
-    recorded,
     serving,
-    streaming,
 )
 from tests.each_case import each_case
 from tests.kit import EMPTY, freeze_object
@@ -367,12 +364,6 @@ def test_each_server_has_an_address_and_a_local_one_needs_no_key(name: str) -> N
     assert FORMAT.render(ModelRequest("", (user("a"),)), name, "m", read_settings(EMPTY)).path == "/chat/completions"
 
 
-@tool
-async def lamp(room: str) -> str:
-    """Look at a lamp."""
-    return f"the lamp in the {room} is on"
-
-
 @pytest.mark.parametrize("last", [(), (Stall(),), (Reset(),), (b"7\r\nbro",)])
 async def test_an_answer_is_whole_when_it_says_why_it_stopped_however_the_stream_ends(last: tuple[Step, ...]) -> None:
     said = events(chat.piece(content="well"), chat.piece("stop"), named=False)
@@ -395,36 +386,4 @@ def test_a_name_that_is_new_begins_a_call_where_servers_count_none() -> None:
     assert [(call.name, dict(call.args)) for call in answered(*pieces, chat.piece("tool_calls")).calls] == [
         ("lamps", {}),
         ("lamp", {"room": "attic"}),
-    ]
-
-
-@tool
-async def lamps() -> str:
-    """Look at all lamps."""
-    return "two"
-
-
-async def test_a_session_with_a_server_of_one_s_own_thinks_calls_tools_and_needs_no_key() -> None:
-    plays = streaming(recorded("ollama_tools.sse"), size=40), streaming(chat.saying("Both ", "are on."))
-    async with serving(*plays) as server, open_supervisor(secrets=keyless, seed=1) as supervisor:
-        options = {"base_url": server.url}
-        spec = SessionSpec(model="ollama:m", tools=[lamp, lamps], system="Be short.", model_options=options)
-        session = await supervisor.spawn(spec)
-        assert (await session.ask("are the lamps on?")).text == "Both are on."
-        first, second = server.asked
-    assert (first.target, "authorization" in first.headers) == ("/chat/completions", False)
-    calls = [("call_a", "lamp", '{"room":"kitchen"}'), ("call_b", "lamps", "{}")]
-    assert second.json["messages"] == [
-        {"role": "system", "content": f"Be short.\n\n{RULE}"},
-        {"role": "user", "content": "are the lamps on?"},
-        {
-            "role": "assistant",
-            "reasoning": "Two lamps.",
-            "tool_calls": [
-                {"id": call_id, "type": "function", "function": {"name": name, "arguments": written}}
-                for call_id, name, written in calls
-            ],
-        },
-        {"role": "tool", "tool_call_id": "call_a", "content": "the lamp in the kitchen is on"},
-        {"role": "tool", "tool_call_id": "call_b", "content": "two"},
     ]
