@@ -19,25 +19,19 @@ from agentrail.api.views import (
 from agentrail.errors import UsageError
 from agentrail.evals.comparisons import Comparison, compare
 from agentrail.evals.results import Results, ScoredRun
-from agentrail.evals.results_folder import StoredResults
+from agentrail.evals.results_folder import ResultsFolder
 
 LONGEST: Final = 2_000
 """The most characters of a reply that are shown; its session has all."""
 
 
-def experiment_views(results: Sequence[StoredResults]) -> tuple[ExperimentView, ...]:
-    """Return what experiments came to, without their cases."""
-    return tuple([experiment_view(stored) for stored in results])
-
-
-def experiment_view(stored: StoredResults) -> ExperimentView:
-    """Return what an experiment came to, without its cases."""
-    results = stored.results
+def experiment_view(file: str, at_ms: int, results: Results) -> ExperimentView:
+    """Return what the *results* in *file* came to, which was written *at_ms*, without their cases."""
     return ExperimentView(
-        stored.file,
+        file,
         results.name,
         results.dataset,
-        stored.at_ms,
+        at_ms,
         len(results.cases),
         results.repeats,
         len(results.runs),
@@ -51,9 +45,12 @@ def experiment_view(stored: StoredResults) -> ExperimentView:
     )
 
 
-def evaluation_view(stored: StoredResults, baseline: StoredResults | None, case: str | None) -> EvaluationView:
-    """Return an experiment beside its *baseline*, with the runs of *case* in both."""
-    results, before = stored.results, None if baseline is None else baseline.results
+def evaluation_view(
+    folder: ResultsFolder[ExperimentView], experiment: ExperimentView, baseline: ExperimentView | None, case: str | None
+) -> EvaluationView:
+    """Return an *experiment* of *folder* beside its *baseline*, with the runs of *case* in both."""
+    results = folder.results(experiment.file)
+    before = None if baseline is None else folder.results(baseline.file)
     comparison, problem = None, ""
     if before is not None:
         try:
@@ -62,8 +59,8 @@ def evaluation_view(stored: StoredResults, baseline: StoredResults | None, case:
             problem = str(error)
     runs = [*_runs(results, case, is_baseline=False), *_runs(before, case, is_baseline=True)]
     return EvaluationView(
-        experiment_view(stored),
-        None if baseline is None else experiment_view(baseline),
+        experiment,
+        baseline,
         _scorer_views(comparison),
         tuple(_case_views(results, before)),
         tuple(runs),
