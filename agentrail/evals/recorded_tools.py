@@ -53,6 +53,10 @@ class ToolStandIn:
         self._answer = answer
         """Returns the result of a call."""
 
+    def __hash__(self) -> int:
+        """Return a number for the object: so it counts as a value, which a plugin may have as an option."""
+        return id(self)
+
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
         """Answer the call."""
         del ctx
@@ -169,7 +173,8 @@ class _StandIns:
             for declaration in item.declarations
         )
         cls = type(item)
-        members = {"__slots__": (), "__module__": cls.__module__, "__doc__": cls.__doc__, "declarations": declarations}
+        members: dict[str, object] = {"__slots__": (), "__module__": cls.__module__, "__doc__": cls.__doc__}
+        members["declarations"] = property(lambda _: declarations)  # a property hides an attribute of the object, too
         replaced = copy.copy(item)
         stand_in = new_class(cls.__name__, (cls,), exec_body=lambda namespace: namespace.update(members))
         object.__setattr__(replaced, "__class__", stand_in)  # a plugin is frozen

@@ -50,6 +50,13 @@ class Tooled(Plugin[None]):
         return Ask(ChangeTools(attach=("look",)), state) if hook.answer is None else Continue(state)
 
 
+@attrs.frozen(slots=False)
+class OwnTools(Tooled):
+    """Brings tools of which the object itself has the list."""
+
+    declarations: tuple[BroughtTools, ...] = (BroughtTools((look,)),)  # type: ignore[assignment]
+
+
 def recorded(*calls: RecordedCall, tools: object = "recorded") -> Case:
     return Case("then", ("Go",), expected="done", tools=tools, recorded=calls)  # type: ignore[arg-type]
 
@@ -75,7 +82,7 @@ async def results_of(case: Case, spec: SessionSpec) -> tuple[Results, list[str]]
 LOOKS = say(calls=[call("look", {"at": "home"})])
 
 
-@pytest.mark.parametrize("plugin", [Tooled(), Keyed("other", Tooled())])
+@pytest.mark.parametrize("plugin", [Tooled(), Keyed("other", Tooled()), OwnTools()])
 @pytest.mark.parametrize("tools", ["recorded", {"look": "seen"}])
 async def test_a_tool_that_a_plugin_brings(plugin: Tooled, tools: object) -> None:
     case = recorded(RecordedCall("look", {"at": "home"}, "seen"), tools=tools)
