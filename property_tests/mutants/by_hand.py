@@ -44,6 +44,7 @@ GROUPS: Final = (
     Suite(("insight",), quick("tests/host", "tests/insight", "tests/runtime")),
     Suite(("codec", "values"), quick("tests/adapters", "tests/codec", "tests/tools", "tests/values")),
     Suite(("api",), quick("tests/api", "tests/host")),
+    Suite(("evals",), quick("tests/evals")),
     Suite(("testing",), quick("tests/plugins", "tests/testing")),
     Suite(("tools",), quick("tests/sandboxes", "tests/tools")),
     Suite(("remote",), quick("tests/cli", "tests/remote")),

@@ -7,7 +7,7 @@ import pytest
 
 from agentrail.errors import UsageError
 from agentrail.evals import Results, Score, ScoredRun, compare
-from agentrail.evals.sign_flips import flip_p, interval
+from agentrail.evals.sign_flips import flip_p, holm, interval
 from tests.evals.drawn import drawn
 
 TOLD = {"better", "worse"}
@@ -124,3 +124,40 @@ def test_p_and_interval_are_those_of_scipy(count: int) -> None:
     assert flip_p(differences) == pytest.approx(theirs.pvalue, abs=1e-9 if count <= 14 else 0.02)
     limits = stats.bootstrap((differences,), fmean, vectorized=False, n_resamples=2000, method="percentile", rng=0)
     assert interval(differences) == pytest.approx(tuple(limits.confidence_interval), abs=0.03)
+
+
+def by_values(**scorers: list[float]) -> Results:
+    """Return results with one run of each case, by the values that each scorer gave."""
+    count = len(next(iter(scorers.values())))
+    names = tuple(f"case-{index}" for index in range(count))
+    runs = [
+        ScoredRun(name, 1, "", scores={scorer: Score(values[index]) for scorer, values in scorers.items()})
+        for index, name in enumerate(names)
+    ]
+    return Results("now", names, tuple(scorers), 1, tuple(runs))
+
+
+def test_with_more_scorers_a_difference_has_to_be_larger() -> None:
+    nothing, change, noise = [0.0] * 7, [1.0] * 6 + [-0.1], [1.0, -1.0] * 3 + [1.0]
+    assert compare(by_values(a=nothing), by_values(a=change)).verdict == "better"
+    first, _ = compare(by_values(a=nothing, b=nothing), by_values(a=change, b=noise)).scorers
+    assert first.verdict == "no difference seen"
+
+
+def test_what_is_worse_by_one_scorer_is_worse() -> None:
+    nothing, better, worse = [0.0] * 10, [1.0] * 10, [-1.0] * 10
+    comparison = compare(by_values(a=nothing, b=nothing), by_values(a=better, b=worse))
+    assert [scorer.verdict for scorer in comparison.scorers] == ["better", "worse"]
+    assert (comparison.verdict, comparison.is_worse, comparison.is_better) == ("worse", True, False)
+
+
+def test_failures_that_are_no_more_are_compared_too() -> None:
+    dead = [ScoredRun(f"case-{index}", 2, "", error="dead") for index in range(8)]
+    good = by_values(a=[1.0] * 8)
+    baseline = Results("then", good.cases, good.scorers, 2, (*good.runs, *dead))
+    verdicts = {scorer.scorer: scorer.verdict for scorer in compare(baseline, good).scorers}
+    assert verdicts == {"a": "no difference seen", "finished": "better"}
+
+
+def test_of_two_comparisons_the_rarer_one_has_the_smaller_p() -> None:
+    assert holm([0.011, 0.01], 2) == [0.02, 0.02]

@@ -68,3 +68,25 @@ def test_cases_that_could_never_run_are_refused() -> None:
         Dataset([CASES[0], CASES[0]])
     with pytest.raises(UsageError, match="write a list"):
         Case("a", "Hi")  # type: ignore[arg-type]
+
+
+def test_cases_with_a_tag_have_the_same_folder(tmp_path: Path) -> None:
+    dataset = Dataset([Case("a", ("x",), tags=("hard",)), Case("b", ("x",))], tmp_path)
+    hard = dataset.tagged("hard")
+    assert ([case.name for case in hard], hard.folder) == (["a"], tmp_path)
+
+
+def test_of_a_file_nothing_is_lost_if_it_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, real = tmp_path / "cases.jsonl", Path.write_bytes
+    Dataset([Case("a", ("x",))]).write(file)
+    before = file.read_bytes()
+
+    def write_half(path: Path, data: bytes) -> int:
+        real(path, data[: len(data) // 2])
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", write_half)
+        with pytest.raises(OSError, match="no space left"):
+            Dataset([Case("b", ("y",))]).write(file)
+    assert file.read_bytes() == before

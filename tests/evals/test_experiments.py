@@ -18,6 +18,7 @@ from agentrail.evals import (
     calls_match,
     exact,
     experiment,
+    experiments,
     held,
     scorer,
 )
@@ -26,7 +27,7 @@ from agentrail.insight import why
 from agentrail.journals import MemoryJournal
 from agentrail.models import EmitChunk, ModelRequest, Price, Response, Usage
 from agentrail.plugins import HumanApproval
-from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing import ScriptedModel, call, say, stall
 from tests.evals.drawn import Dice, agent, look, rooms
 from tests.kit import Element
 
@@ -220,3 +221,62 @@ async def test_arguments_that_cannot_be_used_are_refused(change: dict[str, objec
     usual: dict[str, object] = {"dataset": rooms(1), "spec": agent(), "scorers": [exact]}
     with pytest.raises(UsageError, match=problem):
         await experiment(**usual | change)  # type: ignore[arg-type]
+
+
+async def test_no_run_begins_once_all_of_a_budget_is_spent() -> None:
+    spec = SessionSpec(model=Priced(1.0), tools=[look], prices={"dice": Price(0.125, 0.125)})
+    results = await experiment(rooms(3), spec, [exact], repeats=3, at_once=1, max_usd=1.0)
+    assert (results.usd, len(results.runs), results.stopped) == (1.0, 4, "1 USD are spent")
+
+
+def test_the_first_reason_to_stop_is_told() -> None:
+    progress = Progress()
+    progress.stop("first")
+    progress.stop()
+    assert progress.stopped == "first"
+
+
+async def test_results_are_gone_on_with_in_fewer_repetitions_and_what_no_scorer_could_score_is_scored_again() -> None:
+    journal, fails = MemoryJournal(), [True]
+
+    @scorer
+    def moody(run: Run) -> bool:
+        if run.session.endswith("-1") and fails.pop():
+            raise ValueError("not now")
+        fails.append(False)
+        return True
+
+    first = await experiment(rooms(1), agent(), [moody], repeats=3, at_once=1, journal=journal)
+    assert [bool(run.errors) for run in first.runs] == [True, False, False]
+    second = await experiment(rooms(1), agent(), [moody], repeats=2, journal=journal, resume=first)
+    assert [(run.repeat, bool(run.errors)) for run in second.runs] == [(1, False), (2, False)]
+    assert second.missing == 0
+
+
+async def test_a_run_that_was_cut_short_is_made_again() -> None:
+    journal, progress = MemoryJournal(), Progress()
+    case = Case("two", ("one", "two"), expected="second")
+
+    def stop(_: ModelRequest) -> Element:
+        progress.stop()
+        return stall()
+
+    cut = SessionSpec(model=ScriptedModel(["first", stop]))
+    first = await experiment([case], cut, [exact], repeats=1, journal=journal, progress=progress)
+    assert first.missing == 1
+    whole = SessionSpec(model=ScriptedModel(["first", "second"]))
+    second = await experiment([case], whole, [exact], repeats=1, journal=journal, resume=first)
+    assert [run.reply for run in second.runs] == ["second"]
+
+
+async def test_without_a_journal_no_session_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    journals: list[MemoryJournal] = []
+
+    def made() -> MemoryJournal:
+        journals.append(MemoryJournal())
+        return journals[-1]
+
+    monkeypatch.setattr(experiments, "MemoryJournal", made)
+    results = await experiment(rooms(2), agent(), [exact], repeats=2)
+    assert len(results.runs) == 4
+    assert await journals[0].sessions() == ()

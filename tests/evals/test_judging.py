@@ -70,3 +70,9 @@ def test_votes_are_odd_and_rubrics_are_there() -> None:
         judge("demo", "It is right.", votes=2)
     with pytest.raises(UsageError, match="there is no rubric"):
         judges("demo", {})
+
+
+async def test_each_vote_is_paid() -> None:
+    model = ScriptedModel([say(opinion(judge=True), usage=Usage(1000, 10, cost_usd=0.25))], repeat_last=True)
+    results = await experiment(rooms(1), agent(), [judge(model, "It is right.")], repeats=1)
+    assert (len(model.requests), results.usd) == (3, 0.75)

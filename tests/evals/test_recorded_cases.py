@@ -19,11 +19,14 @@ from agentrail.evals import (
     experiment,
     text_report,
 )
+from agentrail.evals.recorded_turns import RecordedTurn
+from agentrail.events import ApprovalRequired, ApprovalResolved, Envelope, Event
 from agentrail.journals import MemoryJournal, Record, export_session
 from agentrail.models import EmitChunk, ModelRequest, Price, Response, Usage, UserMessage
 from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from tests.evals.drawn import agent
+from tests.kit import freeze_object
 
 RUNS: list[int] = []
 
@@ -195,3 +198,17 @@ async def test_a_turn_that_is_not_there_is_told() -> None:
     records = await real_session(MemoryJournal())
     with pytest.raises(UsageError, match="the session has no turn 4; its last one is 3"):
         Case.of(records, 4)
+
+
+@pytest.mark.parametrize(
+    ("status", "decision"), [("approved", "approved"), ("rejected", "rejected"), ("timeout", ""), ("aborted", "")]
+)
+def test_the_end_of_a_hold_is_a_decision_only_if_a_person_made_it(status: str, decision: str) -> None:
+    turn = RecordedTurn("My money!", 1)
+    events: tuple[Event, ...] = (
+        ApprovalRequired("a1", "c1", "refund", freeze_object({}), "", "HumanApproval", 0, None),
+        ApprovalResolved("a1", "c1", "refund", status),
+    )
+    for seq, event in enumerate(events, 1):
+        turn.take(Envelope("s", seq, 0, 0, 1, 1, event))
+    assert [recorded.decision for recorded in turn.calls] == [decision]
