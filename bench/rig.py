@@ -169,7 +169,7 @@ class Attentive(Plugin[int]):
         """Do nothing."""
         return Continue(state)
 
-    def on_event(self, envelope: Envelope, state: int, ctx: Context) -> int:
+    def on_event(self, event: Envelope, state: int, ctx: Context) -> int:
         """Learn nothing."""
         return state
 

@@ -159,7 +159,8 @@ class Budget(NamedTuple):
 def budget_of(state: State) -> Budget:
     """Return the budget of a session, for the model that it uses now."""
     options = state.setup.options
-    return budget_for(state.using[0], options.context_window, options.compact_at, options.compact_to)
+    model = state.model if state.turn is None else state.turn.model
+    return budget_for(model, options.context_window, options.compact_at, options.compact_to)
 
 
 @lru_cache(maxsize=1000)

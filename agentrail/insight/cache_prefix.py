@@ -30,7 +30,7 @@ from agentrail.core.machine.requests import sent_id
 from agentrail.core.system_prompt import fixed_text, lasting
 from agentrail.core.vocabulary.inputs import StreamEnded
 from agentrail.core.vocabulary.state import AttachedTool, State
-from agentrail.hooks.ruling import ENVIRONMENT, MEMORY, SKILLS, Decisions, Ruling, Section
+from agentrail.hooks.ruling import ENVIRONMENT, MEMORY, NO_DECISIONS, SKILLS, Decisions, Ruling, Section
 from agentrail.values.events.context import CompactEnd, PrefixChanged
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import HandedOff
@@ -227,6 +227,8 @@ class CachePrefix:
                 self._note_event(old, envelope.event)
         for ruling in rulings:
             decisions = ruling.decisions
+            if decisions is NO_DECISIONS:  # the usual case
+                continue
             if decisions.sections or decisions.switch is not None:
                 self._note_decisions(decisions)
         if new.request is old.request or sent_id(old, new) is None:

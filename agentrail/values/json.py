@@ -225,7 +225,7 @@ def weight(frozen: Json) -> int:
     total = 2
     if isinstance(frozen, FrozenObject):
         for key, item in frozen.items():
-            total += len(key) + 4 + weight(item)
+            total += len(key) + 4 + (len(item) + 3 if type(item) is str else weight(item))
     elif isinstance(frozen, tuple):
         for item in frozen:
             total += 1 + weight(item)

@@ -23,7 +23,6 @@ from agentrail.values.value import quick
 _TURN_ENDS = frozenset({AgentEnd, AgentAbort})
 # Of stretches to which nothing is added, as that of each sleeping session.
 _NO_TIMES = list[int]()
-_NO_EVENTS = list["Envelope | Event | str"]()
 _delta = quick(MessageDelta)
 _envelope = quick(Envelope)
 
@@ -90,8 +89,8 @@ class Stretch:
     ) -> None:
         self.start = start
         """Index of the first event."""
-        self.events: list[Envelope | Event | str] = [*events] if events or n else _NO_EVENTS
-        """The events; a text is a `MessageDelta`."""
+        self.events = cast("list[Envelope | Event | str]", [] if n else events)
+        """The events; a text is a `MessageDelta`. Nothing is added to durable ones: they may be a tuple."""
         self.following: Stretch | None = None
         """The next stretch."""
         self.is_ephemeral = n > 0
@@ -124,7 +123,7 @@ class Stretch:
         begin, end = first - self.start, stop - self.start
         events = self.events[begin:end]
         if not self.is_ephemeral:
-            return cast("list[Envelope]", events)
+            return [*cast("Sequence[Envelope]", events)]
         last, ephemeral = self._last_durable, cast("list[Event | str]", events)
         session_id, seq, turn, round_, path = last.session_id, last.seq, last.turn, last.round, last.path
         # By position, without `by`, as nobody gave a command for them: a copy with changes takes twice as long.
@@ -214,7 +213,7 @@ class EventLog:
         stretch = self._append(Stretch(self.end, envelopes[0].seq - 1, envelopes, envelopes[-1]))
         for listener in self._listeners:
             listener.offer(stretch, len(envelopes))
-        if self._ephemeral_count:
+        if self._earlier_count:  # the newest stretch has none
             ends = not _TURN_ENDS.isdisjoint([type(envelope.event) for envelope in envelopes])
             self._forget(0 if ends else self._buffer_size)
         else:
@@ -242,20 +241,22 @@ class EventLog:
     def _append(self, stretch: Stretch) -> Stretch:
         """Make *stretch* the newest, and return it."""
         self.untold_until = 0
-        self._earlier_count += self.newest.ephemeral_count
-        self.newest.following = stretch
-        self.newest = stretch
+        last = self.newest
+        if last.is_ephemeral:
+            self._earlier_count += len(last.events)
+        last.following = self.newest = stretch
         return stretch
 
     def _forget(self, most: int) -> None:
         """Hold *most* ephemeral events for those who come later, or a few more, as stretches are dropped as a whole."""
-        stretch = self.oldest
+        stretch, end, surplus = self.oldest, self.end, self._ephemeral_count - most
         while (following := stretch.following) is not None:
-            count = stretch.ephemeral_count
-            if count > max(0, self._ephemeral_count - most) and self.end - stretch.start <= REACH:
+            count = len(stretch.events) if stretch.is_ephemeral else 0
+            if count > max(0, surplus) and end - stretch.start <= REACH:
                 break
             if count:
                 self._earlier_count -= count
+                surplus -= count
                 self._dropped = stretch.cursor(count)
             stretch = following
         self.oldest = stretch

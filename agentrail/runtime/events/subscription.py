@@ -145,12 +145,13 @@ class Subscription(AsyncOnly):
         They are the last of *stretch*. Return for how many further ephemeral ones there is room in the log. Called by
         the log.
         """
+        end = stretch.start + len(stretch.events)
         if self._stretch is None:
-            for envelope in stretch.envelopes(self._log.end - count, self._log.end):
+            for envelope in stretch.envelopes(end - count, end):
                 self._put_aside(envelope)
             if not self._queue:
                 return 0
-        elif self._is_behind or len(self._queue) + self._log.end - self._index > self._capacity:
+        elif self._is_behind or len(self._queue) + end - self._index > self._capacity:
             while envelopes := self._next_in_log():
                 for envelope in envelopes:
                     self._put_aside(envelope)
@@ -160,7 +161,7 @@ class Subscription(AsyncOnly):
             elif not self._at_gate:  # ephemeral events may concern many subscribers
                 self._at_gate = True
                 self._log.hearing.enter(self.wake)
-        return 0 if self._stretch is None or self._is_behind else self._capacity - self.waiting
+        return 0 if self._stretch is None or self._is_behind else self._capacity - len(self._queue) - end + self._index
 
     def wake(self) -> None:
         """Wake the reader: there is something to read. Called by the log and by the gate."""

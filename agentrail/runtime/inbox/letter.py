@@ -88,7 +88,6 @@ class Letter:
     def __init__(
         self,
         input_: AnyInput,
-        *,
         command: str | None = None,
         digest: bytes = b"",
         answer: Slot[Answer] = NO_ANSWER_WANTED,
