@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 import trio
 
@@ -27,6 +27,10 @@ PATIENCE = 64
 """How many letters of other lanes are handled in a row while the user lane has letters; then one of those is next."""
 LETTERS_PER_PASS = 16
 """How many letters, of 0.1 to 0.3 ms each, are received without a wait; after them, all other tasks run once."""
+
+
+NO_LETTERS: Final[list[Letter]] = []
+"""The lane of all mailboxes that had no letter in it; nothing is ever put into it."""
 
 
 class Actor(Protocol):
@@ -76,8 +80,7 @@ class Mailbox:
         self._session = session
         self._gate = gate
         self._control: list[Letter] = []
-        self._results: list[Letter] = []
-        self._user: list[Letter] = []
+        self._results = self._user = NO_LETTERS  # each is made with its first letter: many sessions only wait
         self._lane = self._control
         self.suspended = False  # only the control lane is read
         self._bytes = self._urgent_streak = self._letters_this_pass = 0
@@ -171,29 +174,29 @@ class Mailbox:
 
     def post(self, input_: AnyInput) -> None:
         """Post a result of the session's own work."""
-        self._post(self._results, Letter(input_))
+        self._post(self._results_lane, Letter(input_))
 
     def post_result(self, letter: Letter) -> None:
         """Post a result of the session's own work, in a letter that its sender keeps."""
-        self._post(self._results, letter)
+        self._post(self._results_lane, letter)
 
     def post_steering(self, letter: Letter) -> None:
         """Post a caller's message for work under way to the results lane; raise `MailboxFull` if it is full."""
         sizes = [waiting.size for waiting in self._results if not waiting.answer.settled]
         if self.closed is None and sizes and not _have_room(len(sizes), sum(sizes), letter.size):
             raise MailboxFull(self._session, len(sizes), sum(sizes))
-        self._post(self._results, letter)
+        self._post(self._results_lane, letter)
 
     def post_user_nowait(self, letter: Letter) -> None:
         """Post a user's message; raise `MailboxFull` if the lane is full."""
         if self.closed is None and (self._senders or not self._has_room(letter)):
             raise MailboxFull(self._session, len(self._user), self._bytes)
-        self._post(self._user, letter)
+        self._post(self._user_lane, letter)
 
     async def send(self, letter: Letter) -> Answer:
         """Post a user's message, once the lane has room, and return its answer; senders get room in order."""
         if self.closed is not None or (not self._senders and self._has_room(letter)):
-            self._post(self._user, letter)
+            self._post(self._user_lane, letter)
             return await letter.answer.wait()
         if self._senders is None:
             self._senders = OrderedDict()
@@ -219,8 +222,22 @@ class Mailbox:
             if not self._has_room(letter):
                 return
             del self._senders[letter]
-            self._post(self._user, letter)
+            self._post(self._user_lane, letter)
         self._senders = None
+
+    @property
+    def _results_lane(self) -> list[Letter]:
+        """The lane of results, for one more letter."""
+        if self._results is NO_LETTERS:
+            self._results = []
+        return self._results
+
+    @property
+    def _user_lane(self) -> list[Letter]:
+        """The lane of users, for one more letter."""
+        if self._user is NO_LETTERS:
+            self._user = []
+        return self._user
 
     def _post(self, lane: list[Letter], letter: Letter) -> None:
         """Append *letter* to *lane* and wake the actor, through the gate if it is a user's; if closed, answer it."""
