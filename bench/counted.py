@@ -159,7 +159,6 @@ async def _crowds(rounds: int) -> None:
 JOBS: dict[str, tuple[int, Callable[[int], Awaitable[None]]]] = {
     "turn": (10, _turns),
     "300 turns": (300, _turns),
-    "2,500 turns": (2_500, _turns),
     "written turn": (10, _written_turns),
     "written, after 2,500 turns": (50, lambda rounds: _written_turns(rounds, before=2_500)),
     "written, 220 chunks": (5, lambda rounds: _written_turns(rounds, chunks=220)),
@@ -178,7 +177,7 @@ JOBS: dict[str, tuple[int, Callable[[int], Awaitable[None]]]] = {
 }
 """What is counted, in order: how many rounds, and a round of what."""
 
-LONG = frozenset({"300 turns", "2,500 turns", "written, after 2,500 turns"})
+LONG = frozenset({"300 turns", "written, after 2,500 turns"})
 """The jobs that take minutes under valgrind."""
 
 
