@@ -9,6 +9,7 @@ from agentrail.errors import BadChoice, PluginMismatch, WrongType
 from agentrail.journals import audit
 from agentrail.models import ModelRequest
 from agentrail.plugins import HumanApproval, SecurityGuard
+from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import ScriptedModel, call, say
 from tests.runtime.journals import TestJournal
 from tests.runtime.test_forking import looks
@@ -115,20 +116,28 @@ async def test_a_held_call_is_decided_in_it_and_its_turn_goes_on_with_the_model_
     assert await audit(journal, "t") == ()
 
 
-async def test_memory_and_folder_are_those_of_the_specification(tmp_path: Path) -> None:
-    for name in ("old", "new"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "AGENTS.md").write_text(f"We are {name}.")
+async def test_memory_files_are_those_of_the_specification() -> None:
     journal = TestJournal()
-    await stored(journal, desk("one", working_dir=str(tmp_path / "old"), memory=["AGENTS.md"]))
-    spec = desk("two", working_dir=str(tmp_path / "new"), memory=["AGENTS.md"])
+    files = {name: MemorySandbox({"AGENTS.md": f"We are {name}.".encode()}) for name in ("old", "new")}
+    await stored(journal, desk("one", sandbox=files["old"], memory=["AGENTS.md"]))
     async with open_supervisor(journal=journal) as supervisor:
-        fork = await supervisor.fork("s", spec, as_spec=True)
+        fork = await supervisor.fork("s", desk("two", sandbox=files["new"], memory=["AGENTS.md"]), as_spec=True)
         await fork.ask("and?")
         texts = [section.text or "" for section in fork.inspect().sections]
-    assert any("We are new." in text for text in texts)
+    assert [text for text in texts if "We are" in text] == ["We are new."]
+
+
+async def test_the_folder_that_it_tells_of_is_that_of_the_specification(tmp_path: Path) -> None:
+    journal = TestJournal()
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+    await stored(journal, desk("one", working_dir=str(tmp_path / "old")))
+    async with open_supervisor(journal=journal) as supervisor:
+        fork = await supervisor.fork("s", desk("two", working_dir=str(tmp_path / "new")), as_spec=True)
+        await fork.ask("and?")
+        texts = [section.text or "" for section in fork.inspect().sections]
     assert any(str(tmp_path / "new") in text for text in texts)
-    assert not any("We are old." in text or str(tmp_path / "old") in text for text in texts)
+    assert not any(str(tmp_path / "old") in text for text in texts)
 
 
 async def test_it_needs_a_specification_and_a_boolean() -> None:
