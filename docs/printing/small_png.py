@@ -4,48 +4,39 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 MOST_COLOURS: Final = 256
-STEPS: Final = (8, 16, 32)
-"""Distances between the values of a colour that are kept, the finest first."""
-
 RGB: Final = 3
 CHANNELS: Final = {2: 3, 6: 4}
 """Bytes of a pixel, by the colour type of the file."""
 
 
 def small_png(content: bytes) -> bytes:
-    """Return the picture *content*, an opaque PNG of 8 bits for each channel, with at most 256 colours."""
+    """Return the picture *content*, an opaque PNG of 8 bits for each channel, in its 256 most frequent colours."""
     width, height, rows = _decoded(content)
-    places: dict[bytes, int] = {}
-    lines: list[bytes] = []
-    for step in STEPS:
-        coarse = bytes(min(255, (value + step // 2) // step * step) for value in range(256))
-        places.clear()
-        lines = [_indices(row.translate(coarse), places) for row in rows]
-        if len(places) <= MOST_COLOURS:
-            break
-    if len(places) > MOST_COLOURS:
-        problem = f"the picture has {len(places)} colours that differ, and may have {MOST_COLOURS}"
-        raise ValueError(problem)
+    pixels = [[row[at : at + RGB] for at in range(0, len(row), RGB)] for row in rows]
+    counts = Counter(pixel for row in pixels for pixel in row)
+    palette = [colour for colour, _ in counts.most_common(MOST_COLOURS)]
+    places = {colour: palette.index(_nearest(colour, palette)) for colour in counts}
+    lines = [bytes(places[pixel] for pixel in row) for row in pixels]
     head = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
     data = zlib.compress(b"".join(b"\0" + line for line in lines), 9)
     return (
         SIGNATURE
         + _chunk(b"IHDR", head)
-        + _chunk(b"PLTE", b"".join(places))
+        + _chunk(b"PLTE", b"".join(palette))
         + _chunk(b"IDAT", data)
         + _chunk(b"IEND", b"")
     )
 
 
-def _indices(row: bytes, places: dict[bytes, int]) -> bytes:
-    """Return the pixels of a row as indices of colours, whose *places* are made as they come."""
-    found = [places.setdefault(row[at : at + RGB], len(places)) for at in range(0, len(row), RGB)]
-    return bytes(min(place, MOST_COLOURS - 1) for place in found)  # if there are more, it is made again
+def _nearest(colour: bytes, palette: list[bytes]) -> bytes:
+    """Return the colour of *palette* that differs least from *colour*."""
+    return min(palette, key=lambda other: sum((left - right) ** 2 for left, right in zip(colour, other, strict=True)))
 
 
 def _chunk(kind: bytes, content: bytes) -> bytes:

@@ -131,8 +131,12 @@ MEDIA_TYPES: Final = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
 }
 """The media types of the files, by how their names end."""
+
+COMPRESSED: Final = frozenset({".woff2"})
+"""Ends of names of files that compression makes no smaller."""
 
 FOR_EVER: Final = "public, max-age=31536000, immutable"
 """The name of a file has a digest of its content."""
@@ -183,7 +187,7 @@ def _headers(policy: str) -> Headers:
 
 # Scripts and styles are files of the console alone, and text never becomes HTML or a script, whatever the page does.
 _CONSOLE: Final = _headers(
-    "script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 
@@ -248,4 +252,5 @@ def _read_files(folder: Path) -> Mapping[str, StaticContent]:
 
 def _read_file(path: Path) -> StaticContent:
     content = path.read_bytes()
-    return StaticContent(content, MEDIA_TYPES[path.suffix], _CONSOLE, gzip.compress(content), FOR_EVER)
+    gzipped = b"" if path.suffix in COMPRESSED else gzip.compress(content)
+    return StaticContent(content, MEDIA_TYPES[path.suffix], _CONSOLE, gzipped, FOR_EVER)

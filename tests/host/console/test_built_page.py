@@ -11,7 +11,7 @@ from tests.docs.sources import ROOT
 MOST_BYTES: Final = 400_000
 """The most bytes of all files together, not compressed: each change of the source adds them to the history of git."""
 
-NAMED: Final = re.compile(r"""["'`](?:\./|console/)+([\w.-]+\.(?:css|js|svg))["'`]""")
+NAMED: Final = re.compile(r"""["'`](?:\./|console/)+([\w.-]+\.(?:css|js|svg|woff2))["'`]""")
 
 
 def test_the_page_is_in_a_clone_with_all_that_it_loads() -> None:

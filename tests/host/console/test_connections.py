@@ -31,7 +31,7 @@ def test_a_lost_connection_is_told_and_nothing_is_missed_or_doubled(visitor: Vis
         for number in range(5):
             visitor.post("/v1/chat", {"session": "cut", "message": f"unseen {number}"})
         page.fill("#say", "written without a connection")
-        page.click("button:text-is('Send')")
+        page.click("role=button[name='Send']")
         visitor.wire.mend()
         # All at once: the page connects again by itself, and its button may go while it is aimed at.
         page.locator("text=Connect now").evaluate_all("buttons => buttons.forEach(button => button.click())")
@@ -97,7 +97,7 @@ def test_a_host_that_is_killed_and_comes_back_loses_nothing_of_an_open_page(visi
         wire.lead_to(again)
         page.wait_for_selector("[data-state=open]", state="attached")
         inbox = stack.enter_context(second.page("/inbox"))
-        inbox.click("text=Approve once")
+        inbox.click("role=button[name='Approve']")
         until(page, lambda: items(page)[-2:] == ["Done.", "The turn is over."])
         other = stack.enter_context(second.page("/s/kept"))
         until(other, lambda: items(other)[-2:] == ["Done.", "The turn is over."])

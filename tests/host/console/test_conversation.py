@@ -17,20 +17,28 @@ pytestmark = [needs_browser, pytest.mark.long]
 
 IS_IN_SIGHT: Final = "it => { const at = it.getBoundingClientRect(); return at.top >= 0 && at.bottom <= innerHeight }"
 
-IS_AT_END: Final = """async it => {
+IS_AT_END: Final = """async () => {
   for (const _ of [1, 2]) await new Promise(requestAnimationFrame)
-  return it.scrollTop + it.clientHeight > it.scrollHeight - 40
+  const page = document.documentElement
+  return page.scrollTop + page.clientHeight > page.scrollHeight - 40
 }"""
 
 
-def say(page: Page, text: str, button: str = "Send") -> None:
-    page.fill("#say", text)
-    page.click(f"button:text-is('{button}')")
+def say(page: Page, text: str, way: str = "") -> None:
+    """Write and send; *way* is when it is to count, while a turn is open."""
+    page.fill("role=textbox[name='Message']", text)
+    if way:
+        page.click("role=button[name=/^When it counts/]")
+        page.click(f"role=menuitemradio[name='{way}']")
+    page.click("role=button[name='Send']")
+
+
+STOP: Final = "role=button[name='Stop the turn']"
 
 
 def is_at_end(page: Page) -> bool:
     """Return whether the end of the conversation is in sight, once all that was scrolled is drawn."""
-    return cast("bool", page.locator(".session-items").evaluate(IS_AT_END))
+    return cast("bool", page.evaluate(IS_AT_END))
 
 
 def test_a_person_talks_and_the_answer_comes_as_markdown(visitor: Visitor) -> None:
@@ -61,17 +69,17 @@ def test_an_answer_is_shown_while_it_comes_is_steered_and_aborted(visitor: Visit
     with visitor.page("/s/stream") as page:
         until(page, lambda: items(page) == ["you wait", "one two three"])
         until(page, lambda: page.inner_text(".live-line").strip() == "The model answers …")
-        say(page, "a thing for later", "Queue as a prompt")
+        say(page, "a thing for later", "As a new turn")
         page.wait_for_selector(".queue >> text=a thing for later")
-        page.click(".queue button")
+        page.click("role=button[name='Withdraw']")
         until(page, lambda: page.locator(".queue").count() == 0)
-        say(page, "another thing", "Steer now")
+        say(page, "another thing", "Now, breaking off")
         until(page, lambda: any(item.startswith("you steers (applied)") for item in items(page)))
         until(page, lambda: items(page)[-2:] == ["You said: another thing", "The turn is over."])
         say(page, "wait")
         until(page, lambda: items(page)[-1:] == ["one two three"])
-        page.click("text=Abort the turn")
-        until(page, lambda: items(page)[-1:] == ["The turn was aborted (user): aborted in the console"])
+        page.press("#say", "Escape")
+        until(page, lambda: items(page)[-1:] == ["The turn was aborted (user): stopped in the console"])
         until(page, lambda: page.inner_text(".live-line").strip() == "It waits for a prompt.")
     visitor.end("stream")
 
@@ -80,24 +88,88 @@ def test_what_is_written_while_a_call_waits_gives_it_up_only_after_a_question(vi
     visitor.open("asks", "pay")
     held = visitor.held("asks")
     with visitor.page("/s/asks") as page:
-        page.wait_for_selector("button:text-is('Send as a prompt')")
+        page.wait_for_selector(".held")
         page.fill("#say", "also check the tests")
         page.press("#say", "Enter")
+        page.wait_for_selector("dialog >> text=What waits for a person is then not made.")
         page.keyboard.press("Enter")
-        page.wait_for_selector("button:text-is('Steer')")  # the second Enter was a “No”
+        page.wait_for_selector("dialog", state="detached")  # the second Enter was a “No”
         assert visitor.held("asks") == held
         page.press("#say", "Enter")
-        page.wait_for_selector(".confirm >> text=the call that waits for a person is not made")
-        page.click("button:text-is('Yes: steer')")
+        page.click("dialog >> role=button[name='Send']")
         page.wait_for_selector("text=You said: also check the tests")
     visitor.end("asks")
+
+
+APPROVE: Final = "role=button[name='Approve']"
+
+PRESSES_AT_ONCE: Final = """() => {
+  new MutationObserver(() => {
+    if (window.early || !document.querySelector(".held")) return;
+    window.early = true;
+    document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true, cancelable: true }));
+  }).observe(document.body, { childList: true, subtree: true });
+}"""
+"""Presses the letter that approves as soon as a card is there."""
+
+PAUSE: Final = 700
+"""Milliseconds after which nobody types on."""
+
+
+def test_a_call_is_decided_in_its_conversation(visitor: Visitor) -> None:
+    visitor.open("here", "pay")
+    with visitor.page("/s/here") as page:
+        page.wait_for_selector(".held >> text=Transfer Bob")
+        page.click(APPROVE)
+        until(page, lambda: items(page)[-2:] == ["Done.", "The turn is over."])
+        assert page.locator(".held").count() == 0
+        visitor.post("/v1/sessions/here/prompt", {"message": "pay"})
+        page.click("role=button[name='Reject…']")
+        page.fill("text=What should it do instead?", "Ask Bob first.")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("text=rejected by you: Ask Bob first.")
+        visitor.post("/v1/sessions/here/prompt", {"message": "ask options"})
+        page.click(".held >> role=button[name='blue']")
+        page.wait_for_selector("pre[aria-label=reply]:text-is('blue')")
+    visitor.end("here")
+
+
+def test_letters_decide_in_the_conversation_and_none_that_is_written(visitor: Visitor) -> None:
+    visitor.open("letters")
+    with visitor.page("/s/letters") as page:
+        page.evaluate(PRESSES_AT_ONCE)
+        visitor.post("/v1/sessions/letters/prompt", {"message": "pay"})
+        until(page, lambda: page.evaluate("window.early === true"))
+        page.wait_for_timeout(PAUSE)
+        held = visitor.held("letters")  # nobody can have read it when the letter came
+        page.focus("#say")
+        for letter in "aelr":
+            page.keyboard.press(letter)
+            page.wait_for_timeout(PAUSE)
+        assert (page.input_value("#say"), visitor.held("letters")) == ("aelr", held)
+        page.evaluate("document.activeElement.blur()")
+        page.keyboard.press("r")
+        until(page, lambda: page.evaluate("document.activeElement.localName") == "input")
+        page.keyboard.press("Escape")
+        page.wait_for_timeout(PAUSE)
+        page.keyboard.press("a")
+        until(
+            page,
+            lambda: (
+                page.locator(".held").count() == 0
+                or page.evaluate("document.activeElement.matches('[aria-keyshortcuts=a]')")
+            ),
+        )
+        page.keyboard.press("Enter")  # the card may not have been in sight as a whole
+        until(page, lambda: items(page)[-2:] == ["Done.", "The turn is over."])
+    visitor.end("letters")
 
 
 def test_steering_at_the_gap_waits_for_the_response(visitor: Visitor) -> None:
     visitor.open("gap", "count")
     with visitor.page("/s/gap") as page:
         page.wait_for_selector("text=one of many")
-        say(page, "stop counting", "Steer at the gap")
+        say(page, "stop counting", "Next step")
         until(page, lambda: any(item.startswith("you steers") for item in items(page)))
     visitor.end("gap")
 
@@ -106,9 +178,9 @@ def test_calls_show_their_progress_their_arguments_and_results_folded(visitor: V
     visitor.open("calls", "count")
     with visitor.page("/s/calls") as page:
         page.wait_for_selector(".call >> text=one of many")
-        until(page, lambda: words(page.locator(".call-state")) == ["running"])
-        page.click("text=Abort the turn")
-        until(page, lambda: words(page.locator(".call-state")) in (["killed"], ["abandoned"]))
+        until(page, lambda: words(page.locator(".call-state")) == ["Running"])
+        page.click(STOP)
+        until(page, lambda: words(page.locator(".call-state")) in (["Killed"], ["Abandoned"]))
         visitor.post("/v1/sessions/calls/prompt", {"message": "pay"})
         page.wait_for_selector("[data-state=held]")
         assert page.locator("pre[aria-label=arguments]").count() == 0
@@ -125,15 +197,15 @@ def test_calls_show_their_progress_their_arguments_and_results_folded(visitor: V
 def test_the_context_window_is_a_bar_by_layer_that_grows_with_the_rounds(visitor: Visitor) -> None:
     visitor.open("context", "hello")
     with visitor.page("/s/context") as page:
-        page.wait_for_selector(".context-layers >> text=history")
-        rows = page.locator(".context-layers tr")
-        names = [row.split("\t")[0].strip() for row in rows.all_inner_texts()]
-        assert (names[0], names[-2:]) == ("tools", ["history", "free"])
-        assert "of 1,000,000 tokens; compacted above 800,000" in page.locator(".side").inner_text()
-        history = page.locator(".context-layers tr", has_text="history")
+        context = page.get_by_role("region", name="Context")
+        history = context.get_by_role("listitem").filter(has_text="History")
+        history.wait_for()
+        names = [row.split()[0] for row in context.get_by_role("listitem").all_inner_texts()]
+        assert (names[0], names[-1]) == ("Tools", "History")
+        assert "of 1M" in context.inner_text()
+        assert "Compacted above 800,000 tokens" in context.inner_text()
         say(page, "word " * 4_000)
-        until(page, lambda: int(history.inner_text().split()[1].replace(",", "")) > 5_000)
-        assert page.locator(".context-bar [data-layer=history]").evaluate("it => it.getBoundingClientRect().width") > 1
+        until(page, lambda: int((history.get_attribute("title") or "0").split()[0].replace(",", "")) > 5_000)
     visitor.end("context")
 
 
@@ -141,7 +213,8 @@ def test_a_turn_that_only_a_person_makes_go_on_is_said_to_wait_for_one(visitor: 
     visitor.open("waits", "pay")
     with visitor.page("/s/waits") as page:
         until(page, lambda: page.inner_text(".live-line").strip() == "It waits for a person.")
-        page.wait_for_selector("dd:text-is('waits for a person')")
+        page.wait_for_selector("dd:text-is('needs you')")
+        page.wait_for_selector(".pill:text-is('Needs you')")
         visitor.post("/v1/sessions/waits/approve", {"approval": visitor.held("waits")})
         until(page, lambda: page.inner_text(".live-line").strip() == "It waits for a prompt.")
     visitor.end("waits")
@@ -153,7 +226,7 @@ def test_sub_agents_are_branches_that_unfold(visitor: Visitor) -> None:
     with visitor.page("/s/parent") as page:
         page.click(".branch summary")
         page.wait_for_selector(".branch >> text=The helper heard: hello")
-        page.locator("summary", has_text="task done").click()
+        page.locator(".call > details > summary", has_text="task").click()
         page.click("text=The sub-agent’s own page")
         page.wait_for_url("**/#/s/you.parent.c*")
         page.wait_for_selector("#say", state="detached")  # it has ended
@@ -170,6 +243,7 @@ def test_pictures_are_shown_and_sent(visitor: Visitor, tmp_path: Path) -> None:
         picture_shown = page.locator("img.picture")
         until(page, lambda: picture_shown.evaluate("it => it.naturalWidth") == 1)
         page.set_input_files("input[type=file]", file)
+        page.wait_for_selector("[aria-label='Pictures that go along'] >> text=red.png")
         say(page, "look")
         until(page, lambda: page.locator(".item-prompt img.picture").count() == 1)
     visitor.end("pictures")
@@ -179,7 +253,7 @@ def test_a_question_and_a_list_of_things_to_do_are_shown(visitor: Visitor) -> No
     visitor.open("wonders", "todo", "ask options")
     with visitor.page("/s/wonders") as page:
         page.wait_for_selector(".side >> text=buy paper")
-        page.wait_for_selector(".question >> text=Which colour?")
+        page.wait_for_selector(".held >> text=Which colour?")
         visitor.post("/v1/sessions/wonders/respond", {"ref": visitor.held("wonders"), "answer": "blue"})
         page.wait_for_selector("pre[aria-label=reply]:text-is('blue')")
     visitor.end("wonders")
@@ -195,13 +269,13 @@ def test_what_failed_is_told(visitor: Visitor) -> None:
 def test_the_setup_of_a_session_is_changed(visitor: Visitor) -> None:
     visitor.open("setup", "hello")
     with visitor.page("/s/setup") as page:
-        page.click("text=Model, tools, plugins")
-        page.select_option("label:has-text('Tool to remove') select", "draw")
-        page.click("button:text-is('Remove')")
+        page.click(".side summary:has-text('Tools')")
+        page.click("role=button[name='Remove draw']")
         page.wait_for_selector("text=removed tools: draw")
-        page.select_option("label:has-text('Tool to add') select", "draw")
-        page.click("button:text-is('Add')")
+        page.click("role=button[name='Add a tool']")
+        page.click("role=menuitem[name='draw']")
         page.wait_for_selector("text=new tools: draw")
+        page.click(".side summary:text-is('Model')")
         page.fill("text=Options of the model", "{")
         page.click("button:text-is('Switch')")
         page.wait_for_selector(".told.bad >> text=JSON")
@@ -209,24 +283,26 @@ def test_the_setup_of_a_session_is_changed(visitor: Visitor) -> None:
         page.click("button:text-is('Switch')")
         page.wait_for_selector("text=Other options for scripted")
         until(page, lambda: '"temperature": 0.5' in page.locator("text=Options of the model").input_value())
-        page.click("button:text-is('Add it')")
+        page.click(".side summary:has-text('Plugins')")
+        page.focus("role=button[name='Add a plugin']")
+        page.keyboard.press("Enter")
+        until(page, lambda: page.evaluate("document.activeElement.innerText") == "EventLogger")
+        page.keyboard.press("Enter")
         page.wait_for_selector("text=The plugin EventLogger was added.")
-        page.select_option("label:has-text('Plugin to remove') select", "EventLogger")
-        page.click("button:text-is('Remove it')")
+        page.click("role=button[name='Remove EventLogger']")
         page.wait_for_selector("text=The plugin EventLogger was removed.")
-        page.click("button:text-is('Compact')")
+        for name, told in (("Compact the context", "Compacts"), ("Suspend", "Suspended"), ("Resume", "Resumed")):
+            page.click("role=button[name=/^More/]")
+            page.click(f"role=menuitem[name='{name}']")
+            page.wait_for_selector(f".told >> text={told}")
         page.wait_for_selector("text=Nothing to compact")
-        page.click("button:text-is('Suspend')")
-        page.wait_for_selector(".told >> text=Suspended")
-        page.click("button:text-is('Resume')")
-        page.wait_for_selector(".told >> text=Resumed")
     visitor.end("setup")
 
 
 def test_options_of_a_plugin_are_a_form_with_their_values(visitor: Visitor) -> None:
     visitor.open("options", "hello")
     with visitor.page("/s/options") as page:
-        page.click("text=Model, tools, plugins")
+        page.click(".side summary:has-text('Plugins')")
         options = page.locator("form[aria-label='Options of HumanApproval']")
         timeout, change = options.locator("input"), options.locator("button")
         until(page, lambda: timeout.input_value() == "null")
@@ -259,9 +335,9 @@ def test_a_handoff_is_told_in_each_room(visitor: Visitor) -> None:
         page.click("nav >> text=Timeline")
         page.wait_for_selector("[role=row] >> text=scenes handed the conversation over to billing")
         page.click("nav >> text=Why")
-        page.fill("input", "1")
+        page.fill("role=searchbox", "1")
         page.keyboard.press("Enter")
-        page.wait_for_selector(".account >> text=the conversation was handed over to billing, as the model asked")
+        page.wait_for_selector(".story-steps >> text=The conversation was handed over to billing, as the model asked")
     visitor.end("handed")
 
 
@@ -270,6 +346,7 @@ def test_a_session_is_forked_before_a_prompt(visitor: Visitor) -> None:
     visitor.open("origin", "one", "two")
     with visitor.page("/s/origin") as page:
         until(page, lambda: items(page)[-2:] == ["You said: two", "The turn is over."])
+        page.locator(".item-prompt", has_text="two").hover()
         page.locator(".item-prompt", has_text="two").locator("button").click()
         page.wait_for_selector("text=A fork, with the past")
         page.wait_for_selector(".past .item-prompt >> text=one")
@@ -287,9 +364,9 @@ def test_what_is_shown_has_an_address(visitor: Visitor) -> None:
         until(page, lambda: "You said: word 59" in items(page))
         assert "you word 0" not in items(page)  # the last ones are shown at first
         # As a program that reads aloud presses it: without a wheel, a finger or a key.
-        page.locator(".session-items").evaluate("it => { it.scrollTop = 0; it.querySelector('button').click() }")
+        page.evaluate("scrollTo(0, 0); document.querySelector('.session-items button').click()")
         until(page, lambda: "you word 0" in items(page))
-        page.locator(".item-prompt", has_text="word 3").first.locator(".item-at").click()
+        page.locator(".item-prompt", has_text="word 3").first.locator(".item-at a").click()
         address = page.url
         page.goto("about:blank")
         page.goto(address)
@@ -314,7 +391,7 @@ def test_the_last_words_stay_in_sight_on_a_slow_machine(visitor: Visitor) -> Non
         page.goto(f"{visitor.url}/#/s/{session}")
         page.wait_for_selector("text=Show what was before")
         until(page, lambda: items(page)[-1:] == ["The turn is over."] and is_at_end(page))
-        page.locator(".session-items").hover()
+        page.locator("#main").hover()
         page.mouse.wheel(0, -4_000)
         until(page, lambda: not is_at_end(page))
         visitor.post(f"/v1/sessions/{session}/prompt", {"message": "hello"})
@@ -328,12 +405,14 @@ def test_a_prompt_asks_before_it_throws_a_held_call_away(visitor: Visitor) -> No
     with visitor.page("/s/careful") as page:
         page.wait_for_selector("[data-state=held]")
         page.fill("#say", "hello")
-        page.click("button:text-is('Send as a prompt')")
-        page.wait_for_selector(".confirm >> text=the call that waits for a person is not made")
-        page.click(".confirm >> button:text-is('No')")
+        say(page, "hello", "As a new turn")
+        page.click("dialog >> role=button[name='No']")
+        page.press("#say", "Escape")
+        page.wait_for_selector("dialog >> text=Stop the turn all the same?")
+        page.keyboard.press("Escape")
         assert visitor.calls.get("/v1/sessions/careful").json()["status"]["held"]
-        page.click("button:text-is('Send as a prompt')")
-        page.click(".confirm button:has-text('Yes')")
+        page.click("role=button[name='Send']")
+        page.click("dialog >> role=button[name='Send']")
         page.wait_for_selector(".answer >> text=You said: hello")
         assert not visitor.calls.get("/v1/sessions/careful").json()["status"]["held"]
     visitor.end("careful")

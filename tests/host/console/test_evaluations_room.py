@@ -104,7 +104,7 @@ def test_from_the_experiments_to_the_session_of_a_run(tmp_path: Path) -> None:
             assert page.locator(".scorer").count() == 2
             cases = page.locator(".cases tbody tr")
             assert cases.count() == 8
-            page.click(".segments >> text=Fell")
+            page.click(".choice >> text=Fell")
             until(page, lambda: "About the same" not in page.inner_text(".cases"))
             page.click("text=Other baseline")
             page.click(".baselines >> text=new")

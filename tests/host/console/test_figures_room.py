@@ -17,13 +17,11 @@ def test_figures_have_titles_and_no_zeros_that_nobody_has_measured(tmp_path: Pat
             visitor.open(session, prompt)
             visitor.rest(session)
         visitor.post("/v1/sessions/titled/label", {"title": "The rent"})
-        with visitor.page("/figures?per=session&what=input") as page:
+        with visitor.page("/figures?per=session") as page:
             titled, untold = (page.locator("tr", has_text=f"you.{session}") for session in ("titled", "untold"))
             until(page, lambda: words(titled.locator("a")) == ["The rent"])
-            assert words(titled.locator("td.amount")) == ["1,000"]
-            for what in ("input", "output", "cost", "responses"):
-                page.select_option("main select >> nth=0", what)
-                until(page, lambda what=what: f"what={what}" in page.url)  # type: ignore[misc] # mypy infers no default
-                until(page, lambda: words(untold.locator("td.amount")) == ["unknown"])
-            page.select_option("main select >> nth=0", "turns")
-            until(page, lambda: words(untold.locator("td.amount")) == ["1"])
+            # turns, not answered, responses, tokens read and written, cached, cost
+            assert words(titled.locator("td.amount")) == ["1", "0", "1", "1,000", "10", "0 %", "$0.25"]
+            assert words(untold.locator("td.amount")) == ["1", "0", "unknown", "unknown", "unknown", "–", "no price"]
+            together = page.locator("tfoot td.amount")
+            assert words(together)[:2] == ["2", "0"]

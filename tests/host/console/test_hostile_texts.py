@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 pytestmark = [needs_browser, pytest.mark.long]
 
 FORBIDDEN: Final = (
-    "script, iframe, object, embed, style, link, meta, base, svg, math, video, audio, form:not(.say, .filter), img"
+    "script, iframe, object, embed, style, link, meta, base, svg:not(.icon), math, video, audio, "
+    "form:not(.say, .filter, .stack), img"
 )
 """Elements that no text may become."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -31,18 +31,33 @@ def result(visitor: Visitor, session: str) -> str:
     return only
 
 
-def shown_arguments(page: Page) -> str:
+APPROVE: Final = "role=button[name='Approve']"
+
+
+def arguments_as_json(page: Page) -> str:
+    page.click(".held summary:has-text('As JSON')")
     return page.locator("pre[aria-label=arguments]").inner_text()
+
+
+def focused(page: Page) -> str:
+    """Return the words of the element with the focus, without the key that stands in it."""
+    return str(page.evaluate("document.activeElement.firstChild?.parentElement.innerText.split(/\\s{1,}(?=.$)/)[0]"))
+
+
+def reject(page: Page, reason: str) -> None:
+    page.click("role=button[name='Reject…']")
+    page.fill("text=What should it do instead?", reason)
+    page.click("role=button[name='Reject']")
 
 
 def names(page: Page) -> list[str]:
     """Return the sessions of the list."""
-    return page.locator("[role=rowgroup] [role=row] [role=gridcell]:nth-child(2)").all_inner_texts()
+    return page.locator(".inbox [role=row] .held-session").all_inner_texts()
 
 
 def chosen_name(page: Page) -> str:
     """Return the session of the row that is chosen."""
-    return page.locator("[aria-selected=true] [role=gridcell]:nth-child(2)").inner_text()
+    return page.locator("[aria-selected=true] .held-session").inner_text()
 
 
 def in_list(page: Page) -> bool:
@@ -53,7 +68,17 @@ def in_list(page: Page) -> bool:
 def test_a_call_is_shown_with_its_exact_arguments_and_approved_once(visitor: Visitor) -> None:
     visitor.open("once", "pay")
     with visitor.page("/inbox") as page:
-        arguments = shown_arguments(page)
+        assert page.inner_text(".held h2") == "Transfer BobU+202EecilAU+200B 9007199254740993"
+        rows = dict(
+            zip(
+                page.locator(".arguments th").all_inner_texts(),
+                page.locator(".arguments td").all_inner_texts(),
+                strict=True,
+            )
+        )
+        assert (rows["to"], rows["amount"], rows["rate"]) == ("BobU+202EecilAU+200B", "9007199254740993", "1.0")
+        assert json.loads(rows["notes"]) == TRANSFER["notes"]
+        arguments = arguments_as_json(page)
         assert "\\u202e" in arguments
         assert "\\u200b" in arguments
         assert "9007199254740993" in arguments
@@ -61,8 +86,8 @@ def test_a_call_is_shown_with_its_exact_arguments_and_approved_once(visitor: Vis
         assert list(json.loads(arguments)) == list(TRANSFER)
         assert json.loads(arguments) == json.loads(json.dumps(TRANSFER))
         assert page.locator(".held b").count() == 0
-        page.click("text=Approve once")
-        page.wait_for_selector("text=Nothing waits for a person.")
+        page.click(APPROVE)
+        page.wait_for_selector("text=Nobody waits for you")
         until(page, lambda: page.inner_text(".told") == "Approved: transfer")
     assert result(visitor, "once").startswith("sent 9007199254740993 to Bob\u202eecilA\u200b, 1.0")
 
@@ -70,34 +95,36 @@ def test_a_call_is_shown_with_its_exact_arguments_and_approved_once(visitor: Vis
 def test_an_approval_for_always_lets_the_next_call_pass(visitor: Visitor) -> None:
     visitor.open("always", "pay")
     with visitor.page("/inbox") as page:
-        page.click("text=Approve always")
-        page.wait_for_selector("text=Nothing waits for a person.")
+        page.click("role=button[name='Always…']")
+        page.wait_for_selector(".held >> text=From now on this passes in this session, and nobody is asked: transfer")
+        page.click("role=button[name='Approve always']")
+        page.wait_for_selector("text=Nobody waits for you")
         visitor.post("/v1/sessions/always/prompt", {"message": "pay"})
         until(page, lambda: len(results(visitor, "always")) == 2)
-        page.wait_for_selector("text=Nothing waits for a person.")
+        page.wait_for_selector("text=Nobody waits for you")
 
 
 @pytest.mark.campaign
 def test_a_call_is_approved_with_other_arguments(visitor: Visitor) -> None:
     visitor.open("edited", "pay")
     with visitor.page("/inbox") as page:
-        page.click("button:text-is('Edit')")
-        edited = page.locator("#edited").input_value()
+        page.click("role=button[name='Edit']")
+        field = page.get_by_label("The arguments, as they are to run")
+        edited = field.input_value()
         assert "9007199254740993" in edited
-        page.fill("#edited", "{")
+        field.fill("{")
         until(page, lambda: page.locator("text=Approve as edited").is_disabled())
-        page.fill("#edited", edited.replace("9007199254740993", "18014398509481987").replace("\\u202e", "+"))
+        field.fill(edited.replace("9007199254740993", "18014398509481987").replace("\\u202e", "+"))
         page.click("text=Approve as edited")
-        page.wait_for_selector("text=Nothing waits for a person.")
+        page.wait_for_selector("text=Nobody waits for you")
     assert result(visitor, "edited").startswith("sent 18014398509481987 to Bob+ecilA\u200b, 1.0")
 
 
 def test_a_call_is_rejected_with_a_reason(visitor: Visitor) -> None:
     visitor.open("rejected", "pay")
     with visitor.page("/inbox") as page:
-        page.fill("text=Why not", "Not to Bob.")
-        page.click("button:text-is('Reject')")
-        page.wait_for_selector("text=Nothing waits for a person.")
+        reject(page, "Not to Bob.")
+        page.wait_for_selector("text=Nobody waits for you")
     assert "Not to Bob." in result(visitor, "rejected")
 
 
@@ -110,7 +137,7 @@ def test_questions_are_answered_by_a_choice_or_in_words(visitor: Visitor) -> Non
         until(page, lambda: names(page) == ["you.words"])
         page.fill("text=Your answer", "green")
         page.keyboard.press("Enter")
-        page.wait_for_selector("text=Nothing waits for a person.")
+        page.wait_for_selector("text=Nobody waits for you")
     assert result(visitor, "choice") == "blue"
     assert result(visitor, "words") == "green"
 
@@ -123,16 +150,16 @@ def test_what_waits_longest_is_first_and_what_a_sub_agent_asks_is_there(visitor:
         until(page, lambda: len(names(page)) == 3)
         assert [name.split(".")[1] for name in names(page)] == ["first", "second", "third"]
         page.locator("[role=row]", has_text="you.second").click()
-        until(page, lambda: "you.second" in page.locator("dd").nth(1).inner_text())
+        page.wait_for_selector(".held >> text=It is of a sub-agent: you.second")
         assert page.url.partition("#")[2].startswith("/inbox/you.second")
         page.reload()
-        page.wait_for_selector("dt:text('Of a sub-agent')")
-        page.click("text=Approve once")
+        page.wait_for_selector(".held >> text=It is of a sub-agent: you.second")
+        page.click(APPROVE)
         until(page, lambda: len(names(page)) == 2)
     visitor.end("first", "second", "third")
 
 
-CAN_BE_DECIDED = ".held button:enabled:text-is('Approve once')"
+CAN_BE_DECIDED = ".held button:enabled[aria-keyshortcuts=a]"
 """What is there once the call that is shown could be read."""
 
 PAUSE = 700
@@ -173,13 +200,14 @@ def start(visitor: Visitor, page: Page, *sessions: str) -> None:
         visitor.held(name)
     until(page, lambda: len(names(page)) == len(sessions))
     page.focus(".inbox [role=grid]")
+    page.wait_for_timeout(PAUSE)  # a card that nobody can have read is not decided by a letter
 
 
 def test_a_key_that_is_held_and_a_second_click_decide_nothing_that_was_not_read(visitor: Visitor) -> None:
     with visitor.page("/inbox") as page:
         start(visitor, page, "d1", "d2", "d3")
         page.evaluate(TYPES_AT_ONCE, "aaaa")
-        page.dblclick("text=Approve once")
+        page.dblclick(APPROVE)
         until(page, lambda: len(names(page)) == 2)
         until(page, lambda: in_list(page))
         until(page, lambda: page.evaluate("window.early === true"))
@@ -201,7 +229,7 @@ def test_a_rejection_that_is_typed_at_once_rejects(visitor: Visitor, decide: str
         if decide == "a":
             page.keyboard.press("a")
         else:
-            page.click("text=Approve once")
+            page.click(APPROVE)
         until(page, lambda: in_list(page) and len(names(page)) == 2)
         page.keyboard.press("r")
         page.keyboard.type("not all, real easy")
@@ -225,14 +253,14 @@ def test_a_sentence_approves_nothing_whatever_it_begins_with(visitor: Visitor) -
             assert not any("sent" in text for name in (first, second) for text in results(visitor, name)), sentence
             visitor.end(first, second)
             page.reload()
-            page.wait_for_selector("text=Nothing waits for a person.")
+            page.wait_for_selector("text=Nobody waits for you")
 
 
 def test_a_sentence_that_goes_on_where_a_button_is_decides_nothing(visitor: Visitor) -> None:
     with visitor.page("/inbox") as page:
         start(visitor, page, "b1", "b2")
         page.keyboard.press("Enter")
-        until(page, lambda: page.evaluate("document.activeElement.textContent") == "Approve once")
+        until(page, lambda: focused(page) == "Approve")
         page.keyboard.type("yes but look first")
         page.keyboard.press("Enter")
         page.wait_for_timeout(PAUSE)
@@ -268,7 +296,7 @@ def test_enter_that_is_pressed_twice_approves_nothing(visitor: Visitor) -> None:
         page.keyboard.press("Enter")
         page.keyboard.press("Enter")
         page.wait_for_timeout(PAUSE)
-        assert page.evaluate("document.activeElement.textContent") == "Approve once"
+        assert focused(page) == "Approve"
         assert names(page) == ["you.e1"]
     visitor.end("e1")
 
@@ -288,15 +316,15 @@ def test_an_approval_for_always_by_the_keyboard_wants_enter(visitor: Visitor) ->
     with visitor.page("/inbox") as page:
         start(visitor, page, "l1")
         page.keyboard.press("l")
-        until(page, lambda: page.evaluate("document.activeElement.textContent") == "Approve always")
+        until(page, lambda: focused(page) == "Approve always")
         page.keyboard.press("Escape")
         until(page, lambda: in_list(page))
         page.keyboard.press("l")
-        until(page, lambda: page.evaluate("document.activeElement.textContent") == "Approve always")
+        until(page, lambda: focused(page) == "Approve always")
         page.wait_for_timeout(PAUSE)
         assert len(names(page)) == 1
         page.keyboard.press("Enter")
-        page.wait_for_selector("text=Nothing waits for a person.")
+        page.wait_for_selector("text=Nobody waits for you")
         visitor.post("/v1/sessions/l1/prompt", {"message": "pay"})
         until(page, lambda: len(results(visitor, "l1")) == 2)
 
@@ -307,12 +335,13 @@ def test_what_is_folded_is_not_approved_by_one_key(visitor: Visitor) -> None:
         visitor.held("f1")
         until(page, lambda: len(names(page)) == 1)
         page.focus(".inbox [role=grid]")
+        page.wait_for_timeout(PAUSE)
         page.keyboard.press("a")
-        until(page, lambda: page.evaluate("document.activeElement.textContent") == "Approve once")
+        until(page, lambda: focused(page) == "Approve")
         page.wait_for_timeout(PAUSE)
         assert len(names(page)) == 1
         page.keyboard.press("Enter")
-        page.wait_for_selector("text=Nothing waits for a person.")
+        page.wait_for_selector("text=Nobody waits for you")
 
 
 def test_it_is_done_with_the_keyboard_alone(visitor: Visitor) -> None:
@@ -325,6 +354,7 @@ def test_it_is_done_with_the_keyboard_alone(visitor: Visitor) -> None:
             page.keyboard.press("Tab")
             if page.evaluate("document.activeElement.role") == "grid":
                 break
+        page.wait_for_timeout(PAUSE)
         page.keyboard.press("a")
         until(page, lambda: len(names(page)) == 3)
         until(page, lambda: in_list(page))
@@ -338,17 +368,17 @@ def test_it_is_done_with_the_keyboard_alone(visitor: Visitor) -> None:
         until(page, lambda: chosen not in names(page))
         until(page, lambda: in_list(page))
         page.keyboard.press("e")
-        until(page, lambda: page.evaluate("document.activeElement.id") == "edited")
+        until(page, lambda: page.evaluate("document.activeElement.localName") == "textarea")
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
         until(page, lambda: len(names(page)) == 1)
         until(page, lambda: in_list(page))
         page.wait_for_selector(CAN_BE_DECIDED)
         page.keyboard.press("Enter")
-        until(page, lambda: page.evaluate("document.activeElement.textContent") == "Approve once")
+        until(page, lambda: focused(page) == "Approve")
         page.wait_for_timeout(PAUSE)
         page.keyboard.press("Enter")
-        page.wait_for_selector("text=Nothing waits for a person.")
+        page.wait_for_selector("text=Nobody waits for you")
 
 
 @pytest.mark.campaign
@@ -356,13 +386,13 @@ def test_what_another_person_has_decided_leaves_the_list_and_a_late_decision_is_
     visitor.open("both", "pay")
     with visitor.page("/inbox") as page, visitor.page("/inbox") as other:
         for tab in (page, other):
-            tab.wait_for_selector("text=Approve once")
+            tab.wait_for_selector(APPROVE)
         visitor.wire.cut()
         page.wait_for_selector("[data-state=lost]")
-        page.click("text=Approve once")  # it is sent when there is a connection
+        page.click(APPROVE)  # it is sent when there is a connection
         visitor.post("/v1/sessions/both/reject", {"approval": visitor.held("both")})
         visitor.wire.mend()
-        other.wait_for_selector("text=Nothing waits for a person.")
+        other.wait_for_selector("text=Nobody waits for you")
         until(page, lambda: "not" in page.inner_text(".told.bad"))
     visitor.end("both")
 
@@ -372,7 +402,7 @@ def test_the_navigation_and_the_tab_say_how_many_decisions_wait(visitor: Visitor
         page.wait_for_selector("h1:text-is('Figures')")
         until(page, lambda: page.title() == "Figures · agentrail")
         visitor.open("counted", "pay")
-        page.wait_for_selector("nav[aria-label=Rooms] .badge")
+        page.wait_for_selector("nav[aria-label=Rooms] .count")
         until(page, lambda: page.title().startswith("("))
         visitor.post("/v1/sessions/counted/label", {"title": "The rent"})
         page.evaluate("location.hash = '#/s/you.counted'")
@@ -394,10 +424,10 @@ def test_a_file_is_replaced_only_as_it_was_shown(visitor: Visitor, folder: Path)
         until(page, lambda: "- one" in change.inner_text())
         assert change.inner_text().split("\n")[:3] == ["    1       - one", "    2       - two", "          1 + three"]
         file.write_text("four\n")
-        page.click("text=Approve once")
+        page.click(APPROVE)
         until(page, lambda: "has changed since it was shown" in page.inner_text(".told.bad"))
         until(page, lambda: "- four" in change.inner_text())
         assert file.read_text() == "four\n"
-        page.click("text=Approve once")
-        page.wait_for_selector("text=Nothing waits for a person.")
+        page.click(APPROVE)
+        page.wait_for_selector("text=Nobody waits for you")
     wait_for(lambda: file.read_text() == "three\n")

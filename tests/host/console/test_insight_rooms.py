@@ -12,7 +12,7 @@ from tests.host.console.visiting import Visitor, needs_browser, until, words
 from tests.testing.test_as_test import ran
 
 if TYPE_CHECKING:
-    pass
+    from playwright.sync_api import Page
 
 pytestmark = [needs_browser, pytest.mark.long]
 
@@ -22,17 +22,17 @@ def test_lanes_show_what_ran_when_and_can_be_zoomed(visitor: Visitor) -> None:
     visitor.open("lanes", "hello", "todo", "draw")
     visitor.rest("lanes")
     with visitor.page("/s/you.lanes/record/2") as page:
-        page.wait_for_selector(".lanes[aria-busy=false]")
+        page.wait_for_selector(".lanes-part[aria-busy=false]")
         until(page, lambda: page.locator("rect.span").count() > 3)
         label = page.locator(".lanes svg").get_attribute("aria-label") or ""
         assert "model: " in label
         assert "tools: " in label
-        until(page, lambda: page.locator("text=Zoom out").is_disabled())
-        page.click("text=Zoom in")
-        until(page, lambda: page.locator("text=Zoom out").is_enabled())
-        page.click("text=Later")
-        page.click("text=Zoom out")
-        until(page, lambda: page.locator("text=Zoom out").is_disabled())
+        until(page, lambda: page.locator("role=button[name='Zoom out']").is_disabled())
+        page.click("role=button[name='Zoom in']")
+        until(page, lambda: page.locator("role=button[name='Zoom out']").is_enabled())
+        page.click("role=button[name='Later']")
+        page.click("role=button[name='Zoom out']")
+        until(page, lambda: page.locator("role=button[name='Zoom out']").is_disabled())
         page.locator("rect.span[data-lane=tools]").first.click()
         until(page, lambda: heading(page) != "Record 2")
 
@@ -40,7 +40,8 @@ def test_lanes_show_what_ran_when_and_can_be_zoomed(visitor: Visitor) -> None:
 def test_the_state_at_a_record_is_shown_with_what_changed(visitor: Visitor) -> None:
     visitor.open("states", "hello")
     visitor.rest("states")
-    with visitor.page("/s/you.states/record/2?words=machine") as page:
+    with visitor.page("/s/you.states/record/2") as page:
+        page.click(".record summary:has-text('What changed in the state')")
         page.wait_for_selector(".changes dt >> text=phase")
         change = page.locator("del[aria-label='phase before']").inner_text()
         assert "idle" in change
@@ -52,12 +53,12 @@ def test_two_sessions_with_a_common_past_are_side_by_side(visitor: Visitor) -> N
     visitor.open("trunk", "hello", "again")
     visitor.rest("trunk")
     visitor.post("/v1/sessions/trunk/fork", {"at": 3, "session": "branch"})
-    with visitor.page("/s/you.trunk/record/3?words=machine") as page:
+    with visitor.page("/s/you.trunk/record/3") as page:
         until(page, lambda: heading(page) == "Record 3")
         page.fill("text=Beside it", "you.branch")
         page.click("text=Show beside")
         page.wait_for_selector("text=you.branch was forked from you.trunk after record 3")
-        until(page, lambda: any("SessionBranched" in row for row in rows(page)))
+        until(page, lambda: any("forked from you.trunk after record 3" in row for row in rows(page)))
         assert "with=you.branch" in page.url
         page.reload()
         page.wait_for_selector("text=you.branch was forked from you.trunk after record 3")
@@ -74,7 +75,7 @@ def test_the_request_of_a_round_is_shown_with_the_difference_to_the_one_before(v
         assert page.locator("td", has_text="transfer").count() >= 1
         fresh = page.get_by_role("region", name="Parts that are new")
         until(page, lambda: all(text in fresh.inner_text() for text in ("You said: hello", "again")))
-        page.click("text=Round before")
+        page.click("role=button[name='Round before']")
         page.wait_for_selector("text=It is the first request.")
         page.evaluate("location.hash = '#/s/you.seen/seen/3'")
         page.wait_for_selector("text=Round 3 of 3")
@@ -96,14 +97,18 @@ def test_the_request_of_a_round_is_shown_with_the_difference_to_the_one_before(v
 def test_figures_are_plotted_and_told_in_a_table(visitor: Visitor) -> None:
     visitor.open("figures", "hello", "draw")
     visitor.rest("figures")
-    with visitor.page("/figures?per=session&what=responses") as page:
+    with visitor.page("/figures?per=session") as page:
         page.wait_for_selector(".plot canvas")
-        until(page, lambda: page.locator("td", has_text="you.figures").count() == 1)
-        page.select_option("text=Per", "tool")
+        for title in ("Cost", "Tokens", "Time to the first word", "Turns, by how they ended"):
+            assert page.get_by_role("region", name=title, exact=True).locator(".plot-total").inner_text() != ""
+        until(page, lambda: page.locator("tbody tr", has_text="you.figures").count() == 1)
+        page.click("role=button[name='By session']")
+        page.click("role=menuitemradio[name='tool']")
         until(page, lambda: "per=tool" in page.url)
-        until(page, lambda: page.locator("th").first.inner_text() == "tool")
-        page.select_option("text=Per", "session")
-        until(page, lambda: page.locator("td", has_text="you.figures").count() == 1)
+        until(page, lambda: page.locator("th").first.inner_text() == "Tool")
+        page.click("role=button[name='By tool']")
+        page.click("role=menuitemradio[name='session']")
+        until(page, lambda: page.locator("tbody tr", has_text="you.figures").count() == 1)
         box = page.locator(".plot .u-over").first.bounding_box()
         assert box is not None
         page.mouse.move(box["x"] + 2, box["y"] + 50)
@@ -117,25 +122,45 @@ def test_figures_are_plotted_and_told_in_a_table(visitor: Visitor) -> None:
         until(page, lambda: "from=" not in page.url)
 
 
+def test_a_stretch_of_a_plot_is_chosen_with_the_keyboard(visitor: Visitor) -> None:
+    visitor.open("pressed", "hello")
+    visitor.rest("pressed")
+    with visitor.page("/figures?per=session") as page:
+        page.wait_for_selector(".plot canvas")
+        plot = page.locator(".plot").first
+        plot.press("End")
+        plot.press("ArrowLeft")  # the last stretch
+        plot.press("Shift+ArrowLeft")
+        plot.press("Enter")
+        page.wait_for_selector(".chosen-sessions >> text=you.pressed")
+        assert "from=" in page.url
+
+
+def cost(page: Page, session: str) -> list[str]:
+    return words(page.locator("tr", has_text=f"you.{session}").locator("td.amount").last)
+
+
 def test_figures_never_take_an_unknown_price_for_nothing(visitor: Visitor) -> None:
     prompts = {"unpriced": ["unpriced"], "priced": ["paid"], "mixed": ["paid", "paid", "unpriced"]}
     for session, prompt in prompts.items():
         visitor.open(session, *prompt)
         visitor.rest(session)
-    prices = {"unpriced": "unknown", "priced": "$0.25", "mixed": "$0.50 and 1 response of unknown price"}
-    with visitor.page("/figures?per=session&what=cost") as page:
-        for session, cost in prices.items():
-            row = page.locator("tr", has_text=f"you.{session}")
-            until(page, lambda row=row, cost=cost: words(row.locator("td.amount")) == [cost])  # type: ignore[misc] # mypy infers no default
+    prices = {"unpriced": "no price", "priced": "$0.25", "mixed": "$0.50 and 1 response of unknown price"}
+    with visitor.page("/figures?per=session") as page:
+        for session, price in prices.items():
+            until(page, lambda session=session, price=price: cost(page, session) == [price])  # type: ignore[misc] # mypy infers no default
+        legend = page.get_by_role("region", name="Cost", exact=True)
+        assert "you.mixed $0.50" in words(legend)[0]
 
 
-def test_waits_for_people_are_plotted_apart_from_the_tool(visitor: Visitor) -> None:
+def test_waits_for_people_are_told_apart_from_the_tool(visitor: Visitor) -> None:
     visitor.open("decided", "pay")
     visitor.post("/v1/sessions/decided/approve", {"approval": visitor.held("decided")})
     visitor.rest("decided")
-    with visitor.page("/figures?per=tool&what=person") as page:
+    with visitor.page("/figures?per=tool") as page:
+        page.wait_for_selector("th >> text=Until people decided")
         row = page.locator("tr", has_text="transfer").locator("td.amount")
-        until(page, lambda: any(text.endswith("s") for text in words(row)))
+        until(page, lambda: len(words(row)) == 4 and words(row)[2].endswith("s"))
 
 
 @pytest.mark.parametrize("path", ["/s/you.narrow/record/2", "/s/you.narrow/seen/1", "/figures"])

@@ -21,10 +21,10 @@ pytestmark = [needs_browser, pytest.mark.long]
 ROOMS = {
     f"/s/{HOSTED}": "text=Yes.",
     "/s/plain": "text=Hello.",
-    "/s/plain/record/2?words=machine": ".changes dt >> text=phase",
-    "/s/plain/why/1": ".outcome >> text=the turn ended",
+    "/s/plain/record/2": ".record >> text=idle",
+    "/s/plain/why/1": ".story-title >> text=The turn ended",
     "/s/plain/seen": "text=Round 1 of 1",
-    "/s/cut/timeline?words=machine": "[role=row] >> text=PromptSent",
+    "/s/cut/timeline": "[role=row] >> text=said",
 }
 """What each address shows."""
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Generator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from agentrail.host.operations.host_calls import STATIC
 from tests.host.console.visiting import Visitor, needs_browser, until
 from tests.profiles import CAMPAIGN
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 AXE: Final = STATIC.parent / "web" / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -27,7 +30,8 @@ RUN: Final = """async () => {
 }"""
 
 WIDE: Final = """() => [...document.querySelectorAll('body *')].filter(
-  it => it.getBoundingClientRect().right > innerWidth + 1 && !it.closest('.list, .table, pre, .skip, [hidden]')
+  it => it.getBoundingClientRect().right > innerWidth + 1
+    && !it.closest('.list, .table, .choice, .tabs, .cut, pre, .skip, [hidden]')
 ).map(it => it.outerHTML.slice(0, 100))"""
 
 EVERY_LOOK: Final = [(360, False), (360, True), (1600, False), (1600, True)]
@@ -36,16 +40,15 @@ LOOKS: Final = EVERY_LOOK if CAMPAIGN else EVERY_LOOK[1:3]
 
 ROOMS: Final = {
     "now": ("/now", "[role=gridcell] >> text=you.calm"),
-    "inbox": ("/inbox", "text=Approve once"),
+    "inbox": ("/inbox", "role=button[name='Approve']"),
     "question": ("/inbox/you.asking", "text=Which colour?"),
     "conversation": ("/s/calm", "text=Heading"),
     "held": ("/s/paying", "[data-state=held]"),
     "timeline": ("/s/calm/record/2", "rect.span"),
-    "machine": ("/s/calm/record/2?words=machine", ".changes dt"),
-    "beside": ("/s/calm/record/2?with=you.paying", ".beside [role=row]"),
-    "why": ("/s/calm/why/1", ".account li"),
+    "beside": ("/s/calm/record/2?with=you.paying", ".beside [role=row][data-id]"),
+    "why": ("/s/calm/why/1", ".story-steps li"),
     "seen": ("/s/calm/seen/2", "main td"),
-    "figures": ("/figures?per=session&what=responses", ".plot canvas"),
+    "figures": ("/figures?per=session", ".plot canvas"),
     "nobody": ("/s/nobody", "main [role=alert]"),
 }
 
@@ -80,20 +83,25 @@ def test_a_room_is_for_everybody(visitor: Visitor, room: str, width: int, *, dar
         assert page.evaluate("document.getAnimations().length") == 0
 
 
+def choose_colours(page: Page, name: str) -> None:
+    page.click("role=button[name='Settings']")
+    page.click(f"role=menuitemradio[name='{name}']")
+
+
 @pytest.mark.campaign
 def test_the_colours_are_chosen_and_kept(visitor: Visitor) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     with visitor.page("/now") as page:
         light = page.evaluate(ground)
-        page.select_option("header select", "dark")
+        choose_colours(page, "Dark")
         until(page, lambda: page.evaluate(ground) != light)
         dark = page.evaluate(ground)
         page.reload()
-        page.wait_for_selector("header select")
+        page.wait_for_selector("h1")
         assert page.evaluate(ground) == dark
     with visitor.page("/now", dark=True) as page:
         assert page.evaluate(ground) == dark
-        page.select_option("header select", "light")
+        choose_colours(page, "Light")
         until(page, lambda: page.evaluate(ground) == light)
 
 
@@ -101,7 +109,7 @@ def test_the_colours_are_chosen_and_kept(visitor: Visitor) -> None:
 def test_at_twice_the_size_all_is_there(visitor: Visitor) -> None:
     for path, heading in ROOMS.values():
         with visitor.page(path if path != "/inbox/you.asking" else "/inbox", width=1280, height=900) as page:
-            page.wait_for_selector(heading if path != "/inbox/you.asking" else "text=Approve once")
+            page.wait_for_selector(heading if path != "/inbox/you.asking" else "role=button[name='Approve']")
             page.evaluate("document.documentElement.style.fontSize = '200%'")
             until(page, lambda: page.evaluate(WIDE) == [])
 
@@ -122,7 +130,8 @@ def test_the_key_is_asked_for_and_a_wrong_one_is_told(visitor: Visitor) -> None:
         assert visitor.token not in page.url
         assert page.evaluate("Object.keys(localStorage)") == []
         assert context.cookies() == []
-        page.click("text=Sign out")
+        page.click("role=button[name='Settings']")
+        page.click("role=menuitem[name='Sign out']")
         page.wait_for_selector("#key")
         assert page.evaluate("sessionStorage.length") == 0
         page.goto(f"{visitor.url}/#token={visitor.token}")

@@ -15,18 +15,32 @@ pytestmark = [needs_browser, pytest.mark.long]
 
 
 def cells(page: Page, column: int = 1) -> list[str]:
-    rows = page.locator(f"[role=rowgroup] [role=row] [role=gridcell]:nth-child({column})")
+    rows = page.locator(f"[role=row][data-id] [role=gridcell]:nth-child({column})")
     return [text.strip() for text in rows.all_inner_texts()]
 
 
 def row(page: Page, session: str) -> str:
     """Return what the row of a session says."""
-    return "".join(page.locator("[role=rowgroup] [role=row]", has_text=f"you.{session}").all_inner_texts())
+    return "".join(page.locator("[role=row][data-id]", has_text=f"you.{session}").all_inner_texts())
 
 
 def choose(page: Page, session: str) -> None:
-    page.locator("[role=rowgroup] [role=row]", has_text=f"you.{session}").first.click()
-    page.wait_for_selector(f".row-actions h2:has-text('you.{session}')")
+    """Choose the row of a session with the keyboard, as a click opens it."""
+    page.focus("[role=treegrid]")
+    page.keyboard.press("Home")
+    row = page.locator("[role=row][data-id]", has_text=f"you.{session}").first
+    for _ in range(20):
+        if row.get_attribute("aria-selected") == "true":
+            return
+        page.keyboard.press("ArrowDown")
+    until(page, lambda: row.get_attribute("aria-selected") == "true")
+
+
+def act(page: Page, session: str, item: str) -> None:
+    """Choose *item* in the menu of a row."""
+    page.locator("[role=row][data-id]", has_text=f"you.{session}").first.hover()
+    page.click(f"role=button[name='More about you.{session}']")
+    page.click(f"role=menuitem[name='{item}']")
 
 
 def test_rows_come_change_and_go_by_themselves(visitor: Visitor) -> None:
@@ -34,12 +48,12 @@ def test_rows_come_change_and_go_by_themselves(visitor: Visitor) -> None:
         visitor.open("live", "count")
         until(page, lambda: "count_slowly" in row(page, "live"))
         until(
-            page, lambda: page.locator("[role=columnheader]").last.inner_text() == "Cost"
+            page, lambda: page.locator("[role=columnheader]").nth(-2).inner_text() == "Cost"
         )  # there is one host, so none is named
         visitor.post("/v1/sessions/live/abort", {"kill_tools": "all"})
-        until(page, lambda: "idle" in row(page, "live"))
+        until(page, lambda: "Idle" in row(page, "live"))
         visitor.post("/v1/sessions/live/prompt", {"message": "pay"})
-        until(page, lambda: "1 for a person" in row(page, "live"))
+        until(page, lambda: "Transfer Bob" in row(page, "live"))
         visitor.end("live")
         until(page, lambda: row(page, "live") == "")
 
@@ -66,13 +80,32 @@ def test_one_searches_and_filters_and_the_address_has_both(visitor: Visitor) -> 
         until(page, lambda: [text.removeprefix("you.") for text in cells(page)] == ["pear"])
         until(page, lambda: "1 of 2 sessions fit" in page.inner_text("main"))
         page.fill("input[type=search]", "")
-        page.select_option("text=Only", "held")
+        page.click("role=button[name=/^Need you/]")
         until(page, lambda: [text.removeprefix("you.") for text in cells(page)] == ["apple"])
         page.reload()
         until(page, lambda: [text.removeprefix("you.") for text in cells(page)] == ["apple"])
-        page.select_option("text=Only", "")
-        page.select_option("text=Phase", "streaming")
-        until(page, lambda: cells(page) == [])
+        assert page.get_by_role("group", name="Show").inner_text().split() == [
+            "All",
+            "2",
+            "Need",
+            "you",
+            "1",
+            "Working",
+            "0",
+            "In",
+            "trouble",
+            "0",
+            "Idle",
+            "1",
+        ]
+        page.click("role=button[name=/^Working/]")
+        page.wait_for_selector("text=No session here is “Working”")
+        page.click("role=button[name='Clear']")
+        until(page, lambda: len(cells(page)) == 2)
+        page.keyboard.press("/")
+        until(page, lambda: page.evaluate("document.activeElement.type") == "search")
+        page.keyboard.type("nordwnd")
+        page.wait_for_selector("text=No session matches “nordwnd”")
     visitor.end("apple", "pear")
 
 
@@ -81,24 +114,22 @@ def test_a_session_is_suspended_resumed_aborted_forked_and_stopped(visitor: Visi
     visitor.open("acted", "count")
     with visitor.page("/now") as page:
         until(page, lambda: row(page, "acted") != "")
-        choose(page, "acted")
-        page.click("button:text-is('Suspend')")
-        until(page, lambda: "suspended" in row(page, "acted"))
-        page.click("button:text-is('Resume')")
-        until(page, lambda: "suspended" not in row(page, "acted"))
-        page.click("button:text-is('Abort the turn')")
-        until(page, lambda: "idle" in row(page, "acted"))
-        page.click("button:text-is('Stop for good')")
-        page.click("button:text-is('No')")
-        page.click("button:text-is('Stop for good')")
+        act(page, "acted", "Suspend")
+        until(page, lambda: "Suspended" in row(page, "acted"))
+        act(page, "acted", "Resume")
+        until(page, lambda: "Suspended" not in row(page, "acted"))
+        act(page, "acted", "Stop the turn")
+        until(page, lambda: "Idle" in row(page, "acted"))
+        act(page, "acted", "Stop for good…")
+        page.click("role=button[name='No']")
+        act(page, "acted", "Stop for good…")
         until(page, lambda: page.evaluate("document.activeElement.textContent") == "No")
-        page.click("button:has-text('Yes')")
+        page.click("role=button[name='Stop it']")
         until(page, lambda: row(page, "acted") == "")
     visitor.open("forked", "hello")
     with visitor.page("/now") as page:
         until(page, lambda: row(page, "forked") != "")
-        choose(page, "forked")
-        page.click("button:text-is('Fork')")
+        act(page, "forked", "Fork")
         page.wait_for_selector("text=A fork, with the past")
         page.go_back()
         until(page, lambda: len(cells(page)) == 2)
@@ -112,13 +143,13 @@ def visitor_sessions(visitor: Visitor) -> list[str]:
 
 def test_a_session_is_opened_and_stored_ones_are_found(visitor: Visitor) -> None:
     with visitor.page("/now") as page:
-        page.click("text=Open a session")
+        page.click("role=button[name='New session']")
         page.fill("text=Name, if it is to have one", "fresh")
-        page.click("button:text-is('Open')")
+        page.click("role=button[name='Begin']")
         page.wait_for_selector("h1:has-text('fresh')")
         assert page.url.endswith("#/s/you.fresh")
         page.click("nav >> text=Now")
-        page.click("text=Stored sessions")
+        page.click("text=Search the stored ones")
         page.click(".stored >> text=you.fresh")
         page.wait_for_selector("h1:has-text('fresh')")
     visitor.end("fresh")
@@ -130,16 +161,16 @@ def test_what_was_said_is_searched_and_leads_to_where_it_was_said(visitor: Visit
     for session in ("quoted", "unquoted"):
         visitor.rest(session)
     with visitor.page("/now") as page:
-        page.click("text=Stored sessions")
-        page.fill("label:has-text('What was said') input", "eiffel TOWER")
+        page.click("text=Search the stored ones")
+        page.fill("role=searchbox[name='What was said']", "eiffel TOWER")
         page.keyboard.press("Enter")
         page.wait_for_selector("[role=status] >> text=1 session has")
         assert words(page.locator(".stored > li > a")) == ["you.quoted"]
         page.click(".passage:has-text('the Eiffel tower') a")
         page.wait_for_selector("[data-meant] >> text=the Eiffel tower")
         page.go_back()
-        page.click("text=Stored sessions")
-        page.fill("label:has-text('What was said') input", "nobody says that")
+        page.click("text=Search the stored ones")
+        page.fill("role=searchbox[name='What was said']", "nobody says that")
         page.keyboard.press("Enter")
         page.wait_for_selector("[role=status] >> text=0 sessions have")
     visitor.end("quoted", "unquoted")
@@ -149,10 +180,10 @@ def test_what_was_said_is_searched_and_leads_to_where_it_was_said(visitor: Visit
 def test_what_went_wrong_is_told_and_leads_to_its_session(visitor: Visitor) -> None:
     visitor.open("broken")
     with visitor.page("/now") as page:
-        page.wait_for_selector("main >> text=Nothing went wrong")
+        page.wait_for_selector("main >> text=nothing went wrong in the last hour")
         visitor.post("/v1/sessions/broken/prompt", {"message": "break"})
-        page.wait_for_selector(".trouble >> text=you.broken")
-        until(page, lambda: "!" in row(page, "broken"))
-        page.click(".trouble a")
+        page.wait_for_selector("[aria-label='Look here first'] >> text=you.broken")
+        until(page, lambda: "this will never work" in row(page, "broken"))
+        page.click("[aria-label='Look here first'] a")
         page.wait_for_selector("[data-meant]")
     visitor.end("broken")

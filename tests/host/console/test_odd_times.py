@@ -29,7 +29,7 @@ def test_a_time_that_no_browser_can_write_is_called_unknown(visitor: Visitor, na
     with visitor.page("/now") as page:
         page.route_web_socket("**/v1/ws*", change)
         page.reload()
-        page.get_by_text("Stored sessions, and what was said in them").click()
+        page.get_by_text("Search the stored ones").click()
         until(page, lambda: "active unknown time" in page.inner_text("main"))
         assert "Invalid" not in page.inner_text("body")
         assert "1970" not in page.inner_text("body")

@@ -14,7 +14,7 @@ from agentrail.runtime.shared.clock import Clock
 from tests.adapters.journals.postgres.conftest import server, url
 from tests.adapters.journals.postgres.server import needs_postgres
 from tests.free_port import free_port
-from tests.host.console.test_now import choose, row
+from tests.host.console.test_now import row
 from tests.host.console.visiting import needs_browser, until, visiting
 
 pytestmark = [needs_browser, needs_postgres, pytest.mark.long]
@@ -52,9 +52,11 @@ def test_each_session_has_its_host_and_one_that_is_silent_is_named(
     with visiting(tmp_path, f"{SEVERAL}:host", "--port", port) as visitor, visitor.page("/now") as page:
         visitor.open("placed", "hello")
         until(page, lambda: address in row(page, "placed"))
-        until(page, lambda: page.locator("[role=columnheader]").last.inner_text() == "Host")
-        choose(page, "placed")
-        until(page, lambda: f", at {address}" in page.inner_text(".row-actions"))
+        until(page, lambda: page.locator("[role=columnheader]").nth(-2).inner_text() == "Host")
+        page.locator("[role=row][data-id]", has_text="you.placed").hover()
+        page.click("role=button[name='More about you.placed']")
+        page.wait_for_selector(f".menu >> text=, at {address}")
+        page.keyboard.press("Escape")
         silent = f"[role=alert]:has-text('{GONE} does not answer')"
         page.wait_for_selector(silent)
         with ThreadPoolExecutor() as beside:  # the browser's driver has an event loop in this thread

@@ -25,21 +25,21 @@ def held(visitor: Visitor, session: str) -> str:
 
 
 def entries(page: Page) -> list[str]:
-    return page.locator(".account > li").all_inner_texts()
+    return page.locator(".story-steps > li").all_inner_texts()
 
 
 def test_a_call_is_explained_plugin_by_plugin(visitor: Visitor) -> None:
     call = held(visitor, "why-call")
     with visitor.page(f"/s/you.why-call/why/{call}") as page:
-        until(page, lambda: "HumanApproval held it" in page.inner_text("main"))
+        until(page, lambda: "HumanApproval held" in page.inner_text("main"))
         decided = page.locator(".decided").first.inner_text()
         assert "HumanApproval" in decided
         page.locator(".rule summary", has_text="hold").first.click()
         page.wait_for_selector(f".rule >> text={FoldingRule.HOLD.value}")
-        page.locator(".account a").first.click()
+        page.locator(".story-steps a:has-text('record')").first.click()
         page.wait_for_url("**/record/*")
         page.wait_for_selector(".record h2")
-        page.locator(f"a:has-text('the call {call}')").first.click()
+        page.locator(f"a:has-text('call {call}')").first.click()
         page.wait_for_url(f"**/why/{call}")
     visitor.end("why-call")
 
@@ -48,7 +48,7 @@ def test_it_says_who_approved(visitor: Visitor) -> None:
     call = held(visitor, "why-who")
     visitor.post("/v1/sessions/why-who/reject", {"approval": visitor.held("why-who"), "reason": "too dear"})
     with visitor.page(f"/s/you.why-who/why/{call}") as page:
-        page.wait_for_selector(".account >> text=transfer was rejected by you: too dear")
+        page.wait_for_selector(".story-steps >> text=Transfer was rejected by you: too dear")
     visitor.end("why-who")
 
 
@@ -56,25 +56,27 @@ def test_it_says_who_approved(visitor: Visitor) -> None:
 def test_a_turn_and_an_end_are_asked_for_in_the_room(visitor: Visitor) -> None:
     visitor.open("why-end", "hello", "again")
     with visitor.page("/s/you.why-end/why") as page:
-        until(page, lambda: page.locator(".outcome").count() == 1 and "turn ended" in page.inner_text(".outcome"))
-        page.fill("input", "1")
+        until(
+            page, lambda: page.locator(".story-title").count() == 1 and "turn ended" in page.inner_text(".story-title")
+        )
+        page.keyboard.press("/")
+        page.keyboard.type("1")
         page.keyboard.press("Enter")
         page.wait_for_url("**/why/1")
         until(page, lambda: len(entries(page)) >= 1)
         page.click("text=Turn 2")
         page.wait_for_url("**/why/2")
-        until(page, lambda: page.locator("input").input_value() == "2")
-        page.fill("input", "no-such-call")
-        page.click("text=Ask")
-        page.wait_for_selector("text=there is no call `no-such-call` in these records")
+        page.fill("role=searchbox", "no-such-call")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("text=There is no call no-such-call in these records")
 
 
 def test_it_opens_on_what_waits_and_lists_the_calls(visitor: Visitor) -> None:
     held(visitor, "why-opens")
     with visitor.page("/s/you.why-opens/why") as page:
-        page.wait_for_selector(".why-subjects [aria-current] >> text=waits for a person")
-        page.wait_for_selector(".outcome >> text=transfer waited for a person")
-        page.click(".why-subjects >> text=How it ended last")
+        page.wait_for_selector(".subjects [aria-current] >> text=waits for you")
+        page.wait_for_selector(".story-title >> text=Transfer waited for a person")
+        page.click(".subjects >> text=How it ended last")
         page.wait_for_url("**/why/end")
     visitor.end("why-opens")
 
@@ -86,5 +88,5 @@ def test_nothing_is_wider_than_the_page(visitor: Visitor, width: int) -> None:
     with visitor.page(f"/s/you.{name}/why/1", width=width) as page:
         until(page, lambda: len(entries(page)) >= 1)
         until(page, lambda: bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth")))
-        assert page.locator("main b").count() == 0
+        assert page.locator("main b:not(.strong)").count() == 0
     visitor.end(name)

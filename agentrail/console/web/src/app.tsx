@@ -14,6 +14,7 @@ import { SignIn } from "./parts/sign_in";
 import { ROOMS, SESSION_ROOMS, findRoom, type RoomProps, type SessionRoomProps } from "./rooms";
 import { place, type Place } from "./route";
 import { useView } from "./store/feed";
+import { forgetRecent, remember } from "./store/recent";
 import { useSessionFacts } from "./store/session_row";
 import { waitingCount, WaitingContext } from "./store/waiting";
 
@@ -32,6 +33,7 @@ export function App() {
   if (offer.value) return <AnotherKey own={key.value} other={offer.value.key} stay={forgetOffer} change={enter} />;
   const leave = (why: string) => {
     refusal.value = why && `The host does not take this key: ${why}.`;
+    forgetRecent();
     forgetKey();
   };
   return <Connected key={key.value} secret={key.value} leave={leave} />;
@@ -82,6 +84,10 @@ function HostRoom({ place, waiting }: { place: Place; waiting: string }) {
 
 function SessionRoomFrame({ session, place, waiting }: { session: string; place: Place; waiting: string }) {
   const facts = useSessionFacts(session);
+  const isThere = facts !== null;
+  useEffect(() => {
+    if (isThere) remember(session);
+  }, [session, isThere]);
   useTitle([facts?.title || session, findRoom(SESSION_ROOMS, place.room).title], waiting);
   return (
     <>

@@ -1,5 +1,6 @@
 /** The table of rooms: one file each, loaded when it is first entered. */
 import type { ComponentType } from "preact";
+import type { IconName } from "./parts/icon";
 import type { Place } from "./route";
 
 /** What the component of a room gets. */
@@ -19,15 +20,18 @@ interface Common<Props> {
   readonly load: () => Promise<{ readonly default: ComponentType<Props> }>;
 }
 
-export type Room = Common<RoomProps>;
+export interface Room extends Common<RoomProps> {
+  readonly icon: IconName;
+}
+
 export type SessionRoom = Common<SessionRoomProps>;
 
 /** Rooms about all sessions. */
 export const ROOMS: readonly [Room, ...Room[]] = [
-  { title: "Now", words: ["now"], load: () => import("./rooms/now") },
-  { title: "Inbox", words: ["inbox"], load: () => import("./rooms/inbox") },
-  { title: "Figures", words: ["figures"], load: () => import("./rooms/figures") },
-  { title: "Evaluations", words: ["evaluations"], load: () => import("./rooms/evaluations") },
+  { title: "Now", icon: "now", words: ["now"], load: () => import("./rooms/now") },
+  { title: "Inbox", icon: "inbox", words: ["inbox"], load: () => import("./rooms/inbox") },
+  { title: "Figures", icon: "figures", words: ["figures"], load: () => import("./rooms/figures") },
+  { title: "Evaluations", icon: "flask", words: ["evaluations"], load: () => import("./rooms/evaluations") },
 ];
 
 /** Rooms about one session. */

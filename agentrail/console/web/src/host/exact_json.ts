@@ -88,6 +88,19 @@ export function read(text: string): unknown {
   return JSON.parse(pieces.join("") + text.slice(from)) as unknown;
 }
 
+/** Returns the fields of the object *json*, in their order: each name, and the text of its value. */
+export function entriesOf(json: string): [name: string, value: string][] {
+  const entries: [string, string][] = [];
+  for (let at = json.indexOf('"'); at >= 0; at = json.indexOf('"', at)) {
+    const end = endOfString(json, at);
+    const name = JSON.parse(json.slice(at, end)) as string;
+    const start = json.indexOf(":", end) + 1;
+    at = endOfValue(json, start);
+    entries.push([name, json.slice(start, at).trim()]);
+  }
+  return entries;
+}
+
 function isJson(value: object): value is Json {
   return "json" in value && typeof value.json === "string" && Object.keys(value).length === 1;
 }

@@ -32,7 +32,7 @@ export function Told({ telling }: { telling: Signal<Telling> }) {
   return (
     <div class={isBad ? "told bad" : "told"}>
       <p role="status">{isBad ? "" : text}</p>
-      <p role="alert">{isBad ? text : ""}</p>
+      {isBad && <p role="alert">{text}</p>}
     </div>
   );
 }
@@ -41,9 +41,13 @@ export function Told({ telling }: { telling: Signal<Telling> }) {
 export function ActionButton(props: {
   readonly act: () => Promise<unknown>;
   readonly children: ComponentChildren;
-  readonly kind?: "main-action" | "danger";
+  readonly kind?: string;
   readonly disabled?: boolean;
   readonly shortcut?: string;
+  /** What it is called, if nothing in it says so. */
+  readonly label?: string;
+  /** Whether it asks once more about something: Enter alone presses it, and any other key leaves it. */
+  readonly asksAgain?: boolean;
 }) {
   const isBusy = useSignal(false);
   const press = () => {
@@ -55,7 +59,9 @@ export function ActionButton(props: {
       type="button"
       class={props.kind}
       disabled={props.disabled || isBusy.value}
+      aria-label={props.label}
       aria-keyshortcuts={props.shortcut}
+      data-asks={props.asksAgain || undefined}
       onKeyDown={(event) => event.repeat && event.key === "Enter" && event.preventDefault()}
       onClick={press}
     >

@@ -45,7 +45,7 @@ export function AnotherKey({ own, other, stay, change }: Props) {
           </dl>
         </>
       )}
-      <button type="button" class="main-action" ref={first} onClick={stay}>
+      <button type="button" class="main" ref={first} onClick={stay}>
         Stay as you are
       </button>{" "}
       {other !== null && (
@@ -71,7 +71,7 @@ function OwnerOf({ secret }: { secret: string }) {
 }
 
 /** A user, and the tenant if there is one. */
-export function Owner({ who }: { who: View<"IdentityView"> }) {
+function Owner({ who }: { who: View<"IdentityView"> }) {
   return (
     <>
       <Plain text={who.user} />

@@ -1,22 +1,22 @@
-/** What the context of a session has in it, as a bar by layer, with the tokens and the share of each. */
+/** What the context of a session has in it, as a bar by layer, with the share and the tokens of each. */
 import type { View } from "../host/interface";
-import { count } from "./amounts";
+import { count, shortCount } from "./amounts";
 
-/** A stretch of the bar: a layer, or what is free. */
+/** A layer as the bar shows it. */
 export interface Stretch {
   readonly name: string;
   readonly tokens: number;
-  /** Its share of the window, from 0 to 1; of what does not fit, nothing is left for the others. */
+  /** Its share of the window, from 0 to 1. */
   readonly share: number;
 }
 
-export const FREE = "free";
+/** Colours of the layers. */
+export const LAYER_KEYS: Readonly<Record<string, string>> = { user: "k3", system: "k3", skills: "k5", memory: "k4", tools: "k2", history: "k1", dynamic: "k6" };
 
-/** Returns the layers of a context and what is free, by their shares of what the model can read. */
+/** Returns the layers of a context by their shares of what the model can read. */
 export function stretchesOf({ window, tokens, layers }: View<"ContextView">): Stretch[] {
-  const free = { name: FREE, tokens: Math.max(0, window - tokens) };
   const whole = Math.max(window, tokens, 1);
-  return [...layers, free].map((layer) => ({ name: layer.name, tokens: layer.tokens, share: layer.tokens / whole }));
+  return layers.map((layer) => ({ name: layer.name, tokens: layer.tokens, share: layer.tokens / whole }));
 }
 
 function percent(share: number): string {
@@ -27,29 +27,28 @@ export function ContextBar({ context }: { context: View<"ContextView"> }) {
   const stretches = stretchesOf(context);
   const { window, is_assumed: isAssumed, tokens, compact_at: compactAt } = context;
   return (
-    <section aria-label="Context window">
-      <h2>Context window</h2>
-      <div class="context-bar" aria-hidden="true">
+    <section aria-label="Context">
+      <div class="line">
+        <h2 class="grow">Context</h2>
+        <span class="tiny soft" title={`About ${count(tokens)} of ${count(window)} tokens`}>
+          {shortCount(tokens)} of {shortCount(window)}
+        </span>
+      </div>
+      <div class="bar" aria-hidden="true">
         {stretches.map(({ name, share }) => (
-          <span key={name} data-layer={name} style={{ width: `${share * 100}%` }} />
+          <span key={name} class={LAYER_KEYS[name] ?? "k5"} style={{ width: `${share * 100}%` }} />
         ))}
       </div>
-      <table class="context-layers">
-        <tbody>
-          {stretches.map((stretch) => (
-            <tr key={stretch.name}>
-              <th scope="row">
-                <span class="context-key" data-layer={stretch.name} aria-hidden="true" /> {stretch.name}
-              </th>
-              <td class="amount">{count(stretch.tokens)}</td>
-              <td class="amount">{percent(stretch.share)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      <p class="hint">
-        About {count(tokens)} of {count(window)} tokens{isAssumed && " (assumed: the model is not known)"}; compacted above{" "}
-        {count(compactAt)}.
+      <ul class="legend">
+        {stretches.map(({ name, share, tokens: own }) => (
+          <li key={name} title={`${count(own)} tokens`}>
+            <span class={`key ${LAYER_KEYS[name] ?? "k5"}`} aria-hidden="true" />
+            {name.charAt(0).toUpperCase() + name.slice(1)} <b>{percent(share)}</b>
+          </li>
+        ))}
+      </ul>
+      <p class="tiny soft">
+        Compacted above {count(compactAt)} tokens{isAssumed && "; the window is assumed, because the model is not known"}.
       </p>
     </section>
   );

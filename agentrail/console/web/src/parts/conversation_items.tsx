@@ -2,9 +2,13 @@
 import { useSignal } from "@preact/signals";
 import { Component, type ComponentChildren } from "preact";
 import type { Part } from "../host/interface";
-import type { Answer, Call, Conversation, Item, Said } from "../store/conversation";
+import type { Answer, Call, CallState, Conversation, Item, Said } from "../store/conversation";
 import { address } from "../route";
+import type { Role } from "../store/activity";
+import { proposedEdit, valuesOf } from "../store/call_words";
+import { Diff } from "./diff";
 import { Folded } from "./folded";
+import { Icon, type IconName } from "./icon";
 import { JsonText } from "./json_text";
 import { Markdown, MOST, safeAddress } from "./markdown";
 import { Moment, Since, duration } from "./moment";
@@ -32,11 +36,13 @@ export class ConversationItem extends Component<ItemProps> {
   override render({ item, version, session, isMeant, promptActions }: ItemProps) {
     return (
       <li class={`item item-${item.kind}`} data-seq={item.seq} data-meant={isMeant || undefined}>
-        <a class="item-at" href={address(session, "event", item.seq)}>
-          <Moment at={item.at} />
-        </a>
+        <span class="item-at">
+          {item.kind === "prompt" && promptActions?.(item)}
+          <a href={address(session, "event", item.seq)}>
+            <Moment at={item.at} />
+          </a>
+        </span>
         <Body item={item} version={version} session={session} />
-        {item.kind === "prompt" && promptActions?.(item)}
       </li>
     );
   }
@@ -74,13 +80,15 @@ function Body({ item, version, session }: Versioned & { item: Item; session: str
 function SaidBody({ said }: Versioned & { said: Said }) {
   const who = said.by || "somebody";
   return (
-    <div class="said">
-      <h2>
+    <div class="asked">
+      <p class="asked-by">
         <Plain text={who} />
         {said.kind === "steering" && ` steers (${said.status})`}
-      </h2>
-      <Folded text={said.text} what={said.kind} />
-      <Parts parts={said.attachments} what={said.kind} />
+      </p>
+      <div class="asked-words">
+        <Folded text={said.text} what={said.kind} />
+        <Parts parts={said.attachments} what={said.kind} />
+      </div>
     </div>
   );
 }
@@ -90,13 +98,14 @@ function AnswerBody({ answer }: Versioned & { answer: Answer }) {
   return (
     <div class="answer" aria-busy={isLive}>
       {thinking && (
-        <details>
+        <details class="soft small">
           <summary>Thinking{isLive && !text ? " …" : ""}</summary>
           <Folded text={thinking} what="thinking" />
         </details>
       )}
       {hasGap && <p class="hint">Pieces of this answer were missed; the whole follows.</p>}
       {text.length > MOST ? <Folded text={text} what="answer" /> : <Markdown text={text} />}
+      {isLive && <span class="caret" role="img" aria-label="still writing" />}
     </div>
   );
 }
@@ -117,7 +126,7 @@ function PartView({ part, what }: { part: Part; what: string }) {
   switch (part.$) {
     case "Text":
     case "Thinking":
-      return <Folded text={part.text} what={what} />;
+      return <Folded text={part.text} what={what} isCode={what === "result"} />;
     case "Data":
       return <JsonText value={part.data} what={what} />;
     case "Image":
@@ -144,93 +153,127 @@ function PartView({ part, what }: { part: Part; what: string }) {
   }
 }
 
+/** How a call stands: its icon, its colour, and the words beside its name; no words if it simply went well. */
+const STATES: Readonly<Partial<Record<CallState, readonly [IconName, Role, string]>>> = {
+  asked: ["clock", "", "Asked"],
+  held: ["person", "is-person", "Waits for you"],
+  running: ["tool", "is-work", "Running"],
+  done: ["check", "is-good", ""],
+  failed: ["cross", "is-bad", "Failed"],
+};
+
+function stateOf(state: CallState): readonly [IconName, Role, string] {
+  return STATES[state] ?? ["trouble", "is-bad", state.charAt(0).toUpperCase() + state.slice(1)];
+}
+
+/** The longest result that stands in the line of its call. */
+const SHORT = 28;
+
+function shortResult(call: Call): string {
+  const [part, ...more] = call.content;
+  const text = part?.$ === "Text" && more.length === 0 ? part.text : "";
+  return call.state === "done" && text.length <= SHORT && !text.includes("\n") ? text : "";
+}
+
 function CallBody({ call, session }: Versioned & { call: Call; session: string }) {
   const isOpen = useSignal(false);
   const pictures = call.content.filter((part) => part.$ === "Image");
   const words = call.content.filter((part) => part.$ !== "Image");
   const took = call.since !== null && call.until !== null ? duration(call.until - call.since) : null;
+  const [icon, role, state] = stateOf(call.state);
+  const edit = call.args ? proposedEdit(call.args.json) : null;
+  const result = shortResult(call);
+  const isBad = role === "is-bad";
+  const reason = call.state === "held" ? "" : call.reason; // the card says why
+  const response = call.question?.response ?? null;
+  const hasFailed = isBad && !isOpen.value && words.length > 0;
+  const hasMore = reason || call.progress || pictures.length > 0 || edit || response !== null || hasFailed;
   return (
     <div class="call" data-state={call.state}>
       <details open={isOpen.value} onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
         <summary>
-          <span class="call-name">
+          <span class={call.branch ? "is-sub" : role}>
+            <Icon name={call.branch ? "subagent" : icon} />
+          </span>
+          <code class="call-name">
             <Plain text={call.name || "a call"} />
-          </span>{" "}
-          <span class="call-state">{call.state}</span>
-          {call.state === "running" && call.since !== null && (
-            <>
-              {" "}
-              for <Since at={call.since} />
-            </>
+          </code>
+          <span class="call-values cut">
+            <Plain text={call.branch ? [call.agent, call.task].filter(Boolean).join(" · ") : valuesOf(call.args).join(", ")} />
+          </span>
+          {result && (
+            <span class="call-values extra">
+              <Plain text={result} />
+            </span>
           )}
-          {took !== null && ` in ${took}`}
+          <span class={`call-state ${role === "is-work" ? "" : role}`}>{state || <span class="only-read">done</span>}</span>
+          <span class="call-time">
+            {call.state === "running" && call.since !== null && <Since at={call.since} />}
+            {took}
+          </span>
         </summary>
         {isOpen.value && (
-          <>
-            {call.args && <JsonText value={call.args} what="arguments" />}
-            {words.length > 0 && <h3>Result</h3>}
+          <div class="call-more">
+            {call.args && (
+              <>
+                <h2>Arguments</h2>
+                <JsonText value={call.args} what="arguments" />
+              </>
+            )}
+            {words.length > 0 && <h2>Result</h2>}
             <Parts parts={words} what="result" />
             {call.details && (
               <>
-                <h3>Details, which the model does not see</h3>
+                <h2>Details, which the model does not see</h2>
                 <JsonText value={call.details} what="details" />
               </>
             )}
             {call.branchId && <a href={address(call.branchId)}>The sub-agent’s own page</a>}
-          </>
+          </div>
         )}
       </details>
-      <Parts parts={pictures} what="result" />
-      {call.reason && <Folded text={call.reason} what="reason" />}
-      {call.progress && <Folded text={call.progress} what="progress" />}
-      {call.state === "held" && (
-        <p>
-          It waits for a person: <a href={address(null, "inbox")}>the inbox</a>
-        </p>
+      {hasMore && (
+        <div class="call-more">
+          {reason && (
+            <div class={isBad ? "is-bad" : "soft"}>
+              <Folded text={reason} what="reason" />
+            </div>
+          )}
+          {hasFailed && (
+            <div class="is-bad">
+              <Parts parts={words} what="failure" />
+            </div>
+          )}
+          {edit && <Diff before={edit[0]} after={edit[1]} />}
+          <Parts parts={pictures} what="result" />
+          {call.progress && (
+            <div class="call-live">
+              <Folded text={call.progress} what="progress" isCode />
+            </div>
+          )}
+          {response !== null && <Folded text={response} what="reply" />}
+        </div>
       )}
-      {call.question && <CallQuestion question={call.question} />}
-      {call.branch && (
-        <Branch
-          branch={call.branch}
-          version={call.branch.version}
-          name={call.agent || call.name}
-          task={call.task}
-          session={call.branchId || session}
-        />
-      )}
+      {call.branch && <Branch branch={call.branch} version={call.branch.version} session={call.branchId || session} />}
     </div>
   );
 }
 
-function CallQuestion({ question }: { question: NonNullable<Call["question"]> }) {
-  return (
-    <div class="question">
-      <Folded text={question.text} what="question" />
-      {question.response === null ? (
-        <p>
-          It waits for an answer: <a href={address(null, "inbox")}>the inbox</a>
-        </p>
-      ) : (
-        <Folded text={question.response} what="reply" />
-      )}
-    </div>
-  );
-}
-
-/** What a sub-agent does: a conversation in the conversation. */
-function Branch({ branch, name, task, session }: Versioned & { branch: Conversation; name: string; task: string; session: string }) {
+/** What a sub-agent does: its last words in one line, and when it is unfolded a conversation in the conversation. */
+function Branch({ branch, session }: Versioned & { branch: Conversation; session: string }) {
   const isOpen = useSignal(false);
+  const last = branch.items.findLast((item) => item.kind === "answer");
+  const words = last?.kind === "answer" ? last.text.slice(-LIVE_CHARS).replace(/\s+/g, " ") : "";
   return (
     <details class="branch" open={isOpen.value} onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
       <summary>
-        Sub-agent <Plain text={name} />
-        {task && (
-          <>
-            : <Plain text={task} />
-          </>
-        )}{" "}
-        <span class="hint">
-          {branch.status.phase}, {branch.items.length} items
+        <span class="cut">
+          {branch.items.length === 1 ? "1 item" : `${branch.items.length} items`}
+          {words && (
+            <>
+              : <Plain text={words} />
+            </>
+          )}
         </span>
       </summary>
       {isOpen.value && (
@@ -250,6 +293,9 @@ function Branch({ branch, name, task, session }: Versioned & { branch: Conversat
     </details>
   );
 }
+
+/** How many of the last characters of a sub-agent stand in its line, which does not grow while it writes. */
+const LIVE_CHARS = 160;
 
 /** How many of the last items of a sub-agent are shown; its own page has all. */
 const BRANCH_ITEMS = 50;

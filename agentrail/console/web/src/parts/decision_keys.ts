@@ -3,17 +3,22 @@
  * decides about could be read.
  */
 
+import { useEffect } from "preact/hooks";
+
 /** Milliseconds without a key before and after one that decides; for as long nothing new can be approved either. */
 export const PAUSE = 500;
 
 /** The button of an approval: its letter only approves if nothing follows it. */
 const APPROVES = "a";
 
-/** The button of a standing approval: its letter leads there, and Enter approves. */
-const APPROVES_ALWAYS = "l";
+/** The card that letters decide about. */
+const CARD = ".held[data-chosen]";
 
 /** What is shown of a text that is not shown whole: the button for more of it. */
-const MORE = ".held .folded [data-more]";
+const MORE = ".folded [data-more]";
+
+/** What a person has to have seen of a call before one letter may approve it. */
+const TEXTS = ".arguments tr, pre";
 
 /** Keys that nobody presses in the middle of a sentence; Backspace, dead keys and those of input methods are of it. */
 const MOVES: ReadonlySet<string> = new Set(["ArrowDown", "ArrowUp", "End", "Escape", "Home", "PageDown", "PageUp", "Tab"]);
@@ -32,7 +37,7 @@ export class DecisionKeys {
   /** Whether the press of a button by the space bar was dropped, which some browsers carry out when it is released. */
   #hasDroppedSpace = false;
 
-  /** Takes a key before anything else does; *box* has the list, and the decision about what is chosen there. */
+  /** Takes a key before anything else does; *box* has the card, and the list in which it is chosen if there is one. */
   press(event: KeyboardEvent, box: HTMLElement): void {
     const { target, key } = event;
     if (MODIFIERS.has(key)) return;
@@ -44,8 +49,10 @@ export class DecisionKeys {
     const isPress = key === "Enter" || key === " ";
     const isSecond = isPress && this.#isPressedAgain();
     const isInPause = this.#note(key);
-    if (!(target instanceof HTMLElement) || !box.contains(target)) return;
-    if (target === asked) {
+    if (!(target instanceof HTMLElement)) return;
+    const isHome = isHomeOf(box, target);
+    if (!isHome && !box.contains(target)) return;
+    if (target === asked || target.matches("[data-asks]")) {
       if (key === "Enter" && !event.repeat) this.#endSentence();
       else this.#leaveAsked(event, box);
     } else if (target instanceof HTMLInputElement) {
@@ -54,7 +61,7 @@ export class DecisionKeys {
     } else if (isPress && !(target instanceof HTMLTextAreaElement)) {
       if (event.repeat || isInPause || isSecond) this.#drop(event);
       else this.#endSentence();
-    } else if (target === listOf(box) && key.length === 1 && !event.repeat && !isInPause) {
+    } else if (isHome && key.length === 1 && !event.repeat && !isInPause) {
       this.#pressLetter(event, box);
     }
   }
@@ -99,7 +106,9 @@ export class DecisionKeys {
   #leaveAsked(event: KeyboardEvent, box: HTMLElement): void {
     if (event.key.length > 1 && event.key !== "Escape" && event.key !== "Enter") return;
     this.#drop(event);
-    listOf(box)?.focus();
+    const leave = box.querySelector<HTMLElement>(`${CARD} [data-leave]`);
+    if (leave) leave.click();
+    (listOf(box) ?? box.querySelector<HTMLElement>(CARD))?.focus();
   }
 
   #drop(event: KeyboardEvent): void {
@@ -109,13 +118,15 @@ export class DecisionKeys {
   }
 
   #pressLetter(event: KeyboardEvent, box: HTMLElement): void {
-    const control = box.querySelector<HTMLElement>(`.held [aria-keyshortcuts="${CSS.escape(event.key)}"]`);
-    if (control === null) return;
+    const card = box.querySelector<HTMLElement>(CARD);
+    const control = card?.querySelector<HTMLElement>(`[aria-keyshortcuts="${CSS.escape(event.key)}"]`);
+    if (!card || !control) return;
     event.preventDefault();
     if (!(control instanceof HTMLButtonElement)) control.focus();
-    else if (event.key === APPROVES_ALWAYS || (event.key === APPROVES && !isShownWhole(box))) this.#ask(control);
-    else if (event.key === APPROVES) this.#wait(control);
-    else control.click();
+    else if (event.key !== APPROVES) control.click();
+    else if (performance.now() - Number(card.dataset["changed"]) < PAUSE) return; // nobody has read it
+    else if (isShownWhole(card)) this.#wait(control);
+    else this.#ask(control);
   }
 
   #ask(button: HTMLButtonElement): void {
@@ -137,11 +148,39 @@ function listOf(box: HTMLElement): HTMLElement | null {
   return box.querySelector<HTMLElement>("[role=grid]");
 }
 
-/** Whether nothing of what is decided about is folded, or above or below what is in sight. */
-function isShownWhole(box: HTMLElement): boolean {
-  if (box.querySelector(MORE)) return false;
-  return [...box.querySelectorAll(".held pre")].every((text) => {
-    const { top, bottom } = text.getBoundingClientRect();
-    return top >= 0 && bottom <= innerHeight && text.scrollHeight <= text.clientHeight + 1;
-  });
+/** Whether letters that *target* gets decide: the list or the chosen card has the focus, or nothing has. */
+function isHomeOf(box: HTMLElement, target: HTMLElement): boolean {
+  return target === listOf(box) || target === document.body || target.matches(`${CARD}, #main`);
+}
+
+/** Whether nothing of what is decided about is folded, out of sight, or below something else. */
+function isShownWhole(card: HTMLElement): boolean {
+  if (card.querySelector(MORE)) return false;
+  return [...card.querySelectorAll(TEXTS)].filter((text) => !text.closest("details:not([open])")).every(isInSight);
+}
+
+function isInSight(text: Element): boolean {
+  const { left, right, top, bottom } = text.getBoundingClientRect();
+  const middle = (left + right) / 2;
+  const isSeen = (y: number) => text.contains(document.elementFromPoint(middle, y));
+  return isSeen(top + 1) && isSeen(bottom - 2) && text.scrollHeight <= text.clientHeight + 1;
+}
+
+/** Lets letters decide about the chosen card in *box*; it takes all keys of the page, because a sentence may begin anywhere. */
+export function useDecisionKeys(box: { readonly current: HTMLElement | null }): void {
+  useEffect(() => {
+    const keys = new DecisionKeys();
+    const press = (event: KeyboardEvent) => box.current && keys.press(event, box.current);
+    const release = (event: KeyboardEvent) => keys.release(event);
+    addEventListener("keydown", press, true);
+    addEventListener("keyup", release, true);
+    const leave = () => keys.stop(); // what follows may be typed in another window
+    addEventListener("blur", leave);
+    return () => {
+      keys.stop();
+      removeEventListener("keydown", press, true);
+      removeEventListener("keyup", release, true);
+      removeEventListener("blur", leave);
+    };
+  }, []);
 }

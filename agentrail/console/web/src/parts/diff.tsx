@@ -82,9 +82,9 @@ export function numberedChanges(before: string, after: string): string[] {
 
 /** The change of a file that is there. */
 export function FileDiff({ before, after }: { before: string; after: string }) {
-  return <Folded text={numberedChanges(before, after).join("\n")} what="change" isCode />;
+  return <Folded text={numberedChanges(before, after).join("\n")} what="change" isCode isDiff />;
 }
 
 export function Diff({ before, after }: { before: string; after: string }) {
-  return <Folded text={changedLines(before, after).join("\n")} what="change" isCode />;
+  return <Folded text={changedLines(before, after).join("\n")} what="change" isCode isDiff />;
 }

@@ -22,7 +22,7 @@ export function EvaluationCase({ file, against, name }: Props) {
   const answer = useAnswer("evaluation", null, query).value;
   const back = `${address(null, ROOM, file)}${against === null ? "" : `?against=${encodeURIComponent(against)}`}`;
   return (
-    <>
+    <div class="room">
       <p class="back">
         <a href={back}>
           <Plain text={file} />
@@ -42,7 +42,7 @@ export function EvaluationCase({ file, against, name }: Props) {
       ) : (
         answer.isLate && <p role="status">Loading …</p>
       )}
-    </>
+    </div>
   );
 }
 
@@ -58,12 +58,12 @@ function Runs({ title, runs }: { title: string; runs: readonly Run[] }) {
           <li key={run.repeat}>
             <p class="room-head">
               <a href={address(run.session)}>Run {run.repeat}</a>
-              <span class="faint">
+              <span class="soft small">
                 {duration(run.seconds * 1000)} · {run.usd === null ? "no price" : dollars(run.usd)}
               </span>
             </p>
             {run.error ? (
-              <p class="bad">
+              <p class="is-bad">
                 <Plain text={run.error} />
               </p>
             ) : (
@@ -78,9 +78,9 @@ function Runs({ title, runs }: { title: string; runs: readonly Run[] }) {
                     <Plain text={scorer} />
                   </dt>
                   <dd>
-                    {value === null ? <span class="bad">no score</span> : value.toFixed(2)}
+                    {value === null ? <span class="is-bad">no score</span> : value.toFixed(2)}
                     {why && (
-                      <span class="faint">
+                      <span class="soft small">
                         {" "}
                         <Plain text={why} />
                       </span>

@@ -5,6 +5,8 @@ import type { View } from "../host/interface";
 import { address, replaceQuery, type Place } from "../route";
 import { useAnswer } from "../store/answer";
 import { dollars } from "./amounts";
+import { Empty } from "./empty";
+import { Icon } from "./icon";
 import { Moment } from "./moment";
 import { Plain } from "./plain";
 import { ProblemNote } from "./problem_note";
@@ -28,18 +30,20 @@ export function ExperimentList({ place }: { place: Place }) {
     [file, name, set].some((word) => word.toLowerCase().includes(wanted)) && (!dataset.value || set === dataset.value);
   const shown = all.filter(fits);
   return (
-    <>
+    <div class="room">
       <div class="room-head">
         <h1>Evaluations</h1>
-        <label>
-          <span class="only-read">Experiment or data set</span>
+        <label class="field end">
+          <Icon name="search" />
           <input
             ref={field}
             type="search"
+            aria-label="Experiment or data set"
             placeholder="Experiment or data set"
             value={text.value}
             onInput={(event) => (text.value = event.currentTarget.value)}
           />
+          <kbd aria-hidden="true">/</kbd>
         </label>
       </div>
       {answer.problem && <ProblemNote problem={answer.problem} />}
@@ -52,30 +56,29 @@ export function ExperimentList({ place }: { place: Place }) {
       ) : (
         answer.isLate && <p role="status">Loading …</p>
       )}
-    </>
+    </div>
   );
 }
 
 /** Says what would be here, and the next step. */
 function Nothing({ answer }: { answer: View<"EvaluationsView"> }) {
   if (answer.items.length > 0) return <p>No experiment fits.</p>;
+  return answer.has_folder ? (
+    <Empty icon="flask" title="No experiment has been run yet" next={<Code>agentrail evals run cases.jsonl --agent app.py --to FOLDER/NAME.json</Code>}>
+      Each experiment has a row here, and its verdict against its baseline.
+    </Empty>
+  ) : (
+    <Empty icon="flask" title="No folder of results was named" next={<Code>agentrail console FILE --evals FOLDER</Code>}>
+      The results of experiments would be here.
+    </Empty>
+  );
+}
+
+function Code({ children }: { children: string }) {
   return (
-    <div class="nothing-yet">
-      <p>
-        <b>{answer.has_folder ? "No experiment has been run yet." : "No folder of results was named."}</b>
-      </p>
-      <p class="hint">
-        {answer.has_folder ? (
-          <>
-            Run one: <code>agentrail evals run cases.jsonl --agent app.py --to FOLDER/NAME.json</code>
-          </>
-        ) : (
-          <>
-            Name one: <code>agentrail console FILE --evals FOLDER</code>
-          </>
-        )}
-      </p>
-    </div>
+    <pre>
+      <code>{children}</code>
+    </pre>
   );
 }
 
@@ -90,7 +93,7 @@ function Datasets({ all, chosen, choose }: DatasetsProps) {
   for (const { dataset } of all) if (dataset) counts.set(dataset, (counts.get(dataset) ?? 0) + 1);
   if (counts.size < 2) return null;
   return (
-    <div class="segments" role="group" aria-label="Data set">
+    <div class="choice" role="group" aria-label="Data set">
       {[["", all.length] as const, ...counts].map(([set, number]) => (
         <button type="button" aria-pressed={chosen === set} onClick={() => choose(set)}>
           <Plain text={set || "All"} /> <b>{number}</b>
@@ -108,12 +111,12 @@ function Experiments({ shown, all }: { shown: readonly Experiment[]; all: readon
         <thead>
           <tr>
             <th scope="col">Experiment</th>
-            <th scope="col" class="hide-small">Data set</th>
-            <th scope="col" class="amount hide-small">Cases</th>
+            <th scope="col" class="extra">Data set</th>
+            <th scope="col" class="amount extra">Cases</th>
             <th scope="col">Against its baseline</th>
-            <th scope="col" class="hide-small">Scores</th>
-            <th scope="col" class="amount hide-small">Cost</th>
-            <th scope="col" class="amount hide-small">Ran</th>
+            <th scope="col" class="extra">Scores</th>
+            <th scope="col" class="amount extra">Cost</th>
+            <th scope="col" class="amount extra">Ran</th>
           </tr>
         </thead>
         <tbody>
@@ -124,20 +127,20 @@ function Experiments({ shown, all }: { shown: readonly Experiment[]; all: readon
                   <Plain text={one.file} />
                 </a>
               </td>
-              <td class="faint hide-small">
+              <td class="soft extra">
                 <Plain text={one.dataset} />
               </td>
-              <td class="amount faint hide-small">
+              <td class="amount soft extra">
                 {one.cases} × {one.repeats}
               </td>
               <td>
                 <State one={one} isBaseline={baselines.has(one.name)} />
               </td>
-              <td class="faint hide-small">
+              <td class="soft extra">
                 <Scores one={one} />
               </td>
-              <td class="amount faint hide-small">{one.usd === null ? "no price" : dollars(one.usd)}</td>
-              <td class="amount faint hide-small">
+              <td class="amount soft extra">{one.usd === null ? "no price" : dollars(one.usd)}</td>
+              <td class="amount soft extra">
                 <Moment at={one.at_ms} />
               </td>
             </tr>
@@ -154,7 +157,7 @@ function Experiments({ shown, all }: { shown: readonly Experiment[]; all: readon
 function State({ one, isBaseline }: { one: Experiment; isBaseline: boolean }) {
   if (one.missing > 0) return <Pill sign="" text={`${one.runs} of ${one.runs + one.missing} runs`} tone="" />;
   if (one.verdict) return <Verdict verdict={one.verdict} />;
-  return isBaseline ? <Pill sign="" text="Baseline" tone="is-work" /> : <span class="faint">not compared</span>;
+  return isBaseline ? <Pill sign="" text="Baseline" tone="is-work" /> : <span class="soft small">not compared</span>;
 }
 
 function Scores({ one }: { one: Experiment }) {

@@ -30,9 +30,11 @@ export interface FoldedProps {
   readonly what: string;
   /** Whether it is code or JSON. */
   readonly isCode?: boolean;
+  /** Whether its lines are those of a change, of which some go and some come. */
+  readonly isDiff?: boolean;
 }
 
-export function Folded({ text, what, isCode = false }: FoldedProps) {
+export function Folded({ text, what, isCode = false, isDiff = false }: FoldedProps) {
   const more = useSignal(0);
   const first = beginning(text, FIRST, FIRST_LINES);
   const end = more.value ? cut(text, first + more.value * MORE) : first;
@@ -40,7 +42,7 @@ export function Folded({ text, what, isCode = false }: FoldedProps) {
   return (
     <div class="folded">
       <pre class={isCode ? "code" : "words"} dir="auto" tabIndex={0} aria-label={what} role="group">
-        {withHiddenShown(text.slice(0, end))}
+        {isDiff ? text.slice(0, end).split("\n").map(diffLine) : withHiddenShown(text.slice(0, end))}
         {rest > 0 && "…"}
       </pre>
       {(rest > 0 || more.value > 0) && (
@@ -62,4 +64,11 @@ export function Folded({ text, what, isCode = false }: FoldedProps) {
       )}
     </div>
   );
+}
+
+const GOES = /^[\d ]*- /;
+const COMES = /^[\d ]*\+ /;
+
+function diffLine(line: string) {
+  return <span class={`diff ${GOES.test(line) ? "is-bad" : COMES.test(line) ? "is-good" : ""}`}>{withHiddenShown(line)}</span>;
 }

@@ -1,19 +1,24 @@
-/** One call or question that waits for a person: what is asked, by whom, with what exactly, and the decision. */
+/** One call or question that waits for a person, and the decision: the same card in the inbox and in the conversation. */
 import { useSignal, type Signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { indented } from "../host/exact_json";
 import { useHost } from "../host/host_context";
 import { Refused } from "../host/socket";
 import type { View } from "../host/interface";
 import { address } from "../route";
+import { callTitle, proposedEdit, reasonOf } from "../store/call_words";
 import { act, ActionButton, type Telling } from "./action";
+import { CallArguments } from "./call_arguments";
+import { PAUSE } from "./decision_keys";
 import { Diff, FileDiff } from "./diff";
 import { Folded } from "./folded";
-import { JsonText } from "./json_text";
-import { Moment, Since, Until } from "./moment";
+import { Icon } from "./icon";
+import { Since, Until } from "./moment";
 import { escaped, Plain } from "./plain";
+import { Ticked } from "./ticked";
 
-type Held = View<"HeldView">;
+export type Held = View<"HeldView">;
 type Change = View<"ChangeView">;
 
 /** The tools of which the host tells what a call changes in a file. */
@@ -21,97 +26,115 @@ const WRITERS: ReadonlySet<string> = new Set(["edit_file", "write_file"]);
 
 const CHANGED = "The file has changed since it was shown: look at it again.";
 
-interface DecisionProps {
+export interface HeldProps {
   readonly held: Held;
-  /** Whether nobody can have read it yet, so that no click approves it. */
-  readonly isUnread: boolean;
+  /** Whether it is the one that letters decide about. */
+  readonly isChosen: boolean;
+  /** Whether a person has chosen it, so that it need not be read before a click may approve it. */
+  readonly isAsked: boolean;
   readonly telling: Signal<Telling>;
   /** Called after a decision that the host has taken. */
-  readonly decided: () => void;
+  readonly decided: (decision: Decision) => void;
 }
 
-interface HeldProps extends DecisionProps {
-  /** Title of its session, or the id if it has none. */
-  readonly title: string;
+export type Decision = "approved" | "edited" | "rejected" | "answered";
+
+/** What the card asks for at the moment. */
+type Mode = "look" | "edit" | "reject" | "always";
+
+/** Returns the name of what waits, which no other has. */
+export function nameOf({ session, id }: Held): string {
+  return `${session}/${id}`;
 }
 
 export function HeldCall(props: HeldProps) {
-  const { held, title } = props;
+  const { held, isChosen } = props;
   const isQuestion = held.kind === "question";
+  const change = useFileChange(held);
+  const isUnread = useUnread(!props.isAsked);
+  const card = useRef<HTMLElement>(null);
+  const content = JSON.stringify([held.digest, change.value]);
+  useLayoutEffect(() => {
+    if (card.current) card.current.dataset["changed"] = String(performance.now());
+  }, [content]);
   return (
-    <section class="held" aria-label={isQuestion ? "The question" : `The call of ${held.tool}`}>
-      <h2 class={isQuestion ? "asks" : undefined}>{isQuestion ? "A question" : <Plain text={held.tool} />}</h2>
-      <Facts held={held} title={title} />
-      {isQuestion ? <Question {...props} /> : <Approval {...props} />}
+    <section
+      ref={card}
+      class="held"
+      data-chosen={isChosen || undefined}
+      tabIndex={-1}
+      aria-label={isQuestion ? "A question for you" : `Waits for you: ${held.tool}`}
+    >
+      <header>
+        <Icon name={isQuestion ? "question" : "person"} />
+        <span>Waits for you</span>
+        <span>
+          {held.since > 0 && (
+            <>
+              for <Since at={held.since} /> ·{" "}
+            </>
+          )}
+          {held.expires_at === null ? (
+            "no deadline"
+          ) : (
+            <>
+              expires <Until at={held.expires_at} />
+            </>
+          )}
+        </span>
+      </header>
+      {isQuestion ? <Question {...props} isUnread={isUnread} /> : <Approval {...props} isUnread={isUnread} change={change} />}
     </section>
   );
 }
 
-function Facts({ held, title }: { held: Held; title: string }) {
+/** Whether it is shown for less than half a second, so that no click can be meant for it. */
+function useUnread(mustBeRead: boolean): boolean {
+  const isUnread = useSignal(mustBeRead);
+  useEffect(() => {
+    const timer = setTimeout(() => (isUnread.value = false), PAUSE);
+    return () => clearTimeout(timer);
+  }, []);
+  return isUnread.value;
+}
+
+/** Why it waits, for whom, and whose call it is, in one line. */
+function Reason({ held }: { held: Held }) {
+  const reason = held.kind === "question" ? "" : reasonOf(held);
   return (
-    <dl class="facts">
-      <dt>Session</dt>
-      <dd>
-        <a href={address(held.session)}>
-          <Plain text={title} />
-        </a>{" "}
-        {title !== held.session && (
-          <span class="id">
-            <Plain text={held.session} />
-          </span>
-        )}
-      </dd>
-      {held.path.length > 0 && (
+    <p class="soft small">
+      {held.kind === "question" ? (
+        "The model goes on with what you say, word for word."
+      ) : (
         <>
-          <dt>Of a sub-agent</dt>
-          <dd>
-            <Plain text={held.path.join(" / ")} />
-          </dd>
+          A plugin holds <code>{<Plain text={held.tool} />}</code>
+          {reason && (
+            <>
+              : <Ticked text={reason} />
+            </>
+          )}
+          .
         </>
       )}
       {held.asked_by.length > 0 && (
         <>
-          <dt>Turn asked for by</dt>
-          <dd>
-            <Plain text={held.asked_by.join(", ")} />
-          </dd>
+          {" "}
+          The turn is asked for by <Plain text={held.asked_by.join(", ")} />.
         </>
       )}
-      {held.since > 0 && (
+      {held.path.length > 0 ? (
         <>
-          <dt>Waits since</dt>
-          <dd>
-            <Moment at={held.since} />, for <Since at={held.since} />
-          </dd>
+          {" "}
+          It is of a sub-agent: <Plain text={held.path.join(" / ")} />.
         </>
-      )}
-      <dt>Expires</dt>
-      <dd>
-        {held.expires_at === null ? (
-          "never"
-        ) : (
-          <>
-            <Until at={held.expires_at} />, and is then not made
-          </>
-        )}
-      </dd>
-      {held.path.length === 0 && (
+      ) : (
         <>
-          <dt>Why it waits</dt>
-          <dd>
-            <a href={address(held.session, "why", held.call_id)}>what its plugins said</a>
-          </dd>
+          {" "}
+          <a href={address(held.session, "why", held.call_id)}>Why</a>
         </>
       )}
-    </dl>
+    </p>
   );
-}
-
-/** Returns the texts before and after an edit that the arguments propose; null if they propose none. */
-function proposedEdit(json: string): readonly [string, string] | null {
-  const args = JSON.parse(json) as Record<string, unknown>;
-  const { old_text: before, new_text: after } = args;
-  return typeof before === "string" && typeof after === "string" ? [before, after] : null;
 }
 
 /** Asks what a call changes in a file that is there; null if the host does not tell. */
@@ -125,28 +148,48 @@ async function changeOf(host: ReturnType<typeof useHost>, held: Held): Promise<C
   }
 }
 
+/** What a call changes in a file; undefined while the host is asked. */
+function useFileChange(held: Held): Signal<Change | null | undefined> {
+  const host = useHost();
+  const change = useSignal<Change | null | undefined>(WRITERS.has(held.tool) ? undefined : null);
+  useEffect(() => {
+    void changeOf(host, held).then((found) => (change.value = found), () => (change.value = null));
+  }, [held.digest]);
+  return change;
+}
+
 function FileChange({ change }: { change: Change }) {
-  if (change.unseen !== null) return <p class="bad"><Plain text={change.unseen} /></p>;
+  if (change.unseen !== null) {
+    return (
+      <p class="is-bad">
+        <Plain text={change.unseen} />
+      </p>
+    );
+  }
   if (change.path === null) return null;
   return (
-    <>
+    <div>
       <h3>
         What it changes in <Plain text={change.path} />
       </h3>
       <FileDiff before={change.old} after={change.new} />
-    </>
+    </div>
   );
 }
 
-function Approval(props: DecisionProps) {
-  const { held, isUnread, telling, decided } = props;
+interface ApprovalProps extends HeldProps {
+  readonly isUnread: boolean;
+  readonly change: Signal<Change | null | undefined>;
+}
+
+function Approval({ held, isUnread, change, telling, decided }: ApprovalProps) {
   const host = useHost();
-  const isEdited = useSignal(false);
-  /** What it changes in a file; undefined while the host is asked. */
-  const change = useSignal<Change | null | undefined>(undefined);
-  useEffect(() => {
-    void changeOf(host, held).then((found) => (change.value = found), () => (change.value = null));
-  }, []);
+  const mode = useSignal<Mode>("look");
+  const box = useRef<HTMLDivElement>(null);
+  const leave = () => {
+    mode.value = "look";
+    box.current?.closest<HTMLElement>(".held")?.focus();
+  };
   const edit = change.value?.path == null ? proposedEdit(held.args.json) : null;
   const mustWait = isUnread || change.value === undefined;
   const decide = async (done: string, more: { always?: boolean; args?: { json: string } }) => {
@@ -159,82 +202,110 @@ function Approval(props: DecisionProps) {
       }
       return host.call("approve", { session: held.session, body });
     };
-    if (await act(telling, `${done}: ${held.tool}`, send)) decided();
+    if (await act(telling, `${done}: ${held.tool}`, send)) decided(more.args ? "edited" : "approved");
+  };
+  const reject = async (reason: string) => {
+    const body = { approval: held.id, digest: held.digest, reason: reason || null, auto_resume: true };
+    if (await act(telling, `Rejected: ${held.tool}`, () => host.call("reject", { session: held.session, body }))) decided("rejected");
   };
   return (
-    <>
-      {held.hint && <Folded text={held.hint} what="hint" />}
-      {change.value && <FileChange change={change.value} />}
-      {edit && (
-        <>
-          <h3>What it changes</h3>
-          <Diff before={edit[0]} after={edit[1]} />
-        </>
-      )}
-      {isEdited.value ? (
-        <Edit held={held} approve={(json) => decide("Approved as edited", { args: { json } })} leave={() => (isEdited.value = false)} />
-      ) : (
-        <>
-          <h3>Its arguments, exactly</h3>
-          <JsonText value={held.args} what="arguments" />
-          <div class="actions">
-            <ActionButton kind="main-action" shortcut="a" disabled={mustWait} act={() => decide("Approved", {})}>
-              Approve once
-            </ActionButton>
-            {held.family !== null && (
-              <ActionButton shortcut="l" disabled={mustWait} act={() => decide("Approved for always", { always: true })}>
-                Approve always
-              </ActionButton>
-            )}
-            <button type="button" aria-keyshortcuts="e" onClick={() => (isEdited.value = true)}>
-              Edit
-            </button>
+    <div ref={box} onKeyDown={(event) => mode.value !== "look" && leavesBy(event, leave)}>
+      <div class="held-body">
+        <h2 class="held-what">
+          <Plain text={callTitle(held)} />
+        </h2>
+        <CallArguments args={held.args} />
+        {change.value && <FileChange change={change.value} />}
+        {edit && (
+          <div>
+            <h3>What it changes</h3>
+            <Diff before={edit[0]} after={edit[1]} />
           </div>
+        )}
+        <Reason held={held} />
+      </div>
+      {mode.value === "look" && (
+        <div class="held-do" role="group" aria-label="Decide">
+          <ActionButton kind="main" shortcut="a" disabled={mustWait} act={() => decide("Approved", {})}>
+            <Icon name="check" />
+            Approve <kbd aria-hidden="true">A</kbd>
+          </ActionButton>
+          <ModeButton mode={mode} to="edit" shortcut="e">
+            <Icon name="pencil" />
+            Edit <kbd aria-hidden="true">E</kbd>
+          </ModeButton>
+          <ModeButton mode={mode} to="reject" shortcut="r">
+            <Icon name="cross" />
+            Reject… <kbd aria-hidden="true">R</kbd>
+          </ModeButton>
           {held.family !== null && (
-            <p>
-              “Always” lets pass, from now on: <Plain text={held.family} />
-            </p>
+            <ModeButton mode={mode} to="always" shortcut="l" kind="bare away" disabled={mustWait}>
+              Always… <kbd aria-hidden="true">L</kbd>
+            </ModeButton>
           )}
-          <p class="hint">
-            Approved, it is made with exactly these arguments. Rejected, it is not made, and the model goes on with your reason.
-          </p>
-          <Reject {...props} />
-        </>
+        </div>
       )}
-    </>
+      {mode.value === "edit" && <Edit held={held} approve={(json) => decide("Approved as edited", { args: { json } })} leave={leave} />}
+      {mode.value === "reject" && <Reject reject={reject} isUnread={isUnread} leave={leave} />}
+      {mode.value === "always" && held.family !== null && (
+        <Always family={held.family} approve={() => decide("Approved for always", { always: true })} leave={leave} />
+      )}
+    </div>
+  );
+}
+
+/** Leaves what is asked for by Escape, and says nothing to what is around. */
+function leavesBy(event: KeyboardEvent, leave: () => void): void {
+  if (event.key !== "Escape") return;
+  event.preventDefault();
+  event.stopPropagation();
+  leave();
+}
+
+function ModeButton(props: {
+  readonly mode: Signal<Mode>;
+  readonly to: Mode;
+  readonly shortcut: string;
+  readonly kind?: string;
+  readonly disabled?: boolean;
+  readonly children: ComponentChildren;
+}) {
+  const { mode, to, shortcut, kind, disabled, children } = props;
+  return (
+    <button type="button" class={kind} aria-keyshortcuts={shortcut} disabled={disabled} onClick={() => (mode.value = to)}>
+      {children}
+    </button>
   );
 }
 
 function Edit({ held, approve, leave }: { held: Held; approve: (json: string) => Promise<void>; leave: () => void }) {
   const text = useSignal(escaped(indented(held.args.json)));
   const field = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => field.current?.focus(), []);
+  useLayoutEffect(() => field.current?.focus(), []);
   const problem = argumentsProblem(text.value);
   return (
-    <div class="edit">
-      <label for="edited">Its arguments, as they are to run</label>
-      <textarea
-        id="edited"
-        ref={field}
-        class="code"
-        rows={10}
-        spellcheck={false}
-        value={text.value}
-        aria-invalid={problem !== ""}
-        aria-describedby="edit-problem"
-        onInput={(event) => (text.value = event.currentTarget.value)}
-      />
-      <p id="edit-problem" role="status">
+    <div class="held-do">
+      <label>
+        The arguments, as they are to run
+        <textarea
+          ref={field}
+          class="code"
+          rows={Math.min(14, text.value.split("\n").length)}
+          spellcheck={false}
+          value={text.value}
+          aria-invalid={problem !== ""}
+          onInput={(event) => (text.value = event.currentTarget.value)}
+        />
+      </label>
+      <p role="status" class={problem ? "is-bad" : ""}>
         {problem}
       </p>
-      <div class="actions">
-        <ActionButton kind="main-action" disabled={problem !== ""} act={() => approve(text.value)}>
-          Approve as edited
-        </ActionButton>
-        <button type="button" onClick={leave}>
-          Leave them as they are
-        </button>
-      </div>
+      <ActionButton kind="main" disabled={problem !== ""} act={() => approve(text.value)}>
+        Approve as edited
+      </ActionButton>
+      <button type="button" onClick={leave}>
+        Leave them as they are
+      </button>
     </div>
   );
 }
@@ -248,33 +319,63 @@ function argumentsProblem(text: string): string {
   }
 }
 
-function Reject({ held, isUnread, telling, decided }: DecisionProps) {
-  const host = useHost();
+interface RejectProps {
+  readonly reject: (reason: string) => Promise<void>;
+  readonly isUnread: boolean;
+  readonly leave: () => void;
+}
+
+function Reject({ reject, isUnread, leave }: RejectProps) {
   const reason = useSignal("");
-  const reject = async () => {
-    const body = { approval: held.id, digest: held.digest, reason: reason.value || null, auto_resume: true };
-    if (await act(telling, `Rejected: ${held.tool}`, () => host.call("reject", { session: held.session, body }))) decided();
-  };
+  const field = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => field.current?.focus(), []);
   return (
     <form
-      class="reject"
+      class="held-do"
       onSubmit={(event) => {
         event.preventDefault();
-        void reject();
+        void reject(reason.value);
       }}
     >
       <label>
-        Why not (the model reads it)
+        What should it do instead?
         <input
+          ref={field}
           value={reason.value}
-          aria-keyshortcuts="r"
+          placeholder="The model reads it; it may stay empty"
           onInput={(event) => (reason.value = event.currentTarget.value)}
         />
       </label>
+      <p class="soft">The call is not made, and the model goes on.</p>
       <button class="danger" onClick={(event) => isUnread && isOfPointer(event) && event.preventDefault()}>
         Reject
       </button>
+      <button type="button" class="bare" onClick={leave}>
+        Cancel
+      </button>
     </form>
+  );
+}
+
+/** Asks once more, because later calls will not be asked about. */
+function Always({ family, approve, leave }: { family: string; approve: () => Promise<void>; leave: () => void }) {
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => box.current?.querySelector("button")?.focus(), []);
+  return (
+    <div class="held-do" ref={box} role="group" aria-label="Approve for always">
+      <p>
+        From now on this passes in this session, and nobody is asked:{" "}
+        <code>
+          <Plain text={family} />
+        </code>
+      </p>
+      <ActionButton kind="main" asksAgain act={approve}>
+        Approve always
+      </ActionButton>
+      <button type="button" class="bare" data-leave onClick={leave}>
+        Cancel
+      </button>
+    </div>
   );
 }
 
@@ -283,31 +384,33 @@ function isOfPointer(event: MouseEvent): boolean {
   return event.detail > 0;
 }
 
-function Question({ held, isUnread, telling, decided }: DecisionProps) {
+function Question({ held, isUnread, telling, decided }: HeldProps & { isUnread: boolean }) {
   const host = useHost();
   const answer = useSignal("");
   const respond = async (text: string) => {
     const body = { ref: held.id, answer: text };
-    if (await act(telling, "Answered", () => host.call("respond", { session: held.session, body }))) decided();
+    if (await act(telling, "Answered", () => host.call("respond", { session: held.session, body }))) decided("answered");
   };
   return (
     <>
-      <Folded text={held.hint} what="question" />
-      <p class="hint">The model goes on with what is said here, word for word.</p>
-      <div class="actions">
-        {held.options.map((option) => (
-          <ActionButton disabled={isUnread} act={() => respond(option)}>
-            <Plain text={option} />
-          </ActionButton>
-        ))}
+      <div class="held-body">
+        <h2 class="held-what">
+          <Folded text={held.hint} what="question" />
+        </h2>
+        <Reason held={held} />
       </div>
       <form
-        class="reject"
+        class="held-do"
         onSubmit={(event) => {
           event.preventDefault();
           void respond(answer.value);
         }}
       >
+        {held.options.map((option) => (
+          <ActionButton disabled={isUnread} act={() => respond(option)}>
+            <Plain text={option} />
+          </ActionButton>
+        ))}
         <label>
           {held.options.length ? "Another answer" : "Your answer"}
           <input
@@ -317,7 +420,7 @@ function Question({ held, isUnread, telling, decided }: DecisionProps) {
             onInput={(event) => (answer.value = event.currentTarget.value)}
           />
         </label>
-        <button class="main-action" onClick={(event) => isUnread && isOfPointer(event) && event.preventDefault()}>
+        <button class={held.options.length ? "" : "main"} onClick={(event) => isUnread && isOfPointer(event) && event.preventDefault()}>
           Answer
         </button>
       </form>

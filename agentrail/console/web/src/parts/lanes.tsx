@@ -1,29 +1,40 @@
 /** What ran when, in lanes over real time; it can be zoomed. The list of records tells the same to those who cannot see it. */
-import { useSignal } from "@preact/signals";
+import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { grown, MOST_WINDOWS, useTimeline, windowOf, type Span, type Stretch } from "../store/timeline";
+import { grown, isBad, MOST_WINDOWS, windowOf, type Shown, type Span, type Stretch, type Timeline } from "../store/timeline";
 import { covered, timeScale, FOLD_WIDTH, type Range, type TimeScale } from "../store/time_scale";
 import { count } from "./amounts";
+import { Choice } from "./choice";
+import { Icon, type IconName } from "./icon";
 import { duration, moment, tickTime } from "./moment";
 import { ProblemNote } from "./problem_note";
 import { pixelsPerRem } from "./rem";
 
 const LANES = ["people", "model", "tools", "subagents", "plugins", "timers"] as const;
-const ROW = 16;
+const LANE_WORDS: Readonly<Record<string, string>> = {
+  people: "People",
+  model: "Model",
+  tools: "Tools",
+  subagents: "Sub-agents",
+  plugins: "Plugins",
+  timers: "Timers",
+};
+/** Height of a bar with what is around it, and of what is above and below the bars of a lane. */
+const ROW = 22;
+const PAD = 14;
 const MOST_ROWS = 4;
-const LABELS = 84;
+const LABELS = 92;
 /** Spans that begin and end within so many pixels are drawn as one. */
 const GRAIN = 4;
 /** The most bars of a lane: beyond that, those that follow each other are drawn as one. */
 const MOST_BARS = 100;
 /** Height of the axis above the lanes. */
-const AXIS = 20;
+const AXIS = 22;
 /** Fewer pixels have no room for a name; and how much a letter takes, in rem. */
 const LEAST_NAME = 36;
 const LETTER = 0.39;
 /** How much the time of a tick takes, in rem. */
 const TICK_ROOM = 4;
-const BAD = /fail|error|block|abort|kill|reject|abandon|refus|broke|doubt/;
 
 interface Bar {
   readonly span: Span;
@@ -35,14 +46,15 @@ interface Bar {
 }
 
 interface LanesProps {
-  readonly session: string;
+  readonly timeline: Timeline;
   readonly number: number;
   readonly head: number;
   readonly choose: (number: number) => void;
+  /** What of the records is shown: lanes of all else are left out. */
+  readonly shown: Signal<Shown>;
 }
 
-export function Lanes({ session, number, head, choose }: LanesProps) {
-  const timeline = useTimeline(session);
+export function Lanes({ timeline, number, head, choose, shown: part }: LanesProps) {
   const here = windowOf(number);
   const stretch = useSignal<Stretch>({ first: here, last: here });
   const range = useSignal<Range | null>(null);
@@ -71,6 +83,7 @@ export function Lanes({ session, number, head, choose }: LanesProps) {
   const grow = (side: -1 | 1) => (stretch.value = grown(stretch.value, side, head));
   const canGrow = (side: -1 | 1) => (side < 0 ? stretch.value.first > 0 : stretch.value.last < windowOf(head));
   const canWiden = stretch.value.last - stretch.value.first + 1 < MOST_WINDOWS && (canGrow(-1) || canGrow(1));
+  const canZoomOut = range.value !== null || canWiden;
   const zoom = (factor: number) => {
     if (range.value === null && factor > 1) {
       if (!canWiden) return;
@@ -79,35 +92,78 @@ export function Lanes({ session, number, head, choose }: LanesProps) {
     } else range.value = zoomed(shown, whole, at, factor);
   };
   const isAtEnd = (side: -1 | 1) => (side < 0 ? shown.from <= whole.from : shown.to >= whole.to);
+  const canPan = (side: -1 | 1) => !isAtEnd(side) || canGrow(side);
   const pan = (side: -1 | 1) => {
     if (isAtEnd(side)) {
       move.current = range.value ? side / 2 : 0;
       grow(side);
     } else range.value = moved(shown, whole, side / 2);
   };
+  const keys: Readonly<Record<string, () => void>> = {
+    ArrowRight: () => choose(Math.min(head, number + 1)),
+    ArrowLeft: () => choose(Math.max(1, number - 1)),
+    Home: () => choose(1),
+    End: () => choose(head),
+    "+": () => zoom(0.5),
+    "-": () => zoom(2),
+    PageUp: () => canPan(-1) && pan(-1),
+    PageDown: () => canPan(1) && pan(1),
+  };
+  const errors = spans.filter(isBad).length;
+  const hasTimers = spans.some(({ lane }) => lane === "timers");
   return (
-    <section class="lanes" aria-label="Lanes over time" aria-busy={!timeline.isWhole}>
-      <div class="actions">
-        <button type="button" onClick={() => zoom(0.5)}>
-          Zoom in
-        </button>
-        <button type="button" disabled={range.value === null && !canWiden} onClick={() => zoom(2)}>
-          Zoom out
-        </button>
-        <button type="button" disabled={isAtEnd(-1) && !canGrow(-1)} onClick={() => pan(-1)}>
-          Earlier
-        </button>
-        <button type="button" disabled={isAtEnd(1) && !canGrow(1)} onClick={() => pan(1)}>
-          Later
-        </button>
-        <span class="hint" role="status">
-          Records {count(rows[0]?.record ?? 0)} to {count(rows.at(-1)?.record ?? 0)} of {count(head)}
-          {range.value && ", of these a part"}: {duration(shown.to - shown.from)}.
+    <section class="lanes-part" aria-label="Lanes over time" aria-busy={!timeline.isWhole}>
+      <div class="room-head">
+        <Times spans={spans} range={shown} />
+        <span class="grow" />
+        <Choice
+          label="Show"
+          value={part.value}
+          options={[
+            ["all", "All", head],
+            ["model", "Model"],
+            ["tools", "Tools"],
+            ["people", "People"],
+            ...(hasTimers ? ([["timers", "Timers"]] as const) : []),
+            ["errors", "Errors", errors],
+          ]}
+          choose={(next) => (part.value = next)}
+        />
+        <span class="line">
+          <LaneButton label="Earlier" icon="left" disabled={!canPan(-1)} act={() => pan(-1)} />
+          <LaneButton label="Later" icon="right" disabled={!canPan(1)} act={() => pan(1)} />
+          <LaneButton label="Zoom out" icon="minus" disabled={!canZoomOut} act={() => zoom(2)} />
+          <LaneButton label="Zoom in" icon="plus" act={() => zoom(0.5)} />
         </span>
       </div>
-      <Times spans={spans} range={shown} />
-      <Drawing spans={spans} range={shown} at={at} number={number} choose={choose} zoom={zoom} />
+      <Drawing
+        spans={part.value === "errors" ? spans.filter(isBad) : spans}
+        lanes={lanesOf(part.value)}
+        range={shown}
+        at={at}
+        number={number}
+        choose={choose}
+        zoom={zoom}
+        keys={keys}
+      />
+      <p class="tiny soft" role="status">
+        Records {count(rows[0]?.record ?? 0)} to {count(rows.at(-1)?.record ?? 0)} of {count(head)}
+        {range.value && ", of these a part"}: {duration(shown.to - shown.from)}.
+      </p>
     </section>
+  );
+}
+
+function lanesOf(shown: Shown): readonly string[] {
+  if (shown === "all") return LANES.filter((lane) => lane !== "timers");
+  return shown === "errors" ? LANES : [shown];
+}
+
+function LaneButton(props: { label: string; icon: IconName; disabled?: boolean; act: () => void }) {
+  return (
+    <button type="button" class="square slim" aria-label={props.label} disabled={props.disabled} onClick={props.act}>
+      <Icon name={props.icon} />
+    </button>
   );
 }
 
@@ -120,9 +176,10 @@ function Times({ spans, range }: { spans: readonly Span[]; range: Range }) {
   const tools = spans.flatMap((span) => (span.kind === "call" && span.ran_ms !== null ? [{ ...rangeOf(span), from: span.ran_ms }] : []));
   const people = spans.filter(({ kind }) => WAITED_FOR.has(kind)).map(rangeOf);
   return (
-    <p class="hint lane-times">
-      Models worked {duration(covered(models, range))}, tools {duration(covered(tools, range))}; it waited for people{" "}
-      {duration(covered(people, range))}.
+    <p class="small soft lane-times">
+      {duration(range.to - range.from)}: <b class="is-work">model {duration(covered(models, range))}</b> ·{" "}
+      <b class="is-good">tools {duration(covered(tools, range))}</b> ·{" "}
+      <b class="is-person">waited for people {duration(covered(people, range))}</b>
     </p>
   );
 }
@@ -150,14 +207,21 @@ function within({ from, to }: Range, whole: Range): Range {
   return { from: from + by, to: to + by };
 }
 
+/** When a span is drawn from: a call from when it runs, as its wait for a person is theirs; null: it waits still. */
+function startOf({ kind, ran_ms: ran, start_ms: start, end_ms: end }: Span): number | null {
+  if (kind !== "call") return start;
+  return ran ?? end;
+}
+
 /** Places the spans of a lane that are in sight; those that touch lie below each other, and tiny ones are put together. */
 function barsOf(spans: readonly Span[], range: Range, scale: TimeScale, width: number): Bar[] {
   const ends: number[] = [];
   const bars: Bar[] = [];
   for (const span of spans) {
     const end = span.end_ms ?? range.to;
-    if (end < range.from || span.start_ms > range.to) continue;
-    const x = Math.max(0, scale.x(span.start_ms));
+    const start = startOf(span);
+    if (start === null || end < range.from || start > range.to) continue;
+    const x = Math.max(0, scale.x(start));
     const length = Math.min(width, scale.x(end)) - x;
     const before = bars.at(-1);
     if (length < GRAIN && before && before.width < GRAIN && x - before.x < GRAIN) {
@@ -196,6 +260,9 @@ function busyOf(spans: readonly Span[], range: Range): Range[] {
 
 interface DrawingProps {
   readonly spans: readonly Span[];
+  /** The lanes that are drawn, in their order. */
+  readonly lanes: readonly string[];
+  readonly keys: Readonly<Record<string, () => void>>;
   readonly range: Range;
   readonly at: number | null;
   readonly number: number;
@@ -203,7 +270,7 @@ interface DrawingProps {
   readonly zoom: (factor: number) => void;
 }
 
-function Drawing({ spans, range, at, number, choose, zoom }: DrawingProps) {
+function Drawing({ spans, lanes: names, range, at, number, choose, zoom, keys }: DrawingProps) {
   const box = useRef<HTMLDivElement>(null);
   const width = useSignal(600);
   useLayoutEffect(() => {
@@ -216,7 +283,7 @@ function Drawing({ spans, range, at, number, choose, zoom }: DrawingProps) {
   const scale = useMemo(() => timeScale(busyOf(spans, range), range, width.value), [spans, range.from, range.to, width.value]);
   const lanes = useMemo(() => {
     let top = AXIS;
-    return LANES.flatMap((name) => {
+    return names.flatMap((name) => {
       const bars = barsOf(
         spans.filter(({ lane }) => lane === name),
         range,
@@ -225,18 +292,27 @@ function Drawing({ spans, range, at, number, choose, zoom }: DrawingProps) {
       );
       if (bars.length === 0) return [];
       const rows = Math.max(...bars.map(({ row }) => row)) + 1;
-      const lane = { name, bars, top, height: rows * ROW + 6 };
+      const lane = { name, bars, top, height: rows * ROW + PAD };
       top += lane.height;
       return [lane];
     });
-  }, [spans, range.from, range.to, scale]);
+  }, [spans, names.join(), range.from, range.to, scale]);
   const height = lanes.reduce((sum, lane) => sum + lane.height, AXIS);
   const cursor = at === null ? null : scale.x(at);
   const words = lanes.map(({ name, bars }) => `${name}: ${bars.reduce((sum, { count }) => sum + count, 0)}`).join(", ");
   return (
     <div
       ref={box}
-      class="lanes-box"
+      class="lanes"
+      tabIndex={0}
+      role="group"
+      aria-label={`Lanes from ${moment(range.from)} to ${moment(range.to)}: arrow keys go through the records, plus and minus zoom, page up and down move`}
+      onKeyDown={(event) => {
+        const act = event.altKey || event.ctrlKey || event.metaKey ? undefined : keys[event.key];
+        if (!act) return;
+        event.preventDefault();
+        act();
+      }}
       onWheel={(event) => {
         if (!event.ctrlKey) return; // the wheel alone scrolls the page
         event.preventDefault();
@@ -244,35 +320,45 @@ function Drawing({ spans, range, at, number, choose, zoom }: DrawingProps) {
       }}
     >
       <svg width={width.value + LABELS} height={height} role="img" aria-label={`Spans by lane: ${words || "none"}`}>
+        <defs>
+          <pattern id="wait" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+            <rect class="wait-ground" width="6" height="6" />
+            <line class="wait-line" x1="0" x2="0" y1="0" y2="6" />
+          </pattern>
+        </defs>
         <Axis scale={scale} height={height} width={width.value} />
         {lanes.map(({ name, bars, top, height: tall }) => (
           <g key={name} transform={`translate(0 ${top})`}>
-            <line class="lane-line" x1={0} x2={width.value + LABELS} y1={tall - 1} y2={tall - 1} />
-            <text class="lane-name" x={0} y={ROW - 3}>
-              {name}
+            <line class="lane-line" x1={0} x2={width.value + LABELS} y1={0} y2={0} />
+            <text class="lane-name" x={12} y={tall / 2 + 4}>
+              {LANE_WORDS[name]}
             </text>
-            {bars.map(({ span, x, width: long, row, count }) => (
-              <>
-              <rect
-                class="span"
-                data-lane={name}
-                data-bad={BAD.test(span.outcome) || undefined}
-                data-chosen={span.first <= number && number <= (span.last ?? Infinity) ? true : undefined}
-                x={x + LABELS}
-                y={row * ROW + 2}
-                width={long}
-                height={ROW - 4}
-                onClick={() => choose(span.first)}
-              >
-                <title>{spanTitle(span, count)}</title>
-              </rect>
-              {long >= LEAST_NAME && (
-                <text class="span-name" x={x + LABELS + 4} y={row * ROW + ROW - 5}>
-                  {nameWithin(count > 1 ? `${count} × ${span.label || span.kind}` : span.label || span.kind, long)}
-                </text>
-              )}
-              </>
-            ))}
+            {bars.map(({ span, x, width: long, row, count }) => {
+              const isWait = WAITED_FOR.has(span.kind);
+              const y = row * ROW + PAD / 2;
+              return (
+                <>
+                  <rect
+                    class={`span ${isWait ? "wait" : ""}`}
+                    data-lane={name}
+                    data-bad={(isBad(span) && !isWait) || undefined}
+                    data-chosen={span.first <= number && number <= (span.last ?? Infinity) ? true : undefined}
+                    x={x + LABELS}
+                    y={y + 1}
+                    width={long}
+                    height={ROW - 2}
+                    onClick={() => choose(span.first)}
+                  >
+                    <title>{spanTitle(span, count)}</title>
+                  </rect>
+                  {long >= LEAST_NAME && (
+                    <text class={`span-name ${isWait ? "wait" : ""}`} x={x + LABELS + 7} y={y + ROW / 2 + 4}>
+                      {nameWithin(count > 1 ? `${count} × ${nameOf(span)}` : nameOf(span), long)}
+                    </text>
+                  )}
+                </>
+              );
+            })}
           </g>
         ))}
         {cursor !== null && cursor >= 0 && cursor <= width.value && (
@@ -281,6 +367,11 @@ function Drawing({ spans, range, at, number, choose, zoom }: DrawingProps) {
       </svg>
     </div>
   );
+}
+
+function nameOf({ kind, label, end_ms: end }: Span): string {
+  if (WAITED_FOR.has(kind)) return end === null ? "Waits for you" : "waited";
+  return label || kind;
 }
 
 function nameWithin(name: string, width: number): string {

@@ -15,7 +15,7 @@ export function LinkState({ socket }: { socket: HostSocket }) {
     return () => clearInterval(timer);
   }, [isLost]);
   return (
-    <div class="link" data-state={link.state}>
+    <div class="link-state" data-state={link.state}>
       <p role="status">
         {link.state === "connecting" && "Connecting to the host …"}
         {isLost && `The connection is lost: ${link.why}. It is made again; nothing that happens meanwhile is missed.`}

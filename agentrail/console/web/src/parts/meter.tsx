@@ -7,7 +7,7 @@ export function Meter({ used, of, label }: { used: number; of: number; label: st
       <span class="meter-bar" role="img" aria-label={label}>
         <span style={{ width: `${percent}%` }} />
       </span>
-      {percent} %
+      <span class="meter-words">{percent} %</span>
     </span>
   );
 }

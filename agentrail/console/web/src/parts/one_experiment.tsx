@@ -37,7 +37,7 @@ export function OneExperiment({ file, against, place }: Props) {
   const query = { file, ...(against !== null && { baseline: against }) };
   const answer = useAnswer("evaluation", null, query).value;
   return (
-    <>
+    <div class="room">
       <p class="back">
         <a href={address(null, ROOM)}>All experiments</a>
       </p>
@@ -54,7 +54,7 @@ export function OneExperiment({ file, against, place }: Props) {
       ) : (
         answer.isLate && <p role="status">Loading …</p>
       )}
-    </>
+    </div>
   );
 }
 
@@ -189,7 +189,7 @@ function Cases({ evaluation, place }: { evaluation: Evaluation; place: Place }) 
   return (
     <>
       {names.length > 1 && (
-        <div class="segments" role="group" aria-label="Scorer">
+        <div class="choice" role="group" aria-label="Scorer">
           {names.map((name) => (
             <button type="button" aria-pressed={scorer.value === name} onClick={() => (scorer.value = name)}>
               <Plain text={name} />
@@ -198,7 +198,7 @@ function Cases({ evaluation, place }: { evaluation: Evaluation; place: Place }) 
         </div>
       )}
       {baseline && (
-        <div class="segments" role="group" aria-label="Which cases">
+        <div class="choice" role="group" aria-label="Which cases">
           {["" as const, ...kinds].map((kind) => (
             <button type="button" aria-pressed={only.value === kind} onClick={() => (only.value = kind)}>
               {kind ? MOVES[kind] : "All"} <b>{kind ? all.filter(({ moved }) => moved === kind).length : all.length}</b>
@@ -210,9 +210,9 @@ function Cases({ evaluation, place }: { evaluation: Evaluation; place: Place }) 
         <thead>
           <tr>
             <th scope="col">Case</th>
-            {baseline && <th scope="col" class="amount hide-small">Before</th>}
+            {baseline && <th scope="col" class="amount extra">Before</th>}
             <th scope="col" class="amount">{baseline ? "After" : "Mean"}</th>
-            {baseline && <th scope="col" class="hide-small">Difference</th>}
+            {baseline && <th scope="col" class="extra">Difference</th>}
             {baseline && <th scope="col">Moved</th>}
           </tr>
         </thead>
@@ -242,17 +242,17 @@ function CaseRow({ one, file, against, most }: { one: MovedCase; file: string; a
           </p>
         )}
       </td>
-      {against && <td class="amount faint hide-small">{before === null ? "–" : before.toFixed(2)}</td>}
+      {against && <td class="amount soft extra">{before === null ? "–" : before.toFixed(2)}</td>}
       <td class="amount">{after === null ? "–" : after.toFixed(2)}</td>
       {against && (
-        <td class="hide-small">{difference !== null && <MovedBar value={difference} most={most} tone={TONES[moved] ?? ""} />}</td>
+        <td class="extra">{difference !== null && <MovedBar value={difference} most={most} tone={TONES[moved] ?? ""} />}</td>
       )}
       {against && (
         <td>
           {moved === "failed" ? (
             <Pill sign="!" text={`${row.failed} of ${row.runs} failed`} tone="is-bad" />
           ) : moved === "alone" ? (
-            <span class="faint">{MOVES.alone}</span>
+            <span class="soft small">{MOVES.alone}</span>
           ) : (
             <Verdict verdict={moved} />
           )}

@@ -1,4 +1,4 @@
-/** One record, whole: what came in, what each plugin said, what came of it; and what can be done from there. */
+/** One record, whole: what happened, what each plugin said, what changed; and what can be done from there. */
 import { useSignal, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { write } from "../host/exact_json";
@@ -6,40 +6,52 @@ import { useHost } from "../host/host_context";
 import type { View } from "../host/interface";
 import { address, go } from "../route";
 import { useAnswer } from "../store/answer";
-import { happened } from "../store/record_words";
+import { happened, inWords, kindOf } from "../store/record_words";
 import type { RecordView } from "../store/records";
 import { act, ActionButton, SILENT, Told, type Telling } from "./action";
-import { UNKNOWN } from "./amounts";
+import { count, UNKNOWN } from "./amounts";
 import { Folded } from "./folded";
+import { Icon, type IconName } from "./icon";
 import { JsonText } from "./json_text";
 import { Moment } from "./moment";
 import { Plain } from "./plain";
 import { ProblemNote } from "./problem_note";
+import { RecordIcon } from "./record_icon";
 import { StateChanges } from "./state_changes";
 
 interface RecordDetailProps {
   readonly session: string;
   readonly number: number;
-  /** Whether what the machine made of it is shown too. */
-  readonly isMachine: boolean;
+  readonly head: number;
+  readonly choose: (number: number) => void;
 }
 
-export function RecordDetail({ session, number, isMachine }: RecordDetailProps) {
+export function RecordDetail({ session, number, head, choose }: RecordDetailProps) {
   const answer = useAnswer("records", session, { record: number }).value;
   const telling = useSignal<Telling>(SILENT);
   const record = answer.value?.records[0];
   return (
-    <section class="record" aria-label={`Record ${number}`} aria-busy={answer.isLate}>
-      <h2>Record {number}</h2>
-      {record && (
-        <p class="outcome">
-          <Plain text={happened(record)} />
-        </p>
-      )}
-      <RecordActions session={session} number={number} record={record} telling={telling} />
-      {answer.problem && <ProblemNote problem={answer.problem} />}
-      {record ? <Whole record={record} isMachine={isMachine} /> : answer.isLate && <p>Loading …</p>}
-      {isMachine && <StateChanges session={session} number={number} />}
+    <section class="record card" aria-label={`Record ${number}`} aria-busy={answer.isLate}>
+      <header>
+        {record && <RecordIcon kind={kindOf(record)} />}
+        <h2 class="grow">{record ? <Plain text={happened(record)} /> : "…"}</h2>
+        <span class="record-steps">
+          <button type="button" class="bare square slim" aria-label="Record before" disabled={number <= 1} onClick={() => choose(number - 1)}>
+            <Icon name="left" />
+          </button>
+          <span class="tiny soft">
+            {count(number)} of {count(head)}
+          </span>
+          <button type="button" class="bare square slim" aria-label="Record after" disabled={number >= head} onClick={() => choose(number + 1)}>
+            <Icon name="right" />
+          </button>
+        </span>
+      </header>
+      <div class="record-body">
+        {answer.problem && <ProblemNote problem={answer.problem} />}
+        {record ? <Whole session={session} record={record} /> : answer.isLate && <p>Loading …</p>}
+        <RecordActions session={session} number={number} record={record} telling={telling} />
+      </div>
     </section>
   );
 }
@@ -62,9 +74,15 @@ function RecordActions({ session, number, record, telling }: RecordActionsProps)
   return (
     <>
       <div class="actions">
-        <ActionButton act={fork}>Fork here</ActionButton>
-        {record && callsOf(record).map((id) => <WhyLink session={session} about={id} what={`the call ${id}`} />)}
+        {record && callsOf(record).map((id) => <WhyLink session={session} about={id} what={`call ${id}`} />)}
         {record && turnsOf(record).map((turn) => <WhyLink session={session} about={turn} what={`turn ${turn}`} />)}
+        <ActionButton kind="slim" act={fork}>
+          <Icon name="fork" />
+          Fork here
+        </ActionButton>
+        <span class="end tiny soft extra">
+          <kbd>J</kbd> <kbd>K</kbd> step
+        </span>
       </div>
       <Told telling={telling} />
     </>
@@ -73,7 +91,7 @@ function RecordActions({ session, number, record, telling }: RecordActionsProps)
 
 function WhyLink({ session, about, what }: { session: string; about: string | number; what: string }) {
   return (
-    <a href={address(session, "why", about)}>
+    <a class="button slim" href={address(session, "why", about)}>
       Why: <Plain text={what} />
     </a>
   );
@@ -83,14 +101,6 @@ function WhyLink({ session, about, what }: { session: string; about: string | nu
 interface StoredEvent {
   readonly turn?: unknown;
   readonly event?: { readonly $?: unknown; readonly call_id?: unknown };
-}
-
-/** Returns the names of the events of a record. */
-export function eventNames(record: RecordView): string[] {
-  return record.events.map((stored) => {
-    const name = (stored as StoredEvent).event?.$;
-    return typeof name === "string" ? name : "?";
-  });
 }
 
 function callsOf(record: RecordView): string[] {
@@ -103,18 +113,13 @@ function turnsOf(record: RecordView): number[] {
   return [...new Set(turns.filter((turn) => typeof turn === "number" && turn > 0))] as number[];
 }
 
-/** Whether a plugin did more than let it pass. */
-function hasAnswer({ verdict, answers, errors }: View<"RulingView">): boolean {
-  return verdict !== "pass" || answers.length > 0 || errors.length > 0;
-}
-
-function Whole({ record, isMachine }: { record: RecordView; isMachine: boolean }) {
+function Whole({ session, record }: { session: string; record: RecordView }) {
   const { redacted } = record;
-  const rulings = isMachine ? record.rulings : record.rulings.filter(hasAnswer);
+  const hasChanges = useSignal(false);
   return (
     <>
       {redacted && (
-        <p class="note">
+        <p class="soft">
           Its texts were replaced by a mark
           {redacted.by && (
             <>
@@ -126,7 +131,7 @@ function Whole({ record, isMachine }: { record: RecordView; isMachine: boolean }
         </p>
       )}
       <dl class="facts">
-        <Fact name="Time">
+        <Fact name="At">
           <Moment at={record.at_ms} />
         </Fact>
         {record.by && (
@@ -134,45 +139,62 @@ function Whole({ record, isMachine }: { record: RecordView; isMachine: boolean }
             <Plain text={record.by} />
           </Fact>
         )}
-        {isMachine && record.request && (
-          <Fact name="Request">
-            <Plain text={record.request} />
-          </Fact>
-        )}
-        {isMachine && (
-          <Fact name="Phase">
-            {record.phase_before ?? UNKNOWN} → {record.phase_after ?? UNKNOWN}
-          </Fact>
-        )}
-        {isMachine && record.effects.length > 0 && <Fact name="Effects">{record.effects.join(", ")}</Fact>}
-        {isMachine && record.changed.length > 0 && <Fact name="Changed">{record.changed.join(", ")}</Fact>}
+        <Fact name="Phase">{phases(record)}</Fact>
       </dl>
-      {isMachine && (
-        <>
-          <h3>
-            Came in: <Plain text={record.input.kind} />
-          </h3>
-          <JsonText value={record.input.data} what="input" />
-        </>
+      {record.rulings.length > 0 && (
+        <div>
+          <h3>What plugins said</h3>
+          <ul class="rulings">
+            {record.rulings.map((ruling) => (
+              <Ruling ruling={ruling} />
+            ))}
+          </ul>
+        </div>
       )}
-      {rulings.length > 0 && <h3>Plugins</h3>}
-      {rulings.map((ruling) => (
-        <RulingDetail ruling={ruling} />
-      ))}
-      {record.events.length > 0 && <h3>Events</h3>}
-      {record.events.map((stored, index) => (
-        <details>
-          <summary>
-            <Plain text={eventNames(record)[index] ?? "?"} />
-          </summary>
-          <JsonText value={{ json: write((stored as StoredEvent).event) }} what="event" />
-        </details>
-      ))}
+      <details class="small" onToggle={({ currentTarget }) => currentTarget.open && (hasChanges.value = true)}>
+        <summary>What changed in the state · {record.changed.length}</summary>
+        {hasChanges.value && <StateChanges session={session} number={record.number} />}
+      </details>
+      <AsJson record={record} />
     </>
   );
 }
 
-export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+function phases({ phase_before: before, phase_after: after }: RecordView): string {
+  const words = (phase: string | null) => (phase === null ? UNKNOWN : phase.replaceAll("_", " "));
+  return before === after ? words(after) : `${words(before)} → ${words(after)}`;
+}
+
+/** The words of the machine, for those who know it: they are in the documents about records. */
+function AsJson({ record }: { record: RecordView }) {
+  const isOpen = useSignal(false);
+  return (
+    <details class="small" onToggle={({ currentTarget }) => (isOpen.value = currentTarget.open)}>
+      <summary>As JSON</summary>
+      {isOpen.value && (
+        <div class="stack">
+          {record.request && (
+            <p>
+              Request <Plain text={record.request} />
+            </p>
+          )}
+          {record.effects.length > 0 && <p>Effects: {record.effects.join(", ")}</p>}
+          {record.changed.length > 0 && <p>Changed: {record.changed.join(", ")}</p>}
+          <h3>
+            Came in: <Plain text={record.input.kind} />
+          </h3>
+          <JsonText value={record.input.data} what="input" />
+          {record.events.length > 0 && <h3>Events</h3>}
+          {record.events.map((stored) => (
+            <JsonText value={{ json: write((stored as StoredEvent).event) }} what="event" />
+          ))}
+        </div>
+      )}
+    </details>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: ComponentChildren }) {
   return (
     <>
       <dt>{name}</dt>
@@ -181,26 +203,40 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
   );
 }
 
-function RulingDetail({ ruling }: { ruling: View<"RulingView"> }) {
+/** How a run of a hook came out: its icon, its colour, and its words. */
+const VERDICTS: Readonly<Record<string, readonly [IconName, string, string]>> = {
+  pass: ["shield", "soft", "let it pass"],
+  hold: ["shield", "is-person", "held it"],
+  block: ["shield", "is-bad", "blocked it"],
+  abort: ["shield", "is-bad", "ended the turn"],
+};
+
+function Ruling({ ruling }: { ruling: View<"RulingView"> }) {
   const { hook, verdict, plugin, reason, critical, answers, decisions, pause, errors } = ruling;
+  const [icon, role, words] = VERDICTS[verdict] ?? ["shield", "is-work", inWords(verdict).toLowerCase()];
   const hasMore = answers.length > 0 || errors.length > 0 || pause !== null;
   return (
-    <details class="ruling" data-verdict={verdict}>
-      <summary>
-        <code>{hook}</code>: {verdict}
-        {plugin && (
-          <>
-            {" "}
-            by <Plain text={plugin} />
-          </>
-        )}
-        {critical && " (it is critical, and broke)"}
-      </summary>
-      {reason && <Folded text={reason} what="reason" />}
-      {answers.length > 0 && <JsonText value={{ json: write(answers) }} what="answers" />}
-      {errors.length > 0 && <JsonText value={{ json: write(errors) }} what="errors" />}
-      {pause !== null && <JsonText value={{ json: write(pause) }} what="pause" />}
-      {hasMore ? <JsonText value={{ json: write(decisions) }} what="decisions" /> : <p>No plugin said anything.</p>}
-    </details>
+    <li>
+      <details>
+        <summary>
+          <span class={role}>
+            <Icon name={icon} />
+          </span>
+          <span class="grow">{plugin ? <Plain text={plugin} /> : <code>{hook}</code>}</span>
+          <span class={role}>
+            {words}
+            {critical && " (it is critical, and broke)"}
+          </span>
+        </summary>
+        <p>
+          Asked at <code>{hook}</code>.
+        </p>
+        {reason && <Folded text={reason} what="reason" />}
+        {answers.length > 0 && <JsonText value={{ json: write(answers) }} what="answers" />}
+        {errors.length > 0 && <JsonText value={{ json: write(errors) }} what="errors" />}
+        {pause !== null && <JsonText value={{ json: write(pause) }} what="pause" />}
+        {hasMore ? <JsonText value={{ json: write(decisions) }} what="decisions" /> : <p class="soft">No plugin said anything.</p>}
+      </details>
+    </li>
   );
 }

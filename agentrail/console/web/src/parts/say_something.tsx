@@ -1,15 +1,22 @@
-/** Where one writes: a prompt when no turn is open, steering while one is; and the way to end the turn. */
+/** The composer: a prompt when no turn is open, steering while one is; and the way to stop the turn. */
 import { useSignal, type Signal } from "@preact/signals";
 import { useHost } from "../host/host_context";
 import type { BodyOf } from "../host/interface";
 import type { LiveConversation } from "../store/live_conversation";
 import { act, ActionButton, type Telling } from "./action";
-import { ConfirmedButton } from "./confirmed_button";
+import { Question } from "./dialog";
+import { Icon } from "./icon";
+import { Menu } from "./menu";
+import { usePageKeys } from "./page_keys";
 import { Plain } from "./plain";
 
 type Message = BodyOf<"prompt">["message"];
 
-const NOT_MADE = "the call that waits for a person is not made.";
+/** When a text is to count while a turn is open. */
+const WAYS = { gap: "Next step", now: "Now, breaking off", turn: "As a new turn" } as const;
+type Way = keyof typeof WAYS;
+
+const NOT_MADE = "What waits for a person is then not made.";
 
 interface Props {
   readonly session: string;
@@ -23,84 +30,128 @@ export function SaySomething({ session, live, waits, telling }: Props) {
   const host = useHost();
   const text = useSignal("");
   const pictures = useSignal<readonly File[]>([]);
+  const way = useSignal<Way>("gap");
+  const isAsking = useSignal(false);
+  const isStopping = useSignal(false);
   void live.version.value;
   const { isTurnOpen, queue } = live.conversation.status;
 
-  const send = async (done: string, action: (words: string) => Promise<unknown>) => {
+  const sendAs = async (done: string, action: (words: string) => Promise<unknown>) => {
     const words = text.value;
     if (!words.trim()) return;
     text.value = ""; // so that one can go on writing; it comes back if the host does not take it
     if (!(await act(telling, done, () => action(words)))) text.value ||= words;
   };
   const prompt = () =>
-    send(isTurnOpen ? "Queued" : "Sent", async (words) => {
+    sendAs(isTurnOpen ? "Queued" : "Sent", async (words) => {
       await host.call("prompt", { session, body: { message: await messageOf(words, pictures.value) } });
       pictures.value = [];
     });
   const steer = (when: "gap" | "now") =>
-    send("Steered", (words) => host.call("steer", { session, body: { text: words, when } }));
-  const abort = async () => {
-    await act(telling, "Aborted", () => host.call("abort", { session, body: { reason: "aborted in the console" } }));
+    sendAs("Steered", (words) => host.call("steer", { session, body: { text: words, when } }));
+  const send = () => (!isTurnOpen || way.value === "turn" ? prompt() : steer(way.value));
+  const sendAfterAsking = async () => {
+    if (waits && text.value.trim()) isAsking.value = true;
+    else await send();
   };
-  const onKeyDown = (event: KeyboardEvent & { currentTarget: HTMLTextAreaElement }) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-    event.preventDefault();
-    if (waits) event.currentTarget.form?.querySelector<HTMLElement>(".actions button")?.click(); // asks first
-    else void (isTurnOpen ? steer("gap") : prompt());
+  const abort = async () => {
+    await act(telling, "Stopped", () => host.call("abort", { session, body: { reason: "stopped in the console" } }));
+  };
+  const stop = async () => {
+    if (waits) isStopping.value = true;
+    else await abort();
+  };
+  usePageKeys(isTurnOpen ? { Escape: () => void stop() } : {});
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.isComposing) return;
+    if (event.key === "Enter" && !event.shiftKey) {
+      event.preventDefault();
+      void sendAfterAsking();
+    } else if (event.key === "Escape" && isTurnOpen) {
+      event.preventDefault();
+      void stop();
+    }
   };
 
   return (
     <form class="say" onSubmit={(event) => event.preventDefault()}>
       <Queue session={session} queue={queue} telling={telling} />
-      <label for="say">{isTurnOpen ? "Steer the turn" : "Prompt"}</label>
-      <textarea
-        id="say"
-        rows={3}
-        dir="auto"
-        value={text.value}
-        aria-describedby="say-keys"
-        onInput={(event) => (text.value = event.currentTarget.value)}
-        onKeyDown={onKeyDown}
-      />
-      <div class="actions">
-        {isTurnOpen ? (
-          <>
-            {waits ? (
-              <>
-                <ConfirmedButton label="Steer" question={`What is said ends the wait: ${NOT_MADE}`} act={() => steer("gap")} />
-                <ConfirmedButton label="Send as a prompt" question={`A new prompt ends the turn: ${NOT_MADE}`} act={prompt} />
-              </>
-            ) : (
-              <>
-                <ActionButton kind="main-action" act={() => steer("gap")}>
-                  Steer at the gap
-                </ActionButton>
-                <ActionButton act={() => steer("now")}>Steer now</ActionButton>
-                <ActionButton act={prompt}>Queue as a prompt</ActionButton>
-              </>
-            )}
-            <ActionButton kind="danger" act={abort}>
-              Abort the turn
-            </ActionButton>
-          </>
-        ) : (
-          <ActionButton kind="main-action" act={prompt}>
-            Send
-          </ActionButton>
-        )}
-        <label class="file">
-          Pictures
+      {pictures.value.length > 0 && (
+        <ul class="attached" aria-label="Pictures that go along">
+          {pictures.value.map((file) => (
+            <li class="pill">
+              <Plain text={file.name} />
+              <button
+                type="button"
+                class="bare square slim"
+                aria-label={`Leave out ${file.name}`}
+                onClick={() => (pictures.value = pictures.value.filter((other) => other !== file))}
+              >
+                <Icon name="cross" />
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      <div class="say-box">
+        <label class="button bare square slim clip">
+          <Icon name="clip" />
           <input
             type="file"
+            class="only-read"
             multiple
+            aria-label="Attach pictures"
             accept="image/png,image/jpeg,image/gif,image/webp"
-            onChange={(event) => (pictures.value = [...(event.currentTarget.files ?? [])])}
+            onChange={(event) => {
+              pictures.value = [...pictures.value, ...(event.currentTarget.files ?? [])];
+              event.currentTarget.value = "";
+            }}
           />
         </label>
+        <textarea
+          id="say"
+          rows={1}
+          dir="auto"
+          aria-label="Message"
+          aria-describedby="say-keys"
+          placeholder={waits ? "Or tell the agent something" : isTurnOpen ? "Tell the agent something" : "What is to be done?"}
+          value={text.value}
+          onInput={(event) => (text.value = event.currentTarget.value)}
+          onKeyDown={onKeyDown}
+        />
+        {isTurnOpen && (
+          <>
+            <Menu
+              label={`When it counts: ${WAYS[way.value]}`}
+              items={Object.entries(WAYS).map(([name, label]) => ({
+                label,
+                isChosen: name === way.value,
+                act: () => (way.value = name as Way),
+              }))}
+            >
+              <span class="extra">{WAYS[way.value]}</span>
+              <Icon name="down" />
+            </Menu>
+            <ActionButton kind="square slim danger stop" label="Stop the turn" act={stop}>
+              <Icon name="stop" />
+            </ActionButton>
+          </>
+        )}
+        <ActionButton kind="main square slim" label="Send" act={sendAfterAsking}>
+          <Icon name="send" />
+        </ActionButton>
       </div>
-      <p id="say-keys" class="hint">
-        Enter {isTurnOpen ? (waits ? "asks first, as something waits for a person" : "steers") : "sends"}, Shift+Enter begins a new line.
+      <p id="say-keys" class="say-keys extra">
+        <kbd>Enter</kbd> send · <kbd>Shift</kbd> <kbd>Enter</kbd> new line
+        {isTurnOpen && (
+          <>
+            {" "}
+            · <kbd>Esc</kbd> stop the turn
+          </>
+        )}
       </p>
+      <Question title="Something waits for a person" text={`${NOT_MADE} Send it all the same?`} yes="Send" isOpen={isAsking} act={send} />
+      <Question title="Stop the turn" text={`${NOT_MADE} Stop the turn all the same?`} yes="Stop the turn" isOpen={isStopping} act={abort} />
     </form>
   );
 }
@@ -130,11 +181,17 @@ function Queue(props: { session: string; queue: readonly { ref: string; text: st
     await act(telling, "Withdrawn", () => host.call("withdraw", { session, body: { ref } }));
   };
   return (
-    <section aria-label="Prompts that wait for the end of the turn">
-      <ol class="queue">
+    <section class="card queue" aria-label="Prompts that wait for the end of the turn">
+      <ol class="rows">
         {queue.map(({ ref, text }) => (
           <li key={ref}>
-            <Plain text={text.slice(0, 200)} /> <ActionButton act={() => withdraw(ref)}>Withdraw</ActionButton>
+            <Icon name="clock" />
+            <span class="cut grow">
+              <Plain text={text.slice(0, 200)} />
+            </span>
+            <ActionButton kind="bare slim" act={() => withdraw(ref)}>
+              Withdraw
+            </ActionButton>
           </li>
         ))}
       </ol>

@@ -23,7 +23,7 @@ export function SignIn({ refusal, enter }: { refusal: string; enter: (key: strin
           aria-describedby="about-key"
           onInput={(event) => (given.value = event.currentTarget.value)}
         />
-        <button class="main-action">Enter</button>
+        <button class="main">Enter</button>
       </form>
       <p role="alert" class="refusal">
         {refusal}

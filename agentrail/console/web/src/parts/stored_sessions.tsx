@@ -4,6 +4,8 @@ import { useHost } from "../host/host_context";
 import type { View } from "../host/interface";
 import { address } from "../route";
 import { SILENT, Told, act, type Telling } from "./action";
+import { Choice } from "./choice";
+import { Icon } from "./icon";
 import { Moment } from "./moment";
 import { Plain } from "./plain";
 
@@ -40,8 +42,9 @@ export function StoredSessions({ isOpen }: { isOpen: boolean }) {
   };
   const { whose, text: searched } = listed.value;
   return (
-    <details open={isOpen} onToggle={(event) => event.currentTarget.open && next.value === undefined && void load(listed.value)}>
-      <summary>Stored sessions, and what was said in them</summary>
+    <details class="card stored-card" open={isOpen} onToggle={(event) => event.currentTarget.open && next.value === undefined && void load(listed.value)}>
+      <summary>Search the stored ones</summary>
+      <div class="stored-body">
       <form
         class="filter"
         role="search"
@@ -51,19 +54,25 @@ export function StoredSessions({ isOpen }: { isOpen: boolean }) {
           void load({ whose, text: text.value.trim() });
         }}
       >
-        <label>
-          Whose{" "}
-          <select
-            value={whose}
-            onChange={(event) => void load({ whose: event.currentTarget.value === "all" ? "all" : "own", text: searched })}
-          >
-            <option value="own">mine</option>
-            <option value="all">of all users</option>
-          </select>
-        </label>
-        <label>
-          What was said{" "}
-          <input type="search" value={text.value} maxLength={MOST_TEXT} onInput={(event) => (text.value = event.currentTarget.value)} />
+        <Choice
+          label="Whose"
+          value={whose}
+          options={[
+            ["own", "Mine"],
+            ["all", "Of all users"],
+          ]}
+          choose={(next) => void load({ whose: next, text: searched })}
+        />
+        <label class="field">
+          <Icon name="search" />
+          <input
+            type="search"
+            aria-label="What was said"
+            placeholder="What was said"
+            value={text.value}
+            maxLength={MOST_TEXT}
+            onInput={(event) => (text.value = event.currentTarget.value)}
+          />
         </label>
         <button>Search</button>
       </form>
@@ -83,6 +92,7 @@ export function StoredSessions({ isOpen }: { isOpen: boolean }) {
           {searched ? "Search in more sessions" : "Show more"}
         </button>
       )}
+      </div>
     </details>
   );
 }
@@ -97,9 +107,11 @@ function StoredSession({ session }: { session: Session }) {
       <a href={address(session.session)}>
         <Plain text={session.title || session.session} />
       </a>{" "}
-      <Plain text={session.agent} />, {session.ended ? "ended" : "active"} <Moment at={session.active} />, {session.records} records
+      <span class="soft">
+        <Plain text={session.agent} />, {session.ended ? "ended" : "active"} <Moment at={session.active} />, {session.records} records
+      </span>
       {session.problem && (
-        <span class="bad">
+        <span class="is-bad">
           {" "}
           <Plain text={session.problem} />
         </span>

@@ -1,9 +1,12 @@
-/** A session: its conversation as it streams, and what one can do with it. */
-import { useSignal, type Signal } from "@preact/signals";
+/** A session: its conversation as it streams, what waits for a person, and what one can say. */
+import { signal, useSignal, type Signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { useHost } from "../host/host_context";
 import { act, Told, SILENT, type Telling } from "../parts/action";
 import { ConversationItem } from "../parts/conversation_items";
+import { Empty } from "../parts/empty";
+import { HeldHere } from "../parts/held_here";
+import { Icon } from "../parts/icon";
 import { Plain } from "../parts/plain";
 import { ProblemNote } from "../parts/problem_note";
 import { SaySomething } from "../parts/say_something";
@@ -18,6 +21,11 @@ import { useConversation, type LiveConversation } from "../store/live_conversati
 /** Changes after which the host is asked what the session has and does: the others are shown by themselves. */
 const TELLING = /^(Agent|Request|Response|Call|Session|Prompt|Steering|Tool|Tools|Plugin|Model|Approval|AskUser|UserResponded|Compact|Subagent|Labels)/;
 
+/** Where there is room for the panel beside the conversation; elsewhere it is a sheet, which is closed at first. */
+const isWide = matchMedia("(min-width: 68rem)");
+/** Whether the panel is open; it stays as it was left in the next session. */
+const hasSide = signal(isWide.matches);
+
 export default function ConversationRoom({ session, place }: SessionRoomProps) {
   const detail = useDetail(session);
   const live = useConversation(session, (name) => {
@@ -25,18 +33,27 @@ export default function ConversationRoom({ session, place }: SessionRoomProps) {
   });
   const telling = useSignal<Telling>(SILENT);
   const problem = live.problem.value ?? detail.problem.value;
+  const status = detail.view.value?.status;
   return (
-    <div class="session">
-      <div class="session-talk">
+    <div class="session" data-side={hasSide.value || undefined}>
+      <div class="talk">
+        {!hasSide.value && (
+          <button type="button" class="bare square slim side-open" aria-label="Show the panel about the session" onClick={() => (hasSide.value = true)}>
+            <Icon name="panel" />
+          </button>
+        )}
         {problem && <ProblemNote problem={problem} />}
         <Items session={session} live={live} meant={Number(place.room === "event" ? place.rest[0] : 0)} telling={telling} />
-        <LiveLine live={live} waits={detail.view.value?.status?.waits ?? false} />
+        <HeldHere items={status?.held ?? []} telling={telling} decided={detail.refresh} />
+        <LiveLine live={live} waits={status?.waits ?? false} />
         <Told telling={telling} />
         {!live.hasEnded.value && !live.problem.value && (
-          <SaySomething session={session} live={live} waits={detail.view.value?.status?.waits ?? false} telling={telling} />
+          <SaySomething session={session} live={live} waits={status?.waits ?? false} telling={telling} />
         )}
       </div>
-      <SessionSide session={session} live={live} detail={detail} telling={telling} />
+      {hasSide.value && (
+        <SessionSide session={session} live={live} detail={detail} telling={telling} close={() => (hasSide.value = false)} />
+      )}
     </div>
   );
 }
@@ -45,43 +62,25 @@ const AT_FIRST = 120;
 const MORE = 400;
 /** For how long after a wheel, a finger or a key what scrolls is taken for a person's doing. */
 const HAND_MS = 1000;
+const NEAR_END = 40;
 
 function Items(props: { session: string; live: LiveConversation; meant: number; telling: Signal<Telling> }) {
   const { session, live, meant, telling } = props;
   const host = useHost();
   const shown = useSignal(AT_FIRST);
-  const box = useRef<HTMLDivElement>(null);
   const list = useRef<HTMLOListElement>(null);
-  const isAtEnd = useRef(true);
-  const touched = useRef(-HAND_MS);
   void live.version.value;
   const { items } = live.conversation;
   const meantAt = meant ? items.findIndex((item) => item.seq >= meant) : -1;
   const first = Math.max(0, Math.min(items.length - shown.value, meantAt < 0 ? items.length : meantAt));
-  const stay = useRef(() => {});
-  stay.current = () => {
-    const element = box.current;
-    if (element && isAtEnd.current && meantAt < 0) element.scrollTop = element.scrollHeight;
-  };
-  const touch = () => (touched.current = performance.now());
-  // Items get their heights when they come into sight, and the browser moves what is shown along: only a person leaves the end.
-  const scrolled = ({ scrollTop, clientHeight, scrollHeight }: HTMLDivElement) => {
-    if (scrollTop + clientHeight > scrollHeight - 40) isAtEnd.current = true;
-    else if (performance.now() - touched.current < HAND_MS) isAtEnd.current = false;
-    else stay.current();
-  };
-  useLayoutEffect(() => {
-    const watch = new ResizeObserver(() => stay.current()); // pictures come later, and so do items out of sight
-    if (list.current) watch.observe(list.current);
-    return () => watch.disconnect();
-  }, []);
+  const leaveEnd = useEndInSight(meantAt < 0);
   const more = () => {
-    isAtEnd.current = false; // else what is added would take the person back to the end
+    leaveEnd(); // else what is added would take the person back to the end
     shown.value += MORE;
   };
   const hasMeant = meantAt >= 0;
   useEffect(() => {
-    if (hasMeant) box.current?.querySelector(`[data-seq="${items[meantAt]?.seq}"]`)?.scrollIntoView({ block: "center" });
+    if (hasMeant) list.current?.querySelector(`[data-seq="${items[meantAt]?.seq}"]`)?.scrollIntoView({ block: "center" });
   }, [meant, hasMeant]);
 
   const fork = async (said: Said) => {
@@ -91,26 +90,17 @@ function Items(props: { session: string; live: LiveConversation; meant: number; 
     });
   };
   return (
-    <div
-      ref={box}
-      class="session-items"
-      tabIndex={0}
-      role="log"
-      aria-label="The conversation"
-      aria-live="off"
-      onWheel={touch}
-      onTouchMove={touch}
-      onPointerDown={touch}
-      onKeyDown={touch}
-      onFocusIn={touch}
-      onScroll={({ currentTarget }) => scrolled(currentTarget)}
-    >
+    <div class="session-items" role="log" aria-label="The conversation" aria-live="off">
       {first > 0 && (
-        <button type="button" onClick={more}>
+        <button type="button" class="bare" onClick={more}>
           Show what was before ({first} items)
         </button>
       )}
-      {items.length === 0 && <p>Nothing has been said yet.</p>}
+      {items.length === 0 && (
+        <Empty icon="model" title="Nothing has been said yet">
+          Say below what is to be done.
+        </Empty>
+      )}
       <ol class="conversation" ref={list}>
         {items.slice(first).map((item) => (
           <ConversationItem
@@ -120,7 +110,7 @@ function Items(props: { session: string; live: LiveConversation; meant: number; 
             session={session}
             isMeant={item.seq === meant}
             promptActions={(said) => (
-              <button type="button" class="small" onClick={() => void fork(said)}>
+              <button type="button" class="bare slim" onClick={() => void fork(said)}>
                 Fork before this
               </button>
             )}
@@ -131,22 +121,59 @@ function Items(props: { session: string; live: LiveConversation; meant: number; 
   );
 }
 
+/**
+ * Keeps the end of the page in sight while it grows, until a person scrolls away; returns what leaves the end.
+ *
+ * Items get their heights when they come into sight, and the browser moves what is shown along: only a person leaves the end.
+ */
+function useEndInSight(isWanted: boolean): () => void {
+  const isAtEnd = useRef(true);
+  const wanted = useRef(isWanted);
+  wanted.current = isWanted;
+  useLayoutEffect(() => {
+    const page = document.documentElement;
+    let touchedAt = -HAND_MS;
+    const touch = () => (touchedAt = performance.now());
+    const stay = () => {
+      if (isAtEnd.current && wanted.current) page.scrollTop = page.scrollHeight;
+    };
+    const scrolled = () => {
+      if (page.scrollTop + page.clientHeight > page.scrollHeight - NEAR_END) isAtEnd.current = true;
+      else if (performance.now() - touchedAt < HAND_MS) isAtEnd.current = false;
+      else stay();
+    };
+    const watch = new ResizeObserver(stay); // pictures come later, and so do items out of sight
+    watch.observe(document.body);
+    const hands = ["wheel", "touchmove", "pointerdown", "keydown", "focusin"] as const;
+    for (const name of hands) addEventListener(name, touch, { passive: true });
+    addEventListener("scroll", scrolled, { passive: true });
+    return () => {
+      watch.disconnect();
+      for (const name of hands) removeEventListener(name, touch);
+      removeEventListener("scroll", scrolled);
+    };
+  }, []);
+  return () => {
+    isAtEnd.current = false;
+  };
+}
+
 /** Says in a live region what the session does, once for each phase, and not for each piece of a text. */
 function LiveLine({ live, waits }: { live: LiveConversation; waits: boolean }) {
   void live.version.value;
   const { status } = live.conversation;
   const words: Readonly<Record<string, string>> = {
     idle: "It waits for a prompt.",
-    running: "It works …",
-    streaming: "The model answers …",
-    executing_tools: "Tools run …",
+    working: "It works …",
+    "writing an answer": "The model answers …",
+    "running tools": "Tools run …",
     ended: "The session has ended.",
     [WAITS]: "It waits for a person.",
   };
   const doing = activity({ phase: status.phase, waits });
   return (
-    <p role="status" class="live-line">
-      {words[doing] ?? doing} {status.status && <Plain text={status.status} />}
+    <p role="status" class="live-line hint">
+      <span class="only-read">{words[doing] ?? doing}</span> {status.status && <Plain text={status.status} />}
     </p>
   );
 }

@@ -1,11 +1,15 @@
-/** Plots over time, per tenant, session, model or tool; a stretch of time leads to its sessions. */
+/** What sessions cost, used and took over time, and how turns ended; a stretch of time leads to its sessions. */
 import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 import type { QueryOf, View } from "../host/interface";
-import { count, dollars, isUntold, spent, UNKNOWN } from "../parts/amounts";
-import { duration, Moment } from "../parts/moment";
+import { count, dollars, isUntold, shortCount, spent, UNKNOWN } from "../parts/amounts";
+import { Choice } from "../parts/choice";
+import { Empty } from "../parts/empty";
+import { Menu } from "../parts/menu";
+import { duration, Moment, moment } from "../parts/moment";
 import { Plain } from "../parts/plain";
-import { Plot, type Line } from "../parts/plot";
+import { PlotCard, type CardLine } from "../parts/plot_card";
 import { ProblemNote } from "../parts/problem_note";
 import type { RoomProps } from "../rooms";
 import { address, replaceQuery, type Place } from "../route";
@@ -14,249 +18,324 @@ import { useTitles } from "../store/titles";
 
 type Bucket = View<"FigureBucketView">;
 type Series = View<"SeriesView">;
+type Figures = View<"FiguresView">;
 type Per = NonNullable<QueryOf<"figures">["per"]>;
 
-const PERS: readonly Per[] = ["tenant", "session", "model", "tool"];
+const PERS: readonly Per[] = ["session", "model", "tool", "tenant"];
 const SPANS = { "15 min": 900_000, "1 h": 3_600_000, "6 h": 21_600_000, "24 h": 86_400_000 } as const;
+type SpanName = keyof typeof SPANS;
 const MOST = 8;
-
-interface Measure {
-  readonly title: string;
-  /** What the host counts it for. */
-  readonly pers: readonly Per[];
-  readonly of: (bucket: Bucket) => number | null;
-  readonly format: (value: number) => string;
-  /** Whether values of a series are added up for its total; otherwise the largest one is told. */
-  readonly isSum: boolean;
-  /** How the total of a series is told, if its amount alone would not be true. */
-  readonly total?: (buckets: readonly Bucket[]) => string;
-}
+/** The colours of series; those beyond them are put together, in the last one. */
+const KEYS = ["k1", "k2", "k3", "k4"] as const;
+const REST = "k5";
 
 const seconds = (value: number) => duration(value * 1000);
-const percent = (value: number) => `${Math.round(value * 100)} %`;
-const ended = ({ turns }: Bucket) => Object.values(turns).reduce((sum, number) => sum + number, 0);
+const sumOf = (buckets: readonly Bucket[], of: (bucket: Bucket) => number) => buckets.reduce((sum, bucket) => sum + of(bucket), 0);
 /** What a stretch of time has cost; null: the price of none of its responses is known. */
 const cost = (bucket: Bucket) =>
   isUntold(bucket) || (bucket.unpriced > 0 && bucket.unpriced >= bucket.responses) ? null : bucket.cost_usd;
-/** Tokens of a stretch of time; null: no response has told how many. */
-const tokens = (bucket: Bucket, of: "input_tokens" | "output_tokens") => (isUntold(bucket) ? null : bucket[of]);
-const notEnded = ({ turns }: Bucket) => ended({ turns } as Bucket) - (turns["end"] ?? 0);
+const ended = ({ turns }: Bucket) => Object.values(turns).reduce((sum, number) => sum + number, 0);
+const answered = ({ turns }: Bucket) => turns["end"] ?? 0;
+const stopped = ({ turns }: Bucket) => turns["aborted"] ?? 0;
+const failed = (bucket: Bucket) => ended(bucket) - answered(bucket) - stopped(bucket);
 
-/** Of what the host counts use, times of turns, and calls: of all else it knows nothing, and 0 would be wrong. */
-const USED: readonly Per[] = ["tenant", "session", "model"];
-const TIMED: readonly Per[] = ["tenant", "model"];
-const CALLED: readonly Per[] = ["tenant", "tool"];
+type Time = "turn" | "first_word" | "tool" | "abort" | "person";
 
-const MEASURES: Readonly<Record<string, Measure>> = {
-  cost: { title: "Cost", pers: USED, of: cost, format: dollars, isSum: true, total: spent },
-  input: { title: "Tokens read", pers: USED, of: (bucket) => tokens(bucket, "input_tokens"), format: count, isSum: true },
-  output: { title: "Tokens written", pers: USED, of: (bucket) => tokens(bucket, "output_tokens"), format: count, isSum: true },
-  cached: { title: "Cached share", pers: USED, of: ({ cached_share: share }) => share, format: percent, isSum: false },
-  responses: { title: "Responses", pers: USED, of: (bucket) => (isUntold(bucket) ? null : bucket.responses), format: count, isSum: true },
-  turns: { title: "Turns that ended", pers: USED, of: ended, format: count, isSum: true },
-  ends: { title: "Turns that ended otherwise than well", pers: USED, of: notEnded, format: count, isSum: true },
-  word: { title: "First word (mean)", pers: TIMED, of: ({ first_word: time }) => time?.mean_s ?? null, format: seconds, isSum: false },
-  turn: { title: "Turn, with waits for people (mean)", pers: TIMED, of: ({ turn }) => turn?.mean_s ?? null, format: seconds, isSum: false },
-  tool: { title: "Tool, without those waits (mean)", pers: CALLED, of: ({ tool }) => tool?.mean_s ?? null, format: seconds, isSum: false },
-  person: { title: "Until people decided (mean)", pers: CALLED, of: ({ person }) => person?.mean_s ?? null, format: seconds, isSum: false },
-  abort: { title: "Abort (mean)", pers: TIMED, of: ({ abort }) => abort?.mean_s ?? null, format: seconds, isSum: false },
-  errors: { title: "Failed calls", pers: CALLED, of: ({ tool_errors: errors }) => errors, format: count, isSum: true },
-};
-const COST = MEASURES["cost"] as Measure;
+/** Returns the mean of a time over several stretches; null: nothing was measured. */
+function mean(buckets: readonly Bucket[], of: Time): number | null {
+  const times = buckets.map((bucket) => bucket[of]).filter((time) => time != null);
+  const number = times.reduce((sum, time) => sum + time.count, 0);
+  return number ? times.reduce((sum, time) => sum + time.mean_s * time.count, 0) / number : null;
+}
 
-interface Choice {
+interface Choices {
   readonly per: Per;
-  readonly what: string;
-  readonly span: keyof typeof SPANS;
+  readonly span: SpanName;
   /** The stretch of time that was chosen; null: none. */
   readonly from: number | null;
   readonly to: number | null;
 }
 
-/** Returns *choice* with a measure that is counted for what it is about; *first* says which of the two was chosen. */
-function counted(choice: Choice, first: "per" | "what"): Choice {
-  const { per, what } = choice;
-  const { pers } = MEASURES[what] ?? COST;
-  if (pers.includes(per)) return choice;
-  if (first === "what") return { ...choice, per: pers[0] ?? per };
-  const found = Object.entries(MEASURES).find(([, measure]) => measure.pers.includes(per));
-  return { ...choice, what: found?.[0] ?? what };
-}
-
-function choiceOf({ query }: Place): Choice {
+function choicesOf({ query }: Place): Choices {
   const numberOf = (name: string) => (query.has(name) && Number.isFinite(Number(query.get(name))) ? Number(query.get(name)) : null);
-  const choice: Choice = {
+  const span = query.get("span") ?? "";
+  return {
     per: PERS.find((per) => per === query.get("per")) ?? "session",
-    what: MEASURES[query.get("what") ?? ""] ? (query.get("what") ?? "cost") : "cost",
-    span: (query.get("span") ?? "") in SPANS ? (query.get("span") as keyof typeof SPANS) : "1 h",
+    span: span in SPANS ? (span as SpanName) : "1 h",
     from: numberOf("from"),
     to: numberOf("to"),
   };
-  return counted(choice, "per");
 }
 
-export default function Figures({ place }: RoomProps) {
-  const choice = useSignal(choiceOf(place));
+export default function FiguresRoom({ place }: RoomProps) {
+  const choice = useSignal(choicesOf(place));
   const until = useSignal(Date.now());
   useEffect(() => {
-    const { per, what, span, from, to } = choice.value;
-    replaceQuery({ per, what, span, from: from === null ? "" : String(from), to: to === null ? "" : String(to) });
+    const { per, span, from, to } = choice.value;
+    replaceQuery({ per, span, from: from === null ? "" : String(from), to: to === null ? "" : String(to) });
   }, [choice.value]);
-  const { per, what, span } = choice.value;
-  const query = { per, limit: MOST, since_ms: until.value - SPANS[span], until_ms: until.value };
-  const answer = useAnswer("figures", null, query).value;
-  const change = (more: Partial<Choice>) => (choice.value = counted({ ...choice.value, from: null, to: null, ...more }, more.per ? "per" : "what"));
+  const { per, span, from, to } = choice.value;
+  const time = { since_ms: until.value - SPANS[span], until_ms: until.value };
+  const answer = useAnswer("figures", null, { per, limit: MOST, ...time }).value;
+  const whole = useAnswer("figures", null, { per: "tenant", limit: MOST, ...time }).value;
+  const change = (more: Partial<Choices>) => {
+    if (more.span) until.value = Date.now();
+    choice.value = { ...choice.value, from: null, to: null, ...more };
+  };
+  const choose = (start: number, end: number) => change({ from: Math.round(start), to: Math.round(end) });
+  const isEmpty = answer.value?.series.length === 0 && whole.value?.series.length === 0;
+  const wider = Object.keys(SPANS)[Object.keys(SPANS).indexOf(span) + 1] as SpanName | undefined;
   return (
-    <>
-      <h1>Figures</h1>
-      <Form choice={choice.value} change={change} renew={() => (until.value = Date.now())} />
+    <div class="room" aria-busy={answer.isLate}>
+      <div class="room-head">
+        <h1>Figures</h1>
+        <span class="grow" />
+        <Menu label={`By ${per}`} kind="" items={PERS.map((name) => ({ label: name, isChosen: name === per, act: () => change({ per: name }) }))} />
+        <Choice
+          label="The last"
+          value={span}
+          options={Object.keys(SPANS).map((name) => [name as SpanName, name])}
+          choose={(name) => change({ span: name })}
+        />
+        <button type="button" class="bare slim" onClick={() => (until.value = Date.now())}>
+          Up to now
+        </button>
+      </div>
       {answer.problem && <ProblemNote problem={answer.problem} />}
-      {answer.value ? (
-        <div aria-busy={answer.isLate}>
-          <Lines figures={answer.value} measure={MEASURES[what] ?? COST} change={change} />
-          <HostLines figures={answer.value} />
-          {choice.value.from !== null && choice.value.to !== null && (
-            <Chosen from={choice.value.from} to={choice.value.to} leave={() => change({})} />
-          )}
-        </div>
-      ) : (
-        answer.isLate && <p role="status">Loading …</p>
+      {!answer.value && answer.isLate && <p role="status">Loading …</p>}
+      {answer.value && isEmpty && (
+        <Empty
+          icon="figures"
+          title={`Nothing happened in the last ${span}`}
+          next={
+            wider && (
+              <button type="button" onClick={() => change({ span: wider })}>
+                Show {wider}
+              </button>
+            )
+          }
+        >
+          Cost, tokens, times and ends of turns would be here. The host has figures since {moment(answer.value.kept_since_ms)}.
+        </Empty>
       )}
-    </>
-  );
-}
-
-interface FormProps {
-  readonly choice: Choice;
-  readonly change: (more: Partial<Choice>) => void;
-  readonly renew: () => void;
-}
-
-function Form({ choice, change, renew }: FormProps) {
-  return (
-    <form class="filter" onSubmit={(event) => event.preventDefault()}>
-      <label>
-        What{" "}
-        <select value={choice.what} onChange={(event) => change({ what: event.currentTarget.value })}>
-          {Object.entries(MEASURES).map(([name, { title }]) => (
-            <option value={name}>{title}</option>
-          ))}
-        </select>
-      </label>
-      <label>
-        Per{" "}
-        <select value={choice.per} onChange={(event) => change({ per: event.currentTarget.value as Per })}>
-          {PERS.map((per) => (
-            <option value={per}>{per}</option>
-          ))}
-        </select>
-      </label>
-      <label>
-        The last{" "}
-        <select value={choice.span} onChange={(event) => change({ span: event.currentTarget.value as keyof typeof SPANS })}>
-          {Object.keys(SPANS).map((span) => (
-            <option value={span}>{span}</option>
-          ))}
-        </select>
-      </label>
-      <button type="button" onClick={renew}>
-        Up to now
-      </button>
-    </form>
-  );
-}
-
-interface LinesProps {
-  readonly figures: View<"FiguresView">;
-  readonly measure: Measure;
-  readonly change: (more: Partial<Choice>) => void;
-}
-
-function Lines({ figures, measure, change }: LinesProps) {
-  const { series, more } = figures;
-  const titleOf = useTitles(namesOf(figures));
-  const times = useMemo(() => {
-    const all = new Set(series.flatMap(({ buckets }) => buckets.map(({ at_ms: at }) => at)));
-    return [...all].sort((left, right) => left - right);
-  }, [series]);
-  const lines = useMemo(() => series.map((one) => lineOf(one, times, measure)), [series, times, measure]);
-  if (series.length === 0) return <p role="status">There are no figures of this time.</p>;
-  return (
-    <>
-      <Plot
-        label={`${measure.title} over time, ${series.length} lines; the table below has the numbers`}
-        times={times}
-        lines={lines}
-        from={figures.since_ms}
-        to={figures.until_ms}
-        format={measure.format}
-        choose={(from, to) => change({ from: Math.round(from), to: Math.round(to) })}
-      />
-      <p class="hint">Drag over a stretch of time to see its sessions.</p>
-      <Totals figures={figures} measure={measure} titleOf={titleOf} />
-      {more > 0 && <p>{count(more)} more are not shown.</p>}
-    </>
-  );
-}
-
-/** The sessions that *figures* are of; none if they are of something else. */
-function namesOf({ per, series }: View<"FiguresView">): string[] {
-  return per === "session" ? series.map(({ name }) => name).filter(Boolean) : [];
-}
-
-function lineOf({ name, buckets }: Series, times: readonly number[], { of }: Measure): Line {
-  const values = new Map(buckets.map((bucket) => [bucket.at_ms, of(bucket)]));
-  return { name, values: times.map((at) => values.get(at) ?? null) };
-}
-
-function total({ buckets }: Series, { of, format, isSum, total: told }: Measure): string {
-  if (told) return told(buckets);
-  const values = buckets.map(of).filter((value) => value !== null);
-  if (values.length === 0) return UNKNOWN;
-  return format(isSum ? values.reduce((sum, value) => sum + value, 0) : Math.max(...values));
-}
-
-interface TotalsProps {
-  readonly figures: View<"FiguresView">;
-  readonly measure: Measure;
-  /** Gives the title of a session, or its id if it has none. */
-  readonly titleOf: (session: string) => string;
-}
-
-function Totals({ figures, measure, titleOf }: TotalsProps) {
-  return (
-    <div class="table" tabIndex={0} role="region" aria-label="The numbers">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">{figures.per}</th>
-            <th scope="col" class="amount">
-              {measure.title}, {measure.isSum ? "in all" : "at most"}
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {figures.series.map((series) => (
-            <tr>
-              <td>
-                {figures.per === "session" && series.name ? (
-                  <SessionLink session={series.name} title={titleOf(series.name)} />
-                ) : (
-                  <Plain text={series.name || "all others"} />
-                )}
-              </td>
-              <td class="amount">{total(series, measure)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      {answer.value && whole.value && !isEmpty && <Plots figures={answer.value} whole={whole.value} choose={choose} />}
+      {answer.value && !isEmpty && (
+        <>
+          {from !== null && to !== null && <Chosen from={from} to={to} leave={() => change({})} />}
+          <Grouped figures={answer.value} />
+        </>
+      )}
     </div>
   );
 }
 
-function SessionLink({ session, title }: { session: string; title: string }) {
+interface PlotsProps {
+  readonly figures: Figures;
+  /** The same of all tenants, of which the host counts times too. */
+  readonly whole: Figures;
+  readonly choose: (from: number, to: number) => void;
+}
+
+function Plots({ figures, whole, choose }: PlotsProps) {
+  const titleOf = useTitles(namesOf(figures));
+  const names = figures.series.map(({ name }) => titleOf(name)).join("\n");
+  const isCosted = figures.per !== "tool";
+  const costed = isCosted ? figures : whole;
+  const times = useMemo(() => timesOf([...costed.series, ...whole.series]), [costed, whole]);
+  const costs = useMemo(() => costLines(costed, times, titleOf), [costed, times, names]);
+  const all = useMemo(() => whole.series.flatMap(({ buckets }) => buckets), [whole]);
+  const at = (of: (buckets: readonly Bucket[]) => number | null) => times.map((time) => of(all.filter(({ at_ms: start }) => start === time)));
+  const line = (name: string, key: string, of: (bucket: Bucket) => number, format: (value: number) => string, isBad = false): CardLine => ({
+    name,
+    key,
+    isBad,
+    values: at((buckets) => sumOf(buckets, of)),
+    total: format(sumOf(all, of)),
+  });
+  const tokens = useMemo(
+    () => [
+      line("from the cache", "k5", ({ cached_tokens: cached }) => cached, shortCount),
+      line("read anew", "k1", ({ input_tokens: read, cached_tokens: cached }) => read - cached, shortCount),
+      line("written", "k3", ({ output_tokens: written }) => written, shortCount),
+    ],
+    [all, times],
+  );
+  const words = useMemo(() => {
+    const longest = Math.max(0, ...all.map(({ first_word: word }) => word?.longest_s ?? 0));
+    const average = mean(all, "first_word");
+    const told = (value: number | null) => (value === null ? UNKNOWN : seconds(value));
+    const worst = (buckets: readonly Bucket[]) => Math.max(0, ...buckets.map(({ first_word: word }) => word?.longest_s ?? 0)) || null;
+    return [
+      { name: "mean", key: "k1", values: at((buckets) => mean(buckets, "first_word")), total: told(average) },
+      { name: "longest", key: "k4", values: at(worst), total: told(longest || null) },
+    ];
+  }, [all, times]);
+  const turns = useMemo(
+    () => [
+      line("answered", "k5", answered, count),
+      line("stopped by a person", "k1", stopped, count),
+      line("ended otherwise", "k-bad", failed, count, true),
+    ],
+    [all, times],
+  );
+  const read = sumOf(all, ({ input_tokens: tokens }) => tokens);
+  const isToldTokens = all.some((bucket) => !isUntold(bucket));
+  const share = read ? Math.round((100 * sumOf(all, ({ cached_tokens: cached }) => cached)) / read) : null;
+  const turnCount = sumOf(all, ended);
+  const common = { times, step: figures.bucket_ms, from: figures.since_ms, to: figures.until_ms, choose };
   return (
-    <>
+    <div class="plots">
+      <PlotCard {...common} title="Cost" total={spent(costed.series.flatMap(({ buckets }) => buckets))} lines={costs} isStacked format={dollars} />
+      <PlotCard
+        {...common}
+        title="Tokens"
+        total={isToldTokens ? shortCount(read + sumOf(all, ({ output_tokens: written }) => written)) : UNKNOWN}
+        aside={share !== null && `${share} % of the read from the cache`}
+        lines={tokens}
+        isStacked
+        format={shortCount}
+      />
+      <PlotCard {...common} title="Time to the first word" total={words[0]?.total ?? UNKNOWN} aside="mean of the turns" lines={words} isStacked={false} format={seconds} />
+      <PlotCard
+        {...common}
+        title="Turns, by how they ended"
+        total={count(turnCount)}
+        aside={turnCount > 0 && `${Math.round((1000 * sumOf(all, answered)) / turnCount) / 10} % answered`}
+        lines={turns}
+        isStacked
+        format={count}
+      />
+      <HostCard figures={whole} />
+    </div>
+  );
+}
+
+function timesOf(series: readonly Series[]): number[] {
+  const all = new Set(series.flatMap(({ buckets }) => buckets.map(({ at_ms: at }) => at)));
+  return [...all].sort((left, right) => left - right);
+}
+
+/** Returns a line for each of the first series, and one for the others together; what has no price is told so. */
+function costLines({ series }: Figures, times: readonly number[], titleOf: (name: string) => string): CardLine[] {
+  const own = series.slice(0, KEYS.length).filter(({ name }) => name);
+  const rest = series.filter((one) => !own.includes(one));
+  const lineOf = (name: string, key: string, buckets: readonly Bucket[]): CardLine => ({
+    name,
+    key,
+    values: times.map((time) => sumOf(buckets.filter(({ at_ms: at }) => at === time), (bucket) => cost(bucket) ?? 0)),
+    total: costWords(buckets),
+  });
+  const lines = own.map(({ name, buckets }, index) => lineOf(titleOf(name), KEYS[index] ?? REST, buckets));
+  return rest.length ? [...lines, lineOf("others", REST, rest.flatMap(({ buckets }) => buckets))] : lines;
+}
+
+function costWords(buckets: readonly Bucket[]): string {
+  const words = spent(buckets);
+  return words === UNKNOWN ? "no price" : words;
+}
+
+/** The sessions that *figures* are of; none if they are of something else. */
+function namesOf({ per, series }: Figures): string[] {
+  return per === "session" ? series.map(({ name }) => name).filter(Boolean) : [];
+}
+
+interface Column {
+  readonly title: string;
+  /** What the host counts it for. */
+  readonly pers: readonly Per[];
+  readonly cell: (buckets: readonly Bucket[]) => string;
+}
+
+const USED: readonly Per[] = ["tenant", "session", "model"];
+const TIMED: readonly Per[] = ["tenant", "model"];
+const CALLED: readonly Per[] = ["tenant", "tool"];
+const told = (buckets: readonly Bucket[]) => buckets.filter((bucket) => !isUntold(bucket));
+const ofTold = (buckets: readonly Bucket[], of: (bucket: Bucket) => number) => (told(buckets).length ? count(sumOf(buckets, of)) : UNKNOWN);
+const timeCell = (of: Time) => (buckets: readonly Bucket[]) => {
+  const time = mean(buckets, of);
+  return time === null ? "–" : seconds(time);
+};
+
+/** Of what the host counts use, times of turns, and calls: of all else it knows nothing, and 0 would be wrong. */
+const COLUMNS: readonly Column[] = [
+  { title: "Turns", pers: USED, cell: (buckets) => count(sumOf(buckets, ended)) },
+  { title: "Not answered", pers: USED, cell: (buckets) => count(sumOf(buckets, (bucket) => ended(bucket) - answered(bucket))) },
+  { title: "Responses", pers: USED, cell: (buckets) => ofTold(buckets, ({ responses }) => responses) },
+  { title: "Read", pers: USED, cell: (buckets) => ofTold(buckets, ({ input_tokens: tokens }) => tokens) },
+  { title: "Written", pers: USED, cell: (buckets) => ofTold(buckets, ({ output_tokens: tokens }) => tokens) },
+  { title: "Cached", pers: USED, cell: cachedShare },
+  { title: "First word", pers: TIMED, cell: timeCell("first_word") },
+  { title: "A turn", pers: TIMED, cell: timeCell("turn") },
+  { title: "Abort", pers: TIMED, cell: timeCell("abort") },
+  { title: "Calls", pers: CALLED, cell: (buckets) => count(sumOf(buckets, ({ tool }) => tool?.count ?? 0)) },
+  { title: "A call", pers: CALLED, cell: timeCell("tool") },
+  { title: "Until people decided", pers: CALLED, cell: timeCell("person") },
+  { title: "Failed calls", pers: CALLED, cell: (buckets) => count(sumOf(buckets, ({ tool_errors: errors }) => errors)) },
+  { title: "Cost", pers: USED, cell: costWords },
+];
+
+function cachedShare(buckets: readonly Bucket[]): string {
+  const read = sumOf(buckets, ({ input_tokens: tokens }) => tokens);
+  return read ? `${Math.round((100 * sumOf(buckets, ({ cached_tokens: cached }) => cached)) / read)} %` : "–";
+}
+
+function Grouped({ figures }: { figures: Figures }) {
+  const { per, series, more } = figures;
+  const titleOf = useTitles(namesOf(figures));
+  const columns = COLUMNS.filter(({ pers }) => pers.includes(per as Per));
+  return (
+    <section class="room">
+      <div class="room-head">
+        <h2>By {per}</h2>
+        <span class="soft small">Drag over a plot to see its sessions here. Times are means.</span>
+      </div>
+      <div class="table" tabIndex={0} role="region" aria-label="The numbers">
+        <table class="plain-table">
+          <thead>
+            <tr>
+              <th scope="col">{per.charAt(0).toUpperCase() + per.slice(1)}</th>
+              {columns.map(({ title }) => (
+                <th scope="col" class="amount">
+                  {title}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {series.map(({ name, buckets }, index) => (
+              <tr>
+                <th scope="row">
+                  <span class="line">
+                    <span class={`key ${KEYS[index] ?? REST}`} aria-hidden="true" />
+                    {per === "session" && name ? <SessionLink session={name} title={titleOf(name)} /> : <Plain text={name || "all others"} />}
+                  </span>
+                </th>
+                {columns.map(({ cell }) => (
+                  <td class="amount">{cell(buckets)}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+          {series.length > 1 && (
+            <tfoot>
+              <tr>
+                <th scope="row">Together</th>
+                {columns.map(({ cell }) => (
+                  <td class="amount">{cell(series.flatMap(({ buckets }) => buckets))}</td>
+                ))}
+              </tr>
+            </tfoot>
+          )}
+        </table>
+      </div>
+      {more > 0 && <p class="hint">{count(more)} more are not shown.</p>}
+    </section>
+  );
+}
+
+function SessionLink({ session, title }: { session: string; title: string }): ComponentChildren {
+  return (
+    <span>
       <a href={address(session)}>
         <Plain text={title} />
       </a>
@@ -268,35 +347,27 @@ function SessionLink({ session, title }: { session: string; title: string }) {
           </span>
         </>
       )}
-    </>
+    </span>
   );
 }
 
-function HostLines({ figures }: { figures: View<"FiguresView"> }) {
-  const { host, since_ms: from, until_ms: to } = figures;
+function HostCard({ figures }: { figures: Figures }) {
+  const { host, since_ms: from, until_ms: to, bucket_ms: step } = figures;
   const times = useMemo(() => host.map(({ at_ms: at }) => at), [host]);
+  const worst = Math.max(0, ...host.map(({ loop_lag_s: lag }) => lag));
+  const commits = host.map(({ commit }) => commit).filter((commit) => commit !== null);
+  const number = commits.reduce((sum, commit) => sum + commit.count, 0);
+  const commit = number ? seconds(commits.reduce((sum, one) => sum + one.mean_s * one.count, 0) / number) : "none";
   const lines = useMemo(
     () => [
-      { name: "event loop late", values: host.map(({ loop_lag_s: lag }) => lag) },
-      { name: "commit (mean)", values: host.map(({ commit }) => commit?.mean_s ?? null) },
+      { name: "event loop late", key: "k2", values: host.map(({ loop_lag_s: lag }) => lag), total: seconds(worst) },
+      { name: "commit (mean)", key: "k3", values: host.map((bucket) => bucket.commit?.mean_s ?? null), total: commit },
     ],
     [host],
   );
   if (host.length === 0) return null;
-  const worst = Math.max(...host.map(({ loop_lag_s: lag }) => lag));
   return (
-    <>
-      <h2>The host</h2>
-      <Plot
-        label={`How late the event loop was, at most ${seconds(worst)}, and commits`}
-        times={times}
-        lines={lines}
-        from={from}
-        to={to}
-        format={seconds}
-      />
-      <p>The event loop was late by {seconds(worst)} at most.</p>
-    </>
+    <PlotCard title="The host" total={seconds(worst)} aside="the event loop was late, at most" times={times} step={step} lines={lines} isStacked={false} from={from} to={to} format={seconds} />
   );
 }
 
@@ -305,25 +376,30 @@ function Chosen({ from, to, leave }: { from: number; to: number; leave: () => vo
   const answer = useAnswer("figures", null, { per: "session", since_ms: from, until_ms: to }).value;
   const titleOf = useTitles(answer.value ? namesOf(answer.value) : []);
   return (
-    <section aria-label="The chosen time">
-      <h2>
-        From <Moment at={from} /> to <Moment at={to} />
-      </h2>
+    <section class="card" aria-label="The chosen time">
+      <header>
+        <h2>
+          <Moment at={from} /> to <Moment at={to} />
+        </h2>
+        <button type="button" class="end slim" onClick={leave}>
+          Choose no time
+        </button>
+      </header>
       {answer.problem && <ProblemNote problem={answer.problem} />}
       {answer.value && (
-        <ul class="chosen-sessions">
+        <ul class="rows chosen-sessions">
           {answer.value.series
             .filter(({ name }) => name)
             .map(({ name, buckets }) => (
               <li>
-                <SessionLink session={name} title={titleOf(name)} /> {spent(buckets)}
+                <span class="grow">
+                  <SessionLink session={name} title={titleOf(name)} />
+                </span>
+                <span class="when">{costWords(buckets)}</span>
               </li>
             ))}
         </ul>
       )}
-      <button type="button" onClick={leave}>
-        Choose no time
-      </button>
     </section>
   );
 }

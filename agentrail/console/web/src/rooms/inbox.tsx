@@ -1,34 +1,30 @@
 /** Everything that waits for a person, oldest first: one looks, decides, and the next one is there. */
-import { useComputed, useSignal } from "@preact/signals";
+import { signal, useComputed, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import type { View } from "../host/interface";
 import { Told, SILENT, type Telling } from "../parts/action";
-import { DecisionKeys, PAUSE } from "../parts/decision_keys";
-import { HeldCall } from "../parts/held_call";
-import { Since, Until } from "../parts/moment";
+import { useDecisionKeys } from "../parts/decision_keys";
+import { Empty } from "../parts/empty";
+import { HeldCall, nameOf, type Decision, type Held } from "../parts/held_call";
+import { Icon } from "../parts/icon";
+import { Moment, moment, Since } from "../parts/moment";
 import { Plain } from "../parts/plain";
 import { ProblemNote } from "../parts/problem_note";
-import { VirtualList } from "../parts/virtual_list";
+import { RecordIcon } from "../parts/record_icon";
+import { Table, type Column } from "../parts/table";
 import { address, place, replaceAddress } from "../route";
+import { callTitle } from "../store/call_words";
+import { useLedHere } from "../store/led_here";
 import { useRows } from "../store/rows";
 import { useWaiting } from "../store/waiting";
-
-type Held = View<"HeldView">;
-
-const KEYS =
-  "In the list: arrows choose, Enter goes to the decision; a approves once, l and then Enter always, e edits, r rejects, " +
-  "or answers a question. A letter decides only by itself, half a second before and after other keys, and Enter half a second after another Enter; " +
-  "if what it is about is folded or out of sight, Enter has to follow.";
 
 /** Rows of the sessions that wait for a person, for their titles. */
 const WAITING = { held: true, limit: 1_000 } as const;
 
 /** Where the decision begins. */
-const FIRST_CONTROL = ".held .actions button, .held input, .held textarea";
+const FIRST_CONTROL = ".held-do :is(button, input, textarea)";
 
-function nameOf(held: Held): string {
-  return `${held.session}/${held.id}`;
-}
+/** What was decided on this page, the last one first. */
+const decisions = signal<readonly { readonly held: Held; readonly decision: Decision; readonly at: number }[]>([]);
 
 function show(held: Held): void {
   replaceAddress(address(null, "inbox", held.session, held.id));
@@ -37,7 +33,7 @@ function show(held: Held): void {
 export default function Inbox() {
   const { view, problem } = useWaiting();
   const { rows } = useRows(WAITING);
-  const titleOf = (id: string) => rows.value?.rows.get(id)?.title || id;
+  const sessionTitle = (id: string) => rows.value?.rows.get(id)?.title || id;
   const telling = useSignal<Telling>(SILENT);
   /** Names of what was decided here, which the host may still list for a moment. */
   const decided = useSignal<ReadonlySet<string>>(new Set());
@@ -54,10 +50,13 @@ export default function Inbox() {
   // What was decided leaves the list: what has taken its place is next
   const at = found >= 0 ? found : Math.min(chosenAt.current, items.value.length - 1);
   const chosen = items.value[at];
+  /** Whether nothing was shown before it, whose place it could have taken under a hand that is about to click. */
+  const hasShown = useRef(false);
+  const isFirst = !hasShown.current;
   useEffect(() => {
     chosenAt.current = Math.max(at, 0);
+    hasShown.current = chosen !== undefined;
   });
-  const isUnread = useUnread(chosen && nameOf(chosen), found >= 0);
   useDecisionKeys(box);
   /** Whether a decision was taken: the keyboard goes on in the list as soon as the next one is shown. */
   const mustFocus = useRef(false);
@@ -66,52 +65,65 @@ export default function Inbox() {
     mustFocus.current = false;
   });
 
-  if (problem.value) return <ProblemNote problem={problem.value} />;
   const isGone = wanted !== null && found < 0 && view.value !== null;
+  const waits = `${items.value.length}${view.value?.next == null ? "" : " and more"}`;
   return (
-    <>
-      <h1>Inbox</h1>
-      <p id="inbox-keys" class="hint">
-        {KEYS}
-      </p>
+    <div class="room">
+      <div class="room-head">
+        <h1>Inbox</h1>
+        {items.value.length > 0 && (
+          <>
+            <span class="soft small">{waits === "1" ? "1 waits for you" : `${waits} wait for you, oldest first`}</span>
+            <span class="keys-here extra">
+              <kbd>J</kbd> <kbd>K</kbd> next · <kbd>A</kbd> approve · <kbd>E</kbd> edit · <kbd>R</kbd> reject · <kbd>?</kbd> all keys
+            </span>
+          </>
+        )}
+      </div>
+      {problem.value && <ProblemNote problem={problem.value} />}
       <Told telling={telling} />
       {isGone && chosenAt.current === 0 && <p role="status">What the address names does not wait any more.</p>}
-      {view.value === null && <p role="status">Loading …</p>}
-      {view.value !== null && chosen === undefined && <p>Nothing waits for a person.</p>}
+      {view.value === null && !problem.value && <p role="status">Loading …</p>}
+      {view.value !== null && chosen === undefined && <NothingWaits />}
       {chosen !== undefined && (
-        <div class="inbox" ref={box}>
-          <HeldList items={items.value} titleOf={titleOf} chosen={nameOf(chosen)} box={box} />
-          <HeldCall
-            key={nameOf(chosen)}
-            held={chosen}
-            title={titleOf(chosen.session)}
-            isUnread={isUnread}
-            telling={telling}
-            decided={() => {
-              decided.value = new Set([...decided.value, nameOf(chosen)]);
-              mustFocus.current = true;
-            }}
-          />
+        <div class="inbox two" ref={box}>
+          <div class="stay">
+            <HeldList items={items.value} titleOf={sessionTitle} chosen={nameOf(chosen)} box={box} />
+            <DecidedHere />
+          </div>
+          <div class="inbox-one">
+            <HeldCall
+              key={nameOf(chosen)}
+              held={chosen}
+              isChosen
+              isAsked={found >= 0 || isFirst}
+              telling={telling}
+              decided={(decision) => {
+                decisions.value = [{ held: chosen, decision, at: Date.now() }, ...decisions.value];
+                decided.value = new Set([...decided.value, nameOf(chosen)]);
+                mustFocus.current = true;
+              }}
+            />
+            <LedHere held={chosen} title={sessionTitle(chosen.session)} />
+            {chosen.kind !== "question" && <IfApproved held={chosen} />}
+          </div>
         </div>
       )}
-      {view.value?.next != null && <p>There are more than are shown here.</p>}
-    </>
+    </div>
   );
 }
 
-/** Whether *name* is shown in the place of another, which nobody has chosen, for less than half a second. */
-function useUnread(name: string | undefined, isChosen: boolean): boolean {
-  const before = useRef<string | undefined>(undefined);
-  const isUnread = useSignal(false);
-  useLayoutEffect(() => {
-    const replaces = before.current !== undefined && !isChosen;
-    before.current = name ?? before.current;
-    isUnread.value = replaces;
-    if (!replaces) return undefined;
-    const timer = setTimeout(() => (isUnread.value = false), PAUSE);
-    return () => clearTimeout(timer);
-  }, [name]);
-  return isUnread.value;
+function NothingWaits() {
+  const [last] = decisions.value;
+  return (
+    <>
+      <Empty icon="inbox" title="Nobody waits for you">
+        A call that a plugin holds, and each question of an agent, comes here.
+        {last && ` The last one was decided at ${moment(last.at)}.`}
+      </Empty>
+      <DecidedHere />
+    </>
+  );
 }
 
 interface HeldListProps {
@@ -122,50 +134,153 @@ interface HeldListProps {
   readonly box: { current: HTMLElement | null };
 }
 
+const COLUMNS: readonly Column[] = [{ title: "What waits" }];
+/** Height of a row, in rem. */
+const HEIGHT = 3.4;
+
 function HeldList({ items, titleOf, chosen, box }: HeldListProps) {
   return (
-    <VirtualList
-      rows={items}
-      label={`What waits for a person: ${items.length}, oldest first`}
-      columns={["What", "Session", "For", "Expires"]}
-      idOf={nameOf}
-      chosen={chosen}
-      choose={(name) => {
-        const held = items.find((item) => nameOf(item) === name);
-        if (held) show(held);
-      }}
-      open={() => box.current?.querySelector<HTMLElement>(FIRST_CONTROL)?.focus()}
-      cells={(held) => [
-        held.kind === "question" ? "a question" : <Plain text={held.tool} />,
-        <Plain text={titleOf(held.session)} />,
-        held.since ? <Since at={held.since} /> : "",
-        held.expires_at === null ? "never" : <Until at={held.expires_at} />,
-      ]}
-    />
+    <section class="card held-list">
+      <Table
+        rows={items}
+        label="What waits for you"
+        columns={COLUMNS}
+        hasHiddenHead
+        height={HEIGHT}
+        phoneHeight={HEIGHT}
+        idOf={nameOf}
+        chosen={chosen}
+        choose={(name) => {
+          const held = items.find((item) => nameOf(item) === name);
+          if (held) show(held);
+        }}
+        open={() => box.current?.querySelector<HTMLElement>(FIRST_CONTROL)?.focus()}
+        cells={(held) => [
+          <span class="held-row">
+            <span class="is-person">
+              <Icon name={held.kind === "question" ? "question" : "person"} />
+            </span>
+            <span class="grow">
+              <span class="strong cut">
+                <Plain text={callTitle(held)} />
+              </span>
+              <span class="held-session soft cut">
+                <Plain text={titleOf(held.session)} />
+              </span>
+            </span>
+            {held.since > 0 && (
+              <span class="when">
+                <Since at={held.since} />
+              </span>
+            )}
+          </span>,
+        ]}
+      />
+    </section>
+  );
+}
+
+const DECISION_WORDS: Readonly<Record<Decision, string>> = { approved: "", edited: " (edited)", rejected: " (rejected)", answered: " (answered)" };
+
+function DecidedHere() {
+  if (decisions.value.length === 0) return null;
+  return (
+    <details class="card" open>
+      <summary>Decided here · {decisions.value.length}</summary>
+      <ul class="rows">
+        {decisions.value.map(({ held, decision, at }) => (
+          <li key={nameOf(held)}>
+            <span class={decision === "rejected" ? "is-bad" : "is-good"}>
+              <Icon name={decision === "rejected" ? "cross" : "check"} />
+            </span>
+            <a class="over grow cut" href={address(held.session, "why", held.call_id)}>
+              <Plain text={callTitle(held)} />
+              {DECISION_WORDS[decision]}
+            </a>
+            <span class="when">
+              <Moment at={at} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+function LedHere({ held, title }: { held: Held; title: string }) {
+  const steps = useLedHere(held.session, held.call_id);
+  return (
+    <section class="card" aria-label="What led here">
+      <header>
+        <h2>What led here</h2>
+        <span class="soft small cut">
+          <Plain text={title} />
+          {title !== held.session && (
+            <>
+              {" "}
+              <span class="id">
+                <Plain text={held.session} />
+              </span>
+            </>
+          )}
+        </span>
+        <a class="end small" href={address(held.session)}>
+          Open the conversation
+        </a>
+      </header>
+      {steps.length > 0 && (
+        <ul class="rows">
+          {steps.map(({ record, at, kind, sentence }) => (
+            <li key={record}>
+              <RecordIcon kind={kind} />
+              <a class="over grow" href={address(held.session, "record", record)}>
+                <Plain text={sentence} />
+              </a>
+              <span class="when">
+                <Moment at={at} />
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function IfApproved({ held }: { held: Held }) {
+  return (
+    <section class="card" aria-label="If you approve">
+      <header>
+        <h2>If you approve</h2>
+      </header>
+      <ul class="rows">
+        <li>
+          <Icon name="right" />
+          <span>It runs once, with exactly these arguments; the plugins that were not asked yet are asked first.</span>
+        </li>
+        {held.family !== null && (
+          <li>
+            <Icon name="always" />
+            <span>
+              <b class="strong">Always</b> would let every{" "}
+              <code>
+                <Plain text={held.family} />
+              </code>{" "}
+              of this session pass. It asks you once more.
+            </span>
+          </li>
+        )}
+        <li>
+          <Icon name="cross" />
+          <span>Rejected, it is not made, and the model goes on with your reason.</span>
+        </li>
+      </ul>
+    </section>
   );
 }
 
 /** Goes to the list, unless somebody writes in a field of what is shown now. */
 function focusList(box: HTMLElement | null): void {
   if (document.activeElement?.matches(".held input, .held textarea")) return;
-  box?.querySelector<HTMLElement>("[role=grid]")?.focus();
-}
-
-/** Takes all keys of the page, because a sentence may begin anywhere. */
-function useDecisionKeys(box: { current: HTMLElement | null }): void {
-  useEffect(() => {
-    const keys = new DecisionKeys();
-    const press = (event: KeyboardEvent) => box.current && keys.press(event, box.current);
-    const release = (event: KeyboardEvent) => keys.release(event);
-    addEventListener("keydown", press, true);
-    addEventListener("keyup", release, true);
-    const leave = () => keys.stop(); // what follows may be typed in another window
-    addEventListener("blur", leave);
-    return () => {
-      keys.stop();
-      removeEventListener("keydown", press, true);
-      removeEventListener("keyup", release, true);
-      removeEventListener("blur", leave);
-    };
-  }, []);
+  box?.querySelector<HTMLElement>("[role=grid]")?.focus({ preventScroll: true });
 }

@@ -1,245 +1,394 @@
-/** All sessions that run, as the supervision tree has them, live; what went wrong; and what one can do about it. */
-import { useComputed, useSignal } from "@preact/signals";
+/** All sessions that run, as the supervision tree has them, live; what one should look at first; and what can be done. */
+import { useComputed, useSignal, type Signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
-import type { QueryOf } from "../host/interface";
-import { SILENT, Told, type Telling } from "../parts/action";
+import type { QueryOf, View } from "../host/interface";
+import { act, SILENT, Told, type Telling } from "../parts/action";
 import { count, dollars, UNKNOWN } from "../parts/amounts";
+import { Choice } from "../parts/choice";
+import { Question } from "../parts/dialog";
+import { Empty } from "../parts/empty";
+import { Icon } from "../parts/icon";
+import { LookFirst } from "../parts/look_first";
+import { Menu } from "../parts/menu";
 import { Meter } from "../parts/meter";
 import { Since } from "../parts/moment";
-import { OpenSession } from "../parts/open_session";
+import { NewSession } from "../parts/new_session";
 import { Plain } from "../parts/plain";
 import { ProblemNote } from "../parts/problem_note";
-import { RowActions } from "../parts/row_actions";
+import { SearchField } from "../parts/search_field";
 import { StoredSessions } from "../parts/stored_sessions";
-import { TroubleStrip } from "../parts/trouble_strip";
-import { VirtualList } from "../parts/virtual_list";
+import { Table, type Column } from "../parts/table";
+import { useHost } from "../host/host_context";
 import type { RoomProps } from "../rooms";
 import { address, go, replaceQuery } from "../route";
-import { activity } from "../store/activity";
+import { doingOf, isIn, isWorking, PARTS, type Part } from "../store/row_words";
 import { inTree, useRows, type Row, type Rows, type TreeRow } from "../store/rows";
+import { useTroubles, type Trouble } from "../store/troubles";
 import { useWaiting, waitingCount } from "../store/waiting";
 
 /** Rows that are asked for at first, and once somebody has scrolled to their end: as many as the host gives. */
 const FIRST = 100;
 const MOST = 10_000;
 const TYPING_MS = 200;
-const PHASES = ["idle", "running", "streaming", "executing_tools", "asleep"] as const;
-const COLUMNS = ["Session", "Does", "Model", "Waits", "Context", "Cost"] as const;
-/** At one of several hosts, the last column says at which. */
-const HOST_COLUMNS = [...COLUMNS, "Host"] as const;
+
+const COLUMNS: readonly Column[] = [
+  { title: "Session", width: "31%" },
+  { title: "Agent", width: "9%", isExtra: true },
+  { title: "Doing" },
+  { title: "For", width: "6rem", isNumber: true, isExtra: true },
+  { title: "Model", width: "11%", isExtra: true },
+  { title: "Context", width: "8.5rem", isExtra: true },
+  { title: "Cost", width: "5.5rem", isNumber: true, isExtra: true },
+  { title: "Actions", isSilent: true, width: "3rem", isExtra: true },
+];
+/** At one of several hosts, the last column but one says at which. */
+const HOST_COLUMNS: readonly Column[] = [...COLUMNS.slice(0, -1), { title: "Host", width: "10%", isExtra: true }, ...COLUMNS.slice(-1)];
+
+const PART_WORDS: Readonly<Record<Part, string>> = { all: "All", held: "Need you", working: "Working", trouble: "In trouble", idle: "Idle" };
+
+/** The orders in which sessions can be shown, and what is largest first. */
+const ORDERS: Readonly<Record<string, ((row: Row) => number) | null>> = {
+  "As started": null,
+  "Longest at it": (row) => -(row.turn_since ?? Infinity),
+  "Fullest context": (row) => (row.context_tokens ?? 0) / Math.max(1, row.context_window),
+  "Highest cost": (row) => row.cost_usd ?? 0,
+};
 
 interface Filter {
   readonly search: string;
-  readonly phase: string;
-  readonly only: string;
+  readonly only: Part;
+  /** Name of an agent, and of a model; empty: any. */
+  readonly agent: string;
+  readonly model: string;
+  readonly order: string;
 }
 
-function queryOf({ search, phase, only }: Filter, limit: number): QueryOf<"rows"> {
-  return {
-    limit,
-    ...(search && { search }),
-    ...(phase && { phase }),
-    ...(only === "held" && { held: true }),
-    ...(only === "trouble" && { trouble: true }),
-  };
+function queryOf(search: string, limit: number): QueryOf<"rows"> {
+  return { limit, ...(search && { search }) };
 }
 
 export default function Now({ place }: RoomProps) {
   const filter = useSignal<Filter>({
     search: place.query.get("search") ?? "",
-    phase: place.query.get("phase") ?? "",
-    only: place.query.get("only") ?? "",
+    only: PARTS.find((part) => part === place.query.get("only")) ?? "all",
+    agent: "",
+    model: "",
+    order: "As started",
   });
-  const asked = useSignal(filter.value);
+  const asked = useSignal(filter.value.search);
   useEffect(() => {
-    const timer = setTimeout(() => (asked.value = filter.value), TYPING_MS);
-    replaceQuery({ ...filter.value });
+    const { search, only } = filter.value;
+    const timer = setTimeout(() => (asked.value = search), TYPING_MS);
+    replaceQuery({ search, only: only === "all" ? "" : only });
     return () => clearTimeout(timer);
   }, [filter.value]);
   const most = useSignal(FIRST);
   const { rows, problem } = useRows(queryOf(asked.value, most.value));
+  const isWhole = rows.value !== null && rows.value.rows.size >= rows.value.matching;
+  const { only } = filter.value;
+  // Those beyond the first rows are found by the host
+  const isAsked = !isWhole && rows.value !== null && (only === "held" || only === "trouble");
+  const found = useRows(isAsked ? { ...queryOf(asked.value, MOST), ...(only === "held" ? { held: true } : { trouble: true }) } : null).rows;
+  const waiting = useWaiting();
+  const held = new Map((waiting.view.value?.items ?? []).toReversed().map((one) => [one.session, one]));
+  const troubles = useTroubles(rows);
   const closed = useSignal<ReadonlySet<string>>(new Set());
   const chosen = useSignal<string | null>(null);
+  const hovered = useSignal<string | null>(null);
   const telling = useSignal<Telling>(SILENT);
-  const shown = useComputed(() => inTree(rows.value?.rows ?? new Map<string, Row>(), closed.value));
-  const isSpread = useComputed(() => shown.value.some(({ row: { host } }) => host));
-  const row = chosen.value === null ? undefined : rows.value?.rows.get(chosen.value);
+  const hasStored = useSignal(false);
+  const shown = useComputed(() => {
+    const all = [...((isAsked ? found.value : rows.value)?.rows.values() ?? [])];
+    return inTree(sorted(all.filter((row) => fits(row, filter.value)), filter.value.order), closed.value);
+  });
+  void isAsked; // the rows are computed anew with it
+  const isSpread = shown.value.some(({ row: { host } }) => host);
   const setOpen = (session: string, isOpen: boolean) => {
     const next = new Set(closed.value);
     if (isOpen) next.delete(session);
     else next.add(session);
     closed.value = next;
   };
+  const change = (more: Partial<Filter>) => (filter.value = { ...filter.value, ...more });
+  const all = [...(rows.value?.rows.values() ?? [])];
+  const total = rows.value?.total ?? 0;
+  const cells = (tree: TreeRow) => {
+    const { row } = tree;
+    const hasMenu = row.session === chosen.value || row.session === hovered.value;
+    return cellsOf(tree, held.get(row.session), isSpread, hasMenu && <RowMenu row={row} telling={telling} />);
+  };
   return (
-    <>
-      <h1>Now</h1>
-      <AtAGlance rows={rows.value} />
-      <TroubleStrip rows={rows} />
-      <FilterForm filter={filter.value} change={(next) => (filter.value = next)} />
+    <div class="room">
+      <div class="room-head">
+        <h1>Now</h1>
+        <span class="grow" />
+        <SearchField
+          label="Search sessions"
+          placeholder="Title, agent, person, model, tool"
+          value={filter.value.search}
+          change={(search) => change({ search })}
+        />
+        <NewSession telling={telling} />
+      </div>
+      <Told telling={telling} />
+      {total > 0 && <AtAGlance rows={rows.value} waits={waitingCount(waiting)} held={waiting.view.value?.items ?? []} troubles={troubles.value} />}
+      {total > 0 && <LookFirst held={waiting.view.value?.items ?? []} troubles={troubles.value} rows={rows.value} />}
       {problem.value && <ProblemNote problem={problem.value} />}
-      <p role="status" class="hint">
-        {rows.value === null ? "Loading …" : counted(rows.value.rows.size, rows.value.matching, rows.value.total)}
-      </p>
       {rows.value?.missing.map((host) => (
         <p key={host} role="alert" class="problem">
           <Plain text={host} /> does not answer: what runs there is not shown.
         </p>
       ))}
-      <VirtualList
-        rows={shown.value}
-        label="Sessions that run"
-        columns={isSpread.value ? HOST_COLUMNS : COLUMNS}
-        idOf={({ row: { session } }) => session}
-        levelOf={({ level }) => level}
-        isOpen={({ isOpen }) => isOpen}
-        setOpen={({ row: { session } }, isOpen) => setOpen(session, isOpen)}
-        chosen={chosen.value}
-        choose={(session) => (chosen.value = session)}
-        open={({ row: { session } }) => go(address(session))}
-        cells={isSpread.value ? hostCells : cells}
-        reach={(last) => {
-          if ((rows.value?.rows.size ?? 0) >= FIRST && last >= shown.value.length) most.value = MOST;
-        }}
-      />
-      <Told telling={telling} />
-      {row && <RowActions key={row.session} row={row} telling={telling} />}
-      {chosen.value !== null && !row && rows.value !== null && <p>The chosen session does not run any more.</p>}
-      <div class="now-more">
-        <OpenSession telling={telling} />
-        <StoredSessions isOpen={rows.value?.total === 0} />
-      </div>
-    </>
-  );
-}
-
-/** What the rows add up to. Rows that are not shown are in none of these, so of these the whole is not told. */
-function AtAGlance({ rows }: { rows: Rows | null }) {
-  const waiting = waitingCount(useWaiting());
-  const all = [...(rows?.rows.values() ?? [])];
-  if (rows === null || all.length === 0 || all.length < rows.total) return null;
-  const costs = all.map((row) => row.cost_usd);
-  const known = costs.filter((cost) => cost !== null);
-  const cost = known.length ? dollars(known.reduce((sum, one) => sum + one, 0)) : UNKNOWN;
-  const unpriced = known.length && known.length < costs.length ? `, and ${costs.length - known.length} unknown` : "";
-  return (
-    <dl class="glance">
-      <Glance name="Sessions run" text={count(rows.total)} />
-      <Glance name="At work" text={count(all.filter((row) => row.turn_since !== null && !row.waits).length)} />
-      <Glance name="Decisions wait" text={waiting || "none"} />
-      <Glance name="They have cost" text={`${cost}${unpriced}`} />
-    </dl>
-  );
-}
-
-function Glance({ name, text }: { name: string; text: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{text}</dd>
+      {rows.value === null && !problem.value && <p role="status">Loading …</p>}
+      {total > 0 && (
+        <>
+          <div class="room-head">
+            <Choice
+              label="Show"
+              value={only}
+              options={PARTS.map((part) => [part, PART_WORDS[part], isWhole ? all.filter((row) => isIn(row, part)).length : part === "all" ? total : null])}
+              choose={(part) => change({ only: part })}
+            />
+            <span class="grow" />
+            <span class="extra line">
+              <NameMenu label="Agent" names={all.map(({ agent }) => agent)} chosen={filter.value.agent} choose={(agent) => change({ agent })} />
+              <NameMenu label="Model" names={all.map(({ model }) => model)} chosen={filter.value.model} choose={(model) => change({ model })} />
+              <Menu
+                label={filter.value.order}
+                items={Object.keys(ORDERS).map((order) => ({ label: order, isChosen: order === filter.value.order, act: () => change({ order }) }))}
+              />
+            </span>
+          </div>
+          <p role="status" class="hint" hidden={isWhole && rows.value?.matching === total}>
+            {rows.value && counted(rows.value)}
+          </p>
+          {shown.value.length > 0 && (
+            <div onMouseOver={(event) => hover(event, hovered)}>
+              <Table
+                rows={shown.value}
+                label="Sessions that run"
+                columns={isSpread ? HOST_COLUMNS : COLUMNS}
+                idOf={({ row: { session } }) => session}
+                levelOf={({ level }) => level}
+                isOpen={({ isOpen }) => isOpen}
+                setOpen={({ row: { session } }, isOpen) => setOpen(session, isOpen)}
+                chosen={chosen.value}
+                choose={(session) => (chosen.value = session)}
+                open={({ row: { session } }) => go(address(session))}
+                opensByClick
+                cells={cells}
+                reach={(last) => {
+                  if (all.length >= FIRST && last >= shown.value.length) most.value = MOST;
+                }}
+              />
+            </div>
+          )}
+          {shown.value.length === 0 && (
+            <Empty
+              icon="search"
+              title={filter.value.search ? `No session matches “${filter.value.search}”` : `No session here is “${PART_WORDS[only]}”`}
+              next={
+                <span class="line">
+                  <button type="button" onClick={() => (hasStored.value = true)}>
+                    Search the stored ones
+                  </button>
+                  <button type="button" class="bare" onClick={() => change({ search: "", only: "all", agent: "", model: "" })}>
+                    Clear
+                  </button>
+                </span>
+              }
+            >
+              {total === 1 ? "1 session runs." : `${count(total)} sessions run.`}
+            </Empty>
+          )}
+        </>
+      )}
+      {rows.value !== null && total === 0 && !problem.value && (
+        <Empty icon="now" title="No session runs here" next={<pre>agentrail chat</pre>}>
+          Each session that runs has a row here. Begin one above, or with a program.
+        </Empty>
+      )}
+      <StoredSessions isOpen={hasStored.value || rows.value?.total === 0} />
     </div>
   );
 }
 
-function counted(shown: number, matching: number, total: number): string {
-  const fit = matching === total ? `${count(total)} sessions run` : `${count(matching)} of ${count(total)} sessions fit`;
-  return shown < matching ? `${fit}; the first ${count(shown)} are shown, and the search finds the others.` : `${fit}.`;
+function hover(event: MouseEvent, hovered: Signal<string | null>): void {
+  if (document.querySelector("[popover]:popover-open") || !(event.target instanceof Element)) return;
+  hovered.value = event.target.closest<HTMLElement>("tr[data-id]")?.dataset["id"] ?? null;
 }
 
-function FilterForm({ filter, change }: { filter: Filter; change: (filter: Filter) => void }) {
+function fits(row: Row, { only, agent, model }: Filter): boolean {
+  return isIn(row, only) && (!agent || row.agent === agent) && (!model || row.model === model);
+}
+
+function sorted(rows: readonly Row[], order: string): readonly Row[] {
+  const weight = ORDERS[order];
+  return weight ? rows.toSorted((left, right) => weight(right) - weight(left)) : rows;
+}
+
+function NameMenu(props: { label: string; names: readonly string[]; chosen: string; choose: (name: string) => void }) {
+  const { label, chosen, choose } = props;
+  const names = [...new Set(props.names)].filter(Boolean).sort();
   return (
-    <form class="filter" role="search" aria-label="In what runs" onSubmit={(event) => event.preventDefault()}>
-      <label>
-        Search{" "}
-        <input
-          type="search"
-          value={filter.search}
-          placeholder="id, title, agent, user, model, tool"
-          onInput={(event) => change({ ...filter, search: event.currentTarget.value })}
-        />
-      </label>
-      <label>
-        Phase{" "}
-        <select value={filter.phase} onChange={(event) => change({ ...filter, phase: event.currentTarget.value })}>
-          <option value="">any</option>
-          {PHASES.map((phase) => (
-            <option value={phase}>{phase}</option>
-          ))}
-        </select>
-      </label>
-      <label>
-        Only{" "}
-        <select value={filter.only} onChange={(event) => change({ ...filter, only: event.currentTarget.value })}>
-          <option value="">all</option>
-          <option value="held">those that wait for a person</option>
-          <option value="trouble">those in trouble</option>
-        </select>
-      </label>
-    </form>
+    <Menu
+      label={chosen || label}
+      items={["", ...names].map((name) => ({ label: name || "Any", isChosen: name === chosen, act: () => choose(name) }))}
+    />
   );
 }
 
-function cells({ row, level, isOpen }: TreeRow) {
+interface GlanceProps {
+  readonly rows: Rows | null;
+  readonly waits: string;
+  readonly held: readonly View<"HeldView">[];
+  readonly troubles: readonly Trouble[];
+}
+
+/** What the rows add up to. Of rows that are not all there, the sums are not told. */
+function AtAGlance({ rows, waits, held, troubles }: GlanceProps) {
+  const all = [...(rows?.rows.values() ?? [])];
+  const isWhole = rows !== null && all.length >= rows.total;
+  const oldest = Math.min(...held.map(({ since }) => since).filter(Boolean));
+  const costs = all.map((row) => row.cost_usd);
+  const known = costs.filter((cost) => cost !== null);
+  const unpriced = costs.length - known.length;
+  const cost = known.length ? dollars(known.reduce((sum, one) => sum + one, 0)) : UNKNOWN;
+  return (
+    <dl class="glance">
+      <Glance name="Need you" role="is-person" text={waits || "0"}>
+        {Number.isFinite(oldest) ? (
+          <>
+            oldest <Since at={oldest} />
+          </>
+        ) : (
+          "nothing waits"
+        )}
+      </Glance>
+      <Glance name="Working" role="is-work" text={isWhole ? count(all.filter(isWorking).length) : "–"}>
+        of {count(rows?.total ?? 0)} {rows?.total === 1 ? "session" : "sessions"}
+      </Glance>
+      <Glance name="In trouble" role="is-bad" text={count(new Set(troubles.map(({ session }) => session)).size)}>
+        in the last hour
+      </Glance>
+      <Glance name="Cost so far" text={isWhole ? cost : "–"}>
+        {isWhole ? (unpriced ? `${unpriced} have no price` : "of these sessions") : "not all are loaded"}
+      </Glance>
+    </dl>
+  );
+}
+
+function Glance(props: { name: string; role?: string; text: string; children: ComponentChildren }) {
+  const { name, role, text, children } = props;
+  return (
+    <div>
+      <dt>
+        {role && <span class={`dot still ${role}`} aria-hidden="true" />}
+        {name}
+      </dt>
+      <dd class="big">{text}</dd>
+      <dd class="tiny soft">{children}</dd>
+    </div>
+  );
+}
+
+function counted({ rows, matching, total }: Rows): string {
+  const fit = matching === total ? `${count(total)} sessions run` : `${count(matching)} of ${count(total)} sessions fit`;
+  return rows.size < matching ? `${fit}; the first ${count(rows.size)} are shown, and the search finds the others.` : `${fit}.`;
+}
+
+function cellsOf({ row, level, isOpen }: TreeRow, held: View<"HeldView"> | undefined, isSpread: boolean, menu: ComponentChildren) {
+  const { role, words, since } = doingOf(row, held);
   return [
-    <span style={{ paddingInlineStart: `${level - 1}rem` }}>
-      <span aria-hidden="true">{isOpen === null ? "" : isOpen ? "▾ " : "▸ "}</span>
-      {row.trouble && (
-        <span class="mark bad" role="img" aria-label={`trouble: ${row.trouble.kind}`}>
-          !
+    <span class="line" style={{ paddingInlineStart: `${(level - 1) * 1.25}rem` }}>
+      {level > 1 && (
+        <span class="is-sub">
+          <Icon name="subagent" />
         </span>
       )}
-      <Plain text={row.title || row.session} />
-      {row.title && (
-        <span class="id">
-          <Plain text={row.session} />
+      {row.trouble && role !== "is-bad" && (
+        <span class="is-bad" role="img" aria-label={`trouble: ${row.trouble.kind}`}>
+          <Icon name="trouble" />
         </span>
       )}
+      <a class="cut strong over-row" href={address(row.session)} tabIndex={-1}>
+        <Plain text={row.title || row.session} />
+      </a>
+      {isOpen === false && <span class="tiny soft">…</span>}
     </span>,
-    <Does row={row} />,
-    <Plain text={row.model} />,
-    waits(row),
+    <span class="soft">
+      <Plain text={row.agent} />
+    </span>,
+    <span class={`state ${role}`}>
+      <span class={`dot ${role}`} aria-hidden="true" />
+      <span class="cut">
+        <Plain text={words} />
+      </span>
+    </span>,
+    <span class="soft">{since !== null && <Since at={since} />}</span>,
+    <span class="soft">
+      <Plain text={row.model} />
+    </span>,
     row.context_tokens === null ? (
-      UNKNOWN
+      <span class="soft">{UNKNOWN}</span>
     ) : (
       <Meter used={row.context_tokens} of={row.context_window} label={`${count(row.context_tokens)} tokens`} />
     ),
-    dollars(row.cost_usd),
+    row.cost_usd === null ? <span class="soft">no price</span> : dollars(row.cost_usd),
+    ...(isSpread ? [<Plain text={row.host} />] : []),
+    menu,
   ];
 }
 
-function hostCells(shown: TreeRow) {
-  return [...cells(shown), <Plain text={shown.row.host} />];
-}
-
-function Does({ row }: { row: Row }) {
-  const [call] = row.running;
-  if (row.suspended) return <>suspended</>;
-  if (call) {
-    return (
-      <>
-        <Plain text={call.tool} /> <Since at={call.since} />
-        {row.calls > 1 && ` and ${row.calls - 1} more`}
-      </>
-    );
-  }
-  return (
+function RowMenu({ row, telling }: { row: Row; telling: Signal<Telling> }) {
+  const host = useHost();
+  const isStopping = useSignal(false);
+  const about = { session: row.session };
+  const doing = async (done: string, action: () => Promise<unknown>) => {
+    await act(telling, `${done}: ${row.title || row.session}`, action);
+  };
+  const reason = { reason: "stopped in the console" };
+  const items = [
+    { label: "Open", act: () => go(address(row.session)) },
+    row.suspended
+      ? { label: "Resume", act: () => void doing("Resumed", () => host.call("resume", about)) }
+      : { label: "Suspend", act: () => void doing("Suspended", () => host.call("suspend", about)) },
+    { label: "Stop the turn", act: () => void doing("Stopped the turn", () => host.call("abort", { ...about, body: reason })) },
+    {
+      label: "Fork",
+      act: () => void doing("Forked", async () => go(address((await host.call("fork", { ...about, body: {} })).session))),
+    },
+    { label: "Stop for good…", act: () => (isStopping.value = true), isDanger: true },
+  ];
+  const head = (
     <>
-      {row.state === "running" ? activity(row) : row.state}
-      {row.turn_since !== null && (
-        <>
-          {" "}
-          <Since at={row.turn_since} />
-        </>
-      )}
+      <code class="tiny">
+        <Plain text={row.session} />
+      </code>
+      <p class="tiny">
+        <Plain text={row.user} />, turn {row.turn}, {count(row.tokens)} tokens
+        {row.restarts > 0 && `, restarted ${row.restarts} times`}
+        {row.host && (
+          <>
+            , at <Plain text={row.host} />
+          </>
+        )}
+      </p>
     </>
   );
-}
-
-function waits({ held, queued, steering, quarantined }: Row): string {
-  const parts = [
-    held ? `${held} for a person` : "",
-    queued ? `${queued} queued` : "",
-    steering ? `${steering} steering` : "",
-    quarantined ? `${quarantined} quarantined` : "",
-  ];
-  return parts.filter(Boolean).join(", ") || "–";
+  return (
+    <>
+      <Menu label={`More about ${row.title || row.session}`} kind="bare square slim" items={items} head={head}>
+        <Icon name="more" />
+      </Menu>
+      <Question
+        title="Stop for good"
+        text="The session ends and cannot go on."
+        yes="Stop it"
+        isOpen={isStopping}
+        act={() => doing("Stopped", () => host.call("stop", { ...about, body: reason }))}
+      />
+    </>
+  );
 }

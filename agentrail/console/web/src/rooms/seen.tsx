@@ -6,12 +6,15 @@ import { act, ActionButton, SILENT, Told } from "../parts/action";
 import { count, UNKNOWN } from "../parts/amounts";
 import { Folded } from "../parts/folded";
 import { JsonText } from "../parts/json_text";
+import { LAYER_KEYS } from "../parts/context_bar";
+import { Icon } from "../parts/icon";
 import { Moment } from "../parts/moment";
+import { usePageKeys } from "../parts/page_keys";
 import { Plain } from "../parts/plain";
 import { ProblemNote } from "../parts/problem_note";
 import { Change } from "../parts/state_changes";
 import type { SessionRoomProps } from "../rooms";
-import { address } from "../route";
+import { address, go } from "../route";
 import { useAnswer } from "../store/answer";
 
 type Part = View<"SeenPartView">;
@@ -23,49 +26,73 @@ export default function Seen({ session, place }: SessionRoomProps) {
   const answer = useAnswer("seen", session, { ...which, ...(isWhole.value && { whole: true }) }).value;
   const seen = answer.value;
   return (
-    <>
+    <div class="room">
       {answer.problem && <ProblemNote problem={answer.problem} />}
       {!seen && answer.isLate && <p role="status">Loading …</p>}
       {seen && (
-        <div aria-busy={answer.isLate}>
+        <div class="room" aria-busy={answer.isLate}>
           <Which session={session} seen={seen} />
-          <Facts session={session} seen={seen} />
+          <div class="seen-top">
+            <section class="card seen-facts" aria-label="The request">
+              <Facts session={session} seen={seen} />
+            </section>
+            <Difference session={session} seen={seen} />
+          </div>
           {seen.unknown.map((sentence) => (
-            <p class="note">
+            <p class="soft">
               <Plain text={sentence} />.
             </p>
           ))}
-          <h2>Its parts</h2>
-          <Parts session={session} parts={seen.parts} what="The parts of the request" />
-          {seen.more_parts > 0 && <p>{count(seen.more_parts)} more parts are not shown.</p>}
-          <Difference session={session} seen={seen} />
-          <h2>To be copied</h2>
-          {isWhole.value && !answer.isLate ? (
-            <>
-              <AsCurl provider={seen.provider} />
-              <AsTest test={seen.test} />
-            </>
-          ) : (
-            <button type="button" onClick={() => (isWhole.value = true)}>
-              Show it whole
-            </button>
-          )}
+          <section>
+            <h2>What was sent</h2>
+            <Parts session={session} parts={seen.parts} what="The parts of the request" />
+            {seen.more_parts > 0 && <p>{count(seen.more_parts)} more parts are not shown.</p>}
+          </section>
+          <Changes session={session} seen={seen} />
+          <section class="card">
+            <header>
+              <h2>To be copied</h2>
+              {!isWhole.value && (
+                <button type="button" class="end slim" onClick={() => (isWhole.value = true)}>
+                  Show it whole
+                </button>
+              )}
+            </header>
+            {isWhole.value && !answer.isLate && (
+              <div class="copies">
+                <AsCurl provider={seen.provider} />
+                <AsTest test={seen.test} />
+              </div>
+            )}
+          </section>
         </div>
       )}
-    </>
+    </div>
   );
 }
 
 function Which({ session, seen }: { session: string; seen: View<"SeenView"> }) {
   const { number } = seen.sent;
+  const step = (to: number) => go(address(session, "seen", to));
+  const hasNext = number < seen.requests;
+  usePageKeys({ j: () => hasNext && step(number + 1), k: () => number > 1 && step(number - 1) });
   return (
-    <p class="actions">
-      {number > 1 && <a href={address(session, "seen", number - 1)}>Round before</a>}
-      <strong>
+    <div class="room-head">
+      <h2 class="seen-title">
         Round {number} of {seen.requests}
-      </strong>
-      {number < seen.requests && <a href={address(session, "seen", number + 1)}>Round after</a>}
-    </p>
+      </h2>
+      <span class="line">
+        <button type="button" class="square slim" aria-label="Round before" disabled={number <= 1} onClick={() => step(number - 1)}>
+          <Icon name="left" />
+        </button>
+        <button type="button" class="square slim" aria-label="Round after" disabled={!hasNext} onClick={() => step(number + 1)}>
+          <Icon name="right" />
+        </button>
+      </span>
+      <span class="keys-here extra">
+        <kbd>J</kbd> <kbd>K</kbd> next and previous round
+      </span>
+    </div>
   );
 }
 
@@ -105,7 +132,7 @@ function Facts({ session, seen }: { session: string; seen: View<"SeenView"> }) {
 function Parts({ session, parts, what }: { session: string; parts: readonly Part[]; what: string }) {
   return (
     <div class="table request-parts" tabIndex={0} role="region" aria-label={what}>
-      <table>
+      <table class="plain-table">
         <thead>
           <tr>
             <th scope="col">Layer</th>
@@ -121,15 +148,16 @@ function Parts({ session, parts, what }: { session: string; parts: readonly Part
           {parts.map((part) => (
             <tr data-cached={part.cached ?? undefined}>
               <td>
-                {part.layer}
-                {part.is_passing && " (this once)"}
+                <span class="line">
+                  <span class={`key ${LAYER_KEYS[part.layer] ?? "k5"}`} aria-hidden="true" />
+                  {layerWords(part)}
+                </span>
               </td>
               <td>
-                <Plain text={part.name} />
                 <Content part={part} />
               </td>
               <td class="amount">{count(part.tokens)}</td>
-              <td>{part.cached === null ? UNKNOWN : part.cached ? "yes" : "no"}</td>
+              <td>{part.cached === null ? <span class="soft">{UNKNOWN}</span> : part.cached ? "from the cache" : <span class="soft">read anew</span>}</td>
               <td>
                 <Plain text={part.by.join(", ")} />
                 {part.record !== null && (
@@ -154,7 +182,12 @@ function Content({ part }: { part: Part }) {
   return (
     <details onToggle={({ currentTarget }) => (isOpen.value = currentTarget.open)}>
       <summary>
-        <Plain text={beginning(part)} />
+        <span class="cut">
+          <code>
+            <Plain text={part.name} />
+          </code>{" "}
+          <Plain text={beginning(part)} />
+        </span>
       </summary>
       {isOpen.value &&
         (json ? <JsonText value={{ json: write(json) }} what={part.name} /> : <Folded text={part.text} what={part.name} />)}
@@ -162,49 +195,76 @@ function Content({ part }: { part: Part }) {
   );
 }
 
-const BEGINNING = 60;
+/** The name of the layer of the system prompt, as the host says it, and what stands for it. */
+const SYSTEM = "user";
+
+function layerWords({ layer, is_passing: isPassing }: Part): string {
+  const words = layer === SYSTEM ? "System" : layer.charAt(0).toUpperCase() + layer.slice(1);
+  return isPassing ? `${words}, this once` : words;
+}
+
+const BEGINNING = 90;
 
 function beginning(part: Part): string {
   const { message } = part;
   const texts = ((message?.["parts"] ?? []) as { text?: unknown }[]).map(({ text }) => (typeof text === "string" ? text : ""));
-  const words = part.text || texts.join(" ") || (part.tool ? "its definition" : "show");
+  const words = part.text || texts.join(" ") || (part.tool ? String(part.tool["description"] ?? "") : "");
   return words.length > BEGINNING ? `${words.slice(0, BEGINNING)}…` : words;
 }
 
+/** In a sentence or two, what differs from the request before. */
 function Difference({ session, seen }: { session: string; seen: View<"SeenView"> }) {
   const { difference } = seen;
-  if (!difference) return <p>It is the first request.</p>;
-  const { before, same, same_tokens: tokens, gone, new: fresh, settings, broke } = difference;
+  return (
+    <section class="card seen-facts" aria-label="Against the request before">
+      <h2>Against the request before</h2>
+      {!difference && <p class="soft small">It is the first request.</p>}
+      {difference && (
+        <>
+          <p class="small">
+            The first {count(difference.same)} parts (about {count(difference.same_tokens)} tokens) are those of{" "}
+            <a href={address(session, "seen", difference.before.request_id)}>the request of record {difference.before.record}</a>;{" "}
+            {count(difference.gone.length)} are gone, {count(difference.new.length)} are new.
+          </p>
+          {difference.broke && (
+            <p class="problem small">
+              <Plain text={cacheBreak(difference.broke)} />
+            </p>
+          )}
+        </>
+      )}
+    </section>
+  );
+}
+
+/** The parts that came and went, and the settings that changed. */
+function Changes({ session, seen }: { session: string; seen: View<"SeenView"> }) {
+  const { difference } = seen;
+  if (!difference) return null;
+  const { gone, new: fresh, settings } = difference;
   return (
     <>
-      <h2>Against the request before</h2>
-      <p>
-        The first {count(same)} parts (about {count(tokens)} tokens) are those of{" "}
-        <a href={address(session, "seen", before.request_id)}>the request of record {before.record}</a>.
-      </p>
-      {broke && (
-        <p class="problem">
-          <Plain text={cacheBreak(broke)} />
-        </p>
-      )}
       {settings.length > 0 && (
-        <dl>
-          {settings.map((change) => (
-            <Change change={change} />
-          ))}
-        </dl>
+        <section>
+          <h2>Other settings</h2>
+          <dl class="changes">
+            {settings.map((change) => (
+              <Change change={change} />
+            ))}
+          </dl>
+        </section>
       )}
       {gone.length > 0 && (
-        <>
-          <h3>Gone</h3>
+        <section>
+          <h2>Gone since the request before</h2>
           <Parts session={session} parts={gone} what="Parts that are gone" />
-        </>
+        </section>
       )}
       {fresh.length > 0 && (
-        <>
-          <h3>New</h3>
+        <section>
+          <h2>New since the request before</h2>
           <Parts session={session} parts={fresh} what="Parts that are new" />
-        </>
+        </section>
       )}
     </>
   );

@@ -1,26 +1,35 @@
-/** Every record of a session as a row: what came in, and what came of it; and the record that is chosen, whole. */
+/** Who used the time, in one sentence and in lanes; every record as a sentence; and the record that is chosen, whole. */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
-import { count } from "../parts/amounts";
 import { BesideForm, CommonPast } from "../parts/beside";
 import { Lanes } from "../parts/lanes";
-import { Moment } from "../parts/moment";
+import { Moment, duration } from "../parts/moment";
 import { Plain } from "../parts/plain";
 import { ProblemNote } from "../parts/problem_note";
-import { RecordDetail, eventNames } from "../parts/record_detail";
-import { VirtualList } from "../parts/virtual_list";
+import { RecordDetail } from "../parts/record_detail";
+import { RecordIcon } from "../parts/record_icon";
+import { Table, type Column } from "../parts/table";
 import type { SessionRoomProps } from "../rooms";
 import { address, replaceAddress, type Place } from "../route";
-import { happened } from "../store/record_words";
-import { useRecords, type Records, type RecordView } from "../store/records";
+import { happened, kindOf } from "../store/record_words";
+import { useRecords, type Records } from "../store/records";
+import { isBad, useTimeline, type Shown, type Span, type Timeline as Stretches } from "../store/timeline";
 
-const COLUMNS = ["Record", "Time", "What happened"] as const;
-/** Words of the machine, for those who know it: they are in the documents about records. */
-const MACHINE_COLUMNS = ["Record", "Time", "What came in", "Phase", "Hooks", "Effects", "Events"] as const;
-/** What the address says if the words of the machine are shown. */
-const WORDS = "words";
-const MACHINE = "machine";
+const COLUMNS: readonly Column[] = [
+  { title: "Time", width: "5.5rem" },
+  { title: "What happened" },
+  { title: "Took", width: "5.5rem", isNumber: true, isExtra: true },
+];
+
+/** The input of a record by which a sub-agent says what it does. */
+const REPORT = "SubagentReported";
+
+/** A record, or several reports of a sub-agent that follow each other. */
+interface Row {
+  readonly number: number;
+  readonly last: number;
+}
 
 /** Returns the address of a record, with *query*, which says what is beside. */
 function recordAddress(session: string, number: number, query: URLSearchParams): string {
@@ -35,82 +44,42 @@ function numberOf(place: Place, head: number | null): number {
 
 export default function Timeline({ session, place }: SessionRoomProps) {
   const records = useRecords(session);
+  const timeline = useTimeline(session);
+  const shown = useSignal<Shown>("all");
   const head = records.head.value;
-  const number = numberOf(place, head) || (head ?? 0);
+  const named = numberOf(place, head);
+  const number = named || (head ?? 0);
   const choose = (to: number) => replaceAddress(recordAddress(session, to, place.query));
   const problem = records.problem.value;
   const other = place.query.get("with") ?? "";
-  const isMachine = place.query.get(WORDS) === MACHINE;
-  const showQuery = (name: string, value: string) => {
+  const showBeside = (beside: string) => {
     const query = new URLSearchParams(place.query);
-    if (value) query.set(name, value);
-    else query.delete(name);
+    if (beside) query.set("with", beside);
+    else query.delete("with");
     replaceAddress(recordAddress(session, number, query));
   };
   return (
-    <>
+    <div class="room">
       {problem && <ProblemNote problem={problem} />}
-      <div class="timeline-head">
-      <p role="status" class="hint">
-        {head === null ? "Loading …" : head === 1 ? "1 record." : `${count(head)} records.`}
-      </p>
-      <label>
-        <input
-          type="checkbox"
-          checked={isMachine}
-          onChange={(event) => showQuery(WORDS, event.currentTarget.checked ? MACHINE : "")}
-        />{" "}
-        Words of the machine
-      </label>
-      </div>
+      {head === null && !problem && <p role="status">Loading …</p>}
       {head !== null && head > 0 && (
         <>
-          <Lanes session={session} number={number} head={head} choose={choose} />
-          <Slider number={number} head={head} choose={choose} />
-          <div class="timeline">
-            <RecordList records={records} head={head} number={number} choose={choose} isMachine={isMachine} />
-            {other ? (
-              <Beside left={records} session={other} isMachine={isMachine} />
-            ) : (
-              <RecordDetail session={session} number={number} isMachine={isMachine} />
-            )}
+          <Lanes timeline={timeline} number={number} head={head} choose={choose} shown={shown} />
+          <div class="list-detail">
+            <RecordList records={records} timeline={timeline} head={head} number={number} choose={choose} shown={shown.value} mustShow={named > 0} />
+            {other ? <Beside left={records} session={other} /> : <RecordDetail session={session} number={number} head={head} choose={choose} />}
           </div>
-          <BesideForm
-            key={other}
-            other={other}
-            show={(beside) => showQuery("with", beside)}
-          />
+          <BesideForm key={other} other={other} show={showBeside} />
         </>
       )}
-    </>
-  );
-}
-
-function Slider({ number, head, choose }: { number: number; head: number; choose: (number: number) => void }) {
-  return (
-    <div class="record-slider">
-      <button type="button" disabled={number <= 1} onClick={() => choose(number - 1)}>
-        Record before
-      </button>
-      <input
-        type="range"
-        aria-label="Record"
-        min={1}
-        max={head}
-        value={number}
-        aria-valuetext={`record ${number} of ${head}`}
-        onInput={(event) => choose(event.currentTarget.valueAsNumber)}
-      />
-      <button type="button" disabled={number >= head} onClick={() => choose(number + 1)}>
-        Record after
-      </button>
     </div>
   );
 }
 
 /** The records of another session; the one that is chosen there is not in the address. */
-function Beside({ left, session, isMachine }: { left: Records; session: string; isMachine: boolean }) {
+function Beside({ left, session }: { left: Records; session: string }) {
   const right = useRecords(session);
+  const timeline = useTimeline(session);
   const chosen = useSignal(1);
   const head = right.head.value;
   const problem = right.problem.value;
@@ -126,10 +95,12 @@ function Beside({ left, session, isMachine }: { left: Records; session: string; 
       {head !== null && head > 0 && (
         <RecordList
           records={right}
+          timeline={timeline}
           head={head}
           number={chosen.value}
           choose={(number) => (chosen.value = number)}
-          isMachine={isMachine}
+          shown="all"
+          mustShow={false}
         />
       )}
     </section>
@@ -138,72 +109,82 @@ function Beside({ left, session, isMachine }: { left: Records; session: string; 
 
 interface RecordListProps {
   readonly records: Records;
+  readonly timeline: Stretches;
   readonly head: number;
   readonly number: number;
   readonly choose: (number: number) => void;
-  /** Whether it is told in the words of the machine. */
-  readonly isMachine: boolean;
+  readonly shown: Shown;
+  readonly mustShow: boolean;
 }
 
-function RecordList({ records, head, number, choose, isMachine }: RecordListProps) {
+function RecordList({ records, timeline, head, number, choose, shown, mustShow }: RecordListProps) {
   void records.version.value; // rows are drawn again when their records have come
-  const rows = useMemo(() => Array.from({ length: head }, (_, index) => index + 1), [head]);
+  const version = timeline.version.value;
+  const rows = useMemo(() => rowsOf(timeline, head, shown), [head, shown, version]);
+  const ended = useMemo(() => new Map(timeline.spans.map((span) => [span.last, span])), [version]);
+  const chosen = rows.find((row) => row.number <= number && number <= row.last);
   return (
-    <VirtualList
-      rows={rows}
-      label={`Records of ${records.session}`}
-      columns={isMachine ? MACHINE_COLUMNS : COLUMNS}
-      idOf={String}
-      chosen={String(number)}
-      choose={(id) => choose(Number(id))}
-      cells={(row) => (isMachine ? machineCells(records, row) : cells(records, row))}
-    />
+    <section class="card records">
+      <Table
+        rows={rows}
+        label={`Records of ${records.session}`}
+        columns={COLUMNS}
+        hasHiddenHead
+        height={1.95}
+        phoneHeight={3.4}
+        idOf={(row) => String(row.number)}
+        chosen={chosen ? String(chosen.number) : null}
+        choose={(id) => choose(Number(id))}
+        mustShow={mustShow}
+        cells={(row) => cells(records, timeline, row, ended.get(row.last))}
+      />
+    </section>
   );
+}
+
+/** Returns the records of which something is shown; reports that follow each other are one row. */
+function rowsOf(timeline: Stretches, head: number, shown: Shown): Row[] {
+  if (shown !== "all") {
+    const spans = timeline.spans.filter((span) => (shown === "errors" ? isBad(span) : span.lane === shown));
+    const numbers = new Set(spans.flatMap(({ first, last }) => (last === null ? [first] : [first, last])));
+    return [...numbers].sort((left, right) => left - right).map((number) => ({ number, last: number }));
+  }
+  const reports = new Set(timeline.rows.filter(({ input }) => input === REPORT).map(({ record }) => record));
+  const rows: Row[] = [];
+  for (let number = 1; number <= head; number += 1) {
+    let last = number;
+    while (reports.has(number) && reports.has(last + 1)) last += 1;
+    rows.push({ number, last });
+    number = last;
+  }
+  return rows;
 }
 
 /** Has its record loaded as long as it is in the page. */
 function Wanted({ records, number }: { records: Records; number: number }) {
   useEffect(() => records.want(number), [records, number]);
-  return <>{number}</>;
+  return null;
 }
 
-function cells(records: Records, number: number): readonly ComponentChildren[] {
+function cells(records: Records, timeline: Stretches, { number, last }: Row, ended: Span | undefined): readonly ComponentChildren[] {
   const record = records.get(number);
   const wanted = <Wanted records={records} number={number} />;
-  if (!record) return [wanted, "…", ""];
-  return [wanted, <Moment at={record.at_ms} />, <Plain text={happened(record)} />];
-}
-
-function machineCells(records: Records, number: number): readonly ComponentChildren[] {
-  const record = records.get(number);
-  const wanted = <Wanted records={records} number={number} />;
-  if (!record) return [wanted, "…", "", "", "", "", ""];
+  if (!record) return [<>{wanted}…</>, "", ""];
   return [
-    wanted,
-    <Moment at={record.at_ms} />,
-    <>
-      <Plain text={record.input.kind} />
-      {record.by && (
-        <>
-          {" "}
-          by <Plain text={record.by} />
-        </>
-      )}
-    </>,
-    phases(record),
-    hooks(record),
-    record.effects.join(", "),
-    eventNames(record).join(", "),
+    <span class="tiny soft">
+      {wanted}
+      <Moment at={record.at_ms} />
+    </span>,
+    <span class="line">
+      <RecordIcon kind={kindOf(record)} />
+      <span class="cut">{last > number ? `${last - number + 1} reports of ${reporterOf(timeline, number)}` : <Plain text={happened(record)} />}</span>
+    </span>,
+    <span class="tiny soft">{ended?.end_ms != null && ended.end_ms > ended.start_ms && duration(ended.end_ms - (ended.ran_ms ?? ended.start_ms))}</span>,
   ];
 }
 
-function phases({ phase_before: before, phase_after: after }: RecordView): string {
-  if (before === after) return after ?? "";
-  return `${before ?? "?"} → ${after ?? "?"}`;
-}
-
-/** Returns the hooks of which plugins made more than nothing, each with its verdict. */
-function hooks(record: RecordView): string {
-  const told = record.rulings.filter(({ verdict, answers, errors }) => verdict !== "pass" || answers.length || errors.length);
-  return told.map(({ hook, verdict, plugin }) => `${hook}: ${verdict}${plugin ? ` (${plugin})` : ""}`).join(", ");
+/** Returns the name of the sub-agent that is at work at a record. */
+function reporterOf(timeline: Stretches, number: number): string {
+  const found = timeline.spans.find(({ lane, first, last }) => lane === "subagents" && first <= number && number <= (last ?? Infinity));
+  return found?.label || "a sub-agent";
 }

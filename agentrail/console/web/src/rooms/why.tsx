@@ -1,14 +1,18 @@
-/** Why a call, a turn or an end came about: each plugin that was asked, what it answered, and the rule that decided. */
+/** Why a call, a turn or an end came about: the answer as a headline, and the story behind it, step by step. */
 import { useSignal } from "@preact/signals";
 import type { View } from "../host/interface";
+import { Icon, type IconName } from "../parts/icon";
 import { Moment } from "../parts/moment";
+import { usePageKeys } from "../parts/page_keys";
 import { Plain } from "../parts/plain";
 import { ProblemNote } from "../parts/problem_note";
+import { SearchField } from "../parts/search_field";
+import { Ticked } from "../parts/ticked";
 import type { SessionRoomProps } from "../rooms";
 import { address, go } from "../route";
-import { WAITS } from "../store/activity";
 import { useAnswer } from "../store/answer";
 import { useCalls, type Calls } from "../store/calls";
+import { isBad, type Span } from "../store/timeline";
 
 const END = "end";
 
@@ -18,11 +22,11 @@ export default function Why({ session, place }: SessionRoomProps) {
   const about = place.rest[0] ?? (calls ? (calls.waiting ?? END) : null);
   if (about === null) return <p role="status">Loading …</p>;
   return (
-    <div class="why">
-      <Subjects session={session} about={about} calls={calls} />
-      <div class="why-account">
-        <Account session={session} about={about} />
+    <div class="two">
+      <div class="stay">
+        <Subjects session={session} about={about} calls={calls} />
       </div>
+      <Account session={session} about={about} calls={calls} />
     </div>
   );
 }
@@ -30,114 +34,263 @@ export default function Why({ session, place }: SessionRoomProps) {
 /** The most calls of the list. */
 const MOST = 30;
 
-/** What one can ask about: what waits, the last end, and the last calls. */
+/** What one can ask about: what waits, the last calls, the last end; and by its id or number whatever is not in the list. */
 function Subjects({ session, about, calls }: { session: string; about: string; calls: Calls | null }) {
-  const spans = calls?.spans.slice(0, MOST) ?? [];
-  return (
-    <nav class="why-subjects" aria-label="What one can ask about">
-      <a href={address(session, "why", END)} aria-current={about === END ? "page" : undefined}>
-        How it ended last
-      </a>
-      {spans.map(({ id, label, outcome, start_ms: at }) => (
-        <a href={address(session, "why", id)} aria-current={about === id ? "page" : undefined}>
-          <Plain text={label || id} />{" "}
-          <span class={id === calls?.waiting ? "waits" : "hint"}>
-            {id === calls?.waiting ? WAITS : outcome || "under way"}, <Moment at={at} />
-          </span>
-        </a>
-      ))}
-      {calls && calls.spans.length > MOST && <p class="hint">The timeline has the calls before.</p>}
-      {calls && spans.length === 0 && <p class="hint">It has called nothing of late.</p>}
-    </nav>
-  );
-}
-
-function Account({ session, about }: { session: string; about: string }) {
-  const { value: account, problem, isLate } = useAnswer("why", session, { about }).value;
+  const text = useSignal("");
+  const wanted = text.value.trim().toLowerCase();
+  const all = calls?.spans ?? [];
+  const found = all.filter(({ id, label, outcome }) => !wanted || `${id} ${label} ${outcome}`.toLowerCase().includes(wanted));
+  const spans = found.slice(0, MOST);
+  const subjects = [...spans.map(({ id }) => id), END];
+  const move = (by: number) => {
+    const to = subjects[Math.min(Math.max(subjects.indexOf(about) + by, 0), subjects.length - 1)];
+    if (to !== undefined) go(address(session, "why", to));
+  };
+  usePageKeys({ j: () => move(1), k: () => move(-1) });
+  const ask = (event: Event) => {
+    event.preventDefault();
+    const only = /^\d+$/.test(wanted) || wanted === END || spans.length !== 1 ? text.value.trim() || END : (spans[0]?.id ?? END);
+    go(address(session, "why", only));
+  };
   return (
     <>
-      <Question key={about} session={session} about={about} />
-      {problem && <ProblemNote problem={problem} />}
-      {account ? (
-        <section aria-label="The account" aria-busy={isLate}>
-          <p class="outcome" role="status">
-            <Plain text={account.sentence} />
-          </p>
-          <ol class="account">
-            {account.entries.map((entry) => (
-              <Entry session={session} entry={entry} rules={account.rules} />
-            ))}
-          </ol>
-          {account.more && <p>There is more, which is not shown.</p>}
-        </section>
-      ) : (
-        isLate && <p role="status">Loading …</p>
-      )}
+      <form class="filter ask" onSubmit={ask}>
+        <SearchField label="Call, turn or plugin" placeholder="Call, turn number, or end" value={text.value} change={(next) => (text.value = next)} />
+      </form>
+      <nav class="card subjects" aria-label="What one can ask about">
+        {spans.map((span) => (
+          <Subject key={span.id} session={session} span={span} about={about} isWaiting={span.id === calls?.waiting} />
+        ))}
+        <a href={address(session, "why", END)} aria-current={about === END ? "page" : undefined}>
+          <span class="soft">
+            <Icon name="clock" />
+          </span>
+          <span class="grow strong">How it ended last</span>
+        </a>
+      </nav>
+      {found.length > MOST && <p class="hint">The timeline has the calls before.</p>}
+      {calls && all.length === 0 && <p class="hint">It has called nothing of late.</p>}
+      {calls && all.length > 0 && spans.length === 0 && <p class="hint">No call fits. Enter asks about “{text.value.trim()}” itself.</p>}
     </>
   );
 }
 
-function Question({ session, about }: { session: string; about: string }) {
-  const asked = useSignal(about);
-  const ask = (event: Event) => {
-    event.preventDefault();
-    go(address(session, "why", asked.value.trim() || END));
-  };
-  const turn = /^\d+$/.test(about) ? Number(about) : null;
+function Subject({ session, span, about, isWaiting }: { session: string; span: Span; about: string; isWaiting: boolean }) {
+  const { id, label, outcome, start_ms: at } = span;
+  const [icon, role]: readonly [IconName, string] = isWaiting ? ["clock", "is-person"] : !outcome ? ["tool", "is-work"] : isBad(span) ? ["cross", "is-bad"] : ["check", "is-good"];
   return (
-    <form class="filter" onSubmit={ask}>
-      <label>
-        What about{" "}
-        <input
-          value={asked.value}
-          spellcheck={false}
-          aria-describedby="about-why"
-          onInput={(event) => (asked.value = event.currentTarget.value)}
-        />
-      </label>
-      <button class="main-action">Ask</button>
-      {turn !== null && turn > 1 && <a href={address(session, "why", turn - 1)}>Turn {turn - 1}</a>}
-      {turn !== null && <a href={address(session, "why", turn + 1)}>Turn {turn + 1}</a>}
-      {about !== END && <a href={address(session, "why", END)}>The last end</a>}
-      <span id="about-why" class="hint">
-        The id of a call, the number of a turn, or <code>end</code>: how the last turn, or the session, came to its end.
+    <a href={address(session, "why", id)} aria-current={about === id ? "page" : undefined}>
+      <span class={role}>
+        <Icon name={icon} />
       </span>
-    </form>
+      <span class="grow">
+        <span class="strong cut">
+          <Plain text={label || id} />
+        </span>
+        <span class="tiny soft">
+          {isWaiting ? "waits for you" : outcome || "under way"} · <Moment at={at} />
+        </span>
+      </span>
+    </a>
   );
 }
 
-type Rules = View<"AccountView">["rules"];
-
-function Entry({ session, entry, rules }: { session: string; entry: View<"AccountEntryView">; rules: Rules }) {
-  const { record, at_ms: at, sentence, hook, rule, plugins } = entry;
+function Account({ session, about, calls }: { session: string; about: string; calls: Calls | null }) {
+  const { value: account, problem, isLate } = useAnswer("why", session, { about }).value;
+  const turn = /^\d+$/.test(about) ? Number(about) : null;
+  const call = calls?.spans.find(({ id }) => id === about);
   return (
-    <li class={hook === null ? "fact" : "decision"}>
-      <div class="entry">
-        <p>
-          <Moment at={at} /> <a href={address(session, "record", record)}>record {record}</a> <Plain text={sentence} />
+    <article class="story" aria-label="The account" aria-busy={isLate}>
+      <div>
+        <p class="small soft">
+          {call ? (
+            <>
+              Why did{" "}
+              <code>
+                <Plain text={call.label || about} />
+              </code>{" "}
+              come out so?
+            </>
+          ) : turn !== null ? (
+            `Why did turn ${turn} go so?`
+          ) : about === END ? (
+            "Why did it end so?"
+          ) : (
+            <Plain text={about} />
+          )}
         </p>
-        {rule && <Rule name={rule} rules={rules} />}
+        {account && (
+          <h2 class="story-title" aria-live="polite">
+            <Ticked text={beginning(shortened(account.sentence))} />
+          </h2>
+        )}
       </div>
-      {plugins.length > 0 && (
-        <ol>
-          {plugins.map(({ sentence: said, rule: theirs, decided }) => (
-            <li class={decided ? "decided" : ""} aria-label={decided ? "This one decided" : undefined}>
-              <Plain text={said} />
-              {theirs && <Rule name={theirs} rules={rules} />}
-            </li>
+      {problem && <ProblemNote problem={problem} />}
+      {!account && isLate && <p role="status">Loading …</p>}
+      {account && (
+        <ol class="story-steps">
+          {call && <Wanted session={session} call={call} calls={calls} />}
+          {stepsOf(account.entries).map((entry) => (
+            <Step session={session} entry={entry} rules={account.rules} />
           ))}
         </ol>
+      )}
+      {account?.more && <p>There is more, which is not shown.</p>}
+      {turn !== null && (
+        <p class="actions">
+          {turn > 1 && (
+            <a class="button slim" href={address(session, "why", turn - 1)}>
+              Turn {turn - 1}
+            </a>
+          )}
+          <a class="button slim" href={address(session, "why", turn + 1)}>
+            Turn {turn + 1}
+          </a>
+        </p>
+      )}
+    </article>
+  );
+}
+
+type Entry = View<"AccountEntryView">;
+type Rules = View<"AccountView">["rules"];
+
+/** The rule of a hook that no plugin has: there is nothing to tell of it. */
+const NOBODY = "nobody_asked";
+
+/** Returns the entries that tell something new: that a call waits is told by the hook that held it, and not by the event too. */
+function stepsOf(entries: readonly Entry[]): Entry[] {
+  return inOrder(entries).filter(({ event, rule, record }, index) => {
+    const before = entries[index - 1];
+    const isTold = event === "ApprovalRequired" && before?.rule === "hold" && before.record === record;
+    return !isTold && rule !== NOBODY;
+  });
+}
+
+/** Returns the entries in the order of their causes: that somebody approved comes before the plugins that were then asked. */
+function inOrder(entries: readonly Entry[]): Entry[] {
+  const rank = ({ event }: Entry) => (event === "ApprovalResolved" ? 0 : 1);
+  return entries.toSorted((left, right) => left.record - right.record || rank(left) - rank(right));
+}
+
+/** Returns a sentence without the arguments that follow it, which stand elsewhere. */
+function shortened(sentence: string): string {
+  return sentence.replace(/: `[^`]*` wants to run with \{.*\}$/s, "");
+}
+
+/** Returns the sentence of a hook without its name and its rule, which can be opened beside it. */
+function ofHook(sentence: string): string {
+  return shortened(sentence.replace(/^`\w+`: /, "").replace(/ \([^()]*\)$/, ""));
+}
+
+function beginning(sentence: string): string {
+  return sentence.charAt(0).toUpperCase() + sentence.slice(1);
+}
+
+const EVENTS: Readonly<Record<string, readonly [IconName, string]>> = {
+  ApprovalRequired: ["person", "is-person"],
+  ApprovalResolved: ["person", "is-person"],
+  AskUser: ["question", "is-person"],
+  UserResponded: ["person", "is-person"],
+  ToolExecutionStart: ["tool", "is-work"],
+  ToolExecutionEnd: ["check", "is-good"],
+  AgentEnd: ["check", "is-good"],
+  ToolBlocked: ["cross", "is-bad"],
+  AgentAbort: ["cross", "is-bad"],
+  HandedOff: ["subagent", "is-sub"],
+};
+
+const RULES: Readonly<Record<string, string>> = { hold: "is-person", block: "is-bad", abort: "is-bad" };
+
+/** Returns the icon of an entry, and its colour. */
+function lookOf({ event, rule, sentence }: Entry): readonly [IconName, string] {
+  if (event === null) return ["shield", RULES[rule ?? ""] ?? "is-good"];
+  if (/\berror\b|failed/.test(sentence)) return ["cross", "is-bad"];
+  return EVENTS[event] ?? ["note", "soft"];
+}
+
+/** The first step of a call: the model wanted it. */
+function Wanted({ session, call, calls }: { session: string; call: Span; calls: Calls | null }) {
+  const request = calls?.requests.get(call.first);
+  return (
+    <li class="step">
+      <span class="face is-work">
+        <Icon name="model" />
+      </span>
+      <div class="step-head">
+        <h3>
+          The model wanted <code>{<Plain text={call.label || call.id} />}</code>
+        </h3>
+        <When session={session} at={call.start_ms} record={call.first} />
+      </div>
+      {request && (
+        <p class="small soft">
+          <a href={address(session, "seen", request)}>What the model saw</a>
+        </p>
       )}
     </li>
   );
 }
 
-/** The name of a rule; it unfolds to the sentence that the docs have about it. */
-function Rule({ name, rules }: { name: string; rules: Rules }) {
+function When({ session, at, record }: { session: string; at: number; record: number }) {
+  return (
+    <span class="tiny soft">
+      <Moment at={at} /> · <a href={address(session, "record", record)}>record {record}</a>
+    </span>
+  );
+}
+
+function Step({ session, entry, rules }: { session: string; entry: Entry; rules: Rules }) {
+  const { record, at_ms: at, sentence, hook, rule, plugins } = entry;
+  const [icon, role] = lookOf(entry);
+  return (
+    <li class="step">
+      <span class={`face ${role}`}>
+        <Icon name={icon} />
+      </span>
+      <div class="step-head">
+        <h3>
+          <Ticked text={beginning(hook === null ? shortened(sentence) : ofHook(sentence))} />
+        </h3>
+        <When session={session} at={at} record={record} />
+        {rule && plugins.length === 0 && <Rule name={rule} hook={hook} rules={rules} />}
+      </div>
+      {plugins.length > 0 && (
+        <section class="card">
+          <ol class="rows">
+            {plugins.map(({ plugin, sentence: said, rule: theirs, decided }) => (
+              <li class={decided ? "decided" : ""} aria-label={decided ? "This one decided" : undefined}>
+                <span class={decided ? role : "soft"}>
+                  <Icon name={decided ? icon : "check"} />
+                </span>
+                <span class="grow">
+                  <b class="strong">
+                    <Plain text={plugin} />
+                  </b>{" "}
+                  <Ticked text={shortened(said).replace(`\`${plugin}\` `, "")} />
+                  {(theirs ?? (decided ? rule : null)) && <Rule name={theirs ?? rule ?? ""} hook={hook} rules={rules} />}
+                </span>
+              </li>
+            ))}
+          </ol>
+        </section>
+      )}
+    </li>
+  );
+}
+
+/** The name of a rule; it unfolds to the sentence that the docs have about it, and the hook. */
+function Rule({ name, hook, rules }: { name: string; hook: string | null; rules: Rules }) {
   return (
     <details class="rule">
       <summary>rule: {name.replaceAll("_", " ")}</summary>
       {rules[name]}
+      {hook && (
+        <>
+          {" "}
+          (<code>{hook}</code>)
+        </>
+      )}
     </details>
   );
 }

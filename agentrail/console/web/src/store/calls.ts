@@ -9,6 +9,8 @@ import { WINDOW, type Span } from "./timeline";
 export interface Calls {
   /** Newest first. */
   readonly spans: readonly Span[];
+  /** Ids of requests to the model, by the numbers of the records with which they ended. */
+  readonly requests: ReadonlyMap<number, string>;
   /** Id of a call that waits for a person; null: none does. */
   readonly waiting: string | null;
   readonly problem: Problem | null;
@@ -25,13 +27,14 @@ export function useCalls(session: string): Calls | null {
       const query = { since: Math.max(0, records - WINDOW), limit: WINDOW };
       const { spans } = await host.call("timeline", { session, query });
       const found = spans.filter(({ kind }) => kind === "call").reverse();
-      return { spans: found, waiting: status?.held[0]?.call_id ?? null, problem: null };
+      const requests = new Map(spans.flatMap(({ kind, last, id }) => (kind === "request" && last !== null ? [[last, id] as const] : [])));
+      return { spans: found, requests, waiting: status?.held[0]?.call_id ?? null, problem: null };
     };
     ask().then(
       (found) => isOver || (calls.value = found),
       (error: unknown) => {
         if (!(error instanceof Refused)) throw error;
-        if (!isOver) calls.value = { spans: [], waiting: null, problem: error.problem };
+        if (!isOver) calls.value = { spans: [], requests: new Map(), waiting: null, problem: error.problem };
       },
     );
     return () => {

@@ -109,3 +109,37 @@ export function happened(record: RecordView): string {
   const more = sentences.length - MOST_EVENTS;
   return sentences.slice(0, MOST_EVENTS).join("; ") + (more > 0 ? `; and ${more} more` : "");
 }
+
+/** Whose doing a record is, or how it came out. */
+export type Kind = "person" | "model" | "good" | "bad" | "waits" | "sub" | "call" | "other";
+
+const KINDS: Readonly<Partial<Record<SessionEvent["$"], Kind>>> = {
+  PromptReceived: "person",
+  PromptQueued: "person",
+  SteeringReceived: "person",
+  UserResponded: "person",
+  ApprovalResolved: "person",
+  ResponseComplete: "model",
+  ApprovalRequired: "waits",
+  AskUser: "waits",
+  SubagentStart: "sub",
+  PromptRejected: "bad",
+  Retry: "bad",
+  StreamError: "bad",
+  ToolBlocked: "bad",
+  ToolKilled: "bad",
+  ToolUnknown: "bad",
+  AgentAbort: "bad",
+  SessionRestarted: "bad",
+  ToolExecutionStart: "call",
+};
+
+/** Which of several kinds tells most of a record. */
+const FIRST_KINDS: readonly Kind[] = ["bad", "waits", "sub", "person", "good", "model", "call"];
+
+/** Returns of which kind *record* is. */
+export function kindOf(record: RecordView): Kind {
+  const events = record.events.map((stored) => (stored as unknown as { readonly event: SessionEvent }).event);
+  const kinds = new Set(events.map((event) => (event.$ === "ToolExecutionEnd" ? (event.is_error ? "bad" : "good") : KINDS[event.$])));
+  return FIRST_KINDS.find((kind) => kinds.has(kind)) ?? "other";
+}

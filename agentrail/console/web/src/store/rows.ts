@@ -25,7 +25,8 @@ export interface Rows {
 
 const NONE: Rows = { rows: new Map(), matching: 0, total: 0, missing: [] };
 
-export function useRows(query: QueryOf<"rows">): {
+/** Follows the rows that fit *query*; null: none is asked for. */
+export function useRows(query: QueryOf<"rows"> | null): {
   readonly rows: ReadonlySignal<Rows | null>;
   readonly problem: ReadonlySignal<Problem | null>;
 } {
@@ -34,6 +35,7 @@ export function useRows(query: QueryOf<"rows">): {
   const problem = useSignal<Problem | null>(null);
   const name = JSON.stringify(query);
   useEffect(() => {
+    if (query === null) return undefined;
     let known = new Map<string, Row>();
     return host.listenToRows(query, {
       data: ({ changed, matching, total, first, missing = [] }) => {
@@ -57,12 +59,13 @@ export function useRows(query: QueryOf<"rows">): {
   return { rows, problem };
 }
 
-/** Returns the rows in the order of the tree, without those below rows that are closed. */
-export function inTree(rows: ReadonlyMap<string, Row>, closed: ReadonlySet<string>): TreeRow[] {
+/** Returns *rows* in the order of the tree, without those below rows that are closed. */
+export function inTree(rows: readonly Row[], closed: ReadonlySet<string>): TreeRow[] {
   const below = new Map<string, Row[]>();
   const roots: Row[] = [];
-  for (const row of rows.values()) {
-    const parent = rows.has(row.parent) ? row.parent : "";
+  const names = new Set(rows.map(({ session }) => session));
+  for (const row of rows) {
+    const parent = names.has(row.parent) ? row.parent : "";
     if (!parent) roots.push(row);
     else if (!below.get(parent)?.push(row)) below.set(parent, [row]);
   }

@@ -7,6 +7,16 @@ import { GivenUp, Refused, type HostSocket } from "../host/socket";
 
 export type Span = View<"SpanView">;
 
+const BAD = /fail|error|block|abort|kill|reject|abandon|refus|broke|doubt/;
+
+/** Whether *span* ended otherwise than well. */
+export function isBad({ outcome }: Span): boolean {
+  return BAD.test(outcome);
+}
+
+/** What of the records is shown: all, those of a lane, or those at which something went wrong. */
+export type Shown = "all" | "model" | "tools" | "people" | "timers" | "errors";
+
 /** Records of a window. */
 export const WINDOW = 500;
 /** The most windows that are shown together. */
