@@ -1,8 +1,8 @@
-"""What plugins add around the messages of a request: the whole requests of the four formats."""
+"""What plugins add around the messages of a request: whole requests of two formats."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Final, TypeAlias, cast
 
@@ -10,7 +10,7 @@ import pytest
 from attrs import frozen
 
 from agentrail import AddContext, Context, Plugin, SessionSpec, open_supervisor
-from agentrail.adapters.models import anthropic, gemini, openai, openai_chat
+from agentrail.adapters.models import anthropic, openai_chat
 from agentrail.adapters.models.model_turns import GO_ON, LEFT_OUT, PROGRAM, RULE
 from agentrail.adapters.models.settings import read_settings
 from agentrail.adapters.models.wire_format import WireFormat
@@ -22,12 +22,7 @@ from tests.runtime.tools import quick
 
 Body: TypeAlias = Mapping[str, object]
 
-FORMATS: Final[Mapping[str, WireFormat]] = {
-    "anthropic": anthropic.FORMAT,
-    "gemini": gemini.FORMAT,
-    "openai": openai.FORMAT,
-    "openai-chat": openai_chat.FORMAT,
-}
+FORMATS: Final[Mapping[str, WireFormat]] = {"anthropic": anthropic.FORMAT, "openai-chat": openai_chat.FORMAT}
 
 
 @frozen
@@ -112,22 +107,6 @@ CACHED: Final = ("how is it?", "clouds")
 """The last of what later requests have too, after the first request and after the second."""
 
 
-def in_openai(said: Sequence[tuple[str, str]]) -> Body:
-    """Return the body of a request of the Responses API."""
-    written = list[object]()
-    for who, text in said:
-        match who:
-            case "user":
-                written.append({"role": "user", "content": [{"type": "input_text", "text": text}]})
-            case "model":
-                written.append({"role": "assistant", "content": text})
-            case "call":
-                written.append({"type": "function_call", "call_id": "c3", "name": text, "arguments": ARGS})
-            case _:
-                written.append({"type": "function_call_output", "call_id": "c3", "output": text})
-    return {"instructions": SYSTEM, "input": written}
-
-
 def in_openai_chat(said: Sequence[tuple[str, str]]) -> Body:
     """Return the body of a request for a chat completion."""
     written = list[object]([{"role": "system", "content": SYSTEM}])
@@ -155,40 +134,15 @@ def in_anthropic(said: Sequence[tuple[str, str]]) -> Body:
         return {"type": "text", "text": text, **mark}
 
     system = {"type": "text", "text": SYSTEM, "cache_control": {"type": "ephemeral"}}
-    return {"system": [system], "messages": turns("content", "assistant", said, block)}
+    messages = [
+        {"role": role, "content": [block(who, text) for who, text in group]}
+        for role, group in groupby(said, lambda one: "assistant" if one[0] in {"model", "call"} else "user")
+    ]
+    return {"system": [system], "messages": messages}
 
 
-def in_gemini(said: Sequence[tuple[str, str]]) -> Body:
-    """Return the body of a request to generate content."""
-
-    def part(who: str, text: str) -> dict[str, object]:
-        if who == "call":
-            called = {"id": "c3", "name": text, "args": {"at": "sky"}}
-            return {"functionCall": called, "thoughtSignature": "skip_thought_signature_validator"}
-        if who == "result":
-            return {"functionResponse": {"id": "c3", "name": "look", "response": {"output": text}}}
-        return {"text": text}
-
-    system = {"role": "user", "parts": [{"text": SYSTEM}]}
-    return {"systemInstruction": system, "contents": turns("parts", "model", said, part)}
-
-
-def turns(
-    field: str, model: str, said: Sequence[tuple[str, str]], write: Callable[[str, str], dict[str, object]]
-) -> list[dict[str, object]]:
-    """Return what was *said* in turns of the user and the *model*."""
-    found = list[dict[str, object]]()
-    for role, group in groupby(said, lambda one: model if one[0] in {"model", "call"} else "user"):
-        found.append({"role": role, field: [write(who, text) for who, text in group]})
-    return found
-
-
-WRITTEN: Final = {
-    "anthropic": in_anthropic,
-    "gemini": in_gemini,
-    "openai": in_openai,
-    "openai-chat": in_openai_chat,
-}
+WRITTEN: Final = {"anthropic": in_anthropic, "openai-chat": in_openai_chat}
+"""The form with a message for each, and the one with cache marks; the goldens hold how all forms write messages."""
 
 
 @pytest.mark.parametrize("wire", FORMATS)
