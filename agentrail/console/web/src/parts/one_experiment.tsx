@@ -89,7 +89,7 @@ function About({ evaluation }: { evaluation: Evaluation }) {
         )}{" "}
         · {one.cases} cases × {one.repeats} · {one.usd === null ? "no price" : dollars(one.usd)} · <Moment at={one.at_ms} />
       </p>
-      <div class="actions">
+      <div class="actions end">
         <button type="button" aria-expanded={isOpen.value} onClick={() => (isOpen.value = !isOpen.value)}>
           Other baseline
         </button>
@@ -152,7 +152,7 @@ function Scorers({ evaluation: { scorers, notes, experiment } }: { evaluation: E
           ))}
       </div>
       {notes.length > 0 && (
-        <ul class="hint">
+        <ul class="hint notes">
           {notes.map((note) => (
             <li>
               <Plain text={note} />
@@ -188,24 +188,26 @@ function Cases({ evaluation, place }: { evaluation: Evaluation; place: Place }) 
   const most = Math.max(0.1, ...all.map(({ difference }) => Math.abs(difference ?? 0)));
   return (
     <>
-      {names.length > 1 && (
-        <div class="choice" role="group" aria-label="Scorer">
-          {names.map((name) => (
-            <button type="button" aria-pressed={scorer.value === name} onClick={() => (scorer.value = name)}>
-              <Plain text={name} />
-            </button>
-          ))}
-        </div>
-      )}
-      {baseline && (
-        <div class="choice" role="group" aria-label="Which cases">
-          {["" as const, ...kinds].map((kind) => (
-            <button type="button" aria-pressed={only.value === kind} onClick={() => (only.value = kind)}>
-              {kind ? MOVES[kind] : "All"} <b>{kind ? all.filter(({ moved }) => moved === kind).length : all.length}</b>
-            </button>
-          ))}
-        </div>
-      )}
+      <div class="room-head">
+        {names.length > 1 && (
+          <div class="choice" role="group" aria-label="Scorer">
+            {names.map((name) => (
+              <button type="button" aria-pressed={scorer.value === name} onClick={() => (scorer.value = name)}>
+                <Plain text={name} />
+              </button>
+            ))}
+          </div>
+        )}
+        {baseline && (
+          <div class="choice" role="group" aria-label="Which cases">
+            {["" as const, ...kinds].map((kind) => (
+              <button type="button" aria-pressed={only.value === kind} onClick={() => (only.value = kind)}>
+                {kind ? MOVES[kind] : "All"} <b>{kind ? all.filter(({ moved }) => moved === kind).length : all.length}</b>
+              </button>
+            ))}
+          </div>
+        )}
+      </div>
       <table class="cases">
         <thead>
           <tr>
