@@ -17,8 +17,7 @@ import trio.testing
 from agentrail.errors import OutsideError, ToolError
 from agentrail.mcp import McpServer
 from agentrail.models import Json
-from agentrail.ports.tool import Tool
-from agentrail.tools import EffectClass
+from agentrail.tools import EffectClass, Tool
 from tests.coded import coded
 from tests.kit import freeze_object
 from tests.mcp.rig import NO_EXTRA
