@@ -75,6 +75,8 @@ class Shelf:
     now: int = 1
     kept: dict[str, Kept] = field(factory=lambda: {name: Kept() for name in NAMES})
     claims: list[tuple[str, Claim]] = field(factory=list)
+    leased: set[int] = field(factory=set)
+    """Which claims were made with a lease: no other one is renewed."""
     leases: dict[str, int] = field(factory=dict)
     """When the lease of each holder ends."""
     gone: list[str] = field(factory=list)
@@ -107,13 +109,14 @@ class Shelf:
         known = self.kept[name]
         known.epoch, known.holder, known.is_held = len(self.claims), holder, lease.lasts > 0
         if known.is_held:
+            self.leased.add(known.epoch)
             self.leases[holder] = max(self.leases.get(holder, 0), lease.until)
         self.claims.append((name, claim))
         return None
 
     async def renew(self) -> str | None:
-        """Renew some claims, of whatever age."""
-        places = [place for place in range(len(self.claims)) if self.choose.percent(40)]
+        """Renew some claims that were made with a lease, of whatever age."""
+        places = [place for place in range(len(self.claims)) if self.choose.percent(40) and place in self.leased]
         lease = Lease(self.now, 30)
         lost = await self.journal.renew([self.claims[place][1] for place in places], lease)
         for place in filter(self.is_last, places):

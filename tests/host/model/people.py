@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from attrs import frozen
 
-from agentrail.api.operation_table import HostCall
+from agentrail.api.operation_table import OPERATE, HostCall
 from agentrail.host import Identity
 from agentrail.host.authentication.api_keys import ApiKey, render_keys
 
@@ -34,7 +34,8 @@ class Person:
         return self.user == user or (call.others is not None and bool(self.scopes & {call.others, "admin"}))
 
     def has_scope(self, call: HostCall) -> bool:
-        return call.scope is None or bool(self.scopes & {call.scope, call.others, "admin"})
+        is_admin = "admin" in self.scopes and call.scope != OPERATE
+        return call.scope is None or is_admin or bool(self.scopes & {call.scope, call.others})
 
 
 def _person(id_: str, tenant: str, user: str, *scopes: str) -> Person:
