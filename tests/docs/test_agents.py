@@ -22,6 +22,7 @@ def agent_of(name: str) -> SessionSpec:
     return spec
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", AGENTS)
 async def test_an_agent_passes_its_cases_with_the_model_of_its_file(name: str) -> None:
     spec, scorers = agent_of(name), file_scorers(FOLDER / f"{name}.py")

@@ -34,6 +34,7 @@ def written(folder: Path, suffix: str) -> Path:
     return path
 
 
+@pytest.mark.long  # the import of that library takes a second
 @pytest.mark.parametrize("suffix", ["yaml", "json"])
 async def test_a_data_set_becomes_cases_that_run(suffix: str, tmp_path: Path) -> None:
     dataset = Dataset.from_pydantic_evals(written(tmp_path, suffix))
