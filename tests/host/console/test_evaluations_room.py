@@ -107,7 +107,7 @@ def test_from_the_experiments_to_the_session_of_a_run(tmp_path: Path) -> None:
             page.click(".choice >> text=Fell")
             until(page, lambda: "About the same" not in page.inner_text(".cases"))
             page.click("text=Other baseline")
-            page.click(".baselines >> text=new")
+            page.click("[role=menuitemradio] >> text=new")
             page.wait_for_selector("text=they have no case with scores in common")
             page.go_back()
             page.wait_for_selector(".scorer >> text=Worse")

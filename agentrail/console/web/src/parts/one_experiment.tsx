@@ -2,10 +2,11 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { View } from "../host/interface";
-import { address, replaceQuery, type Place } from "../route";
+import { address, go, replaceQuery, type Place } from "../route";
 import { useAnswer } from "../store/answer";
 import { movedCases, type Moved, type MovedCase } from "../store/moved";
 import { dollars } from "./amounts";
+import { Menu } from "./menu";
 import { Moment } from "./moment";
 import { Plain } from "./plain";
 import { ProblemNote } from "./problem_note";
@@ -60,7 +61,6 @@ export function OneExperiment({ file, against, place }: Props) {
 
 function About({ evaluation }: { evaluation: Evaluation }) {
   const { experiment: one, baseline } = evaluation;
-  const isOpen = useSignal(false);
   const copied = useSignal(false);
   const copy = async () => {
     await navigator.clipboard.writeText(report(evaluation));
@@ -90,35 +90,27 @@ function About({ evaluation }: { evaluation: Evaluation }) {
         · {one.cases} cases × {one.repeats} · {one.usd === null ? "no price" : dollars(one.usd)} · <Moment at={one.at_ms} />
       </p>
       <div class="actions end">
-        <button type="button" aria-expanded={isOpen.value} onClick={() => (isOpen.value = !isOpen.value)}>
-          Other baseline
-        </button>
+        <Baselines one={one} baseline={baseline} />
         <button type="button" onClick={() => void copy()}>
           Copy report
         </button>
         <span role="status">{copied.value && "Copied"}</span>
       </div>
-      {isOpen.value && <Baselines one={one} leave={() => (isOpen.value = false)} />}
     </div>
   );
 }
 
 /** The other experiments; a choice is an address, so that it can be sent to somebody. */
-function Baselines({ one, leave }: { one: View<"ExperimentView">; leave: () => void }) {
+function Baselines({ one, baseline }: { one: View<"ExperimentView">; baseline: View<"ExperimentView"> | null }) {
   const answer = useAnswer("evaluations", null, {} as never).value;
   const others = (answer.value?.items ?? []).filter(({ file }) => file !== one.file);
-  return (
-    <ul class="baselines" onKeyDown={(event) => event.key === "Escape" && leave()}>
-      {others.map(({ file }) => (
-        <li key={file}>
-          <a href={`${address(null, ROOM, one.file)}?against=${encodeURIComponent(file)}`} onClick={leave}>
-            <Plain text={file} />
-          </a>
-        </li>
-      ))}
-      {others.length === 0 && <li>There is no other experiment in the folder.</li>}
-    </ul>
-  );
+  if (others.length === 0) return null;
+  const items = others.map(({ file }) => ({
+    label: file,
+    isChosen: file === baseline?.file,
+    act: () => go(`${address(null, ROOM, one.file)}?against=${encodeURIComponent(file)}`),
+  }));
+  return <Menu label="Other baseline" items={items} kind="" />;
 }
 
 function Scorers({ evaluation: { scorers, notes, experiment } }: { evaluation: Evaluation }) {
