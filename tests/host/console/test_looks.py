@@ -83,6 +83,32 @@ def test_a_room_is_for_everybody(visitor: Visitor, room: str, width: int, *, dar
         assert page.evaluate("document.getAnimations().length") == 0
 
 
+@pytest.mark.parametrize("width", [360, 1600])
+def test_what_opens_above_the_page_is_for_everybody(visitor: Visitor, width: int) -> None:
+    """Menus, dialogs and what a held card asks for, each opened and left with the keyboard."""
+    with visitor.page("/inbox", width=width, dark=width == 360) as page:
+        page.evaluate(AXE.read_text("utf-8"))
+        page.focus("role=button[name='Settings']")
+        page.keyboard.press("ArrowDown")
+        page.wait_for_selector("role=menu")
+        assert page.evaluate(RUN) == []
+        page.keyboard.press("ArrowDown")
+        assert page.evaluate("document.activeElement.innerText.trim()") != ""
+        page.keyboard.press("Escape")
+        page.wait_for_selector("role=menu", state="hidden")
+        assert page.evaluate("document.activeElement.ariaLabel") == "Settings"
+        page.evaluate("document.activeElement.blur()")
+        page.keyboard.press("?")
+        page.wait_for_selector("dialog >> text=Approve, when the whole call is in sight")
+        assert page.evaluate(RUN) == []
+        page.keyboard.press("Escape")
+        for mode in ("Edit", "Reject…", "Always…"):
+            page.click(f"role=button[name='{mode}']")
+            assert page.evaluate(RUN) == [], mode
+            page.keyboard.press("Escape")
+            page.wait_for_selector("role=button[name='Approve']")
+
+
 def choose_colours(page: Page, name: str) -> None:
     page.click("role=button[name='Settings']")
     page.click(f"role=menuitemradio[name='{name}']")

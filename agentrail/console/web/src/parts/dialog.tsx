@@ -27,12 +27,12 @@ function OpenDialog({ title, isOpen, children }: DialogProps) {
   }, []);
   return (
     <dialog ref={dialog} class="dialog" aria-labelledby={name} onClose={() => (isOpen.value = false)}>
-      <header>
+      <div class="dialog-head">
         <h2 id={name}>{title}</h2>
         <button type="button" class="bare square slim" aria-label="Close" onClick={() => dialog.current?.close()}>
           <Icon name="cross" />
         </button>
-      </header>
+      </div>
       {children}
     </dialog>
   );

@@ -7,6 +7,7 @@ import { useHost } from "../host/host_context";
 import { Refused } from "../host/socket";
 import type { View } from "../host/interface";
 import { address } from "../route";
+import { useAnswer } from "../store/answer";
 import { callTitle, proposedEdit, reasonOf } from "../store/call_words";
 import { act, ActionButton, type Telling } from "./action";
 import { CallArguments } from "./call_arguments";
@@ -98,16 +99,28 @@ function useUnread(mustBeRead: boolean): boolean {
   return isUnread.value;
 }
 
+/** Returns the name of the plugin that holds a call; empty: it is of a sub-agent, or the key may not see it. */
+function useHolder(held: Held): string {
+  const isOwn = held.path.length === 0 && held.kind !== "question";
+  const account = useAnswer("why", held.session, { about: isOwn ? held.call_id : "end" }).value.value;
+  const steps = account?.subject === held.call_id ? account.entries.flatMap(({ plugins }) => plugins) : [];
+  return steps.findLast(({ decided, rule }) => decided && rule === "hold")?.plugin ?? "";
+}
+
 /** Why it waits, for whom, and whose call it is, in one line. */
 function Reason({ held }: { held: Held }) {
   const reason = held.kind === "question" ? "" : reasonOf(held);
+  const holder = useHolder(held);
   return (
     <p class="soft small">
       {held.kind === "question" ? (
         "The model goes on with what you say, word for word."
       ) : (
         <>
-          A plugin holds <code>{<Plain text={held.tool} />}</code>
+          <code>
+            <Plain text={held.tool} />
+          </code>{" "}
+          is held by <strong class="strong">{holder ? <Plain text={holder} /> : "a plugin"}</strong>
           {reason && (
             <>
               : <Ticked text={reason} />

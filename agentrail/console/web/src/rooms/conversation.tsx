@@ -6,6 +6,7 @@ import { act, Told, SILENT, type Telling } from "../parts/action";
 import { ConversationItem } from "../parts/conversation_items";
 import { Empty } from "../parts/empty";
 import { HeldHere } from "../parts/held_here";
+import type { Held } from "../parts/held_call";
 import { Icon } from "../parts/icon";
 import { Plain } from "../parts/plain";
 import { ProblemNote } from "../parts/problem_note";
@@ -14,7 +15,7 @@ import { SessionSide } from "../parts/session_side";
 import type { SessionRoomProps } from "../rooms";
 import { address, go } from "../route";
 import { activity, WAITS } from "../store/activity";
-import type { Said } from "../store/conversation";
+import type { Item, Said } from "../store/conversation";
 import { useDetail } from "../store/detail";
 import { useConversation, type LiveConversation } from "../store/live_conversation";
 
@@ -34,6 +35,8 @@ export default function ConversationRoom({ session, place }: SessionRoomProps) {
   const telling = useSignal<Telling>(SILENT);
   const problem = live.problem.value ?? detail.problem.value;
   const status = detail.view.value?.status;
+  void live.version.value;
+  const waits = (status?.waits ?? false) || hasUntold(live.conversation.items, status?.held ?? []);
   return (
     <div class="session" data-side={hasSide.value || undefined}>
       <div class="talk">
@@ -45,10 +48,10 @@ export default function ConversationRoom({ session, place }: SessionRoomProps) {
         {problem && <ProblemNote problem={problem} />}
         <Items session={session} live={live} meant={Number(place.room === "event" ? place.rest[0] : 0)} telling={telling} />
         <HeldHere items={status?.held ?? []} telling={telling} decided={detail.refresh} />
-        <LiveLine live={live} waits={status?.waits ?? false} />
+        <LiveLine live={live} waits={waits} />
         <Told telling={telling} />
         {!live.hasEnded.value && !live.problem.value && (
-          <SaySomething session={session} live={live} waits={status?.waits ?? false} telling={telling} />
+          <SaySomething session={session} live={live} waits={waits} telling={telling} />
         )}
       </div>
       {hasSide.value && (
@@ -56,6 +59,21 @@ export default function ConversationRoom({ session, place }: SessionRoomProps) {
       )}
     </div>
   );
+}
+
+/** The last items that are looked at for what waits. */
+const LAST = 20;
+
+/**
+ * Whether a call waits for a person of which the host has not told yet when it was asked last: its event comes first, and
+ * what is written in between would give the call up without a question.
+ */
+function hasUntold(items: readonly Item[], held: readonly Held[]): boolean {
+  return items.slice(-LAST).some((item) => {
+    if (item.kind !== "call") return false;
+    const isWaiting = item.state === "held" || (item.question !== null && item.question.response === null && item.until === null);
+    return isWaiting && held.every(({ call_id: call }) => call !== item.callId);
+  });
 }
 
 const AT_FIRST = 120;

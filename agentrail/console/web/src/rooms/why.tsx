@@ -240,8 +240,17 @@ function When({ session, at, record }: { session: string; at: number; record: nu
   );
 }
 
+/** What a step says of itself: of plugins, how many were asked, and which of them decided. */
+function titleOf({ sentence, hook, rule, plugins }: Entry): string {
+  if (hook === null) return beginning(shortened(sentence));
+  if (rule === "all_passed") return "Nobody objected";
+  const decided = plugins.find((step) => step.decided);
+  if (rule !== "hold" || !decided) return beginning(ofHook(sentence));
+  return plugins.length === 1 ? `${decided.plugin} held it` : `${plugins.length} plugins stood in line; ${decided.plugin} held it`;
+}
+
 function Step({ session, entry, rules }: { session: string; entry: Entry; rules: Rules }) {
-  const { record, at_ms: at, sentence, hook, rule, plugins } = entry;
+  const { record, at_ms: at, hook, rule, plugins } = entry;
   const [icon, role] = lookOf(entry);
   return (
     <li class="step">
@@ -250,7 +259,7 @@ function Step({ session, entry, rules }: { session: string; entry: Entry; rules:
       </span>
       <div class="step-head">
         <h3>
-          <Ticked text={beginning(hook === null ? shortened(sentence) : ofHook(sentence))} />
+          <Ticked text={titleOf(entry)} />
         </h3>
         <When session={session} at={at} record={record} />
         {rule && plugins.length === 0 && <Rule name={rule} hook={hook} rules={rules} />}
