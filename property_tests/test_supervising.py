@@ -105,7 +105,7 @@ class Supervising(RuleBasedStateMachine):
     def end(self, which: int, later: int, crashed: bool, message: str, how: str, chance: float) -> None:
         self.now += later
         key = tuple(self.wards)[which % len(self.wards)]
-        ending = Ending(crashed, message, how == "lost", how == "fatal")
+        ending = Ending(crashed, message, lost=how == "lost", fatal=how == "fatal")
         expected = self.reference.expect(key, ending, self.now)
         before = dict(self.wards)
         decided = decide(self.policy, self.wards, self.restarts, key, ending, now=self.now / 8, chance=chance)
