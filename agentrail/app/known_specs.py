@@ -37,8 +37,8 @@ class KnownSpecs:
 
     def has(self, spec: SessionSpec) -> bool:
         """Whether *spec* was spawned before, and is still as it was then."""
-        known = self._by_id.get(id(spec))
-        return known is not None and (known.template is None or known.template.fits(spec))
+        entry = self._by_id.get(id(spec))
+        return entry is not None and (entry.template is None or entry.template.fits(spec))
 
     def add(self, spec: SessionSpec) -> None:
         """Note that *spec* was checked."""
@@ -48,15 +48,15 @@ class KnownSpecs:
 
     def session(self, session_id: str, spec: SessionSpec) -> tuple[State, SessionCode]:
         """Return the first state and the code of a new session of *spec*; from the second on, they are copies."""
-        known = self._by_id.get(id(spec))
-        if known is None:
+        entry = self._by_id.get(id(spec))
+        if entry is None:
             return build.new_session(session_id, spec, self._model_of)
-        if known.is_new:
-            known.is_new = False
+        if entry.is_new:
+            entry.is_new = False
             return build.new_session(session_id, spec, self._model_of)
-        if known.template is None:
-            known.template = spec_template.SpecTemplate(spec, self._model_of)
-        return known.template.session(session_id, spec)
+        if entry.template is None:
+            entry.template = spec_template.SpecTemplate(spec, self._model_of)
+        return entry.template.session(session_id, spec)
 
     def _forget(self, key: int, _: weakref.ref[SessionSpec]) -> None:
         """Forget a specification that the program keeps no more: another object may get its id."""

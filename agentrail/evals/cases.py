@@ -125,3 +125,7 @@ class Case(CheckedStruct, frozen=True):
         except (TypeError, ValueError, msgspec.MsgspecError):
             problem = f"its `expected` is a `{type(self.expected).__name__}`, which is no JSON"
             raise UsageError("bad-case", self.name, problem) from None
+
+
+CASE_DECODER: Final = msgspec.json.Decoder(Case)
+"""Made at the import: msgspec must not learn a class in two threads at once."""

@@ -6,18 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Final, cast
+from typing import cast
 
 import msgspec
 
 from agentrail.errors import UsageError, WrongType
-from agentrail.evals.cases import Case
+from agentrail.evals.cases import CASE_DECODER, Case
 from agentrail.evals.pydantic_evals_file import read_cases
 from agentrail.evals.replaced_file import replace_file
 from agentrail.values.argument_checks import checked
-
-_CASES: Final = msgspec.json.Decoder(Case)
-"""Made at the import: msgspec must not learn a class in two threads at once."""
 
 
 class Dataset:
@@ -64,7 +61,7 @@ class Dataset:
             if not line.strip():
                 continue
             try:
-                case = _CASES.decode(line)
+                case = CASE_DECODER.decode(line)
             except (msgspec.MsgspecError, UsageError, UnicodeDecodeError) as error:
                 raise UsageError("bad-case-file", str(path), f"line {number}: {error}") from None
             if case.name in lines_of:

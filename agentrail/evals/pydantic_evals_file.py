@@ -39,6 +39,10 @@ class _File(msgspec.Struct):
     """The cases."""
 
 
+_FILE: Final = msgspec.json.Decoder(_File)
+"""Made at the import, as that of cases."""
+
+
 def read_cases(path: Path, prompt: Callable[[object], str] | None) -> Iterator[Case]:
     """Yield the cases of the file; *prompt* makes a text of inputs that are none."""
     names = set[str]()
@@ -63,7 +67,8 @@ def _file(path: Path) -> _File:
 
     try:
         text = path.read_text("utf-8")
-        return msgspec.convert(yaml.safe_load(text), _File, str_keys=True)
+        file: _File = msgspec.convert(yaml.safe_load(text), _FILE.type, str_keys=True)
+        return file
     except OSError as error:
         problem = str(error.strerror)
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # msgspec's and Unicode's errors are `ValueError`

@@ -298,10 +298,7 @@ class LiveRunner:
             return UNLEARNT
         return Ruling(
             ON_EVENT,
-            Verdict.ABORT if broke_critical is not None else Verdict.PASS,
-            broke_critical,
-            "its `on_event` failed" if broke_critical is not None else "",
-            broke_critical is not None,
+            *_outcome(broke_critical),
             states=tuple(states.items()),
             errors=tuple(errors),
             logs=tuple(logs),
@@ -409,3 +406,10 @@ def _reason(refusal: PluginRefused) -> str:
     """Return the reason in *refusal* as text, even if the plugin gave another type."""
     reason: object = refusal.args[0] if refusal.args else ""
     return mended(reason)[:MAX_MESSAGE_CHARS] if type(reason) is str else brief(reason)
+
+
+def _outcome(broke_critical: str | None) -> tuple[Verdict, str | None, str, bool]:
+    """Return the first fields of the ruling of `on_event`: it aborts if a plugin marked `critical` failed."""
+    if broke_critical is None:
+        return Verdict.PASS, None, "", False
+    return Verdict.ABORT, broke_critical, "its `on_event` failed", True

@@ -339,5 +339,5 @@ class StepDraft:
 
 def _returns(state: State) -> JsonObject:
     """Return the JSON Schema of the answer of the turn that a prompt would start, else of the open turn."""
-    asked = state.turn if state.next_prompt is None else state.next_prompt
-    return EMPTY if asked is None else asked.returns or (state.setup if state.agent is None else state.agent).returns
+    work = state.turn if state.next_prompt is None else state.next_prompt
+    return EMPTY if work is None else work.returns or (state.setup if state.agent is None else state.agent).returns

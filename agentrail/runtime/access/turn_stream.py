@@ -76,17 +76,17 @@ class TurnStream(TurnReader[R_co]):
 
         None from one of a prompt on: it may be the last of the turn, with which its reply has to be there.
         """
-        taken: list[Event] = []
+        events: list[Event] = []
         turn, until = self._turn, self._until
         if turn is None or turn.has_ended:
-            return taken
-        while len(taken) < most and (envelope := self._events.peek_now()) is not None:
+            return events
+        while len(events) < most and (envelope := self._events.peek_now()) is not None:
             if is_of_prompt(envelope.event) or (until is not None and (envelope.seq, envelope.n) > until):
                 break
             self._events.next_now()
             if turn.has(envelope):
-                taken.append(envelope.event)
-        return taken
+                events.append(envelope.event)
+        return events
 
     def _note_end(self) -> None:
         """Have the stream end after the events that there are: the turn has ended, or waits. Called by the actor."""

@@ -292,15 +292,15 @@ class Subscription(AsyncOnly):
 
         None while those are read again that were before, or had no room.
         """
-        taken: list[Envelope] = []
+        envelopes: list[Envelope] = []
         if self._barred is None and self._replay is None:
-            while len(taken) < most and (self._queue or self._has_read_on()):
-                room = most - len(taken)
-                taken += self._queue[:room]
+            while len(envelopes) < most and (self._queue or self._has_read_on()):
+                room = most - len(envelopes)
+                envelopes += self._queue[:room]
                 del self._queue[:room]
-        if taken:
-            self._last_out = taken[-1]
-        return taken
+        if envelopes:
+            self._last_out = envelopes[-1]
+        return envelopes
 
     def _out(self, envelope: Envelope) -> Envelope:
         """Return *envelope*, which a replay has read, and make it the subscriber's position unless it is a `Gap`."""
