@@ -100,12 +100,14 @@ def test_ctrl_c_leaves_while_the_sessions_are_imported(tmp_path: Path) -> None:
         assert modes(theirs) == old_modes
 
 
-def test_ctrl_c_leaves_where_nothing_runs() -> None:
+def test_ctrl_c_says_that_another_one_leaves_where_nothing_runs() -> None:
     with at_a_terminal("chat", "--samples") as (talk, theirs):
         old_modes = modes(theirs)
         talk.sees(">\n  idle")
         talk.say("\x03")
-        assert talk.sees("Bye.").endswith("leaves. /help tells more.\n\n" + TRY + "\nBye.")
+        assert "Bye." not in talk.sees("  Ctrl-C again leaves\n>\n  idle")
+        talk.say("\x03")
+        assert talk.sees("Bye.").endswith("leaves. /help tells more.\n\n" + TRY + "\n  Ctrl-C again leaves\nBye.")
         assert "\x1b[?2004l" in talk.output
         assert talk.output.endswith("\x1b[?2026lBye.\r\n")
         assert talk.code() == 0
@@ -128,7 +130,7 @@ def test_ctrl_c_first_forgets_what_was_typed() -> None:
         talk.say("lis")
         talk.sees("> lis\n  idle")
         talk.say("\x03")
-        talk.sees(">\n  idle")
+        talk.sees("  Ctrl-C again leaves\n>\n  idle")
         talk.say("/status\r")
         assert "Bye" not in talk.sees("idle, 0 turns so far")
 

@@ -19,7 +19,7 @@ from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.session_values import Status
 from agentrail.api.transcript import CallChanged, CallEnded, Change, OfSubagent, ResponseEnded, Transcript, thoughts_in
 from agentrail.cli.output.bad_input import BadInputError
-from agentrail.cli.output.screen import Flow, ScreenText, Tone, clipped, line, one_line
+from agentrail.cli.output.screen import Flow, ScreenText, Tone, aside, clipped, line, one_line
 from agentrail.cli.talk.approval_prompts import NO_CHANGES, ApprovalPrompts
 from agentrail.cli.talk.console_commands import STEER, ConsoleCommands
 from agentrail.cli.talk.file_changes import FileChanges
@@ -55,6 +55,8 @@ from agentrail.values.events import (
 
 AGAIN: Final = 2.0
 """Seconds within which a second Ctrl-C ends the program."""
+
+AGAIN_LEAVES: Final = "Ctrl-C again leaves"
 
 LAST_EVENTS: Final = 1.0
 """The most seconds to wait for the event of a call that waits for the person, before the person is asked about it."""
@@ -454,7 +456,8 @@ class Console:
     async def _interrupt(self) -> None:
         """Handle Ctrl-C: abort the running turn, or leave if it is the second one in a row.
 
-        If no turn runs, drop the typed text, or leave if there is none.
+        If no turn runs, drop the typed text, if there is any. The first one says that a second one leaves; a signal to
+        a program that reads a pipe has no second one.
         """
         if self._commands.shell.stop():
             return
@@ -465,10 +468,13 @@ class Console:
             return
         status = await self._look()
         if status is None or (status.phase == "idle" and not status.turn_open):
-            if not self._terminal.drop_typed():
+            self._terminal.drop_typed()
+            if self._terminal.by_hand:
+                self._terminal.show((aside(f"  {AGAIN_LEAVES}", Tone.DIM),))
+            else:
                 self._leave()
             return
-        self._terminal.show((line("  stopping; Ctrl-C again leaves", Tone.DIM),))
+        self._terminal.show((line(f"  stopping; {AGAIN_LEAVES}", Tone.DIM),))
         self._answering.forget()
         # The session has ended meanwhile, or its host cannot be reached, which `_keep_looking` reports
         with suppress(AgentrailError):

@@ -81,7 +81,7 @@ INTRODUCTION: Final = """\
   a file wait until nothing runs, but for /steer: each is a prompt, or the answer to a question.
 
   Escape           stop what runs
-  Ctrl-C           the same; twice within two seconds, or while nothing runs: leave
+  Ctrl-C           the same; twice within two seconds: leave
   Ctrl-D           leave
   Alt-Enter        what you typed is a prompt for later, also while the agent works
   Tab              choose from the menu that opens at / and at @
