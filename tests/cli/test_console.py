@@ -2,6 +2,7 @@ import io
 import os
 from collections.abc import AsyncGenerator, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import TextIO, cast
 
 import pytest
@@ -132,6 +133,17 @@ async def test_a_question_of_the_agent_is_answered(text: str, answer: str) -> No
         )
         assert await person.says("", "\n") == "  Type an answer, please.\n"
         assert await person.says(text, "Fine.\n\n") == (f"  ✓ ask_user: {answer}\n  goes on (user respond)\nFine.\n\n")
+
+
+async def test_what_goes_of_named_files_is_told_before_the_prompt_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("tea\n" * 12)
+    async with talking(["Read.", "Well."]) as person:
+        seen = await person.says("see @notes.txt @note.txt @ann", "Read.\n\n")
+        assert seen.startswith("  @notes.txt 12 lines · @note.txt: no such file (did you mean `@notes.txt`?)\n> see ")
+        assert await person.says("hello @ann", "Well.\n\n") == "> hello @ann\nWell.\n\n"
 
 
 async def test_calls_that_wait_are_asked_about_one_at_a_time() -> None:

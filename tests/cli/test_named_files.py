@@ -7,11 +7,25 @@ import pytest
 
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.talk import named_files
-from agentrail.cli.talk.named_files import MAX_PICTURE, dragged_picture, like_file, missing_in, parts_of, paths_behind
+from agentrail.cli.talk.named_files import (
+    MAX_PICTURE,
+    dragged_picture,
+    files_in,
+    like_file,
+    missing_in,
+    paths_behind,
+    with_parts,
+)
 from agentrail.models import File, Image, Text
+from agentrail.values.content import Part
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
 PDF = b"%PDF-1.7\n"
+
+
+async def parts_of(text: str, folder: Path) -> str | tuple[Part, ...]:
+    """Return the prompt *text* with the files that it names."""
+    return with_parts(text, await files_in(text, folder))
 
 
 @pytest.fixture
@@ -36,6 +50,20 @@ async def test_a_text_is_added_and_pictures_go_with_it(folder: Path) -> None:
         Text("@paper.pdf"),
         File("application/pdf", b64encode(PDF).decode(), name="paper.pdf"),
     )
+
+
+async def test_how_large_a_file_is_is_known(folder: Path) -> None:
+    for name, text in (("one", "a\n"), ("two", "a\nb"), ("none", "")):
+        (folder / name).write_text(text)
+    files = await files_in(r"@docs/my\ plan.md @one @two @none @pic.png @paper.pdf @ann", folder)
+    assert [f"{file.name} {file.extent}" for file in files] == [
+        "docs/my plan.md 2 lines",
+        "one 1 line",
+        "two 2 lines",
+        "none 0 lines",
+        "pic.png image/png, 1 KiB",
+        "paper.pdf application/pdf, 1 KiB",
+    ]
 
 
 @pytest.mark.parametrize(

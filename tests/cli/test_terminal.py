@@ -390,7 +390,7 @@ def test_a_file_goes_with_a_prompt(tmp_path: Path) -> None:
         talk.say("\t")
         talk.sees("> hello @my\\ notes.txt\n")
         talk.say("\r\r")
-        talk.sees("> hello @my\\ notes.txt\n", "built-in demo model", ">\n  idle")
+        talk.sees("> hello @my\\ notes.txt\n", "  @my notes.txt 1 line\n", "built-in demo model", ">\n  idle")
         for name, why in (("big.txt", "it has more than 256 KiB"), ("odd.bin", "it is neither a text, a picture")):
             talk.say(f"hello @{name}\r")
             talk.sees(f"✗ @{name}: {why}")

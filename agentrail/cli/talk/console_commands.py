@@ -22,7 +22,7 @@ from agentrail.cli.session_names import OWN, new_name
 from agentrail.cli.settings.default_agent import ASK_FIRST, DEMO, OF_SERVERS, USUAL, Mode, mode_named
 from agentrail.cli.stored.session_rows import session_rows
 from agentrail.cli.talk.key_commands import NEXT, STOP
-from agentrail.cli.talk.named_files import AT, like_file, missing_in, parts_of, paths_behind, without_files
+from agentrail.cli.talk.named_files import AT, files_in, like_file, missing_in, paths_behind, with_parts, without_files
 from agentrail.cli.talk.rendering import SHORT, described
 from agentrail.cli.talk.shell_lines import ShellLines
 from agentrail.cli.talk.skill_list import skill_rows
@@ -224,16 +224,20 @@ class ConsoleCommands:
         self._terminal.show((aside(f"✗ {why}", Tone.BAD),))
 
     async def with_files(self, text: str, typed: str) -> str | tuple[Part, ...]:
-        """Return the prompt *text* as a message with the files that *typed* names; tell which are not there.
+        """Return the prompt *text* as a message with the files that *typed* names; tell of each how large it is.
 
         A command of the project, which is *text* then, names none: it may be a stranger's.
         """
-        for name in await trio.to_thread.run_sync(missing_in, typed, self._folder):
-            near = await trio.to_thread.run_sync(like_file, name, self._folder)
-            self._say(f"  @{name} is not there{near}: the prompt goes without it")
         detail = await self._detail() if AT in typed else None
         hidden = BLOCKED_PATHS if detail is None else await hidden_from(detail.agent)
-        return self.shell.added_to(await parts_of(text, self._folder, typed, hidden))
+        files = await files_in(typed, self._folder, hidden)
+        rows = [f"@{file.name} {file.extent}" for file in files]
+        for name in await trio.to_thread.run_sync(missing_in, typed, self._folder):
+            near = await trio.to_thread.run_sync(like_file, name, self._folder)
+            rows.append(f"@{name}: no such file{near}")
+        if rows:
+            self._terminal.show((aside(f"  {' · '.join(rows)}", Tone.DIM),))
+        return self.shell.added_to(with_parts(text, files))
 
     async def steer(self, text: str, *, when: When = "gap") -> None:
         """Send *text* as steering."""

@@ -9,7 +9,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import trio
 
@@ -51,21 +51,36 @@ _NAMED: Final = re.compile(r"(?<!\S)@((?:\\.|[^\s\\])+)")
 _ESCAPED: Final = re.compile(r"\\(.)")
 
 
-async def parts_of(
-    text: str, folder: Path, typed: str | None = None, hidden: Iterable[str] = BLOCKED_PATHS
-) -> str | tuple[Part, ...]:
-    """Return the prompt *text* with the files that *typed*, by default *text*, names as `@path` relative to *folder*.
+class NamedFile(NamedTuple):
+    """A file that a person names."""
+
+    name: str
+    """Its path, as the person wrote it."""
+    part: Part
+    """What goes with the prompt."""
+    extent: str
+    """How large it is, in words."""
+
+
+async def files_in(typed: str, folder: Path, hidden: Iterable[str] = BLOCKED_PATHS) -> Sequence[NamedFile]:
+    """Return the files that *typed* names as `@path` relative to *folder*.
 
     Raise `BadInputError` if one cannot be sent. *hidden* are the patterns of files that the agent is not shown.
 
-    What follows an `@` and is no file stays as it is: people are called so, too. A link that leads out of *folder* is
-    not followed: a folder that was cloned could so have a file of the user sent.
+    What follows an `@` and is no file is left out: people are called so, too. A link that leads out of *folder* is not
+    followed: a folder that was cloned could so have a file of the user sent.
     """
-    named = dict.fromkeys(_ESCAPED.sub(r"\1", match) for match in _NAMED.findall(text if typed is None else typed))
+    named = dict.fromkeys(_ESCAPED.sub(r"\1", match) for match in _NAMED.findall(typed))
     hidden_paths = HiddenPaths(hidden)
     files = [await trio.to_thread.run_sync(_read, folder, name, hidden_paths) for name in named] if named else []
-    texts = "".join(f"\n\n{part.text}" for part in files if isinstance(part, Text))
-    others = [part for part in files if part is not None and not isinstance(part, Text)]
+    return [file for file in files if file is not None]
+
+
+def with_parts(text: str, files: Sequence[NamedFile]) -> str | tuple[Part, ...]:
+    """Return the prompt *text* with what is sent of *files*."""
+    parts = [file.part for file in files]
+    texts = "".join(f"\n\n{part.text}" for part in parts if isinstance(part, Text))
+    others = [part for part in parts if not isinstance(part, Text)]
     return (Text(f"{text}{texts}"), *others) if others else f"{text}{texts}"
 
 
@@ -160,7 +175,7 @@ def _content(folder: Path, path: Path, hidden_paths: HiddenPaths) -> bytes | Non
         return file.read(MAX_PICTURE + 1)
 
 
-def _read(folder: Path, name: str, hidden_paths: HiddenPaths) -> Part | None:
+def _read(folder: Path, name: str, hidden_paths: HiddenPaths) -> NamedFile | None:
     if mended(name) != name:
         raise BadInputError(f"@{name}: its name is not UTF-8, so no prompt can have it; rename the file to send it")
     folder = folder.resolve()
@@ -182,10 +197,13 @@ def _read(folder: Path, name: str, hidden_paths: HiddenPaths) -> Part | None:
         if len(content) > MAX_PICTURE:
             raise BadInputError(f"@{name}: it has more than {MAX_PICTURE // 1024 // 1024} MiB")
         data = b64encode(content).decode()
-        return File(media, data, name=path.name) if media == PDF else Image(media, data)
+        part = File(media, data, name=path.name) if media == PDF else Image(media, data)
+        return NamedFile(name, part, f"{media}, {-(-len(content) // 1024)} KiB")
     if len(content) > MAX_TEXT:
         raise BadInputError(f"@{name}: it has more than {MAX_TEXT // 1024} KiB; ask for a part of it instead")
     try:
-        return Text(f"{name}:\n\n{fenced(content.decode('utf-8-sig'))}")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise BadInputError(f"@{name}: it is neither a text, a picture nor a PDF") from None
+    lines = text.count("\n") + (not text.endswith("\n") and text != "")
+    return NamedFile(name, Text(f"{name}:\n\n{fenced(text)}"), "1 line" if lines == 1 else f"{lines} lines")
