@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
@@ -52,7 +52,7 @@ class Subscription(AsyncOnly):
     def __aiter__(self) -> Self:
         return self
 
-    def __anext__(self) -> Awaitable[Envelope]:
+    def __anext__(self) -> Coroutine[object, object, Envelope]:
         return self._reader.next()
 
     def next_now(self) -> Envelope | None:
@@ -114,7 +114,7 @@ class TurnStream(TurnHints, AsyncOnly, Generic[R_co]):
     def __aiter__(self) -> Self:
         return self
 
-    def __anext__(self) -> Awaitable[Event]:
+    def __anext__(self) -> Coroutine[object, object, Event]:
         return self._reader.next()
 
     @property
@@ -149,7 +149,7 @@ class Trace(AsyncOnly):
     def __aiter__(self) -> Self:
         return self
 
-    def __anext__(self) -> Awaitable[TracedStep]:
+    def __anext__(self) -> Coroutine[object, object, TracedStep]:
         return self._reader.next()
 
 
