@@ -234,7 +234,7 @@ class SecurityGuard(Plugin[None]):
                 break
         if worst.certainty is YES:
             audit = SecurityAudit(hook.call_id, hook.name, "blocked", worst.reason)
-            return BlockTool(f"`{hook.name}` was blocked: {worst.reason}").reporting(audit)
+            return BlockTool(worst.reason).reporting(audit)
         if hook.approved:
             return Continue()
         unconfined = self._unconfined(hook, ctx)

@@ -209,7 +209,7 @@ LINES: list[tuple[e.Event, str]] = [
     (e.PromptRejected("p1", "aborted"), "✗ the prompt was refused: aborted\n"),
     (e.PromptWithdrawn("p2", "never mind"), "  dropped from the queue: never mind"),
     (e.Retry(1, 2000, "503"), "  attempt 1 failed, again in 2.0 s: 503"),
-    (e.SecurityAudit("c1", "run", "blocked", "rm"), "  run was blocked: rm"),
+    (e.SecurityAudit("c1", "run", "held", "rm"), "  run was held: rm"),
     (e.SessionEnded("stopped"), "  the session has ended: stopped"),
     (e.SessionQuarantined("KeyError"), "  the session crashed too often: KeyError"),
     (e.SessionRecovered(12), "  the session is back, from 12 records"),
@@ -280,6 +280,12 @@ def test_every_kind_that_is_shown_has_an_example_here() -> None:
 
 def test_silent_events_say_nothing() -> None:
     assert output(e.MessageStart("r1"), e.ThinkingStart(), e.ToolCalls(2), e.Heartbeat()) == ""
+
+
+def test_a_blocked_call_is_told_once_with_why() -> None:
+    why = "it removes the root"
+    events = (e.SecurityAudit("c1", "shell", "blocked", why), e.ToolBlocked("c1", "shell", why, "SecurityGuard"))
+    assert output(*events) == f"  ✗ shell was blocked by SecurityGuard: {why}\n"
 
 
 # What waits for a person

@@ -66,6 +66,8 @@ def pieces_of(change: Change) -> tuple[ScreenText, ...]:
             return ()  # each is shown by itself, and ends all calls
         case CallEnded(cause=event):
             return pieces_of(event)
+        case e.SecurityAudit(decision="blocked"):
+            return ()  # the end of the call says so, and why
         case OfSubagent(change=inner):
             pieces = pieces_of(inner) if isinstance(inner, IN_TREE) else ()
             return tuple([_aside(f"│ {clipped(one_line(piece.text), SHORT)}") for piece in pieces])
