@@ -409,14 +409,13 @@ class MemoryJournal:
 
     def _drop_oldest(self, keep: int) -> None:
         """Drop the oldest records until *keep* are left, many of a long list at once: its rest moves each time."""
-        if self._kept <= keep + keep // SHARE:
-            return
         counts: dict[_SessionRecords, int] = {}
-        while self._kept > keep:
-            session = self._live.get(self._order.popleft())
-            if session is not None:
-                counts[session] = counts.get(session, 0) + 1
-                self._kept -= 1
+        if self._kept > keep + keep // SHARE:
+            while self._kept > keep:
+                session = self._live.get(self._order.popleft())
+                if session is not None:
+                    counts[session] = counts.get(session, 0) + 1
+                    self._kept -= 1
         for session, count in counts.items():
             session.drop_oldest(count)
             session.submitted -= count

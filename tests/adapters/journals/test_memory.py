@@ -69,6 +69,16 @@ async def test_records_of_all_sessions_count_together_and_those_of_a_deleted_one
         assert len(await journal.read("b")) == 2  # the deleted ones take no room
 
 
+async def test_sessions_that_come_and_are_deleted_leave_nothing_however_few_records_are_kept() -> None:
+    journal = MemoryJournal(keep=8)
+    async with open_supervisor(journal=journal) as supervisor:
+        for _ in range(80):
+            session = await supervisor.spawn(spec(), "s")
+            await session.stop()
+            await supervisor.delete("s")
+    assert len(journal._order) <= 2 * 8 + 64  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - nothing else tells
+
+
 async def test_the_changes_that_are_made_when_they_are_read_are_those_of_the_states() -> None:
     journal = MemoryJournal(keep=None)
     async with open_supervisor(journal=journal) as supervisor:
