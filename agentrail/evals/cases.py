@@ -122,7 +122,7 @@ class Case(CheckedStruct, frozen=True):
             raise UsageError("bad-case", self.name, "it has no prompt, or an empty one")
         try:
             msgspec.json.encode(self.expected)
-        except (TypeError, ValueError, msgspec.MsgspecError):
+        except (TypeError, ValueError, msgspec.MsgspecError, RecursionError):
             problem = f"its `expected` is a `{type(self.expected).__name__}`, which is no JSON"
             raise UsageError("bad-case", self.name, problem) from None
 

@@ -62,7 +62,7 @@ class Dataset:
                 continue
             try:
                 case = CASE_DECODER.decode(line)
-            except (msgspec.MsgspecError, UsageError, UnicodeDecodeError) as error:
+            except (msgspec.MsgspecError, UsageError, UnicodeDecodeError, RecursionError) as error:
                 raise UsageError("bad-case-file", str(path), f"line {number}: {error}") from None
             if case.name in lines_of:
                 problem = f"line {number}: the case of line {lines_of[case.name]} is called `{case.name}` too"

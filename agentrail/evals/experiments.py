@@ -15,7 +15,7 @@ from agentrail.evals.case_sessions import all_records, begin_session, past_recor
 from agentrail.evals.cases import NAME, Case
 from agentrail.evals.datasets import Dataset
 from agentrail.evals.recorded_tools import UNRECORDED, shown_call, with_case_tools
-from agentrail.evals.results import Results, ScoredRun
+from agentrail.evals.results import MOST_REPEATS, Results, ScoredRun
 from agentrail.evals.runs import Run, cost_of, run_of
 from agentrail.evals.scores import FailedScoreError, Score, ScoreFunction, Scorer, as_scorer, scored
 from agentrail.journals import Journal, MemoryJournal
@@ -154,8 +154,8 @@ class _Plan:
         wrong = [spec for spec in cast("list[object]", specs) if not isinstance(spec, SessionSpec)]
         if wrong:
             raise WrongType.of("spec", wrong[0], "a function that returns a `SessionSpec`")
-        if self.repeats < 1:
-            raise UsageError("bad-evaluation", attempt, "`repeats` is a number from 1 on")
+        if not 1 <= self.repeats <= MOST_REPEATS:
+            raise UsageError("bad-evaluation", attempt, f"`repeats` is a number from 1 to {MOST_REPEATS}")
         if not NAME.fullmatch(self.name):
             raise UsageError(
                 "bad-evaluation", attempt, f"`{self.name}` is no name: 1 to 64 letters, digits, `.`, `_`, `-`"

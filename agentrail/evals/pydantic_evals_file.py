@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
 from agentrail.errors import UsageError
 from agentrail.evals.cases import Case, name_of
 
+if TYPE_CHECKING:
+    import yaml
+
 _OTHERS: Final = re.compile(r"[^A-Za-z0-9._-]+")
 """What the name of a case cannot have."""
+
+MOST_REPEATED: Final = 1_000_000
+"""The most characters that all aliases together stand for: some lines of aliases of aliases stand for any number."""
 
 PLAIN: Final = (str, int, float, bool)
 """Types of the metadata that become tags."""
@@ -67,6 +73,7 @@ def _file(path: Path) -> _File:
 
     try:
         text = path.read_text("utf-8")
+        _check_aliases(yaml.parse(text, yaml.SafeLoader))
         file: _File = msgspec.convert(yaml.safe_load(text), _FILE.type, str_keys=True)
         return file
     except OSError as error:
@@ -74,6 +81,35 @@ def _file(path: Path) -> _File:
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # msgspec's and Unicode's errors are `ValueError`
         problem = " ".join(str(error).split())
     raise UsageError("bad-case-file", str(path), problem)
+
+
+def _check_aliases(events: Iterable[yaml.Event]) -> None:
+    """Raise `ValueError` if the aliases in *events* repeat more than `MOST_REPEATED`, or one is inside its value."""
+    import yaml  # noqa: PLC0415 - as above
+
+    length, repeated = 0, 0
+    lengths = dict[str | None, int]()
+    open_values = list[tuple[str | None, int]]()
+    for event in events:
+        match event:
+            case yaml.AliasEvent(anchor=anchor):
+                if any(anchor == name for name, _ in open_values):
+                    raise ValueError(f"the value of the anchor `{anchor}` has an alias of itself")
+                repeated += lengths.get(anchor, 0)
+                length += lengths.get(anchor, 0)
+                if repeated > MOST_REPEATED:
+                    raise ValueError(f"its aliases repeat more than {MOST_REPEATED} characters")
+            case yaml.CollectionStartEvent(anchor=anchor):
+                open_values.append((anchor, length))
+                length += 1
+            case yaml.CollectionEndEvent():
+                anchor, before = open_values.pop()
+                lengths[anchor] = length - before
+            case yaml.ScalarEvent(anchor=anchor, value=value):
+                lengths[anchor] = 1 + len(value)
+                length += lengths[anchor]
+            case _:
+                pass
 
 
 def _tags(metadata: object) -> tuple[str, ...]:

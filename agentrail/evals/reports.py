@@ -21,7 +21,7 @@ NO_SCORE: Final = "–"
 @checked
 def text_report(results: Results, comparison: Comparison | None = None) -> str:
     """Return the means by case and scorer as a table, what went wrong, and what has changed, if that was compared."""
-    rows = list(_rows(results))
+    rows = [[" ".join(cell.split()) for cell in row] for row in _rows(results)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     table = [
         "  ".join(
@@ -50,14 +50,15 @@ def junit_report(results: Results, comparison: Comparison | None = None) -> str:
     the case failed or the scorer raised for all of them, and skipped if the scorer had nothing to say.
     """
     changes = {} if comparison is None else {change.scorer: change for change in comparison.scorers}
-    suites = ET.Element("testsuites", name=results.name)
+    suites = ET.Element("testsuites", name=_in_xml(results.name))
     for scorer in results.scorers:
         values = results.values(scorer)
-        suite = ET.SubElement(suites, "testsuite", name=scorer)
+        suite = ET.SubElement(suites, "testsuite", name=_in_xml(scorer))
         change = changes.get(scorer)
         fallen = {row.case: row for row in change.cases if row.after < row.before} if change else {}
         for case in results.cases:
-            test = ET.SubElement(suite, "testcase", classname=f"{results.name}.{scorer}", name=case)
+            group = _in_xml(f"{results.name}.{scorer}")
+            test = ET.SubElement(suite, "testcase", classname=group, name=_in_xml(case))
             runs = [run for run in results.runs if run.case == case]
             test.set("time", f"{sum(run.seconds for run in runs):.3f}")
             problems = [problem for run in runs if (problem := run.error or run.errors.get(scorer, ""))]

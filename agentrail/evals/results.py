@@ -12,8 +12,14 @@ import msgspec
 
 from agentrail.errors import UsageError
 from agentrail.evals.replaced_file import replace_file
-from agentrail.evals.scores import Score
+from agentrail.evals.scores import LARGEST, Score
 from agentrail.values.argument_checks import checked
+
+FORMAT: Final = 1
+"""Number of the form of the file that is written."""
+
+MOST_REPEATS: Final = 1_000_000
+"""How often a case may be run."""
 
 
 class ScoredRun(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -64,7 +70,7 @@ class Results(msgspec.Struct, frozen=True):
     """Name of the experiment with which these results were compared; empty if they were not."""
     verdict: str = ""
     """What that came to: `worse` if a scorer is, else `better` if one is, else the verdict of all; empty if nothing."""
-    format: int = 1
+    format: int = FORMAT
     """Number of the form of the file."""
 
     @property
@@ -116,12 +122,31 @@ class Results(msgspec.Struct, frozen=True):
     def read(path: str | PathLike[str]) -> Results:
         """Read results that `write` wrote; raise `UsageError` if the file *path* has none."""
         try:
-            return _RESULTS.decode(Path(path).read_bytes())
+            results = _RESULTS.decode(Path(path).read_bytes())
         except OSError as error:
             problem = str(error.strerror)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             problem = str(error)
+        else:
+            problem = _contradiction(results)
+            if not problem:
+                return results
         raise UsageError("bad-evaluation", f"read the results in {path}", problem)
+
+
+def _contradiction(results: Results) -> str:
+    """Return why no experiment can have written *results*; empty if one can."""
+    if results.format != FORMAT:
+        return f"its `format` is {results.format}, and this agentrail reads {FORMAT}"
+    cases = {*results.cases}
+    for run in results.runs:
+        if run.case not in cases:
+            return f"a run is of the case `{run.case}`, which is not among the `cases`"
+        if not all(abs(score.value) <= LARGEST for score in run.scores.values()):
+            return f"a score of the case `{run.case}` is beyond {LARGEST:g}"
+    if len(cases) < len(results.cases):
+        return "two of the `cases` have one name"
+    return "" if 1 <= results.repeats <= MOST_REPEATS else f"`repeats` is {results.repeats}, not 1 to {MOST_REPEATS}"
 
 
 def total_usd(runs: Iterable[ScoredRun]) -> float | None:

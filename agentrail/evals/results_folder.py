@@ -60,6 +60,8 @@ class ResultsFolder(Generic[T]):
             return last
         summary = None
         if version[1] <= MOST_BYTES:
-            with suppress(UsageError):  # another file of JSON: a folder has whatever its owner likes
+            # another file of JSON, or a name that is no text: a folder has whatever its owner likes
+            with suppress(UsageError, UnicodeEncodeError):
+                path.name.encode()
                 summary = self._summarize(path.stem, version[0] // 1_000_000, Results.read(path))
         return version, summary

@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from agentrail.errors import UsageError
 from agentrail.evals.checked_struct import CheckedStruct
 from agentrail.evals.runs import Run
 from agentrail.values.argument_checks import checked
 
+LARGEST: Final = 1e100
+"""The largest value of a score, on both sides of 0: sums of such values, and their squares, are finite, too."""
+
 
 class Score(CheckedStruct, frozen=True):
     """How good a run is in one respect."""
 
     value: float
-    """From 0 to 1, usually; any finite number, of which a higher one is better."""
+    """From 0 to 1, usually; any number up to 1e100, of which a higher one is better."""
     why: str = ""
     """The reason, for people."""
     usd: float | None = 0.0
@@ -89,4 +92,6 @@ async def scored(judge: Scorer, run: Run) -> Score | None:
 def _number(value: object) -> float:
     if not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"it answered {value!r}, which is no finite number, boolean, `Score` or None")
+    if abs(value) > LARGEST:
+        raise ValueError(f"it answered a number beyond {LARGEST:g}, whose mean with others cannot be told")
     return float(value)

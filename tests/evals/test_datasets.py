@@ -45,7 +45,9 @@ def test_a_file_of_cases_comes_back(tmp_path: Path) -> None:
         ('{"name": "first", "prompts": ["Hi"]}', "line 3: the case of line 1 is called `first` too"),
         ('{"name": "a", "prompts": ["Hi"], "tools": "replayed"}', "line 3: Invalid enum value 'replayed'"),
         ("\udcff", "line 3: "),
+        (f'{{"name": "a", "prompts": ["Hi"], "expected": {"[" * 100_000}', "line 3: maximum recursion depth"),
     ],
+    ids=range(10),
 )
 def test_a_broken_line_is_named(line: str, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"

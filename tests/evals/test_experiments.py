@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 import trio
 
@@ -14,6 +15,7 @@ from agentrail.evals import (
     Results,
     Run,
     Score,
+    ScoredRun,
     Scorer,
     calls_match,
     exact,
@@ -51,6 +53,28 @@ async def test_results_come_back_from_their_file(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text("{}")
     with pytest.raises(UsageError, match="cannot read the results in"):
         Results.read(tmp_path / "results.json")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"runs": (ScoredRun("b", 1, ""),)}, "a run is of the case `b`, which is not among the `cases`"),
+        ({"runs": (ScoredRun("a", 1, "", scores={"exact": Score(-1e308)}),)}, "a score of the case `a` is beyond 1e"),
+        ({"cases": ("a", "a")}, "two of the `cases` have one name"),
+        ({"repeats": 10**30}, "`repeats` is 1000000000000000000000000000000, not 1 to 1000000"),
+        ({"repeats": 0}, "`repeats` is 0, not 1 to"),
+        ({"format": 2}, "its `format` is 2, and this agentrail reads 1"),
+    ],
+    ids=str,
+)
+def test_results_that_no_experiment_writes_are_not_read(wrong: dict[str, object], problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    msgspec.structs.replace(Results("try", ("a",), ("exact",), 1, ()), **wrong).write(path)
+    with pytest.raises(UsageError, match=problem):
+        Results.read(path)
+    path.write_text(f'{{"other": {"[" * 100_000}')
+    with pytest.raises(UsageError, match="maximum recursion depth"):
+        Results.read(path)
 
 
 class Flaky(Dice):
@@ -211,7 +235,7 @@ async def test_a_tool_of_then_that_the_agent_lacks_is_told_before_anything_runs(
         ({"scorers": []}, "there is no scorer"),
         ({"scorers": [exact, exact]}, "two scorers have one name"),
         ({"scorers": [3]}, "a `int` is no scorer"),
-        ({"repeats": 0}, "`repeats` is a number from 1 on"),
+        ({"repeats": 0}, "`repeats` is a number from 1 to 1000000"),
         ({"at_once": 0}, "`at_once` is a number from 1 on"),
         ({"max_usd": 0}, "`max_usd` is an amount above 0"),
         ({"name": "a b"}, "`a b` is no name"),

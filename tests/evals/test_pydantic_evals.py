@@ -70,6 +70,8 @@ def test_inputs_that_are_no_text_need_a_function(tmp_path: Path) -> None:
         ("cases:\n- {inputs: a, name: x}\n- {inputs: b, name: x}", "another case has this name"),
         ("cases:\n- !!python/object:os.system {}", "could not determine a constructor"),
         ("\udcff", "invalid start byte"),
+        ("cases:\n- {inputs: a, expected_output: &it [*it]}", "the anchor `it` has an alias of itself"),
+        (f"cases:\n- {{inputs: a, expected_output: {'[' * 900}{']' * 900}}}", "maximum recursion depth"),
     ],
 )
 def test_what_is_no_data_set_is_told(text: str, problem: str, tmp_path: Path) -> None:
@@ -79,3 +81,17 @@ def test_what_is_no_data_set_is_told(text: str, problem: str, tmp_path: Path) ->
         Dataset.from_pydantic_evals(path)
     with pytest.raises(UsageError, match="No such file"):
         Dataset.from_pydantic_evals(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize("value", ["[{}]", "{{<<: [{}]}}"], ids=["lists", "keys that are merged"])
+def test_aliases_of_aliases_are_bounded(value: str, tmp_path: Path) -> None:
+    lines = [
+        "a0: &a0 {a: some text}",
+        *(f"a{n}: &a{n} {value.format(', '.join([f'*a{n - 1}'] * 9))}" for n in range(1, 12)),
+    ]
+    path = tmp_path / "cases.yaml"
+    path.write_text("\n".join([*lines, "cases:", "- {inputs: a, expected_output: *a11}"]), "utf-8")
+    with pytest.raises(UsageError, match="its aliases repeat more than 1000000 characters"):
+        Dataset.from_pydantic_evals(path)
+    path.write_text("text: &text Why\ncases:\n- {inputs: *text, name: a}\n- {inputs: *text, name: b}", "utf-8")
+    assert [case.prompts for case in Dataset.from_pydantic_evals(path)] == [("Why",), ("Why",)]

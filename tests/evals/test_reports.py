@@ -63,6 +63,15 @@ def test_junit_is_read_by_others() -> None:
     assert suite.get("failures") == "8"
 
 
+def test_names_of_others_end_no_row_and_no_document() -> None:
+    name = "a\x00\x1b[31m\nall  1.00"
+    run = ScoredRun(name, 1, "", scores={name: Score(1.0)})
+    others = Results(name, (name,), (name,), 1, (run,))
+    assert [line[:4] for line in text_report(others).splitlines()] == ["case", "a\x00\x1b[", "all ", "", "1 ru"]
+    (suite,) = ET.fromstring(junit_report(others))  # noqa: S314 - our own text
+    assert suite.get("name") == "a  [31m all  1.00"
+
+
 @pytest.mark.long
 def test_junit_is_read_by_a_parser_of_junit() -> None:
     junitparser = pytest.importorskip("junitparser")

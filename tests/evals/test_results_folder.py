@@ -25,6 +25,8 @@ def test_results_are_there_with_the_newest_first_and_other_files_are_left_out(tm
     for name, seconds in (("middle", 20), ("newest", 30), ("oldest", 10)):
         written(tmp_path, name, seconds)
     (tmp_path / "package.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "deep.json").write_text(f'{{"name": {"[" * 100_000}', encoding="utf-8")
+    written(tmp_path, "no text", 40).rename(tmp_path / "no text \udcff.json")
     assert ResultsFolder(tmp_path, summary).summaries() == (
         ("newest", 30_000, "newest"),
         ("middle", 20_000, "middle"),
