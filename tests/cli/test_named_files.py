@@ -15,6 +15,7 @@ from agentrail.cli.talk.named_files import (
     missing_in,
     paths_behind,
     with_parts,
+    without_files,
 )
 from agentrail.models import File, Image, Text
 from agentrail.values.content import Part
@@ -64,6 +65,12 @@ async def test_how_large_a_file_is_is_known(folder: Path) -> None:
         "pic.png image/png, 1 KiB",
         "paper.pdf application/pdf, 1 KiB",
     ]
+
+
+@pytest.mark.parametrize("typed", [r"see @docs/my\ plan.md", "@one and @ann:\n\nplan:\n\n```\nx\n```", "@none"])
+async def test_what_the_person_wrote_is_known_without_the_files(folder: Path, typed: str) -> None:
+    (folder / "one").write_text("see @plan\n\nplan:\n\n```\ntext\n")
+    assert without_files(str(await parts_of(typed, folder))) == typed
 
 
 @pytest.mark.parametrize(

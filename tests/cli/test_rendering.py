@@ -19,7 +19,7 @@ from agentrail.cli.output.screen import (
     one_line,
     put_all,
 )
-from agentrail.cli.talk.past import PastEvents
+from agentrail.cli.talk.past import PastEvents, prompt_piece
 from agentrail.cli.talk.questions import question_about
 from agentrail.cli.talk.rendering import SHOWN, SILENT, about, described, pieces_of, shown_args
 from agentrail.models import AssistantMessage, Data, Image, JsonObject, Text, Thinking, Usage
@@ -414,3 +414,9 @@ def test_the_status_row_tells_a_cost_that_is_not_known(usage: Usage, cost: str) 
     status = Status("s-1", "idle", "scripted", 1, 0, False, usage, 0, 0, (), (), (), ())
     row = about(status, 0)
     assert row.partition(" out")[2] == cost
+
+
+def test_a_prompt_of_the_past_looks_as_it_was_pasted() -> None:
+    code = "look:\n\ndef f(x):\n    if x:\n        return  1"
+    assert prompt_piece(code).text == "> look:\n  \n  def f(x):\n      if x:\n          return  1"
+    assert prompt_piece("\n".join(map(str, range(12)))).text.endswith("\n  9\n  … 12 lines")

@@ -397,7 +397,7 @@ def test_a_file_goes_with_a_prompt(tmp_path: Path) -> None:
         talk.say("\x04")
         talk.sees("Bye.")
     with at_a_terminal(*args, "--continue", NO_COLOR="1") as (talk, _):
-        talk.sees("> hello @my\\ notes.txt my notes.txt: ``` Water the plants. ```")
+        assert "Water" not in talk.sees("> hello @my\\ notes.txt\n", ">\n  idle")
 
 
 def test_the_past_looks_as_it_did_when_it_was_new(tmp_path: Path) -> None:

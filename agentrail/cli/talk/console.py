@@ -25,7 +25,7 @@ from agentrail.cli.talk.console_commands import STEER, ConsoleCommands
 from agentrail.cli.talk.file_changes import FileChanges
 from agentrail.cli.talk.input_history import InputHistory
 from agentrail.cli.talk.key_commands import LATER
-from agentrail.cli.talk.past import MOST_READ, PastEvents, before_copy, past_of, prompts_in
+from agentrail.cli.talk.past import MOST_READ, PastEvents, before_copy, past_of, prompt_piece, prompts_in
 from agentrail.cli.talk.questions import changed_lines
 from agentrail.cli.talk.rendering import about, pieces_of
 from agentrail.cli.talk.shell_lines import MARK
@@ -216,8 +216,8 @@ class Console:
         while isinstance(inner, OfSubagent):
             inner = inner.change
         match inner:
-            case PromptReceived(text=text) if text not in self._texts:
-                return tuple([ScreenText(Flow.LINE, piece.text, piece.tone) for piece in pieces])
+            case PromptReceived(text=text) if change is inner:
+                return (prompt_piece(text, Flow.ECHO if text in self._texts else Flow.LINE),)
             case ApprovalResolved(status="approved", approval_id=ref, edited=False) if (
                 ref in self._answering.approved_ids
             ):

@@ -487,7 +487,8 @@ class ConsoleCommands:
         """List the prompts, or go to a copy of the session that ends before one, with that prompt to be changed."""
         prompts = await self._prompts_before()
         if not number:
-            rows = [f"  {position}. {clipped(one_line(row.text), SHORT)}" for position, row in enumerate(prompts, 1)]
+            texts = [clipped(one_line(without_files(row.text)), SHORT) for row in prompts]
+            rows = [f"  {position}. {text}" for position, text in enumerate(texts, 1)]
             self._say("\n".join([*rows, "  /rewind NUMBER goes on before that prompt, in a copy of this session"]))
         elif number.isdecimal() and 0 < int(number) <= len(prompts):
             prompt = prompts[int(number) - 1]

@@ -49,6 +49,7 @@ MOST_ENTRIES: Final = 10_000
 
 _NAMED: Final = re.compile(r"(?<!\S)@((?:\\.|[^\s\\])+)")
 _ESCAPED: Final = re.compile(r"\\(.)")
+_HEAD: Final = re.compile(r"\n\n([^\n]+):(?=\n\n```)")
 
 
 class NamedFile(NamedTuple):
@@ -104,9 +105,13 @@ def like_file(name: str, folder: Path) -> str:
 
 def without_files(prompt: str) -> str:
     """Return *prompt* as the person wrote it, without the texts of the files that it names."""
-    names = [_ESCAPED.sub(r"\1", match) for match in _NAMED.findall(prompt)]
-    ends = [end for name in names if (end := prompt.find(f"\n\n{name}:\n\n```")) >= 0]
-    return prompt[: min(ends)] if ends else prompt
+    names, end = set[str](), 0
+    for head in _HEAD.finditer(prompt):
+        names |= {_ESCAPED.sub(r"\1", name) for name in _NAMED.findall(prompt, end, head.start())}
+        end = head.start()
+        if head[1] in names:
+            return prompt[:end]
+    return prompt
 
 
 def paths_behind(typed: str, folder: Path) -> Sequence[str]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from agentrail.api.transcript import Change, thoughts_in
 from agentrail.cli.output.screen import Flow, ScreenText, Tone, clipped, line, one_line
+from agentrail.cli.talk.named_files import without_files
 from agentrail.cli.talk.rendering import LONG, SHORT, response_pieces, shown_args
 from agentrail.values import events as e
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage, is_prompt
@@ -18,10 +19,21 @@ MOST_READ: Final = 1_000
 MOST_SHOWN: Final = 200
 """The most pieces of the past that are shown, the last ones."""
 
+MOST_OF_PROMPT: Final = 10
+"""The most lines that are shown of a prompt, the first ones."""
+
 EARLIER: Final = "  (there is more before this; /rewind lists the prompts)"
 
 FLOWING: Final = (Flow.TEXT, Flow.THOUGHT)
 """Of these many pieces are one text."""
+
+
+def prompt_piece(text: str, flow: Flow = Flow.LINE) -> ScreenText:
+    """Return the piece that shows the prompt *text* as it was typed or pasted, without the files that it names."""
+    rows = without_files(text).strip("\n").split("\n")
+    shown = [clipped(row.rstrip(), LONG) for row in rows[:MOST_OF_PROMPT]]
+    more = [f"… {len(rows)} lines"] if len(rows) > MOST_OF_PROMPT else []
+    return ScreenText(flow, "> " + "\n  ".join([*shown, *more]), Tone.BOLD)
 
 
 class PastEvents:
@@ -32,7 +44,7 @@ class PastEvents:
         self.is_copy = False
         """Whether the session began as a copy of another one, whose events are not among these."""
         self.prompts: list[str] = []
-        """The texts of the prompts, the oldest first."""
+        """What the person wrote in the prompts, the oldest first."""
         self._is_cut = is_cut
         self._pieces: deque[list[ScreenText]] = deque(maxlen=MOST_SHOWN)
 
@@ -42,7 +54,7 @@ class PastEvents:
             case e.SessionForked():
                 self.is_copy = True
             case e.PromptReceived(text=text):
-                self.prompts.append(text)
+                self.prompts.append(without_files(text))
             case e.Gap():  # only deltas are no longer kept: the texts of complete responses follow
                 return
             case _:
@@ -74,14 +86,14 @@ def past_of(messages: Sequence[Message]) -> tuple[ScreenText, ...]:
 
 
 def prompts_in(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return the texts of all user messages, the oldest first."""
-    return tuple([message.text for message in messages if isinstance(message, UserMessage)])
+    """Return what the person wrote in all user messages, the oldest first."""
+    return tuple([without_files(message.text) for message in messages if isinstance(message, UserMessage)])
 
 
 def _pieces(message: Message) -> Iterator[ScreenText]:
     match message:
         case UserMessage():
-            yield line(f"> {clipped(one_line(message.text), LONG)}", Tone.BOLD)
+            yield prompt_piece(message.text)
         case AssistantMessage(calls=calls):
             yield from response_pieces(thoughts_in(message), message.text)
             yield from (line(f"  → {call.name} {shown_args(call.args)}".rstrip()) for call in calls)
