@@ -31,9 +31,9 @@ FLOWING: Final = (Flow.TEXT, Flow.THOUGHT)
 def prompt_piece(text: str, flow: Flow = Flow.LINE) -> ScreenText:
     """Return the piece that shows the prompt *text* as it was typed or pasted, without the files that it names."""
     rows = without_files(text).strip("\n").split("\n")
-    shown = [clipped(row.rstrip(), LONG) for row in rows[:MOST_OF_PROMPT]]
+    first_rows = [clipped(row.rstrip(), LONG) for row in rows[:MOST_OF_PROMPT]]
     more = [f"… {len(rows)} lines"] if len(rows) > MOST_OF_PROMPT else []
-    return ScreenText(flow, "> " + "\n  ".join([*shown, *more]), Tone.BOLD)
+    return ScreenText(flow, "> " + "\n  ".join([*first_rows, *more]), Tone.BOLD)
 
 
 class PastEvents:
