@@ -61,7 +61,7 @@ NAMES: Final = {"ActorTrace": "Trace"}
 
 BLOCKING: Final = (
     (r"\bawait (self\.\w+\.\w+)\(", r"\1_blocking("),
-    (r"Awaitable\[(\w+)\]:\n {8}return (self\.\w+\.\w+)\(", r"\1:\n        return \2_blocking("),
+    (r"Coroutine\[object, object, (\w+)\]:\n {8}return (self\.\w+\.\w+)\(", r"\1:\n        return \2_blocking("),
     (r"\bwatched\b", "watched_blocking"),
     (r"\basync (def|with|for)\b", r"\1"),
     (r"\ban async iterator\b", "an iterator"),
