@@ -146,6 +146,19 @@ def test_who_watches_a_run_goes_on_when_it_has_ended(tmp_path: Path) -> None:
             talk.wait_for("built-in demo model")
 
 
+def test_the_title_has_the_words_of_the_person_alone(tmp_path: Path) -> None:
+    journal = tmp_path / "j.db"
+    assert run("Who are you?", "--model", "demo", "--journal", str(journal), piped=b"a\nb\n").returncode == 0
+    listed = subprocess.run(  # noqa: S603 - our own
+        [*COMMAND, "sessions", "list", "--journal", str(journal)],
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE,
+        env=ENVIRONMENT,
+    )
+    assert listed.stdout.rstrip().endswith(b" Who are you?")
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [("--agent", __file__), ("--dir", "."), ("--max-usd", "1"), ("--max-rounds", "1"), ("--no-config", "")],

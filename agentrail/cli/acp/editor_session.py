@@ -15,7 +15,7 @@ from agentrail.api.session_values import Status
 from agentrail.cli.acp.params import objects_in, text_in, text_or_none
 from agentrail.cli.acp.peer import Peer
 from agentrail.cli.acp.permissions import PermissionRequests
-from agentrail.cli.acp.prompt_content import parts_of
+from agentrail.cli.acp.prompt_content import parts_of, words_of
 from agentrail.cli.acp.protocol import ClientAbilities, Update, chunk
 from agentrail.cli.acp.rpc_failures import FAILURES, error_of
 from agentrail.cli.acp.rpc_messages import (
@@ -403,7 +403,7 @@ class EditorSession:
         for news in self._unclaimed.pop(pending.ref, ()):
             await self._tell(pending, news)
         self._unclaimed.clear()
-        await self._name(text)
+        await self._name(words_of(blocks))
 
     async def _send(self, text: str, blocks: tuple[JsonObject, ...]) -> str:
         """Send a prompt, or the answer to a question; return the ref by which its news will come.
@@ -419,8 +419,8 @@ class EditorSession:
         return self._updates.turn_ref
 
     async def _name(self, text: str) -> None:
-        """Set the session's title from *text*, the first prompt, if it has no title yet."""
-        if not self._has_title:
+        """Set the session's title from *text*, the words of the first prompt that has some, if it has no title yet."""
+        if text and not self._has_title:
             self._has_title = True
             with suppress(AgentrailError):
                 await self._session.label(title=clipped(one_line(text), TITLE))

@@ -1,4 +1,4 @@
-"""`parts_of`: what an editor sends as a prompt, as the parts of a message."""
+"""What an editor sends as a prompt: as the parts of a message, and the words of the person in it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,13 @@ def parts_of(blocks: tuple[JsonObject, ...]) -> tuple[Part, ...]:
     if not blocks:
         raise invalid("`prompt` is empty; it has at least one block")
     return tuple([_part(block) for block in blocks])
+
+
+def words_of(blocks: tuple[JsonObject, ...]) -> str:
+    """Return what the person wrote in a prompt: no text of a file that goes with it, of a link its name alone."""
+    keys = {"text": "text", "resource_link": "name"}
+    words = [text_in(block, keys[kind]) for block in blocks if (kind := text_in(block, "type")) in keys]
+    return " ".join(words).strip()
 
 
 def _part(block: JsonObject) -> Part:

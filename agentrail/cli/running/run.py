@@ -233,6 +233,8 @@ class ScriptedRun:
         is_elsewhere = options.agent is not None or options.resume is not None
         self._changes = FileChanges(None if is_elsewhere else (options.folder or Path()).resolve())
         self._transcript = Transcript()
+        # What the person wrote without what came by a pipe; empty if the prompt came by one
+        self._words = options.prompt or "" if options.prompt != STDIN else ""
         self._is_seen = sys.stderr is not None and sys.stderr.isatty()
         self._shows_progress = self._is_seen if options.progress is None else options.progress == "verbose"
         # This command reads no typed lines while progress is shown
@@ -243,7 +245,7 @@ class ScriptedRun:
         """Open the session, send *prompt*, report the ending of the run, and return the ending."""
         is_new = self._options.resume is None
         try:
-            async with open_session(clipped(one_line(prompt), TITLE)) as session:
+            async with open_session(clipped(one_line(self._words or prompt), TITLE)) as session:
                 if not is_new and (calls := (await awaited(session.status())).held):
                     return await self._report(held_ending(calls, NOT_SENT, FIRST), RunTally(), session.id)
                 run = PromptRun(session, self._decider(session), self._show)

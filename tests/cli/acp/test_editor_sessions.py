@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from random import Random
+from typing import cast
 
 import pytest
 
@@ -528,6 +529,8 @@ async def test_a_prompt_may_have_files_and_images(tmp_path: Path) -> None:
         assert message.text == (
             "Who are you? [a.py](file:///a.py)\n<resource uri='file:///b.py'>\nb = 1\n</resource>\n"
         )
+        (row,) = cast("list[Message]", (await connected.call("session/list"))["sessions"])
+        assert row["title"] == "Who are you? a.py", "the words of the person alone"
 
 
 async def test_a_session_of_another_folder_is_not_opened(tmp_path: Path) -> None:
