@@ -110,7 +110,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Every negative number says that there is none.": ("hooks/ruling.py Decisions: 1 → 2",),
     "It is the quick way of what the lines after it do too, with an envelope or a call more.": (
-        "core/vocabulary/changes.py _changed_timers: place + len(rest) → place - len(rest)",
+        "core/vocabulary/changes.py _changed_timers: index + len(rest) → index - len(rest)",
         (
             "runtime/inbox/replies.py Waiters.notice: "
             "turn is not None and self._replies and turn.ref in self._replies → (turn is not None) and (self._replies)"
@@ -121,8 +121,8 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     "It costs time alone: more is kept before a sweep, or an empty list of readers is gone through.": (
         "core/machine/flow.py _run: unheard is not None → False",
         "runtime/actor/session.py Session._finish_step: self.traces → True",
-        "runtime/events/log.py EventLog.publish: self._said → True",
-        "runtime/events/log.py EventLog.publish_ephemeral: self._said > self._buffer_size → True",
+        "runtime/events/log.py EventLog.publish: self._earlier_count → True",
+        "runtime/events/log.py EventLog.publish_ephemeral: self._ephemeral_count > self._buffer_size → True",
         "runtime/inbox/replies.py : 1000 → 1001",
         "runtime/shared/timers.py Timers._sweep: 2 → 3",
     ),
