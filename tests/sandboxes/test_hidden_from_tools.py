@@ -20,7 +20,7 @@ from agentrail.adapters.sandboxes.searching import contents, unlimited_meter
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.settings import default_agent
 from agentrail.cli.settings.default_agent import spec_for
-from agentrail.cli.talk.named_files import parts_of
+from agentrail.cli.talk.named_files import files_in
 from agentrail.cli.trust.own_commands import read_commands
 from agentrail.errors import AgentrailError, BadEdit, PathRefused
 from agentrail.plugins import BLOCKED_PATHS, HumanApproval, SecurityGuard
@@ -319,10 +319,10 @@ async def test_what_the_guard_of_a_session_blocks_and_allows_is_hidden_and_shown
 async def test_a_prompt_that_names_a_file_sends_no_hidden_one(name: str, project: Path) -> None:
     for named in (name, f"{project}/{name}"):
         with pytest.raises(BadInputError, match="the sandbox hides it"):
-            await parts_of(f"@{named}", project)
+            await files_in(f"@{named}", project)
     with pytest.raises(BadInputError, match="the sandbox hides it"):
-        await parts_of(f"@{project}/.aws/credentials", project / "plain")
-    assert SECRET in str(await parts_of("@notes.md", project, None, (*BLOCKED_PATHS, "!.env")))
+        await files_in(f"@{project}/.aws/credentials", project / "plain")
+    assert SECRET in str(await files_in("@notes.md", project, (*BLOCKED_PATHS, "!.env")))
 
 
 def test_a_command_of_the_project_is_no_hidden_file(project: Path) -> None:
