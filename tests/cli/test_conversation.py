@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from agentrail.cli.agents.agent_source import ANY_MODEL
 from agentrail.cli.settings.default_agent import REACH, confines, usual_network
 from agentrail.cli.talk import console_commands
 from agentrail.cli.talk.chat import SAMPLES
+from agentrail.cli.talk.meant_models import meant_models
 from agentrail.models import PROVIDERS
 from tests.cli.talking import COMMAND, ENVIRONMENT, through_pipes
 
@@ -14,9 +16,11 @@ pytestmark = pytest.mark.long
 
 KNOWN = ", ".join(f"`{name}`" for name in sorted(["demo", *(f"{provider}:…" for provider in PROVIDERS)]))
 
+ANY = ", ".join(f"`{name}`" for name in sorted(ANY_MODEL))
+GPT_5 = " or ".join(f"`{model}`" for model in meant_models("gpt-5", sorted(ANY_MODEL), dict[str, str]().get))
+
 COMMANDS = ", ".join(f"`{name}`" for name in sorted(row.name for row in console_commands.COMMANDS))
 
-ANY = ", ".join(f"`{name}`" for name in sorted(["demo", *(f"{provider}:*" for provider in PROVIDERS)]))
 
 confined = (
     f"Shell commands see this folder and the system alone; {REACH[usual_network()]}."
@@ -132,11 +136,11 @@ I will write `bye` to `a.txt`.
     ("/model", "  model: demo; /model NAME uses another\n"),
     (
         "/model big",
-        f"✗ no model is registered as 'big'; registered are {ANY}\n",
+        f"✗ there is no model big; there are {ANY}\n",
     ),
     (
         "/model gpt-5",
-        f"✗ no model is registered as 'gpt-5'; registered are {ANY} (did you mean `openai:gpt-5`?)\n",
+        f"✗ there is no model gpt-5; did you mean {GPT_5}?\n",
     ),
     ("/fly", f"✗ there is no /fly; there are {COMMANDS}\n"),
     ("/steer", "  /steer TEXT, or /steer now TEXT\n"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -22,14 +24,15 @@ from agentrail.cli.session_names import OWN, new_name
 from agentrail.cli.settings.default_agent import ASK_FIRST, DEMO, OF_SERVERS, USUAL, Mode, mode_named
 from agentrail.cli.stored.session_rows import session_rows
 from agentrail.cli.talk.key_commands import NEXT, STOP
+from agentrail.cli.talk.meant_models import meant_models, missing_key
 from agentrail.cli.talk.named_files import AT, files_in, like_file, missing_in, paths_behind, with_parts, without_files
 from agentrail.cli.talk.rendering import SHORT, described
 from agentrail.cli.talk.shell_lines import ShellLines
 from agentrail.cli.talk.skill_list import skill_rows
 from agentrail.cli.trust.own_commands import OwnCommand, command_rows
 from agentrail.core.vocabulary.commands import When
-from agentrail.errors import SteeringQueueFull
-from agentrail.errors.agentrail_error import advice
+from agentrail.errors import SteeringQueueFull, UsageError
+from agentrail.errors.agentrail_error import advice, listed
 from agentrail.insight.event_sentences import decision_in
 from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
 from agentrail.ports.journal import StoredSession
@@ -62,6 +65,13 @@ DECISION_WIDTH: Final = 160
 """The most columns of a decision that `/why` shows."""
 
 WHICH: Final = "Which session? Arrows or its number, then Enter; Escape goes back."
+
+NO_MODEL: Final = ("not-registered", "model")
+"""The beginning of the facts of the error that a model is not offered."""
+
+NAME_IN_TEXT: Final = re.compile("`([^`]+)`")
+
+WHICH_MODEL: Final = "Which one is meant? Arrows or its number, then Enter; Escape goes back."
 
 HOW_TO_RESUME: Final = "  /resume NUMBER goes on with one of them"
 
@@ -291,10 +301,31 @@ class ConsoleCommands:
 
     async def model(self, name: str) -> None:
         """Switch to the model *name*, or show which model is in use."""
-        if name:
-            await self._session.switch_model(name)
-        else:
+        if not name:
             self._say(f"  model: {(await awaited(self._session.status())).model}; /model NAME uses another")
+            return
+        try:
+            await self._session.switch_model(name)
+        except UsageError as error:
+            if error.args[:2] != NO_MODEL:
+                raise
+            offered = NAME_IN_TEXT.findall(str(error).rpartition(" are ")[2].partition(" (did ")[0])
+            await self._choose_model(name, offered)
+
+    async def _choose_model(self, name: str, offered: Sequence[str]) -> None:
+        """Ask which of the *offered* models *name* stands for, and use it; if keys are not read, only tell them."""
+        name = clipped(one_line(name), SHORT)
+        models = await trio.to_thread.run_sync(meant_models, name, offered, os.environ.get)
+        if not models:
+            self.refuse(f"there is no model {name}; there are {listed(offered)}")
+        elif not self._terminal.keys:
+            self.refuse(f"there is no model {name}; did you mean {' or '.join(f'`{model}`' for model in models)}?")
+        else:
+            keys = [f"   {key} is not set" if (key := missing_key(model, os.environ.get)) else "" for model in models]
+            rows = [f"{number}. {model}{keys[number - 1]}" for number, model in enumerate(models, 1)]
+            index = await self._terminal.choose(f"There is no model {name}. {WHICH_MODEL}", rows)
+            if index is not None:
+                await self._session.switch_model(models[index])
 
     async def mode(self, name: str) -> None:
         """Switch to the mode *name*, or to the next one; it says which calls run without asking."""

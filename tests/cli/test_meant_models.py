@@ -1,0 +1,46 @@
+from collections.abc import Mapping
+
+import pytest
+
+from agentrail.cli.agents.agent_source import ANY_MODEL
+from agentrail.cli.talk.meant_models import MOST_MEANT, meant_models, missing_key
+
+NO_KEYS: Mapping[str, str] = {}
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("gpt-5", "openai:gpt-5"),
+        ("GPT-5", "openai:gpt-5.4"),
+        ("gpt-77", "openai:gpt-77"),
+        ("opnai:gpt-5", "openai:gpt-5"),
+        ("claude", "anthropic:claude-sonnet-5"),
+        ("sonnet", "anthropic:claude-sonnet-5"),
+        ("demmo", "demo"),
+    ],
+)
+def test_what_was_meant_is_among_the_first(name: str, model: str) -> None:
+    assert model in meant_models(name, ANY_MODEL, NO_KEYS.get)[:3]
+
+
+def test_a_provider_with_a_key_comes_first() -> None:
+    keys = {"OPENROUTER_API_KEY": "k"}
+    assert missing_key("openrouter:openrouter/auto", NO_KEYS.get) == "OPENROUTER_API_KEY"
+    assert missing_key("openrouter:openrouter/auto", keys.get) == ""
+    assert missing_key("demo", NO_KEYS.get) == ""
+    assert meant_models("sonnet", ANY_MODEL, keys.get)[0].startswith("openrouter:anthropic/claude-sonnet-")
+
+
+@pytest.mark.parametrize("name", ["big", "", ":", "x" * 100_000])
+def test_nothing_is_like_what_is_no_name(name: str) -> None:
+    assert meant_models(name, ANY_MODEL, NO_KEYS.get) == []
+
+
+def test_there_are_few() -> None:
+    assert len(meant_models("gpt", ANY_MODEL, NO_KEYS.get)) == MOST_MEANT
+
+
+def test_only_what_is_offered_is_meant() -> None:
+    assert meant_models("fsat", ["fast", "openai:gpt-5.4"], NO_KEYS.get) == ["fast"]
+    assert meant_models("gpt-5", ["fast", "openai:gpt-5.4"], NO_KEYS.get) == ["openai:gpt-5.4"]
