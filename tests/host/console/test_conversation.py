@@ -134,6 +134,21 @@ def test_a_call_is_decided_in_its_conversation(visitor: Visitor) -> None:
     visitor.end("here")
 
 
+def test_a_letter_beside_an_open_menu_decides_nothing(visitor: Visitor) -> None:
+    visitor.open("covered", "pay")
+    held = visitor.held("covered")
+    with visitor.page("/s/covered") as page:
+        page.wait_for_selector(".held >> role=button[name='Reject…']")
+        page.click("role=button[name='More: suspend, compact, stop']")
+        page.click(".menu code")  # its head takes no focus: the page has it
+        for letter in "arel":
+            page.keyboard.press(letter)
+            page.wait_for_timeout(PAUSE)
+        assert page.locator(".menu:popover-open").count() == 1
+        assert (visitor.held("covered"), page.locator(".held input, .held textarea").count()) == (held, 0)
+    visitor.end("covered")
+
+
 def test_letters_decide_in_the_conversation_and_none_that_is_written(visitor: Visitor) -> None:
     visitor.open("letters")
     with visitor.page("/s/letters") as page:

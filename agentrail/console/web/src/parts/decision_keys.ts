@@ -4,6 +4,7 @@
  */
 
 import { useEffect } from "preact/hooks";
+import { COVERS } from "./page_keys";
 
 /** Milliseconds without a key before and after one that decides; for as long nothing new can be approved either. */
 export const PAUSE = 500;
@@ -49,7 +50,7 @@ export class DecisionKeys {
     const isPress = key === "Enter" || key === " ";
     const isSecond = isPress && this.#isPressedAgain();
     const isInPause = this.#note(key);
-    if (!(target instanceof HTMLElement)) return;
+    if (!(target instanceof HTMLElement) || document.querySelector(COVERS)) return;
     const isHome = isHomeOf(box, target);
     if (!isHome && !box.contains(target)) return;
     if (target === asked || target.matches("[data-asks]")) {

@@ -2,7 +2,8 @@
 import { useEffect, useRef } from "preact/hooks";
 
 const WRITES = "input, textarea, select, [contenteditable]";
-const COVERS = "dialog[open], [popover]:popover-open";
+/** What lies above the page and takes its keys. */
+export const COVERS = "dialog[open], [popover]:popover-open";
 
 /** What a key does; keys are named as events name them, letters in small. */
 export type PageKeys = Readonly<Record<string, (event: KeyboardEvent) => void>>;

@@ -1,1 +1,0 @@
-import{A as e,N as t}from"./index-Cqzx0cSX.js";function n({problem:n}){return t(`p`,{role:`alert`,class:`problem`,children:t(e,{text:n.detail})})}export{n as t};
