@@ -149,6 +149,36 @@ def test_a_letter_beside_an_open_menu_decides_nothing(visitor: Visitor) -> None:
     visitor.end("covered")
 
 
+def test_the_time_of_a_long_prompt_covers_nothing_of_it(visitor: Visitor) -> None:
+    visitor.open("wide", "say " + "many words " * 40)
+    for width in (1200, 390):
+        with visitor.page("/s/wide", width=width) as page:
+            until(page, lambda: page.locator(".asked-words").count() == 1)
+            time, words = ".item-prompt > .item-at", ".asked-words"
+            assert page.eval_on_selector(time, "it => getComputedStyle(it).backgroundColor") == "rgba(0, 0, 0, 0)"
+            right = page.eval_on_selector(f"{time} a", "it => it.getBoundingClientRect().right")
+            assert right <= page.eval_on_selector(words, "it => it.getBoundingClientRect().left + 1")
+            side, tab = "role=button[name='Show the panel about the session']", ".tabs a:last-child"
+            if page.locator(side).is_visible():
+                left = page.locator(side).evaluate("it => it.getBoundingClientRect().left")
+                assert page.eval_on_selector(tab, "it => it.getBoundingClientRect().right") <= left
+    visitor.end("wide")
+
+
+def test_with_forced_colours_what_is_chosen_is_marked(visitor: Visitor) -> None:
+    visitor.open("forced", "hello")
+    with visitor.page("/s/forced") as page:
+        page.emulate_media(forced_colors="active")
+        lines = page.locator(".tabs a").evaluate_all("its => its.map(it => getComputedStyle(it).borderBlockEndColor)")
+        assert lines[0] != lines[1]
+        assert lines[1:] == [lines[1]] * 3
+        page.goto(f"{visitor.url}/#/now")
+        for chosen in (".to[aria-current]", ".choice [aria-pressed=true]"):
+            page.wait_for_selector(chosen)
+            assert page.eval_on_selector(chosen, "it => getComputedStyle(it).outlineStyle") == "solid"
+    visitor.end("forced")
+
+
 def test_letters_decide_in_the_conversation_and_none_that_is_written(visitor: Visitor) -> None:
     visitor.open("letters")
     with visitor.page("/s/letters") as page:
