@@ -17,8 +17,7 @@ from agentrail.cli.talk.named_files import (
     with_parts,
     without_files,
 )
-from agentrail.models import File, Image, Text
-from agentrail.values.content import Part
+from agentrail.models import File, Image, Part, Text
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
 PDF = b"%PDF-1.7\n"

@@ -71,7 +71,11 @@ def test_inputs_that_are_no_text_need_a_function(tmp_path: Path) -> None:
         ("cases:\n- !!python/object:os.system {}", "could not determine a constructor"),
         ("\udcff", "invalid start byte"),
         ("cases:\n- {inputs: a, expected_output: &it [*it]}", "the anchor `it` has an alias of itself"),
-        (f"cases:\n- {{inputs: a, expected_output: {'[' * 900}{']' * 900}}}", "maximum recursion depth"),
+        pytest.param(
+            f"cases:\n- {{inputs: a, expected_output: {'[' * 900}{']' * 900}}}",
+            "maximum recursion depth",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_what_is_no_data_set_is_told(text: str, problem: str, tmp_path: Path) -> None:
