@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, lru_cache
-from itertools import chain
 from typing import Final, NamedTuple
 
-from agentrail.core.system_prompt import fixed_text, lasting, split
+from agentrail.core.system_prompt import MODES, fixed_text, lasting, split
 from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary.state import AttachedTool, Measured, State
 from agentrail.hooks.ruling import DYNAMIC, ENVIRONMENT, MEMORY, SKILLS
@@ -182,8 +181,10 @@ def overhead(state: State) -> int:
     """Return the characters that each request has beside the history: system prompt, tools and answer schema."""
     size = len(fixed_text(state.acting, state.tools)) + tools_size(state.tools)
     if state.sections:
-        for _, text in chain(*split(state.sections, state.setup.prompt_mode)):
-            size += len(text)
+        layers = MODES[state.setup.prompt_mode]
+        for section in state.sections:
+            if section.text is not None and section.layer in layers:
+                size += len(section.text)
     returns = state.returns
     return size + weight(returns) if returns else size
 

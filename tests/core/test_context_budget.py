@@ -6,9 +6,10 @@ import pytest
 
 from agentrail import Options, State
 from agentrail.core.context_window import budget_of, is_due, kept_chars, layers_of, measured, overhead, room, tokens_of
+from agentrail.core.system_prompt import MODES, split
 from agentrail.core.vocabulary.inputs import StreamEnded
 from agentrail.core.vocabulary.state import AttachedTool, Measured
-from agentrail.hooks.ruling import Section
+from agentrail.hooks.ruling import DYNAMIC, ENVIRONMENT, MEMORY, SKILLS, Section
 from agentrail.models import AssistantMessage, History, Message, Response, Text, Usage, UserMessage
 from agentrail.tools import ToolSpec, ok
 from tests.cells.bench import Bench, call
@@ -54,6 +55,15 @@ def test_system_prompt_sections_tools_and_the_form_of_answers_count() -> None:
     assert overhead(full) > 160
     assert tokens_of(full) == (400 + overhead(full)) // 4
     assert room(full, tokens_of(full)) == pytest.approx(400, abs=4)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_sections_that_the_mode_sends_count_and_no_others(mode: str) -> None:
+    layers = (ENVIRONMENT, SKILLS, MEMORY, DYNAMIC)
+    sections = tuple(Section(layer, "z" * 10**index, layer) for index, layer in enumerate(layers))
+    plain = state().but(setup=Setup(prompt_mode=mode))
+    sent = sum(len(text) for pairs in split(sections, mode) for _, text in pairs)
+    assert overhead(plain.but(sections=sections)) - overhead(plain) == sent
 
 
 @pytest.mark.parametrize(("tokens", "believed"), [(100_799, True), (100_801, False), (2**53, False)])
