@@ -45,7 +45,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
     "turn of 20 such chunks": Figure(987_757, 950_000, 900_000),
     "such a turn after 2,500 others": Figure(1_017_020, 1_026_000, 945_000),
     "such a turn in SQLite": Figure(1_277_586, 1_330_000, 1_200_000),
-    "first plugin of a session": Figure(169_474, 100_000, 70_000),
+    "first plugin of a session": Figure(153_742, 100_000, 70_000),
     "spawn and stop": Figure(1_186_172, 1_320_000, 800_000),
     "spawn and stop, one specification": Figure(880_446, 1_000_000, 800_000),
     "turn that is aborted": Figure(1_574_771, 1_550_000, 770_000),

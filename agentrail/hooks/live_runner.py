@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from agentrail.errors import BrokenPlugin, PluginRefused
 from agentrail.hooks.actions import Action
@@ -51,6 +51,7 @@ from agentrail.values.json import MAX_DEPTH, MAX_ITEMS, Json, JsonObject, excess
 from agentrail.values.step_budget import Meter
 from agentrail.values.untrusted_content import fit_text
 from agentrail.values.untrusted_values import MAX_MESSAGE_CHARS, brief, error_text, mended
+from agentrail.values.value import Value
 
 T = TypeVar("T")
 
@@ -110,7 +111,7 @@ def as_it_is(state: object) -> Json:
     return cast("Json", state)
 
 
-class Audience(NamedTuple):
+class Audience(Value, gc=True):
     """The plugins of a session by what they want: who hears, learns, limits, screens or writes lines."""
 
     attached_plugins: tuple[AttachedPlugin, ...]
@@ -211,23 +212,26 @@ class LiveRunner:
     def audience(self, attached_plugins: tuple[AttachedPlugin, ...]) -> Audience:
         """Return who of the plugins wants what; found out again only when the plugins have changed."""
         audience = self._audience
-        if attached_plugins is not audience.attached_plugins:
-            row: dict[str, list[PluginEntry]] = {}
-            plugins = [(attached, self._plugins[attached.key, attached.revision]) for attached in attached_plugins]
-            for index, (attached, plugin) in enumerate(plugins):
-                for hook in attached.hooks:
-                    method = cast("Method", getattr(plugin, hook))
-                    row.setdefault(hook, []).append(PluginEntry(index, attached, method, plugin))
-            lines = [find_declaration(plugin, EventLines) for _, plugin in plugins]
-            limits = [(attached, find_declaration(plugin, UsageLimits)) for attached, plugin in plugins]
-            audience = self._audience = Audience(
-                attached_plugins,
-                {hook: tuple(entries) for hook, entries in row.items()},
-                tuple([declaration for declaration in lines if declaration is not None]),
-                tuple([(attached, declaration) for attached, declaration in limits if declaration is not None]),
-                SCREEN in row or any(attached.critical and ON_EVENT in attached.hooks for attached in attached_plugins),
-            )
-        return audience
+        return audience if attached_plugins is audience.attached_plugins else self._find_audience(attached_plugins)
+
+    def _find_audience(self, attached_plugins: tuple[AttachedPlugin, ...]) -> Audience:
+        """Find out who of the plugins wants what, and note it for `audience`."""
+        row: dict[str, list[PluginEntry]] = {}
+        plugins = [(attached, self._plugins[attached.key, attached.revision]) for attached in attached_plugins]
+        for index, (attached, plugin) in enumerate(plugins):
+            for hook in attached.hooks:
+                method = cast("Method", getattr(plugin, hook))
+                row.setdefault(hook, []).append(PluginEntry(index, attached, method, plugin))
+        lines = [find_declaration(plugin, EventLines) for _, plugin in plugins]
+        limits = [(attached, find_declaration(plugin, UsageLimits)) for attached, plugin in plugins]
+        self._audience = Audience(
+            attached_plugins,
+            {hook: tuple(entries) for hook, entries in row.items()},
+            tuple([declaration for declaration in lines if declaration is not None]),
+            tuple([(attached, declaration) for attached, declaration in limits if declaration is not None]),
+            SCREEN in row or any(attached.critical and ON_EVENT in attached.hooks for attached in attached_plugins),
+        )
+        return self._audience
 
     def unheard(self, hook: str, attached_plugins: tuple[AttachedPlugin, ...]) -> Ruling | None:
         """Return the ruling if no plugin has the hook of this name; `None` if `rule` must be called."""
@@ -249,7 +253,7 @@ class LiveRunner:
         if entries is None:
             return UNRULED[hook.hook_name]
         if row.among is not None:
-            entries = tuple(entry for entry in entries if entry.attached.key in row.among)
+            entries = _among(row.among, entries)
         ctx, spoken = context(), None
         if position is START and decisions is NO_DECISIONS and type(hook) is not BeforeTool:
             spoken = first_spoken(entries, hook, row.states, ctx)
@@ -380,6 +384,11 @@ class LiveRunner:
             return () if self.askers is None else self.askers.readers(prompt)
         # From the current specifications, which may want other forms than the session was made with.
         return [form.read for form in self._forms if form.schema == schema][:1]
+
+
+def _among(keys: frozenset[str], entries: tuple[PluginEntry, ...]) -> tuple[PluginEntry, ...]:
+    """Return the *entries* of plugins with one of these *keys*."""
+    return tuple([entry for entry in entries if entry.attached.key in keys])
 
 
 def _read_only(code: Mapping[tuple[str, int], T]) -> Mapping[tuple[str, int], T]:

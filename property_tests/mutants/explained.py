@@ -85,7 +85,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "core/machine/tool_runs.py _start: families → True",
         "runtime/work/model_stream.py Stream.run: usage is response.usage → False",
         "hooks/declarations.py UsageLimits.time_reached: self.counts_work → True",
-        "hooks/live_runner.py LiveRunner.audience: attached_plugins is not audience.attached_plugins → True",
+        "hooks/live_runner.py LiveRunner.audience: attached_plugins is audience.attached_plugins → False",
         "runtime/work/stored_messages.py StoredPast.messages: lacking → True",
         "runtime/shared/turn_waits.py TurnWaits._refuse_circle: visited.update(further) → pass",
         (

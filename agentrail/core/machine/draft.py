@@ -287,13 +287,16 @@ class StepDraft:
         state = self.state
         setup, turn, sections, path = state.setup, state.turn, state.sections, state.setup.path
         worked = state.worked_ms if state.working_since_ms is None else state.worked(self.at)
-        model, options, spares = (
-            (state.model, state.model_options, state.fallbacks)
-            if turn is None
-            else (turn.model, turn.options, turn.spares)
+        if turn is None:
+            model, options, spares = state.model, state.model_options, state.fallbacks
+            number, turn_usage, turn_worked = 0, NOTHING_USED, 0
+        else:
+            model, options, spares = turn.model, turn.options, turn.spares
+            number, turn_usage = state.turn_count, state.usage.minus(turn.used)
+            turn_worked = max(0, worked - turn.worked_ms) if worked else 0
+        is_price_known = model in state.priced_models and (
+            not spares or state.priced_models.issuperset([spare.model for spare in spares])
         )
-        priced = state.priced_models
-        is_price_known = model in priced and (not spares or all(spare.model in priced for spare in spares))
         # By position: by name it would take five times as long, at each hook. Each line names its field; a swap fails
         # tests/core/test_context_of_step.py::test_each_field_of_the_context_has_its_own_value
         return _context(
@@ -302,13 +305,13 @@ class StepDraft:
             model,
             options,  # model_options
             setup.prompt_mode,
-            state.turn_count if turn is not None else 0,  # turn
+            number,  # turn
             state.round,
             state.usage,
-            NOTHING_USED if turn is None else state.usage.minus(turn.used),  # turn_usage
+            turn_usage,
             state.shared_usage,  # elsewhere
             worked,  # worked_ms
-            max(0, worked - turn.worked_ms) if worked and turn is not None else 0,  # turn_worked_ms
+            turn_worked,  # turn_worked_ms
             state.shared_worked_ms,  # worked_elsewhere_ms
             is_price_known,
             self._budget_left(),
