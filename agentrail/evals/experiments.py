@@ -24,6 +24,9 @@ from agentrail.values.argument_checks import checked
 LONGEST: Final = 500
 """The most characters of an error that are kept."""
 
+LONGEST_NAMES: Final = 119
+"""The most characters of the names of an experiment and a case: ids of sessions, of up to 128, have a number, too."""
+
 
 class Progress:
     """How far an experiment is; `stop` ends it, and what is done is kept."""
@@ -160,6 +163,10 @@ class _Plan:
             raise UsageError(
                 "bad-evaluation", attempt, f"`{self.name}` is no name: 1 to 64 letters, digits, `.`, `_`, `-`"
             )
+        longest = max((case.name for case in self.dataset), key=len)
+        if len(self.name) + len(longest) > LONGEST_NAMES:
+            problem = f"`{self.name}` and the case `{longest}` have more than {LONGEST_NAMES} characters together"
+            raise UsageError("bad-evaluation", attempt, f"{problem}: ids of sessions have both names")
         for case, spec in zip(self.dataset, specs, strict=True):
             with_case_tools(spec, case)
 

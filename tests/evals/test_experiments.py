@@ -236,6 +236,7 @@ async def test_a_tool_of_then_that_the_agent_lacks_is_told_before_anything_runs(
         ({"scorers": [exact, exact]}, "two scorers have one name"),
         ({"scorers": [3]}, "a `int` is no scorer"),
         ({"repeats": 0}, "`repeats` is a number from 1 to 1000000"),
+        ({"name": "n" * 64, "dataset": [Case("c" * 56, ("Hi",))]}, "have more than 119 characters together"),
         ({"at_once": 0}, "`at_once` is a number from 1 on"),
         ({"max_usd": 0}, "`max_usd` is an amount above 0"),
         ({"name": "a b"}, "`a b` is no name"),
