@@ -7,6 +7,8 @@ from agentrail.api.session_values import Background
 from agentrail.api.transcript import Change, Transcript
 from agentrail.cli.agents.agent_source import AgentSource
 from agentrail.cli.output.screen import (
+    PALETTES,
+    Backdrop,
     Flow,
     Screen,
     ScreenText,
@@ -22,6 +24,7 @@ from agentrail.cli.output.screen import (
 from agentrail.cli.talk.past import PastEvents, prompt_piece
 from agentrail.cli.talk.questions import question_about
 from agentrail.cli.talk.rendering import SHOWN, SILENT, about, described, pieces_of, shown_args
+from agentrail.cli.talk.terminal import background_of
 from agentrail.models import AssistantMessage, Data, Image, JsonObject, Text, Thinking, Usage
 from agentrail.tools import Todo
 from agentrail.values import events as e
@@ -90,11 +93,11 @@ def test_a_turn_through_a_pipe() -> None:
 
 def test_a_turn_in_a_terminal() -> None:
     assert output(*A_TURN, look=TERMINAL) == (
-        "\x1b[2mI am asked \x1b[0m\x1b[2mto write.\x1b[0m\n"
+        "\x1b[38;5;243mI am asked \x1b[0m\x1b[38;5;243mto write.\x1b[0m\n"
         "I will write.\n"
         "  → write_file path=a.txt content=hello\n"
-        "\x1b[2m  … half of it\x1b[0m\r\x1b[K\x1b[2m  … all of it\x1b[0m\r\x1b[K"
-        "\x1b[32m  ✓ write_file:\n    wrote\n    5 characters\x1b[0m\n"
+        "\x1b[38;5;243m  … half of it\x1b[0m\r\x1b[K\x1b[38;5;243m  … all of it\x1b[0m\r\x1b[K"
+        "\x1b[38;5;28m  ✓ write_file:\n    wrote\n    5 characters\x1b[0m\n"
         "Done.\nAnything else?\n"
         "\n"
     )
@@ -360,7 +363,7 @@ def test_a_text_that_ended_its_line_needs_no_new_one() -> None:
 
 def test_tones_are_only_seen_where_there_are_colours() -> None:
     bad = line("no", Tone.BAD)
-    assert [Screen().put(bad, look)[1] for look in (PIPE, TERMINAL)] == ["no\n", "\x1b[31mno\x1b[0m\n"]
+    assert [Screen().put(bad, look)[1] for look in (PIPE, TERMINAL)] == ["no\n", "\x1b[38;5;161mno\x1b[0m\n"]
 
 
 @pytest.mark.parametrize(
@@ -420,3 +423,41 @@ def test_a_prompt_of_the_past_looks_as_it_was_pasted() -> None:
     code = "look:\n\ndef f(x):\n    if x:\n        return  1"
     assert prompt_piece(code).text == "> look:\n  \n  def f(x):\n      if x:\n          return  1"
     assert prompt_piece("\n".join(map(str, range(12)))).text.endswith("\n  9\n  … 12 lines")
+
+
+STEPS = (0, 95, 135, 175, 215, 255)
+
+
+def light_of(red: int, green: int, blue: int) -> float:
+    """Return the relative luminance of a colour, as WCAG 2 has it."""
+    parts = [part / 255 for part in (red, green, blue)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def light_of_code(code: str) -> float:
+    number = int(code.removeprefix("\x1b[38;5;").removesuffix("m"))
+    if number >= 232:
+        return light_of(*[8 + 10 * (number - 232)] * 3)
+    return light_of(*(STEPS[(number - 16) // step % 6] for step in (36, 6, 1)))
+
+
+@pytest.mark.parametrize(
+    ("background", "behind", "least"),
+    [("unknown", 0.0, 4.0), ("unknown", 1.0, 4.0), ("dark", 0.0, 6.5), ("light", 1.0, 5.5)],
+)
+def test_each_role_can_be_read_on_its_background(background: Backdrop, behind: float, least: float) -> None:
+    palette = PALETTES[background]
+    assert set(palette) == set(Tone)
+    assert len(palette) == 6
+    for code in set(palette.values()) - {"", "\x1b[1m"}:
+        dark, bright = sorted((light_of_code(code), behind))
+        assert (bright + 0.05) / (dark + 0.05) >= least, code
+
+
+@pytest.mark.parametrize(
+    ("colours", "background"),
+    [("", "unknown"), ("0;15", "light"), ("15;0", "dark"), ("0;default;7", "light"), ("7;8", "dark"), ("x", "unknown")],
+)
+def test_a_terminal_tells_its_background(colours: str, background: Backdrop) -> None:
+    assert background_of(colours) == background

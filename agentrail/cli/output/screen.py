@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from agentrail.plugins.invisible_characters import visible
 from agentrail.runtime.shared.clock import utc_time
@@ -54,14 +54,32 @@ class Flow(Enum):
 
 
 class Tone(Enum):
-    """The colour of a piece, as a terminal code."""
+    """The role of a piece, which has its colour in each palette."""
 
-    PLAIN = ""
-    DIM = "\x1b[2m"
-    BOLD = "\x1b[1m"
-    GOOD = "\x1b[32m"
-    BAD = "\x1b[31m"
-    ASKING = "\x1b[33m"
+    PLAIN = "plain"
+    DIM = "dim"
+    BOLD = "bold"
+    GOOD = "good"
+    BAD = "bad"
+    ASKING = "asking"
+
+
+Backdrop: TypeAlias = Literal["unknown", "dark", "light"]
+"""What is behind the text of a terminal."""
+
+
+def _palette(dim: int, good: int, bad: int, asking: int) -> Mapping[Tone, str]:
+    """Return the codes of the roles, by the numbers of their colours among the 256 of terminals."""
+    numbers = {Tone.DIM: dim, Tone.GOOD: good, Tone.BAD: bad, Tone.ASKING: asking}
+    return {Tone.PLAIN: "", Tone.BOLD: "\x1b[1m", **{tone: f"\x1b[38;5;{number}m" for tone, number in numbers.items()}}
+
+
+PALETTES: Final[Mapping[Backdrop, Mapping[Tone, str]]] = {
+    "unknown": _palette(dim=243, good=28, bad=161, asking=130),
+    "dark": _palette(dim=246, good=114, bad=210, asking=221),
+    "light": _palette(dim=240, good=22, bad=124, asking=94),
+}
+"""The code of each role, by the background. Those for an unknown one can be read on black and on white."""
 
 
 class TerminalStyle(Value):
@@ -69,6 +87,8 @@ class TerminalStyle(Value):
 
     colours: bool = False
     """Whether the output shows colours."""
+    background: Backdrop = "unknown"
+    """What is behind the text, which chooses the colours."""
     rewrites: bool = False
     """Whether a line can be erased: a status then replaces the previous one."""
     echoes: bool = False
@@ -158,7 +178,8 @@ def put_all(screen: Screen, pieces: Iterable[ScreenText], look: TerminalStyle) -
 
 def painted(text: str, tone: Tone, look: TerminalStyle) -> str:
     """Return *text* with the codes for *tone*, if the output shows colours."""
-    return f"{tone.value}{text}{_RESET}" if look.colours and tone.value and text else text
+    code = PALETTES[look.background][tone] if look.colours and text else ""
+    return f"{code}{text}{_RESET}" if code else text
 
 
 def clean(text: str) -> str:

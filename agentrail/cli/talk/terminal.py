@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import trio
 
-from agentrail.cli.output.screen import Flow, Screen, ScreenText, TerminalStyle, put_all
+from agentrail.cli.output.screen import Backdrop, Flow, Screen, ScreenText, TerminalStyle, put_all
 from agentrail.cli.output.screen_question import NO_QUESTION, SEEN, ScreenQuestion
 from agentrail.cli.quick_imports import imported
 from agentrail.nurseries import open_shielded_nursery
@@ -32,6 +32,9 @@ CHUNK: Final = 4096
 
 EXTRA: Final = ("prompt_toolkit", "rich")
 """What the extra `cli` installs, without which keys are not read singly."""
+
+LIGHT: Final = frozenset({7, *range(9, 16)})
+"""The light ones of the 16 colours of terminals."""
 
 ESCAPING: Final = frozenset({"ANSICON", "TERM", "WT_SESSION"})
 """Variables of the environment that terminals of Windows set which understand escape sequences."""
@@ -55,11 +58,20 @@ def look_of(source: TextIO, target: TextIO) -> TerminalStyle:
     size = _size_of(target)
     return TerminalStyle(
         colours=target.isatty() and not os.environ.get("NO_COLOR") and _has_escapes(),
+        background=background_of(os.environ.get("COLORFGBG", "")),
         rewrites=has_keys(source, target),
         echoes=source.isatty() and target.isatty(),
         width=size.columns,
         height=size.lines,
     )
+
+
+def background_of(colours: str) -> Backdrop:
+    """Return the background that a terminal tells by `COLORFGBG`: numbers of colours, that behind the text last."""
+    number = colours.rpartition(";")[2]
+    if not (number.isascii() and number.isdecimal()):
+        return "unknown"
+    return "light" if int(number) in LIGHT else "dark"
 
 
 def _size_of(target: TextIO) -> os.terminal_size:

@@ -18,7 +18,7 @@ def markdown_rows(block: str, look: TerminalStyle) -> Sequence[str]:
     from rich.console import Console  # noqa: PLC0415 - the same
     from rich.markdown import Markdown  # noqa: PLC0415 - the same
 
-    markdown = Markdown("", hyperlinks=False, code_theme="ansi_dark")
+    markdown = Markdown("", hyperlinks=False, code_theme="ansi_light" if look.background == "light" else "ansi_dark")
     markdown.parsed = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).parse(block)
     _clean(markdown.parsed)
     target = StringIO()

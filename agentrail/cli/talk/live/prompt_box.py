@@ -30,7 +30,6 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.layout.screen import Char
 from prompt_toolkit.output.vt100 import Vt100_Output
-from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
 from agentrail.cli.output.screen import ScreenText, TerminalStyle, Tone, clean, clipped, one_line, painted, wrapped
@@ -383,7 +382,6 @@ class PromptBox:
         app = Application[None](
             Layout(rows, focused_element=self._typed),
             key_bindings=self._bindings(),
-            style=Style([("about", "ansibrightblack" if self.look.colours else "")]),
             erase_when_done=True,
             terminal_size_polling_interval=None,
             input=self._keys,
@@ -434,8 +432,8 @@ class PromptBox:
     def _choice_rows(self) -> ANSI:
         return ANSI("" if self._choice is None else "\n".join(self._choice.drawn(self.look)))
 
-    def _last(self) -> StyleAndTextTuples:
-        return [("class:about", clipped(clean(self._last_text()), self.look.room))]
+    def _last(self) -> ANSI:
+        return ANSI(painted(clipped(clean(self._last_text()), self.look.room), Tone.DIM, self.look))
 
     def _last_text(self) -> str:
         if self._works_since is None:
