@@ -37,6 +37,10 @@ def test_nothing_is_like_what_is_no_name(name: str) -> None:
     assert meant_models(name, ANY_MODEL, NO_KEYS.get) == []
 
 
+def test_of_two_ways_to_one_model_the_usual_one_is_named() -> None:
+    assert meant_models("gpt-5", sorted(ANY_MODEL), NO_KEYS.get)[:2] == ["openai:gpt-5.4", "openai:gpt-5"]
+
+
 def test_there_are_few() -> None:
     assert len(meant_models("gpt", ANY_MODEL, NO_KEYS.get)) == MOST_MEANT
 

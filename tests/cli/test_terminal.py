@@ -135,6 +135,32 @@ def test_ctrl_c_first_forgets_what_was_typed() -> None:
         assert "Bye" not in talk.sees("idle, 0 turns so far")
 
 
+def test_a_question_mark_shows_the_keys_of_where_one_is(tmp_path: Path) -> None:
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
+    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
+        talk.sees(">\n  idle")
+        talk.say("?")
+        talk.sees("  Enter sends; ", "Ctrl-C twice, or Ctrl-D: leave.", "> ?\n")
+        talk.say(" why\r")
+        assert "Enter sends" not in talk.sees("> ? why\n", "I am the built-in demo model", ">\n  idle")
+        talk.say("write hello to a.txt\r")
+        talk.sees(f"{KEYS}\n>")
+        talk.press("?")
+        talk.sees("  y: yes, n: no, a: always", "> ?\n")
+        talk.say("\r")
+        assert "stopped" not in talk.sees(f"{KEYS}\n>\n  waits")
+        talk.press("n")
+        talk.sees("rejected: write_file", ">\n  idle")
+        talk.say("count to 600\r")
+        talk.sees("… 1 of 600")
+        talk.say("?")
+        talk.sees("  Enter steers;", "> ?\n")
+        talk.say("\x1b")
+        talk.sees("… ", " of 600\n>\n", "Esc stops")
+        talk.say("\x1b")
+        talk.sees("■ stopped (user)")
+
+
 def test_ctrl_d_leaves() -> None:
     with at_a_terminal("chat", "--samples") as (talk, theirs):
         old_modes = modes(theirs)

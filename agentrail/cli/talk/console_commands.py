@@ -90,6 +90,7 @@ INTRODUCTION: Final = """\
   reads it before it goes on, and tools that can be stopped are stopped for it. Lines from a pipe or
   a file wait until nothing runs, but for /steer: each is a prompt, or the answer to a question.
 
+  ?                alone: what keys do where you are
   Escape           stop what runs
   Ctrl-C           the same; twice within two seconds: leave
   Ctrl-D           leave

@@ -1,8 +1,10 @@
-"""The commands that single keys stand for: a key does what a person could also type."""
+"""The commands that single keys stand for: a key does what a person could also type. And what keys do just now."""
 
 from __future__ import annotations
 
 from typing import Final
+
+from agentrail.cli.output.screen_question import ScreenQuestion
 
 LATER: Final = "/later "
 """Alt-Enter: what is typed is a prompt for later."""
@@ -15,3 +17,36 @@ NEXT_MODE: Final = f"/mode {NEXT}"
 
 STOP: Final = "/stop"
 """Escape: what runs is stopped."""
+
+WHICH_KEYS: Final = "?"
+"""Alone in the typed text: the keys of where one is are shown."""
+
+AWAY: Final = "Backspace takes this away."
+
+AT_REST: Final = f"""\
+  Enter sends; \\ and Enter: another line. Up, Ctrl-R: what you typed before.
+  Shift-Tab: the next mode. / commands, @ files, ! a command line.
+  Ctrl-C twice, or Ctrl-D: leave. {AWAY}"""
+
+AT_WORK: Final = f"""\
+  Enter steers; Alt-Enter: a prompt for later. / commands, @ files.
+  Escape, Ctrl-C: stop what runs. Ctrl-C twice: leave. {AWAY}"""
+
+DECISIONS: Final = {
+    "y": "y: yes",
+    "n": "n: no",
+    "a": "a: always, after you see for what",
+    "e": "e: change the arguments",
+    "r": "r: say why not",
+}
+"""What the keys do that answer a question."""
+
+
+def keys_for(question: ScreenQuestion, *, is_working: bool) -> str:
+    """Return what keys do while *question* is open, which may be none, and the session works or rests."""
+    if not question.rows:
+        return AT_WORK if is_working else AT_REST
+    letters = f"{question.keys}{'a' if question.always else ''}"
+    decisions = [text for letter, text in DECISIONS.items() if letter in letters] or ["Enter answers"]
+    end = "Escape goes back" if question.can_leave else "Escape stops the turn"
+    return f"  {', '.join(decisions)}. {end}. {AWAY}"

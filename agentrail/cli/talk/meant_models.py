@@ -65,11 +65,11 @@ def _own_name(model: str) -> str:
     return (model.partition(":")[2] or model).lower()
 
 
-def _rank(word: str, model: str, look_up: LookUp) -> tuple[bool, bool, bool, float, list[int]] | None:
+def _rank(word: str, model: str, look_up: LookUp) -> tuple[bool, bool, bool, float, list[int], int] | None:
     """Return how likely *model* is meant by *word*, as a rank, newer ones higher; `None` if they are not alike."""
     own_name = _own_name(model)
     likeness = SequenceMatcher(None, word, own_name).ratio()
     if not word or (word not in own_name and likeness < ALIKE):
         return None
     version = [int(digits) for digits in _VERSION.findall(own_name)]
-    return not missing_key(model, look_up), own_name.startswith(word), model in USUAL, likeness, version
+    return not missing_key(model, look_up), own_name.startswith(word), model in USUAL, likeness, version, -len(model)

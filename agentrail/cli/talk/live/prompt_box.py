@@ -35,7 +35,7 @@ from prompt_toolkit.widgets import SearchToolbar
 from agentrail.cli.output.screen import ScreenText, TerminalStyle, Tone, clean, clipped, one_line, painted, wrapped
 from agentrail.cli.output.screen_question import NO_QUESTION, SEEN, ScreenQuestion
 from agentrail.cli.output.terminal_modes import Modes, modes_of, set_modes
-from agentrail.cli.talk.key_commands import LATER, NEXT_MODE, STOP
+from agentrail.cli.talk.key_commands import LATER, NEXT_MODE, STOP, WHICH_KEYS, keys_for
 from agentrail.cli.talk.live.choice_list import ChoiceList
 from agentrail.cli.talk.live.drawn_text import DrawnText
 from agentrail.cli.talk.live.live_screen import MORE, MOST_TYPED, PROMPT, LiveScreen
@@ -551,9 +551,11 @@ class PromptBox:
         return self._screen.is_question_in_sight(self._buffer.document.line_count + 1)
 
     def _note(self) -> str:
-        """Return what the typed text would do as an answer that only Enter sends; empty if it is none."""
+        """Return the keys that were asked for, or what an answer does that only Enter sends; empty if it is neither."""
         if self._standing is not None:
             return f"  {self._question.always}\n  {AFTER_ENTER}"
+        if self._buffer.text == WHICH_KEYS:
+            return keys_for(self._question, is_working=self._works_since is not None)
         if not self._question_number or self._begun_at != self._question_number:
             return ""
         text = self._buffer.text
@@ -593,6 +595,8 @@ class PromptBox:
             self._buffer.cancel_completion()
         elif self._standing is not None:
             self._take_back()
+        elif self._buffer.text == WHICH_KEYS:
+            self._set_text("")
         elif self._question.can_leave:
             self._set_text("")
             self._take("", self._question_number)
@@ -607,6 +611,8 @@ class PromptBox:
         if chosen is not None and chosen.text.endswith((" ", "/")):  # more follows
             self._buffer.complete_state = None
             self._buffer.start_completion()
+        elif self._buffer.text == WHICH_KEYS:
+            self._set_text("")
         elif self._buffer.text.endswith(CONTINUES):
             self._set_text(f"{self._buffer.text.removesuffix(CONTINUES)}\n")
         elif self._standing is not None or (self._question.always and self._note() and self._buffer.text[0] == ALWAYS):
