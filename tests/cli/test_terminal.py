@@ -398,7 +398,7 @@ def test_words_are_completed_and_earlier_texts_are_fetched() -> None:
         talk.say("\t")
         talk.sees("> what is in @notes.txt")
         talk.say("please\r")
-        talk.sees("> what is in @notes.txt please\nI am the built-in demo model", ">\n  idle")
+        talk.sees("> what is in @notes.txt please\n  @notes.txt 3 lines\nI am the built-in demo model", ">\n  idle")
         talk.say("\x1b[A\x1b[A\r")
         talk.sees("> /status\n", "1 turns so far")
 
