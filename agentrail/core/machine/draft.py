@@ -294,9 +294,6 @@ class StepDraft:
             model, options, spares = turn.model, turn.options, turn.spares
             number, turn_usage = state.turn_count, state.usage.minus(turn.used)
             turn_worked = max(0, worked - turn.worked_ms) if worked else 0
-        is_price_known = model in state.priced_models and (
-            not spares or state.priced_models.issuperset([spare.model for spare in spares])
-        )
         # By position: by name it would take five times as long, at each hook. Each line names its field; a swap fails
         # tests/core/test_context_of_step.py::test_each_field_of_the_context_has_its_own_value
         return _context(
@@ -313,7 +310,7 @@ class StepDraft:
             worked,  # worked_ms
             turn_worked,  # turn_worked_ms
             state.shared_worked_ms,  # worked_elsewhere_ms
-            is_price_known,
+            _is_price_known(state.priced_models, model, spares),
             self._budget_left(),
             state.todos,
             pairs_of(sections) if sections else NO_PAIRS,  # sections
@@ -338,6 +335,11 @@ class StepDraft:
                 money_left = attached.money_limit.dollars_left(state.usage, state.shared_usage)
                 least = money_left if least is None or (money_left is not None and money_left < least) else least
         return least
+
+
+def _is_price_known(priced_models: frozenset[str], model: str, spares: tuple[Spare, ...]) -> bool:
+    """Whether there is a price for *model* and for each that may take its place."""
+    return model in priced_models and (not spares or priced_models.issuperset([spare.model for spare in spares]))
 
 
 def _returns(state: State) -> JsonObject:
