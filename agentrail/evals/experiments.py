@@ -11,7 +11,7 @@ import trio
 
 from agentrail import SessionSpec, Supervisor, open_supervisor
 from agentrail.errors import AgentrailError, OutsideError, UsageError, WrongType
-from agentrail.evals.case_sessions import all_records, begin_session, past_records, play_case, store_past
+from agentrail.evals.case_sessions import LABEL, all_records, begin_session, past_records, play_case, store_past
 from agentrail.evals.cases import NAME, Case
 from agentrail.evals.datasets import Dataset
 from agentrail.evals.recorded_tools import UNRECORDED, shown_call, with_case_tools
@@ -288,6 +288,11 @@ class _Experiment:
         if not self._plan.resumes:
             return None
         records = await all_records(self._journal, session_id)
+        if not records:
+            return None
+        if LABEL not in (await supervisor.state(session_id)).labels:  # the name of the experiment may be another's
+            problem = f"the session `{session_id}` is stored and is no run of an experiment; give another name"
+            raise UsageError("bad-evaluation", "go on with the experiment", problem)
         run = run_of(case, records)
         if run.turns >= len(case.prompts):
             return run

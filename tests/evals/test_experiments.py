@@ -6,7 +6,7 @@ import msgspec
 import pytest
 import trio
 
-from agentrail import SessionSpec, tool
+from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.errors import OutsideError, UsageError
 from agentrail.evals import (
     Case,
@@ -168,6 +168,19 @@ async def test_sessions_that_are_done_are_not_run_again_even_if_their_results_ar
     before = model.requests
     assert (await experiment(rooms(2), spec, [exact], repeats=1, journal=journal, resume=lost)).runs == results.runs
     assert model.requests == before
+
+
+async def test_a_session_that_is_no_run_is_neither_deleted_nor_scored_whatever_the_results_are_called() -> None:
+    journal, spec = MemoryJournal(), SessionSpec(model=Dice(1.0), tools=[look])
+    case = Case("one", ("hi",), expected="hi")
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel([])), "mine-one-1", title="of the user")
+        await session.stop()
+    hostile = Results("mine", ("one",), ("exact",), 1, ())
+    with pytest.raises(OutsideError, match="`mine-one-1` is stored and is no run of an experiment"):
+        await experiment([case], spec, [exact], repeats=1, journal=journal, resume=hostile)
+    async with open_supervisor(journal=journal) as supervisor:
+        assert (await supervisor.state("mine-one-1")).title == "of the user"
 
 
 @tool
