@@ -44,13 +44,13 @@ FIGURES: Final[Mapping[str, Figure]] = {
     "chunk, made by a user's model": Figure(10_003, 12_000, 10_000),
     "turn of 20 such chunks": Figure(987_757, 950_000, 900_000),
     "such a turn after 2,500 others": Figure(1_017_020, 1_026_000, 945_000),
-    "such a turn in SQLite": Figure(1_277_586, 1_330_000, 1_200_000),
-    "first plugin of a session": Figure(153_742, 100_000, 70_000),
+    "such a turn in SQLite": Figure(1_248_300, 1_330_000, 1_200_000),
+    "first plugin of a session": Figure(155_250, 100_000, 70_000),
     "spawn and stop": Figure(1_186_172, 1_320_000, 800_000),
     "spawn and stop, one specification": Figure(880_446, 1_000_000, 800_000),
-    "turn that is aborted": Figure(1_574_771, 1_550_000, 770_000),
+    "turn that is aborted": Figure(1_557_640, 1_550_000, 770_000),
     "tool turn in a crowd of 100": Figure(1_916_626, 2_050_000, 1_640_000),
-    "hook callback": Figure(3_004, 5_300, 2_500),
+    "hook callback": Figure(2_930, 5_300, 2_500),
 }
 """The aims are those of the design: twice what a hand-written actor takes for a turn, and 0.3 µs for a callback."""
 
