@@ -604,7 +604,9 @@ _SERVING: Final = (
         text_option("--log-form", "FORM", "text or json", OneOf(("text", "json"), "there is no form"), default="text"),
         Option(["--fewer-collections/--no-fewer-collections"], default=True, hidden=True),
         flag_option("--otel", "otel", "export spans and metrics by OTLP: see OTEL_*"),
-        path_option("--evals", "FOLDER", "show the results of `evals run` there", existing_folder),
+        Option(
+            ["--evals"], metavar="FOLDER", type=existing_folder, hidden=True
+        ),  # the guide has it: a help is a screen
         _many("name", "a name of the host; this and the next may come again"),
         _many("origin", "another site whose pages use it: https://example.com"),
         Option(

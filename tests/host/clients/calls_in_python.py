@@ -27,6 +27,8 @@ from agentrail_client.api.default import (
     compact,
     console_file,
     delete_session,
+    evaluation,
+    evaluations,
     events,
     figures,
     fork,
@@ -129,6 +131,8 @@ def about_the_host(client: AuthenticatedClient, anyone: Client) -> None:
     assert good(rows.sync_detailed(client=client, limit=5)).matching == 0
     assert good(trouble.sync_detailed(client=client)).items == []
     assert good(figures.sync_detailed(client=client)).series == []
+    assert evaluations.sync_detailed(client=client).status_code == 403  # for the operator of the host
+    assert evaluation.sync_detailed(client=client, file="main").status_code == 403
     assert socket.sync_detailed(client=client).status_code == 426  # a WebSocket needs a client of its own
 
 

@@ -54,6 +54,9 @@ async function aboutTheHost(): Promise<void> {
   check(rows.matching === 0, rows);
   check(good(await client.GET("/v1/trouble")).items.length === 0, "some trouble");
   check(good(await client.GET("/v1/figures")).series.length === 0, "some figures");
+  check((await client.GET("/v1/evaluations")).response.status === 403, "experiments are for the operator of the host");
+  const evaluation = await client.GET("/v1/evaluation", { params: { query: { file: "main" } } });
+  check(evaluation.response.status === 403, evaluation.error);
   const { response } = await client.GET("/v1/ws"); // a WebSocket needs a client of its own
   check(response.status === 426, response.status);
 }

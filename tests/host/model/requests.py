@@ -115,9 +115,20 @@ BODIES: Final[dict[str, Callable[[Making], Body | None]]] = {
 """The body of a request, by call; there must be one for each route."""
 
 NOTHING_FOR: Final = frozenset(
-    {"cancel_task", "change", "message_task", "socket", "task_result", "wait_tasks", "withdraw"}
+    {
+        "cancel_task",
+        "change",
+        "evaluation",
+        "evaluations",
+        "message_task",
+        "socket",
+        "task_result",
+        "wait_tasks",
+        "withdraw",
+    }
 )
-"""Calls that are refused to everybody: no session here has sub-agents, or knows a ref of what is held or queued."""
+"""Calls that are refused to everybody: no session here has sub-agents, or knows a ref of what is held or queued, and
+nobody here operates the host."""
 
 QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "list_sessions": ("", "owner=*", "owner=ann", "limit=2", "owner=*&limit=1", "after=ann.s1", "label=red"),
