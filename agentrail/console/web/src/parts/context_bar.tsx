@@ -1,6 +1,7 @@
 /** What the context of a session has in it, as a bar by layer, with the share and the tokens of each. */
 import type { View } from "../host/interface";
 import { count, shortCount } from "./amounts";
+import { capitalised } from "../store/capitalised";
 
 /** A layer as the bar shows it. */
 export interface Stretch {
@@ -43,7 +44,7 @@ export function ContextBar({ context }: { context: View<"ContextView"> }) {
         {stretches.map(({ name, share, tokens: own }) => (
           <li key={name} title={`${count(own)} tokens`}>
             <span class={`key ${LAYER_KEYS[name] ?? "k5"}`} aria-hidden="true" />
-            {name.charAt(0).toUpperCase() + name.slice(1)} <b>{percent(share)}</b>
+            {capitalised(name)} <b>{percent(share)}</b>
           </li>
         ))}
       </ul>

@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { Component, type ComponentChildren } from "preact";
 import type { Part } from "../host/interface";
+import { capitalised } from "../store/capitalised";
 import type { Answer, Call, CallState, Conversation, Item, Said } from "../store/conversation";
 import { address } from "../route";
 import type { Role } from "../store/activity";
@@ -163,7 +164,7 @@ const STATES: Readonly<Partial<Record<CallState, readonly [IconName, Role, strin
 };
 
 function stateOf(state: CallState): readonly [IconName, Role, string] {
-  return STATES[state] ?? ["trouble", "is-bad", state.charAt(0).toUpperCase() + state.slice(1)];
+  return STATES[state] ?? ["trouble", "is-bad", capitalised(state)];
 }
 
 /** The longest result that stands in the line of its call. */

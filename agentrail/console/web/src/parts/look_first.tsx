@@ -2,6 +2,7 @@
 import type { View } from "../host/interface";
 import { address } from "../route";
 import { callTitle } from "../store/call_words";
+import { capitalised } from "../store/capitalised";
 import type { Rows } from "../store/rows";
 import type { Trouble } from "../store/troubles";
 import { useSignal } from "@preact/signals";
@@ -42,7 +43,7 @@ function linesOf({ held, troubles }: LookFirstProps): Line[] {
       name,
       at,
       isTrouble: true,
-      title: `${kind.charAt(0).toUpperCase()}${kind.slice(1)}: ${text}`,
+      title: `${capitalised(kind)}: ${text}`,
       session,
       href: address(session, "event", cursor.split(".", 1)[0] ?? ""),
     })),

@@ -18,7 +18,7 @@ export interface Line {
   readonly isBad?: boolean;
 }
 
-interface PlotProps {
+export interface PlotProps {
   readonly label: string;
   /** Times in milliseconds since 1970, and how long each stretch is. */
   readonly times: readonly number[];

@@ -1,26 +1,19 @@
 /** A plot with its title, its total, and a legend with the sum of each of its lines. */
 import type { ComponentChildren } from "preact";
 import { Plain } from "./plain";
-import { Plot, type Line } from "./plot";
+import { Plot, type Line, type PlotProps } from "./plot";
 
 export interface CardLine extends Line {
   /** Its sum, as it is told. */
   readonly total: string;
 }
 
-interface PlotCardProps {
+interface PlotCardProps extends Omit<PlotProps, "label" | "lines"> {
   readonly title: string;
   readonly total: string;
   /** What is told beside the title. */
   readonly aside?: ComponentChildren;
-  readonly times: readonly number[];
-  readonly step: number;
   readonly lines: readonly CardLine[];
-  readonly isStacked: boolean;
-  readonly from: number;
-  readonly to: number;
-  readonly format: (value: number) => string;
-  readonly choose?: (from: number, to: number) => void;
 }
 
 export function PlotCard(props: PlotCardProps) {

@@ -9,6 +9,7 @@ import { Icon } from "./icon";
 import { Menu } from "./menu";
 import { usePageKeys } from "./page_keys";
 import { Plain } from "./plain";
+import { REASON } from "./session_commands";
 
 type Message = BodyOf<"prompt">["message"];
 
@@ -55,7 +56,7 @@ export function SaySomething({ session, live, waits, telling }: Props) {
     else await send();
   };
   const abort = async () => {
-    await act(telling, "Stopped", () => host.call("abort", { session, body: { reason: "stopped in the console" } }));
+    await act(telling, "Stopped", () => host.call("abort", { session, body: REASON }));
   };
   const stop = async () => {
     if (waits) isStopping.value = true;

@@ -2,15 +2,16 @@
 import { useSignal } from "@preact/signals";
 import { useHost } from "../host/host_context";
 import { findRoom, SESSION_ROOMS } from "../rooms";
-import { address, go, type Place } from "../route";
+import { address, type Place } from "../route";
+import { capitalised } from "../store/capitalised";
 import type { SessionFacts } from "../store/session_row";
 import { act, ActionButton, SILENT, Told, type Telling } from "./action";
 import { dollars } from "./amounts";
-import { Question } from "./dialog";
 import { Icon } from "./icon";
 import { Menu } from "./menu";
 import { Since } from "./moment";
 import { Plain } from "./plain";
+import { fork, pauseItem, stopItem, StopQuestion } from "./session_commands";
 
 interface Props {
   readonly session: string;
@@ -31,7 +32,7 @@ export function SessionHead({ session, place, facts }: Props) {
         </h1>
         {facts && (
           <>
-            <span class={`pill ${facts.role}`}>{sentence(facts.doing)}</span>
+            <span class={`pill ${facts.role}`}>{capitalised(facts.doing)}</span>
             <span class="soft small extra cut">
               <Plain text={facts.agent} />
               {facts.isLive && <> · {dollars(facts.cost)}</>}
@@ -60,31 +61,23 @@ export function SessionHead({ session, place, facts }: Props) {
   );
 }
 
-function sentence(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
-
 function SessionActions({ session, facts }: { session: string; facts: SessionFacts | null }) {
   const host = useHost();
   const telling = useSignal<Telling>(SILENT);
   const isStopping = useSignal(false);
-  const about = { session };
   const doing = async (done: string, action: () => Promise<unknown>) => {
     await act(telling, done, action);
   };
-  const fork = () => doing("Forked", async () => go(address((await host.call("fork", { ...about, body: {} })).session)));
   const items = [
-    facts?.isSuspended
-      ? { label: "Resume", act: () => void doing("Resumed", () => host.call("resume", about)) }
-      : { label: "Suspend", act: () => void doing("Suspended", () => host.call("suspend", about)) },
-    { label: "Compact the context", act: () => void doing("Compacts", () => host.call("compact", { ...about, body: {} })) },
+    pauseItem(host, session, facts?.isSuspended, doing),
+    { label: "Compact the context", act: () => void doing("Compacts", () => host.call("compact", { session, body: {} })) },
     { label: "Copy its id", act: () => void doing("Copied", () => navigator.clipboard.writeText(session)) },
-    { label: "Stop for good…", act: () => (isStopping.value = true), isDanger: true },
+    stopItem(isStopping),
   ];
   return (
     <div class="session-actions">
       <Told telling={telling} />
-      <ActionButton kind="bare slim" label="Fork" act={fork}>
+      <ActionButton kind="bare slim" label="Fork" act={() => doing("Forked", () => fork(host, session))}>
         <Icon name="fork" />
         <span class="extra">Fork</span>
       </ActionButton>
@@ -93,13 +86,7 @@ function SessionActions({ session, facts }: { session: string; facts: SessionFac
           <Icon name="more" />
         </Menu>
       )}
-      <Question
-        title="Stop for good"
-        text="The session ends and cannot go on."
-        yes="Stop it"
-        isOpen={isStopping}
-        act={() => doing("Stopped", () => host.call("stop", { ...about, body: { reason: "stopped in the console" } }))}
-      />
+      <StopQuestion session={session} isStopping={isStopping} doing={doing} />
     </div>
   );
 }

@@ -14,6 +14,7 @@ import { ProblemNote } from "../parts/problem_note";
 import type { RoomProps } from "../rooms";
 import { address, replaceQuery, type Place } from "../route";
 import { useAnswer } from "../store/answer";
+import { capitalised } from "../store/capitalised";
 import { useTitles } from "../store/titles";
 
 type Bucket = View<"FigureBucketView">;
@@ -293,7 +294,7 @@ function Grouped({ figures }: { figures: Figures }) {
         <table class="plain-table">
           <thead>
             <tr>
-              <th scope="col">{per.charAt(0).toUpperCase() + per.slice(1)}</th>
+              <th scope="col">{capitalised(per)}</th>
               {columns.map(({ title }) => (
                 <th scope="col" class="amount">
                   {title}

@@ -6,7 +6,6 @@ import type { QueryOf, View } from "../host/interface";
 import { act, SILENT, Told, type Telling } from "../parts/action";
 import { count, dollars, UNKNOWN } from "../parts/amounts";
 import { Choice } from "../parts/choice";
-import { Question } from "../parts/dialog";
 import { Empty } from "../parts/empty";
 import { Icon } from "../parts/icon";
 import { LookFirst } from "../parts/look_first";
@@ -17,6 +16,7 @@ import { NewSession } from "../parts/new_session";
 import { Plain } from "../parts/plain";
 import { ProblemNote } from "../parts/problem_note";
 import { SearchField } from "../parts/search_field";
+import { fork, pauseItem, REASON, stopItem, StopQuestion } from "../parts/session_commands";
 import { StoredSessions } from "../parts/stored_sessions";
 import { Table, type Column } from "../parts/table";
 import { useHost } from "../host/host_context";
@@ -344,22 +344,18 @@ function cellsOf({ row, level, isOpen }: TreeRow, held: View<"HeldView"> | undef
 function RowMenu({ row, telling }: { row: Row; telling: Signal<Telling> }) {
   const host = useHost();
   const isStopping = useSignal(false);
-  const about = { session: row.session };
   const doing = async (done: string, action: () => Promise<unknown>) => {
     await act(telling, `${done}: ${row.title || row.session}`, action);
   };
-  const reason = { reason: "stopped in the console" };
   const items = [
     { label: "Open", act: () => go(address(row.session)) },
-    row.suspended
-      ? { label: "Resume", act: () => void doing("Resumed", () => host.call("resume", about)) }
-      : { label: "Suspend", act: () => void doing("Suspended", () => host.call("suspend", about)) },
-    { label: "Stop the turn", act: () => void doing("Stopped the turn", () => host.call("abort", { ...about, body: reason })) },
+    pauseItem(host, row.session, row.suspended, doing),
     {
-      label: "Fork",
-      act: () => void doing("Forked", async () => go(address((await host.call("fork", { ...about, body: {} })).session))),
+      label: "Stop the turn",
+      act: () => void doing("Stopped the turn", () => host.call("abort", { session: row.session, body: REASON })),
     },
-    { label: "Stop for good…", act: () => (isStopping.value = true), isDanger: true },
+    { label: "Fork", act: () => void doing("Forked", () => fork(host, row.session)) },
+    stopItem(isStopping),
   ];
   const head = (
     <>
@@ -382,13 +378,7 @@ function RowMenu({ row, telling }: { row: Row; telling: Signal<Telling> }) {
       <Menu label={`More about ${row.title || row.session}`} kind="bare square slim" items={items} head={head}>
         <Icon name="more" />
       </Menu>
-      <Question
-        title="Stop for good"
-        text="The session ends and cannot go on."
-        yes="Stop it"
-        isOpen={isStopping}
-        act={() => doing("Stopped", () => host.call("stop", { ...about, body: reason }))}
-      />
+      <StopQuestion session={row.session} isStopping={isStopping} doing={doing} />
     </>
   );
 }

@@ -16,6 +16,7 @@ import { Change } from "../parts/state_changes";
 import type { SessionRoomProps } from "../rooms";
 import { address, go } from "../route";
 import { useAnswer } from "../store/answer";
+import { capitalised } from "../store/capitalised";
 
 type Part = View<"SeenPartView">;
 
@@ -199,7 +200,7 @@ function Content({ part }: { part: Part }) {
 const SYSTEM = "user";
 
 function layerWords({ layer, is_passing: isPassing }: Part): string {
-  const words = layer === SYSTEM ? "System" : layer.charAt(0).toUpperCase() + layer.slice(1);
+  const words = layer === SYSTEM ? "System" : capitalised(layer);
   return isPassing ? `${words}, this once` : words;
 }
 

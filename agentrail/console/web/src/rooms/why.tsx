@@ -12,6 +12,7 @@ import type { SessionRoomProps } from "../rooms";
 import { address, go } from "../route";
 import { useAnswer } from "../store/answer";
 import { useCalls, type Calls } from "../store/calls";
+import { capitalised } from "../store/capitalised";
 import { isBad, type Span } from "../store/timeline";
 
 const END = "end";
@@ -121,7 +122,7 @@ function Account({ session, about, calls }: { session: string; about: string; ca
         </p>
         {account && (
           <h2 class="story-title" aria-live="polite">
-            <Ticked text={beginning(shortened(account.sentence))} />
+            <Ticked text={capitalised(shortened(account.sentence))} />
           </h2>
         )}
       </div>
@@ -183,10 +184,6 @@ function ofHook(sentence: string): string {
   return shortened(sentence.replace(/^`\w+`: /, "").replace(/ \([^()]*\)$/, ""));
 }
 
-function beginning(sentence: string): string {
-  return sentence.charAt(0).toUpperCase() + sentence.slice(1);
-}
-
 const EVENTS: Readonly<Record<string, readonly [IconName, string]>> = {
   ApprovalRequired: ["person", "is-person"],
   ApprovalResolved: ["person", "is-person"],
@@ -242,10 +239,10 @@ function When({ session, at, record }: { session: string; at: number; record: nu
 
 /** What a step says of itself: of plugins, how many were asked, and which of them decided. */
 function titleOf({ sentence, hook, rule, plugins }: Entry): string {
-  if (hook === null) return beginning(shortened(sentence));
+  if (hook === null) return capitalised(shortened(sentence));
   if (rule === "all_passed") return "Nobody objected";
   const decided = plugins.find((step) => step.decided);
-  if (rule !== "hold" || !decided) return beginning(ofHook(sentence));
+  if (rule !== "hold" || !decided) return capitalised(ofHook(sentence));
   return plugins.length === 1 ? `${decided.plugin} held it` : `${plugins.length} plugins stood in line; ${decided.plugin} held it`;
 }
 

@@ -1,5 +1,6 @@
 /** What happened with a record, in words of people: `read_file returned`, `Ada approved`. */
 import type { SessionEvent } from "../host/interface";
+import { capitalised } from "./capitalised";
 import type { RecordView } from "./records";
 
 const MOST_CHARS = 120;
@@ -94,8 +95,7 @@ function told(event: SessionEvent, by: string): string {
 
 /** Returns a name of the machine as words: `StreamEnded` is `Stream ended`. */
 export function inWords(name: string): string {
-  const words = name.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  return capitalised(name.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase());
 }
 
 /** Returns what happened with *record*. */

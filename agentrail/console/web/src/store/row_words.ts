@@ -1,6 +1,7 @@
 /** What the row of a session says: what it does, for how long, and in which colour. */
 import { activity, roleOf, type Role } from "./activity";
 import { callTitle } from "./call_words";
+import { capitalised } from "./capitalised";
 import type { Row } from "./rows";
 import type { View } from "../host/interface";
 
@@ -44,12 +45,8 @@ export function doingOf(row: Row, held: Held | undefined): Doing {
   const told = (role: Role, words: string, since: number | null): Doing => ({ role, words: [words, ...more.filter(Boolean)].join(" · "), since });
   if (row.waits && !row.suspended) return told("is-person", held ? callTitle(held) : "Needs you", held?.since || row.turn_since);
   if (isWorking(row) && call) return told("is-work", row.calls > 1 ? `${call.tool} and ${row.calls - 1} more` : call.tool, call.since);
-  if (isWorking(row)) return told("is-work", begin(activity(row)), row.turn_since);
-  if (row.state !== "running" && row.state !== "asleep") return told("is-bad", begin(row.state), null);
-  if (row.trouble) return told("is-bad", begin(`${row.trouble.kind}: ${row.trouble.text}`), row.trouble.at_ms);
-  return told(roleOf(row), begin(row.state === "asleep" ? "asleep" : activity(row)), row.turn_since);
-}
-
-function begin(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  if (isWorking(row)) return told("is-work", capitalised(activity(row)), row.turn_since);
+  if (row.state !== "running" && row.state !== "asleep") return told("is-bad", capitalised(row.state), null);
+  if (row.trouble) return told("is-bad", capitalised(`${row.trouble.kind}: ${row.trouble.text}`), row.trouble.at_ms);
+  return told(roleOf(row), capitalised(row.state === "asleep" ? "asleep" : activity(row)), row.turn_since);
 }

@@ -1,1 +1,0 @@
-import{P as e,j as t}from"./index-BIbpAmOi.js";function n({problem:n}){return e(`p`,{role:`alert`,class:`problem`,children:e(t,{text:n.detail})})}export{n as t};

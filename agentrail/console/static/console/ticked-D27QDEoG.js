@@ -1,1 +1,0 @@
-import{N as e,P as t}from"./index-BIbpAmOi.js";function n({text:n}){let r=n.split(/`([^`]*)`/);return t(`bdi`,{children:r.map((n,r)=>r%2?t(`code`,{children:e(n)}):e(n))})}export{n as t};
