@@ -69,7 +69,7 @@ _SUBAGENT: Final = "write `SessionSpec(agents={…})`: the session calls the oth
 
 _DELTA: Final = "write `MessageDelta`, from `agentrail.events`: its text is `delta`"
 _END: Final = "a turn ends with `AgentEnd` or `AgentAbort`, from `agentrail.events`; `session.stream` ends with it"
-_WAIT: Final = "`await session.ask(text)` waits for the end of its turn, and `session.stream(text)` ends with it"
+_WAIT: Final = "`await session.reply()` waits for the end of the open turn, and `session.ask(text)` for that of its own"
 _LATER: Final = (
     "use `session.stream(text)`, or `session.prompt(text, command=id)` and later `session.ask(text, command=id)` for "
     "its reply"
@@ -255,7 +255,7 @@ OTHER_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             **dict.fromkeys(("queue", "pending", "prompts"), _QUEUE),
             **dict.fromkeys(("cancel", "interrupt", "close", "aclose", "kill", "end"), _ABORT),
             **dict.fromkeys(
-                ("output", "final_output", "result", "reply"), "`reply = await session.ask(text)`, then `reply.text`"
+                ("output", "final_output", "result"), "`reply = await session.ask(text)`, then `reply.text`"
             ),
             "state": "`session.status()` says what it does, `session.inspect()` returns its whole state",
             **dict.fromkeys(("wait", "join", "wait_idle", "wait_until_idle", "collect_reply"), _WAIT),

@@ -129,7 +129,7 @@ TAKES: Final[Mapping[str, Sequence[str]]] = {
     **dict.fromkeys(("kill_tools", "until", "when", "policy", "restart", "recovery", "strategy"), ()),
     **dict.fromkeys(("clear_queue", "always", "auto_resume", "four_eyes", "pin"), ("true",)),
     **dict.fromkeys(("approval_id", "ref", "child", "names", "answer", "children", "by", "name"), WORDS),
-    **dict.fromkeys(("reason", "turn", "command"), ("none", *WORDS)),
+    **dict.fromkeys(("reason", "turn", "command", "reply.ref"), ("none", *WORDS)),
     **dict.fromkeys(("who", "request", "owner", "tenant", "title"), SHORT),
     **dict.fromkeys(("add", "remove", "labels"), SEVERAL),
     **dict.fromkeys(("first", "limit", "tenants", "window"), COUNTS),

@@ -301,6 +301,15 @@ class FileQuery(Query):
     """Name that the file has for its user; in the session it gets a name of the host's."""
 
 
+class ReplyQuery(Query):
+    """Which turn, and until when its end is waited for."""
+
+    ref: Name | None = None
+    """Id of the prompt of the turn; by default the open turn, else the next, else the last."""
+    until: Until = "rest"
+    """`rest`: also until the turn waits for a person; `end`: until it is over."""
+
+
 class TaskQuery(Query):
     """Which sub-agent."""
 

@@ -560,6 +560,18 @@ _CALLS: Final = (
         command=True,
         raises=(*TALK, *TURN),
     ),
+    HostCall(
+        "reply",
+        f"GET {SESSION_PATH}/reply",
+        "wait for the end of the turn",
+        "talk",
+        "observe",
+        query=bodies.ReplyQuery,
+        gives=views.WholeReplyView,
+        held=True,
+        waits=True,
+        raises=(*TURN, errors.PromptWasRejected, "no-turn", "unknown-turn"),
+    ),
     _command(
         "stop",
         "end the session",

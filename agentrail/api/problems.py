@@ -129,6 +129,7 @@ _WRITTEN: Final[Mapping[Kind, Row]] = {
     errors.UnknownPlugin: Row(404, "`GET /v1/sessions/{id}` lists the plugins of the session"),
     errors.UnknownPrompt: Row(404, _SEE),
     "unknown-turn": Row(404, _SEE),
+    "no-turn": Row(404, "prompt the session first"),
     errors.UnknownTask: Row(404, _SEE),
     errors.UnknownChild: Row(404, "`GET /v1/tree` shows what there is"),
     errors.UnknownRecord: Row(404, "give the number of a record that the session has; they begin with 1"),

@@ -146,6 +146,10 @@ class AnySession(SessionCalls, Protocol):
         """Return the turn of a prompt: `async with` it, `async for` over its events, then read `reply`, as of `ask`."""
         ...
 
+    async def reply(self, ref: str | None = None, *, until: Literal["rest", "end"] = "rest") -> Reply:
+        """Wait for the end of the open turn, or of that of the prompt *ref*, and return what `ask` does."""
+        ...
+
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
         """Send a text for the open turn's next request."""
         ...

@@ -117,6 +117,10 @@ USAGE: Final[Mapping[str, Texts]] = {
         "cannot {attempt} here: no Trio run; call your main function by `trio.run(main)`; on asyncio, use "
         "`agentrail.aio`, and without `await`, `agentrail.sync`",
     ),
+    "no-turn": Texts(
+        "The session has had no turn yet",
+        "session `{session}` has had no turn yet, and no prompt waits for one; prompt it, then wait for its reply",
+    ),
     "not-in-its-run": Texts(
         "A session was called from outside of the Trio run of its supervisor",
         "cannot talk to session `{session}` from here: this is another thread or another event loop; call it inside "

@@ -27,6 +27,7 @@ from agentrail.api.command_checks import (
     kept_parts,
     kept_text,
     kinds_of,
+    text_of,
 )
 from agentrail.api.insight_views import AccountView, RecordsView, RecordView, SeenView, StateAtView, TimelineView
 from agentrail.api.operation_table import COMMANDS
@@ -259,6 +260,16 @@ class RemoteSession(SessionCalls):
         prompt = partial(self._prompt, message, None if form is None else form.schema, command_id)
         ask = partial(self._ask, message, form, until, command_id)
         return RemoteTurnStream(self.subscribe, prompt, ask, partial(_object_of, form))
+
+    async def reply(self, ref: str | None = None, *, until: Literal["rest", "end"] = "rest") -> Reply:
+        """Wait until the open turn ends, or waits for a person, and return what `ask` does; for *until* see there.
+
+        If none is open, wait for the next queued prompt's turn, or else return the last one's reply.
+        With *ref*, as `reply.ref` has it, the turn of that prompt is meant.
+        If the call is cancelled, the turn goes on.
+        """
+        query = without_none(ref=None if ref is None else text_of("ref", ref), until=choice_of("until", until, UNTILS))
+        return value_of(Reply, await self._see("reply", WholeReplyView, **query))
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
         """Send a text for the open turn's next request; stops tools unless immune, and with `when="now"` a response."""

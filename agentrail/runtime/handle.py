@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast, overload
 from typing_extensions import TypeForm
 
 from agentrail.api.session_calls import SessionCalls
+from agentrail.api.session_values import UNTILS
 from agentrail.errors import AgentrailError, BrokenContractError, SessionAsleep
 from agentrail.errors.agentrail_error import fresh
 from agentrail.hints import HandleHints
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from agentrail.hooks.plugin import Attachable
     from agentrail.ports.model import ModelChain
     from agentrail.ports.tool import Task, Tool
-    from agentrail.runtime.access import code_changes, sending, status, turn_stream
+    from agentrail.runtime.access import code_changes, sending, status, turn_reply, turn_stream
     from agentrail.runtime.access.sending import AskedPrompt
     from agentrail.runtime.access.status import Monitor
     from agentrail.runtime.access.turn_stream import TurnStream
@@ -57,6 +58,7 @@ else:  # modules that only a living session needs are imported at the first use
     sending = LazyModule("agentrail.runtime.access.sending")
     code_changes = LazyModule("agentrail.runtime.access.code_changes")
     status = LazyModule("agentrail.runtime.access.status")
+    turn_reply = LazyModule("agentrail.runtime.access.turn_reply")
     turn_stream = LazyModule("agentrail.runtime.access.turn_stream")
 
 Form: TypeAlias = TypeForm[object] | Mapping[str, Json]
@@ -192,6 +194,20 @@ class SessionHandle(HandleHints, SessionCalls):
         sending.reply_slot(parse_answer, until)
         ask = partial(self._ask, prompt_input, parse_answer, until, command, True)
         return turn_stream.TurnStream(self._session, self.subscribe(), ask, parse_answer)
+
+    async def reply(self, ref: str | None = None, *, until: Literal["rest", "end"] = "rest") -> Reply:
+        """Wait until the open turn ends, or waits for a person, and return what `ask` does; for *until* see there.
+
+        If none is open, wait for the next queued prompt's turn, or else return the last one's reply.
+        With *ref*, as `reply.ref` has it, the turn of that prompt is meant.
+        If the call is cancelled, the turn goes on.
+        """
+        sending.check_run(self._session.session_id, self._session.shared.home)
+        ref = None if ref is None else command_checks.text_of("ref", ref)
+        until = command_checks.choice_of("until", until, UNTILS)
+        if self._session.state.turn is not None:  # a turn that waits for a person has messages only in the whole state
+            await self._awake()
+        return await turn_reply.turn_reply(self._session, ref, until)
 
     async def _ask(
         self, prompt: PromptSent, parse_answer: ReadAnswer | None, until: Until, command: str | None, waits: bool

@@ -190,6 +190,15 @@ class SessionHandle(HandleHints):
             ),
         )
 
+    def reply(self, ref: str | None = None, *, until: Literal["rest", "end"] = "rest") -> Reply:
+        """Wait until the open turn ends, or waits for a person, and return what `ask` does; for *until* see there.
+
+        If none is open, wait for the next queued prompt's turn, or else return the last one's reply.
+        With *ref*, as `reply.ref` has it, the turn of that prompt is meant.
+        If the call is cancelled, the turn goes on.
+        """
+        return self._thread.call_blocking(partial(self._handle.reply, ref, until=until))
+
     def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
         """Send a text for the open turn's next request; stops tools unless immune, and with `when="now"` a response."""
         return self._thread.call_blocking(partial(self._handle.steer, text, when=when, command=command))

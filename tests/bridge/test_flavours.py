@@ -95,6 +95,7 @@ def test_held_calls_are_decided(play: Play) -> None:
                 ended = await until(events, ToolExecutionEnd)
                 assert isinstance(ended, ToolExecutionEnd)
                 assert ended.text == "looked up"
+                assert (await session.reply()).stop_reason == "end"
                 await until(events, AgentEnd)
             async with other.subscribe() as events:
                 (held,) = (await other.ask("go")).held

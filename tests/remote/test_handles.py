@@ -263,6 +263,29 @@ async def test_a_turn_whose_model_fails_is_aborted(opened: Open) -> None:
 
 
 @EVERY_ACCESS
+async def test_the_reply_of_a_turn_that_another_call_has_begun_can_be_waited_for(opened: Open) -> None:
+    async with opened(holds(say(calls=[call("pay", {"to": "bob"})]), "thanks")) as access:
+        session = access.session
+        nothing = await raised(session.reply())
+        assert isinstance(nothing, UsageError)
+        assert nothing.code == "no-turn"
+        rest = await session.ask("go")
+        assert await session.reply() == rest
+        await session.approve(rest.held[0])
+        second = await session.reply(rest.ref)
+        assert (second.text, [held.args["to"] for held in second.held]) == ("", ["bob"])
+        await session.approve(second.held[0])
+        end = await session.reply()
+        assert (end.ref, end.text, end.held) == (rest.ref, "thanks", ())
+        assert await session.reply(rest.ref, until="end") == end
+        unknown = await raised(session.reply("p99"))
+        assert isinstance(unknown, UsageError)
+        assert unknown.code == "unknown-turn"
+        for wrong, kind in (({"ref": 5}, WrongType), ({"until": "ends"}, BadChoice)):
+            assert type(await raised(session.reply(**cast("Any", wrong)))) is kind
+
+
+@EVERY_ACCESS
 async def test_a_held_call_is_approved_with_other_arguments(opened: Open) -> None:
     async with opened(holds("done")) as access:
         reply = await access.session.ask("pay", command="k")

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 import trio
 from attrs import define, frozen
 
-from agentrail.api.bodies import AskBody, ChatBody, FileQuery, PromptBody, SteerBody
+from agentrail.api.bodies import AskBody, ChatBody, FileQuery, PromptBody, ReplyQuery, SteerBody
 from agentrail.api.limits import PROMPT_FILES
 from agentrail.api.problems import INTERNAL
 from agentrail.api.public_ids import SessionName, new_name
@@ -189,6 +189,19 @@ class TalkCalls:
         body = call.body(SteerBody)
         chat = ChatBody(body.text, session=call.session)
         return await self.begin_request(call, "chat", chat, partial(self._steer, body.when)).wait()
+
+    async def reply(self, call: OperationCall) -> Answer:
+        """Wait for the end of a turn that another request has begun, as `ask` does for its own."""
+        query = call.query(ReplyQuery)
+        name = self._sessions.name(call.row, call.who, call.session)
+        session = await self._sessions.running(name, call.watch)
+        return await while_here(call.wait_gone, partial(self._reply, call, session, query))
+
+    async def _reply(self, call: OperationCall, session: SessionHandle, query: ReplyQuery) -> Answer:
+        reply = await session.reply(query.ref, until=query.until)
+        if not reply.held:
+            await self._turns.of(session).wait_ended(reply.ref)
+        return call.view_answer(view(WholeReplyView, reply, session.id), HELD if reply.held else None)
 
     # How a request runs
 

@@ -5,17 +5,18 @@ Early answers: callers of `abort` and `stop` do not wait while the journal canno
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agentrail.api.session_values import HELD, HeldCall, Reply, Until
 from agentrail.api.turn_ends import ENDS, turn_end
 from agentrail.core.vocabulary.commands import DONE, AbortSent, Refused, StopSent
-from agentrail.core.vocabulary.state import State
+from agentrail.core.vocabulary.state import Prompt, State
 from agentrail.core.vocabulary.tool_calls import Call, Question, digest_of
 from agentrail.errors import AgentrailError, NotWrittenYet
 from agentrail.ports.journal import Record, not_kept
 from agentrail.runtime.inbox.letter import Letter, ReplyOutcome, ReplySlot
+from agentrail.values.events.life import AgentAbort, AgentEnd
 
 if TYPE_CHECKING:
     from agentrail.core.machine.step import Step
@@ -154,6 +155,8 @@ def resting(state: State, ref: str, held_below: Callable[[], tuple[HeldCall, ...
     if turn is None or turn.ref != ref or not state.waits:
         return None
     waiting_calls = (*held_calls(state), *held_below())
+    if not waiting_calls:  # a sub-agent's call has been decided about, and its report has not come yet
+        return None
     return Reply(ref, HELD, state.history[turn.mark :], state.usage.minus(turn.used), waiting_calls)
 
 
@@ -171,23 +174,55 @@ async def outcome_of(
     *last* one back, because most who ask have just sent the prompt.
     """
     outcome: ReplyOutcome | None = resting(state, ref, held_below) if until == "rest" else None
-    if outcome is None and is_open(state, ref):
-        return None
-    size = FIRST_PAGE
-    while outcome is None and last > 0:
-        after = max(0, last - size)
-        records = await read(after, last - after)
+    if outcome is not None or is_open(state, ref):
+        return outcome
+    for after, count in _pages_back(last):
+        records = await read(after, count)
         outcome = ended(records, ref)
         if outcome is None and records and records[0].opening is not None and records[0].number > 1:
             return not_kept(records[0])
-        last, size = after, min(4 * size, PAGE)
+        if outcome is not None:
+            break
     return outcome
+
+
+async def last_turn(read: ReadRecords, last: int) -> str | None:
+    """Return the prompt of the last turn that is over, by the records up to number *last*; `None` if they have none."""
+    for after, count in _pages_back(last):
+        for record in reversed(await read(after, count)):
+            for envelope in reversed(record.events):
+                event = envelope.event
+                if isinstance(event, AgentEnd | AgentAbort) and event.ref is not None:
+                    return event.ref
+    return None
+
+
+def _pages_back(last: int) -> Iterator[tuple[int, int]]:
+    """Yield the pages of records from number *last* back, which grow: the number before the first, and how many."""
+    size = FIRST_PAGE
+    while last > 0:
+        after = max(0, last - size)
+        yield after, last - after
+        last, size = after, min(4 * size, PAGE)
+
+
+def next_turn(state: State) -> str | None:
+    """Return the prompt of the open turn, or else of the next one that waits for its turn; `None` if there is none."""
+    waiting = _waiting_prompts(state)
+    if state.turn is not None:
+        return state.turn.ref
+    return waiting[0].ref if waiting else None
 
 
 def is_open(state: State, ref: str) -> bool:
     """Whether a prompt waits for its turn, or its turn is open."""
-    waiting = state.queue if state.next_prompt is None else (state.next_prompt, *state.queue)
+    waiting = _waiting_prompts(state)
     return (state.turn is not None and state.turn.ref == ref) or any(prompt.ref == ref for prompt in waiting)
+
+
+def _waiting_prompts(state: State) -> tuple[Prompt, ...]:
+    """Return the prompts that wait for their turn, the next one first."""
+    return state.queue if state.next_prompt is None else (state.next_prompt, *state.queue)
 
 
 def ended(records: Sequence[Record], ref: str) -> ReplyOutcome | None:

@@ -48,6 +48,7 @@ from agentrail_client.api.default import (
     ready,
     records,
     reject,
+    reply,
     respond,
     resume,
     rows,
@@ -139,8 +140,8 @@ def about_the_host(client: AuthenticatedClient, anyone: Client) -> None:
 def talking(client: AuthenticatedClient) -> None:
     assert good(open_session.sync_detailed(client=client, body=OpenBody(session="trip", title="A trip")))
     good(upload.sync_detailed("trip", client=client, body=File(io.BytesIO(b"milk")), name="list.txt"))
-    reply = good(chat.sync_detailed(client=client, body=ChatBody(message="hello", session="trip")))
-    assert (reply.text, reply.held) == ("done", [])
+    first = good(chat.sync_detailed(client=client, body=ChatBody(message="hello", session="trip")))
+    assert (first.text, first.held) == ("done", [])
     streamed = stream.sync_detailed(client=client, body=ChatBody(message="hello", session="trip"))
     assert "event: reply" in str(streamed.parsed)
     run_message = RunMessage(role="user", id="first", content="hello")
@@ -183,6 +184,7 @@ def deciding(client: AuthenticatedClient) -> None:
             done(reject.sync_detailed("trip", client=client, body=RejectBody(approval=held[0].id, auto_resume=True)))
     (question,) = good(chat.sync_detailed(client=client, body=ChatBody(message="question", session="trip"))).held
     done(respond.sync_detailed("trip", client=client, body=RespondBody(ref=question.id, answer="that one")))
+    assert good(reply.sync_detailed("trip", client=client)).text == "done"
 
 
 def changing(client: AuthenticatedClient) -> None:

@@ -130,6 +130,8 @@ async function deciding(): Promise<void> {
   done(await client.POST("/v1/sessions/{id}/approve", { params: trip, body: approve }));
   const respond = { ref: await held("question"), answer: "that one" };
   done(await client.POST("/v1/sessions/{id}/respond", { params: trip, body: respond }));
+  const reply = good(await client.GET("/v1/sessions/{id}/reply", { params: trip }));
+  check(reply.text === "done" && reply.held.length === 0, reply);
 }
 
 async function changing(): Promise<void> {

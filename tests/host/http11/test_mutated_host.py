@@ -30,7 +30,7 @@ WARMING: Final = 3_000
 PEERS: Final = 8
 BOSS: Final = next(person for person in PEOPLE if "admin" in person.scopes)
 WAITING: Final = frozenset(
-    {"ag_ui_follow", "ag_ui_run", "ask", "chat", "events", "stream", "task_result", "wait_tasks"}
+    {"ag_ui_follow", "ag_ui_run", "ask", "chat", "events", "reply", "stream", "task_result", "wait_tasks"}
 )
 """Calls whose answer may take long: who has sent the last request has left them."""
 

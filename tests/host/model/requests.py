@@ -103,7 +103,7 @@ BODIES: Final[dict[str, Callable[[Making], Body | None]]] = {
         (
             "list_sessions", "show_session", "delete_session", "events", "messages", "approvals", "tree", "commands",
             "ag_ui_follow", "health", "ready", "metrics", "page", "console_file", "openapi", "upload", "queued",
-            "offered", "tasks",
+            "offered", "tasks", "reply",
             "suspend", "resume", "cancel_task",
             "task_result", "wait_tasks", "agents", "identity", "socket",
             "records", "why", "rows", "trouble", "figures", "evaluations", "evaluation",
@@ -136,6 +136,7 @@ QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "events": ("since=0", "since=0", "", "since=2", "types=PromptReceived,AgentEnd&since=0"),
     "ag_ui_follow": ("", "since=1.0.1", "since=1.0.o1&run=r"),
     "messages": ("", "limit=1", "after=1"),
+    "reply": ("", "until=rest", "ref=p1"),
     "approvals": ("", "limit=1"),
     "records": ("", "since=1", "limit=1", "record=1"),
     "why": ("", "about=1", "about=c1"),
