@@ -310,6 +310,29 @@ class ReplyQuery(Query):
     """`rest`: also until the turn waits for a person; `end`: until it is over."""
 
 
+class WrittenFilesQuery(Query):
+    """Which part of the list of files that an agent wrote."""
+
+    after: Filled | None = None
+    """The `next` of the page before; the first page if not given."""
+    limit: Positive | None = None
+    """The most items; the host has a default and a most."""
+
+
+class WrittenFileQuery(Query):
+    """Which file of those that an agent wrote."""
+
+    path: Filled
+    """Its path, as the list has it."""
+
+
+class FilePieceQuery(WrittenFileQuery):
+    """Which piece of a file that an agent wrote."""
+
+    offset: Counted = 0
+    """Where the piece begins, in bytes."""
+
+
 class TaskQuery(Query):
     """Which sub-agent."""
 

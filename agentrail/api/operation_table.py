@@ -156,6 +156,8 @@ TURN: Final[Errors] = (
 )
 DECIDE: Final[Errors] = (errors.UnknownApproval, errors.WrongDecision, errors.NotAsShown, "own-decision")
 
+WRITTEN: Final[Errors] = (errors.UnknownAgent, errors.FileFailed)
+
 
 def _command(
     name: str,
@@ -511,6 +513,36 @@ _CALLS: Final = (
             errors.FileFailed,
             errors.DiskFull,
         ),
+    ),
+    HostCall(
+        "files",
+        f"GET {SESSION_PATH}/files",
+        "list the files that the agent wrote",
+        "talk",
+        "observe",
+        query=bodies.WrittenFilesQuery,
+        gives=views.WrittenFilesView,
+        raises=WRITTEN,
+    ),
+    HostCall(
+        "file",
+        f"GET {SESSION_PATH}/file",
+        "send the file",
+        "talk",
+        "observe",
+        query=bodies.WrittenFileQuery,
+        media=BYTES,
+        raises=(*WRITTEN, *STORED, "no-written-file", "file-too-large"),
+    ),
+    HostCall(
+        "file_piece",
+        f"GET {SESSION_PATH}/file/piece",
+        "send a piece of the file",
+        "talk",
+        "observe",
+        query=bodies.FilePieceQuery,
+        gives=views.FilePieceView,
+        raises=(*WRITTEN, "no-written-file", "file-too-large"),
     ),
     # AG-UI: front ends that speak the Agent User Interaction Protocol
     HostCall(

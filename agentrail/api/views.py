@@ -403,6 +403,43 @@ class FileView(View):
     """Its size in bytes."""
 
 
+class WrittenFileView(View):
+    """A file that an agent wrote."""
+
+    path: str
+    """Its path in the folder of the agent."""
+    size: int
+    """Its size in bytes."""
+    media_type: str
+    """What its content is: an image, a PDF, plain text, or `application/octet-stream`."""
+
+
+class WrittenFilesView(View):
+    """A page of the files that an agent wrote, and that are still there."""
+
+    items: tuple[WrittenFileView, ...]
+    """The files, by path."""
+    next: str | None
+    """What to give as `after` for the next page; null on the last one."""
+    cut: bool
+    """Whether there may be more files than the host lists of a session."""
+
+
+class FilePieceView(View):
+    """A piece of a file that an agent wrote."""
+
+    path: str
+    """Path of the file."""
+    offset: int
+    """Where the piece begins, in bytes."""
+    size: int
+    """Bytes of the whole file."""
+    data: str
+    """The bytes of the piece in base64; empty after the end of the file."""
+    sha256: str | None
+    """Digest of the whole file, in hexadecimal digits; null for a piece that is not the first."""
+
+
 class ErasedView(View):
     """A session was deleted, or its texts were blotted out."""
 

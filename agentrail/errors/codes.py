@@ -121,6 +121,10 @@ USAGE: Final[Mapping[str, Texts]] = {
         "The session has had no turn yet",
         "session `{session}` has had no turn yet, and no prompt waits for one; prompt it, then wait for its reply",
     ),
+    "no-written-file": Texts(
+        "The agent of a session wrote no file at a path, or the file is not there any more",
+        "the list of what the agent wrote has no {path!r}; give a path that the list has",
+    ),
     "not-in-its-run": Texts(
         "A session was called from outside of the Trio run of its supervisor",
         "cannot talk to session `{session}` from here: this is another thread or another event loop; call it inside "
@@ -212,6 +216,10 @@ REFUSED: Final[Mapping[str, Texts]] = {
         "The user of the command line has neither begun the agent of a session, nor allowed the session to come back",
         "`{session}` is a session whose agent you have not begun in this journal ({agent}), so nothing of it runs; "
         "`agentrail chat --resume {named}` shows it at a terminal, and asks",
+    ),
+    "file-too-large": Texts(
+        "A file that an agent wrote is larger than a host sends",
+        "`{path}` has {size} bytes, and {limit} are the most; have the agent write it in parts",
     ),
     "files-too-large": Texts(
         "The files of a session take as much space as they may",

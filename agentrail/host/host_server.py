@@ -72,6 +72,7 @@ from agentrail.host.operations.call import CallFunction
 from agentrail.host.operations.command_calls import CommandCalls
 from agentrail.host.operations.evaluation_calls import EvaluationCalls
 from agentrail.host.operations.event_frames import ClientStreams, EventFrames
+from agentrail.host.operations.file_calls import WrittenFileCalls
 from agentrail.host.operations.host_calls import ConsoleCalls, HostCalls
 from agentrail.host.operations.host_operations import Application, HostDrain, HostOperations, PluginCalls, functions_of
 from agentrail.host.operations.record_calls import RecordCalls
@@ -86,6 +87,7 @@ from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResp
 from agentrail.host.requests.proxies import Proxies
 from agentrail.host.requests.site_policy import SitePolicy, screened
 from agentrail.host.uploads.session_files import SessionFiles
+from agentrail.host.uploads.written_files import WrittenPaths
 from agentrail.host.websocket.socket_calls import SocketParts
 from agentrail.host.websocket.socket_connection import Sockets
 from agentrail.nurseries import open_shielded_nursery
@@ -546,7 +548,9 @@ class Host:
         stored = SessionFiles(limits)
         files = FileCalls(sessions, stored)
         talking = TalkCalls(sessions, files, row, turns, frames, streams, nursery)
-        lifecycle = SessionLifeCalls(sessions, supervisor, stored, journal, (frames.erase, *health.when_erased))
+        written_paths = WrittenPaths(journal, limits.session_files)
+        erased = (frames.erase, written_paths.forget, *health.when_erased)
+        lifecycle = SessionLifeCalls(sessions, supervisor, stored, journal, erased)
         looking = ViewCalls(sessions, frames, streams, journal_of(supervisor))
         listing = ListingCalls(row, sessions, supervisor, four_eyes=self._four_eyes)
         commands = CommandCalls(sessions, four_eyes=self._four_eyes)
@@ -556,11 +560,9 @@ class Host:
                 talking,
                 lifecycle,
                 files,
-                QueryCalls(sessions),
-                SubagentCalls(sessions),
+                *_reading_calls(sessions, journal, written_paths),
                 listing,
                 looking,
-                RecordCalls(sessions, journal),
                 AgUiCalls(talking, commands.carry_out, commands.check, sessions, frames, streams),
                 WatchCalls(health),
                 EvaluationCalls(self.evaluations),
@@ -597,6 +599,16 @@ class Host:
         plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])
         profiles = ", ".join([profile.id for profile in self._profiles])
         log.info("serving at %s: %d routes; profiles: %s; plugins: %s", url, len(ROUTES), profiles, plugins or "none")
+
+
+def _reading_calls(sessions: HostedSessions, journal: Journal, written_paths: WrittenPaths) -> tuple[object, ...]:
+    """Return the calls that read one session, or wait for its sub-agents."""
+    return (
+        QueryCalls(sessions),
+        SubagentCalls(sessions),
+        RecordCalls(sessions, journal),
+        WrittenFileCalls(sessions, written_paths),
+    )
 
 
 def _pages(sockets: Sockets) -> Mapping[str, Handler]:

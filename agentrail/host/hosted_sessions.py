@@ -311,6 +311,10 @@ class HostedSessions:
         """Return a sandbox with the files of the session *name*, which is neither started nor woken."""
         return await self._specs.folder(name.internal, (await self.stored(name)).about.spec)
 
+    async def outputs(self, name: SessionName) -> tuple[str, ...]:
+        """Return the patterns of the files that users may fetch although no file tool wrote them."""
+        return tuple(await self._specs.outputs(name.internal, (await self.stored(name)).about.spec))
+
     async def storage_to_erase(self, name: SessionName, agent: str) -> UploadSandbox | None:
         """Return the sandbox of the session *name* of the profile *agent*; `None` if it has none with files.
 

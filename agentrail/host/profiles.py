@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias, cast
 
 import trio
 
+from agentrail.adapters.sandboxes.globs import Glob
 from agentrail.api.public_ids import read_internal
 from agentrail.app.model_chain import chain_of
 from agentrail.app.session_code import sandbox_for
@@ -41,6 +43,7 @@ log = logging.getLogger("agentrail.host")
 NO_OPTIONS: Final[Mapping[str, Sequence[str]]] = MappingProxyType({})
 MODELS_WANTED: Final = "its `models` must be a list of names, such as `demo`"
 OPTIONS_WANTED: Final = "its `plugin_options` must be lists of names of options, by the key of their plugin"
+OUTPUTS_WANTED: Final = "its `outputs` must be a list of patterns of files, such as `outputs/**`"
 ONE_WANTED: Final = 'at least one `Profile`, such as `Profile("desk", SessionSpec(…))`'
 SWAPPED: Final = 'its `id` must be a text, and comes first: `Profile("desk", SessionSpec(…))`'
 PROFILES_WANTED: Final = "a list of `Profile`, or a function that returns one for a `RequestContext`"
@@ -69,6 +72,8 @@ class Profile(Authored, gc=True):
     """
     plugin_options: Mapping[str, Sequence[str]] = NO_OPTIONS
     """By key of a session plugin: the names of its options that may be changed while a session runs."""
+    outputs: Sequence[str] = ()
+    """Patterns of files that users may list and fetch beside those that the file tools wrote, such as `outputs/**`."""
 
 
 class Offered(NamedTuple):
@@ -213,6 +218,8 @@ def _check(value: object) -> None:
         raise BadProfile(repr(value.id), "its `id` must be a text that can be printed")
     if not _are_names(value.models):
         raise BadProfile(value.id, MODELS_WANTED)
+    if not _are_patterns(value.outputs):
+        raise BadProfile(value.id, OUTPUTS_WANTED)
     options = cast("object", value.plugin_options)
     if not isinstance(options, Mapping) or not all(map(_are_names, cast("Mapping[object, object]", options).values())):
         raise BadProfile(value.id, OPTIONS_WANTED)
@@ -222,6 +229,16 @@ def _check(value: object) -> None:
 
 def _are_names(value: object) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(name, str) for name in cast("Sequence[object]", value))
+
+
+def _are_patterns(value: object) -> bool:
+    if not _are_names(value):
+        return False
+    with suppress(AgentrailError):
+        for pattern in cast("Sequence[str]", value):
+            Glob(pattern)
+        return True
+    return False
 
 
 class HostedSpecs:
@@ -346,6 +363,10 @@ class HostedSpecs:
         """
         spec = self._turns.spec_of(session_id) or await self.new(no_request(session_id, agent))
         return spec.sandbox or sandbox_for(spec)
+
+    async def outputs(self, session_id: str, agent: str) -> Sequence[str]:
+        """Return `Profile.outputs` of the profile *agent*; raise `UnknownAgent` if that is gone."""
+        return (await self._profiles.find(no_request(session_id, agent))).outputs
 
     def _context_of(self, session_id: str) -> RequestContext:
         return self._turns.current(self.supervisor.session(session_id))

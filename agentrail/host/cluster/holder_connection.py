@@ -275,7 +275,7 @@ class WholeFrames:
         return bytes(self._buffer)
 
 
-PASSED: Final = frozenset({"accept", "accept-language", "last-event-id", "user-agent"})
+PASSED: Final = frozenset({"accept", "accept-language", "if-none-match", "last-event-id", "user-agent"})
 """Headers of a client that another host is told. A key is in none of them: that host believes the signature."""
 
 FORWARDED_FOR: Final = "x-forwarded-for"
@@ -288,7 +288,20 @@ API_PREFIX: Final = "/v1/"
 """How a URL begins to which an answer may lead the client."""
 
 SENT: Final = frozenset(
-    {"allow", "cache-control", CONTENT_TYPE, LOCATION, "retry-after", CHALLENGE, "x-accel-buffering"}
+    {
+        "allow",
+        "cache-control",
+        CONTENT_TYPE,
+        LOCATION,
+        "retry-after",
+        CHALLENGE,
+        "x-accel-buffering",
+        "content-disposition",
+        "content-security-policy",
+        "cross-origin-resource-policy",
+        "etag",
+        "x-content-type-options",
+    }
 )
 """Headers of an answer that the client gets: those that hosts send."""
 

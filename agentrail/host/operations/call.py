@@ -99,7 +99,17 @@ class Streamed:
     """Called when nothing more is done with the answer: a stream that was never written lets go of what it holds."""
 
 
-Answer: TypeAlias = Shown | ShownText | Streamed | Problem
+@frozen
+class SentFile:
+    """An answer that is a file, or says that its client has it."""
+
+    status: int
+    headers: Headers
+    content: bytes | Streaming = b""
+    """What sends the pieces of the file; no bytes if its client has it."""
+
+
+Answer: TypeAlias = Shown | ShownText | Streamed | SentFile | Problem
 """What the function of an operation returns."""
 
 
@@ -112,6 +122,8 @@ def http_response(answer: Answer) -> HttpResponse:
             return HttpResponse(answer.status, answer.all_headers, answer.content)
         case Problem():
             return problem_answer(answer)
+        case SentFile():
+            return HttpResponse(answer.status, answer.headers, answer.content)
         case ShownText():
             return HttpResponse(200, (("content-type", answer.media_type), NO_STORE), answer.text.encode())
 

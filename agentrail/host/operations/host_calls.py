@@ -96,18 +96,19 @@ class StaticContent:
         headers: Headers = (("etag", self.etag), ("cache-control", self.caching))
         if self.gzipped:
             headers += (("vary", "accept-encoding"),)
-        if self.is_known(request.header("if-none-match")):
+        if is_known(self.etag, request.header("if-none-match")):
             return HttpResponse(304, headers)
         headers += (("content-type", self.media_type), ("x-content-type-options", "nosniff"), *self.headers)
         if self.gzipped and takes_gzip(request.header("accept-encoding")):
             return HttpResponse(200, (*headers, ("content-encoding", "gzip")), self.gzipped)
         return HttpResponse(200, headers, self.content)
 
-    def is_known(self, tags: str | None) -> bool:
-        """Whether *tags*, a value of `If-None-Match`, has the tag of this content."""
-        if tags is None:
-            return False
-        return tags.strip() == "*" or self.etag in (tag.strip().removeprefix("W/") for tag in tags.split(","))
+
+def is_known(etag: str, tags: str | None) -> bool:
+    """Whether *tags*, a value of `If-None-Match`, has the tag *etag* of a content."""
+    if tags is None:
+        return False
+    return tags.strip() == "*" or etag in (tag.strip().removeprefix("W/") for tag in tags.split(","))
 
 
 def takes_gzip(accepted: str | None) -> bool:

@@ -31,6 +31,9 @@ from agentrail_client.api.default import (
     evaluations,
     events,
     figures,
+    file,
+    file_piece,
+    files,
     fork,
     health,
     identity,
@@ -140,6 +143,9 @@ def about_the_host(client: AuthenticatedClient, anyone: Client) -> None:
 def talking(client: AuthenticatedClient) -> None:
     assert good(open_session.sync_detailed(client=client, body=OpenBody(session="trip", title="A trip")))
     good(upload.sync_detailed("trip", client=client, body=File(io.BytesIO(b"milk")), name="list.txt"))
+    assert good(files.sync_detailed("trip", client=client)).items == []
+    assert file.sync_detailed("trip", client=client, path="list.txt").status_code == 404  # no tool wrote it
+    assert file_piece.sync_detailed("trip", client=client, path="list.txt").status_code == 404
     first = good(chat.sync_detailed(client=client, body=ChatBody(message="hello", session="trip")))
     assert (first.text, first.held) == ("done", [])
     streamed = stream.sync_detailed(client=client, body=ChatBody(message="hello", session="trip"))

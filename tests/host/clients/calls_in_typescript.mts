@@ -70,6 +70,10 @@ async function talking(): Promise<void> {
     bodySerializer: (bytes) => bytes,
   });
   check(good(file).size === 4, file);
+  check(good(await client.GET("/v1/sessions/{id}/files", { params: trip })).items.length === 0, "some files");
+  const missing = { params: { ...trip, query: { path: "list.txt" } } };
+  check((await client.GET("/v1/sessions/{id}/file", missing)).response.status === 404, "a file that nobody wrote");
+  check((await client.GET("/v1/sessions/{id}/file/piece", missing)).response.status === 404, "a piece of it");
   const reply = good(await client.POST("/v1/chat", { body: { message: "hello", session: "trip" } }));
   check(reply.text === "done" && reply.held.length === 0, reply);
   const body = { message: "hello", session: "trip" };

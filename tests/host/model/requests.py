@@ -107,7 +107,7 @@ BODIES: Final[dict[str, Callable[[Making], Body | None]]] = {
             "suspend", "resume", "cancel_task",
             "task_result", "wait_tasks", "agents", "identity", "socket",
             "records", "why", "rows", "trouble", "figures", "evaluations", "evaluation",
-            "state_at", "timeline", "seen", "change",
+            "state_at", "timeline", "seen", "change", "files", "file", "file_piece",
         ),
         NO_BODY,
     ),
@@ -120,6 +120,8 @@ NOTHING_FOR: Final = frozenset(
         "change",
         "evaluation",
         "evaluations",
+        "file",
+        "file_piece",
         "message_task",
         "socket",
         "task_result",
@@ -127,8 +129,8 @@ NOTHING_FOR: Final = frozenset(
         "withdraw",
     }
 )
-"""Calls that are refused to everybody: no session here has sub-agents, or knows a ref of what is held or queued, and
-nobody here operates the host."""
+"""Calls that are refused to everybody: no session here has sub-agents, has written a file, or knows a ref of what is
+held or queued, and nobody here operates the host."""
 
 QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "list_sessions": ("", "owner=*", "owner=ann", "limit=2", "owner=*&limit=1", "after=ann.s1", "label=red"),
@@ -143,6 +145,9 @@ QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "state_at": ("record=1", "record=2&whole=true"),
     "timeline": ("", "since=1&limit=1"),
     "seen": ("", "round=1", "request=r1", "whole=true"),
+    "files": ("", "limit=1"),
+    "file": ("path=a.txt", "path=..%2Fa.txt"),
+    "file_piece": ("path=a.txt", "path=a.txt&offset=1"),
     "change": ("approval=ann.s1:a1",),
     "rows": ("", "limit=1", "search=ann", "held=true"),
     "trouble": ("", "limit=1", "since_ms=0"),
