@@ -163,7 +163,7 @@ def resting(state: State, ref: str, held_below: Callable[[], tuple[HeldCall, ...
 async def outcome_of(
     state: State,
     ref: str,
-    read: ReadRecords,
+    read_records: ReadRecords,
     last: int,
     held_below: Callable[[], tuple[HeldCall, ...]],
     until: Until = "rest",
@@ -177,7 +177,7 @@ async def outcome_of(
     if outcome is not None or is_open(state, ref):
         return outcome
     for after, count in _pages_back(last):
-        records = await read(after, count)
+        records = await read_records(after, count)
         outcome = ended(records, ref)
         if outcome is None and records and records[0].opening is not None and records[0].number > 1:
             return not_kept(records[0])
@@ -186,10 +186,10 @@ async def outcome_of(
     return outcome
 
 
-async def last_turn(read: ReadRecords, last: int) -> str | None:
+async def last_turn(read_records: ReadRecords, last: int) -> str | None:
     """Return the prompt of the last turn that is over, by the records up to number *last*; `None` if they have none."""
     for after, count in _pages_back(last):
-        for record in reversed(await read(after, count)):
+        for record in reversed(await read_records(after, count)):
             for envelope in reversed(record.events):
                 event = envelope.event
                 if isinstance(event, AgentEnd | AgentAbort) and event.ref is not None:
