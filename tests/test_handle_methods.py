@@ -16,7 +16,7 @@ MOST_METHODS: Final = 45
 
 FLAVOURS: Final = (SessionHandle, aio.SessionHandle, sync.SessionHandle, RemoteSession)
 
-ONLY_AT_A_HOST: Final = {"detail", "files", "read_file", "record", "records", "seen", "state_at", "timeline", "why"}
+ONLY_AT_A_HOST: Final = {"detail", "files", "record", "records", "seen", "state_at", "timeline", "why"}
 """What a host tells about a session from its records; a program reads them in its journal, by `agentrail.insight`."""
 
 GONE: Final = {

@@ -8,10 +8,8 @@ from __future__ import annotations
 import json
 import math
 import secrets
-from binascii import a2b_base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from hashlib import sha256
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Final, Generic, Literal, Never, Self, TypeVar, cast, overload
 
@@ -52,7 +50,6 @@ from agentrail.api.views import (
     TasksView,
     WholeReplyView,
     WrittenFilesView,
-    WrittenFileView,
     to_json,
 )
 from agentrail.codec.values import decode_of_host
@@ -61,7 +58,6 @@ from agentrail.core.vocabulary.state import Prompt
 from agentrail.errors import (
     AnswerUnfit,
     BadData,
-    FileFailed,
     HostFailed,
     NoAnswer,
     NotAtHost,
@@ -74,6 +70,7 @@ from agentrail.hooks.hook_runner import AnswerForm
 from agentrail.hooks.live_runner import why_refused
 from agentrail.ports.journal import About, StoredSession
 from agentrail.ports.tool import Task
+from agentrail.remote.remote_file import RemoteFile
 from agentrail.remote.remote_turn import RemoteTurnStream
 from agentrail.remote.transport.host_connection import without_none
 from agentrail.remote.transport.host_subscription import (
@@ -101,7 +98,6 @@ from agentrail.values.value import Value, learned
 
 T = TypeVar("T")
 
-CHANGED: Final = "it was changed meanwhile; read it again"
 PARKED: Final = "session `{0}` is stored at its host, and does not run now; prompt it, which brings it back"
 NAMES: Final = "names that its host has registered: "
 
@@ -352,30 +348,17 @@ class RemoteSession(SessionCalls):
         view = await self._see("wait_tasks", TaskResultsView, children=ids, every=every, milliseconds=wait)
         return {task.child: task.result for task in view.items}
 
-    async def files(self) -> tuple[WrittenFileView, ...]:
-        """Return the files that the agent wrote and that are still there, by path."""
+    async def files(self) -> tuple[RemoteFile, ...]:
+        """Return the files that the agent wrote and that are still there, by path; `read` gets the content of one."""
         page = await self._see("files", WrittenFilesView)
-        files = [*page.items]
+        views = [*page.items]
         while page.next is not None:
             page = await self._see("files", WrittenFilesView, after=page.next)
-            files += page.items
-        return tuple(files)
+            views += page.items
+        return tuple([RemoteFile(view, self._file_piece) for view in views])
 
-    async def read_file(self, path: str) -> bytes:
-        """Return a file that the agent wrote; raise `FileFailed` if it changes meanwhile."""
-        content, size = bytearray(), 1
-        digest: str | None = None
-        while len(content) < size:
-            piece = await self._see("file_piece", FilePieceView, path=path, offset=len(content))
-            if not content:
-                size, digest = piece.size, piece.sha256
-            data = _bytes_in(piece)
-            if not data:
-                break
-            content += data
-        if sha256(content).hexdigest() != digest:
-            raise FileFailed("read", path, CHANGED)
-        return bytes(content)
+    async def _file_piece(self, path: str, offset: int) -> FilePieceView:
+        return await self._see("file_piece", FilePieceView, path=path, offset=offset)
 
     async def records(self, since: int = 0, limit: int | None = None) -> RecordsView:
         """Return a page of the session's records, those after number *since*, with long texts cut."""
@@ -445,15 +428,6 @@ def _object_of(form: AnswerForm | None, reply: Reply) -> object:
         return form.read(reply.answer)
     except Exception as why:
         raise AnswerUnfit(reply.ref, why_refused(why)) from why
-
-
-def _bytes_in(piece: FilePieceView) -> bytes:
-    """Return the bytes of a piece of a file; raise `HostFailed` if it has no base64."""
-    try:
-        return a2b_base64(piece.data, strict_mode=True)
-    except ValueError as error:
-        problem_text = "a piece of a file that it sent is no base64"
-        raise HostFailed(problem_text) from error
 
 
 def _several(value: object) -> Sequence[object]:

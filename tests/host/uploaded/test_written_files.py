@@ -222,12 +222,12 @@ async def test_a_remote_handle_lists_and_reads_files(tmp_path: Path) -> None:
         (tmp_path / "a.bin").write_bytes(content)
         async with connect(desk.serving.url, KEYS["ann"]) as supervisor:
             session = supervisor.session("trip")
-            listed = [(file.path, file.size, file.media_type) for file in await session.files()]
-            assert listed == [("a.bin", len(content), "application/octet-stream"), ("empty.txt", 0, "text/plain")]
-            assert await session.read_file("a.bin") == content
-            assert await session.read_file("empty.txt") == b""
-            with pytest.raises(UsageError, match=r"has no '\.\./a\.bin'"):
-                await session.read_file("../a.bin")
+            files = {file.path: file for file in await session.files()}
+            assert [(file.path, file.size) for file in files.values()] == [("a.bin", len(content)), ("empty.txt", 0)]
+            assert (await files["a.bin"].read(), await files["empty.txt"].read()) == (content, b"")
+            (tmp_path / "a.bin").unlink()
+            with pytest.raises(UsageError, match=r"has no 'a\.bin'"):
+                await files["a.bin"].read()
 
 
 def test_the_calls_need_what_reading_messages_needs() -> None:
