@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import sys
 import termios
+from contextlib import suppress
 from typing import TypeAlias
 
 Modes: TypeAlias = list[int | list[bytes | int]]
@@ -21,8 +22,9 @@ def set_modes(number: int, modes: Modes) -> None:
 
 
 def drop_typed_ahead(number: int) -> None:
-    """Discard what was typed at the terminal of file descriptor *number* and not read yet."""
-    termios.tcflush(number, termios.TCIFLUSH)
+    """Discard what was typed at the terminal of file descriptor *number* and not read yet; no-op if it is gone."""
+    with suppress(termios.error):
+        termios.tcflush(number, termios.TCIFLUSH)
 
 
 def typed_ahead(number: int) -> int:

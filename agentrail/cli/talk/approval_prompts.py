@@ -163,7 +163,7 @@ class ApprovalPrompts:
                 await self._session.reject(call, reason.strip() or None, auto_resume=True)
             case "e" | "edit" if not reason:
                 self._go_on(call, "edit", "Change the arguments; Enter approves them")
-                self._terminal.offer(json.dumps(call.args, ensure_ascii=False))
+                self._terminal.offer(escaped(json.dumps(call.args, ensure_ascii=False)))
                 return
             case "r" | "reason" if not reason:
                 self._go_on(call, "reason", "Say why not; Enter rejects the call")

@@ -450,7 +450,7 @@ class Console:
         async for number in signals:
             if number in LEAVING:
                 self._leave()
-            else:
+            elif not self._terminal.is_lent:
                 await self._interrupt()
 
     async def _interrupt(self) -> None:

@@ -98,7 +98,8 @@ INTRODUCTION: Final = """\
   Tab              choose from the menu that opens at / and at @
   !COMMAND         run it in the folder; what it prints goes with what you say next
   @FILE            send that file with the prompt: a text, a picture or a PDF
-  \\ and Enter      another line; what you paste is one text, whatever lines it has"""
+  \\ and Enter      another line; what you paste is one text, whatever lines it has
+  Ctrl-X Ctrl-E    your editor ($VISUAL, else $EDITOR) on what you have typed; nothing is sent by that"""
 
 WRITE_AGENTS: Final = (
     "Write the file AGENTS.md in this folder, for agents that work here: what the project is, how it is built, tested "

@@ -24,7 +24,8 @@ WHICH_KEYS: Final = "?"
 AWAY: Final = "Backspace takes this away."
 
 AT_REST: Final = f"""\
-  Enter sends; \\ and Enter: another line. Up, Ctrl-R: what you typed before.
+  Enter sends; \\ and Enter: another line; Ctrl-X Ctrl-E: your editor.
+  Up, Ctrl-R: what you typed before.
   Shift-Tab: the next mode. / commands, @ files, ! a command line.
   Ctrl-C twice, or Ctrl-D: leave. {AWAY}"""
 

@@ -214,6 +214,11 @@ class Terminal:
         if self._box is not None:
             self._box.ask(NO_QUESTION, 0)
 
+    @property
+    def is_lent(self) -> bool:
+        """Whether an editor of the person has the terminal, so that Ctrl-C is meant for it."""
+        return self._box is not None and self._box.is_lent
+
     async def choose(self, heading: str, rows: Sequence[str]) -> int | None:
         """Have the person choose one of *rows*, and return its index; `None` if it is none, or keys are not read.
 

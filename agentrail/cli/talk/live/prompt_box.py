@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, TextIO, TypeVarTuple
 
-from prompt_toolkit.application import Application
+from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
 from prompt_toolkit.data_structures import Size
@@ -32,12 +32,25 @@ from prompt_toolkit.layout.screen import Char
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.widgets import SearchToolbar
 
-from agentrail.cli.output.screen import ScreenText, TerminalStyle, Tone, clean, clipped, one_line, painted, wrapped
+from agentrail.cli.output.bad_input import BadInputError
+from agentrail.cli.output.screen import (
+    ScreenText,
+    TerminalStyle,
+    Tone,
+    aside,
+    clean,
+    clipped,
+    one_line,
+    painted,
+    wrapped,
+)
 from agentrail.cli.output.screen_question import NO_QUESTION, SEEN, ScreenQuestion
-from agentrail.cli.output.terminal_modes import Modes, modes_of, set_modes
+from agentrail.cli.output.terminal_modes import Modes, drop_typed_ahead, modes_of, set_modes
 from agentrail.cli.talk.key_commands import LATER, NEXT_MODE, STOP, WHICH_KEYS, keys_for
 from agentrail.cli.talk.live.choice_list import ChoiceList
 from agentrail.cli.talk.live.drawn_text import DrawnText
+from agentrail.cli.talk.live.external_editor import EditedText, ExternalEditor, editor_command
+from agentrail.cli.talk.live.key_prefix import KeyPrefix
 from agentrail.cli.talk.live.live_screen import MORE, MOST_TYPED, PROMPT, LiveScreen
 from agentrail.cli.talk.live.typed_keys import TypedKeys
 
@@ -55,6 +68,16 @@ LONG_WORK: Final = 10.0
 
 MOST_OFFERED: Final = 8
 """The most rows of the menu of completions."""
+
+NOT_YET: Final = "the session is being opened; Ctrl-X Ctrl-E opens the editor afterwards"
+
+EDITOR_ENDS: Final = 1.0
+"""Seconds after which an editor is killed that does not end although the conversation does."""
+
+SAVE_CURSOR: Final = "\x1b7"
+
+AS_IT_WAS: Final = "\x1b[?1049l\x1b[?1000;1002;1003;1006l\x1b[?1l\x1b>\x1b[?25h\x1b[m\x1b7\x1b[r\x1b8"
+"""Undoes what an editor leaves that did not end well: the other screen, the mouse, other keys, colours, a margin."""
 
 CONTINUES: Final = "\\"
 """At the end of a typed line: the text goes on in the next line."""
@@ -117,6 +140,11 @@ class PromptBox:
         """The abilities of the terminal, and its size now."""
         self.is_gone = False
         """Whether the terminal is closed."""
+        self.is_lent = False
+        """Whether an editor has the terminal: nothing is drawn, and signals of keys are meant for it."""
+        self._may_lend = False  # whether the conversation has begun, before which Ctrl-C in an editor would end it
+        self._editor: ExternalEditor | None = None  # the one that is open
+        self._control_x = KeyPrefix()
         self._take = take
         self._title = clean(one_line(title))
         self._source = source
@@ -209,8 +237,9 @@ class PromptBox:
 
     def stop(self) -> None:
         """Write what is left, and have `run` end."""
-        self._call(self._end)
         with self._lock:
+            if self._loop is not None and not self._has_ended:
+                self._loop.call_soon_threadsafe(self._end)
             self._has_ended = True
 
     def _call(self, function: Callable[[*Args], object], *args: *Args) -> None:
@@ -275,7 +304,7 @@ class PromptBox:
 
     def _draw(self) -> None:
         self._is_due = False
-        if self._app.is_done:
+        if self._app.is_done or self.is_lent:
             return
         if rows := self._screen.take_finished():
             self._output.write_raw(BEGIN)
@@ -286,6 +315,10 @@ class PromptBox:
         self._app.invalidate()
 
     def _end(self) -> None:
+        if self._editor is not None:
+            self._editor.end()  # then this is called again
+            asyncio.get_running_loop().call_later(EDITOR_ENDS, self._editor.kill)
+            return
         self._screen.close()
         self._screen.ask(())
         self._output.clear_title()
@@ -336,10 +369,13 @@ class PromptBox:
         self._offered = text
 
     def _recall(self, past: Sequence[str]) -> None:
+        self._may_lend = True
         self._buffer.history = InMemoryHistory(past)
         self._buffer.reset(self._buffer.document)
 
     def _set_modes(self) -> None:
+        if self.is_lent:
+            return
         if self._modes is not None:
             set_modes(self._source.fileno(), self._modes)
         self._app.renderer.reset()
@@ -347,16 +383,54 @@ class PromptBox:
 
     def _set_size(self, look: TerminalStyle) -> None:
         """Erase what was drawn, of which a terminal that has become narrower has broken rows in two."""
+        if not self.is_lent:
+            self._erase(look)
+        self.look = look
+        self._seen_before = self._seen_question() or self._seen_before
+        self._is_laid_out, self._asked_at = False, math.inf
+        self._screen.resize(look)
+        self._change()
+
+    def _erase(self, look: TerminalStyle) -> None:
         screen = self._app.renderer.last_rendered_screen
         if screen is not None:
             cursor = screen.get_cursor_position(self._typed)
             above = [_last_column(screen.data_buffer[row]) // look.width for row in range(cursor.y)]
             self._output.cursor_up(sum(above) + cursor.x // look.width)
         self._app.renderer.erase()
-        self.look = look
-        self._seen_before = self._seen_question() or self._seen_before
-        self._is_laid_out, self._asked_at = False, math.inf
-        self._screen.resize(look)
+
+    # What an editor changes
+
+    async def _edit(self, command: Sequence[str]) -> None:
+        """Have the person change the typed text by *command*, which gets the terminal; nothing is sent by that."""
+        if self._begun_at is None:  # what is written there answers no question that comes meanwhile
+            self._begun_at = self._seen_question()
+        begun_at, number = self._begun_at, self._source.fileno()
+        self._editor = ExternalEditor(command, number, self._output.fileno())
+        try:
+            async with in_terminal():
+                self._output.write_raw(SAVE_CURSOR)
+                self._output.flush()
+                loop = asyncio.get_running_loop()
+                edited = await loop.run_in_executor(None, self._editor.edit, self._buffer.text)
+                if not edited.was_clean:
+                    self._output.write_raw(AS_IT_WAS)
+                drop_typed_ahead(number)
+        finally:
+            self._editor, self.is_lent = None, False
+        self._take_edited(edited, begun_at)
+        if self._has_ended:
+            self._end()
+
+    def _take_edited(self, edited: EditedText, begun_at: int) -> None:
+        """Have what came of editing be the typed text, which no Enter sends that was meant for the editor."""
+        self._output.set_title(self._title)
+        self._pressed_at = asyncio.get_running_loop().time()
+        self._offer(edited.text)
+        if edited.text:
+            self._begun_at = begun_at
+        if edited.problem:
+            self._put((aside(f"  {edited.problem}", Tone.BAD),))
         self._change()
 
     # What is drawn
@@ -454,11 +528,15 @@ class PromptBox:
         bindings.add("escape", filter=is_typing)(self._pressed_escape)
         bindings.add("s-tab", filter=is_typing & ~has_completions)(self._pressed_back_tab)
         bindings.add(Keys.BracketedPaste, filter=is_typing)(self._pasted)
+        bindings.add("c-x", filter=is_typing)(self._pressed_prefix)
+        bindings.add("c-x", "c-e", filter=is_typing)(self._pressed_edit)
+        bindings.add("c-e", filter=is_typing & Condition(self._is_after_prefix))(self._pressed_edit)
         bindings.add("c-c")(_interrupt)
         bindings.add("c-d", filter=~has_text)(self._pressed_end)
         bindings.add("c-z")(self._pressed_suspend)
         bindings.add("c-o")(_nothing)  # of prompt_toolkit it would take the line away, and send nothing
         bindings.add(Keys.Any, filter=Condition(lambda: self._choice is not None), eager=True)(self._pressed_in_choice)
+        bindings.add(Keys.Any, filter=Condition(lambda: self.is_lent), eager=True)(_nothing)
         for key in "yanre":
             bindings.add(key, filter=is_typing & ~has_text & Condition(partial(self._waits_after, key)))(
                 self._pressed_letter
@@ -471,6 +549,7 @@ class PromptBox:
 
     def _note_key(self, _processor: object) -> None:
         """Note a key before anything is done about it: only after a pause it is none of what was being typed."""
+        self._control_x.note_key()
         now = asyncio.get_running_loop().time()
         self._is_after_pause = now - self._pressed_at > SEEN
         self._pressed_at = now
@@ -577,6 +656,26 @@ class PromptBox:
 
         text = event.data.replace("\r\n", "\n").replace("\r", "\n")
         self._buffer.insert_text(dragged_picture(text) or text)
+
+    def _pressed_prefix(self, _event: KeyPressEvent) -> None:
+        """Note Ctrl-X: nobody presses the next key as soon as one has to follow that begins a longer key."""
+        self._control_x.press(self._pressed_at)
+
+    def _is_after_prefix(self) -> bool:
+        return self._control_x.is_before(asyncio.get_running_loop().time())
+
+    def _pressed_edit(self, _event: KeyPressEvent) -> None:
+        self._end_pause()
+        self._take_back()
+        try:
+            command = editor_command(os.environ.get)
+            if not self._may_lend:
+                raise BadInputError(NOT_YET)
+        except BadInputError as error:
+            self._put((aside(f"  {error}", Tone.BAD),))
+            return
+        self.is_lent = True  # from now on, so that no key that comes with these does anything here
+        self._app.create_background_task(self._edit(command))
 
     def _pressed_back_tab(self, _event: KeyPressEvent) -> None:
         self._take(NEXT_MODE, 0)
