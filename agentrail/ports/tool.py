@@ -14,7 +14,7 @@ from agentrail.reprs import in_brackets
 from agentrail.values.argument_checks import spelt
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.messages import Message
-from agentrail.values.tools import Err, Ok, Probed, Todo, ToolResult, ToolSpec
+from agentrail.values.tools import Err, Ok, PersonAnswer, Probed, Todo, ToolResult, ToolSpec
 from agentrail.values.value import Authored
 
 
@@ -312,6 +312,8 @@ class ToolContext(Generic[Deps_co]):
     peers: Peers | None = None
     """The sub-agents to which the session may write; set in each call of a session, `None` only in calls by a program.
     """
+    person_answer: PersonAnswer | None = None
+    """The answer with which the call goes on after `AskPerson(resume=…)`; `None` if it starts from the beginning."""
     # Not compared: an object of the program may do anything when it is.
     _deps: Deps_co = attrs.field(default=cast("Deps_co", NO_DEPS), alias="deps", eq=False)
 

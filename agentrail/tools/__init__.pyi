@@ -24,6 +24,7 @@ from agentrail.values.tools import EffectClass as EffectClass
 from agentrail.values.tools import Err as Err
 from agentrail.values.tools import NotStarted as NotStarted
 from agentrail.values.tools import Ok as Ok
+from agentrail.values.tools import PersonAnswer as PersonAnswer
 from agentrail.values.tools import Probed as Probed
 from agentrail.values.tools import SetTodos as SetTodos
 from agentrail.values.tools import Todo as Todo

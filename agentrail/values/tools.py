@@ -124,6 +124,17 @@ class AskPerson(Authored, tag_field=TAG):
     """Text of the question."""
     options: Personal[tuple[str, ...]] = ()
     """Answers to choose from; empty if the answer is free text."""
+    resume: Personal[JsonObject | None] = None
+    """State with which the tool runs again once a person has answered; `None` if the answer is the call's result."""
+
+
+class PersonAnswer(Authored):
+    """A person's answer, for a tool that runs again to go on with it: `ToolContext.person_answer`."""
+
+    state: Personal[JsonObject]
+    """`AskPerson.resume` of the question."""
+    answer: Personal[str]
+    """The answer."""
 
 
 class CompactNow(Authored, tag_field=TAG):

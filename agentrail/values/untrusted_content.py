@@ -29,7 +29,7 @@ from agentrail.errors import (
     TransientModelError,
 )
 from agentrail.values.content import Data, File, Image, Part, Said, Text, Thinking, ToolCall
-from agentrail.values.json import MAX_ITEMS, TOO_DEEP, TOO_MANY, freeze, freeze_object, weight
+from agentrail.values.json import MAX_ITEMS, TOO_DEEP, TOO_MANY, JsonObject, freeze, freeze_object, weight
 from agentrail.values.messages import AssistantMessage, Message, Origin, StopReason, ToolMessage, UserMessage
 from agentrail.values.stream import (
     PING,
@@ -162,15 +162,21 @@ def _fit_effect(effect: object) -> Effect:
     match effect:
         case SetTodos(todos=todos):
             return Effect(SetTodos(tuple([_fit_todo(todo) for todo in fit_items(todos, "todos")])))
-        case AskPerson(question=question, options=options):
+        case AskPerson(question=question, options=options, resume=resume):
             offered = tuple([fit_text(option) for option in fit_items(options, "options")])
-            return Effect(AskPerson(fit_text(question), offered))
+            return Effect(AskPerson(fit_text(question), offered, None if resume is None else _fit_resume(resume)))
         case CompactNow(reason=reason):
             return Effect(CompactNow(fit_text(reason)))
         case HandOver():
             return Effect(_fit_handoff(effect))
         case _:
             raise UnfitError(effect, "SetTodos, AskPerson, CompactNow or HandOver", "its `effect`")
+
+
+def _fit_resume(state: object) -> JsonObject:
+    frozen = freeze_object(state, [MAX_ITEMS])
+    _check_size(weight(frozen), "its `resume`")
+    return frozen
 
 
 def _fit_handoff(handoff: HandOver) -> HandOver:

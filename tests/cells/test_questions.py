@@ -4,7 +4,7 @@ import pytest
 
 from agentrail import Abort, Accepted, Action, Ask, Options
 from agentrail.core.vocabulary.commands import RespondSent
-from agentrail.core.vocabulary.effects import ClearTimer
+from agentrail.core.vocabulary.effects import ClearTimer, StartCall
 from agentrail.core.vocabulary.tool_calls import CallStatus, Question
 from agentrail.errors import UnknownApproval, WrongDecision
 from agentrail.events import (
@@ -19,7 +19,7 @@ from agentrail.events import (
 )
 from agentrail.models import ToolCall
 from agentrail.plugins import AfterTool, AnyPlugin, CallService
-from agentrail.tools import AskPerson, Effect, ok
+from agentrail.tools import AskPerson, Effect, PersonAnswer, ok
 from tests.cells.bench import NOW, Bench, Got, Now, call, plug, ruled, with_call
 from tests.cells.scenes import STARTED, executing, failed, out, ran, request, result, starts, turn, user_message
 from tests.kit import DONE, NOTHING_USED, AbortSent, ApproveSent, Phase, Refused, RejectSent, SteerSent, ToolReturned
@@ -182,3 +182,31 @@ def test_a_plugin_may_ask_for_something_about_an_answer() -> None:
     got = bench.send(RespondSent("s:q5", "that"))
     assert asked_for(got) == {"CarryOut", "SetTimer"}
     assert bench.state.phase is Phase.EXECUTING_TOOLS
+
+
+GOES_ON = Effect(AskPerson("sure?", (), {"step": 1}))
+
+
+def test_a_tool_that_wants_to_go_on_runs_again_with_the_answer() -> None:
+    bench = executing(call("keep"))
+    bench.returns("c3", GOES_ON)
+    got = bench.send(RespondSent("s:q4", "yes"))
+    (start,) = [effect for effect in got.step.effects if isinstance(effect, StartCall)]
+    assert (start.call_id, start.attempt, start.person_answer) == ("c3", 1, PersonAnswer({"step": 1}, "yes"))
+    assert bench.call("c3").status is CallStatus.RUNNING
+    bench.returns("c3", Effect(AskPerson("and why?", (), {"step": 2})))
+    bench.send(RespondSent("s:q5", "so"))
+    assert bench.call("c3").person_answer == PersonAnswer({"step": 2}, "so")
+    bench.returns("c3", ok("done"))
+    assert bench.state.history[-1] == result("c3", "keep", "done")
+
+
+def test_a_tool_that_would_have_gone_on_is_in_doubt_when_its_question_is_dropped() -> None:
+    bench = executing(call("keep"))
+    bench.returns("c3", GOES_ON)
+    bench.send(SteerSent("never mind"))
+    assert [doubt.call_id for doubt in bench.state.in_doubt_calls] == ["c3"]
+    dropped = bench.state.history[-2].text
+    assert (
+        dropped == "superseded by a new message of the user; it may have taken effect; find out before calling it again"
+    )

@@ -48,7 +48,13 @@ def answer(asked: dict[str, object]) -> None:
         case "initialize":
             info = {"name": "raw", "version": "1"}
             capabilities = {"tools": {"listChanged": True}}
-            reply({"protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": info})
+            reply(
+                {
+                    "protocolVersion": "2025-11-25" if WRONG == "asks" else "2025-06-18",
+                    "capabilities": capabilities,
+                    "serverInfo": info,
+                }
+            )
         case "tools/list":
             reply({"tools": LISTS.get(WRONG, [GOOD])})
         case "tools/call":
@@ -67,6 +73,12 @@ def call(reply: object) -> None:
             for _ in range(50):
                 send({"method": "notifications/tools/list_changed"})
             reply({"content": [{"type": "text", "text": f"{len(tools)} tools"}]})
+        case "asks":
+            answers = [ask("e1", NAME)]
+            if answers == ["cancelled"]:
+                return
+            answers.append(ask("e2", SURE))
+            reply({"content": [{"type": "text", "text": json.dumps(answers)}]})
         case "long message":
             sys.stdout.write("x" * 20_000_000)
         case "hangs up":
@@ -78,6 +90,28 @@ def call(reply: object) -> None:
             reply(ANSWERS[WRONG])
 
 
+NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+SURE = {"type": "object", "properties": {"sure": {"type": "boolean"}}, "required": ["sure"]}
+
+
+LATER: list[dict[str, object]] = []
+"""Messages that came while a person was asked."""
+
+
+def ask(request_id: str, schema: object) -> object:
+    """Ask a person while the call runs, and wait for the answer."""
+    params = {"mode": "form", "message": f"{request_id}?", "requestedSchema": schema}
+    send({"id": request_id, "method": "elicitation/create", "params": params})
+    for line in sys.stdin:
+        message = json.loads(line)
+        if message.get("id") == request_id:
+            return message["result"]
+        if message.get("method") == "notifications/cancelled":
+            return "cancelled"
+        LATER.append(message)
+    return "left"
+
+
 def main() -> None:
     if WRONG == "silent":
         time.sleep(1000)
@@ -86,6 +120,8 @@ def main() -> None:
     sys.stdout.write("Welcome!\n\nThis is no message.\n")
     for line in sys.stdin:
         answer(json.loads(line))
+        while LATER:
+            answer(LATER.pop(0))
 
 
 main()

@@ -24,6 +24,7 @@ from tests.mcp.rig import NO_EXTRA
 
 connection = pytest.importorskip("agentrail.adapters.mcp.connection", reason=NO_EXTRA)
 adopting = pytest.importorskip("agentrail.adapters.mcp.server_tools", reason=NO_EXTRA)
+calls = pytest.importorskip("agentrail.adapters.mcp.server_calls", reason=NO_EXTRA)
 types = pytest.importorskip("mcp.types", reason=NO_EXTRA)
 messages = pytest.importorskip("mcp.shared.message", reason=NO_EXTRA)
 
@@ -187,6 +188,7 @@ async def test_after_a_call_without_an_answer_it_is_seen_whether_the_server_is_t
         """Take no progress."""
 
     async with server.kept() as kept:
+        call = calls.ServerCall("one", freeze_object({}), EffectClass.PURE, "c1", 1, hear)
         with pytest.raises(ToolError, match="gave no answer"):
-            await kept.call("one", freeze_object({}), EffectClass.PURE, hear)  # type: ignore[attr-defined]
+            await kept.call(call)  # type: ignore[attr-defined]
         await until(lambda: len(server.listed_at) == 2)

@@ -25,6 +25,7 @@ from tests.runtime.world import World
 connection = pytest.importorskip("agentrail.adapters.mcp.connection", reason=NO_EXTRA)
 adopting = pytest.importorskip("agentrail.adapters.mcp.server_tools", reason=NO_EXTRA)
 results = pytest.importorskip("agentrail.adapters.mcp.server_tools", reason=NO_EXTRA)
+calls = pytest.importorskip("agentrail.adapters.mcp.server_calls", reason=NO_EXTRA)
 types = pytest.importorskip("mcp.types", reason=NO_EXTRA)
 
 
@@ -272,9 +273,9 @@ async def test_a_call_goes_to_the_server_by_its_own_name_and_its_progress_is_cut
     sent: list[object] = []
     told: list[str] = []
 
-    async def call(name: str, args: object, effect: EffectClass, on_progress: Callable[..., object]) -> object:
-        sent.extend((name, args, effect))
-        await on_progress(1, 2, "x" * 5000)  # type: ignore[misc]  # it is awaited
+    async def call(request: object) -> object:
+        sent.extend(getattr(request, name) for name in ("name", "args", "effect"))
+        await getattr(request, "on_progress")(1, 2, "x" * 5000)  # noqa: B009 - the package may be missing
         return types.CallToolResult.model_validate({"content": [{"type": "text", "text": "no"}], "isError": True})
 
     listed = [types.Tool(name="one", input_schema={"type": "object"})]
@@ -323,4 +324,4 @@ async def test_a_call_that_gets_no_answer_says_whether_it_can_be_repeated(effect
 
     lost = connection.Connection(McpServer(name="raw", url="http://127.0.0.1:1"), offer)
     with pytest.raises(ToolError, match=words):
-        await lost.call("one", freeze_object({}), effect, hear)
+        await lost.call(calls.ServerCall("one", freeze_object({}), effect, "c1", 1, hear))

@@ -15,15 +15,14 @@ import httpx2
 import trio
 from mcp import Client, MCPError
 from mcp.client._transport import TransportStreams
-from mcp.client.session import IncomingMessage
+from mcp.client.session import ClientRequestContext, IncomingMessage
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import SubscriptionLost
-from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import (
     CONNECTION_CLOSED,
-    CallToolRequest,
-    CallToolRequestParams,
     CallToolResult,
+    ElicitRequestParams,
+    ElicitResult,
     Implementation,
     PaginatedRequestParams,
     ToolListChangedNotification,
@@ -32,13 +31,15 @@ from mcp.types import Tool as Listed
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agentrail.adapters import tls_contexts
+from agentrail.adapters.mcp.asked_back import CANCEL, AskedBack
 from agentrail.adapters.mcp.inbound_filter import Sieve
+from agentrail.adapters.mcp.live_call import LiveCall
 from agentrail.adapters.mcp.pipes import Pipes
 from agentrail.adapters.mcp.server import McpServer
+from agentrail.adapters.mcp.server_calls import ServerCall, send
 from agentrail.adapters.mcp.server_tools import MAX_TOOLS, adopt
 from agentrail.errors import OutsideError, ToolError
 from agentrail.ports.tool import Offer
-from agentrail.values.json import JsonObject
 from agentrail.values.tools import EffectClass
 from agentrail.version import __version__
 
@@ -63,6 +64,7 @@ MAX_SHOWN: Final = 1_000
 """The most characters that the error of a failed call quotes of the server's or the connection's own error."""
 
 NOT_THERE: Final = "it has ended"
+QUESTION_LOST: Final = "its question was lost with the connection"
 SILENT: Final = "it does not answer"
 REPEATABLE: Final = frozenset({EffectClass.PURE, EffectClass.IDEMPOTENT})
 
@@ -89,12 +91,14 @@ def _ourselves() -> Implementation:
 class Connection:
     """A connected server: its client, its tools, and the calls of sessions."""
 
-    __slots__ = ("_client", "_leaving", "_offer", "_server", "_wake")
+    __slots__ = ("_calls", "_client", "_leaving", "_nursery", "_offer", "_server", "_wake")
 
     def __init__(self, server: McpServer, offer: Offer) -> None:
         self._server = server
         self._offer = offer
         self._client: Client | None = None
+        self._nursery: trio.Nursery | None = None
+        self._calls: dict[str, LiveCall] = {}  # by the session's id of the call
         self._wake = trio.Event()
         self._leaving = False
 
@@ -121,10 +125,16 @@ class Connection:
     async def keep(self, transport: AbstractAsyncContextManager[TransportStreams]) -> None:
         """Own the client: enter it, offer the tools whenever their list changes, and leave it."""
         sieve = Sieve(transport)
-        client = Client(sieve, message_handler=self.on_message, client_info=_ourselves(), cache=None)
+        client = Client(
+            sieve,
+            message_handler=self.on_message,
+            client_info=_ourselves(),
+            elicitation_callback=self.on_elicitation,
+            cache=None,
+        )
         with trio.CancelScope(deadline=trio.current_time() + self._server.start_timeout) as patience:
             async with client, trio.open_nursery() as nursery:  # noqa: TID251 - all tasks of one connection end together
-                self._client = client
+                self._client, self._nursery = client, nursery
                 sieve.version = client.protocol_version
                 await self._look(client, sieve)
                 capability = client.server_capabilities.tools
@@ -180,30 +190,76 @@ class Connection:
 
     # Methods for the tasks of tool calls
 
-    async def call(self, name: str, args: JsonObject, effect: EffectClass, on_progress: ProgressFnT) -> CallToolResult:
-        """Call the tool *name*; raise `ToolError` if the server fails, with whether the call may have taken effect.
+    async def call(self, call: ServerCall) -> CallToolResult | AskedBack:
+        """Make *call*, or go on with it after a person has answered; raise `ToolError` if the server fails.
 
-        If the server gave no answer, its list of tools is requested again, which shows whether it is still there.
+        The error says whether the call may have taken effect. If the server gave no answer, its list of tools is
+        requested again, which shows whether it is still there.
         """
-        if self._client is None:
-            raise self._no_answer(NOT_THERE, effect)
-        answered = False
-        request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=dict(args)))
+        live = self._live_call(call)
+        is_over = True
         try:
-            answer = await self._client.session.send_request(request, CallToolResult, progress_callback=on_progress)
-            answered = True
+            answer = await live.next()
+            is_over = not live.is_asking
+            return answer
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
-                raise self._no_answer(NOT_THERE, effect) from error
-            answered = not self._server.url
+                raise self._no_answer(NOT_THERE, call.effect) from error
             problem = f"the MCP server `{self._server.name}` says: {error.message[:MAX_SHOWN]}"
             raise ToolError(problem) from error
         except (RuntimeError, ValueError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-            raise self._no_answer(f"{type(error).__name__}: {error}"[:MAX_SHOWN], effect) from error
+            raise self._no_answer(f"{type(error).__name__}: {error}"[:MAX_SHOWN], call.effect) from error
         finally:
+            if is_over:
+                live.scope.cancel()
+                self._calls.pop(call.call_id, None)
+
+    def _live_call(self, call: ServerCall) -> LiveCall:
+        """Return the call that runs at the server and goes on with the answers, or a new one."""
+        for call_id, other in list(self._calls.items()):
+            if other.turn != call.turn and other.is_asking:  # its question was dropped with its turn
+                self._calls.pop(call_id).scope.cancel()
+        live = self._calls.get(call.call_id)
+        if call.questions is not None and call.questions.how == "runs":
+            if live is None:
+                raise self._no_answer(QUESTION_LOST, call.effect)
+            live.answer(call.questions)
+            return live
+        if self._client is None or self._nursery is None:
+            raise self._no_answer(NOT_THERE, call.effect)
+        live = self._calls[call.call_id] = LiveCall(call.turn)
+        self._nursery.start_soon(self._run, self._client, live, call)
+        return live
+
+    async def _run(self, client: Client, live: LiveCall, call: ServerCall) -> None:
+        """Make the request of *call* in a task of the connection, and set how it has ended."""
+        answered = False
+        try:
+            with live.scope:
+                live.end(await send(client, self._server.name, call))
+                answered = True
+        except MCPError as error:
+            answered = not self._server.url and error.code != CONNECTION_CLOSED
+            live.end(error)
+        except Exception as error:  # noqa: BLE001 - the tool's task raises it
+            live.end(error)
+        finally:
+            if live.outcome is None:
+                live.end(MCPError(CONNECTION_CLOSED, NOT_THERE))
             if not answered:
                 self._wake.set()
-        return answer
+
+    async def on_elicitation(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002 - it does not say of which call the question is
+        params: ElicitRequestParams,
+    ) -> ElicitResult:
+        """Have a person asked for the server's call that runs; cancel a question that belongs to no call."""
+        running = [live for live in self._calls.values() if live.outcome is None]
+        free = [live for live in running if not live.is_asking]
+        if not running:
+            return ElicitResult(action=CANCEL)
+        return await (free or running)[0].elicit(params)
 
     def _no_answer(self, why: str, effect: EffectClass) -> ToolError:
         doubt = "it can be repeated" if effect in REPEATABLE else "it is not known whether it took effect"

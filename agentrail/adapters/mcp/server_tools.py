@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
-from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import (
     AudioContent,
     BlobResourceContents,
@@ -26,7 +25,9 @@ from mcp.types import (
 )
 from mcp.types import Tool as Listed
 
+from agentrail.adapters.mcp.asked_back import AskedBack
 from agentrail.adapters.mcp.server import McpServer
+from agentrail.adapters.mcp.server_calls import ServerCall, ServerCalls
 from agentrail.errors import BadTool, NotJson
 from agentrail.ports.tool import ToolContext
 from agentrail.tools import EffectClass, ToolResult, ToolSpec, make_spec
@@ -187,34 +188,32 @@ MAX_UPDATE: Final = 1_000
 """The most characters of one report of progress of a call; the rest is cut."""
 
 
-class ServerCalls(Protocol):
-    """Function that sends a call to the connected server (`Connection.call`)."""
-
-    async def __call__(
-        self, name: str, args: JsonObject, effect: EffectClass, on_progress: ProgressFnT
-    ) -> CallToolResult:
-        """Return the server's answer; raise `ToolError` if the call fails in a way that the model should know."""
-        ...
-
-
 class McpTool:
     """One tool of an MCP server, as a tool of a session."""
 
-    __slots__ = ("_call", "_theirs", "spec")
+    __slots__ = ("_call", "_server", "_theirs", "spec")
 
-    def __init__(self, spec: ToolSpec, theirs: str, call: ServerCalls) -> None:
+    def __init__(self, spec: ToolSpec, server: str, theirs: str, call: ServerCalls) -> None:
         self.spec = spec
+        self._server = server
         self._theirs = theirs
         self._call = call
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
-        """Call the tool at the server, and pass its progress on to subscribers."""
+        """Call the tool at the server; pass its progress on to subscribers, and its questions to a person."""
 
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:  # noqa: ASYNC124 - it is awaited
             of = "" if total is None else f" of {total:g}"
             ctx.report(f"{progress:g}{of}{f': {message}' if message else ''}"[:MAX_UPDATE])
 
-        return result_of(await self._call(self._theirs, args, self.spec.effect, on_progress))
+        questions = None
+        if ctx.person_answer is not None:
+            questions = AskedBack.stored(ctx.person_answer.state).answered(ctx.person_answer.answer)
+            if questions.requests:
+                return questions.effect(self._server, self._theirs)
+        call = ServerCall(self._theirs, args, self.spec.effect, ctx.call_id, ctx.turn, on_progress, questions)
+        answer = await self._call(call)
+        return answer.effect(self._server, self._theirs) if isinstance(answer, AskedBack) else result_of(answer)
 
 
 def adopt(server: McpServer, listed: Iterable[Listed], call: ServerCalls) -> tuple[list[McpTool], list[str]]:
@@ -233,7 +232,7 @@ def adopt(server: McpServer, listed: Iterable[Listed], call: ServerCalls) -> tup
         if spec.name in tools or len(tools) == MAX_TOOLS:
             problems.append(f"`{name}` is left out: there are {MAX_TOOLS} tools already, or one of that name")
             continue
-        tools[spec.name] = McpTool(spec, theirs.name, call)
+        tools[spec.name] = McpTool(spec, server.name, theirs.name, call)
     return list(tools.values()), problems
 
 

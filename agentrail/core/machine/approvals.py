@@ -16,7 +16,7 @@ from agentrail.errors import AgentrailError, NotAsShown, RefusedError, UnknownAp
 from agentrail.hooks.ruling import NO_DECISIONS, START
 from agentrail.values.events.people import ApprovalResolved, ToolApprovedAlways, UserResponded
 from agentrail.values.json import JsonObject, is_same
-from agentrail.values.tools import StandingApproval, ok
+from agentrail.values.tools import PersonAnswer, StandingApproval, ok
 
 STOPPED_CALL: Final = "a stopped call that may have taken effect, and does not run again"
 """What a decision that does not fit was made about, if its id names a doubt."""
@@ -275,7 +275,7 @@ def _respond_problem(draft: StepDraft, command: commands.RespondSent) -> Agentra
 
 
 def on_respond(draft: StepDraft, command: commands.RespondSent) -> None:
-    """Handle `respond`: give the person's answer to the call that asked."""
+    """Handle `respond`: the person's answer is the result of the call that asked, or its tool runs again with it."""
     problem = _respond_problem(draft, command)
     if problem is not None:
         draft.refuse(problem)
@@ -288,4 +288,9 @@ def on_respond(draft: StepDraft, command: commands.RespondSent) -> None:
     if state.batch is not None:
         state.batch = state.batch.but(decisions=(*state.batch.decisions, ("user_respond", True)))
     wake(draft)
-    take_answer(draft, call.but(question=None), ok(command.answer))
+    answered = call.but(question=None)
+    if call.question is None or call.question.resume is None:
+        take_answer(draft, answered, ok(command.answer))
+        return
+    put(draft, answered.but(status=CallStatus.READY, person_answer=PersonAnswer(call.question.resume, command.answer)))
+    advance_batch(draft)

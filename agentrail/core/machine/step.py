@@ -208,7 +208,8 @@ def _abort_for(draft: StepDraft, ruling: Ruling) -> None:
     _take_back_starts(draft, calls | asks)
     for call in draft.state.batch.calls if draft.state.batch is not None else ():
         if call.call_id in calls:
-            put(draft, call.but(status=CallStatus.READY, started_at=call.started_at if call.attempt > 1 else 0))
+            has_run = call.attempt > 1 or call.person_answer is not None
+            put(draft, call.but(status=CallStatus.READY, started_at=call.started_at if has_run else 0))
     recall(draft)
     endings.abort_turn(draft, "critical", f"{ruling.by}: {ruling.reason}", partial=draft.partial)
     drain(draft)

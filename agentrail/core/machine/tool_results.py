@@ -168,6 +168,9 @@ def release(draft: StepDraft, call: Call, status: str, text: str) -> None:
         draft.emit(ApprovalResolved(call.hold.approval_id, call.call_id, call.name, status))
     elif call.question is not None:
         draft.emit(ApprovalResolved(call.question.ref, call.call_id, call.name, status))
+        if call.question.resume is not None:  # the tool had begun, and would have gone on with the answer
+            remember(draft, doubt_about(draft, call))
+            text = f"{text}; {doubt(call.spec)}"
     give_error(draft, call, text)
 
 
@@ -192,7 +195,8 @@ def skip_for_steering(draft: StepDraft) -> None:
             release(draft, call, "superseded", "superseded by a new message of the user")
         elif call.status in TO_START:
             draft.emit(ToolSkippedForSteering(call.call_id, call.name))
-            ran = f"it had failed and was to run again; {doubt(call.spec)}" if call.started_at else "it did not run"
+            began = "had failed and was to run again" if call.person_answer is None else "was to go on with an answer"
+            ran = f"it {began}; {doubt(call.spec)}" if call.started_at else "it did not run"
             give_error(draft, call, f"skipped, because the user has said something new; {ran}")
         elif call.status is CallStatus.RUNNING and not (call.spec is not None and call.spec.immune):
             draft.emit(ToolSkippedForSteering(call.call_id, call.name))

@@ -157,7 +157,8 @@ def _start(draft: StepDraft, call: Call) -> None:
     draft.emit(_start_event(call.call_id, call.name, call.args, call.attempt, standing))
     if call.spec is not None:
         draft.set_timer(call_timer(call.call_id), draft.at + int(call.spec.timeout * 1000))
-    draft.add_effect(StartCall(call.call_id, call.attempt, call.name, call.revision, call.args, draft.key_of(call)))
+    key, answer = draft.key_of(call), call.person_answer
+    draft.add_effect(StartCall(call.call_id, call.attempt, call.name, call.revision, call.args, key, answer))
 
 
 def probe(draft: StepDraft, call_id: str) -> None:
@@ -229,9 +230,9 @@ def _carry_out(draft: StepDraft, call: Call, effect: ToolEffect) -> Ok | Err | N
             return ok("the context will be compacted before the next request")
         case HandOver():
             return note_handoff(draft, call, effect)
-        case AskPerson(question=question, options=options):
+        case AskPerson(question=question, options=options, resume=resume):
             ref = draft.make_decision_id("q")
-            put(draft, call.but(status=CallStatus.ASKING, question=Question(ref, question, options, draft.at)))
+            put(draft, call.but(status=CallStatus.ASKING, question=Question(ref, question, options, draft.at, resume)))
             draft.emit(AskUser(ref, call.call_id, question, options, draft.state.setup.path))
             return None
 

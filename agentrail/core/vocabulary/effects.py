@@ -12,6 +12,7 @@ from agentrail.hooks.actions import Errand
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.stream import ModelRequest
+from agentrail.values.tools import PersonAnswer
 from agentrail.values.value import Value
 
 
@@ -60,6 +61,8 @@ class StartCall(Value):
     """Arguments of the call."""
     key: str
     """Idempotency key: the same for every attempt of one call."""
+    person_answer: PersonAnswer | None = None
+    """The answer with which the tool goes on after a question; `None` if it starts from the beginning."""
 
 
 class ProbeCall(Value):

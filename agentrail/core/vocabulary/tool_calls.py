@@ -14,7 +14,7 @@ from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import JsonObject, canonical, canonical_once, is_same
 from agentrail.values.messages import ToolMessage
 from agentrail.values.personal import Kept, Personal, ToolName
-from agentrail.values.tools import EffectClass, Err, HandOver, Ok, ToolSpec
+from agentrail.values.tools import EffectClass, Err, HandOver, Ok, PersonAnswer, ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import TAG, Value
 
@@ -89,6 +89,8 @@ class Question(Value):
     """Answers to choose from; empty if the answer is free text."""
     asked_at: int = 0
     """When it was asked, in milliseconds since 1970."""
+    resume: Personal[JsonObject | None] = None
+    """State with which the tool runs again once there is an answer; `None` if the answer is the call's result."""
 
 
 class Call(Value):
@@ -136,6 +138,8 @@ class Call(Value):
     """What the call hands the session over to when all calls have results; `None` if it is no handoff."""
     incarnation: Kept[str] = ""
     """`State.incarnation` when the first attempt started; empty if none has."""
+    person_answer: PersonAnswer | None = None
+    """The last answer with which the tool runs again; `None` if it has asked no question of that kind."""
 
     @property
     def done(self) -> bool:

@@ -45,7 +45,7 @@ from agentrail.runtime.work.stored_messages import StoredPast
 from agentrail.runtime.work.tool_call import LateCalls, RunningCall
 from agentrail.values.events.envelope import Event
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, ModelRequest, Partial, Response
-from agentrail.values.tools import err
+from agentrail.values.tools import PersonAnswer, err
 from agentrail.values.usage import Usage
 
 _STARTED: Final[Slot[AgentrailError | None]] = Slot()
@@ -293,7 +293,8 @@ class EffectRunner:
             self._calls = {}
         self._calls[effect.call_id] = call
         self._shared.calls.add(call)
-        ctx = self._context(effect.call_id, effect.key, call.report, call.threads)
+        answer = effect.person_answer if isinstance(effect, StartCall) else None
+        ctx = self._context(effect.call_id, effect.key, call.report, call.threads, answer)
         deps = None if isinstance(effect, effects.ProbeCall) else self._code.deps
         give = None if deps is None else partial(deps.context_for, tool, ctx, self.state)
         self._shared.tasks.start(call, partial(call.run, ctx, give), f"tool {call.label}")
@@ -329,7 +330,14 @@ class EffectRunner:
         jobs = self._jobs_now
         return closing if jobs == self.state.background_jobs else closing.but(jobs=jobs)
 
-    def _context(self, call_id: str, key: str, report: Callable[[str], None], threads: CallThreads) -> ToolContext:
+    def _context(
+        self,
+        call_id: str,
+        key: str,
+        report: Callable[[str], None],
+        threads: CallThreads,
+        person_answer: PersonAnswer | None = None,
+    ) -> ToolContext:
         """Return the context of a tool call."""
         state = self.state
         surroundings = self._code.surroundings
@@ -355,6 +363,7 @@ class EffectRunner:
             memory_of(state.sections),
             StoredPast(self._shared.journal, self._session_id),
             self._links,
+            person_answer,
         )
 
     def cancel_calls(self, effect: effects.CancelCalls) -> None:
