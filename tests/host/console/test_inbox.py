@@ -407,7 +407,7 @@ def test_the_navigation_and_the_tab_say_how_many_decisions_wait(visitor: Visitor
         visitor.post("/v1/sessions/counted/label", {"title": "The rent"})
         page.evaluate("location.hash = '#/s/you.counted'")
         page.wait_for_selector("h1:has-text('The rent')")
-        until(page, lambda: "The rent · Conversation · agentrail" in page.title())
+        until(page, lambda: "The rent\u2069 · Conversation · agentrail" in page.title())
         page.wait_for_selector("nav[aria-label='Rooms of the session'] [aria-current]:text-is('Conversation')")
         page.evaluate("location.hash = '#/inbox'")
         page.wait_for_selector("[role=gridcell] >> text=The rent")

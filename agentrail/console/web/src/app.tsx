@@ -9,6 +9,7 @@ import { HostSocket } from "./host/socket";
 import { AnotherKey, UNREADABLE } from "./parts/another_key";
 import { LinkState } from "./parts/link_state";
 import { Navigation } from "./parts/navigation";
+import { isolated } from "./parts/plain";
 import { SessionHead } from "./parts/session_head";
 import { SignIn } from "./parts/sign_in";
 import { ROOMS, SESSION_ROOMS, findRoom, type RoomProps, type SessionRoomProps } from "./rooms";
@@ -88,7 +89,7 @@ function SessionRoomFrame({ session, place, waiting }: { session: string; place:
   useEffect(() => {
     if (isThere) remember(session);
   }, [session, isThere]);
-  useTitle([facts?.title || session, findRoom(SESSION_ROOMS, place.room).title], waiting);
+  useTitle([isolated(facts?.title || session), findRoom(SESSION_ROOMS, place.room).title], waiting);
   return (
     <>
       <SessionHead session={session} place={place} facts={facts} />

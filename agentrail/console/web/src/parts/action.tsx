@@ -2,6 +2,7 @@
 import { useSignal, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { GivenUp } from "../host/socket";
+import { withHiddenShown } from "./plain";
 
 /** What is told about the last action, to be shown by `Told`. */
 export interface Telling {
@@ -31,8 +32,8 @@ export function Told({ telling }: { telling: Signal<Telling> }) {
   const { text, isBad } = telling.value;
   return (
     <div class={isBad ? "told bad" : "told"}>
-      <p role="status">{isBad ? "" : text}</p>
-      {isBad && <p role="alert">{text}</p>}
+      <p role="status">{isBad ? "" : withHiddenShown(text)}</p>
+      {isBad && <p role="alert">{withHiddenShown(text)}</p>}
     </div>
   );
 }

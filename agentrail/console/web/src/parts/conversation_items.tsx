@@ -200,7 +200,7 @@ function CallBody({ call, session }: Versioned & { call: Call; session: string }
             <Plain text={call.name || "a call"} />
           </code>
           <span class="call-values cut">
-            <Plain text={call.branch ? [call.agent, call.task].filter(Boolean).join(" · ") : valuesOf(call.args).join(", ")} />
+            <Plain text={call.branch ? [call.agent, call.task].filter(Boolean).join(" · ") : valuesOf(call.args).join(", ")} isCut />
           </span>
           {result && (
             <span class="call-values extra">
@@ -268,14 +268,12 @@ function Branch({ branch, session }: Versioned & { branch: Conversation; session
   return (
     <details class="branch" open={isOpen.value} onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
       <summary>
-        <span class="cut">
-          {branch.items.length === 1 ? "1 item" : `${branch.items.length} items`}
-          {words && (
-            <>
-              : <Plain text={words} />
-            </>
-          )}
-        </span>
+        {branch.items.length === 1 ? "1 item" : `${branch.items.length} items`}
+        {words && (
+          <span class="cut">
+            <Plain text={words} isCut />
+          </span>
+        )}
       </summary>
       {isOpen.value && (
         <ol class="conversation">

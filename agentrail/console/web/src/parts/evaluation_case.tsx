@@ -4,7 +4,7 @@ import { address } from "../route";
 import { useAnswer } from "../store/answer";
 import { dollars } from "./amounts";
 import { duration } from "./moment";
-import { Plain } from "./plain";
+import { Plain, withHiddenShown } from "./plain";
 import { ProblemNote } from "./problem_note";
 
 type Run = View<"EvaluationRunView">;
@@ -67,8 +67,8 @@ function Runs({ title, runs }: { title: string; runs: readonly Run[] }) {
                 <Plain text={run.error} />
               </p>
             ) : (
-              <p class="run-reply">
-                <Plain text={run.reply} />
+              <p class="run-reply" dir="auto">
+                {withHiddenShown(run.reply)}
               </p>
             )}
             <dl class="facts">

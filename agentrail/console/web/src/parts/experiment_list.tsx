@@ -38,6 +38,7 @@ export function ExperimentList({ place }: { place: Place }) {
           <input
             ref={field}
             type="search"
+            dir="auto"
             aria-label="Experiment or data set"
             placeholder="Experiment or data set"
             value={text.value}

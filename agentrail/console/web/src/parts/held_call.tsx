@@ -354,6 +354,7 @@ function Reject({ reject, isUnread, leave }: RejectProps) {
         What should it do instead?
         <input
           ref={field}
+          dir="auto"
           value={reason.value}
           placeholder="The model reads it; it may stay empty"
           onInput={(event) => (reason.value = event.currentTarget.value)}
@@ -428,6 +429,7 @@ function Question({ held, isUnread, telling, decided }: HeldProps & { isUnread: 
           {held.options.length ? "Another answer" : "Your answer"}
           <input
             required
+            dir="auto"
             value={answer.value}
             aria-keyshortcuts="r"
             onInput={(event) => (answer.value = event.currentTarget.value)}

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useId, useRef } from "preact/hooks";
 import { Icon } from "./icon";
+import { Plain } from "./plain";
 
 export interface MenuItem {
   readonly label: string;
@@ -57,7 +58,7 @@ export function Menu({ label, items, kind = "bare slim", children, head }: MenuP
       >
         {children ?? (
           <>
-            {label}
+            <Plain text={label} />
             <Icon name="down" />
           </>
         )}
@@ -78,7 +79,7 @@ export function Menu({ label, items, kind = "bare slim", children, head }: MenuP
               }}
             >
               {item.isChosen !== undefined && <span class="menu-mark">{item.isChosen && <Icon name="check" />}</span>}
-              {item.label}
+              <Plain text={item.label} />
             </button>
           ))}
         </div>

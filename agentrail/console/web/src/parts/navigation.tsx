@@ -109,7 +109,7 @@ function RecentSession({ session, isHere }: { session: string; isHere: boolean }
     <a class="to" href={address(session)} aria-current={isHere ? "true" : undefined}>
       <span class={`dot ${facts?.role ?? ""}`} aria-hidden="true" />
       <span class="cut">
-        <Plain text={facts?.title || session} />
+        <Plain text={facts?.title || session} isCut />
       </span>
       {facts && <span class="only-read">: {facts.doing}</span>}
     </a>

@@ -22,9 +22,20 @@ export function withHiddenShown(text: string): ComponentChildren {
   return parts;
 }
 
+interface PlainProps {
+  readonly text: string;
+  /** Whether its end is cut off where there is no room: that of a right-to-left text is on the left. */
+  readonly isCut?: boolean;
+}
+
 /** A short text in a line. */
-export function Plain({ text }: { text: string }) {
-  return <bdi class="plain">{withHiddenShown(text)}</bdi>;
+export function Plain({ text, isCut = false }: PlainProps) {
+  return <bdi class={isCut ? "plain cut" : "plain"}>{withHiddenShown(text)}</bdi>;
+}
+
+/** Returns *text* such that it turns nothing around it, where there are no elements, such as in the title of a tab. */
+export function isolated(text: string): string {
+  return `\u2068${text.replace(HIDDEN, "")}\u2069`;
 }
 
 /** Returns JSON text in which characters that do not show, or that turn a line around, are written as escapes. */

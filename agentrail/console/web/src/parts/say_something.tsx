@@ -188,7 +188,7 @@ function Queue(props: { session: string; queue: readonly { ref: string; text: st
           <li key={ref}>
             <Icon name="clock" />
             <span class="cut grow">
-              <Plain text={text.slice(0, 200)} />
+              <Plain text={text.slice(0, 200)} isCut />
             </span>
             <ActionButton kind="bare slim" act={() => withdraw(ref)}>
               Withdraw

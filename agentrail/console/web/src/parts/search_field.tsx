@@ -20,6 +20,7 @@ export function SearchField({ label, placeholder, value, change, maxLength }: Se
       <input
         ref={field}
         type="search"
+        dir="auto"
         aria-label={label}
         placeholder={placeholder}
         value={value}

@@ -28,7 +28,7 @@ export function SessionHead({ session, place, facts }: Props) {
           <Icon name="left" />
         </a>
         <h1 class="cut">
-          <Plain text={facts?.title || session} />
+          <Plain text={facts?.title || session} isCut />
         </h1>
         {facts && (
           <>

@@ -67,6 +67,7 @@ export function StoredSessions({ isOpen }: { isOpen: boolean }) {
           <Icon name="search" />
           <input
             type="search"
+            dir="auto"
             aria-label="What was said"
             placeholder="What was said"
             value={text.value}

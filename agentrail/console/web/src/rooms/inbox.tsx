@@ -162,10 +162,10 @@ function HeldList({ items, titleOf, chosen, box }: HeldListProps) {
             </span>
             <span class="grow">
               <span class="strong cut">
-                <Plain text={callTitle(held)} />
+                <Plain text={callTitle(held)} isCut />
               </span>
               <span class="held-session soft cut">
-                <Plain text={titleOf(held.session)} />
+                <Plain text={titleOf(held.session)} isCut />
               </span>
             </span>
             {held.since > 0 && (

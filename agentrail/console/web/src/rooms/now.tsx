@@ -313,22 +313,22 @@ function cellsOf({ row, level, isOpen }: TreeRow, held: View<"HeldView"> | undef
         </span>
       )}
       <a class="cut strong over-row" href={address(row.session)} tabIndex={-1}>
-        <Plain text={row.title || row.session} />
+        <Plain text={row.title || row.session} isCut />
       </a>
       {isOpen === false && <span class="tiny soft">…</span>}
     </span>,
     <span class="soft">
-      <Plain text={row.agent} />
+      <Plain text={row.agent} isCut />
     </span>,
     <span class={`state ${role}`}>
       <span class={`dot ${role}`} aria-hidden="true" />
       <span class="cut">
-        <Plain text={words} />
+        <Plain text={words} isCut />
       </span>
     </span>,
     <span class="soft">{since !== null && <Since at={since} />}</span>,
     <span class="soft">
-      <Plain text={row.model} />
+      <Plain text={row.model} isCut />
     </span>,
     row.context_tokens === null ? (
       <span class="soft">{UNKNOWN}</span>

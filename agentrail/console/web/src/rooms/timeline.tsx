@@ -177,7 +177,7 @@ function cells(records: Records, timeline: Stretches, { number, last }: Row, end
     </span>,
     <span class="line">
       <RecordIcon kind={kindOf(record)} />
-      <span class="cut">{last > number ? `${last - number + 1} reports of ${reporterOf(timeline, number)}` : <Plain text={happened(record)} />}</span>
+      <span class="cut">{last > number ? `${last - number + 1} reports of ${reporterOf(timeline, number)}` : <Plain text={happened(record)} isCut />}</span>
     </span>,
     <span class="tiny soft">{ended?.end_ms != null && ended.end_ms > ended.start_ms && duration(ended.end_ms - (ended.ran_ms ?? ended.start_ms))}</span>,
   ];

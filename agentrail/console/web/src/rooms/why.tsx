@@ -86,7 +86,7 @@ function Subject({ session, span, about, isWaiting }: { session: string; span: S
       </span>
       <span class="grow">
         <span class="strong cut">
-          <Plain text={label || id} />
+          <Plain text={label || id} isCut />
         </span>
         <span class="tiny soft">
           {isWaiting ? "waits for you" : outcome || "under way"} · <Moment at={at} />
