@@ -49,6 +49,15 @@ async def count_slowly(ctx: ToolContext) -> str:
 
 
 @tool
+async def count_on(ctx: ToolContext) -> str:
+    """Count in many reports, one of several lines now and then."""
+    for number in range(200):
+        ctx.report(f"{number} of many\n" * (1 + number % 7))
+        await trio.sleep(0.02)
+    return "counted\n" * 5
+
+
+@tool
 async def draw() -> Ok:
     """Draw a picture."""
     return Ok((Image("image/png", base64.b64encode(picture()).decode()),))
@@ -98,6 +107,7 @@ def _script(rest: str) -> Mapping[str, Element]:
     number = int(rest) if rest.isdecimal() else 0
     question: Mapping[str, Json] = {"question": "Which colour?", "options": ["red", "blue"] if rest else []}
     task: Mapping[str, Json] = {"agent": "helper", "description": "help <b>me</b>", "prompt": rest or "hello"}
+    stream: Mapping[str, Json] = {"agent": "helper", "description": "help me", "prompt": "stream"}
     todos: Mapping[str, Json] = {"todos": [{"text": "buy paper", "status": "in_progress"}]}
     return {
         "wait": stall(text="one two three", after=3),
@@ -108,6 +118,7 @@ def _script(rest: str) -> Mapping[str, Element]:
         "draw": say(calls=[call("draw")]),
         "read": say(TEXTS[number] if number < len(TEXTS) else "Long.", calls=[call("read_page", {"number": number})]),
         "marked": say(calls=[call(MARKED_NAME)]),
+        "beside": say(calls=[call("task", stream), call("count_on"), call("transfer", TRANSFER)]),
         "delegate": say(calls=[call("task", task)]),
         "todo": say(calls=[call("write_todos", todos)]),
         "hand": say("They can help.", calls=[call("transfer_to_billing")]),
@@ -131,6 +142,8 @@ def _helper(request: ModelRequest) -> Element:
     last = request.messages[-1]
     if isinstance(last, ToolMessage):
         return "The helper is done."
+    if last.text == "stream":
+        return say("Some words of many.\n\n" * 100, delay=0.01)
     return say(calls=[call("transfer", TRANSFER)]) if last.text == "pay" else f"The helper heard: {last.text}"
 
 
@@ -145,7 +158,7 @@ BILLING: Final = SessionSpec(
 
 SPEC: Final = SessionSpec(
     model=ScriptedModel([answer], repeat_last=True, name="scripted"),
-    tools=[transfer, count_slowly, draw, read_page, ask_user, write_todos, write_file],
+    tools=[transfer, count_slowly, count_on, draw, read_page, ask_user, write_todos, write_file],
     agents={
         "helper": SessionSpec(description="Helps.", model=ScriptedModel([_helper], repeat_last=True), tools=[transfer])
     },

@@ -1,10 +1,11 @@
 /** A session: its conversation as it streams, what waits for a person, and what one can say. */
 import { signal, useSignal, type Signal } from "@preact/signals";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { useHost } from "../host/host_context";
 import { act, Told, SILENT, type Telling } from "../parts/action";
 import { ConversationItem } from "../parts/conversation_items";
 import { Empty } from "../parts/empty";
+import { useEndInSight } from "../parts/end_in_sight";
 import { HeldHere } from "../parts/held_here";
 import type { Held } from "../parts/held_call";
 import { Icon } from "../parts/icon";
@@ -78,9 +79,6 @@ function hasUntold(items: readonly Item[], held: readonly Held[]): boolean {
 
 const AT_FIRST = 120;
 const MORE = 400;
-/** For how long after a wheel, a finger or a key what scrolls is taken for a person's doing. */
-const HAND_MS = 1000;
-const NEAR_END = 40;
 
 function Items(props: { session: string; live: LiveConversation; meant: number; telling: Signal<Telling> }) {
   const { session, live, meant, telling } = props;
@@ -91,7 +89,7 @@ function Items(props: { session: string; live: LiveConversation; meant: number; 
   const { items } = live.conversation;
   const meantAt = meant ? items.findIndex((item) => item.seq >= meant) : -1;
   const first = Math.max(0, Math.min(items.length - shown.value, meantAt < 0 ? items.length : meantAt));
-  const leaveEnd = useEndInSight(meantAt < 0);
+  const leaveEnd = useEndInSight(list, meantAt < 0);
   const more = () => {
     leaveEnd(); // else what is added would take the person back to the end
     shown.value += MORE;
@@ -137,43 +135,6 @@ function Items(props: { session: string; live: LiveConversation; meant: number; 
       </ol>
     </div>
   );
-}
-
-/**
- * Keeps the end of the page in sight while it grows, until a person scrolls away; returns what leaves the end.
- *
- * Items get their heights when they come into sight, and the browser moves what is shown along: only a person leaves the end.
- */
-function useEndInSight(isWanted: boolean): () => void {
-  const isAtEnd = useRef(true);
-  const wanted = useRef(isWanted);
-  wanted.current = isWanted;
-  useLayoutEffect(() => {
-    const page = document.documentElement;
-    let touchedAt = -HAND_MS;
-    const touch = () => (touchedAt = performance.now());
-    const stay = () => {
-      if (isAtEnd.current && wanted.current) page.scrollTop = page.scrollHeight;
-    };
-    const scrolled = () => {
-      if (page.scrollTop + page.clientHeight > page.scrollHeight - NEAR_END) isAtEnd.current = true;
-      else if (performance.now() - touchedAt < HAND_MS) isAtEnd.current = false;
-      else stay();
-    };
-    const watch = new ResizeObserver(stay); // pictures come later, and so do items out of sight
-    watch.observe(document.body);
-    const hands = ["wheel", "touchmove", "pointerdown", "keydown", "focusin"] as const;
-    for (const name of hands) addEventListener(name, touch, { passive: true });
-    addEventListener("scroll", scrolled, { passive: true });
-    return () => {
-      watch.disconnect();
-      for (const name of hands) removeEventListener(name, touch);
-      removeEventListener("scroll", scrolled);
-    };
-  }, []);
-  return () => {
-    isAtEnd.current = false;
-  };
 }
 
 /** Says in a live region what the session does, once for each phase, and not for each piece of a text. */
