@@ -8,7 +8,7 @@ and `k` kills all. So does the end of the input, which also comes if the process
 
 Usage: REPORT FOLDER TALK LIMITS PROGRAM ARGUMENT… The exit status of the command is written to the descriptor REPORT;
 the command runs in the descriptor FOLDER. TALK is `in,out`, two descriptors for the command's standard input and
-output. If TALK is empty, the command has no input, and shares the launcher's output.
+output, or the first alone. What is not named is no input, and the launcher's output.
 """
 
 from __future__ import annotations

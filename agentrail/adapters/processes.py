@@ -140,7 +140,10 @@ class Ready(Value):
     folder: int
     """A descriptor of the folder where the command runs."""
     talk: tuple[int, ...] = ()
-    """The command's ends of its standard input and output; empty if it has no input and its output is captured."""
+    """The command's ends of its standard input and output; of the input alone if the output is captured.
+
+    Empty if it has no input either.
+    """
     env: Mapping[str, str] | None = None
     """The whole environment of the command; `None` if it is that of the `Launch`."""
 
@@ -196,6 +199,11 @@ class ProcessTree:
     def execution(self) -> Execution | None:
         """The result of the command; `None` if it has not ended."""
         return self._execution
+
+    @property
+    def _seconds(self) -> float:
+        """The most seconds from the start of the process on."""
+        return self._command.timeout
 
     def heard(self, since: int = 0) -> Heard:
         """Return the kept part of the output after byte *since*."""
@@ -273,7 +281,7 @@ class ProcessTree:
         async with trio.open_nursery() as readers:  # noqa: TID251 - those who read the pipes of one process end with it
             readers.start_soon(self._listen, process)
             try:
-                self._scope.deadline = trio.current_time() + self._command.timeout
+                self._scope.deadline = trio.current_time() + self._seconds
                 with self._scope:
                     await process.wait()
                 timed_out = self._scope.cancelled_caught and not self._killed
@@ -313,15 +321,17 @@ class ProcessTree:
 
     async def _read(self, pipe: trio.abc.ReceiveStream, capture: Capture) -> None:
         while chunk := await pipe.receive_some(CHUNK):
-            capture.add(bytes(chunk))
-            if self._on_output is not None:
-                try:
-                    self._on_output(bytes(chunk))
-                except Exception:
-                    log.exception(
-                        "whoever hears the output of `%s` raised, and is not told any more", self._launch.name
-                    )
-                    self._on_output = None
+            self._take(bytes(chunk), capture)
+
+    def _take(self, chunk: bytes, capture: Capture) -> None:
+        """Keep a piece of output, and tell who listens."""
+        capture.add(chunk)
+        if self._on_output is not None:
+            try:
+                self._on_output(chunk)
+            except Exception:
+                log.exception("whoever hears the output of `%s` raised, and is not told any more", self._launch.name)
+                self._on_output = None
 
 
 def _status(report: int) -> int | None:

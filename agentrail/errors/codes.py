@@ -256,6 +256,15 @@ OUTSIDE: Final[Mapping[str, Texts]] = {
         "A command could not be started. A command that ran and failed raises no error; its exit code says so",
         "cannot run `{command}`: {problem}",
     ),
+    "container-failed": Texts(
+        "An engine of containers could not do what a `ContainerSandbox` asked of it",
+        "`{engine}` runs no command in a container: {problem}",
+    ),
+    "container-gone": Texts(
+        "The container of a session ended while a command ran in it",
+        "the container `{container}` has ended while the command ran ({problem}); the next command begins a new one, "
+        "in which nothing is left of what was outside of the folder, such as in `/tmp`",
+    ),
     "experiment-failed": Texts(
         "No run of an experiment came to a score: all have failed",
         "no run of `{name}` came to an end; the first error: {problem}",

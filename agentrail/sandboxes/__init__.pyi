@@ -1,6 +1,7 @@
 from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox as BubblewrapSandbox
 from agentrail.adapters.sandboxes.bubblewrap import Limits as Limits
 from agentrail.adapters.sandboxes.composite import CompositeSandbox as CompositeSandbox
+from agentrail.adapters.sandboxes.containers.container_sandbox import ContainerSandbox as ContainerSandbox
 from agentrail.adapters.sandboxes.local import LocalSandbox as LocalSandbox
 from agentrail.adapters.sandboxes.memory import MemorySandbox as MemorySandbox
 from agentrail.ports.sandbox import Command as Command

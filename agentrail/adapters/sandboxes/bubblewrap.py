@@ -70,6 +70,12 @@ class Guards:
             self._users += 1
         return names
 
+    @property
+    def created(self) -> tuple[str, ...]:
+        """The paths of the folders that were created."""
+        with self._lock:
+            return tuple(f"{self._root}/{name}" for name in self._made)
+
     def release(self) -> None:
         """Remove the created folders after the last command has ended; folders that are not empty any more stay."""
         # the root folder itself may have been deleted
@@ -97,33 +103,20 @@ class Covers:
         self._users = 0  # number of commands that run
         self._made: set[str] = set()  # paths of the files that were created
 
-    def hold(
-        self, root: str, readable: Iterable[str], read_only: Iterable[str], paths: Iterable[str] = ()
-    ) -> tuple[list[str], dict[str, str]]:
-        """Cover what agentrail hides of itself in the folders *readable*, *root* among them, and the *paths* in them.
+    def hold(self, root: str, readable: Iterable[str], paths: Iterable[str] = ()) -> list[str]:
+        """Return what agentrail hides of itself in the folders *readable*, *root* among them, and the *paths* in them.
 
-        *read_only* are the names in *root* that are mounted read-only, so that nothing in them can be renamed. Return
-        the arguments of `bwrap`, and the folders above the covers, each with its identity (see `_identity`).
+        What a command could create is created first. Paths inside another one are left out; not all of them exist.
         """
         folders = hidden_folders()
-        covered = {*folders, *hidden_files()}
-        words: dict[tuple[str, ...], None] = {}  # a dictionary, as several covers have the same folders above them
-        above: dict[str, str] = {}
+        own = {*folders, *hidden_files()}
         with self._lock:
-            for path in _outermost((*covered, *paths), readable):
-                if is_in(path, root):
-                    if path in covered:
-                        self._make(path, is_folder=path in folders)
-                    for folder in Path(path).relative_to(root).parents[-2::-1]:
-                        if folder.parts[0] not in read_only:
-                            words["--bind", f"{root}/{folder}", f"{root}/{folder}"] = None
-                            above[f"{root}/{folder}"] = _identity(root, folder)
-                if Path(path).is_dir():
-                    words["--tmpfs", path] = words["--remount-ro", path] = None
-                elif Path(path).exists():
-                    words["--ro-bind", os.devnull, path] = None
+            covered = _outermost((*own, *paths), readable)
+            for path in covered:
+                if path in own and is_in(path, root):
+                    self._make(path, is_folder=path in folders)
             self._users += 1
-        return [word for group in words for word in group], above
+        return covered
 
     def _make(self, path: str, *, is_folder: bool) -> None:
         """Create *path*, if it is missing and a command could create it."""
@@ -144,6 +137,25 @@ class Covers:
                         if not Path(path).stat().st_size:
                             Path(path).unlink()
                 self._made.clear()
+
+
+def _mounted(covered: Iterable[str], root: str, read_only: Iterable[str]) -> tuple[list[str], dict[str, str]]:
+    """Return the arguments of `bwrap` that cover paths, and the folders above them with identities (`_identity`).
+
+    *read_only* are the names in *root* that are mounted read-only, so that nothing in them can be renamed.
+    """
+    words: dict[tuple[str, ...], None] = {}  # a dictionary, as several covers have the same folders above them
+    above: dict[str, str] = {}
+    for path in covered:
+        for folder in Path(path).relative_to(root).parents[-2::-1] if is_in(path, root) else ():
+            if folder.parts[0] not in read_only:
+                words["--bind", f"{root}/{folder}", f"{root}/{folder}"] = None
+                above[f"{root}/{folder}"] = _identity(root, folder)
+        if Path(path).is_dir():
+            words["--tmpfs", path] = words["--remount-ro", path] = None
+        elif Path(path).exists():
+            words["--ro-bind", os.devnull, path] = None
+    return [word for group in words for word in group], above
 
 
 COVERS: Final = Covers()
@@ -266,7 +278,7 @@ class BubblewrapSandbox(LocalSandbox):
     def prepare(self, command: Command, on_output: OnOutput | None = None) -> Process:
         """Return *command* as a process that is not started; the caller starts it by `run`, in its own nursery."""
         parts = parts_of(command.folder)
-        self._check_root()
+        check_root(self.root)
         bwrap = find_bwrap()
         argv = argv_of(command, shell())
         env = {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "PATH": SAFE_PATH, "LANG": "C.UTF-8", "TERM": "dumb"}
@@ -296,27 +308,24 @@ class BubblewrapSandbox(LocalSandbox):
         return ProcessTree(command, launch, on_output)
 
     def _hold(self) -> tuple[list[str], list[str], dict[str, str]]:
-        """Guard the protected names and cover what is hidden; return the names, and what `Covers.hold` returns."""
+        """Guard the protected names and cover what is hidden; return the names, and what `_mounted` returns."""
         guarded = self._guards.hold()
         try:
             readable = (self.root, *self._readable, *SETTINGS)
             paths = self._hidden_paths.find(self.root, readable[1:])
-            return (guarded, *COVERS.hold(self.root, readable, guarded, paths))
+            covered = COVERS.hold(self.root, readable, paths)
         except BaseException:
             self._guards.release()
+            raise
+        try:
+            return (guarded, *_mounted(covered, self.root, guarded))
+        except BaseException:
+            self._release()
             raise
 
     def _release(self) -> None:
         self._guards.release()
         COVERS.release()
-
-    def _check_root(self) -> None:
-        """Refuse a root with folders of the system, which commands could write to, or that is a folder of agentrail."""
-        if any(Path(path).is_relative_to(self.root) for path in (*SYSTEM, "/dev", "/etc", "/proc")):
-            problem = f"its root `{self.root}` holds the system, so nothing would be confined; take another"
-            raise CommandRefused(problem)
-        if self.root in hidden_folders():
-            raise CommandRefused(f"its root `{self.root}` is where agentrail keeps files of its own; take another")
 
     def _view(self) -> Iterator[str]:
         """Yield the arguments of `bwrap` that mount what a command sees; later mounts may cover earlier ones."""
@@ -357,6 +366,14 @@ class BubblewrapSandbox(LocalSandbox):
             ("RLIMIT_FSIZE", self._limits.file_size),
             ("RLIMIT_NOFILE", self._limits.open_files),
         )
+
+
+def check_root(root: str) -> None:
+    """Refuse a root with folders of the system, which commands could write to, or that is a folder of agentrail."""
+    if any(Path(path).is_relative_to(root) for path in (*SYSTEM, "/dev", "/etc", "/proc")):
+        raise CommandRefused(f"its root `{root}` holds the system, so nothing would be confined; take another")
+    if root in hidden_folders():
+        raise CommandRefused(f"its root `{root}` is where agentrail keeps files of its own; take another")
 
 
 def _namespaces(*, network: bool) -> tuple[str, ...]:
