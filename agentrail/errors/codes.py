@@ -53,6 +53,14 @@ USAGE: Final[Mapping[str, Texts]] = {
         "A file of cases cannot be read, or one of its lines is no case",
         "cannot read the cases in {path}: {problem}",
     ),
+    "bad-beyond": Texts(
+        "A back-test is to go on behind its first difference in a way that there is not",
+        "cannot go on {beyond!r} behind the first difference; `beyond` is `stop` or `as recorded`",
+    ),
+    "bad-candidate": Texts(
+        "A plugin of a back-test does not take its other options",
+        "cannot test `{plugin}` with these options: {problem}",
+    ),
     "bad-deps": Texts(
         "A tool cannot get the dependencies that it wants: `SessionSpec.deps` is missing, does not fit, or raised",
         "cannot give a tool its `deps`: {problem}",
@@ -103,6 +111,10 @@ USAGE: Final[Mapping[str, Texts]] = {
         "Two models of one session cannot have one name",
         "this session knows another model named `{model}`; give the new one a name of its own",
     ),
+    "no-candidate": Texts(
+        "A back-test was given nothing that differs from what the sessions had",
+        "cannot test nothing; give `plugins`, or `options` of those that the sessions had",
+    ),
     "no-family": Texts(
         "A call cannot be approved for always, because the plugin that holds it named no family of commands",
         "cannot always approve `{approval}`: the plugin that holds it named no family; approve it once",
@@ -111,6 +123,10 @@ USAGE: Final[Mapping[str, Texts]] = {
         "Code that is marked for the asyncio loop of the program was given to a supervisor without such a loop",
         "{what} is an asyncio function and no asyncio loop is there; open the supervisor by `agentrail.aio`, or "
         "write it for Trio",
+    ),
+    "no-sessions": Texts(
+        "A back-test was given a file that is not there",
+        "cannot read the sessions of {file}: there is no such file; name a journal, or an export of one",
     ),
     "no-trio-run": Texts(
         "A supervisor, a host or a connection to one was opened outside of Trio",

@@ -1,0 +1,149 @@
+"""A back-test finds the first ruling that differs, and no other: beside what the sessions had, and beside the truth."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentrail.core.machine.responses import begun
+from agentrail.core.machine.step import Step, step
+from agentrail.core.vocabulary.changes import NAMES
+from agentrail.core.vocabulary.state import State
+from agentrail.hooks.attachments import attached_plugin, in_order
+from agentrail.hooks.live_runner import LiveRunner, any_model
+from agentrail.insight import SessionBackTest
+from agentrail.insight.candidate_row import CandidateRow, FindPlugin
+from agentrail.insight.session_backtest import backtest_session
+from agentrail.plugins import AnyPlugin, Keyed
+from agentrail.ports.journal import Record
+from agentrail.testing import Choose, Scene, World
+from agentrail.testing.probe_plugins import can_store
+from agentrail.testing.world.random_setups import TOOLS, draw_options, draw_scene
+from agentrail.values.events.plugins import PluginError, PluginEvent, PluginSlow
+from property_tests.policies import BASE, CHANGES, changed
+from property_tests.volume import profile
+
+SESSIONS = 25 if profile() == "campaign" else 4
+"""How many recorded sessions each change is tried on."""
+
+OF_THE_ROW = {"plugins", "plugin_states", "listener_failures", "last_seq", "suspended_runs", "working_since_ms"}
+"""Fields of the state that say who the plugins are, and how many events they have emitted."""
+
+PEOPLE_THAT_CHANGE_PLUGINS = {"AttachPluginSent", "UpdatePluginSent", "DetachPluginSent", "SessionReturned"}
+
+
+def recorded(world: World) -> list[Record]:
+    """Return the steps of *world* as a journal has them."""
+    return [
+        Record(
+            world.state.session_id,
+            made.number,
+            made.arrival,
+            made.rulings,
+            made.events,
+            made.effects,
+            made.change,
+            made.began,
+            answer=made.answer,
+            opening=world.first if made.number == 1 else None,
+        )
+        for made in world.records
+    ]
+
+
+def played(scene: Scene, choose: Choose, steps: int, without: set[str] = frozenset()) -> World:
+    """Return a session of *scene*, without inputs of the kinds *without*."""
+    world = World(scene)
+    world.open()
+    for _ in range(steps):
+        moves = [move for move in world.moves() if move.kind.__name__ not in without]
+        if not moves:
+            break
+        world.apply(choose.weighted([(move.weight, move) for move in moves]).make(choose), choose)
+    return world
+
+
+def back_tested(world: World, find: FindPlugin, added: Mapping[str, AnyPlugin]) -> tuple[SessionBackTest, CandidateRow]:
+    row = CandidateRow(LiveRunner(can_store), find, added)
+    return backtest_session("s", recorded(world), lambda _: row), row
+
+
+@settings(max_examples=200 if profile() == "ci" else 10_000)
+@given(st.integers(0, 2**32))
+def test_the_plugins_of_a_session_rule_as_they_did(seed: int) -> None:
+    choose = Choose(random.Random(seed).randrange)
+    world = played(draw_scene(choose), choose, 60)
+    plugin = world.hook_runner.plugin
+    outcome, row = back_tested(world, plugin, {})
+    assert (outcome.parts, outcome.skipped, outcome.records) == ((), "", len(world.records))
+    state = world.state
+    if len(state.plugin_states) == len(state.plugins):
+        keys = [attached.key for attached in state.plugins]
+        assert [row.states.get(key) for key in keys] == list(state.plugin_states)
+
+
+@cache
+def sessions_of_base() -> Sequence[World]:
+    """Return the recorded sessions on which changes are tried; nobody changes their plugins while they run."""
+    worlds: list[World] = []
+    for seed in range(SESSIONS):
+        choose = Choose(random.Random(seed).randrange)
+        scene = Scene(draw_options(choose), TOOLS, tuple(Keyed(key, plugin) for key, plugin in BASE.items()))
+        worlds.append(played(scene, choose, 50, PEOPLE_THAT_CHANGE_PLUGINS))
+    return worlds
+
+
+def shown(made: Step) -> list[object]:
+    """Return what a step does that somebody beside its plugins can see."""
+    state = made.state
+    events = [sent.event for sent in made.events if not isinstance(sent.event, PluginEvent | PluginError | PluginSlow)]
+    fields = [getattr(state, name) for name in NAMES if name not in OF_THE_ROW | {"batch", "worked_ms"}]
+    batch = () if state.batch is None else state.batch.calls
+    calls = [(call.call_id, call.args, call.status, call.result) for call in batch]
+    runs = [(run.ask_id, run.pause.request, run.pause.deadline, run.decisions) for run in state.suspended_runs]
+    return [events, fields, calls, runs, made.effects, made.answer]
+
+
+def truth(world: World, plugins: Mapping[str, AnyPlugin]) -> int | None:
+    """Return the number of the first input at which a session that had *plugins* from the start goes otherwise."""
+    runner = world.hook_runner.copy(any_model)
+    row = []
+    for key, plugin in plugins.items():
+        runner.attach(key, 1, plugin)
+        row.append(attached_plugin(key, plugin, 1))
+    then: State = world.first
+    now = then.but(plugins=tuple([row[index] for index in in_order(tuple(row))]))
+    for made in world.records:
+        if made.began is not None:
+            then, now = begun(then, made.began), begun(now, made.began)
+        before = step(then, made.arrival, world.hook_runner)
+        after = step(now, made.arrival, runner)
+        if shown(before) != shown(after):
+            return made.number
+        then, now = before.state, after.state
+    return None
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_policy_is_found_at_its_record(change: str) -> None:
+    plugins = changed(CHANGES[change])
+    for seed, world in enumerate(sessions_of_base()):
+        outcome, _ = back_tested(
+            world,
+            lambda attached: plugins.get(attached.key),
+            {key: plugin for key, plugin in plugins.items() if key not in BASE},
+        )
+        found = outcome.parts[0].record if outcome.parts else None
+        assert (seed, found) == (seed, truth(world, plugins))
+        assert not outcome.skipped
+
+
+def test_most_changes_matter() -> None:
+    worlds = sessions_of_base()
+    matter = [name for name, change in CHANGES.items() if any(truth(world, changed(change)) for world in worlds)]
+    assert len(matter) > len(CHANGES) // 2
