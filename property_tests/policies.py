@@ -21,9 +21,21 @@ from agentrail import (
     SwitchModel,
 )
 from agentrail.events import Envelope, ToolExecutionStart
-from agentrail.hooks.hook_types import AfterTool, BeforeFinish, BeforePrompt, BeforeRequest, BeforeTool
-from agentrail.plugins import AnyPlugin, BudgetGuard, CallModel, CallService, Context, HumanApproval
-from agentrail.testing.probe_plugins import Asker, CriticalRaiser, Holder, Raiser, Recorder
+from agentrail.plugins import (
+    AfterTool,
+    AnyPlugin,
+    BeforeFinish,
+    BeforePrompt,
+    BeforeRequest,
+    BeforeTool,
+    BudgetGuard,
+    CallModel,
+    CallService,
+    Context,
+    HumanApproval,
+)
+from agentrail.testing import Holder, Recorder
+from agentrail.testing.probe_plugins import Asker, CriticalRaiser, Raiser
 from agentrail.tools import ok
 
 

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentrail import State
 from agentrail.core.machine.responses import begun
 from agentrail.core.machine.step import Step, step
 from agentrail.core.vocabulary.changes import NAMES
-from agentrail.core.vocabulary.state import State
+from agentrail.events import PluginError, PluginEvent, PluginSlow
 from agentrail.hooks.attachments import attached_plugin, in_order
 from agentrail.hooks.live_runner import LiveRunner, any_model
 from agentrail.insight import SessionBackTest
 from agentrail.insight.candidate_row import CandidateRow, FindPlugin
 from agentrail.insight.session_backtest import backtest_session
+from agentrail.journals import Record
 from agentrail.plugins import AnyPlugin, Keyed
-from agentrail.ports.journal import Record
 from agentrail.testing import Choose, Scene, World
 from agentrail.testing.probe_plugins import can_store
 from agentrail.testing.world.random_setups import TOOLS, draw_options, draw_scene
-from agentrail.values.events.plugins import PluginError, PluginEvent, PluginSlow
 from property_tests.policies import BASE, CHANGES, changed
 from property_tests.volume import profile
 
@@ -56,7 +56,7 @@ def recorded(world: World) -> list[Record]:
     ]
 
 
-def played(scene: Scene, choose: Choose, steps: int, without: set[str] = frozenset()) -> World:
+def played(scene: Scene, choose: Choose, steps: int, without: Collection[str] = ()) -> World:
     """Return a session of *scene*, without inputs of the kinds *without*."""
     world = World(scene)
     world.open()

@@ -501,6 +501,33 @@ _JUNIT: Final = path_option("--junit", "FILE", "write a report for what shows te
 _MARKDOWN: Final = path_option("--markdown", "FILE", "write a report for people", filled_path)
 
 _EVALUATING: Final = (
+    CliCommand(
+        "backtest",
+        "try other plugins on sessions that happened",
+        f"{_CLI}.evaluating.backtest_sessions:main",
+        argument("sessions", "FILE|URL", complete=files),
+        path_option("--plugins", "FILE[:NAME]", "plugins, or a SessionSpec with them", agent_named),
+        path_option("--options", "FILE|JSON", "other options, by plugin", str),
+        Option(["--session"], metavar="ID", multiple=True, type=utf8_text, help="this session; may come again"),
+        flag_option("--beyond", "beyond", "go on behind a first difference, and guess"),
+        text_option("--at-once", "N", "in how many processes (default: by cores)", WholeNumber(1)),
+        json_option(),
+        path_option(
+            "--save-tests",
+            "FOLDER",
+            "write a test of each first difference",
+            filled_path,
+            "save_tests",
+            complete=folders,
+        ),
+        about="""\
+Ask other plugins what those of stored sessions were asked, and tell where they
+rule otherwise: exactly, up to the first such ruling of each. Nothing is run.""",
+        example="""\
+exit status: 0 none differs, 1 some do, 2 usage, 130 interrupted
+example: agentrail backtest agents.db --plugins guards.py
+         agentrail backtest agents.db --options '{"BudgetGuard": {"max_rounds": 5}}'""",
+    ),
     CommandGroup(
         "evals",
         "run cases, compare results, add cases",

@@ -53,6 +53,10 @@ USAGE: Final[Mapping[str, Texts]] = {
         "A file of cases cannot be read, or one of its lines is no case",
         "cannot read the cases in {path}: {problem}",
     ),
+    "bad-at-once": Texts(
+        "A back-test is to be made by no process",
+        "cannot test sessions in {count} processes; `at_once` is a number from 1 on",
+    ),
     "bad-beyond": Texts(
         "A back-test is to go on behind its first difference in a way that there is not",
         "cannot go on {beyond!r} behind the first difference; `beyond` is `stop` or `as recorded`",
@@ -123,6 +127,11 @@ USAGE: Final[Mapping[str, Texts]] = {
         "Code that is marked for the asyncio loop of the program was given to a supervisor without such a loop",
         "{what} is an asyncio function and no asyncio loop is there; open the supervisor by `agentrail.aio`, or "
         "write it for Trio",
+    ),
+    "no-processes": Texts(
+        "A back-test cannot be made by several processes",
+        "cannot test these sessions in several processes: give the path of their journal, and plugins of a module that "
+        "can be imported, which pickle can store; or leave out `at_once`",
     ),
     "no-sessions": Texts(
         "A back-test was given a file that is not there",
@@ -268,6 +277,10 @@ REFUSED: Final[Mapping[str, Texts]] = {
 }
 
 OUTSIDE: Final[Mapping[str, Texts]] = {
+    "backtest-ended": Texts(
+        "A process of a back-test has ended before its sessions were tested",
+        "a process of the back-test has ended with {status}; what it wrote to standard error says why",
+    ),
     "command-failed": Texts(
         "A command could not be started. A command that ran and failed raises no error; its exit code says so",
         "cannot run `{command}`: {problem}",

@@ -21,8 +21,9 @@ from agentrail.insight.seen_request import SeenPart as SeenPart
 from agentrail.insight.seen_request import SentRequest as SentRequest
 from agentrail.insight.seen_request import requests as requests
 from agentrail.insight.seen_request import seen as seen
-from agentrail.insight.session_backtest import Part as Part
+from agentrail.insight.session_backtest import AskedPlugin as AskedPlugin
+from agentrail.insight.session_backtest import Parting as Parting
 from agentrail.insight.session_backtest import SessionBackTest as SessionBackTest
-from agentrail.what_if.backtest import BackTestProgress as BackTestProgress
-from agentrail.what_if.backtest import backtest as backtest
-from agentrail.what_if.results import BackTest as BackTest
+from agentrail.what_if.back_test import BackTest as BackTest
+from agentrail.what_if.backtests import BackTestProgress as BackTestProgress
+from agentrail.what_if.backtests import backtest as backtest

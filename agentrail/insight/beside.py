@@ -55,7 +55,7 @@ class RulingPair(NamedTuple):
 
 _SHOWN_AT_ONCE: Final = frozenset({"verdict", "plugin", "reason", "request", "events"})
 
-_Part = Callable[[Ruling], object]
+_Aspect = Callable[[Ruling], object]
 
 
 def _request(ruling: Ruling) -> object:
@@ -85,7 +85,7 @@ def _events(ruling: Ruling) -> object:
     return [event for event in ruling.decisions.emits if not isinstance(event, PluginEvent)]
 
 
-FIELDS: Final[Mapping[str, _Part]] = {
+FIELDS: Final[Mapping[str, _Aspect]] = {
     "verdict": lambda ruling: ruling.verdict,
     "plugin": lambda ruling: None if ruling.verdict is PASS else ruling.by,
     "reason": _reason,

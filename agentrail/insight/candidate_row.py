@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from agentrail.codec.plugin_types import revive
 from agentrail.core.vocabulary.state import State
 from agentrail.hooks.attachments import AttachedPlugin, attached_plugin, in_order
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_runner import Consent, PluginRow, have_on_event
 from agentrail.hooks.hook_types import Hook
 from agentrail.hooks.live_runner import LiveRunner
-from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, state_type
 from agentrail.hooks.ruling import ASK, HOLD, NO_DECISIONS, START, UNLEARNT, UNRULED, Decisions, Position, Ruling
 from agentrail.insight.hook_questions import HookQuestion
 from agentrail.values.events.envelope import Envelope
@@ -77,6 +78,10 @@ class CandidateRow:
         """The states of the plugins, by key."""
         return self._states
 
+    def plugin(self, attached: AttachedPlugin) -> AnyPlugin:
+        """Return the plugin that *attached*, of the row, describes."""
+        return self._runner.plugin(attached)
+
     def begin_with(self, state: State) -> None:
         """Take the states that plugins of the same class and options have at the beginning of a fork."""
         if len(state.plugin_states) != len(state.plugins):
@@ -84,7 +89,7 @@ class CandidateRow:
         for attached, plugin_state in zip(state.plugins, state.plugin_states, strict=True):
             mine = self.attached_as(attached)
             if mine is not None and (mine.plugin, mine.options) == (attached.plugin, attached.options):
-                self._states[mine.key] = plugin_state
+                self._states[mine.key] = _revived(self._runner.plugin(mine), plugin_state)
 
     def attached_as(self, attached: AttachedPlugin) -> AttachedPlugin | None:
         """Return the description of the plugin in the place of *attached*; `None` if none takes it."""
@@ -250,6 +255,12 @@ class CandidateRow:
         rests = [limit.dollars_left(ctx.usage, ctx.elsewhere) for limit in limits]
         least = min((rest for rest in rests if rest is not None), default=None)
         return ctx if least == ctx.budget_left else ctx.but(budget_left=least)
+
+
+def _revived(plugin: AnyPlugin, state: object) -> object:
+    """Return *state* as the plugin has it: a journal may return it as data."""
+    type_ = state_type(type(plugin))
+    return state if type_ is UNKNOWN or state is None else revive(type_, state)
 
 
 def ref_of(hook: Hook) -> str:

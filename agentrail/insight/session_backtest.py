@@ -11,7 +11,8 @@ from agentrail.core.vocabulary.inputs import SessionBranched
 from agentrail.core.vocabulary.state import State, drafted
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import Hook
-from agentrail.hooks.ruling import ASK
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.ruling import ASK, START
 from agentrail.insight.beside import Beside, RulingPair
 from agentrail.insight.candidate_row import CandidateRow
 from agentrail.insight.explanations import Explanation, explain
@@ -21,7 +22,18 @@ from agentrail.values.untrusted_values import error_text
 from agentrail.values.value import Value
 
 
-class Part(Value):
+class AskedPlugin(Value):
+    """A plugin of the candidate, as it was when it was asked."""
+
+    key: str
+    """Key of the plugin."""
+    plugin: AnyPlugin
+    """The plugin."""
+    state: object
+    """Its state before it was asked."""
+
+
+class Parting(Value):
     """One ruling of the candidate that does something else than the recorded one."""
 
     session_id: str
@@ -50,8 +62,8 @@ class Part(Value):
     """What the plugins were shown; `None` if it is no hook."""
     context: Context | None
     """How the candidate saw the session; `None` if none of its plugins has the hook."""
-    states: tuple[tuple[str, object], ...]
-    """The states of the candidate's plugins before they were asked, by key."""
+    plugins: tuple[AskedPlugin, ...]
+    """The plugins of the candidate; empty if it is no hook, or goes on after an answer to one of them."""
 
 
 class SessionBackTest(Value):
@@ -65,7 +77,7 @@ class SessionBackTest(Value):
     """How many turns they have."""
     asked: int
     """How many runs of hooks were compared."""
-    parts: tuple[Part, ...]
+    parts: tuple[Parting, ...]
     """Where the two part: the first is exact, those behind it are guesses; empty if they never do."""
     inexact: tuple[str, ...]
     """What could not be compared exactly, each in a sentence."""
@@ -102,7 +114,7 @@ class _Found(NamedTuple):
 
     pair: RulingPair
     turn: int
-    states: tuple[tuple[str, object], ...]
+    plugins: tuple[AskedPlugin, ...]
     took_effect: int | None
 
 
@@ -164,14 +176,14 @@ class _Walk:
         self._asked += beside.asked
         turn = again.state.turn_count if again.state.turn is not None or old.turn is not None else 0
         for pair in beside.pairs:
-            self._note(pair, turn)
+            self._note(pair, turn, row)
         new = folded(old, record)
         self._history = again.state.history if len(again.state.history) == len(new.history) else new.history
         self._state = new
         row.follow(new.plugins)
         return True
 
-    def _note(self, pair: RulingPair, turn: int) -> None:
+    def _note(self, pair: RulingPair, turn: int, row: CandidateRow) -> None:
         """Keep a pair that differs, and note when one that waited takes effect."""
         waiting = self._waiting.pop(pair.run, None)
         if waiting is not None and pair.then.ruling.verdict is ASK and pair.field:
@@ -180,17 +192,19 @@ class _Walk:
             self._found[waiting] = self._found[waiting]._replace(took_effect=pair.record)
         if not pair.field or waiting is not None or (self._found and not self._beyond):
             return
-        keys = [attached.key for attached in pair.now.question.attached_plugins]
-        states = tuple(zip(keys, pair.now.states, strict=True)) if pair.now.states else ()
-        self._found.append(_Found(pair, turn, states, None if pair.waits else pair.record))
+        plugins: tuple[AskedPlugin, ...] = ()
+        if pair.now.question.position == START:
+            rows = zip(pair.now.question.attached_plugins, pair.now.states, strict=True)
+            plugins = tuple([AskedPlugin(attached.key, row.plugin(attached), state) for attached, state in rows])
+        self._found.append(_Found(pair, turn, plugins, None if pair.waits else pair.record))
         if pair.waits:
             self._waiting[pair.run] = len(self._found) - 1
 
-    def _part(self, index: int, found: _Found) -> Part:
+    def _part(self, index: int, found: _Found) -> Parting:
         pair = found.pair
         hook = pair.then.hook
         call_id: object = getattr(hook, "call_id", "")
-        return Part(
+        return Parting(
             self._session_id,
             pair.record,
             found.turn,
@@ -203,7 +217,7 @@ class _Walk:
             index > 0,
             hook,
             pair.now.context,
-            found.states,
+            found.plugins,
         )
 
 

@@ -1,3 +1,4 @@
+from agentrail.testing.asked_plugins import ask_plugins as ask_plugins
 from agentrail.testing.conformance.journal_tests import JournalConformance as JournalConformance
 from agentrail.testing.conformance.journal_tests import StrictConformance as StrictConformance
 from agentrail.testing.conformance.model_tests import ModelConformance as ModelConformance

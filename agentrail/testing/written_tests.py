@@ -8,7 +8,9 @@ from typing import Final
 
 from agentrail.core.tools_on_demand import CALLER, FINDER
 from agentrail.insight.seen_request import ADDED, HISTORY, REPLACED, Seen
+from agentrail.insight.session_backtest import Parting
 from agentrail.testing.as_code import CodeSource, quoted
+from agentrail.testing.ruling_tests import ruling_test
 from agentrail.values.argument_checks import checked
 from agentrail.values.content import Said, Text, Thinking, ToolCall, text_of
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage, is_prompt
@@ -54,14 +56,18 @@ async def play() -> tuple[str, list[tuple[str, JsonObject]]]:
 
 
 @checked
-def as_test(sight: Seen) -> str | None:
-    """Return a module with a test for pytest: the conversation up to the request *sight*, and what was answered then.
+def as_test(subject: Seen | Parting) -> str | None:
+    """Return a module with a test for pytest: of a request that a model saw, or of where a back-test parts.
 
-    The answers of the model are the script of a `ScriptedModel`, tools return what they returned then, and the test
-    says what came of the answer: the calls that ran, and the text. It is to be given the plugins that are tested.
-    Return `None` if no response has come to the request.
+    Of a request, it is the conversation up to there, and what was answered then: the answers of the model are the
+    script of a `ScriptedModel`, tools return what they returned then, and the test says what came of the answer, the
+    calls that ran and the text. It is to be given the plugins that are tested. Of a part, it is the plugins of the
+    candidate with the states that they had, what they were shown, and how they ruled. Return `None` if no response has
+    come to the request, or if the part is of no hook, or of one that went on after a pause.
     """
-    return None if sight.response is None else "\n".join(_TestText(sight, sight.response).lines())
+    if isinstance(subject, Parting):
+        return ruling_test(subject)
+    return None if subject.response is None else "\n".join(_TestText(subject, subject.response).lines())
 
 
 class _TestText:

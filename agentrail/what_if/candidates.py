@@ -47,9 +47,15 @@ class Candidate:
         _check_options(options)
         if plugins is None and not options:
             raise UsageError("no-candidate")
-        self._options = options
+        self._options = {key: dict(names) for key, names in options.items()}
         self._plugins_of = plugins if callable(plugins) else None
         self._row = None if plugins is None or callable(plugins) else self._rowed(plugins)
+
+    @property
+    def modules(self) -> frozenset[str]:
+        """The modules that other processes need for it."""
+        makers = [self._plugins_of] if self._plugins_of is not None else map(type, (self._row or {}).values())
+        return frozenset(maker.__module__ for maker in makers)
 
     def _rowed(self, plugins: Sequence[Attachable]) -> Mapping[str, AnyPlugin]:
         """Return *plugins* by key, with the options that change."""
@@ -89,8 +95,14 @@ class Candidate:
         recorded = {attached.key for attached in state.plugins}
         added = {} if is_own else {key: plugin for key, plugin in (row or {}).items() if key not in recorded}
         runner = LiveRunner(_storable, data=plugin_states.data_of)
-        tested = {**added, **session_plugins.made}
-        return CandidateRow(runner, session_plugins.find, MappingProxyType(added)), tuple(_inexact(state, tested))
+        candidates = {**added, **session_plugins.made}
+        notes = [
+            f"it has no plugin `{key}`, whose options were to change" for key in self._options if key not in candidates
+        ]
+        return (
+            CandidateRow(runner, session_plugins.find, MappingProxyType(added)),
+            (*notes, *_inexact(state, candidates)),
+        )
 
 
 def _check_list(plugins: object) -> None:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from os import PathLike, fspath
 from types import MappingProxyType
 from typing import Final, Literal
 
-import trio
-
-from agentrail.core.vocabulary.state import State
-from agentrail.errors import AgentrailError, UsageError
+from agentrail.errors import UsageError
 from agentrail.hooks.plugin import Attachable
-from agentrail.insight.candidate_row import CandidateRow
-from agentrail.insight.session_backtest import SessionBackTest, backtest_session
-from agentrail.ports.journal import Record, StoredSession
+from agentrail.insight.session_backtest import SessionBackTest
 from agentrail.values.argument_checks import checked
-from agentrail.values.untrusted_values import error_text
-from agentrail.what_if.candidates import Candidate, NoCodeError, Options, PluginsOf
-from agentrail.what_if.recorded_sessions import SessionSource, StoredSessions, open_sessions, records_of, stored_in
-from agentrail.what_if.results import BackTest
+from agentrail.what_if.back_test import BackTest
+from agentrail.what_if.candidates import Candidate, Options, PluginsOf
+from agentrail.what_if.recorded_sessions import SessionSource, open_sessions, stored_in
+from agentrail.what_if.tested_session import tested_session
+from agentrail.what_if.worker_processes import can_send, core_count, run_workers
 
 NO_OPTIONS: Final[Options] = MappingProxyType({})
+
+WORTH_A_PROCESS: Final = 16
+"""How many sessions are worth a process more."""
 
 BEYOND: Final = ("stop", "as recorded")
 """What happens behind the first ruling that differs."""
@@ -54,13 +54,15 @@ class BackTestProgress:
             self._show(self)
 
 
+@checked
 async def backtest(
     sessions: SessionSource,
     plugins: Sequence[Attachable] | PluginsOf | None = None,
     *,
-    options: Mapping[str, Mapping[str, object]] = NO_OPTIONS,
+    options: Options = NO_OPTIONS,
     only: Iterable[str] | None = None,
     beyond: Literal["stop", "as recorded"] = "stop",
+    at_once: int | None = None,
     progress: BackTestProgress | None = None,
 ) -> BackTest:
     """Return where *plugins* would have ruled otherwise in *sessions*, exactly up to the first such ruling of each.
@@ -69,50 +71,42 @@ async def backtest(
     with *only*, those of these ids. *plugins* take the place of those that a session had, or a function returns them
     for each session; without, each session keeps its own, and *options* change some by plugin and name. With *beyond*
     as `as recorded`, each session goes on behind its first difference with what was recorded, and says that it guesses.
+    *at_once* processes test the sessions of a file, by default as many as there are cores, if there are many sessions.
     Nothing is run: no tool, no model, no service.
     """
     if beyond not in BEYOND:
         raise UsageError("bad-beyond", beyond)
+    if at_once is not None and at_once < 1:
+        raise UsageError("bad-at-once", at_once)
     candidate = Candidate(plugins, options)
     progress = progress or BackTestProgress()
     done: list[SessionBackTest] = []
+
+    def take(outcome: SessionBackTest) -> bool:
+        done.append(outcome)
+        progress.note(outcome)
+        return not progress.stopped
+
     async with open_sessions(sessions) as source:
         stored = await stored_in(source, only)
         progress.total = len(stored)
-        for summary in stored:
-            if progress.stopped:
-                break
-            outcome = await _tested(candidate, source, summary, beyond=beyond == BEYOND[1])
-            done.append(outcome)
-            progress.note(outcome)
+        file = fspath(sessions) if isinstance(sessions, str | PathLike) else None
+        count = _process_count(at_once, candidate, file, len(stored))
+        is_beyond = beyond == BEYOND[1]
+        if file is not None and count > 1:
+            await run_workers(candidate, file, stored, take, count, beyond=is_beyond)
+        else:
+            for summary in stored:
+                if not take(await tested_session(candidate, source, summary, beyond=is_beyond)):
+                    break
     return BackTest(tuple(sorted(done, key=lambda session: session.session_id)), len(stored) - len(done))
 
 
-async def _tested(
-    candidate: Candidate, source: StoredSessions, stored: StoredSession, *, beyond: bool
-) -> SessionBackTest:
-    try:
-        records = await records_of(source, stored)
-    except AgentrailError as error:  # a damaged session is named, and the others are looked at all the same
-        return _skipped(stored.session_id, error_text(error))
-    return await trio.to_thread.run_sync(tested, candidate, stored.session_id, records, beyond)
-
-
-def tested(candidate: Candidate, session_id: str, records: Sequence[Record], beyond: bool) -> SessionBackTest:
-    """Return what *candidate* would have done in the session of *records*."""
-    inexact: list[str] = []
-
-    def make_row(state: State) -> CandidateRow:
-        row, notes = candidate.row_for(state)
-        inexact.extend(notes)
-        return row
-
-    try:
-        outcome = backtest_session(session_id, records, make_row, beyond=beyond)
-    except (AgentrailError, NoCodeError) as error:
-        return _skipped(session_id, str(error))
-    return outcome.but(inexact=tuple(dict.fromkeys([*inexact, *outcome.inexact])))
-
-
-def _skipped(session_id: str, why: str) -> SessionBackTest:
-    return SessionBackTest(session_id, 0, 0, 0, (), (), why)
+def _process_count(at_once: int | None, candidate: Candidate, file: str | None, sessions: int) -> int:
+    """Return in how many processes to test so many sessions; raise if more are wanted than can be."""
+    can = file is not None and can_send(candidate)
+    if at_once is None:
+        return min(core_count(), sessions // WORTH_A_PROCESS) if can else 1
+    if at_once > 1 and not can:
+        raise UsageError("no-processes")
+    return at_once

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from agentrail.insight.session_backtest import Part, SessionBackTest
+from agentrail.insight.session_backtest import Parting, SessionBackTest
 from agentrail.values.value import Value
 
 MOST_LISTED: Final = 20
@@ -108,7 +108,7 @@ def _session_lines(session: SessionBackTest) -> Iterator[str]:
             yield f"  it takes effect in record {part.took_effect}"
 
 
-def _part_data(part: Part) -> Mapping[str, object]:
+def _part_data(part: Parting) -> Mapping[str, object]:
     return {
         "record": part.record,
         "turn": part.turn,
@@ -122,7 +122,7 @@ def _part_data(part: Part) -> Mapping[str, object]:
     }
 
 
-def _side(part: Part, *, then: bool) -> Mapping[str, object]:
+def _side(part: Parting, *, then: bool) -> Mapping[str, object]:
     explanation = part.then if then else part.now
     return {
         "verdict": explanation.ruling.verdict.value,
