@@ -7,6 +7,7 @@ import pytest
 
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.talk import named_files
+from agentrail.cli.talk.clipboard import keep_picture
 from agentrail.cli.talk.named_files import (
     MAX_PICTURE,
     dragged_picture,
@@ -222,3 +223,65 @@ async def test_a_picture_that_is_dragged_onto_the_terminal_is_named(folder: Path
         f"/{'x' * 5000}.png",
     )
     assert [dragged_picture(pasted) for pasted in others] == [None] * len(others)
+
+
+async def test_pictures_that_are_dragged_onto_the_terminal_are_named(folder: Path) -> None:
+    (folder / "a b'c.png").write_bytes(PNG)
+    path, other = f"{folder}/a b'c.png", f"{folder}/pic.png"
+    named = f"@{folder}/a\\ b'c.png "
+    address = f"file://{folder}/a%20b%27c.png"
+    for pasted in (shlex.quote(path), path.replace(" ", "\\ ").replace("'", "\\'"), address, f"{address}\n"):
+        assert dragged_picture(pasted) == named
+    assert dragged_picture(f"{shlex.quote(path)} {other}\n") == f"{named}@{other} "
+    assert dragged_picture(address.replace("///", "//localhost/", 1)) == named
+    for pasted in (f"{other} and", f"file://elsewhere{other}", f"{other} {folder}/none.png", "file://%00.png"):
+        assert dragged_picture(pasted) is None
+
+
+@pytest.mark.parametrize("text", ["is {} right?", "look at '{}'", 'see ({}), "{}"!', "file://{}", "compare {}."])
+async def test_the_whole_path_of_a_picture_is_sent_with_it(folder: Path, text: str) -> None:
+    typed = text.replace("{}", f"{folder}/pic.png").replace(f"({folder}", f"{folder}")
+    assert [(file.name, file.extent) for file in await files_in(typed, folder / "docs")] == [
+        (f"{folder}/pic.png", "image/png, 1 KiB")
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "delete pic.png",  # its name alone is no path
+        "{}\n{}",  # a listing that was pasted
+        " ".join(f"/{number}/a.png" for number in range(7)) + " {} {}2",
+        "{}/no.png",
+        "https://x{}",
+        "file://elsewhere{}",
+        "{}\x00.png",
+    ],
+)
+async def test_what_only_looks_like_the_path_of_a_picture_stays_text(folder: Path, text: str) -> None:
+    typed = text.replace("{}2", f"{folder}/2.png").replace("{}", f"{folder}/pic.png")
+    assert await parts_of(typed, folder) == typed
+
+
+async def test_a_picture_that_cannot_be_sent_leaves_the_sentence_as_it_is(folder: Path) -> None:
+    (folder / "big.png").write_bytes(PNG + bytes(MAX_PICTURE))
+    (folder / "text.png").write_text("no picture")
+    (folder / "link.png").symlink_to(folder.parent / "out.png")
+    (folder.parent / "out.png").write_bytes(PNG)
+    typed = f"delete {folder}/big.png {folder}/link.png {folder}/text.png"
+    files = await files_in(typed, folder)
+    assert with_parts(typed, files) == typed
+    assert [file.extent for file in files] == [
+        "it has more than 8 MiB",
+        f"a link leads out of the folder, to {folder.parent}/out.png; name that file to send it",
+    ]
+
+
+async def test_a_picture_of_the_clipboard_has_a_name(folder: Path) -> None:
+    pictures = dict[str, bytes]()
+    names = [keep_picture(pictures, PNG + str(number).encode()) for number in range(20)]
+    assert names[-1] == "clipboard-20.png"
+    assert [*pictures] == names[-16:], "the oldest ones are forgotten"
+    parts = with_parts("@clipboard-20.png", await files_in("@clipboard-20.png", folder, pictures=pictures))
+    assert parts == (Text("@clipboard-20.png"), Image("image/png", b64encode(PNG + b"19").decode()))
+    assert missing_in("@clipboard-20.png @clipboard-1.png", folder, pictures) == ["clipboard-1.png"]

@@ -25,7 +25,16 @@ from agentrail.cli.settings.default_agent import ASK_FIRST, DEMO, OF_SERVERS, US
 from agentrail.cli.stored.session_rows import session_rows
 from agentrail.cli.talk.key_commands import NEXT, STOP
 from agentrail.cli.talk.meant_models import meant_models, missing_key
-from agentrail.cli.talk.named_files import AT, files_in, like_file, missing_in, paths_behind, with_parts, without_files
+from agentrail.cli.talk.named_files import (
+    AT,
+    files_in,
+    like_file,
+    missing_in,
+    paths_behind,
+    picture_paths,
+    with_parts,
+    without_files,
+)
 from agentrail.cli.talk.rendering import SHORT, described
 from agentrail.cli.talk.shell_lines import ShellLines
 from agentrail.cli.talk.skill_list import skill_rows
@@ -98,6 +107,8 @@ INTRODUCTION: Final = """\
   Tab              choose from the menu that opens at / and at @
   !COMMAND         run it in the folder; what it prints goes with what you say next
   @FILE            send that file with the prompt: a text, a picture or a PDF
+  Ctrl-V           the picture in the clipboard; one that you drop here, or name by its whole path,
+                   is sent, too
   \\ and Enter      another line; what you paste is one text, whatever lines it has
   Ctrl-X Ctrl-E    your editor ($VISUAL, else $EDITOR) on what you have typed; nothing is sent by that"""
 
@@ -240,11 +251,12 @@ class ConsoleCommands:
 
         A command of the project, which is *text* then, names none: it may be a stranger's.
         """
-        detail = await self._detail() if AT in typed else None
+        names_files = AT in typed or picture_paths(typed)
+        detail = await self._detail() if names_files else None
         hidden = BLOCKED_PATHS if detail is None else await hidden_from(detail.agent)
-        files = await files_in(typed, self._folder, hidden)
-        rows = [f"@{file.name} {file.extent}" for file in files]
-        for name in await trio.to_thread.run_sync(missing_in, typed, self._folder):
+        files = await files_in(typed, self._folder, hidden, self._terminal.pictures)
+        rows = [f"@{file.name}{':' if file.part is None else ''} {file.extent}" for file in files]
+        for name in await trio.to_thread.run_sync(missing_in, typed, self._folder, self._terminal.pictures):
             near = await trio.to_thread.run_sync(like_file, name, self._folder)
             rows.append(f"@{name}: no such file{near}")
         if rows:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shlex
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
+from urllib.parse import unquote
 
 import trio
 
@@ -28,6 +32,18 @@ from agentrail.values.content import File, Image, Part, Text
 from agentrail.values.untrusted_values import mended
 
 AT: Final = "@"
+
+ADDRESS: Final = "file://"
+"""How the address of a file begins, as some terminals paste what is dropped onto them."""
+
+OF_THIS_MACHINE: Final = frozenset({"", "localhost", platform.node()})
+"""What may stand between that and the path."""
+
+AFTER_PATH: Final = ".,;:!?)"
+"""What may follow a path in a sentence."""
+
+MOST_PICTURES: Final = 8
+"""The most pictures that are dropped at once, or whose paths a line has."""
 
 PICTURES: Final = (".gif", ".jpeg", ".jpg", ".png", ".webp")
 """How the names of pictures end that models take."""
@@ -48,6 +64,7 @@ MOST_ENTRIES: Final = 10_000
 """The most names of a folder that are looked at for completions."""
 
 _NAMED: Final = re.compile(r"(?<!\S)@((?:\\.|[^\s\\])+)")
+_WORD: Final = re.compile(r"""(?<!\S)(?:'([^']+)'|"([^"]+)"|((?:\\.|[^\s\\])+))""")
 _ESCAPED: Final = re.compile(r"\\(.)")
 _HEAD: Final = re.compile(r"\n\n([^\n]+):(?=\n\n```)")
 
@@ -57,38 +74,54 @@ class NamedFile(NamedTuple):
 
     name: str
     """Its path, as the person wrote it."""
-    part: Part
-    """What goes with the prompt."""
+    part: Part | None
+    """What goes with the prompt; `None` if it is not sent."""
     extent: str
-    """How large it is, in words."""
+    """How large it is, in words, or why it is not sent."""
 
 
-async def files_in(typed: str, folder: Path, hidden: Iterable[str] = BLOCKED_PATHS) -> Sequence[NamedFile]:
-    """Return the files that *typed* names as `@path` relative to *folder*.
+async def files_in(
+    typed: str,
+    folder: Path,
+    hidden: Iterable[str] = BLOCKED_PATHS,
+    pictures: Mapping[str, bytes] = MappingProxyType({}),
+) -> Sequence[NamedFile]:
+    """Return the files that *typed* names as `@path` relative to *folder*, and the pictures whose whole path it has.
 
-    Raise `BadInputError` if one cannot be sent. *hidden* are the patterns of files that the agent is not shown.
+    Raise `BadInputError` if one behind an `@` cannot be sent. *hidden* are the patterns of files that the agent is not
+    shown, and *pictures* those of the clipboard, by name.
 
     What follows an `@` and is no file is left out: people are called so, too. A link that leads out of *folder* is not
     followed: a folder that was cloned could so have a file of the user sent.
     """
     named = dict.fromkeys(_ESCAPED.sub(r"\1", match) for match in _NAMED.findall(typed))
     hidden_paths = HiddenPaths(hidden)
-    files = [await trio.to_thread.run_sync(_read, folder, name, hidden_paths) for name in named] if named else []
+    files: list[NamedFile | None] = []
+    for name in named:
+        content = pictures.get(name)
+        reading = partial(_read, folder, name, hidden_paths) if content is None else partial(_part, name, name, content)
+        files.append(await trio.to_thread.run_sync(reading))
+    for name in picture_paths(typed):
+        files += [await trio.to_thread.run_sync(_read_picture, folder, name, hidden_paths)]
     return [file for file in files if file is not None]
 
 
 def with_parts(text: str, files: Sequence[NamedFile]) -> str | tuple[Part, ...]:
     """Return the prompt *text* with what is sent of *files*."""
-    parts = [file.part for file in files]
+    parts = [file.part for file in files if file.part is not None]
     texts = "".join(f"\n\n{part.text}" for part in parts if isinstance(part, Text))
     others = [part for part in parts if not isinstance(part, Text)]
     return (Text(f"{text}{texts}"), *others) if others else f"{text}{texts}"
 
 
-def missing_in(text: str, folder: Path) -> Sequence[str]:
-    """Return what *text* names by `@`, looks like a file, with a dot or a slash in it, and is not there."""
+def missing_in(text: str, folder: Path, pictures: Iterable[str] = ()) -> Sequence[str]:
+    """Return what *text* names by `@`, looks like a file, with a dot or a slash in it, and is not there.
+
+    *pictures* are the names of those of the clipboard, which are there.
+    """
     names = dict.fromkeys(_ESCAPED.sub(r"\1", match) for match in _NAMED.findall(text))
-    return [name for name in names if ("." in name or "/" in name) and not os.path.exists(folder / with_home(name))]  # noqa: PTH110 - false for what no path can be
+    like_files = [name for name in names if ("." in name or "/" in name) and name not in pictures]
+    return [name for name in like_files if not os.path.exists(folder / with_home(name))]  # noqa: PTH110 - false for what no path can be
 
 
 def like_file(name: str, folder: Path) -> str:
@@ -137,18 +170,40 @@ def _fits(name: str, beginning: str) -> bool:
 
 
 def dragged_picture(pasted: str) -> str | None:
-    """Return how a prompt names the picture that was dragged onto the terminal, which pastes its whole path.
+    """Return how a prompt names the pictures that were dragged onto the terminal, which pastes the whole path of each.
 
-    The path may be quoted as in a shell. `None` if *pasted* is no path of a picture.
+    A path may be quoted as in a shell, or an address `file://`. `None` if *pasted* is anything but paths of pictures.
     """
-    if len(pasted) > LONGEST_PATH or not pasted.rstrip(" '\"\n").lower().endswith(PICTURES):
+    if len(pasted) > MOST_PICTURES * LONGEST_PATH or not pasted.rstrip(" '\"\n").lower().endswith(PICTURES):
         return None
     try:
-        words = shlex.split(pasted)
+        paths = [_picture_path(word) for word in shlex.split(pasted)]
     except ValueError:  # a quotation mark of a text
         return None
-    is_path = len(words) == 1 and words[0].startswith("/") and os.path.isfile(words[0])  # noqa: PTH113 - false for what no path can be
-    return f"{AT}{_with_escapes(f'{words[0]} ')}" if is_path else None
+    are_files = all(path is not None and os.path.isfile(path) for path in paths)  # noqa: PTH113 - false for what no path can be
+    return "".join(f"{AT}{_with_escapes(f'{path} ')}" for path in paths) if are_files else None
+
+
+def picture_paths(typed: str) -> Sequence[str]:
+    """Return the paths of pictures in a line that a person has *typed* as they would for a shell, from `/` or `~/` on.
+
+    In a text of several lines, and where there are many, they are a listing that was pasted, and none is taken.
+    """
+    if "\n" in typed.strip() or not any(ending in typed.lower() for ending in PICTURES):
+        return ()
+    words = [quoted or double or _ESCAPED.sub(r"\1", plain) for quoted, double, plain in _WORD.findall(typed)]
+    paths = [path for word in words if (path := _picture_path(word.rstrip(AFTER_PATH))) is not None]
+    return tuple(dict.fromkeys(paths)) if len(paths) <= MOST_PICTURES else ()
+
+
+def _picture_path(word: str) -> str | None:
+    """Return the path of a picture that *word* is, from `/` or `~/` on, or by its address; `None` if it is none."""
+    path = word
+    if word.startswith(ADDRESS):
+        host, slash, rest = word.removeprefix(ADDRESS).partition("/")
+        path = f"{slash}{unquote(rest, errors='surrogateescape')}" if host in OF_THIS_MACHINE else ""
+    is_path = path.startswith(("/", "~/")) and path.lower().endswith(PICTURES) and len(path) <= LONGEST_PATH
+    return path if is_path and "\n" not in path else None
 
 
 def _with_escapes(name: str) -> str:
@@ -195,14 +250,26 @@ def _read(folder: Path, name: str, hidden_paths: HiddenPaths) -> NamedFile | Non
         raise BadInputError(f"@{name}: {problem if is_outside else error.why}") from None
     except OSError as error:
         raise BadInputError(f"@{name}: {error.strerror or error}") from None
-    if content is None:
-        return None
+    return None if content is None else _part(name, path.name, content)
+
+
+def _read_picture(folder: Path, name: str, hidden_paths: HiddenPaths) -> NamedFile | None:
+    """Return the picture at the path *name*, which is a word of a sentence, and need not be meant as a picture."""
+    try:
+        file = _read(folder, name, hidden_paths)
+    except BadInputError as error:
+        return NamedFile(name, None, str(error).removeprefix(f"{AT}{name}: "))
+    return file if file is not None and isinstance(file.part, Image) else None
+
+
+def _part(name: str, short_name: str, content: bytes) -> NamedFile:
+    """Return what is sent of a file with this *content*; raise `BadInputError` if it cannot be sent."""
     media = shown_media(content[:HEAD])
     if media is not None:
         if len(content) > MAX_PICTURE:
             raise BadInputError(f"@{name}: it has more than {MAX_PICTURE // 1024 // 1024} MiB")
         data = b64encode(content).decode()
-        part = File(media, data, name=path.name) if media == PDF else Image(media, data)
+        part = File(media, data, name=short_name) if media == PDF else Image(media, data)
         return NamedFile(name, part, f"{media}, {-(-len(content) // 1024)} KiB")
     if len(content) > MAX_TEXT:
         raise BadInputError(f"@{name}: it has more than {MAX_TEXT // 1024} KiB; ask for a part of it instead")

@@ -215,6 +215,11 @@ class Terminal:
             self._box.ask(NO_QUESTION, 0)
 
     @property
+    def pictures(self) -> Mapping[str, bytes]:
+        """The pictures that were taken from the clipboard, by the name that prompts have for each."""
+        return {} if self._box is None else self._box.pictures
+
+    @property
     def is_lent(self) -> bool:
         """Whether an editor of the person has the terminal, so that Ctrl-C is meant for it."""
         return self._box is not None and self._box.is_lent

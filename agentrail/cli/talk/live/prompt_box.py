@@ -140,8 +140,8 @@ class PromptBox:
         """The abilities of the terminal, and its size now."""
         self.is_gone = False
         """Whether the terminal is closed."""
-        self.is_lent = False
-        """Whether an editor has the terminal: nothing is drawn, and signals of keys are meant for it."""
+        self.pictures: dict[str, bytes] = {}
+        """The pictures that were taken from the clipboard, by the name that prompts have for each."""
         self._may_lend = False  # whether the conversation has begun, before which Ctrl-C in an editor would end it
         self._editor: ExternalEditor | None = None  # the one that is open
         self._control_x = KeyPrefix()
@@ -179,6 +179,11 @@ class PromptBox:
         self._keys = TypedKeys(source)
         self._output = Vt100_Output(target, self._size, term=os.environ.get("TERM"), enable_cpr=False)
         self._app = self._application()
+
+    @property
+    def is_lent(self) -> bool:
+        """Whether an editor has the terminal: nothing is drawn, and signals of keys are meant for it."""
+        return self._editor is not None
 
     def _size(self) -> Size:
         return Size(rows=self.look.height, columns=self.look.width)
@@ -401,23 +406,22 @@ class PromptBox:
 
     # What an editor changes
 
-    async def _edit(self, command: Sequence[str]) -> None:
-        """Have the person change the typed text by *command*, which gets the terminal; nothing is sent by that."""
+    async def _edit(self, editor: ExternalEditor) -> None:
+        """Have the person change the typed text by *editor*, which gets the terminal; nothing is sent by that."""
         if self._begun_at is None:  # what is written there answers no question that comes meanwhile
             self._begun_at = self._seen_question()
-        begun_at, number = self._begun_at, self._source.fileno()
-        self._editor = ExternalEditor(command, number, self._output.fileno())
+        begun_at = self._begun_at
         try:
             async with in_terminal():
                 self._output.write_raw(SAVE_CURSOR)
                 self._output.flush()
                 loop = asyncio.get_running_loop()
-                edited = await loop.run_in_executor(None, self._editor.edit, self._buffer.text)
+                edited = await loop.run_in_executor(None, editor.edit, self._buffer.text)
                 if not edited.was_clean:
                     self._output.write_raw(AS_IT_WAS)
-                drop_typed_ahead(number)
+                drop_typed_ahead(self._source.fileno())
         finally:
-            self._editor, self.is_lent = None, False
+            self._editor = None
         self._take_edited(edited, begun_at)
         if self._has_ended:
             self._end()
@@ -528,6 +532,7 @@ class PromptBox:
         bindings.add("escape", filter=is_typing)(self._pressed_escape)
         bindings.add("s-tab", filter=is_typing & ~has_completions)(self._pressed_back_tab)
         bindings.add(Keys.BracketedPaste, filter=is_typing)(self._pasted)
+        bindings.add("c-v", filter=is_typing)(self._pressed_clipboard)
         bindings.add("c-x", filter=is_typing)(self._pressed_prefix)
         bindings.add("c-x", "c-e", filter=is_typing)(self._pressed_edit)
         bindings.add("c-e", filter=is_typing & Condition(self._is_after_prefix))(self._pressed_edit)
@@ -674,8 +679,23 @@ class PromptBox:
         except BadInputError as error:
             self._put((aside(f"  {error}", Tone.BAD),))
             return
-        self.is_lent = True  # from now on, so that no key that comes with these does anything here
-        self._app.create_background_task(self._edit(command))
+        # From now on the terminal is lent, so that no key that comes with these does anything here
+        self._editor = ExternalEditor(command, self._source.fileno(), self._output.fileno())
+        self._app.create_background_task(self._edit(self._editor))
+
+    def _pressed_clipboard(self, _event: KeyPressEvent) -> None:
+        self._app.create_background_task(self._take_picture())
+
+    async def _take_picture(self) -> None:
+        """Name the picture in the clipboard in the typed text, once a program has read it."""
+        from agentrail.cli.talk.clipboard import clipboard_picture, keep_picture  # noqa: PLC0415 - the first key waits
+
+        try:
+            content = await asyncio.get_running_loop().run_in_executor(None, clipboard_picture)
+        except BadInputError as error:
+            self._put((aside(f"  {error}", Tone.BAD),))
+        else:
+            self._buffer.insert_text(f"@{keep_picture(self.pictures, content)} ")
 
     def _pressed_back_tab(self, _event: KeyPressEvent) -> None:
         self._take(NEXT_MODE, 0)
