@@ -65,7 +65,7 @@ class SubagentCode:
         spec, shared = self._spec(task, parent, code, now)
         agent = self._agent
         stays = agent.sandbox is None and agent.web is None and agent.working_dir == HERE
-        state, code_ = self._build.new(task.child, spec, path, code.surroundings if stays else None)
+        state, code_ = self._build.new(task.child, spec, path, code.surroundings.inherited() if stays else None)
         self._inherit_deps(parent, code, code_)
         owned = {"tenant": parent.setup.tenant, "owner": parent.setup.owner}
         return state.but(setup=state.setup.but(shares=shared, **owned)), code_

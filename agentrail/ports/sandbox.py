@@ -282,6 +282,30 @@ class HidesPaths(Protocol):
 
 
 @runtime_checkable
+class SessionSandbox(Protocol):
+    """Interface: a sandbox of which each session has its own, such as a container.
+
+    Sub-agents use that of their session.
+    """
+
+    def for_session(self) -> Sandbox:
+        """Return the sandbox of one session, which has these members, too; nothing runs in it before its first call."""
+        ...
+
+    async def pause(self) -> None:
+        """Use less until the next call, which goes on with all that was there: the session sleeps."""
+        ...
+
+    async def close(self) -> None:
+        """End all that runs in it, for good: the session has ended. It gets `CLOSED_WITHIN` seconds."""
+        ...
+
+
+CLOSED_WITHIN = 5.0
+"""Seconds that a `SessionSandbox` has to pause or close."""
+
+
+@runtime_checkable
 class Unhides(Protocol):
     """Interface: a sandbox that opens no hidden file for tools, and lets the session itself open them.
 

@@ -6,7 +6,7 @@ import random
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
 
 import trio
 
@@ -21,7 +21,8 @@ from agentrail.hooks.plugin import AnyPlugin, find_declaration
 from agentrail.hooks.ruling import Section
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Model, PriceBook
-from agentrail.ports.sandbox import Sandbox
+from agentrail.ports.protocol_members import has_members
+from agentrail.ports.sandbox import Sandbox, SessionSandbox
 from agentrail.ports.tool import Agents, Service, Task, Tool, ToolSource, Web
 from agentrail.ports.tool import ToolResources as ToolSurroundings
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
@@ -137,15 +138,28 @@ class SharedSurroundings(ToolSurroundings):
         self._sandbox = sandbox
         self._web = web
         self._working_dir = working_dir
-        self._make_sandbox = make_sandbox
+        self._make_sandbox: Callable[[str], Sandbox] | None = make_sandbox  # `None` after the first use
         self._make_web = make_web
 
     @property
     def sandbox(self) -> Sandbox:
-        """Sandbox with the files, in which commands run."""
-        if self._sandbox is None:
-            self._sandbox = self._make_sandbox(self._working_dir)
-        return self._sandbox
+        """Sandbox with the files, in which commands run; the session's own if it is a `SessionSandbox`."""
+        sandbox = self._sandbox
+        if self._make_sandbox is not None:
+            sandbox = self._make_sandbox(self._working_dir) if sandbox is None else sandbox
+            self._sandbox = sandbox = sandbox.for_session() if has_members(sandbox, SessionSandbox) else sandbox
+            self._make_sandbox = None
+        return cast("Sandbox", sandbox)
+
+    @property
+    def own_sandbox(self) -> SessionSandbox | None:
+        """The sandbox if it is the session's own and was used; else `None`."""
+        is_own = self._make_sandbox is None and has_members(self._sandbox, SessionSandbox)
+        return cast("SessionSandbox", self._sandbox) if is_own else None
+
+    def inherited(self) -> InheritedSurroundings:
+        """Return the same surroundings for a sub-agent, at whose end nothing of them ends."""
+        return InheritedSurroundings(self)
 
     @property
     def web(self) -> Web:
@@ -153,6 +167,30 @@ class SharedSurroundings(ToolSurroundings):
         if self._web is None:
             self._web = self._make_web()
         return self._web
+
+
+class InheritedSurroundings(SharedSurroundings):
+    """The surroundings of a sub-agent: those of its parent."""
+
+    __slots__ = ("_parent",)
+
+    def __init__(self, parent: SharedSurroundings) -> None:
+        self._parent = parent
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """The parent's sandbox."""
+        return self._parent.sandbox
+
+    @property
+    def own_sandbox(self) -> None:
+        """`None`: it is the parent's."""
+        return None
+
+    @property
+    def web(self) -> Web:
+        """The parent's client that fetches web pages."""
+        return self._parent.web
 
 
 class WaitingSession(Protocol):

@@ -22,6 +22,7 @@ from agentrail.ports.sandbox import Process as Process
 from agentrail.ports.sandbox import Receiver as Receiver
 from agentrail.ports.sandbox import Sandbox as Sandbox
 from agentrail.ports.sandbox import Search as Search
+from agentrail.ports.sandbox import SessionSandbox as SessionSandbox
 from agentrail.ports.sandbox import Written as Written
 from agentrail.ports.tool import Page as Page
 from agentrail.ports.tool import Web as Web

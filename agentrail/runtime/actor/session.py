@@ -60,6 +60,7 @@ from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
 from agentrail.runtime.shared.caller import NOBODY, Caller
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.runtime.work.own_sandbox import close_sandbox, pause_sandbox
 from agentrail.values.events.life import AbortPending
 
 log = logging.getLogger("agentrail.session")
@@ -657,7 +658,10 @@ class Session:
         self._last_active_ms = 0
         self._answers.forget()
         self.events.release()
-        if self.code.revision == self._found_revision:
+        sandbox = self.code.surroundings.own_sandbox
+        if sandbox is not None:  # kept with the code: its container is the one that the session goes on with
+            pause_sandbox(sandbox, self.session_id, self.shared.nursery)
+        elif self.code.revision == self._found_revision:
             self._code = None  # the code is found again when the session wakes
         self.state = sleeping_state(self.state)
         reach("ASLEEP")
@@ -746,6 +750,9 @@ class Session:
             self._effect_runner.close()
             self._effect_runner.started.settle(end.error)
         self.sources.close(end.error)
+        sandbox = None if self._code is None else self._code.surroundings.own_sandbox
+        if sandbox is not None:
+            close_sandbox(sandbox, self.session_id, self.shared.nursery)
         self.shared.timers.clear_all(self.session_id)
         if self._in_hand is not None:
             self._in_hand.settle(Refused.of(end.error))

@@ -48,6 +48,7 @@ class Container:
     __slots__ = (
         "_guards",
         "_hidden_paths",
+        "_is_closed",
         "_is_paused",
         "_limiter",
         "_lock",
@@ -70,6 +71,7 @@ class Container:
         self._mounts = Mounts(frozenset(), frozenset())
         self._running = 0  # number of commands
         self._is_paused = False
+        self._is_closed = False
         self.is_stale = False
         """Whether something is to be covered that is not, so that no further command may run in it."""
         self._lock: trio.Lock | None = None
@@ -94,6 +96,8 @@ class Container:
         Raise `CommandRefused` if another one is needed and commands still run in this one.
         """
         async with self._exclusive():
+            if self._is_closed:
+                raise CommandRefused("its sandbox was closed, as its session has ended")
             mounts = await trio.to_thread.run_sync(self._find_mounts)
             if self.name is not None and (self.is_stale or not mounts.points <= self._mounts.points):
                 if self._running:
@@ -144,13 +148,10 @@ class Container:
                 self._is_paused = True
 
     async def close(self) -> None:
-        """Remove the container, unless it is to be kept, with all that runs in it. No-op if there is none."""
+        """Remove the container, unless it is to be kept, with all that runs in it, and refuse further commands."""
+        self._is_closed = True
         async with self._exclusive():
-            if self.name is None:
-                return
-            if self._options.keep:
-                self.name = None
-            else:
+            if self.name is not None and not self._options.keep:
                 await self._remove()
 
     def _exclusive(self) -> trio.Lock:

@@ -120,7 +120,7 @@ class ContainerSandbox(LocalSandbox):
         await self._container.pause()
 
     async def close(self) -> None:
-        """Remove the container with all that runs in it, unless it is to be kept. The next command starts another."""
+        """Remove the container with all that runs in it, unless it is to be kept; no further command runs."""
         await self._container.close()
 
     def prepare(self, command: Command, on_output: OnOutput | None = None) -> Process:

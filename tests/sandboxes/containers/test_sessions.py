@@ -1,0 +1,99 @@
+"""The container of a session: one for each, shared with its sub-agents, paused in its sleep, removed at its end."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import trio
+
+from agentrail import SessionSpec, open_supervisor
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.tools import standard_tools
+from tests.patience import PATIENCE
+from tests.sandboxes.containers.kinds import container_at, containers, podman
+
+__all__ = ["podman"]
+
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("podman")]
+
+
+def status(name: str) -> str:
+    words = ("podman", "container", "inspect", "--format={{.State.Status}}", name)
+    return subprocess.run(words, capture_output=True, check=False, text=True).stdout.strip()  # noqa: S603 - of the machine
+
+
+def shell_call(line: str) -> object:
+    return say(calls=[call("shell", {"command": line})])
+
+
+def spec_in(folder: Path, *turns: object, **options: object) -> SessionSpec:
+    sandbox = container_at(folder)
+    fields = {"model": ScriptedModel(list(turns)), "tools": standard_tools(), "sandbox": sandbox, **options}
+    return SessionSpec(**fields)  # type: ignore[arg-type]  # it checks them
+
+
+async def until(wanted: str, name: str) -> None:
+    with trio.fail_after(PATIENCE):
+        while status(name) != wanted:  # noqa: ASYNC110 - only the engine knows
+            await trio.sleep(0.05)
+
+
+async def test_each_session_of_a_specification_has_a_container_of_its_own(tmp_path: Path) -> None:
+    before = containers()
+    spec = spec_in(tmp_path, shell_call("touch /tmp/a-file; ls /tmp"), "done", shell_call("ls /tmp"), "done")
+    async with open_supervisor() as supervisor:
+        first = await supervisor.spawn(spec, "first")
+        await first.ask("go")
+        assert len(containers() - before) == 1
+        second = await supervisor.spawn(spec, "second")
+        reply = await second.ask("go")
+        assert "a-file" not in str(reply.messages)
+        assert len(containers() - before) == 2
+        await first.stop()
+        with trio.fail_after(PATIENCE):
+            while len(containers() - before) != 1:  # noqa: ASYNC110 - only the engine knows
+                await trio.sleep(0.05)
+    assert containers() == before
+
+
+async def test_the_container_ends_with_the_supervisor(tmp_path: Path) -> None:
+    before = containers()
+    with trio.CancelScope() as scope:
+        async with open_supervisor() as supervisor:
+            session = await supervisor.spawn(spec_in(tmp_path, shell_call("true"), "done"))
+            await session.ask("go")
+            assert len(containers() - before) == 1
+            scope.cancel()
+            await trio.sleep_forever()
+    assert containers() == before
+
+
+async def test_a_sub_agent_uses_that_of_its_session(tmp_path: Path) -> None:
+    before = containers()
+    clerk = SessionSpec(
+        description="Looks.", model=ScriptedModel([shell_call("touch /tmp/of-clerk"), "done"]), tools=standard_tools()
+    )
+    task = call("task", {"agent": "clerk", "description": "look", "prompt": "look"})
+    turns = (say(calls=[task]), shell_call("ls /tmp/of-clerk && echo seen"), "done")
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(spec_in(tmp_path, *turns, agents={"clerk": clerk}))
+        reply = await session.ask("go")
+        assert "seen" in str(reply.messages)
+        assert len(containers() - before) == 1
+    assert containers() == before
+
+
+async def test_it_is_paused_while_the_session_sleeps_and_goes_on_after_it(tmp_path: Path) -> None:
+    before = containers()
+    turns = (shell_call("touch /tmp/one"), "done", shell_call("ls /tmp/one && echo seen"), "done")
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(spec_in(tmp_path, *turns, hibernate_after=0.5))
+        await session.ask("go")
+        [name] = containers() - before
+        await until("paused", name)
+        reply = await session.ask("go on")
+        assert "seen" in str(reply.messages)
+        assert containers() - before == {name}
+        await until("paused", name)
+        await session.stop()
+        await until("", name)
