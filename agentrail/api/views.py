@@ -16,6 +16,7 @@ import msgspec
 
 from agentrail.api.public_ids import visible
 from agentrail.api.session_values import Asking, Background, CallInProgress, Compacting, HeldCall, TreeRow
+from agentrail.insight.text_difference import TextDifference
 from agentrail.ports.tool import Task
 from agentrail.values.content import Part, ToolCall
 from agentrail.values.json import Json, JsonObject, thaw
@@ -255,16 +256,18 @@ class MessagesView(View):
 
 
 class ChangeView(View):
-    """What a held call would change in a file that is there."""
+    """What a held call would change in a file, or in a text that its arguments have."""
 
     path: str | None
-    """Path of the file; null if the call changes none that is there, or its texts are not shown."""
+    """Path of the file; null if the call writes none, or its texts are not shown."""
     old: str
-    """Text of the file now."""
+    """Text of the file now; empty for a new one."""
     new: str
     """Its text after the call."""
     unseen: str | None
-    """Why the texts are not shown although the file is there; else null."""
+    """Why the texts are not shown although the file may be there; else null."""
+    difference: TextDifference | None
+    """What differs between both texts; without a path, between `old_text` and `new_text`. Null if neither is known."""
 
 
 class ApprovalsView(View):

@@ -58,8 +58,9 @@ I will list the files.
 I am asked to write files, and `write_file` does that.
 I will write `hello` to `a.txt`.
 ? write_file waits for your approval
-    content: hello
     path: a.txt
+    a new file:
+      1 + hello
   [y]es / [n]o / [a]lways (all of `write_file`) / [e]dit
 """,
     ),
@@ -107,8 +108,8 @@ I am asked to write files, and `write_file` does that.
 I will write `bye` to `a.txt`.
 ? write_file waits for your approval
     path: a.txt
-    1   - hello (no end of line)
-      1 + bye (no end of line)
+    1   - hello
+      1 + bye
   [y]es / [n]o / [a]lways (all of `write_file`) / [e]dit
 """,
     ),
@@ -180,7 +181,9 @@ def test_edited_arguments_that_do_not_fit_are_asked_for_again() -> None:
         talk.wait_for("✗ these arguments do not fit `write_file`: ")
         assert "3" in talk.wait_for("\n")
         talk.say("\n")
-        assert talk.wait_for("[e]dit\n").startswith("? write_file waits for your approval\n    content: hello\n")
+        assert talk.wait_for("[e]dit\n").startswith(
+            "? write_file waits for your approval\n    path: a.txt\n    a new file:\n"
+        )
         talk.say("y\n")
         talk.wait_for("1 line, 5 bytes")
 

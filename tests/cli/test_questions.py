@@ -2,8 +2,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrail import HeldCall
-from agentrail.cli.output.screen import Tone, escaped
-from agentrail.cli.talk.questions import numbered_changes, question_about, replaced_lines
+from agentrail.cli.output.screen import Tone
+from agentrail.cli.talk.difference_rows import difference_rows, shown_part
+from agentrail.cli.talk.questions import changed_lines, made_changes, question_about, replaced_lines
+from agentrail.insight.text_comparison import difference_of
+from agentrail.insight.text_difference import TextDifference
 from agentrail.tools.builtin.file_changes import FileChange
 from tests.cli.test_rendering import args
 
@@ -57,18 +60,54 @@ def test_a_file_that_is_replaced_is_shown_with_what_goes_and_comes_and_where() -
         "       13 + thirteen",
         "  [y]es / [n]o / [e]dit",
     ]
-    assert [piece.text for piece in numbered_changes(old, old)] == [
-        "    nothing in the file changes",
-        "    … 12 lines stay as they are",
-    ]
+    assert shown(old, old) == ["    nothing changes"]
     assert "    a.bin is no text" in [piece.text for piece in question_about(call, "a.bin is no text")]
+
+
+def shown(old: str, new: str) -> list[str]:
+    return [piece.text for piece in difference_rows(difference_of(old, new))]
+
+
+def test_of_a_file_that_is_new_or_emptied_it_is_said() -> None:
+    call = held_call(path="a.txt", content="one\n\u21e5\ttwo\r\x1b[2J")
+    assert [piece.text for piece in question_about(call, FileChange("/a.txt", None, "one\n\u21e5\ttwo\r\x1b[2J"))] == [
+        "? write_file waits for your approval",
+        "    path: a.txt",
+        "    a new file:",
+        "      1 + one",
+        "      2 + \\u21e5\u21e5   two\\u000d\\u001b[2J",
+        "  [y]es / [n]o / [e]dit",
+    ]
+    new, emptied = FileChange("/a", None, ""), FileChange("/a", "one", "")
+    assert [piece.text for piece in question_about(held_call(), new)][1] == "    a new file with nothing in it"
+    rows = [piece.text for piece in question_about(held_call(), emptied)][1:-1]
+    assert rows == ["    nothing is left of the file:", "    1   - one"]
+
+
+def test_a_missing_end_of_line_is_said_where_it_changes() -> None:
+    assert shown("a\nb", "a\nc") == ["    1 1   a", "    2   - b", "      2 + c"]
+    assert shown("a\nb\n", "a\nb") == ["    1 1   a", "    2   - b", "      2 + b (no end of line)"]
+    assert shown("a", "a\nb\n") == ["    1   - a (no end of line)", "      1 + a", "      2 + b"]
+
+
+def test_what_a_call_has_made_is_read_from_its_details() -> None:
+    edit = args(path="a", old_text="one", new_text="two")
+    details = {"difference": difference_of("0\none\n", "0\ntwo\n").as_json()}
+    assert [piece.text for piece in made_changes(edit, details)] == ["    1 1   0", "    2   - one", "      2 + two"]
+    for odd in (None, {}, {"difference": 5}, {"difference": {"hunks": [{"old": "x"}]}}):
+        assert made_changes(edit, odd) == changed_lines(edit)
+    odd_row = {"mark": "\x1b", "parts": ["\x1b[2J"], "lacks_end": False}
+    hunk = {"old": -3, "new": 1, "rows": [odd_row, {**odd_row, "parts": []}]}
+    difference = TextDifference(1, 1, 1, 5, ()).as_json()
+    for piece in made_changes(edit, {"difference": {**difference, "hunks": [hunk]}}):
+        assert "\x1b" not in piece.text
 
 
 @settings(max_examples=50)
 @given(st.lists(st.sampled_from("abc"), max_size=30), st.lists(st.sampled_from("abc"), max_size=30))
 def test_what_goes_and_comes_makes_the_new_text_of_the_old_one(old: list[str], new: list[str]) -> None:
     old_text, after = "".join(f"{row}\n" for row in old), "".join(f"{row}\n" for row in new)
-    rows = [piece.text for piece in numbered_changes(old_text, after)]
+    rows = shown(old_text, after)
     lines: list[str] = list(old)
     removed_rows = [int(row[4:].split()[0]) for row in rows if " - " in row]
     come = [(int(row[4:].split()[0]), row[-1]) for row in rows if " + " in row]
@@ -101,10 +140,12 @@ def test_arguments_are_said_once_and_the_rule_that_asks_is_said() -> None:
 @given(st.text(min_size=1, max_size=12), st.text(max_size=12))
 def test_nothing_of_an_edit_is_lost(old: str, new: str) -> None:
     rows = rows_of(held_call(old_text=old, new_text=new))[1:-1]
+    if old == new:
+        assert rows == ["    nothing changes"]
+        return
     for mark, text in (("-", old), ("+", new)):
-        lines = [row[6:] for row in rows if row[4] in {mark, " "}]
-        *first_rows, last = [escaped(line) for line in text.split("\n")]
-        assert lines == first_rows + ([f"{last} (no end of line)"] if last else [])
+        lines = [row[6:].removesuffix(" (no end of line)") for row in rows if row[4] in {mark, " "}]
+        assert lines == ([shown_part(line) for line in text.removesuffix("\n").split("\n")] if text else [])
 
 
 def test_an_edit_of_many_lines_is_shown_at_once_and_whole() -> None:
@@ -125,9 +166,9 @@ def test_a_call_of_a_sub_agent_says_so() -> None:
     assert rows_of(held_call().but(path=("s.c1",)))[0] == "? write_file waits for your approval (a sub-agent's)"
 
 
-def test_of_large_texts_only_beginnings_and_ends_are_compared() -> None:
+def test_of_large_texts_lines_that_both_have_once_are_taken_for_the_same() -> None:
     old = [f"old {number}" for number in range(250)]
     new = [f"new {number}" for number in range(250)]
     old[100] = new[20] = "the same"
     rows = list(replaced_lines("\n".join(["top", *old, "end\n"]), "\n".join(["top", *new, "end\n"])))
-    assert [row.text.strip() for row in rows if row.tone is Tone.DIM] == ["top", "end"]
+    assert [row.text.strip() for row in rows if row.tone is Tone.DIM] == ["top", "the same", "end"]

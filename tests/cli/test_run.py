@@ -471,7 +471,7 @@ async def run_beside(*args: str) -> subprocess.CompletedProcess[bytes]:
 
 def test_a_person_at_a_terminal_is_asked(tmp_path: Path) -> None:
     with at_a_terminal("run", "--model", "demo", "--dir", str(tmp_path), "write tea\u202e to a.txt") as (talk, _):
-        screen = talk.sees("    content: tea\\u202e\n    path: a.txt\n", "[e]dit")
+        screen = talk.sees("    path: a.txt\n    a new file:\n      1 + tea\\u202e\n", "[e]dit")
         assert "? write_file waits for your approval" in screen
         assert "\u202e" not in talk.output
         talk.press("perhaps\n")

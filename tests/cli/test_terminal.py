@@ -230,7 +230,9 @@ def test_a_pasted_line_of_a_megabyte_is_sent() -> None:
 def test_an_approval_with_edited_arguments() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         begin(talk, "write hello to a.txt")
-        talk.sees("? write_file waits for your approval\n    content: hello\n    path: a.txt\n", f"{KEYS}\n>")
+        talk.sees(
+            "? write_file waits for your approval\n    path: a.txt\n    a new file:\n      1 + hello\n", f"{KEYS}\n>"
+        )
         talk.press("e")
         talk.sees('> {"content": "hello", "path": "a.txt"}')
         talk.say('\x7f\x7f\x7f\x7f\x7fmd"}\r')
@@ -527,7 +529,7 @@ def test_what_a_call_writes_is_shown_and_who_decided_is_told(tmp_path: Path) -> 
     args = ("chat", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
     with at_a_terminal(*args, "--edits", NO_COLOR="1") as (talk, _):
         begin(talk, "replace two with 2 in a.txt")
-        talk.sees("→ edit_file", "    - two (no end of line)\n    + 2 (no end of line)\n  ✓ edit_file", ">\n  idle")
+        talk.sees("→ edit_file", "  ✓ edit_file", "    1 1   one\n    2   - two\n      2 + 2\n", ">\n  idle")
         talk.say("run date\r")
         talk.sees("? shell waits for your approval\n    command: date\n", f"{KEYS}\n>")
         talk.press("r")
@@ -858,5 +860,29 @@ def test_a_file_that_is_there_is_replaced_only_as_it_was_shown(tmp_path: Path) -
         talk.press("y")
         talk.sees("replaced a.txt", ">\n  idle")
         talk.say("replace ell with all in a.txt\r")
-        talk.sees("    1   - hello (no end of line)\n      1 + hallo (no end of line)\n", f"{KEYS}\n>")
+        talk.sees("    1   - hello\n      1 + hallo\n", f"{KEYS}\n>")
+    assert file.read_text() == "hello"
+
+
+def test_a_change_that_the_screen_has_no_room_for_is_approved_only_when_it_was_unfolded(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("".join(f"line {number}\x1b[2J\n" for number in range(1, 41)))
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path.with_suffix(".db")))
+    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
+        begin(talk, "write hello to a.txt")
+        talk.sees("     1    - line 1\\u001b[2J\n", "    … 29 more rows; Enter shows them\n", f"{KEYS}\n>")
+        talk.press("y")
+        talk.sees("A part of this call is folded, so nothing approves it yet.", "> y\n")
+        talk.say(".\ry\r")
+        talk.sees(
+            "     1    - line 1\\u001b[2J\n", "    40    - line 40\\u001b[2J\n        1 + hello (no end", f"{KEYS}\n>"
+        )
+        talk.sees("there is a question first: y", f"{KEYS}\n>")
+        assert file.read_text() != "hello"
+        talk.press("y")
+        talk.sees("The beginning of this call is out of sight", "> y\n")
+        talk.press("\r")
+        talk.sees("✓ write_file", "    … 30 more rows; Enter shows them", ">\n  idle")
+        talk.press("\r")
+        talk.sees("    … 30 more rows", "    40    - line 40\\u001b[2J\n        1 + hello (no end of line)\n>\n  idle")
     assert file.read_text() == "hello"

@@ -7,6 +7,7 @@ from typing import Final
 
 from agentrail.cli.output.screen import clipped, one_line
 from agentrail.cli.talk.rendering import shown_args
+from agentrail.insight.text_difference import Hunk, difference_in
 from agentrail.tools.builtin.file_changes import FileChange
 from agentrail.values.json import JsonObject
 
@@ -47,6 +48,22 @@ def paths_of(tool: str, args: JsonObject, folder: Path) -> tuple[str, ...]:
     """Return the absolute paths of the files that a call of a built-in tool reads or changes."""
     path = args.get("path")
     return (str(folder / path),) if tool in KINDS and isinstance(path, str) else ()
+
+
+def changes_made(tool: str, args: JsonObject, details: object, folder: Path) -> tuple[FileChange, ...]:
+    """Return the changes that a call has made: a part of the file each, by the *details* of its result if they tell."""
+    change, difference = change_of(tool, args, folder), difference_in(details)
+    if change is None or difference is None or difference.left_out:
+        return () if change is None else (change,)
+    return tuple(FileChange(change.path, *_texts_of(hunk, is_new=not difference.lines)) for hunk in difference.hunks)
+
+
+def _texts_of(hunk: Hunk, *, is_new: bool) -> tuple[str | None, str]:
+    """Return the old and the new text of a hunk; no old one for a new file."""
+    old, new = (
+        "".join(row.text + ("" if row.lacks_end else "\n") for row in hunk.rows if row.mark != mark) for mark in "+-"
+    )
+    return (None if is_new else old), new
 
 
 def change_of(tool: str, args: JsonObject, folder: Path) -> FileChange | None:

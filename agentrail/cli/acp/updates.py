@@ -26,7 +26,7 @@ from agentrail.cli.acp.protocol import (
     chunk,
     text_content,
 )
-from agentrail.cli.acp.tool_views import change_of, kind_of, paths_of, title_of
+from agentrail.cli.acp.tool_views import change_of, changes_made, kind_of, paths_of, title_of
 from agentrail.cli.acp.turn_outcomes import TurnOutcome, outcome_of
 from agentrail.cli.talk.file_changes import FileChanges
 from agentrail.cli.talk.rendering import shown_args
@@ -213,7 +213,9 @@ class SessionUpdates:
         call, cause = event.call, event.cause
         status = "completed" if call.state == "done" else "failed"
         if isinstance(cause, e.ToolExecutionEnd):
-            fields: dict[str, Json] = {"content": [_content(part) for part in cause.content]}
+            changes = () if cause.is_error else changes_made(call.name, call.args or {}, cause.details, self._folder)
+            contents = [*map(change_content, changes), *(_content(part) for part in cause.content)]
+            fields: dict[str, Json] = {"content": contents}
             if cause.details is not None:
                 fields["rawOutput"] = cause.details
             return (self._patch(call.call_id, status=status, **fields),)

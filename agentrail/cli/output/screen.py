@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Final, Literal, TypeAlias
 
@@ -29,6 +29,8 @@ LONGEST_ERROR: Final = 4_000
 
 CUT: Final = 100
 """The most columns of a line that is cut in a pipe."""
+
+INVERTED: Final = "\x1b[7m"
 
 _RESET: Final = "\x1b[0m"
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -115,6 +117,32 @@ class ScreenText(Value):
     """The colour of the text."""
     is_cut: bool = False
     """Whether what is too wide for a row is left out, and not shown in the next one; in a pipe, it is one line."""
+    marks: tuple[tuple[int, int], ...] = ()
+    """Ranges of its characters that are marked: inverted, or without colours by a row of `^` below."""
+    hang: int = 0
+    """Columns before further rows of a text that keeps all its spaces, as code does; 0 for words, which are wrapped."""
+
+    def drawn(self, look: TerminalStyle) -> list[str]:
+        """Return the rows with their colours."""
+        if not self.hang:
+            return [painted(row, self.tone, look) for row in self.rows(look).split("\n")]
+        rows = list[str]()
+        for start, end in _row_ranges(self.text, look.room if look.rewrites else len(self.text), self.hang):
+            indent = " " * self.hang if start else ""
+            marks = [(max(first, start), min(last, end)) for first, last in self.marks if first < end and last > start]
+            rows.append(indent + self._painted_range(start, end, marks, look))
+            if marks and not look.colours:
+                rows.append(indent + _carets(self.text, start, marks))
+        return rows
+
+    def _painted_range(self, start: int, end: int, marks: Sequence[tuple[int, int]], look: TerminalStyle) -> str:
+        """Return the characters from *start* to *end* with their colours, those within *marks* inverted."""
+        parts, index = list[str](), start
+        for first, last in marks:
+            parts.append(painted(clean(self.text[index:first]), self.tone, look))
+            parts.append(painted(clean(self.text[first:last]), self.tone, look, is_inverted=True))
+            index = last
+        return "".join([*parts, painted(clean(self.text[index:end]), self.tone, look)])
 
     def rows(self, look: TerminalStyle) -> str:
         """Return the text in rows that fit; in a pipe, as it is, or cut to one line of `CUT` columns."""
@@ -147,7 +175,8 @@ class Screen(Value):
                     clipped(text.replace("\n", " "), look.room), piece.tone, look
                 )
             case _:
-                return Screen(), f"{self.joint}{painted(piece.rows(look), piece.tone, look)}\n"
+                rows = "\n".join(piece.drawn(look)) if piece.hang else painted(piece.rows(look), piece.tone, look)
+                return Screen(), f"{self.joint}{rows}\n"
 
     @property
     def joint(self) -> str:
@@ -176,9 +205,9 @@ def put_all(screen: Screen, pieces: Iterable[ScreenText], look: TerminalStyle) -
     return screen, "".join(parts)
 
 
-def painted(text: str, tone: Tone, look: TerminalStyle) -> str:
-    """Return *text* with the codes for *tone*, if the output shows colours."""
-    code = PALETTES[look.background][tone] if look.colours and text else ""
+def painted(text: str, tone: Tone, look: TerminalStyle, *, is_inverted: bool = False) -> str:
+    """Return *text* with the codes for *tone*, if the output shows colours; *is_inverted*: as text on that colour."""
+    code = PALETTES[look.background][tone] + (INVERTED if is_inverted else "") if look.colours and text else ""
     return f"{code}{text}{_RESET}" if code else text
 
 
@@ -270,6 +299,25 @@ def cut_to_rows(text: str, width: int) -> list[str]:
             row, used = "", 0
         row, used = row + char, used + more
     return [*rows, row]
+
+
+def _row_ranges(text: str, width: int, hang: int) -> Iterator[tuple[int, int]]:
+    """Yield where each row of *text* begins and ends; from the second one on, *hang* columns are before it."""
+    start, used = 0, 0
+    for index, char in enumerate("" if text.isascii() and len(text) <= width else text):
+        used += columns(char)
+        if used > max(width - (hang if start else 0), 1) and index > start:
+            yield start, index
+            start, used = index, columns(char)
+    yield start, len(text)
+
+
+def _carets(text: str, start: int, marks: Sequence[tuple[int, int]]) -> str:
+    """Return the row below a row that begins at *start*, with `^` below what is in *marks*."""
+    row = ""
+    for first, last in marks:
+        row += " " * (columns(text[start:first]) - len(row)) + "^" * columns(text[first:last])
+    return row
 
 
 def columns(text: str) -> int:

@@ -19,6 +19,11 @@ class ScreenQuestion(Value):
 
     rows: tuple[ScreenText, ...] = ()
     """Text of the question."""
+    end: int = 0
+    """How many of the last rows are in sight in any case; of a text that has no room, rows before them are folded.
+
+    0: nothing is folded.
+    """
     keys: str = ""
     """The keys that answer it alone: `y` and `n` if nothing follows, `e` and `r` at once; empty if none does."""
     always: str = ""

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final, Literal, TypeAlias
+
+import trio
 
 from agentrail.api.protocols import AnySession
 from agentrail.api.session_values import HeldCall
 from agentrail.cli.output.screen import Tone, escaped, line
 from agentrail.cli.output.screen_question import ScreenQuestion
 from agentrail.cli.talk.file_changes import FileChanges
-from agentrail.cli.talk.questions import about_always, question_about
+from agentrail.cli.talk.questions import about_always, end_of_question, question_about
 from agentrail.cli.talk.terminal import Terminal
 from agentrail.errors import UnknownApproval
 from agentrail.tools.builtin.file_changes import FileChange, Unseen
@@ -80,19 +83,23 @@ class ApprovalPrompts:
 
     async def ask(self, call: HeldCall) -> None:
         """Ask about *call*: the next line is the answer."""
-        change = await self._changes.of(call)
+        change, by_key = await self._changes.of(call), self._terminal.keys
+        # In a thread, as a large file has many rows
+        rows = await trio.to_thread.run_sync(partial(question_about, call, change, by_key=by_key))
         self._held_call, self._step, self._change = call, "decision", change
-        is_question = call.kind == "question"
+        if call.kind == "question":
+            self._terminal.ask(ScreenQuestion(rows))
+            return
         always = "" if call.family is None else about_always(call.family)
-        rows = question_about(call, change, by_key=self._terminal.keys)
-        self._terminal.ask(ScreenQuestion(rows, "" if is_question else "yner", always))
+        end = len(end_of_question(call, change, by_key=by_key))
+        self._terminal.ask(ScreenQuestion(rows, end, "yner", always))
 
     def ask_instead(self, send: Callable[[], Awaitable[None]]) -> None:
         """Ask whether to *send* a prompt, which takes the place of the held call: the next line is the answer."""
         if self._held_call is not None:
             self._instead, self._step = send, "instead"
             text = f"  {self._held_call.tool} waits for you, and is not carried out if you send this. Send it? {YES_NO}"
-            self._terminal.ask(ScreenQuestion((line(text, Tone.ASKING),), "yn", can_leave=True))
+            self._terminal.ask(ScreenQuestion((line(text, Tone.ASKING),), keys="yn", can_leave=True))
 
     def forget(self, call: HeldCall | None = None) -> None:
         """Withdraw the open question; if *call* is given, only if the question is still about that call."""

@@ -17,7 +17,16 @@ import trio
 
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.session_values import Status
-from agentrail.api.transcript import CallChanged, CallEnded, Change, OfSubagent, ResponseEnded, Transcript, thoughts_in
+from agentrail.api.transcript import (
+    CallChanged,
+    CallEnded,
+    Change,
+    OfSubagent,
+    ResponseEnded,
+    ShownCall,
+    Transcript,
+    thoughts_in,
+)
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.screen import Flow, ScreenText, Tone, aside, clipped, line, one_line
 from agentrail.cli.talk.approval_prompts import NO_CHANGES, ApprovalPrompts
@@ -26,11 +35,12 @@ from agentrail.cli.talk.file_changes import FileChanges
 from agentrail.cli.talk.input_history import InputHistory
 from agentrail.cli.talk.key_commands import LATER
 from agentrail.cli.talk.past import MOST_READ, PastEvents, before_copy, past_of, prompt_piece, prompts_in
-from agentrail.cli.talk.questions import changed_lines
+from agentrail.cli.talk.questions import changed_lines, made_changes
 from agentrail.cli.talk.rendering import about, pieces_of
 from agentrail.cli.talk.shell_lines import MARK
 from agentrail.cli.talk.terminal import Terminal
 from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked
+from agentrail.tools.builtin.file_changes import WRITERS
 from agentrail.values.content import text_of
 from agentrail.values.events import (
     AgentAbort,
@@ -65,7 +75,7 @@ TITLE: Final = 60
 """The most columns of the title that a session gets from its first prompt."""
 
 MOST_CHANGED: Final = 12
-"""The most rows that are shown of what a call writes."""
+"""The most rows that are shown of what a call writes until the person asks for more."""
 
 PASSING: Final = (MessageDelta, StatusUpdate, ThinkingDelta, ToolExecutionUpdate)
 """Events that come often, and after which the session does the same as before."""
@@ -120,6 +130,7 @@ class Console:
         self._ended_refs: set[str] = set()
         self._shown_calls: set[tuple[str, str]] = set()  # kinds and ids of held calls whose event is shown
         self._nursery: trio.Nursery | None = None  # `None` before the conversation begins
+        self._folded_rows: Sequence[ScreenText] = ()  # rows of the last change that are not shown
         self._last_read = 0  # tokens of the last request and response: the least that the next request has
 
     async def run(self, offered: str = "") -> bool:
@@ -224,13 +235,33 @@ class Console:
                 return ()  # the person knows, and that it runs says so
             case AgentResumed(trigger="tool_approved") if self._answering.approved_ids:
                 return ()
-            case CallChanged(call) if change is inner and pieces and (self._terminal.keys or not call.was_held):
-                rows = changed_lines(call.args or {})
-                self._commands.fold(call.name, "\n".join(row.text for row in rows))
-                more = (line(f"      … {len(rows) - MOST_CHANGED} more lines; /show", Tone.DIM),)
-                return (*pieces, *rows[:MOST_CHANGED], *(more if len(rows) > MOST_CHANGED else ()))
+            case CallChanged(call) if change is inner and pieces and call.name not in WRITERS and self._is_news(call):
+                return (*pieces, *self._folded(call.name, changed_lines(call.args or {})))
+            case CallEnded(call, cause=ToolExecutionEnd(is_error=False, details=details)) if (
+                change is inner and call.name in WRITERS and self._is_news(call)
+            ):
+                return (*pieces, *self._folded(call.name, made_changes(call.args or {}, details)))
             case _:
                 return pieces
+
+    def _is_news(self, call: ShownCall) -> bool:
+        """Whether what *call* writes is not on the screen: a question by keys is gone once it is answered."""
+        return self._terminal.keys or not call.was_held
+
+    def _folded(self, name: str, rows: Sequence[ScreenText]) -> Sequence[ScreenText]:
+        """Return the first *rows* of what the call of *name* writes; keep all of them for `/show`, and for Enter."""
+        self._commands.fold(name, "\n".join(row.text for row in rows))
+        if len(rows) <= MOST_CHANGED:
+            return rows
+        self._folded_rows = rows[MOST_CHANGED - 1 :]
+        how = "Enter shows them" if self._terminal.keys else "/show"
+        more = line(f"    … {len(self._folded_rows)} more rows; {how}", Tone.DIM)
+        return (*rows[: MOST_CHANGED - 1], more)
+
+    def _unfold(self) -> None:
+        """Show the rows of the last change that were folded, once."""
+        self._terminal.show(self._folded_rows)
+        self._folded_rows = ()
 
     def _note(self, change: Change) -> None:
         match change:
@@ -352,6 +383,8 @@ class Console:
                 if self._leaving.cancel_called:
                     return
                 self._interrupted = -AGAIN
+                if text.strip():
+                    self._folded_rows = ()
                 try:
                     is_answer = await self._is_answer(text.strip())
                     if not is_answer:
@@ -403,6 +436,8 @@ class Console:
             self._nursery.start_soon(self._run_line, text.removeprefix(MARK).strip())
         elif text:
             await self._talk(text, text)
+        elif self._terminal.keys:
+            self._unfold()
 
     async def _run_line(self, command_line: str) -> None:
         """Run a command line of the person, which waits for nothing that the session does."""

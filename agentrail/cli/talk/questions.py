@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from difflib import SequenceMatcher
 from json import loads
 from typing import Final
 
 from agentrail.api.session_values import HeldCall
 from agentrail.cli.output.screen import ScreenText, Tone, escaped, line
+from agentrail.cli.talk.difference_rows import difference_rows
+from agentrail.insight.text_comparison import difference_of
+from agentrail.insight.text_difference import difference_in
 from agentrail.plugins.arguments import shown_as_json
 from agentrail.tools.builtin.file_changes import FileChange, Unseen
 from agentrail.values.json import Json, JsonObject, canonical
-
-AROUND: Final = 3
-"""Lines that are shown above and below those that change in a file."""
 
 CONTENT: Final = "content"
 """The argument that takes the place of all that a file has."""
@@ -29,12 +28,11 @@ NEW: Final = "new_text"
 """Arguments of which the second takes the place of the first."""
 
 NO_END: Final = "(no end of line)"
-"""Behind the last line of a text if it has none."""
+"""Behind the last line of an argument of several lines if it has none."""
 
-MOST_COMPARED: Final = 40_000
-"""Pairs of lines up to which each is compared with each: beyond it, like lines take seconds, and all else waits."""
-
-TONES_OF_MARKS: Final = {"-": Tone.BAD, "+": Tone.GOOD}
+NEW_FILE: Final = "    a new file:"
+NEW_EMPTY_FILE: Final = "    a new file with nothing in it"
+EMPTIED: Final = "    nothing is left of the file:"
 
 
 def question_about(
@@ -42,17 +40,26 @@ def question_about(
 ) -> tuple[ScreenText, ...]:
     """Return the text that asks a person about a held call: question or exact arguments, and possible answers.
 
-    *change* is what the call changes in a file that is there, or why that is not shown. *by_key*: an answer is a single
+    *change* is what the call changes in a file, or why that is not shown. *by_key*: an answer is a single
     key, so that there is one for an answer with a text, too.
     """
     if call.kind == "question":
         options = tuple(line(f"    {number}. {escaped(option)}") for number, option in enumerate(call.options, 1))
         return (line(f"? {escaped(call.hint, keep_lines=True)}", Tone.ASKING), *options)
-    always = "" if call.family is None else f" / [a]lways (all of `{escaped(call.family)}`)"
     by = " (a sub-agent's)" if call.path else ""
     return (
         line(f"? {escaped(call.tool)} waits for your approval{by}", Tone.ASKING),
         *(exact_args(call.args) if not isinstance(change, FileChange) else _changed_file(call.args, change)),
+        *end_of_question(call, change, by_key=by_key),
+    )
+
+
+def end_of_question(
+    call: HeldCall, change: FileChange | Unseen | None = None, *, by_key: bool = False
+) -> tuple[ScreenText, ...]:
+    """Return the last rows of the text about a held call, which are always in sight: why it waits, and the answers."""
+    always = "" if call.family is None else f" / [a]lways (all of `{escaped(call.family)}`)"
+    return (
         *((line(f"    {escaped(change)}", Tone.BAD),) if isinstance(change, Unseen) else ()),
         *((line(f"    {escaped(reason)}", Tone.DIM),) if (reason := _reason(call)) else ()),
         line(f"  [y]es / [n]o{always} / [e]dit{' / [r]eason against it' if by_key else ''}", Tone.ASKING),
@@ -73,39 +80,13 @@ def _reason(call: HeldCall) -> str:
 def _changed_file(args: JsonObject, change: FileChange) -> Iterator[ScreenText]:
     """Yield the rows of a call that changes a file: its arguments, with the change in the place of the texts."""
     yield from exact_args({name: arg for name, arg in args.items() if name not in {OLD, NEW, CONTENT}})
-    yield from numbered_changes(change.old_text or "", change.new_text)
-
-
-def numbered_changes(old: str, new: str) -> Iterator[ScreenText]:
-    """Yield what differs between two texts, with the numbers of old and new lines, and some lines around."""
-    old_lines, new_lines = _lines(old), _lines(new)
-    width = len(str(max(len(old_lines), len(new_lines))))
-    changes = _changes(old_lines, new_lines)
-    if all(kind == "equal" for kind, *_ in changes):
-        yield line("    nothing in the file changes", Tone.DIM)
-    for index, (kind, start, end, new_start, new_end) in enumerate(changes):
-        if kind == "equal":
-            rows = [
-                line(f"    {start + row + 1:>{width}} {new_start + row + 1:>{width}}   {text}", Tone.DIM)
-                for row, text in enumerate(old_lines[start:end])
-            ]
-            yield from _folded(rows, AROUND * (index > 0), AROUND * (index < len(changes) - 1))
-            continue
-        for row in range(start, end):
-            yield line(f"    {row + 1:>{width}} {'':>{width}} - {old_lines[row]}", Tone.BAD)
-        for row in range(new_start, new_end):
-            yield line(f"    {'':>{width}} {row + 1:>{width}} + {new_lines[row]}", Tone.GOOD)
-
-
-def _folded(rows: Sequence[ScreenText], above: int, below: int) -> Iterator[ScreenText]:
-    """Yield the first and last *rows*, which do not change, and how many are between, if that saves a row."""
-    between = len(rows) - above - below
-    if between <= 1:
-        yield from rows
-        return
-    yield from rows[:above]
-    yield line(f"    … {between} lines stay as they are", Tone.DIM)
-    yield from rows[len(rows) - below :]
+    if change.old_text is None:
+        yield line(NEW_FILE if change.new_text else NEW_EMPTY_FILE, Tone.DIM)
+        if not change.new_text:
+            return
+    elif change.old_text and not change.new_text:
+        yield line(EMPTIED, Tone.BAD)
+    yield from difference_rows(difference_of(change.old_text or "", change.new_text))
 
 
 def exact_args(args: JsonObject) -> Iterator[ScreenText]:
@@ -123,6 +104,12 @@ def exact_args(args: JsonObject) -> Iterator[ScreenText]:
 def changed_lines(args: JsonObject) -> tuple[ScreenText, ...]:
     """Return the rows of a call's changes: a replaced text as a diff, a new text by lines; empty for other calls."""
     return tuple([row for name in args for row in _text_rows(args, name) or ()])
+
+
+def made_changes(args: JsonObject, details: object) -> tuple[ScreenText, ...]:
+    """Return the rows of what a call of `write_file` or `edit_file` has changed, by the *details* of its result."""
+    difference = difference_in(details)
+    return changed_lines(args) if difference is None else tuple(difference_rows(difference))
 
 
 def _text_rows(args: JsonObject, name: str) -> Sequence[ScreenText] | None:
@@ -144,36 +131,8 @@ def _is_replaced(args: JsonObject, name: str) -> bool:
 
 
 def replaced_lines(old: str, new: str) -> Iterator[ScreenText]:
-    """Yield the lines of *old* and *new* as a diff: removed and added lines have a mark."""
-    old_lines, new_lines = _lines(old), _lines(new)
-    for kind, start, end, new_start, new_end in _changes(old_lines, new_lines):
-        if kind == "equal":
-            yield from (line(f"      {row}", Tone.DIM) for row in old_lines[start:end])
-            continue
-        yield from (_changed_line("-", row) for row in old_lines[start:end])
-        yield from (_changed_line("+", row) for row in new_lines[new_start:new_end])
-
-
-def _changes(old_lines: Sequence[str], new_lines: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
-    """Return what changes, as `difflib` tells it; of large texts what differs between their beginnings and ends."""
-    if len(old_lines) * len(new_lines) <= MOST_COMPARED:
-        return SequenceMatcher(None, old_lines, new_lines, autojunk=False).get_opcodes()
-    least = min(len(old_lines), len(new_lines))
-    head = next((index for index in range(least) if old_lines[index] != new_lines[index]), least)
-    tail = next(
-        (index for index in range(least - head) if old_lines[-1 - index] != new_lines[-1 - index]), least - head
-    )
-    end, new_end = len(old_lines) - tail, len(new_lines) - tail
-    inner: list[tuple[str, int, int, int, int]] = [("replace", head, end, head, new_end)]
-    if (end - head) * (new_end - head) <= MOST_COMPARED:
-        codes = SequenceMatcher(None, old_lines[head:end], new_lines[head:new_end], autojunk=False).get_opcodes()
-        inner = [(kind, head + a, head + b, head + c, head + d) for kind, a, b, c, d in codes]
-    ends = [("equal", 0, head, 0, head), *inner, ("equal", end, len(old_lines), new_end, len(new_lines))]
-    return [change for change in ends if change[1] < change[2] or change[3] < change[4]]
-
-
-def _changed_line(mark: str, row: str) -> ScreenText:
-    return line(f"    {mark} {row}", TONES_OF_MARKS[mark])
+    """Yield the rows that show what differs between two texts of which nobody knows where they stand."""
+    yield from difference_rows(difference_of(old, new, around=len(old)), has_numbers=False)
 
 
 def _lines(text: str) -> list[str]:

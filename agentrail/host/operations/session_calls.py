@@ -56,12 +56,14 @@ from agentrail.host.hosted_sessions import ADMIN, HostedSessions, is_for_others,
 from agentrail.host.operations.call import Answer, OperationCall
 from agentrail.host.plugins.plugin_runner import HostPluginRow, commands_for
 from agentrail.host.uploads.session_files import SessionFiles
+from agentrail.insight.text_comparison import difference_of
 from agentrail.ports.journal import Journal, Record, SessionFilter, StoredSession
 from agentrail.runtime.inbox.replies import held_calls
-from agentrail.tools.builtin.file_changes import READ_WITHIN, TOO_SLOW, FileChange, Unseen, change_of
+from agentrail.tools.builtin.file_changes import MOST_SHOWN, READ_WITHIN, TOO_SLOW, FileChange, Unseen, change_of
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import PromptReceived, SteeringReceived
 from agentrail.values.events.response import ResponseComplete
+from agentrail.values.json import JsonObject
 from agentrail.values.newest import Newest
 
 audit_log = logging.getLogger("agentrail.audit")
@@ -311,7 +313,7 @@ class ListingCalls:
         return call.view_answer(ApprovalsView(tuple(rest[:limit]), following))
 
     async def change(self, call: OperationCall) -> Answer:
-        """Show what a held call would change in a file that is there; nothing for a call of a sub-agent."""
+        """Show what a held call would change in a file; of a sub-agent's, what its arguments say of a text."""
         approval = call.query(ChangeQuery).approval
         name = self._sessions.name(call.row, call.who, call.session)
         calls_by_id = {visible(call_.id): call_ for call_ in held_calls(await self._sessions.state(name))}
@@ -323,9 +325,7 @@ class ListingCalls:
             change = TOO_SLOW
             with trio.move_on_after(READ_WITHIN):
                 change = await change_of(await self._sessions.folder(name), held_call.tool, held_call.args)
-        if isinstance(change, FileChange):
-            return call.view_answer(ChangeView(change.path, change.old_text or "", change.new_text, None))
-        return call.view_answer(ChangeView(None, "", "", change))
+        return call.view_answer(await trio.to_thread.run_sync(_change_view, held_call.args, change))
 
     def _may_decide(self, who: Identity, call: HeldView) -> bool:
         """Whether *who*, who has the scope to decide, may decide about *call*: with four eyes, not about an own one."""
@@ -365,6 +365,17 @@ class ListingCalls:
             return held_calls(await self._supervisor.state(stored.session_id))
         except (BadRecord, SessionBeingDeleted, SessionNotStored):
             return ()
+
+
+def _change_view(args: JsonObject, change: FileChange | Unseen | None) -> ChangeView:
+    """Return the view of a *change*; without one, of the text that *args* replace, wherever it stands."""
+    if isinstance(change, FileChange):
+        old, new = change.old_text or "", change.new_text
+        return ChangeView(change.path, old, new, None, difference_of(old, new))
+    old_text, new_text = args.get("old_text"), args.get("new_text")
+    if isinstance(old_text, str) and isinstance(new_text, str) and len(old_text) + len(new_text) <= MOST_SHOWN:
+        return ChangeView(None, "", "", change, difference_of(old_text, new_text, around=len(old_text)))
+    return ChangeView(None, "", "", change, None)
 
 
 def _cursor(call: HeldView) -> tuple[int, str]:

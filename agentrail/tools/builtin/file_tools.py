@@ -13,6 +13,7 @@ from agentrail.errors import BadEdit
 from agentrail.ports.sandbox import MAX_FILE, Sandbox
 from agentrail.ports.tool import ToolContext
 from agentrail.tools.bounds import Length, Range
+from agentrail.tools.builtin.file_changes import difference_made, text_before
 from agentrail.tools.builtin.workspace import MAX_TEXT, counted, cut_text, refuse, report_errors, sandbox_of
 from agentrail.tools.function import tool
 from agentrail.values.tools import Ok, ok
@@ -235,11 +236,14 @@ async def write_file(path: Annotated[str, Length(min=1)], content: str, ctx: Too
         path: The file, relative to the working directory.
         content: All that the file is to hold.
     """
+    sandbox = sandbox_of(ctx)
     with report_errors():
-        result = await sandbox_of(ctx).write(path, content.encode())
+        text = await text_before(sandbox, path)
+        result = await sandbox.write(path, content.encode())
     lines = counted(content.count("\n") + (not content.endswith("\n") and content != ""), "line")
     summary = f"{'created' if result.created else 'replaced'} `{path}`: {lines}, {counted(result.size, 'byte')}"
-    return ok(summary, {"created": result.created, "size": result.size})
+    difference = difference_made("" if result.created else text, content, result.size)
+    return ok(summary, {"created": result.created, "size": result.size, **difference})
 
 
 @tool(timeout=30, parallel=False, subject="path", requires=("files",))
@@ -262,13 +266,15 @@ async def edit_file(  # noqa: D417 - the model does not see `ctx`
         refuse(f"`old_text` and `new_text` are the same, so nothing in `{path}` would change")
     sandbox = sandbox_of(ctx)
     with report_errors():
+        text = await text_before(sandbox, path)
         try:
             edited = await sandbox.edit(path, old_text.encode(), new_text.encode(), every=replace_all)
         except BadEdit:
             refuse(await _help(sandbox, path, old_text))
-    return ok(
-        f"edited `{path}`: {counted(edited.replaced, 'place')}", {"replaced": edited.replaced, "size": edited.size}
-    )
+    changed_text = "" if text is None else text.replace(old_text, new_text)
+    difference = difference_made(text, changed_text, edited.size)
+    summary = f"edited `{path}`: {counted(edited.replaced, 'place')}"
+    return ok(summary, {"replaced": edited.replaced, "size": edited.size, **difference})
 
 
 async def _help(sandbox: Sandbox, path: str, old: str) -> str:

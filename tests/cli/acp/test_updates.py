@@ -6,6 +6,7 @@ import pytest
 
 from agentrail.cli.acp.protocol import ClientAbilities
 from agentrail.cli.acp.updates import SessionUpdates
+from agentrail.insight.text_comparison import difference_of
 from agentrail.models import AssistantMessage, Text, Thinking, ToolCall, ToolMessage, Usage
 from agentrail.tools import Todo
 from agentrail.values import events as e
@@ -111,6 +112,18 @@ def test_a_call_has_a_kind_and_a_title(tool: str, args: dict[str, str], kind: st
     assert (update["kind"], update["title"], update["status"]) == (kind, title, "in_progress")
 
 
+def test_what_a_call_has_changed_is_told_as_the_parts_of_the_file() -> None:
+    old = "".join(f"{number}\n" for number in range(30))
+    details = {"difference": difference_of(old, old.replace("0\n", "o\n", 1).replace("29\n", "29")).as_json()}
+    end = e.ToolExecutionEnd("c1", "write_file", (Text("done"),), is_error=False, details=freeze_object(details))
+    update = updates(response("", WRITES), end)[1]
+    assert isinstance(update, dict)
+    first, second, text = update["content"]
+    assert first == {"type": "diff", "path": "/p/a.txt", "oldText": "0\n1\n2\n3\n", "newText": "o\n1\n2\n3\n"}
+    assert (second["oldText"], second["newText"]) == ("26\n27\n28\n29\n", "26\n27\n28\n29")
+    assert text == text_of("done")
+
+
 ENDS: list[tuple[e.Event, str, str | None]] = [
     (e.ToolExecutionEnd("c1", "write_file", (Text("done"),), is_error=False), "completed", "done"),
     (e.ToolExecutionEnd("c1", "write_file", (Text("no"),), is_error=True), "failed", "no"),
@@ -141,7 +154,8 @@ ENDS: list[tuple[e.Event, str, str | None]] = [
 def test_a_call_is_ended_in_every_way_in_which_it_ends(event: e.Event, status: str, content: str | None) -> None:
     expected = {"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": status}
     if content is not None:
-        expected["content"] = [text_of(content)]  # type: ignore[assignment]
+        diff = {"type": "diff", "path": "/p/a.txt", "oldText": None, "newText": "tea"}
+        expected["content"] = [*([diff] if status == "completed" else []), text_of(content)]  # type: ignore[assignment]
     session_updates = updates(response("", WRITES), event)
     assert expected in session_updates[1:2]
 

@@ -422,12 +422,15 @@ def test_a_file_is_replaced_only_as_it_was_shown(visitor: Visitor, folder: Path)
     with visitor.page("/inbox") as page:
         change = page.locator("pre[aria-label=change]")
         until(page, lambda: "- one" in change.inner_text())
-        assert change.inner_text().split("\n")[:3] == ["    1       - one", "    2       - two", "          1 + three"]
-        file.write_text("four\n")
+        assert change.inner_text().split("\n")[:3] == ["1   - one", "2   - two", "  1 + three"]
+        file.write_text("three 4\n")
         page.click(APPROVE)
         until(page, lambda: "has changed since it was shown" in page.inner_text(".told.bad"))
-        until(page, lambda: "- four" in change.inner_text())
-        assert file.read_text() == "four\n"
+        until(page, lambda: "- three 4" in change.inner_text())
+        assert page.locator("pre[aria-label=change] mark").all_inner_texts() == [" 4"]
+        assert file.read_text() == "three 4\n"
         page.click(APPROVE)
         page.wait_for_selector("text=Nobody waits for you")
-    wait_for(lambda: file.read_text() == "three\n")
+        wait_for(lambda: file.read_text() == "three\n")
+        page.evaluate("location.hash = '#/s/you.file'")
+        until(page, lambda: change.inner_text().split("\n")[:2] == ["1   - three 4", "  1 + three"])

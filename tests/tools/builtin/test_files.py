@@ -5,10 +5,14 @@ from pathlib import Path
 import pytest
 
 from agentrail.adapters.sandboxes import searching
+from agentrail.insight.text_difference import difference_in
 from agentrail.sandboxes import LocalSandbox, MemorySandbox, Sandbox
+from agentrail.tools import Ok, ToolContext
+from agentrail.tools.builtin.file_changes import MOST_COMPARED
 from agentrail.tools.builtin.file_tools import MAX_COMPARED, SEARCHED_BYTES
 from agentrail.tools.builtin.search import NOT_ALL
-from tests.tools.builtin.rig import call
+from tests.kit import freeze_object
+from tests.tools.builtin.rig import TOOLS, call
 
 FILES = {
     "a.py": b"def f(x):\n    return x + 1\n\n\ndef g(x):\n    return x + 1\n",
@@ -114,6 +118,26 @@ async def test_an_edit_is_exact_and_unique(box: Sandbox) -> None:
         "edited `a.py`: 2 places"
     )
     assert (await box.read("a.py")).data == b"def h(x):\n    return x\n\n\ndef g(x):\n    return x\n"
+
+
+async def test_what_a_call_has_changed_is_in_the_details_of_its_result(box: Sandbox) -> None:
+    async def rows(tool: str, **args: object) -> list[str] | None:
+        result = await TOOLS[tool].execute(freeze_object(args), ToolContext(call_id="c", sandbox=box))
+        assert isinstance(result, Ok)
+        difference = difference_in(result.details)
+        return (
+            None if difference is None else [f"{row.mark}{row.text}" for hunk in difference.hunks for row in hunk.rows]
+        )
+
+    assert await rows("write_file", path="n.txt", content="one\ntwo\n") == ["+one", "+two"]
+    assert await rows("write_file", path="n.txt", content="one\n2\n") == [" one", "-two", "+2"]
+    assert await rows("edit_file", path="n.txt", old_text="2\n", new_text="") == [" one", "-2"]
+    assert await rows("write_file", path="n.txt", content="") == ["-one"]
+    await box.write("n.bin", b"\xff")
+    assert await rows("write_file", path="n.bin", content="text") is None
+    large = "x" * (MOST_COMPARED + 1)
+    assert await rows("write_file", path="large.txt", content=large) is None
+    assert await rows("edit_file", path="large.txt", old_text=large, new_text="") is None
 
 
 async def test_a_near_miss_shows_the_closest_lines(box: Sandbox) -> None:

@@ -17,6 +17,7 @@ from agentrail.cli.output.screen import (
     clean,
     clipped,
     cut_to_rows,
+    line,
     painted,
     wrapped,
 )
@@ -36,6 +37,12 @@ MOST_THOUGHT: Final = 3
 MOST_LAID_OUT: Final = 2_000
 """The most characters of the block that is being written that are laid out anew at each change."""
 
+BESIDE: Final = 8
+"""The rows of the screen that a question leaves free for the typed text and what is around it."""
+
+FOLDED: Final = "    … {} more rows; Enter shows them"
+"""In the place of the rows of a question that are folded."""
+
 FIRST_WORDS: Final = 60
 """The most columns of thoughts that are left of them."""
 
@@ -50,6 +57,9 @@ class LiveScreen:
         self._blocks = TextBlocks()
         self._status = ""
         self._question: Sequence[ScreenText] = ()
+        self._question_end = 0  # how many of its last rows are never folded; 0 if none of it is
+        self._question_rows: Sequence[str] = ()  # its rows that change, as they are drawn
+        self._left_out = 0  # how many of its rows are folded
         self._taken_rows = 0  # rows that were finished and taken, so far
         # How many rows were finished before those of the question; `None` if it is among the rows that change
         self._question_from: int | None = None
@@ -89,25 +99,50 @@ class LiveScreen:
                 self._print(f"  ✻ {clipped(' '.join(words), FIRST_WORDS)} ({len(words)} words; /show)", Tone.DIM)
         self._open, self._status, self._blocks = None, "", TextBlocks()
 
-    def ask(self, question: Sequence[ScreenText]) -> None:
+    def ask(self, question: Sequence[ScreenText], end: int = 0) -> None:
         """Show *question* below all else until another one takes its place, or none.
 
-        A screen that has no room for all of it gets it as finished rows, of which the last one stays below.
+        A screen that has no room for all of it gets it as finished rows, of which the last one stays below. With *end*,
+        the rows before that many last ones are folded instead, until `unfold` is called.
         """
-        self._question, self._question_from = question, None
+        self._question, self._question_end = question, end
+        self._question_from = None
+        self._make_room()
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether rows of the question are left out, for which the screen has no room."""
+        return self._left_out > 0
+
+    def unfold(self) -> None:
+        """Show all of the question, as finished rows."""
+        self._question_end = 0
         self._make_room()
 
     def is_question_in_sight(self, below: int) -> bool:
         """Whether the terminal has room for the question, for what came after its beginning, and *below* more rows."""
+        if self.is_folded:
+            return False
         since = 0 if self._question_from is None else self._taken_rows + len(self._finished) - self._question_from
-        return since + len(self._question_rows()) + below <= self._look.height
+        return since + len(self._question_rows) + below <= self._look.height
 
     def _make_room(self) -> None:
-        if len(self._question) > 1 and len(self._question_rows()) > self._look.height // 2:
+        """Lay the question out: in the rows that change, without those that are folded, or as finished rows."""
+        rows, self._left_out = self._rows_of(self._question), 0
+        if self._question_end:
+            end = self._rows_of(self._question[-self._question_end :])
+            most = max(self._look.height - BESIDE, self._look.height // 2, len(end) + 2)
+            if len(rows) > most:
+                self._left_out = len(rows) - most + 1
+                note = line(FOLDED.format(self._left_out), Tone.ASKING)
+                rows = [*rows[: most - len(end) - 1], *note.drawn(self._look)[:1], *end]
+        elif len(self._question) > 1 and len(rows) > self._look.height // 2:
             self._question_from = self._taken_rows + len(self._finished)
             for piece in self._question[:-1]:
                 self.put(piece)
             self._question = self._question[-1:]
+            rows = self._rows_of(self._question)
+        self._question_rows = rows
 
     def send(self, text: str) -> None:
         """Show the typed *text*, which was sent, as finished rows."""
@@ -127,7 +162,7 @@ class LiveScreen:
 
     def changing_rows(self, most: int) -> list[str]:
         """Return the rows that still change, at most *most*; of the text that is being written, the last ones."""
-        below = [*([self._status] if self._status else []), *self._question_rows()]
+        below = [*([self._status] if self._status else []), *self._question_rows]
         above = self._open_rows()
         return [*above[max(len(above) + len(below) - most, 0) :], *below]
 
@@ -162,14 +197,10 @@ class LiveScreen:
                 return []
 
     def _finish_rows(self, piece: ScreenText) -> None:
-        self._finished.extend(painted(row, piece.tone, self._look) for row in piece.rows(self._look).split("\n"))
+        self._finished.extend(piece.drawn(self._look))
 
     def _print(self, text: str, tone: Tone) -> None:
         self._finished.extend(painted(row, tone, self._look) for row in wrapped(text, self._look.room))
 
-    def _question_rows(self) -> list[str]:
-        return [
-            painted(row, piece.tone, self._look)
-            for piece in self._question
-            for row in wrapped(clean(piece.text), self._look.room)
-        ]
+    def _rows_of(self, pieces: Sequence[ScreenText]) -> list[str]:
+        return [row for piece in pieces for row in piece.drawn(self._look)]

@@ -85,6 +85,9 @@ CONTINUES: Final = "\\"
 ALWAYS: Final = "a"
 YES: Final = "y"
 
+APPROVALS: Final = frozenset({ALWAYS, "always", YES, "yes"})
+"""Texts that approve a call."""
+
 ALONE_ANSWERS: Final = f"{YES}n"
 """The keys that answer if nothing follows them, because sentences begin with them and what they decide stays."""
 
@@ -97,6 +100,9 @@ TAKEN_BACK: Final = 3.0
 BEFORE_ENTER: Final = "Enter approves so, Escape goes back."
 AFTER_ENTER: Final = f"It counts in {TAKEN_BACK:.0f} seconds: Enter does not wait, any other key takes it back."
 """What is shown behind the words about an approval for always."""
+
+FOLDED: Final = "  A part of this call is folded, so nothing approves it yet. Enter shows it, Escape goes back."
+"""What is shown behind `y` or `a` while rows of the call are folded."""
 
 OUT_OF_SIGHT: Final = (
     "  The beginning of this call is out of sight: scroll up to it. Enter approves the call, Escape goes back."
@@ -355,7 +361,7 @@ class PromptBox:
             self._take_back()
             if self._alone is not None:  # it was meant for what was there before
                 self._set_text("")
-        self._screen.ask(question.rows)
+        self._screen.ask(question.rows, question.end)
         if question.rows and not question.goes_on:
             self._output.bell()
         self._change()
@@ -643,6 +649,8 @@ class PromptBox:
         if not self._question_number or self._begun_at != self._question_number:
             return ""
         text = self._buffer.text
+        if self._screen.is_folded and _approves(text) and self._alone is None:
+            return FOLDED
         if text in {ALWAYS, "always"} and self._question.always:
             return f"  {self._question.always}\n  {BEFORE_ENTER}"
         is_far = text == YES and YES in self._question.keys and self._alone is None and not self._is_in_sight()
@@ -732,12 +740,21 @@ class PromptBox:
             self._buffer.start_completion()
         elif self._buffer.text == WHICH_KEYS:
             self._set_text("")
+        elif self._screen.is_folded and (not self._buffer.text or _approves(self._buffer.text)):
+            self._unfold()
         elif self._buffer.text.endswith(CONTINUES):
             self._set_text(f"{self._buffer.text.removesuffix(CONTINUES)}\n")
         elif self._standing is not None or (self._question.always and self._note() and self._buffer.text[0] == ALWAYS):
             self._approve_always()
         elif not self._offered or self._is_after_pause:  # what is offered is sent by no Enter that was meant before
             self._send()
+
+    def _unfold(self) -> None:
+        """Show all of the question; as it is new to the person, no key decides about it at once."""
+        self._set_text("")
+        self._is_laid_out, self._asked_at = False, math.inf
+        self._screen.unfold()
+        self._change()
 
     def _send(self, prefix: str = "") -> None:
         text = self._buffer.text
@@ -755,6 +772,11 @@ class PromptBox:
 def _last_column(row: Mapping[int, Char]) -> int:
     """Return the last column of *row* that was written: the spaces behind it were not."""
     return max((column for column, char in row.items() if char.char != " "), default=0)
+
+
+def _approves(text: str) -> bool:
+    """Whether *text* is read as an approval."""
+    return text.strip().lower().rstrip(",.:;") in APPROVALS
 
 
 def _nothing(_event: KeyPressEvent) -> None:

@@ -6,8 +6,8 @@ import { capitalised } from "../store/capitalised";
 import type { Answer, Call, CallState, Conversation, Item, Said } from "../store/conversation";
 import { address } from "../route";
 import type { Role } from "../store/activity";
-import { proposedEdit, valuesOf } from "../store/call_words";
-import { Diff } from "./diff";
+import { madeDifference, valuesOf } from "../store/call_words";
+import { Difference } from "./diff";
 import { Folded } from "./folded";
 import { Icon, type IconName } from "./icon";
 import { JsonText } from "./json_text";
@@ -182,13 +182,13 @@ function CallBody({ call, session }: Versioned & { call: Call; session: string }
   const words = call.content.filter((part) => part.$ !== "Image");
   const took = call.since !== null && call.until !== null ? duration(call.until - call.since) : null;
   const [icon, role, state] = stateOf(call.state);
-  const edit = call.args ? proposedEdit(call.args.json) : null;
+  const difference = madeDifference(call.name, call.details);
   const result = shortResult(call);
   const isBad = role === "is-bad";
   const reason = call.state === "held" ? "" : call.reason; // the card says why
   const response = call.question?.response ?? null;
   const hasFailed = isBad && !isOpen.value && words.length > 0;
-  const hasMore = reason || call.progress || pictures.length > 0 || edit || response !== null || hasFailed;
+  const hasMore = reason || call.progress || pictures.length > 0 || difference || response !== null || hasFailed;
   return (
     <div class="call" data-state={call.state}>
       <details open={isOpen.value} onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
@@ -245,7 +245,7 @@ function CallBody({ call, session }: Versioned & { call: Call; session: string }
               <Parts parts={words} what="failure" />
             </div>
           )}
-          {edit && <Diff before={edit[0]} after={edit[1]} />}
+          {difference && <Difference difference={difference} />}
           <Parts parts={pictures} what="result" />
           {call.progress && (
             <div class="call-live">

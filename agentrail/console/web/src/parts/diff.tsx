@@ -1,90 +1,95 @@
-/** What a change of a text takes away and adds, line by line. */
-import { Folded } from "./folded";
+/** What a change takes away and adds: lines with their numbers, and the words that change within them. */
+import { useSignal } from "@preact/signals";
+import type { View } from "../host/interface";
+import { withHiddenShown } from "./plain";
 
-const MOST_LINES = 2_000;
+export type TextDifference = View<"TextDifference">;
+type HunkRow = View<"HunkRow">;
 
-/** Returns the lines of both texts, each with `-`, `+` or a blank in front. */
-export function changedLines(before: string, after: string): string[] {
-  const old = before.split("\n");
-  const fresh = after.split("\n");
-  const least = Math.min(old.length, fresh.length);
-  let head = 0;
-  while (head < least && old[head] === fresh[head]) head += 1;
-  let tail = 0;
-  while (tail < least - head && old[old.length - 1 - tail] === fresh[fresh.length - 1 - tail]) tail += 1;
-  const same = (line: string) => `  ${line}`;
-  return [
-    ...old.slice(0, head).map(same),
-    ...differingLines(old.slice(head, old.length - tail), fresh.slice(head, fresh.length - tail)),
-    ...old.slice(old.length - tail).map(same),
-  ];
+/** The most rows that are shown at first, and how many more each time they are asked for. */
+const FIRST = 16;
+const MORE = 500;
+
+const ROLES: Readonly<Record<HunkRow["mark"], string>> = { "-": "is-bad", "+": "is-good", " ": "" };
+
+interface Line {
+  /** What stands before the line: its numbers, and its mark. */
+  readonly head: string;
+  /** The line; null: some lines stay as they are, and the head says how many. */
+  readonly row: HunkRow | null;
 }
 
-function differingLines(old: readonly string[], fresh: readonly string[]): string[] {
-  if (old.length * fresh.length > MOST_LINES ** 2) return [...old.map((line) => `- ${line}`), ...fresh.map((line) => `+ ${line}`)];
-  // Length of the longest common part of what follows each pair of lines
-  const width = fresh.length + 1;
-  const common = new Uint32Array((old.length + 1) * width);
-  const at = (row: number, column: number) => common[row * width + column] ?? 0;
-  for (let row = old.length - 1; row >= 0; row -= 1) {
-    for (let column = fresh.length - 1; column >= 0; column -= 1) {
-      const isSame = old[row] === fresh[column];
-      common[row * width + column] = isSame ? at(row + 1, column + 1) + 1 : Math.max(at(row + 1, column), at(row, column + 1));
+function linesOf({ hunks, lines, added, left_out: leftOut }: TextDifference, hasNumbers: boolean): Line[] {
+  const width = String(lines + added).length;
+  const number = (value: number | null) => String(value ?? "").padStart(width);
+  const found: Line[] = [];
+  const staying = (count: number) => {
+    if (hasNumbers && count > 0) found.push({ head: count === 1 ? "… 1 line stays as it is" : `… ${count} lines stay as they are`, row: null });
+  };
+  let shownTo = 0;
+  for (const hunk of hunks) {
+    staying(hunk.old - 1 - shownTo);
+    let old = hunk.old;
+    let fresh = hunk.new;
+    for (const row of hunk.rows) {
+      const numbers = `${number(row.mark === "+" ? null : old)} ${number(row.mark === "-" ? null : fresh)} `;
+      found.push({ head: `${hasNumbers ? numbers : ""}${row.mark} `, row });
+      if (row.mark !== "+") old += 1;
+      if (row.mark !== "-") fresh += 1;
     }
+    shownTo = old - 1;
   }
-  const lines: string[] = [];
-  let row = 0;
-  let column = 0;
-  while (row < old.length || column < fresh.length) {
-    if (row < old.length && column < fresh.length && old[row] === fresh[column]) {
-      lines.push(`  ${old[row]}`);
-      row += 1;
-      column += 1;
-    } else if (column >= fresh.length || (row < old.length && at(row + 1, column) >= at(row, column + 1))) {
-      lines.push(`- ${old[row]}`);
-      row += 1;
-    } else {
-      lines.push(`+ ${fresh[column]}`);
-      column += 1;
-    }
-  }
-  return lines;
+  if (leftOut > 0) found.push({ head: `… ${leftOut} more lines of this change, too many to be kept`, row: null });
+  else if (hunks.length > 0) staying(lines - shownTo);
+  return found;
 }
 
-/** Lines that are shown above and below those that change in a file. */
-const AROUND = 3;
-
-/** Returns what differs between two whole texts, with the numbers of old and new lines, and some lines around. */
-export function numberedChanges(before: string, after: string): string[] {
-  let old = 0;
-  let fresh = 0;
-  const lines = changedLines(before, after).map((line) => {
-    const mark = line[0] ?? " ";
-    const left = mark === "+" ? "" : String((old += 1));
-    const right = mark === "-" ? "" : String((fresh += 1));
-    return { mark, text: `${left.padStart(5)} ${right.padStart(5)} ${line}` };
-  });
-  const isNear = lines.map((_, at) => lines.slice(Math.max(at - AROUND, 0), at + AROUND + 1).some(({ mark }) => mark !== " "));
-  const shown: string[] = [];
-  let folded = 0;
-  lines.forEach(({ text }, at) => {
-    if (isNear[at]) shown.push(text);
-    else {
-      folded += 1;
-      if (at + 1 === lines.length || isNear[at + 1]) {
-        shown.push(`  … ${folded} lines stay as they are`);
-        folded = 0;
-      }
-    }
-  });
-  return shown;
+function textOf({ head, row }: Line): string {
+  return row === null ? head : `${head}${row.parts.join("")}`;
 }
 
-/** The change of a file that is there. */
-export function FileDiff({ before, after }: { before: string; after: string }) {
-  return <Folded text={numberedChanges(before, after).join("\n")} what="change" isCode isDiff />;
+function LineRow({ line: { head, row } }: { line: Line }) {
+  if (row === null) return <span class="diff soft">{head}</span>;
+  return (
+    <span class={`diff ${ROLES[row.mark]}`}>
+      {head}
+      {row.parts.map((part, index) => (index % 2 && part ? <mark>{withHiddenShown(part)}</mark> : withHiddenShown(part)))}
+      {row.lacks_end && " (no end of line)"}
+    </span>
+  );
 }
 
-export function Diff({ before, after }: { before: string; after: string }) {
-  return <Folded text={changedLines(before, after).join("\n")} what="change" isCode isDiff />;
+/** A difference, its beginning first; *hasNumbers*: it is of a whole file. */
+export function Difference({ difference, hasNumbers = true }: { difference: TextDifference; hasNumbers?: boolean }) {
+  const more = useSignal(0);
+  const lines = linesOf(difference, hasNumbers);
+  const shown = lines.slice(0, FIRST + more.value * MORE);
+  const rest = lines.length - shown.length;
+  if (lines.length === 0) return <p class="soft small">Nothing changes.</p>;
+  return (
+    <div class="folded">
+      <pre class="code" tabIndex={0} aria-label="change" role="group">
+        {shown.map((line) => (
+          <LineRow line={line} />
+        ))}
+      </pre>
+      <p class="folded-actions">
+        {rest > 0 && (
+          <button type="button" data-more onClick={() => (more.value += 1)}>
+            Show more of the change ({rest} rows)
+          </button>
+        )}
+        {more.value > 0 && (
+          <button type="button" onClick={() => (more.value = 0)}>
+            Fold the change
+          </button>
+        )}
+        {lines.length > FIRST && (
+          <button type="button" onClick={() => void navigator.clipboard.writeText(lines.map(textOf).join("\n"))}>
+            Copy the change
+          </button>
+        )}
+      </p>
+    </div>
+  );
 }

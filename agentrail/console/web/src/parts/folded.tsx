@@ -30,11 +30,9 @@ export interface FoldedProps {
   readonly what: string;
   /** Whether it is code or JSON. */
   readonly isCode?: boolean;
-  /** Whether its lines are those of a change, of which some go and some come. */
-  readonly isDiff?: boolean;
 }
 
-export function Folded({ text, what, isCode = false, isDiff = false }: FoldedProps) {
+export function Folded({ text, what, isCode = false }: FoldedProps) {
   const more = useSignal(0);
   const first = beginning(text, FIRST, FIRST_LINES);
   const end = more.value ? cut(text, first + more.value * MORE) : first;
@@ -42,7 +40,7 @@ export function Folded({ text, what, isCode = false, isDiff = false }: FoldedPro
   return (
     <div class="folded">
       <pre class={isCode ? "code" : "words"} dir="auto" tabIndex={0} aria-label={what} role="group">
-        {isDiff ? text.slice(0, end).split("\n").map(diffLine) : withHiddenShown(text.slice(0, end))}
+        {withHiddenShown(text.slice(0, end))}
         {rest > 0 && "…"}
       </pre>
       {(rest > 0 || more.value > 0) && (
@@ -64,11 +62,4 @@ export function Folded({ text, what, isCode = false, isDiff = false }: FoldedPro
       )}
     </div>
   );
-}
-
-const GOES = /^[\d ]*- /;
-const COMES = /^[\d ]*\+ /;
-
-function diffLine(line: string) {
-  return <span class={`diff ${GOES.test(line) ? "is-bad" : COMES.test(line) ? "is-good" : ""}`}>{withHiddenShown(line)}</span>;
 }

@@ -8,11 +8,11 @@ import { Refused } from "../host/socket";
 import type { View } from "../host/interface";
 import { address } from "../route";
 import { useAnswer } from "../store/answer";
-import { callTitle, proposedEdit, reasonOf } from "../store/call_words";
+import { callTitle, proposesChange, reasonOf } from "../store/call_words";
 import { act, ActionButton, type Telling } from "./action";
 import { CallArguments } from "./call_arguments";
 import { PAUSE } from "./decision_keys";
-import { Diff, FileDiff } from "./diff";
+import { Difference } from "./diff";
 import { Folded } from "./folded";
 import { Icon } from "./icon";
 import { Since, Until } from "./moment";
@@ -21,9 +21,6 @@ import { Ticked } from "./ticked";
 
 export type Held = View<"HeldView">;
 type Change = View<"ChangeView">;
-
-/** The tools of which the host tells what a call changes in a file. */
-const WRITERS: ReadonlySet<string> = new Set(["edit_file", "write_file"]);
 
 const CHANGED = "The file has changed since it was shown: look at it again.";
 
@@ -152,7 +149,7 @@ function Reason({ held }: { held: Held }) {
 
 /** Asks what a call changes in a file that is there; null if the host does not tell. */
 async function changeOf(host: ReturnType<typeof useHost>, held: Held): Promise<Change | null> {
-  if (!WRITERS.has(held.tool)) return null;
+  if (!proposesChange(held.tool, held.args.json)) return null;
   try {
     return await host.call("change", { session: held.session, query: { approval: held.id } });
   } catch (error) {
@@ -164,29 +161,38 @@ async function changeOf(host: ReturnType<typeof useHost>, held: Held): Promise<C
 /** What a call changes in a file; undefined while the host is asked. */
 function useFileChange(held: Held): Signal<Change | null | undefined> {
   const host = useHost();
-  const change = useSignal<Change | null | undefined>(WRITERS.has(held.tool) ? undefined : null);
+  const change = useSignal<Change | null | undefined>(proposesChange(held.tool, held.args.json) ? undefined : null);
   useEffect(() => {
     void changeOf(host, held).then((found) => (change.value = found), () => (change.value = null));
   }, [held.digest]);
   return change;
 }
 
-function FileChange({ change }: { change: Change }) {
-  if (change.unseen !== null) {
-    return (
-      <p class="is-bad">
-        <Plain text={change.unseen} />
-      </p>
-    );
-  }
-  if (change.path === null) return null;
+function ProposedChange({ change: { path, old, unseen, difference } }: { change: Change }) {
   return (
-    <div>
-      <h3>
-        What it changes in <Plain text={change.path} />
-      </h3>
-      <FileDiff before={change.old} after={change.new} />
-    </div>
+    <>
+      {unseen !== null && (
+        <p class="is-bad">
+          <Plain text={unseen} />
+        </p>
+      )}
+      {difference !== null && (
+        <div>
+          <h3>
+            What it changes
+            {path !== null && (
+              <>
+                {" "}
+                in <Plain text={path} />
+                {difference.lines === 0 && ", which is new or empty"}
+                {old !== "" && difference.added === 0 && difference.removed === difference.lines && ", of which nothing is left"}
+              </>
+            )}
+          </h3>
+          <Difference difference={difference} hasNumbers={path !== null} />
+        </div>
+      )}
+    </>
   );
 }
 
@@ -203,7 +209,6 @@ function Approval({ held, isUnread, change, telling, decided }: ApprovalProps) {
     mode.value = "look";
     box.current?.closest<HTMLElement>(".held")?.focus();
   };
-  const edit = change.value?.path == null ? proposedEdit(held.args.json) : null;
   const mustWait = isUnread || change.value === undefined;
   const decide = async (done: string, more: { always?: boolean; args?: { json: string } }) => {
     const body = { approval: held.id, digest: held.digest, ...more };
@@ -228,13 +233,7 @@ function Approval({ held, isUnread, change, telling, decided }: ApprovalProps) {
           <Plain text={callTitle(held)} />
         </h2>
         <CallArguments args={held.args} />
-        {change.value && <FileChange change={change.value} />}
-        {edit && (
-          <div>
-            <h3>What it changes</h3>
-            <Diff before={edit[0]} after={edit[1]} />
-          </div>
-        )}
+        {change.value && <ProposedChange change={change.value} />}
         <Reason held={held} />
       </div>
       {mode.value === "look" && (

@@ -1,5 +1,6 @@
 /** A call in the words of people: what it does, as a headline, and why it waits. */
 import { entriesOf, type Json } from "../host/exact_json";
+import type { View } from "../host/interface";
 import { inWords } from "./record_words";
 
 const MOST_CHARS = 48;
@@ -40,11 +41,39 @@ export function headline(tool: string, args: Json | null): string {
   return [verb, ...values].filter(Boolean).join(" ");
 }
 
-/** Returns the texts before and after an edit that the arguments propose; null if they propose none. */
-export function proposedEdit(json: string): readonly [string, string] | null {
+/** Whether the host can tell what a call would change: it writes a file, or replaces a text. */
+export function proposesChange(tool: string, json: string): boolean {
+  if (WRITERS.has(tool)) return true;
   const args = JSON.parse(json) as Record<string, unknown>;
-  const { old_text: before, new_text: after } = args;
-  return typeof before === "string" && typeof after === "string" ? [before, after] : null;
+  return typeof args["old_text"] === "string" && typeof args["new_text"] === "string";
+}
+
+/** The tools that come with agentrail and write files. */
+const WRITERS: ReadonlySet<string> = new Set(["edit_file", "write_file"]);
+
+/** Returns what a call of those has changed, by the details of its result; null: they do not tell. */
+export function madeDifference(tool: string, details: Json | null): View<"TextDifference"> | null {
+  if (details === null || !WRITERS.has(tool)) return null;
+  const { difference } = JSON.parse(details.json) as { difference?: View<"TextDifference"> };
+  return difference && isDifference(difference) ? difference : null;
+}
+
+/** Whether stored data, which may be anything, is a difference. */
+function isDifference({ hunks, lines, added, left_out }: View<"TextDifference">): boolean {
+  const numbers: unknown[] = [lines, added, left_out];
+  return (
+    numbers.every(Number.isInteger) &&
+    Array.isArray(hunks) &&
+    hunks.every(
+      (hunk) =>
+        Number.isInteger(hunk?.old) &&
+        Number.isInteger(hunk.new) &&
+        Array.isArray(hunk.rows) &&
+        hunk.rows.every(
+          (row) => ["-", "+", " "].includes(row?.mark) && Array.isArray(row.parts) && row.parts.every((part) => typeof part === "string"),
+        ),
+    )
+  );
 }
 
 /** A held call, as much of it as its reason is read from. */

@@ -1,1 +1,0 @@
-import{B as e,L as t}from"./index-H758wGlj.js";function n({problem:n}){return e(`p`,{role:`alert`,class:`problem`,children:e(t,{text:n.detail})})}export{n as t};
