@@ -314,6 +314,10 @@ class ToolContext(Generic[Deps_co]):
     """
     person_answer: PersonAnswer | None = None
     """The answer with which the call goes on after `AskPerson(resume=…)`; `None` if it starts from the beginning."""
+    shell_folder: str = "."
+    """The folder in which the shell was left, relative to that of the files."""
+    shell_exports: JsonObject = EMPTY
+    """The environment variables that earlier commands of the shell have exported, by name."""
     # Not compared: an object of the program may do anything when it is.
     _deps: Deps_co = attrs.field(default=cast("Deps_co", NO_DEPS), alias="deps", eq=False)
 

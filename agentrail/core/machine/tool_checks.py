@@ -8,6 +8,7 @@ from agentrail.core.machine.deferred_tools import hint, is_led, lead, note_found
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import abort_turn
 from agentrail.core.machine.in_doubt_calls import HOLDER, REPEAT_TIMEOUT, find_doubt, hint_about
+from agentrail.core.machine.left_shell import with_folder
 from agentrail.core.machine.requests import abort_by
 from agentrail.core.machine.tool_results import find, give_error, hold_timer, put
 from agentrail.core.machine.tool_runs import advance_batch
@@ -75,7 +76,8 @@ def _looked_up(draft: StepDraft, call: Call) -> Call | None:
         return None
     if attached.spec.deferred:
         note_found(draft, call.name)
-    call = call.but(spec=attached.spec, revision=attached.revision, status=RULING, notes=notes)
+    args = with_folder(draft, attached.spec, call.args)
+    call = call.but(args=args, spec=attached.spec, revision=attached.revision, status=RULING, notes=notes)
     put(draft, call)
     problem = unfit(draft, call, call.args)
     if problem is not None:

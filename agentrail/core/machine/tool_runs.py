@@ -8,6 +8,7 @@ from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import close_batch, end_turn
 from agentrail.core.machine.handoffs import note_handoff
 from agentrail.core.machine.in_doubt_calls import clear_up, doubt_about, remember
+from agentrail.core.machine.left_shell import keep_shell
 from agentrail.core.machine.requests import abort_by, next_round
 from agentrail.core.machine.resting import rest, start_clock, stop_clock
 from agentrail.core.machine.tool_results import (
@@ -209,6 +210,7 @@ def on_returned(draft: StepDraft, returned: ToolReturned) -> None:
 
 def take_answer(draft: StepDraft, call: Call, answer: Ok | Err) -> None:
     """Report the tool's answer to *call*, then ask `after_tool` about it."""
+    keep_shell(draft, call, answer)
     put(draft, call.but(status=RETURNED, answer=answer))
     is_error = not isinstance(answer, Ok)
     draft.emit(

@@ -343,6 +343,10 @@ class State(Draftable):
     """Text of the last response."""
     todos: tuple[Todo, ...] = ()
     """The model's list of things to do."""
+    shell_folder: Kept[str] = "."
+    """The folder in which the next command of the shell begins, relative to that of the files."""
+    shell_exports: Personal[JsonObject] = EMPTY
+    """The environment variables that earlier commands of the shell have exported, by name."""
     notices: Personal[tuple[str, ...]] = ()
     """Lines for the model, which the next request carries."""
     token_count: Measured | None = None

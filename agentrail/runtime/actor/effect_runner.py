@@ -364,6 +364,8 @@ class EffectRunner:
             StoredPast(self._shared.journal, self._session_id),
             self._links,
             person_answer,
+            state.shell_folder,
+            state.shell_exports,
         )
 
     def cancel_calls(self, effect: effects.CancelCalls) -> None:

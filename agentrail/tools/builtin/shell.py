@@ -9,9 +9,11 @@ from agentrail.errors import AgentrailError
 from agentrail.ports.sandbox import Command, Execution, OnOutput, Sandbox
 from agentrail.ports.tool import Job, ToolContext
 from agentrail.tools.bounds import Length, Range
+from agentrail.tools.builtin.shell_script import can_change_shell, hiding_state, script_of, shell_end
 from agentrail.tools.builtin.workspace import cut_text, jobs_of, refuse, report_errors, sandbox_of
 from agentrail.tools.function import tool
-from agentrail.values.json import JsonObject
+from agentrail.values.json import JsonObject, freeze_object
+from agentrail.values.shell_details import LEFT, ROOT
 from agentrail.values.tools import Err, Ok, err, ok
 
 MAX_BYTES: Final = 50 * 1024
@@ -46,7 +48,7 @@ async def shell(  # noqa: D417 - the model does not see `ctx`
     command: Annotated[str, Length(min=1)],
     ctx: ToolContext,
     timeout: Annotated[int, Range(ge=1, le=600)] = 120,  # noqa: ASYNC109 - the model says how long it may take
-    folder: Annotated[str, Length(min=1)] = ".",
+    folder: Annotated[str, Length(min=1)] | None = None,
     background: bool = False,
 ) -> Ok | Err:
     """Run a command line in a shell, and wait for its end; what it leaves running is ended too.
@@ -54,11 +56,14 @@ async def shell(  # noqa: D417 - the model does not see `ctx`
     Args:
         command: The command line. It has no input, so nothing in it may ask for one.
         timeout: Seconds after which it is ended; nothing ends a job in the background but you and the session's end.
-        folder: Where to run it, relative to the working directory.
+        folder: Where to run it, relative to the working directory; by default where the last `cd` led, which is kept.
         background: Whether to go on at once; read what it says with `shell_output`, end it with `shell_kill`.
     """
     sandbox = sandbox_of(ctx)
-    order = Command(command, folder, float(timeout), merge=True, keep=KEEP)
+    can_change = can_change_shell(command) and not background
+    script = script_of(command, ctx.shell_exports) if can_change else command
+    env = tuple([(name, value) for name, value in ctx.shell_exports.items() if isinstance(value, str)])
+    order = Command(script, folder or ROOT, float(timeout), env, merge=not can_change, keep=KEEP)
     with report_errors():
         if background:
             process = sandbox.prepare(order.but(timeout=DAY, keep=KEEP // 4))
@@ -66,11 +71,16 @@ async def shell(  # noqa: D417 - the model does not see `ctx`
             name = job.job_id
             hint = f'read what it says with `shell_output(job="{name}")`, end it with `shell_kill`'
             return ok(f"started `{name}`; {hint}", {"job": name})
-        execution = await sandbox.execute(order, _reporter(ctx))
+        execution = await sandbox.execute(order, hiding_state(_reporter(ctx)) if can_change else _reporter(ctx))
         text, details = await _output_for_model(sandbox, execution, ctx.call_id)
+        told = execution.stderr.head + execution.stderr.tail
+        left = await shell_end(sandbox, command, order.folder, told, ctx) if can_change else None
     end = how_it_ended(execution, timeout)
     answer = ok if execution.exit_code == 0 and not execution.timed_out else err
     lines = [line for line in (text.rstrip("\n"), end) if line]
+    if left is not None:
+        details = freeze_object({**details, LEFT: left.left})
+        lines += [f"[{note}]" for note in left.notes]
     return answer("\n".join(lines) or "[no output]", details)
 
 

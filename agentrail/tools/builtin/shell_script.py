@@ -1,0 +1,179 @@
+"""What a command leaves to later ones: the folder that it ended in, and the variables that its text exports.
+
+A command whose text says `cd`, `pushd`, `popd`, `export` or `unset` is run by `eval` in a script that tells, on the
+standard error of the script, where the shell is at its begin and at its end, and the values of exported variables. The
+standard error of the command goes to its standard output. All other commands run as they are.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from agentrail.errors import AgentrailError
+from agentrail.plugins.shell.rules import RUN_BY_OTHERS
+from agentrail.ports.protocol_members import has_members
+from agentrail.ports.sandbox import OnDisk, OnOutput, Sandbox
+from agentrail.ports.tool import ToolContext
+from agentrail.values.json import JsonObject, freeze_object
+from agentrail.values.shell_details import EXPORTS, FOLDER, ROOT
+from agentrail.values.untrusted_values import brief
+
+MAX_EXPORTS: Final = 32
+"""The most variables that are kept."""
+
+MAX_VALUE: Final = 4096
+"""The most characters of the value of a variable that is kept."""
+
+MAX_FOLDER: Final = 1024
+"""The most characters of the path of a folder that is kept."""
+
+_CHANGES: Final = re.compile(r"\b(?:cd|pushd|popd|export|unset)\b")
+_EXPORT: Final = re.compile(r"\bexport\s([^;|&\n()]*)")
+_NAME: Final = re.compile(r"(?:^|\s)([A-Za-z_][A-Za-z0-9_]{0,63})(?==|\s|$)")
+_SECRET: Final = re.compile(
+    r"key|token|secret|passw|pwd|passphrase|credential|auth|cert|cookie|session|private", re.IGNORECASE
+)
+_LOADED: Final = re.compile(
+    r"(?:BASH|CARGO|DYLD|GIT|LD|NPM_CONFIG|PIP|XDG)_.*|.*(?:PATH|_OPTIONS|OPTS?|_WRAPPER|_COMMAND)|HOME|PWD|OLDPWD|SHELL"
+    r"|TMPDIR|CC|CXX|SHLVL|_",
+    re.IGNORECASE,
+)
+"""Variables that change which program or code a command runs, beside `RUN_BY_OTHERS`."""
+
+NOT_KEPT: Final = "is not kept for later commands"
+BEGIN_AND_END: Final = 2
+"""The fewest times that a script tells of its shell: before the command, and after it."""
+
+_MARK: Final = b"\0kept\0"
+_SCRIPT: Final = """exec 3>&2 2>&1
+__kept() {{ printf '\\0kept\\0%s\\0' "$(pwd -P)" >&3; {report} }}
+__kept
+trap __kept EXIT
+eval {command} 3>&-
+"""
+_REPORT: Final = "printf '%s\\0' \"${{{name}+{name}=${name}}}\" >&3;"
+
+
+class ShellEnd(NamedTuple):
+    """What a command has left."""
+
+    left: JsonObject
+    """The folder and the exports with which later commands begin, as details of the result have them."""
+    notes: tuple[str, ...]
+    """What the model is to know of it: another folder, and what is not kept, and why."""
+
+
+def can_change_shell(command: str) -> bool:
+    """Whether a command line may leave another folder or other exports."""
+    return _CHANGES.search(command) is not None
+
+
+def script_of(command: str, exports: Iterable[str]) -> str:
+    """Return the script that runs *command* and tells what it leaves; *exports* are the names that are kept by now."""
+    report = " ".join(_REPORT.format(name=name) for name in _names(command, exports))
+    return _SCRIPT.format(report=report, command=shlex.quote(command))
+
+
+def hiding_state(on_output: OnOutput) -> OnOutput:
+    """Return *on_output* without the pieces in which the script tells of the shell."""
+    return lambda piece: None if piece.startswith(_MARK) else on_output(piece)
+
+
+async def shell_end(sandbox: Sandbox, command: str, ran_in: str, told: bytes, ctx: ToolContext) -> ShellEnd | None:
+    """Return what *command* has left, which ran in the folder *ran_in*; `None` if its shell was ended, or kept silent.
+
+    *told* is what the script told.
+    """
+    reports = [report.split(b"\0")[:-1] for report in told.split(_MARK)[1:]]
+    names = _names(command, ctx.shell_exports)
+    if len(reports) < BEGIN_AND_END or {len(reports[0]), len(reports[-1])} != {1 + len(names)}:
+        return None
+    start, end = _text(reports[0][0]), _text(reports[-1][0])
+    root, folder = _root_of(sandbox, start, ran_in), ctx.shell_folder
+    values = dict(zip(names, reports[-1][1:], strict=True))
+    exports, notes = _kept_exports(command, values, root, ctx.shell_exports)
+    if start != end:
+        inner = _inside(root, end)
+        if inner is None or not await _is_folder(sandbox, inner):
+            notes.append(f"{brief(end)} is none of the folders for files; later commands begin in {brief(folder)}")
+        else:
+            folder = inner
+            notes.append(f"later commands begin in {brief(folder)}")
+    return ShellEnd(freeze_object({FOLDER: folder, EXPORTS: exports}), tuple(notes))
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="surrogateescape")
+
+
+def _names(command: str, exports: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of variables that are kept, or that *command* exports and that may be kept."""
+    return tuple(name for name in dict.fromkeys((*exports, *_exported(command))) if not _why_never_kept(name))
+
+
+def _exported(command: str) -> tuple[str, ...]:
+    """Return the names of variables that the text of *command* exports."""
+    return tuple(dict.fromkeys(name for text in _EXPORT.findall(command) for name in _NAME.findall(text)))
+
+
+def _why_never_kept(name: str) -> str:
+    """Return why no value of a variable is kept; empty if some are."""
+    if _SECRET.search(name):
+        return "it is named like a secret"
+    if name in RUN_BY_OTHERS or _LOADED.fullmatch(name):
+        return "it changes which programs run"
+    return ""
+
+
+def _kept_exports(
+    command: str, told: Mapping[str, bytes], root: str | None, old: JsonObject
+) -> tuple[dict[str, str], list[str]]:
+    """Return the variables to keep by name, and notes about those that are not; *told* are the values at the end.
+
+    A value is kept that stands in the text of *command*, or is a path below the *root*: no record gets a text by that
+    which no person could see before.
+    """
+    exports: dict[str, str] = {}
+    notes = [f"`{name}` {NOT_KEPT}: {why}" for name in _exported(command) if (why := _why_never_kept(name))]
+    for name, data in told.items():
+        value = _text(data).partition("=")[2]
+        is_path = root is not None and value.startswith(root)
+        if not data:  # it is not set any more
+            continue
+        if len(exports) >= MAX_EXPORTS or len(value) > MAX_VALUE or not value.isprintable():
+            notes.append(f"`{name}` {NOT_KEPT}: it is too long, no line of text, or one of too many")
+        elif not (value in command or is_path or value == old.get(name)):
+            notes.append(f"`{name}` {NOT_KEPT}: write its value into the command")
+        else:
+            exports[name] = value
+    return exports, notes
+
+
+def _root_of(sandbox: Sandbox, start: str, ran_in: str) -> str | None:
+    """Return the root folder as commands see it, from where a command started; `None` if that does not tell it."""
+    parts = [part for part in ran_in.split("/") if part not in {"", "."}]
+    inner = "".join(f"/{part}" for part in parts)
+    if start.endswith(inner):
+        return start.removesuffix(inner)
+    return sandbox.root if has_members(sandbox, OnDisk) else None  # the folder was named by a link
+
+
+def _inside(root: str | None, folder: str) -> str | None:
+    """Return the path of *folder* relative to *root*; `None` if it is not in it."""
+    if root is None:
+        return None
+    if folder == root:
+        return ROOT
+    inner = folder.removeprefix(f"{root.rstrip('/')}/")
+    return None if inner == folder or len(inner) > MAX_FOLDER or not inner.isprintable() else inner
+
+
+async def _is_folder(sandbox: Sandbox, path: str) -> bool:
+    """Whether *path* can be the folder of a command: it is there, and neither hidden nor outside."""
+    try:
+        return await sandbox.exists(path)
+    except AgentrailError:
+        return False
