@@ -52,6 +52,7 @@ SessionId: TypeAlias = Annotated[Name, Meta(extra_json_schema={"pattern": SESSIO
 """Id of a session, or its name alone; there is no session of which the id is another text."""
 Names: TypeAlias = Annotated[tuple[Name, ...], Meta(max_length=MAX_NAMES)]
 SomeNames: TypeAlias = Annotated[tuple[Name, ...], Meta(min_length=1, max_length=MAX_NAMES)]
+SomePaths: TypeAlias = Annotated[tuple[Filled, ...], Meta(min_length=1, max_length=MAX_NAMES)]
 Words: TypeAlias = Filled | Annotated[tuple[Part, ...], Meta(min_length=1, max_length=MAX_NAMES)]
 """A message: a text, or its parts."""
 Positive: TypeAlias = Annotated[int, Meta(ge=1, le=GREATEST)]
@@ -124,6 +125,17 @@ class ForkBody(CallBody):
     """Number of the last record of the past, or ref of the prompt before whose turn it ends; all if not given."""
     session: NewName | None = None
     """Name of the new session; the host makes one up if not given."""
+
+
+class RewindBody(CallBody):
+    """Files that the agent changed are to come back."""
+
+    since: Counted | Filled
+    """Number of a record: what was changed after it; or ref of a prompt: what was changed in its turn and after it."""
+    files: SomePaths | None = None
+    """The only files that are to come back, as `preview_rewind` names them; all if not given."""
+    over_edits: bool = False
+    """Whether files come back, too, that somebody else has changed since."""
 
 
 class Query(Value):
@@ -235,6 +247,13 @@ class StateAtQuery(Query):
     """Number of the record after which it is."""
     whole: bool = False
     """Whether long texts and lists are whole."""
+
+
+class RewindQuery(Query):
+    """Since when changes of files would be taken back."""
+
+    since: Counted | Filled
+    """Number of a record, or ref of a prompt, as for `rewind`."""
 
 
 class TimelineQuery(Query):

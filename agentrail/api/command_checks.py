@@ -319,13 +319,13 @@ def cursor_of(since: object) -> Cursor | None:
     return Cursor(*numbers)
 
 
-def point_of(value: object) -> int | str | None:
+def point_of(value: object, argument: str = "at") -> int | str | None:
     """Return up to where a fork has the past of its origin; raise `WrongType` if *value* is no number and no ref."""
     if value is None:
         return None
     point = number(value) if (text := plain_text(value)) is None else text
     if isinstance(point, float) or point is None or (isinstance(point, int) and abs(point) > INT_MAX):
-        raise WrongType("at", brief(value), POINT_WANTED)
+        raise WrongType(argument, brief(value), POINT_WANTED)
     return point
 
 
@@ -387,6 +387,27 @@ def labels_of(argument: str, texts: object) -> tuple[str, ...]:
     if "" in labels:
         raise WrongType(argument, "an empty text", LABELS_WANTED)
     return tuple(sorted(labels))
+
+
+PATHS_WANTED: Final = "a list of paths, as `preview_rewind` names them"
+
+
+def rewind_point_of(value: object) -> int | str:
+    """Return since when changes of files are taken back; raise `WrongType` if *value* is no number and no ref."""
+    point = None if value is None else point_of(value, "since")
+    if point is None:
+        raise WrongType("since", brief(value), POINT_WANTED)
+    return point
+
+
+def paths_of(files: object) -> tuple[str, ...] | None:
+    """Return *files* as paths; `None` if it is `None`. Raise `WrongType` if one is no text."""
+    if files is None:
+        return None
+    paths = [plain_text(path) for path in bounded_items("files", files, MAX_ITEMS, PATHS_WANTED)]
+    if None in paths:
+        raise WrongType.of("files", files, PATHS_WANTED)
+    return tuple([path for path in paths if path is not None])
 
 
 # For supervisors: names of a new session, filters of stored ones, counts

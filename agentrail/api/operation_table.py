@@ -111,6 +111,16 @@ WITH_KEY: Final[Errors] = (
 WITH_BODY: Final[Errors] = (errors.BodyTooLarge, "wrong-media", errors.BadText, "bad-body")
 STORED: Final[Errors] = (errors.JournalFailed, errors.BadRecord, errors.WaitsForJournal)
 OF_SESSION: Final[Errors] = (errors.UnknownSession, errors.SessionBeingDeleted)
+REWINDING: Final[Errors] = (
+    errors.UnknownRecord,
+    "unknown-turn",
+    "no-snapshots",
+    "snapshot-gone",
+    "snapshot-damaged",
+    "snapshot-not-kept",
+    "snapshot-too-large",
+    errors.FileFailed,
+)
 COMMAND: Final[Errors] = (
     errors.CommandConflict,
     errors.SessionNotAlive,
@@ -408,7 +418,30 @@ _CALLS: Final = (
         command=True,
         raises=(*OPENING, errors.SessionExists, errors.UnknownRecord, "unknown-turn"),
     ),
+    HostCall(
+        "rewind",
+        f"POST {SESSION_PATH}/rewind",
+        "bring back files",
+        "talk",
+        "admin",
+        body=bodies.RewindBody,
+        gives=views.RewoundView,
+        waits=True,
+        command=True,
+        raises=(*REWINDING, errors.FilesEdited, errors.Busy),
+    ),
     # Looking
+    HostCall(
+        "preview_rewind",
+        f"GET {SESSION_PATH}/rewind",
+        "look which files would come back",
+        "talk",
+        "observe",
+        query=bodies.RewindQuery,
+        gives=views.RewindPreviewView,
+        waits=True,
+        raises=REWINDING,
+    ),
     HostCall(
         "events",
         f"GET {SESSION_PATH}/events",

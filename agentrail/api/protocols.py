@@ -23,6 +23,7 @@ from agentrail.values.content import Part
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import Message
+from agentrail.values.rewinds import RewindPreview, Rewound
 from agentrail.values.tools import Err, Ok
 
 T = TypeVar("T")
@@ -193,6 +194,21 @@ class AnySession(SessionCalls, Protocol):
 
     async def fork(self, at: int | str | None = None, id: str | None = None) -> AnySession:  # noqa: A002 - what users call it
         """Start a session with the past of this one, up to record *at*, or before the turn of the prompt *at*."""
+        ...
+
+    async def preview_rewind(self, since: int | str) -> RewindPreview:
+        """Return which files `rewind` to *since* would bring back now, and which somebody else has changed since."""
+        ...
+
+    async def rewind(
+        self,
+        since: int | str,
+        files: Iterable[str] | None = None,
+        *,
+        over_edits: bool = False,
+        command: str | None = None,
+    ) -> Rewound:
+        """Bring back files that the session's calls changed since a record, or since before the turn of a prompt."""
         ...
 
 

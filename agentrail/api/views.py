@@ -21,6 +21,7 @@ from agentrail.ports.tool import Task
 from agentrail.values.content import Part, ToolCall
 from agentrail.values.json import Json, JsonObject, thaw
 from agentrail.values.messages import History, Message
+from agentrail.values.rewinds import RewindPreview, Rewound
 from agentrail.values.tools import Err, Ok
 from agentrail.values.value import Value, learned
 
@@ -268,6 +269,14 @@ class ChangeView(View):
     """Why the texts are not shown although the file may be there; else null."""
     difference: TextDifference | None
     """What differs between both texts; without a path, between `old_text` and `new_text`. Null if neither is known."""
+
+
+class RewindPreviewView(RewindPreview, View, omit_defaults=False):
+    """What a rewind would do with files."""
+
+
+class RewoundView(Rewound, View, omit_defaults=False):
+    """What a rewind has done with files."""
 
 
 class ApprovalsView(View):

@@ -137,6 +137,11 @@ USAGE: Final[Mapping[str, Texts]] = {
         "A back-test was given a file that is not there",
         "cannot read the sessions of {file}: there is no such file; name a journal, or an export of one",
     ),
+    "no-snapshots": Texts(
+        "Files were to be brought back in a session whose sandbox takes no snapshots",
+        "cannot bring back files of session `{session}`: its sandbox takes no snapshots; give its specification "
+        "`LocalSandbox(folder, snapshots=True)`",
+    ),
     "no-trio-run": Texts(
         "A supervisor, a host or a connection to one was opened outside of Trio",
         "cannot {attempt} here: no Trio run; call your main function by `trio.run(main)`; on asyncio, use "
@@ -169,6 +174,11 @@ USAGE: Final[Mapping[str, Texts]] = {
         "A session cannot be redacted, because its turn is open, or prompts wait: it would go on without their texts",
         "cannot redact session `{session}`: its turn is open, or prompts wait, and it would go on without their "
         "texts; `supervisor.resume({session!r}, spec)` and wait until it is idle or `stop()` it, or delete it",
+    ),
+    "snapshot-gone": Texts(
+        "A snapshot of files is no longer kept: it is too old, or there are too many newer ones",
+        "cannot restore the files: the kept content `{digest}` is gone; snapshots are kept for 30 days, and only the "
+        "last ones of a folder",
     ),
     "source-alone": Texts(
         "A source of tools was given together with other tools, but must be attached by a separate call",
@@ -309,5 +319,18 @@ OUTSIDE: Final[Mapping[str, Texts]] = {
     "plugin-failed": Texts(
         "A critical plugin of the host failed or was too late, so the request was not carried out",
         "the plugin `{plugin}` of the host could not be asked; try again later",
+    ),
+    "snapshot-damaged": Texts(
+        "The kept content of a file is not what was kept",
+        "cannot restore the files: the kept content `{digest}` is damaged; nothing was changed",
+    ),
+    "snapshot-not-kept": Texts(
+        "A snapshot of files cannot be written to the folder of agentrail",
+        "cannot keep a snapshot in `{folder}`: {problem}; remove what is not needed there, or work without snapshots",
+    ),
+    "snapshot-too-large": Texts(
+        "A folder has too many files for snapshots",
+        "cannot take a snapshot of `{folder}`: it has more than {limit} files that git does not ignore; work in a "
+        "smaller folder, or name large parts in `.gitignore`",
     ),
 }

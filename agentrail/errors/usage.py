@@ -15,6 +15,10 @@ LIKE_A_PROVIDER: Final = 0.7
 """Similarity (0 to 1) to the name of a provider or a family of models from which a name counts as misspelt."""
 
 
+MAX_PATHS: Final = 20
+"""The most paths that the text of an error names."""
+
+
 @error
 class NotJson(UsageError):
     """A value was given where only JSON can be stored, and it is not JSON."""
@@ -464,6 +468,23 @@ class Busy(UsageError):
 
     call: str
     """The call, as a verb."""
+
+
+@error
+class FilesEdited(UsageError):
+    """Somebody changed files after the agent did, so bringing back their former content would lose the change."""
+
+    wording = (
+        "cannot bring back these files, because somebody has changed them after the agent: {paths}; nothing was "
+        "changed; leave them out by `files=…`, or bring them back all the same by `over_edits=True`"
+    )
+
+    paths: tuple[str, ...]
+    """Paths of these files."""
+
+    def _text(self) -> str:
+        more = len(self.paths) - MAX_PATHS
+        return self.wording.format(paths=listed(self.paths[:MAX_PATHS]) + (f" and {more} more" if more > 0 else ""))
 
 
 @error

@@ -77,6 +77,12 @@ class Failpoint(Enum):
     JOBS_ANSWERED = "those who waited for a commit were told"
     LOG_MOVED = "the log of a journal was moved into its file"
 
+    FILES_KEPT = "the contents of all files are kept, and no snapshot names them"
+    SNAPSHOT_TAKEN = "a snapshot of files was taken"
+    FILE_STAGED = "what a file is to be was written, and no file was changed"
+    FILE_BACK = "one of several files came back"
+    FILES_BACK = "all files came back, and no record says so"
+
 
 _WATCHERS: Final[list[Callable[[Failpoint], None]]] = []
 

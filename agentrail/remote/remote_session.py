@@ -20,6 +20,7 @@ from typing_extensions import TypeForm
 from agentrail.api.bodies import OfferKind
 from agentrail.api.command_checks import (
     AnyCommand,
+    check_flag,
     choice_of,
     command_id_of,
     command_of,
@@ -27,6 +28,8 @@ from agentrail.api.command_checks import (
     kept_parts,
     kept_text,
     kinds_of,
+    paths_of,
+    rewind_point_of,
     text_of,
 )
 from agentrail.api.insight_views import AccountView, RecordsView, RecordView, SeenView, StateAtView, TimelineView
@@ -44,6 +47,8 @@ from agentrail.api.views import (
     OfferedView,
     OpenedView,
     QueueView,
+    RewindPreviewView,
+    RewoundView,
     SessionView,
     TaskResultsView,
     TaskResultView,
@@ -92,6 +97,7 @@ from agentrail.values.events.plugins import Gap
 from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import Message
+from agentrail.values.rewinds import RewindPreview, Rewound
 from agentrail.values.tools import Err, Ok
 from agentrail.values.untrusted_values import as_seconds, brief, number
 from agentrail.values.value import Value, learned
@@ -410,6 +416,30 @@ class RemoteSession(SessionCalls):
         *at* may also be the ref of a prompt: the past ends before its turn.
         """
         return RemoteSession(self._line, answer_of(OpenedView, await self._do("fork", None, at=at, session=id)).session)
+
+    async def preview_rewind(self, since: int | str) -> RewindPreview:
+        """Return which files `rewind` to *since* would bring back now, and which somebody else has changed since."""
+        preview = await self._see("preview_rewind", RewindPreviewView, since=str(rewind_point_of(since)))
+        return value_of(RewindPreview, preview)
+
+    async def rewind(
+        self,
+        since: int | str,
+        files: Iterable[str] | None = None,
+        *,
+        over_edits: bool = False,
+        command: str | None = None,
+    ) -> Rewound:
+        """Bring back all files that the session's calls changed since record *since*, or only *files* of them.
+
+        *since* may also be the ref of a prompt: since before its turn. What others changed stays: if somebody has
+        changed one of these files after a call did, raise `FilesEdited` and change nothing, unless *over_edits*. The
+        conversation stays as it is: see `fork`. Raise `Busy` while a call runs.
+        """
+        check_flag("over_edits", over_edits)
+        point, paths = rewind_point_of(since), paths_of(files)
+        rewound = await self._do("rewind", command, since=point, files=paths, over_edits=over_edits)
+        return value_of(Rewound, answer_of(RewoundView, rewound))
 
 
 def _message_json(text: PromptContent) -> Json:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from agentrail.hooks.plugin import Attachable
     from agentrail.ports.model import ModelChain
     from agentrail.ports.tool import Task, Tool
-    from agentrail.runtime.access import code_changes, sending, status, turn_reply, turn_stream
+    from agentrail.runtime.access import code_changes, file_rewind, sending, status, turn_reply, turn_stream
     from agentrail.runtime.access.sending import AskedPrompt
     from agentrail.runtime.access.status import Monitor
     from agentrail.runtime.access.turn_stream import TurnStream
@@ -47,7 +47,9 @@ if TYPE_CHECKING:
     from agentrail.runtime.events.tracing import ActorTrace
     from agentrail.runtime.inbox.letter import Letter, NewCode, ReplySlot
     from agentrail.runtime.resources import ActorSubagents
+    from agentrail.runtime.shared.call_snapshots import CallSnapshots
     from agentrail.values.messages import Message
+    from agentrail.values.rewinds import RewindPreview, Rewound
     from agentrail.values.tools import Err, Ok
 
     AsTool: TypeAlias = Callable[[object], Tool]
@@ -57,6 +59,7 @@ else:  # modules that only a living session needs are imported at the first use
     command_checks = LazyModule("agentrail.api.command_checks")
     sending = LazyModule("agentrail.runtime.access.sending")
     code_changes = LazyModule("agentrail.runtime.access.code_changes")
+    file_rewind = LazyModule("agentrail.runtime.access.file_rewind")
     status = LazyModule("agentrail.runtime.access.status")
     turn_reply = LazyModule("agentrail.runtime.access.turn_reply")
     turn_stream = LazyModule("agentrail.runtime.access.turn_stream")
@@ -406,6 +409,37 @@ class SessionHandle(HandleHints, SessionCalls):
         forked = await self._session.shared.fork(self.id, command_checks.point_of(at), session_id)
         return cast("SessionHandle", forked)
 
+    async def preview_rewind(self, since: int | str) -> RewindPreview:
+        """Return which files `rewind` to *since* would bring back now, and which somebody else has changed since."""
+        rewind = file_rewind.Rewind(self._session.shared.journal, self.id, command_checks.rewind_point_of(since))
+        return await rewind.preview(await self._file_snapshots(), self._session.records.head)
+
+    async def rewind(
+        self,
+        since: int | str,
+        files: Iterable[str] | None = None,
+        *,
+        over_edits: bool = False,
+        command: str | None = None,
+    ) -> Rewound:
+        """Bring back all files that the session's calls changed since record *since*, or only *files* of them.
+
+        *since* may also be the ref of a prompt: since before its turn. What others changed stays: if somebody has
+        changed one of these files after a call did, raise `FilesEdited` and change nothing, unless *over_edits*. The
+        conversation stays as it is: see `fork`. Raise `Busy` while a call runs.
+        """
+        point, paths = command_checks.rewind_point_of(since), command_checks.paths_of(files)
+        command_checks.check_flag("over_edits", over_edits)
+        command, session = command_checks.command_id_of(command), self._session
+        rewind = file_rewind.Rewind(session.shared.journal, self.id, point, paths, over_edits)
+        send = partial(self._control, command=command)
+        return await rewind.run(await self._file_snapshots(), lambda: session.records.head, send, command)
+
+    async def _file_snapshots(self) -> CallSnapshots | None:
+        """Return the snapshots of the session's files; `None` if it has none."""
+        await self._awake()
+        return self._session.effect_runner.snapshots()
+
     def trace(self, capacity: int | None = None) -> ActorTrace:
         """Return the actor's steps from now on: `async with` it, then `async for`; at most *capacity* are buffered."""
         return status.trace(self._session.traces, self._wake, capacity)
@@ -414,9 +448,9 @@ class SessionHandle(HandleHints, SessionCalls):
         """Send an input that changes nothing: as any, it wakes the session if it hibernates."""
         await self._control(commands.TraceSent())
 
-    async def _control(self, input_: AnyInput) -> None:
+    async def _control(self, input_: AnyInput, *, command: str | None = None) -> None:
         """Send an input in the control lane, and wait for its answer."""
-        letter = self._letter(input_, None)
+        letter = self._letter(input_, command)
         self._session.mailbox.post_control(letter)
         sending.raised(await letter.answer.wait_in_turn())
 

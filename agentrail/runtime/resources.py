@@ -23,6 +23,7 @@ from agentrail.ports.journal import Journal
 from agentrail.ports.model import Model, PriceBook
 from agentrail.ports.protocol_members import has_members
 from agentrail.ports.sandbox import Sandbox, SessionSandbox
+from agentrail.ports.snapshots import Snapshots, snapshots_of
 from agentrail.ports.tool import Agents, Service, Task, Tool, ToolSource, Web
 from agentrail.ports.tool import ToolResources as ToolSurroundings
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
@@ -162,6 +163,11 @@ class SharedSurroundings(ToolSurroundings):
         return InheritedSurroundings(self)
 
     @property
+    def snapshots(self) -> Snapshots | None:
+        """Snapshots of the files; `None` if the sandbox takes none, as one that is made here."""
+        return snapshots_of(self._sandbox)
+
+    @property
     def web(self) -> Web:
         """Client that fetches web pages."""
         if self._web is None:
@@ -186,6 +192,11 @@ class InheritedSurroundings(SharedSurroundings):
     def own_sandbox(self) -> None:
         """`None`: it is the parent's."""
         return None
+
+    @property
+    def snapshots(self) -> Snapshots | None:
+        """The snapshots of the parent's sandbox."""
+        return self._parent.snapshots
 
     @property
     def web(self) -> Web:

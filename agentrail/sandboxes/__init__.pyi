@@ -24,5 +24,14 @@ from agentrail.ports.sandbox import Sandbox as Sandbox
 from agentrail.ports.sandbox import Search as Search
 from agentrail.ports.sandbox import SessionSandbox as SessionSandbox
 from agentrail.ports.sandbox import Written as Written
+from agentrail.ports.snapshots import FilesSnapshot as FilesSnapshot
+from agentrail.ports.snapshots import HasSnapshots as HasSnapshots
+from agentrail.ports.snapshots import RestoredFiles as RestoredFiles
+from agentrail.ports.snapshots import Snapshots as Snapshots
 from agentrail.ports.tool import Page as Page
 from agentrail.ports.tool import Web as Web
+from agentrail.values.rewinds import FileSpan as FileSpan
+from agentrail.values.rewinds import LeftOutFile as LeftOutFile
+from agentrail.values.rewinds import RewindPreview as RewindPreview
+from agentrail.values.rewinds import Rewound as Rewound
+from agentrail.values.rewinds import RewoundFile as RewoundFile

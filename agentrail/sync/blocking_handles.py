@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from agentrail.values.events.people import ApprovalRequired
     from agentrail.values.json import Json, JsonObject
     from agentrail.values.messages import Message
+    from agentrail.values.rewinds import RewindPreview, Rewound
     from agentrail.values.tools import Err, Ok
 
 T = TypeVar("T")
@@ -258,6 +259,28 @@ class SessionHandle(HandleHints):
         *at* may also be the ref of a prompt: the past ends before its turn.
         """
         return SessionHandle(self._thread, self._thread.call_blocking(partial(self._handle.fork, at, id), stop_orphan))
+
+    def preview_rewind(self, since: int | str) -> RewindPreview:
+        """Return which files `rewind` to *since* would bring back now, and which somebody else has changed since."""
+        return self._thread.call_blocking(partial(self._handle.preview_rewind, since))
+
+    def rewind(
+        self,
+        since: int | str,
+        files: Iterable[str] | None = None,
+        *,
+        over_edits: bool = False,
+        command: str | None = None,
+    ) -> Rewound:
+        """Bring back all files that the session's calls changed since record *since*, or only *files* of them.
+
+        *since* may also be the ref of a prompt: since before its turn. What others changed stays: if somebody has
+        changed one of these files after a call did, raise `FilesEdited` and change nothing, unless *over_edits*. The
+        conversation stays as it is: see `fork`. Raise `Busy` while a call runs.
+        """
+        return self._thread.call_blocking(
+            partial(self._handle.rewind, since, files, over_edits=over_edits, command=command)
+        )
 
     def trace(self, capacity: int | None = None) -> Trace:
         """Return the actor's steps from now on: `with` it, then `for`; at most *capacity* are buffered."""

@@ -13,7 +13,7 @@ export interface Envelope {
   at: number;
   turn: number;
   round: number;
-  event: BeforeCompact | CompactEnd | CompactStart | ContentPolicyViolated | Intervention | MemoryFlushed | PlanGenerated | PlanStepCompleted | PrefixChanged | SecurityAudit | AbortPending | AgentAbort | AgentEnd | AgentResumed | AgentStart | HandedOff | InputQuarantined | PromptDropped | PromptQueued | PromptReceived | PromptRejected | PromptWithdrawn | SessionEnded | LabelsChanged | SessionForked | SessionHibernated | SessionQuarantined | SessionRecovered | SessionRestarted | SessionStarted | SessionWoken | SteeringApplied | SteeringReceived | ApprovalRequired | ApprovalResolved | AskUser | ToolApprovedAlways | UserResponded | AskAnswered | AskStarted | Gap | Heartbeat | PluginAttached | PluginDetached | PluginError | PluginEvent | PluginOptsUpdated | PluginSlow | PluginUpgraded | UnknownEvent | ContextOverflow | MessageDelta | MessageStart | ModelEffective | ModelOptionsChanged | ModelSwitched | RequestStart | ResponseComplete | Retry | StatusUpdate | StreamError | StreamStalled | ThinkingDelta | ThinkingStart | AnswerRejected | TitleGenerated | LargeResultOffloaded | LoopDetected | SubAgentEvent | SubagentEnd | SubagentStart | TodoChange | ToolAbandoned | ToolAttached | ToolBlocked | ToolCallUnknown | ToolCalls | ToolDetached | ToolExecutionEnd | ToolExecutionMetrics | ToolExecutionStart | ToolExecutionUpdate | ToolKilled | ToolSkippedForSteering | ToolUnknown | ToolsFound | ToolsUpdated;
+  event: BeforeCompact | CompactEnd | CompactStart | ContentPolicyViolated | Intervention | MemoryFlushed | PlanGenerated | PlanStepCompleted | PrefixChanged | SecurityAudit | AbortPending | AgentAbort | AgentEnd | AgentResumed | AgentStart | FilesRewound | HandedOff | InputQuarantined | PromptDropped | PromptQueued | PromptReceived | PromptRejected | PromptWithdrawn | SessionEnded | LabelsChanged | SessionForked | SessionHibernated | SessionQuarantined | SessionRecovered | SessionRestarted | SessionStarted | SessionWoken | SteeringApplied | SteeringReceived | ApprovalRequired | ApprovalResolved | AskUser | ToolApprovedAlways | UserResponded | AskAnswered | AskStarted | Gap | Heartbeat | PluginAttached | PluginDetached | PluginError | PluginEvent | PluginOptsUpdated | PluginSlow | PluginUpgraded | UnknownEvent | ContextOverflow | MessageDelta | MessageStart | ModelEffective | ModelOptionsChanged | ModelSwitched | RequestStart | ResponseComplete | Retry | StatusUpdate | StreamError | StreamStalled | ThinkingDelta | ThinkingStart | AnswerRejected | TitleGenerated | LargeResultOffloaded | LoopDetected | SubAgentEvent | SubagentEnd | SubagentStart | TodoChange | ToolAbandoned | ToolAttached | ToolBlocked | ToolCallUnknown | ToolCalls | ToolDetached | ToolExecutionEnd | ToolExecutionMetrics | ToolExecutionStart | ToolExecutionUpdate | ToolKilled | ToolSkippedForSteering | ToolUnknown | ToolsFound | ToolsUpdated;
   path?: string[];
   by?: string;
 }
@@ -176,6 +176,14 @@ export interface AgentResumed {
 export interface AgentStart {
   $: "AgentStart";
   ref: string;
+}
+
+/** `rewind` has brought back files that the agent had changed. */
+export interface FilesRewound {
+  $: "FilesRewound";
+  since: number;
+  paths: string[];
+  count: number;
 }
 
 /** Another agent of `SessionSpec.handoffs` goes on with the conversation. */
@@ -585,7 +593,7 @@ export interface SubAgentEvent {
   $: "SubAgentEvent";
   call_id: string;
   child: string;
-  event: BeforeCompact | CompactEnd | CompactStart | ContentPolicyViolated | Intervention | MemoryFlushed | PlanGenerated | PlanStepCompleted | PrefixChanged | SecurityAudit | AbortPending | AgentAbort | AgentEnd | AgentResumed | AgentStart | HandedOff | InputQuarantined | PromptDropped | PromptQueued | PromptReceived | PromptRejected | PromptWithdrawn | SessionEnded | LabelsChanged | SessionForked | SessionHibernated | SessionQuarantined | SessionRecovered | SessionRestarted | SessionStarted | SessionWoken | SteeringApplied | SteeringReceived | ApprovalRequired | ApprovalResolved | AskUser | ToolApprovedAlways | UserResponded | AskAnswered | AskStarted | Gap | Heartbeat | PluginAttached | PluginDetached | PluginError | PluginEvent | PluginOptsUpdated | PluginSlow | PluginUpgraded | UnknownEvent | ContextOverflow | MessageDelta | MessageStart | ModelEffective | ModelOptionsChanged | ModelSwitched | RequestStart | ResponseComplete | Retry | StatusUpdate | StreamError | StreamStalled | ThinkingDelta | ThinkingStart | AnswerRejected | TitleGenerated | LargeResultOffloaded | LoopDetected | SubAgentEvent | SubagentEnd | SubagentStart | TodoChange | ToolAbandoned | ToolAttached | ToolBlocked | ToolCallUnknown | ToolCalls | ToolDetached | ToolExecutionEnd | ToolExecutionMetrics | ToolExecutionStart | ToolExecutionUpdate | ToolKilled | ToolSkippedForSteering | ToolUnknown | ToolsFound | ToolsUpdated;
+  event: BeforeCompact | CompactEnd | CompactStart | ContentPolicyViolated | Intervention | MemoryFlushed | PlanGenerated | PlanStepCompleted | PrefixChanged | SecurityAudit | AbortPending | AgentAbort | AgentEnd | AgentResumed | AgentStart | FilesRewound | HandedOff | InputQuarantined | PromptDropped | PromptQueued | PromptReceived | PromptRejected | PromptWithdrawn | SessionEnded | LabelsChanged | SessionForked | SessionHibernated | SessionQuarantined | SessionRecovered | SessionRestarted | SessionStarted | SessionWoken | SteeringApplied | SteeringReceived | ApprovalRequired | ApprovalResolved | AskUser | ToolApprovedAlways | UserResponded | AskAnswered | AskStarted | Gap | Heartbeat | PluginAttached | PluginDetached | PluginError | PluginEvent | PluginOptsUpdated | PluginSlow | PluginUpgraded | UnknownEvent | ContextOverflow | MessageDelta | MessageStart | ModelEffective | ModelOptionsChanged | ModelSwitched | RequestStart | ResponseComplete | Retry | StatusUpdate | StreamError | StreamStalled | ThinkingDelta | ThinkingStart | AnswerRejected | TitleGenerated | LargeResultOffloaded | LoopDetected | SubAgentEvent | SubagentEnd | SubagentStart | TodoChange | ToolAbandoned | ToolAttached | ToolBlocked | ToolCallUnknown | ToolCalls | ToolDetached | ToolExecutionEnd | ToolExecutionMetrics | ToolExecutionStart | ToolExecutionUpdate | ToolKilled | ToolSkippedForSteering | ToolUnknown | ToolsFound | ToolsUpdated;
 }
 
 /** A sub-agent ended. */

@@ -200,6 +200,8 @@ LINES: list[tuple[e.Event, str]] = [
     (e.MessageDelta("text"), "text"),
     (e.ModelOptionsChanged("big"), "  model: big, other options"),
     (e.ModelOptionsChanged("big", by="Budget"), "  model: big, other options by Budget"),
+    (e.FilesRewound(3, ("a.txt", "b\n.txt"), 2), "  ✓ brought back: a.txt, b .txt"),
+    (e.FilesRewound(3, tuple("abcdefg"), 200), "  ✓ brought back: a, b, c, d, e and 195 more"),
     (e.HandedOff("front", "billing", "c3"), "  handed over to billing by front"),
     (e.HandedOff(AgentSource("/").id, "billing", "c3"), "  handed over to billing"),
     (e.ModelSwitched("demo", "big", provider_opts_changed=False), "  model: demo → big"),

@@ -9,6 +9,7 @@ from agentrail.core.vocabulary.commands import (
     AttachPluginSent,
     ChangeToolsSent,
     DetachPluginSent,
+    FilesRewoundSent,
     LabelSent,
     RespondSent,
     ResumeSent,
@@ -53,6 +54,7 @@ from agentrail.events import (
 from agentrail.hooks.attachments import attached_plugin
 from agentrail.models import Failure, FailureKind, Response, Text, Usage
 from agentrail.plugins import Answered
+from agentrail.sandboxes import FileSpan, Rewound
 from agentrail.tools import Unknown, ok
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, plug
@@ -107,6 +109,7 @@ INPUT_EXAMPLES: Final[dict[str, AnyInput]] = {
         DetachPluginSent("P"),
         CompactSent(),
         WithdrawSent("p"),
+        FilesRewoundSent(1, None, over_edits=False, rewound=Rewound((), (), 3), count=0, files=FileSpan("a", "b")),
         LabelSent(("l",)),
         StopSent(),
         SuspendSent(),

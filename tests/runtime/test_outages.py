@@ -3,11 +3,11 @@
 import logging
 import sqlite3
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from inspect import BoundArguments, iscoroutinefunction, signature
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 import pytest
 import trio
@@ -42,12 +42,13 @@ from agentrail.journals import (
 )
 from agentrail.models import AskModel, Leaving, UserMessage
 from agentrail.ports.journal import MAX_KEPT
-from agentrail.runtime.actor.journal_log import PAGE
 from agentrail.runtime.diagnosis.journal_contract import CheckedJournal
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.journal_retry import LOG_EVERY, MAX_PAUSE, SteadyJournal, meaning
+from agentrail.runtime.shared.past_records import PAGE
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.runtime.work.stored_messages import StoredPast
+from agentrail.sandboxes import FileSpan, FilesSnapshot, MemorySandbox, RestoredFiles, RewindPreview
 from agentrail.testing import ScriptedModel, say
 from tests.each_case import each_case
 from tests.runtime.journals import BROKEN, TestJournal
@@ -308,6 +309,37 @@ async def fork_before(lab: Lab) -> None:
         await lab.during(lambda: supervisor.fork("s", spec(), at=ref, id="f"))
 
 
+class NoSnapshots:
+    """Snapshots of a folder in which nothing ever changes."""
+
+    async def take(self, owner: str) -> FilesSnapshot:
+        return FilesSnapshot(owner)
+
+    async def preview(self, spans: Sequence[FileSpan], owner: str) -> RewindPreview:
+        return RewindPreview()
+
+    async def restore(
+        self, spans: Sequence[FileSpan], owner: str, paths: Iterable[str] | None = None, *, over_edits: bool = False
+    ) -> RestoredFiles:
+        return RestoredFiles((), (), FileSpan(owner, owner))
+
+    async def forget(self, owner: str) -> None:
+        pass
+
+
+class KeptSandbox(MemorySandbox):
+    """A sandbox with such snapshots."""
+
+    snapshots: Final = NoSnapshots()
+
+
+async def rewind(lab: Lab) -> None:
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(spec(sandbox=KeptSandbox()), "s")
+        await session.ask("hi")
+        await lab.during(lambda: session.rewind(0, command="c"))
+
+
 async def list_stored(lab: Lab) -> None:
     async with lab.open() as supervisor:
         await lab.during(supervisor.stored)
@@ -483,6 +515,7 @@ STORIES = {
             resume_large,
             fork,
             fork_before,
+            rewind,
             list_stored,
             look_for_one,
             look_up,

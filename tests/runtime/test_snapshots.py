@@ -15,7 +15,7 @@ from agentrail.journals import Claim, Latest, MemoryJournal, Record, Snapshot
 from agentrail.models import History, Image, Message, Text, ToolMessage, UserMessage
 from agentrail.ports import journal as snapshots
 from agentrail.ports.journal import MAX_KEPT, grown, snapshot_of
-from agentrail.runtime.actor.journal_log import PAGE
+from agentrail.runtime.shared.past_records import PAGE
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.messages import MessageRange, Rearranged
 from tests.kit import EMPTY, Arrival, Element, Setup, TimerFired

@@ -251,7 +251,7 @@ class BubblewrapSandbox(LocalSandbox):
     __slots__ = ("_guards", "_limits", "_network", "_readable")
 
     @checked
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a setting of its own
         self,
         root: str | Path,
         *,
@@ -262,9 +262,10 @@ class BubblewrapSandbox(LocalSandbox):
         protected: Iterable[str] = PROTECTED,
         env: Iterable[tuple[str, str]] = (),
         hidden: Iterable[str] = BLOCKED_PATHS,
+        snapshots: bool = False,
     ) -> None:
         protected = tuple(protected)
-        super().__init__(root, hard_links=hard_links, protected=protected, env=env, hidden=hidden)
+        super().__init__(root, hard_links=hard_links, protected=protected, env=env, hidden=hidden, snapshots=snapshots)
         self._guards = Guards(self.root, protected, frozenset() if self.root == str(Path.home()) else AT_HOME)
         self._network = network
         self._limits = Limits() if limits is None else limits

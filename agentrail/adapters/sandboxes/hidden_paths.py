@@ -109,6 +109,14 @@ class HiddenPaths:
             is_in(path, target) and not is_in(root, target) for target in self._targets
         )
 
+    def covers_name(self, name: str, path: str, root: str) -> bool:
+        """Whether a pattern covers the absolute *path*, which ends with *name*, and covers no folder above it."""
+        return self._is_hidden(name, path, root)
+
+    def targets_in(self, root: str) -> tuple[str, ...]:
+        """Return the paths below *root* to which links with hidden names led, or which patterns from `/` on name."""
+        return tuple([target for target in self._targets if is_in(target, root) and target != root])
+
     def hides(self, path: ResolvedPath, below: int = -1) -> bool:
         """Whether a pattern covers *path*, but not already the folder of its first *below* parts."""
         return self._fence.find(path, below=below) is not None and self._shown.find(path) is None

@@ -20,8 +20,10 @@ import trio
 from agentrail.adapters.processes import Launch, ProcessTree, Ready, argv_of, check_environment, clean_environment
 from agentrail.adapters.sandboxes.files import DiskFiles, IncomingFile, remove_path
 from agentrail.adapters.sandboxes.hidden_paths import HiddenPaths
+from agentrail.adapters.sandboxes.kept_files.folder_snapshots import FolderSnapshots
 from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
 from agentrail.adapters.sandboxes.searching import Grep, SearchCancelled, find, list_folder, run_search, unlimited_meter
+from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.errors import SearchTooSlow
 from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
 from agentrail.ports.sandbox import (
@@ -39,6 +41,7 @@ from agentrail.ports.sandbox import (
     Search,
     Written,
 )
+from agentrail.ports.snapshots import Snapshots
 from agentrail.reprs import in_brackets
 from agentrail.values.argument_checks import checked
 
@@ -68,9 +71,12 @@ class LocalSandbox:
 
     No file is opened at a path in *hidden*, also if a link leads there; these are patterns as in
     `SecurityGuard.blocked_paths`, and one after a `!`, such as `!.env.test`, is an exception.
+
+    With *snapshots*, the files are kept before and after each call of a tool that is not pure, so that `rewind` can
+    bring them back; see the guide "Files that come back".
     """
 
-    __slots__ = ("_env", "_files", "_hidden_paths", "_limiter", "_writing")
+    __slots__ = ("_env", "_files", "_hidden_paths", "_limiter", "_snapshots", "_writing")
 
     @checked
     def __init__(
@@ -81,10 +87,12 @@ class LocalSandbox:
         protected: Iterable[str] = PROTECTED,
         env: Iterable[tuple[str, str]] = (),
         hidden: Iterable[str] = BLOCKED_PATHS,
+        snapshots: bool = False,
     ) -> None:
         self._hidden_paths = HiddenPaths(hidden)
         self._files = DiskFiles(str(root), self._hidden_paths, hard_links=hard_links, protected=protected)
         self._env = check_environment(env)
+        self._snapshots = FolderSnapshots(self._files, hard_links=hard_links) if snapshots and HAS_FOLDERS else None
         self._limiter: trio.CapacityLimiter | None = None
         self._writing: trio.Lock | None = None
 
@@ -96,6 +104,11 @@ class LocalSandbox:
     def root(self) -> str:
         """The path of the root folder, with links resolved."""
         return self._files.root
+
+    @property
+    def snapshots(self) -> Snapshots | None:
+        """Snapshots of the files; `None` if they were not asked for, or this system cannot take them."""
+        return self._snapshots
 
     @property
     def unhidden(self) -> LocalSandbox:

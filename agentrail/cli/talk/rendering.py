@@ -25,6 +25,9 @@ from agentrail.values.content import in_words
 from agentrail.values.json import Json, JsonObject, canonical
 from agentrail.values.usage import cost_text
 
+MOST_PATHS: Final = 5
+"""The most paths of files that came back that are shown, the first ones."""
+
 SHORT: Final = 100
 """The most columns of a text that is shown in one line, such as arguments, a result or a queued prompt."""
 
@@ -294,6 +297,12 @@ def _tools_found(event: e.ToolsFound) -> ScreenText:
     return _note(f"✓ looked for {one_line(event.query)!r}: {', '.join(event.names) or 'no tool'}", Tone.GOOD)
 
 
+def _files_rewound(event: e.FilesRewound) -> ScreenText:
+    more = event.count - MOST_PATHS
+    paths = ", ".join(map(one_line, event.paths[:MOST_PATHS])) + (f" and {more} more" if more > 0 else "")
+    return _note(f"✓ brought back: {paths}", Tone.GOOD)
+
+
 def _no_such_tool(event: e.ToolCallUnknown) -> ScreenText:
     return _note(f"✗ the model called `{event.name}`, which is not there", Tone.BAD)
 
@@ -422,6 +431,7 @@ SHOWN: Final[Mapping[type[e.Event], Show]] = {
     e.TitleGenerated: _title,
     e.TodoChange: _todos,
     e.ToolAbandoned: _abandoned,
+    e.FilesRewound: _files_rewound,
     e.ToolApprovedAlways: _always,
     e.ToolBlocked: _blocked,
     e.ToolCallUnknown: _no_such_tool,

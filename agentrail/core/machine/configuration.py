@@ -14,13 +14,16 @@ from agentrail.hooks.actions import Answered, ChangeTools, Failed
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.hook_types import BeforePluginOptsUpdate, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
-from agentrail.values.events.life import LabelsChanged
+from agentrail.values.events.life import FilesRewound, LabelsChanged
 from agentrail.values.events.plugins import PluginAttached, PluginDetached, PluginOptsUpdated
 from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolsUpdated
 
 REPORTS: Final = {"update": PluginOptsUpdated, "attach": PluginAttached, "detach": PluginDetached}
 """Event that reports the outcome, by kind of plugin change."""
 
+
+MAX_PATHS: Final = 100
+"""The most paths that the event of a rewind names."""
 
 MAX_LABELS: Final = 64
 """The most labels of one session."""
@@ -38,6 +41,14 @@ def on_label(draft: StepDraft, command: commands.LabelSent) -> None:
     if (title, labels) != (state.title, state.labels):
         state.title, state.labels = title, labels
         draft.emit(LabelsChanged(title, labels))
+
+
+def on_files_rewound(draft: StepDraft, command: commands.FilesRewoundSent) -> None:
+    """Report files that `rewind` has brought back."""
+    draft.answer = commands.DONE
+    if command.count:
+        paths = tuple([file.path for file in command.rewound.files[:MAX_PATHS]])
+        draft.emit(FilesRewound(command.since, paths, command.count))
 
 
 def on_switch_model(draft: StepDraft, command: commands.SwitchModelSent) -> None:

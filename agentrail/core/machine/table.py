@@ -140,6 +140,7 @@ def anywhere(phase: Phase) -> Rows:
         ),
         commands.WithdrawSent: stays(phase, "the prompt is removed from the queue, if it is still there"),
         commands.LabelSent: stays(phase, "title and labels are changed, unless there would be too many labels"),
+        commands.FilesRewoundSent: stays(phase, "an event reports the files that came back"),
         HooksWereSlow: stays(phase, "an event reports the slow hooks"),
         **each(WATCHED, stays(phase, "the session's actor does what is asked; the session itself stays as it is")),
         **each(CRASHED, stays(phase, "an event reports it; work under way goes on, unless the session is set aside")),

@@ -14,6 +14,7 @@ from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.values.content import Part, ToolCall
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.personal import Kept, Personal, ToolName
+from agentrail.values.rewinds import FileSpan, Rewound
 from agentrail.values.stream import NOTHING_YET, Partial
 from agentrail.values.tools import ToolSpec
 from agentrail.values.value import TAG, Value
@@ -259,6 +260,23 @@ class LabelSent(Value, tag_field=TAG):
     """The title; it stays as it is if not given."""
 
 
+class FilesRewoundSent(Value, tag_field=TAG):
+    """`rewind` was called, and has brought back files."""
+
+    since: int
+    """Number of the record after which changes were taken back."""
+    only: Personal[tuple[str, ...] | None]
+    """The only files that were to come back; `None` if all were."""
+    over_edits: bool
+    """Whether files that somebody else had changed since were to come back too."""
+    rewound: Rewound
+    """What was done, with the first thousand files."""
+    count: int
+    """How many files came back."""
+    files: FileSpan
+    """The snapshots before and after that."""
+
+
 class StopSent(Value, tag_field=TAG):
     """`stop` was called: end the session for good."""
 
@@ -295,6 +313,7 @@ Command: TypeAlias = (
     | CompactSent
     | WithdrawSent
     | LabelSent
+    | FilesRewoundSent
     | StopSent
 )
 """What a caller wants of the conversation or of its settings."""

@@ -12,6 +12,7 @@ from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError
 from agentrail.values.messages import Message
 from agentrail.values.personal import Kept, Personal
+from agentrail.values.rewinds import FileSpan
 from agentrail.values.stream import NOTHING_YET, Failure, Partial, Response
 from agentrail.values.tools import Err, Ok, Probed, ToolResult, ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
@@ -147,6 +148,8 @@ class ToolReturned(Value, tag_field=TAG):
     """What the tool returned."""
     jobs: Personal[tuple[str, ...] | None] = None
     """Background shell commands that run now; `None` if they did not change."""
+    files: FileSpan | None = None
+    """The snapshots of files around the call; `None` if none were taken."""
 
 
 class ToolRaised(Value, tag_field=TAG):
@@ -158,6 +161,8 @@ class ToolRaised(Value, tag_field=TAG):
     """Number of the attempt."""
     error: Personal[str]
     """Type and message of the exception."""
+    files: FileSpan | None = None
+    """The snapshots of files around the call; `None` if none were taken."""
 
 
 class ToolStopped(Value, tag_field=TAG):
@@ -167,6 +172,8 @@ class ToolStopped(Value, tag_field=TAG):
     """Id of the call."""
     attempt: int
     """Number of the attempt."""
+    files: FileSpan | None = None
+    """The snapshots of files around the call; `None` if none were taken."""
 
 
 class CallsEnded(Value, tag_field=TAG):

@@ -14,7 +14,16 @@ from typing import Final
 import trio
 from attrs import frozen
 
-from agentrail.api.bodies import ChangeQuery, DeleteQuery, ForkBody, OpenBody, PageQuery, SessionsQuery
+from agentrail.api.bodies import (
+    ChangeQuery,
+    DeleteQuery,
+    ForkBody,
+    OpenBody,
+    PageQuery,
+    RewindBody,
+    RewindQuery,
+    SessionsQuery,
+)
 from agentrail.api.limits import page_of
 from agentrail.api.public_ids import WHOLE_JOURNAL, SessionName, named, new_name, read_internal, visible
 from agentrail.api.session_values import ChildView, HeldCall
@@ -31,6 +40,8 @@ from agentrail.api.views import (
     HeldView,
     OpenedView,
     PassageView,
+    RewindPreviewView,
+    RewoundView,
     SessionsView,
     SessionView,
     StatusView,
@@ -53,7 +64,7 @@ from agentrail.errors import (
 )
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.hosted_sessions import ADMIN, HostedSessions, is_for_others, of_tenant
-from agentrail.host.operations.call import Answer, OperationCall
+from agentrail.host.operations.call import Answer, OperationCall, running_session
 from agentrail.host.plugins.plugin_runner import HostPluginRow, commands_for
 from agentrail.host.uploads.session_files import SessionFiles
 from agentrail.insight.text_comparison import difference_of
@@ -129,6 +140,18 @@ class SessionLifeCalls:
             if isinstance(body.at, int) and body.at != first.at:
                 raise exists
         return _opened_answer(call, name)
+
+    async def preview_rewind(self, call: OperationCall) -> Answer:
+        """Say which files would come back, and which somebody else has changed since."""
+        _, session = await running_session(self._sessions, call)
+        return call.view_answer(view(RewindPreviewView, await session.preview_rewind(call.query(RewindQuery).since)))
+
+    async def rewind(self, call: OperationCall) -> Answer:
+        """Bring back files that the calls of a session have changed."""
+        body = call.body(RewindBody)
+        _, session = await running_session(self._sessions, call)
+        rewound = await session.rewind(body.since, body.files, over_edits=body.over_edits, command=call.command)
+        return call.view_answer(view(RewoundView, rewound))
 
     async def _first(self, call: OperationCall, name: SessionName) -> AnyInput | None:
         """Return the first input of the session *name* if this request, sent before, has opened it; else `None`."""

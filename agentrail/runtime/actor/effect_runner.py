@@ -33,6 +33,7 @@ from agentrail.runtime.diagnosis.plugin_complaints import write_line
 from agentrail.runtime.events.log import EventLog
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.resources import SessionCode, SharedServices
+from agentrail.runtime.shared.call_snapshots import CallSnapshots
 from agentrail.runtime.shared.provider_limits import SendRequest
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.threads import CallThreads
@@ -45,7 +46,7 @@ from agentrail.runtime.work.stored_messages import StoredPast
 from agentrail.runtime.work.tool_call import LateCalls, RunningCall
 from agentrail.values.events.envelope import Event
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, ModelRequest, Partial, Response
-from agentrail.values.tools import PersonAnswer, err
+from agentrail.values.tools import EffectClass, PersonAnswer, err
 from agentrail.values.usage import Usage
 
 _STARTED: Final[Slot[AgentrailError | None]] = Slot()
@@ -75,6 +76,7 @@ class EffectRunner:
         "_requests",
         "_session_id",
         "_shared",
+        "_snapshots",
         "_stream",
         "closed",
         "late",
@@ -109,6 +111,7 @@ class EffectRunner:
         self._calls: dict[str, RunningCall] | None = None
         self._asks: dict[str, RunningAsk] | None = None
         self._jobs: BackgroundJobs | None = None
+        self._snapshots: CallSnapshots | None = None
         self.late = LateCalls()
         self._compaction: RunningCompaction | None = None
         self.started: Slot[AgentrailError | None] = Slot()
@@ -286,8 +289,16 @@ class EffectRunner:
         if self.state.plugins and (refused := self._too_late(effect)) is not None:
             self._mailbox.post(refused)
             return
+        must_keep = isinstance(effect, StartCall) and tool.spec.effect is not EffectClass.PURE
         call = RunningCall(
-            self._session_id, effect, tool, self._shared.threads, self._whisper, self._call_ended, self._screens()
+            self._session_id,
+            effect,
+            tool,
+            self._shared.threads,
+            self._whisper,
+            self._call_ended,
+            self._screens(),
+            self.snapshots() if must_keep else None,
         )
         if self._calls is None:
             self._calls = {}
@@ -298,6 +309,15 @@ class EffectRunner:
         deps = None if isinstance(effect, effects.ProbeCall) else self._code.deps
         give = None if deps is None else partial(deps.context_for, tool, ctx, self.state)
         self._shared.tasks.start(call, partial(call.run, ctx, give), f"tool {call.label}")
+
+    def snapshots(self) -> CallSnapshots | None:
+        """Return the snapshots of the session's files; `None` if its sandbox takes none."""
+        snapshots = self._code.surroundings.snapshots
+        if snapshots is None:
+            return None
+        if self._snapshots is None:
+            self._snapshots = CallSnapshots(snapshots, self._session_id)
+        return self._snapshots
 
     def _too_late(self, start: StartCall | ProbeCall) -> ToolReturned | None:
         """Return an error result if a limit of seconds was used up while the call waited to start; else `None`.

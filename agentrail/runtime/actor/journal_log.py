@@ -42,6 +42,7 @@ from agentrail.ports.journal import (
     stem_of,
 )
 from agentrail.runtime.shared.journal_retry import patiently
+from agentrail.runtime.shared.past_records import PAGE
 from agentrail.runtime.shared.untrusted_calls import traced
 from agentrail.values.json import Json, canonical
 from agentrail.values.value import quick
@@ -52,9 +53,6 @@ if TYPE_CHECKING:  # commands that only read a journal import no machine
 
 _record = quick(Record)
 _at: Callable[[tuple[str, int]], int] = itemgetter(1)
-
-PAGE = 100
-"""How many records are folded before other tasks may run."""
 
 
 class RebuiltState(NamedTuple):

@@ -6,7 +6,7 @@ The state comes from the journal, the code from the program. Those come back tha
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -26,19 +26,17 @@ from agentrail.errors import (
     SessionNotAlive,
     SessionNotStored,
     UnknownRecord,
-    UsageError,
 )
 from agentrail.hooks.ruling import Section
 from agentrail.ports.failpoints import reach
-from agentrail.ports.journal import Journal, Record, SessionFilter, StoredSession, opening_of
-from agentrail.runtime.actor.journal_log import PAGE, rebuild_state
+from agentrail.ports.journal import Journal, SessionFilter, StoredSession, opening_of
+from agentrail.runtime.actor.journal_log import rebuild_state
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
 from agentrail.runtime.shared.journal_retry import patiently
+from agentrail.runtime.shared.past_records import events_of, intact, record_before
 from agentrail.runtime.shared.timers import Key
 from agentrail.runtime.shared.untrusted_calls import Contained, traced
-from agentrail.values.events.envelope import Event
-from agentrail.values.events.life import PromptReceived
 from agentrail.values.events.tools import ToolExecutionStart
 from agentrail.values.json import INT_MAX, canonical
 from agentrail.values.tools import EffectClass
@@ -128,7 +126,7 @@ async def forked(
         raise UnknownRecord(origin, point)
     await read_opening(shared, origin)  # raises if it does not exist
     if isinstance(point, str):
-        point = await _record_before(shared.journal, origin, point)
+        point = await record_before(shared.journal, origin, point)
     state, number, *_ = await rebuild_state(shared.journal, origin, point)
     if point is not None and number != point:
         raise UnknownRecord(origin, point)
@@ -150,46 +148,17 @@ async def forked(
     )
 
 
-async def _record_before(journal: Journal, origin: str, ref: str) -> int:
-    """Return the number of the record before the one with which the turn of a prompt began."""
-    after = 0
-    while records := await _intact(journal, origin, after):
-        if isinstance(records, BadRecord):
-            raise records
-        for record in records:
-            if any(isinstance(event, PromptReceived) and event.ref == ref for event in _events(record)):
-                return record.number - 1
-        after = records[-1].number
-    raise UsageError("unknown-turn", origin, ref)
-
-
 async def left_behind(journal: Journal, origin: str, after: int, state: State) -> tuple[str, ...]:
     """Return the calls that *origin* started after the fork and that cannot be undone, as text."""
     calls: dict[str, str] = {}
-    while records := await _intact(journal, origin, after):
+    while records := await intact(journal, origin, after):
         if isinstance(records, BadRecord):
             return (*calls.values(), f"whatever stood from record {after + 1} on: {records}")
         after = records[-1].number
-        for event in (event for record in records for event in _events(record)):
+        for event in (event for record in records for event in events_of(record)):
             if isinstance(event, ToolExecutionStart) and not _only_reads(state, event.name):
                 calls[event.call_id] = f"{event.name} {canonical(event.args)[:MAX_SHOWN]}"
     return tuple(calls.values())
-
-
-async def _intact(journal: Journal, origin: str, after: int) -> Sequence[Record] | BadRecord:
-    """Return the next page of records, up to one that is damaged; the damage if it is the next."""
-    try:
-        return await journal.read(origin, after, PAGE)
-    except BadRecord as damage:
-        _, number, _ = damage.args
-        intact = number - after - 1
-        if not 0 < intact < PAGE:
-            return damage
-    return await journal.read(origin, after, intact)
-
-
-def _events(record: Record) -> list[Event]:
-    return [envelope.event for envelope in record.events]
 
 
 def _only_reads(state: State, tool: str) -> bool:

@@ -19,6 +19,7 @@ from agentrail.ports.failpoints import reach
 from agentrail.ports.protocol_members import has_members
 from agentrail.ports.tool import Checkable, Tool, ToolContext
 from agentrail.reprs import in_brackets, listed
+from agentrail.runtime.shared.call_snapshots import CallSnapshots
 from agentrail.runtime.shared.task_pool import Work
 from agentrail.runtime.shared.threads import CallThreads, WorkerThreads
 from agentrail.runtime.shared.turn_waits import TurnWork
@@ -27,6 +28,7 @@ from agentrail.runtime.work.screening import HeldReports, Screens
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.tools import ToolExecutionUpdate
 from agentrail.values.json import JsonObject
+from agentrail.values.rewinds import FileSpan
 from agentrail.values.tools import Effect, NotStarted, Probed, ToolResult, Unknown, err
 from agentrail.values.untrusted_content import fit_result, fit_text
 from agentrail.values.untrusted_values import message_of
@@ -93,7 +95,18 @@ async def probe(tool: Tool, key: str) -> Probed:
 class RunningCall(Work):
     """A call that runs, or was cancelled and has not ended yet."""
 
-    __slots__ = ("_closing", "_ended", "_held", "_session_id", "_started", "_tool", "_whisper", "threads")
+    __slots__ = (
+        "_closing",
+        "_ended",
+        "_files",
+        "_held",
+        "_session_id",
+        "_snapshots",
+        "_started",
+        "_tool",
+        "_whisper",
+        "threads",
+    )
 
     def __init__(
         self,
@@ -104,8 +117,12 @@ class RunningCall(Work):
         publish_ephemeral: Callable[[Event], None],
         ended: Callable[[RunningCall, AnyInput], None],
         screens: Screens | None = None,
+        snapshots: CallSnapshots | None = None,
     ) -> None:
         super().__init__()
+        self._snapshots = snapshots
+        # Set when both snapshots are taken; `None` if none are to be taken, or cannot be.
+        self._files: FileSpan | None = None
         self._held = None if screens is None else HeldReports(screens.text, screens.reach)
         self._session_id = session_id
         self._started = started
@@ -164,7 +181,20 @@ class RunningCall(Work):
         if not self.cancelled:  # a cancelled tool would still run until its first checkpoint
             if give_deps is not None:
                 ctx = await give_deps()
+            if self._snapshots is None:
+                self._closing = await self._ended_well(self._started, ctx)
+            else:
+                await self._run_between(self._snapshots, ctx)
+
+    async def _run_between(self, snapshots: CallSnapshots, ctx: ToolContext) -> None:
+        """Run the tool between two snapshots of the files."""
+        await snapshots.begin()
+        try:
             self._closing = await self._ended_well(self._started, ctx)
+        finally:
+            # Shielded: a call that is cancelled has changed files too, and they are to come back.
+            with trio.CancelScope(shield=True):
+                self._files = await snapshots.end()
 
     async def stopped(self) -> None:
         """Wait until all threads of the cancelled call have ended."""
@@ -175,6 +205,8 @@ class RunningCall(Work):
         reach("CALL_ENDED")
         if self._held is not None and not self.cancelled:
             self._tell(self._held.rest())
+        if self._files is not None and isinstance(self._closing, ToolReturned | ToolRaised | ToolStopped):
+            self._closing = self._closing.but(files=self._files)
         self._ended(self, self._closing)
         reach("CALL_POSTED")
 

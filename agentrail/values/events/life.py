@@ -98,6 +98,17 @@ class LabelsChanged(Event):
     """All labels, sorted."""
 
 
+class FilesRewound(Event):
+    """`rewind` has brought back files that the agent had changed."""
+
+    since: int
+    """Number of the record after which the changes were taken back."""
+    paths: Personal[tuple[str, ...]]
+    """Paths of these files; the first hundred."""
+    count: int
+    """How many there are."""
+
+
 class AgentStart(Event):
     """A turn has started."""
 
@@ -234,6 +245,7 @@ AnyLifeEvent: TypeAlias = (
     | AgentEnd
     | AgentResumed
     | AgentStart
+    | FilesRewound
     | HandedOff
     | InputQuarantined
     | PromptDropped

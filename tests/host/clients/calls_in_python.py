@@ -46,6 +46,7 @@ from agentrail_client.api.default import (
     open_session,
     openapi,
     page,
+    preview_rewind,
     prompt,
     queued,
     ready,
@@ -54,6 +55,7 @@ from agentrail_client.api.default import (
     reply,
     respond,
     resume,
+    rewind,
     rows,
     seen,
     show_session,
@@ -91,6 +93,7 @@ from agentrail_client.models import (
     PromptBody,
     RejectBody,
     RespondBody,
+    RewindBody,
     RunBody,
     RunMessage,
     SteerBody,
@@ -217,6 +220,8 @@ def delegating(client: AuthenticatedClient) -> None:
 
 def ending(client: AuthenticatedClient, listener: AuthenticatedClient, headers_came: Event) -> None:
     copy = good(fork.sync_detailed("trip", client=client, body=ForkBody(session="copy"))).session
+    assert good(preview_rewind.sync_detailed(copy, client=client, since=0)).changes == []
+    assert good(rewind.sync_detailed(copy, client=client, body=RewindBody(since=0))).changes == []
     with ThreadPoolExecutor() as pool:
         stream_of_events = pool.submit(events.sync_detailed, copy, client=listener, since="0")
         assert headers_came.wait(60)

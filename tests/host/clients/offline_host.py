@@ -66,7 +66,7 @@ def profiles(folder: Path) -> list[Profile]:
         model=obedient(),
         tools=[pay, ask_user],
         plugins=[HumanApproval(tools=["pay"])],
-        sandbox=LocalSandbox(folder),
+        sandbox=LocalSandbox(folder, snapshots=True),
         agents={"helper": SessionSpec(model=obedient(), description="Helps.")},
     )
     return [Profile("desk", spec, tools=[look], plugins=[EventLogger()], models=["demo"])]

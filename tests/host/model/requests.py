@@ -74,6 +74,10 @@ def _fork(make: Making) -> Body:
     return make.draw.choice(bodies)
 
 
+def _rewind(make: Making) -> Body:
+    return {"since": make.draw.choice((0, 1, make.ref())), "files": [make.mark], "over_edits": make.draw.random() < 0.5}
+
+
 def _plugins(make: Making) -> Body:
     return {"do": "detach", "plugin": make.draw.choice(("HumanApproval", "other"))}
 
@@ -94,6 +98,7 @@ BODIES: Final[dict[str, Callable[[Making], Body | None]]] = {
     "change_plugins": _plugins,
     "compact": lambda make: {"reason": make.mark},
     "fork": _fork,
+    "rewind": _rewind,
     "ask": lambda make: {"message": make.text()},
     "stop": lambda make: {"reason": make.mark},
     "label": lambda make: {"add": ["red"], "title": make.mark},
@@ -107,7 +112,7 @@ BODIES: Final[dict[str, Callable[[Making], Body | None]]] = {
             "suspend", "resume", "cancel_task",
             "task_result", "wait_tasks", "agents", "identity", "socket",
             "records", "why", "rows", "trouble", "figures", "evaluations", "evaluation",
-            "state_at", "timeline", "seen", "change", "files", "file", "file_piece",
+            "state_at", "timeline", "seen", "change", "files", "file", "file_piece", "preview_rewind",
         ),
         NO_BODY,
     ),
@@ -123,6 +128,8 @@ NOTHING_FOR: Final = frozenset(
         "file",
         "file_piece",
         "message_task",
+        "preview_rewind",
+        "rewind",
         "socket",
         "task_result",
         "wait_tasks",

@@ -1,0 +1,69 @@
+"""`CallSnapshots`: snapshots of a session's files before and after its calls, so that what they changed comes back.
+
+All calls of a session that run at the same time share one span after the other: what changes while one of them runs is
+theirs. A call whose snapshots cannot be taken runs all the same; what it changes counts as somebody else's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import trio
+
+from agentrail.errors import Busy
+from agentrail.ports.snapshots import FilesSnapshot, Snapshots
+from agentrail.runtime.shared.untrusted_calls import traced
+from agentrail.values.rewinds import FileSpan
+
+log = logging.getLogger("agentrail.tool")
+
+
+class CallSnapshots:
+    """The snapshots of one session."""
+
+    __slots__ = ("_complained", "_last", "_lock", "_running", "_session_id", "snapshots")
+
+    def __init__(self, snapshots: Snapshots, session_id: str) -> None:
+        self.snapshots = snapshots
+        self._session_id = session_id
+        self._running = 0
+        """How many calls have begun and not ended."""
+        self._last: FilesSnapshot | None = None
+        """The last snapshot since the first of them began; `None` if it could not be taken."""
+        self._complained = False
+        """Whether it was logged that a snapshot cannot be taken."""
+        self._lock = trio.Lock()
+
+    async def begin(self) -> None:
+        """Take a snapshot before a call, unless another call runs; wait while files are brought back."""
+        async with self._lock:
+            if not self._running:
+                self._last = await self._take()
+            self._running += 1
+
+    async def end(self) -> FileSpan | None:
+        """Take a snapshot after a call; return what it lay between, or `None` if one of the two was not taken."""
+        async with self._lock:
+            self._running -= 1
+            first, self._last = self._last, await self._take()
+        return None if first is None or self._last is None else FileSpan(first.id, self._last.id)
+
+    @asynccontextmanager
+    async def no_calls(self) -> AsyncGenerator[None]:
+        """Let no call begin within this block; raise `Busy` if one runs."""
+        async with self._lock:
+            if self._running:
+                raise Busy("bring back files")
+            yield
+
+    async def _take(self) -> FilesSnapshot | None:
+        """Take a snapshot; `None` if it cannot be taken, which is logged once."""
+        try:
+            return await self.snapshots.take(self._session_id)
+        except Exception as error:  # noqa: BLE001 - of a sandbox of somebody else, too; the call is to run all the same
+            if not self._complained:
+                log.warning("session %s works without snapshots of its files: %s", self._session_id, traced(error))
+            self._complained = True
+            return None
