@@ -81,3 +81,13 @@ def test_a_text_without_rows_goes_with_a_key() -> None:
     assert not choice.press("1")
     assert choice.press(Keys.Enter)
     assert answers == [None]
+
+
+def test_below_the_rows_stands_what_is_said_of_the_one_pointed_at() -> None:
+    rows, previews = ["1. a", "2. b"], [("of a",), ("of b", "more\x1b[2J" * 9)]
+    choice = ChoiceList("Which?", rows, lambda _: None, previews, start=1)
+    assert choice.drawn(SMALL) == ["Which?", "  1. a", "▸ 2. b", "of b", "more�[2Jmore�[2Jmo…"]
+    choice.press(Keys.Up)
+    assert choice.drawn(SMALL) == ["Which?", "▸ 1. a", "  2. b", "of a"]
+    many = ChoiceList("Which?", ROWS, lambda _: None, [("1", "2", "3")] * len(ROWS), start=len(ROWS) - 1)
+    assert len(many.drawn(SMALL)) == SMALL.height - 3

@@ -508,8 +508,13 @@ def test_one_goes_back_before_a_prompt(tmp_path: Path) -> None:
         talk.sees("I am the built-in", ">\n  idle")
         talk.say("write tea to a.txt\r")
         talk.sees("created a.txt", ">\n  idle")
-        talk.say("/rewind\r")
-        talk.sees("  1. hello\n  2. write tea to a.txt\n  /rewind NUMBER")
+        talk.press("\x1b")
+        talk.say("\x1b")
+        talk.sees(
+            "Go back before which prompt", "  1. hello\n▸ 2. write tea to a.txt\n  goes: this prompt, with the answer\n"
+        )
+        talk.say("\x1b")
+        talk.sees(">\n  idle")
         talk.say("/rewind 3\r")
         talk.sees("✗ /rewind 3: 2 prompts were taken")
         talk.say("/rewind 2\r")
@@ -517,8 +522,9 @@ def test_one_goes_back_before_a_prompt(tmp_path: Path) -> None:
         talk.say("\x17b.txt\r")
         talk.sees("created b.txt", ">\n  idle")
         talk.say("/rewind\r")
-        talk.sees("  1. hello\n  2. write tea to b.txt\n  /rewind NUMBER")
-        talk.say("/rewind 1\r")
+        talk.sees("  1. hello\n▸ 2. write tea to b.txt\n  goes: ", "  stays done: write_file content=tea path=b.txt\n>")
+        talk.say("1")
+        talk.press("\r")
         talk.sees("this has been done since, and stays:\n    write_file ", "> hello\n  idle")
     assert {path.name for path in tmp_path.glob("*.txt")} == {"a.txt", "b.txt"}
 

@@ -23,7 +23,7 @@ from agentrail.cli.output.screen import Tone, aside, clipped, one_line
 from agentrail.cli.session_names import OWN, new_name
 from agentrail.cli.settings.default_agent import ASK_FIRST, DEMO, OF_SERVERS, USUAL, Mode, mode_named
 from agentrail.cli.stored.session_rows import session_rows
-from agentrail.cli.talk.key_commands import NEXT, STOP
+from agentrail.cli.talk.key_commands import AT_REST_ALONE, NEXT, STOP
 from agentrail.cli.talk.meant_models import meant_models, missing_key
 from agentrail.cli.talk.named_files import (
     AT,
@@ -38,6 +38,7 @@ from agentrail.cli.talk.named_files import (
 from agentrail.cli.talk.rendering import SHORT, described
 from agentrail.cli.talk.shell_lines import ShellLines
 from agentrail.cli.talk.skill_list import skill_rows
+from agentrail.cli.talk.taken_prompts import TakenPrompt, left_behind, preview, taken_prompts
 from agentrail.cli.trust.own_commands import OwnCommand, command_rows
 from agentrail.core.vocabulary.commands import When
 from agentrail.errors import SteeringQueueFull, UsageError
@@ -47,7 +48,7 @@ from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
 from agentrail.ports.journal import StoredSession
 from agentrail.runtime.shared.clock import Clock
 from agentrail.values.content import Part
-from agentrail.values.events import Event, PromptReceived, SessionForked, SessionStarted
+from agentrail.values.events import Event
 from agentrail.values.messages import AssistantMessage, Message, UserMessage
 from agentrail.values.usage import cost_text
 
@@ -64,12 +65,6 @@ MOST_FOLDED: Final = 20
 MOST_PRINTED: Final = 20
 """The most rows that are shown of what a command line of the person prints."""
 
-LAST_PROMPT: Final = 1.0
-"""The most seconds to wait for the prompts of a session: it may have taken none of its own, as a copy."""
-
-MAX_COPIES: Final = 20
-"""From how many copies of copies the prompts are listed."""
-
 DECISION_WIDTH: Final = 160
 """The most columns of a decision that `/why` shows."""
 
@@ -81,6 +76,10 @@ NO_MODEL: Final = ("not-registered", "model")
 NAME_IN_TEXT: Final = re.compile("`([^`]+)`")
 
 WHICH_MODEL: Final = "Which one is meant? Arrows or its number, then Enter; Escape goes back."
+
+WHICH_PROMPT: Final = "Go back before which prompt, in a copy? Arrows or its number, then Enter; Escape goes back."
+
+HOW_TO_REWIND: Final = "  /rewind NUMBER goes on before that prompt, in a copy of this session"
 
 HOW_TO_RESUME: Final = "  /resume NUMBER goes on with one of them"
 
@@ -100,7 +99,7 @@ INTRODUCTION: Final = """\
   a file wait until nothing runs, but for /steer: each is a prompt, or the answer to a question.
 
   ?                alone: what keys do where you are
-  Escape           stop what runs
+  Escape           stop what runs; twice, where nothing runs: go back before a prompt
   Ctrl-C           the same; twice within two seconds: leave
   Ctrl-D           leave
   Alt-Enter        what you typed is a prompt for later, also while the agent works
@@ -140,19 +139,6 @@ class ConsoleCommand(NamedTuple):
     """What it does, as the help says it."""
     carry_out: Callable[[ConsoleCommands, str], Awaitable[None]]
     """The function that does it, which gets what follows the name."""
-
-
-class TakenPrompt(NamedTuple):
-    """A prompt with which a turn began."""
-
-    session: AnySession
-    """The session whose turn it is."""
-    turn: int
-    """Number of the turn."""
-    ref: str
-    """Id of the prompt."""
-    text: str
-    """Text of the prompt, with the files that it named."""
 
 
 class ConsoleCommands:
@@ -529,33 +515,35 @@ class ConsoleCommands:
         self._go("")
 
     async def rewind(self, number: str) -> None:
-        """List the prompts, or go to a copy of the session that ends before one, with that prompt to be changed."""
-        prompts = await self._prompts_before()
-        if not number:
-            texts = [clipped(one_line(without_files(row.text)), SHORT) for row in prompts]
-            rows = [f"  {position}. {text}" for position, text in enumerate(texts, 1)]
-            self._say("\n".join([*rows, "  /rewind NUMBER goes on before that prompt, in a copy of this session"]))
-        elif number.isdecimal() and 0 < int(number) <= len(prompts):
-            prompt = prompts[int(number) - 1]
-            self.next_text = without_files(prompt.text)
-            fork = await prompt.session.fork(prompt.ref, new_name())
-            self._say(await _left_behind(fork))
-            self._go(fork.id)
-        else:
-            self.refuse(f"/rewind {number}: {len(prompts)} prompts were taken; /rewind lists them")
+        """Go to a copy of the session that ends before a prompt, with that prompt to be changed.
 
-    async def _prompts_before(self) -> list[TakenPrompt]:
-        """Return the prompts that this session has taken, the first one first; of a copy, also those before it."""
-        session, last = self._session, (await awaited(self._session.status())).turn
-        prompts: list[TakenPrompt] = []
-        for _ in range(MAX_COPIES):
-            start = await _start_of(session)
-            own_prompts = await _taken_by(session, last)
-            prompts = [*own_prompts, *prompts]
-            if start is None or self._supervisor is None:
-                break
-            session, last = self._supervisor.session(start.origin), own_prompts[0].turn - 1 if own_prompts else last
-        return prompts
+        The prompt is that of the *number*, or as the person chooses; if keys are not read, list the prompts.
+        """
+        if number == AT_REST_ALONE:
+            if (await awaited(self._session.status())).turn_open:  # it has begun since the key came
+                return
+            number = ""
+        prompts = await taken_prompts(self._session, self._supervisor)
+        rows = [prompt.row(position) for position, prompt in enumerate(prompts, 1)]
+        if number.isdecimal() and 0 < int(number) <= len(prompts):
+            await self._rewind_to(prompts[int(number) - 1])
+        elif number:
+            self.refuse(f"/rewind {number}: {len(prompts)} prompts were taken; /rewind lists them")
+        elif not rows:
+            self._say("  no prompt was taken yet")
+        elif not self._terminal.keys:
+            self._say("\n".join([*(f"  {row}" for row in rows), HOW_TO_REWIND]))
+        else:
+            previews = [preview(prompts[index:]) for index in range(len(prompts))]
+            index = await self._terminal.choose(WHICH_PROMPT, rows, previews, start=len(rows) - 1)
+            if index is not None:
+                await self._rewind_to(prompts[index])
+
+    async def _rewind_to(self, prompt: TakenPrompt) -> None:
+        self.next_text = without_files(prompt.text)
+        fork = await prompt.session.fork(prompt.ref, new_name())
+        self._say(await left_behind(fork))
+        self._go(fork.id)
 
     async def fork(self, _: str) -> None:
         """Fork the session, and switch to the fork."""
@@ -597,35 +585,6 @@ async def last_used(supervisor: RemoteSupervisor, label: str | None) -> list[Sto
     """Return the sessions that have not ended, the last used first; only those with *label* if it is given."""
     sessions = await supervisor.stored(label=label, ended=False)
     return sorted(sessions, key=lambda session: session.active, reverse=True)
-
-
-async def _start_of(session: AnySession) -> SessionForked | None:
-    """Return the event with which *session* began as a copy; `None` if it is none."""
-    async with session.subscribe(since=0, types=[SessionForked, SessionStarted]) as events:
-        async for envelope in events:
-            return envelope.event if isinstance(envelope.event, SessionForked) else None
-    return None
-
-
-async def _taken_by(session: AnySession, last: int) -> list[TakenPrompt]:
-    """Return the prompts of the turns that *session* itself began, up to turn number *last*."""
-    prompts: list[TakenPrompt] = []
-    with trio.move_on_after(LAST_PROMPT if last else 0):
-        async with session.subscribe(since=0, types=[PromptReceived]) as events:
-            async for envelope in events:
-                if isinstance(envelope.event, PromptReceived) and envelope.turn <= last:
-                    prompts.append(TakenPrompt(session, envelope.turn, envelope.event.ref, envelope.event.text))
-                if envelope.turn >= last:
-                    break
-    return prompts
-
-
-async def _left_behind(fork: AnySession) -> str:
-    """Return text that lists what the session of which *fork* is a copy has done since, and cannot be undone."""
-    start = await _start_of(fork)
-    calls = () if start is None else start.left_behind
-    rows = [f"    {clipped(one_line(call), SHORT)}" for call in calls]
-    return "\n".join(["  this has been done since, and stays:", *rows]) if rows else "  nothing else was done since"
 
 
 def _write_new(path: Path, text: str) -> None:
@@ -679,7 +638,9 @@ OTHERS: Final = (
     ConsoleCommand("/resume", "NUMBER", "go on with another session; /sessions does the same", ConsoleCommands.resume),
     ConsoleCommand("/new", "", "begin a new session, as /clear does; this one is kept", ConsoleCommands.new),
     ConsoleCommand("/fork", "", "go on in a copy of this session", ConsoleCommands.fork),
-    ConsoleCommand("/rewind", "NUMBER", "list the prompts; go back before one, in a copy", ConsoleCommands.rewind),
+    ConsoleCommand(
+        "/rewind", "NUMBER", "go back before a prompt, in a copy; also: Escape twice", ConsoleCommands.rewind
+    ),
     ConsoleCommand("/tools", "", "list the tools of this session", ConsoleCommands.tools),
     ConsoleCommand("/mcp", "", "list the MCP servers that have tools here", ConsoleCommands.mcp),
     ConsoleCommand("/skills", "", "list the skills that its agent finds now", ConsoleCommands.skills),

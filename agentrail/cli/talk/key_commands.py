@@ -18,6 +18,12 @@ NEXT_MODE: Final = f"/mode {NEXT}"
 STOP: Final = "/stop"
 """Escape: what runs is stopped."""
 
+AT_REST_ALONE: Final = "rest"
+"""What the command says that goes back before a prompt only if no turn is open."""
+
+GO_BACK: Final = f"/rewind {AT_REST_ALONE}"
+"""Escape twice, where nothing runs: the person chooses before which prompt the conversation goes back."""
+
 WHICH_KEYS: Final = "?"
 """Alone in the typed text: the keys of where one is are shown."""
 
@@ -27,7 +33,8 @@ AT_REST: Final = f"""\
   Enter sends; \\ and Enter: another line; Ctrl-X Ctrl-E: your editor.
   Up, Ctrl-R: what you typed before. Ctrl-V: a picture in the clipboard.
   Shift-Tab: the next mode. / commands, @ files, ! a command line.
-  Ctrl-C twice, or Ctrl-D: leave. {AWAY}"""
+  Escape twice: go back before a prompt. Ctrl-C twice, or Ctrl-D: leave.
+  {AWAY}"""
 
 AT_WORK: Final = f"""\
   Enter steers; Alt-Enter: a prompt for later. / commands, @ files.

@@ -224,10 +224,13 @@ class Terminal:
         """Whether an editor of the person has the terminal, so that Ctrl-C is meant for it."""
         return self._box is not None and self._box.is_lent
 
-    async def choose(self, heading: str, rows: Sequence[str]) -> int | None:
+    async def choose(
+        self, heading: str, rows: Sequence[str], previews: Sequence[Sequence[str]] = (), *, start: int = 0
+    ) -> int | None:
         """Have the person choose one of *rows*, and return its index; `None` if it is none, or keys are not read.
 
-        Nothing of it stays on the screen. Without rows, *heading* is shown until a key takes it away.
+        Nothing of it stays on the screen. Without rows, *heading* is shown until a key takes it away. The row at
+        *start* is pointed at first, and below the rows stands that one of *previews* which is about the row pointed at.
         """
         box, answers = self._box, list[int | None]()
         if box is None:
@@ -238,7 +241,7 @@ class Terminal:
             answers.append(index)
             self._arrived.set()
 
-        box.choose(heading, rows, lambda index: token.run_sync_soon(answer, index))
+        box.choose(heading, rows, lambda index: token.run_sync_soon(answer, index), previews, start)
         try:
             while not (answers or any(text is None for text, _ in self._typed)):
                 self._arrived = trio.Event()

@@ -29,12 +29,23 @@ ENTER: Final = frozenset({Keys.Enter, Keys.ControlJ})
 class ChoiceList:
     """The choice of one row; without rows, a text that stands there until a key takes it away."""
 
-    def __init__(self, heading: str, rows: Sequence[str], answer: Callable[[int | None], None]) -> None:
-        """Create it; *answer* gets the index of the chosen row, or `None`, once."""
+    def __init__(
+        self,
+        heading: str,
+        rows: Sequence[str],
+        answer: Callable[[int | None], None],
+        previews: Sequence[Sequence[str]] = (),
+        start: int = 0,
+    ) -> None:
+        """Create it; *answer* gets the index of the chosen row, or `None`, once.
+
+        The row at *start* is pointed at first; *previews* has rows for each row, shown below while it is pointed at.
+        """
         self._heading = heading
         self._rows = rows
         self._answer = answer
-        self._index = 0
+        self._previews = previews
+        self._index = start
         self._digits = ""  # the number typed so far
         self._enter_from = monotonic() + SEEN  # when Enter chooses, in seconds
 
@@ -65,10 +76,13 @@ class ChoiceList:
 
     def drawn(self, look: TerminalStyle) -> list[str]:
         """Return the rows to draw: the heading, and of the others those around the chosen one."""
-        most = max(min(MOST_CHOICES, look.height - 4), 1)
+        preview = self._previews[self._index] if self._previews else ()
+        below = [painted(clipped(clean(row), look.room), Tone.DIM, look) for row in preview]
+        most = max(min(MOST_CHOICES, look.height - 4 - len(below)), 1)
         first = min(max(self._index - most // 2, 0), max(len(self._rows) - most, 0))
         heading = [painted(row, Tone.ASKING, look) for row in wrapped(clean(self._heading), look.room)]
-        return [*heading, *(self._drawn_row(index, look) for index in range(first, min(first + most, len(self._rows))))]
+        last = min(first + most, len(self._rows))
+        return [*heading, *(self._drawn_row(index, look) for index in range(first, last)), *below]
 
     def _drawn_row(self, index: int, look: TerminalStyle) -> str:
         is_chosen = index == self._index

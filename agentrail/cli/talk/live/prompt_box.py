@@ -46,8 +46,9 @@ from agentrail.cli.output.screen import (
 )
 from agentrail.cli.output.screen_question import NO_QUESTION, SEEN, ScreenQuestion
 from agentrail.cli.output.terminal_modes import Modes, drop_typed_ahead, modes_of, set_modes
-from agentrail.cli.talk.key_commands import LATER, NEXT_MODE, STOP, WHICH_KEYS, keys_for
+from agentrail.cli.talk.key_commands import GO_BACK, LATER, NEXT_MODE, STOP, WHICH_KEYS, keys_for
 from agentrail.cli.talk.live.choice_list import ChoiceList
+from agentrail.cli.talk.live.double_escape import DoubleEscape
 from agentrail.cli.talk.live.drawn_text import DrawnText
 from agentrail.cli.talk.live.external_editor import EditedText, ExternalEditor, editor_command
 from agentrail.cli.talk.live.key_prefix import KeyPrefix
@@ -167,6 +168,7 @@ class PromptBox:
         self._is_laid_out = True  # whether the rows of the question are among `_changing`
         self._asked_at = 0.0  # when it was on the screen; `math.inf` before
         self._pressed_at = -math.inf  # when the last key came
+        self._double_escape = DoubleEscape()
         self._is_after_pause = True  # whether the key that is handled now came as long after the one before as `SEEN`
         self._offered = ""  # what the person was offered to change; empty if it was changed, or there is nothing
         self._seen_before = 0  # the question that was seen before the terminal changed its size
@@ -215,9 +217,16 @@ class PromptBox:
         """
         self._call(self._set_question, question, number)
 
-    def choose(self, heading: str, rows: Sequence[str], answer: Callable[[int | None], None]) -> None:
+    def choose(
+        self,
+        heading: str,
+        rows: Sequence[str],
+        answer: Callable[[int | None], None],
+        previews: Sequence[Sequence[str]] = (),
+        start: int = 0,
+    ) -> None:
         """Have the person choose one of *rows*; *answer* gets its index, or `None`, in the thread of the box."""
-        self._call(self._set_choice, ChoiceList(heading, rows, answer))
+        self._call(self._set_choice, ChoiceList(heading, rows, answer, previews, start))
 
     def end_choice(self) -> None:
         """Take the rows away of which one was to be chosen."""
@@ -352,9 +361,12 @@ class PromptBox:
             if self._works_since is not None and now - self._works_since > LONG_WORK:
                 self._output.bell()
             self._works_since = now if is_working else None
+            self._note_busy()
             self._app.invalidate()
 
     def _set_question(self, question: ScreenQuestion, number: int) -> None:
+        if self._question.rows:
+            self._note_busy()
         self._question, self._question_number = question, number
         if not question.goes_on:
             self._is_laid_out, self._asked_at = False, math.inf
@@ -368,6 +380,7 @@ class PromptBox:
 
     def _set_choice(self, choice: ChoiceList | None) -> None:
         self._choice = choice
+        self._note_busy()
         self._app.invalidate()
 
     def _set_text(self, text: str) -> None:
@@ -563,6 +576,7 @@ class PromptBox:
         self._control_x.note_key()
         now = asyncio.get_running_loop().time()
         self._is_after_pause = now - self._pressed_at > SEEN
+        self._double_escape.note_key()
         self._pressed_at = now
 
     def _waits_after(self, key: str) -> bool:
@@ -731,6 +745,19 @@ class PromptBox:
             self._set_text("")
         elif self._works_since is not None or self._question.keys:
             self._take(STOP, 0)
+        elif not (self._buffer.text or self._question.rows):
+            self._escaped_at_rest()
+            return
+        self._note_busy()
+
+    def _note_busy(self) -> None:
+        """Note that something runs or is open, or was until now."""
+        self._double_escape.note_busy(asyncio.get_running_loop().time())
+
+    def _escaped_at_rest(self) -> None:
+        """Go back before a prompt if it is the second Escape in a row, and the first one was meant for nothing else."""
+        if self._double_escape.press(asyncio.get_running_loop().time(), is_after_pause=self._is_after_pause):
+            self._take(GO_BACK, 0)
 
     def _pressed_enter(self, _event: KeyPressEvent) -> None:
         state = self._buffer.complete_state
