@@ -30,7 +30,10 @@ TEMPORARY: Final = "/tmp"  # noqa: S108 - what is made there is checked before i
 OF_JOURNAL: Final = ("", "-wal", "-shm", "-journal", ".lock", "-wal.damaged")
 """How the names of the files of a journal end, after that of the journal."""
 
-LINKED: Final = ("allowed", "history")
+SETTINGS: Final = "settings.toml"
+"""Name of the file of `home` with what a person has set for all folders."""
+
+LINKED: Final = ("allowed", "history", SETTINGS)
 """Names of the files of `home` that may be links of the user to files elsewhere."""
 
 VARIABLES: Final = (HOME, "XDG_DATA_HOME", "LOCALAPPDATA", "HOME", RUNTIME, "TMPDIR")

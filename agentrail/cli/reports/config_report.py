@@ -15,6 +15,7 @@ from agentrail.cli.output.screen import escaped
 from agentrail.cli.settings.default_agent import MODES, OPTIONS, usual_model, usual_network
 from agentrail.cli.settings.project_settings import OF_SPEC, PAGE, ProjectSettings, read_settings
 from agentrail.cli.settings.setting_order import VARIABLES, Setting, setting
+from agentrail.cli.settings.user_settings import STATUS_LINE, read_user_settings, user_settings_file
 from agentrail.cli.trust.trust_store import open_surfaces
 from agentrail.values.json import canonical
 
@@ -44,6 +45,8 @@ def config_report(folder: Path) -> Iterator[tuple[str, Setting]]:
     if PAGE not in in_file:
         yield PAGE, Setting(str(True), "default")
     yield from _of_supervisor(in_file)
+    command = read_user_settings().status_line
+    yield STATUS_LINE, Setting(escaped(command), str(user_settings_file()) if command else "default")
 
 
 def _of_supervisor(in_file: Collection[str]) -> Iterator[tuple[str, Setting]]:

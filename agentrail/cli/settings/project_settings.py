@@ -31,6 +31,7 @@ from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.settings.asked_settings import has_to_be_allowed
 from agentrail.cli.settings.default_agent import MODES, NETWORKS, Mode, Network, mode_named
 from agentrail.cli.settings.named_plugins import USE, check_plugin
+from agentrail.cli.settings.user_settings import STATUS_LINE, user_settings_file
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import NotJson, WrongType
 from agentrail.errors.agentrail_error import advice
@@ -263,6 +264,8 @@ def _checked(path: Path, values: Mapping[str, object]) -> Mapping[str, Json]:
     """Return *values*, checked; raise `BadInputError` for an unknown key or a value of the wrong type."""
     values = with_new_names(str(path), values, keys())
     for key in values:
+        if key == STATUS_LINE:  # its command runs without a question, so no cloned folder names it
+            raise BadInputError(f"{path}: `{key}` is a setting of your own; write it into {user_settings_file()}")
         if key not in keys():
             to_do = hint_for("Options", key) or advice(key, keys(), "there are")
             raise BadInputError(f"{path}: there is no key `{key}`; {to_do}")

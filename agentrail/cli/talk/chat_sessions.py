@@ -24,6 +24,7 @@ from agentrail.cli.session_names import name_in_chat, new_name
 from agentrail.cli.settings.default_agent import Network, usual_network
 from agentrail.cli.settings.project_settings import ProjectSettings
 from agentrail.cli.settings.setting_order import chosen_journal, chosen_page
+from agentrail.cli.settings.user_settings import read_user_settings
 from agentrail.cli.stored.session_question import ask_about_session
 from agentrail.cli.talk.console import Console
 from agentrail.cli.talk.console_commands import ConsoleCommands, last_used, mode_labelled, set_mode
@@ -31,6 +32,7 @@ from agentrail.cli.talk.file_changes import FileChanges
 from agentrail.cli.talk.help_text import greeting
 from agentrail.cli.talk.input_history import InputHistory
 from agentrail.cli.talk.session_picker import NONE_YET, pick_session
+from agentrail.cli.talk.status_line import StatusLine
 from agentrail.cli.talk.terminal import Terminal
 from agentrail.cli.trust.own_commands import OwnCommands
 from agentrail.cli.trust.settings_code import supervisor_options
@@ -108,6 +110,7 @@ class Chat:
                 )
             )
             self._terminal.show([line(f"  {problem}", Tone.BAD) for problem in self._own_commands.problems])
+            status_line = StatusLine(await self._own_command(), self._terminal, source.folder)
             is_well, offered = True, ""
             while True:
                 is_new = session is None
@@ -124,7 +127,7 @@ class Chat:
                 )
                 past = None if is_new else await _end_of(session)
                 changes = await self._changes_of(session, is_new=is_new)
-                console = Console(session, self._terminal, commands, past, self._history, changes)
+                console = Console(session, self._terminal, commands, past, self._history, changes, status_line)
                 is_well = await console.run(offered) and is_well
                 offered = commands.next_text
                 if is_new and not console.has_prompted:
@@ -132,6 +135,14 @@ class Chat:
                 if commands.next_id is None:
                     return is_well
                 session = supervisor.session(commands.next_id) if commands.next_id else None
+
+    async def _own_command(self) -> str:
+        """Return the command of the status line, of the user's own settings; empty if there is none to run."""
+        try:
+            return (await trio.to_thread.run_sync(read_user_settings)).status_line if self._terminal.keys else ""
+        except BadInputError as error:
+            self._terminal.show((line(f"  {error}", Tone.BAD),))
+            return ""
 
     async def _changes_of(self, session: RemoteSession, *, is_new: bool) -> FileChanges:
         """Return what reads the files that calls of *session* would change; an agent of a file may work elsewhere."""

@@ -38,6 +38,7 @@ from agentrail.cli.talk.past import MOST_READ, PastEvents, before_copy, past_of,
 from agentrail.cli.talk.questions import changed_lines, made_changes
 from agentrail.cli.talk.rendering import about, pieces_of
 from agentrail.cli.talk.shell_lines import MARK
+from agentrail.cli.talk.status_line import StatusLine
 from agentrail.cli.talk.terminal import Terminal
 from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked
 from agentrail.tools.builtin.file_changes import WRITERS
@@ -97,16 +98,18 @@ class Console:
         past: Cursor | None = None,
         history: InputHistory | None = None,
         changes: FileChanges = NO_CHANGES,
+        status_line: StatusLine | None = None,
     ) -> None:
         """Create it; *past* is the place up to which the session's events are past, and shown as such.
 
-        Without it the session is new, and gets its title from the first prompt. *history* keeps what is typed, and
-        *changes* tells what calls would change in files.
+        Without it the session is new, and gets its title from the first prompt. *history* keeps what is typed,
+        *changes* tells what calls would change in files, and *status_line* is a row of the person's own.
         """
         self.has_prompted = False
         """Whether a prompt was sent."""
         self._past = past
         self._history = history
+        self._status_line = status_line or StatusLine("", terminal, "")
         self._title = ""  # title to set as soon as the session runs; empty if it was set
         self._session = session
         self._terminal = terminal
@@ -162,6 +165,7 @@ class Console:
                     nursery.start_soon(self._obey, signals)
                     self._look_again()
                     nursery.start_soon(self._keep_looking)
+                    nursery.start_soon(self._status_line.keep)
                     await self._read()
 
     def _leave(self) -> None:
@@ -323,11 +327,16 @@ class Console:
                 if self._is_fresh:
                     await self._answering.look(held_calls)
                     self._terminal.work(is_working=not self._is_resting or self._commands.shell.is_running)
-                    self._terminal.tell("" if status is None else about(status, self._last_read))
+                    self._tell_status(status)
                     self._tell()
         except AgentrailError as error:
             self._commands.refuse(str(error))
             self._leave()
+
+    def _tell_status(self, status: Status | None) -> None:
+        self._terminal.tell("" if status is None else about(status, self._last_read))
+        if status is not None:
+            self._status_line.note(status, self._last_read)
 
     async def _entitle(self) -> None:
         """Set the session's title.

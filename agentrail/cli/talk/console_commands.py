@@ -109,7 +109,9 @@ INTRODUCTION: Final = """\
   Ctrl-V           the picture in the clipboard; one that you drop here, or name by its whole path,
                    is sent, too
   \\ and Enter      another line; what you paste is one text, whatever lines it has
-  Ctrl-X Ctrl-E    your editor ($VISUAL, else $EDITOR) on what you have typed; nothing is sent by that"""
+  Ctrl-X Ctrl-E    your editor ($VISUAL, else $EDITOR) on what you have typed; nothing is sent by that
+
+  The last row can be your own: `status_line` in settings.toml of your folder of agentrail."""
 
 WRITE_AGENTS: Final = (
     "Write the file AGENTS.md in this folder, for agents that work here: what the project is, how it is built, tested "

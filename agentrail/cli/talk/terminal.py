@@ -265,6 +265,11 @@ class Terminal:
         if self._box is not None:
             self._box.tell(about)
 
+    def tell_own(self, row: str) -> None:
+        """Show *row*, of a command of the person, below all else; no effect unless single keys are read."""
+        if self._box is not None:
+            self._box.tell_own(row)
+
     def offer(self, text: str) -> None:
         """Begin the next line with *text*, which the person may edit; if keys are not read singly, only show it."""
         if self._box is None:

@@ -157,7 +157,7 @@ class PromptBox:
         self._source = source
         self._screen = LiveScreen(look)
         self._changing: Sequence[str] = ()
-        self._about = ""
+        self._about, self._own_row = "", ""  # the last rows: about the session, and of a command of the person
         self._works_since: float | None = None
         self._question = NO_QUESTION
         self._question_number = 0  # its number
@@ -181,12 +181,14 @@ class PromptBox:
         self._lock = threading.Lock()  # of `_loop`, and of `_has_ended`
         self._has_ended = False
         self._completer = _Completer()
-        self._buffer = Buffer(
-            completer=ThreadedCompleter(self._completer), complete_while_typing=True, on_text_changed=self._note_text
-        )
+        self._buffer = self._new_buffer()
         self._keys = TypedKeys(source)
         self._output = Vt100_Output(target, self._size, term=os.environ.get("TERM"), enable_cpr=False)
         self._app = self._application()
+
+    def _new_buffer(self) -> Buffer:
+        completer = ThreadedCompleter(self._completer)
+        return Buffer(completer=completer, complete_while_typing=True, on_text_changed=self._note_text)
 
     @property
     def is_lent(self) -> bool:
@@ -205,6 +207,10 @@ class PromptBox:
     def tell(self, about: str) -> None:
         """Show *about* in the last row."""
         self._call(self._set_about, about)
+
+    def tell_own(self, row: str) -> None:
+        """Show *row*, of a command of the person, below the last row."""
+        self._call(self._set_own_row, row)
 
     def work(self, *, is_working: bool) -> None:
         """Show for how long the session has worked, until it does not."""
@@ -355,6 +361,10 @@ class PromptBox:
         self._about = about
         self._app.invalidate()
 
+    def _set_own_row(self, row: str) -> None:
+        self._own_row = row
+        self._app.invalidate()
+
     def _set_work(self, is_working: bool) -> None:
         now = asyncio.get_running_loop().time()
         if is_working != (self._works_since is not None):
@@ -464,7 +474,10 @@ class PromptBox:
         above = Window(FormattedTextControl(self._above), dont_extend_height=True)
         choice = Window(FormattedTextControl(self._choice_rows), dont_extend_height=True)
         note = Window(FormattedTextControl(self._note_rows), dont_extend_height=True)
-        last = Window(FormattedTextControl(self._last), height=1, dont_extend_height=True)
+        last = Window(FormattedTextControl(partial(self._last, self._last_text)), height=1, dont_extend_height=True)
+        own_row = Window(
+            FormattedTextControl(partial(self._last, lambda: self._own_row)), height=1, dont_extend_height=True
+        )
         rows = HSplit(
             [
                 ConditionalContainer(above, Condition(lambda: bool(self._changing))),
@@ -474,6 +487,7 @@ class PromptBox:
                 search,
                 CompletionsMenu(max_height=MOST_OFFERED),
                 ConditionalContainer(last, Condition(lambda: bool(self._last_text()))),
+                ConditionalContainer(own_row, Condition(lambda: bool(self._own_row))),
             ]
         )
         app = Application[None](
@@ -523,14 +537,14 @@ class PromptBox:
         menu = MOST_OFFERED if self._buffer.complete_state is not None else 0
         note = self._note()
         noted = len(wrapped(clean(note), self.look.room)) if note else 0
-        most = max(self.look.height - 2 - typed - menu - noted, 1)
+        most = max(self.look.height - 2 - bool(self._own_row) - typed - menu - noted, 1)
         return ANSI("\n".join(self._changing[-most:]))
 
     def _choice_rows(self) -> ANSI:
         return ANSI("" if self._choice is None else "\n".join(self._choice.drawn(self.look)))
 
-    def _last(self) -> ANSI:
-        return ANSI(painted(clipped(clean(self._last_text()), self.look.room), Tone.DIM, self.look))
+    def _last(self, text: Callable[[], str]) -> ANSI:
+        return ANSI(painted(clipped(clean(text()), self.look.room), Tone.DIM, self.look))
 
     def _last_text(self) -> str:
         if self._works_since is None:
@@ -652,7 +666,7 @@ class PromptBox:
 
     def _is_in_sight(self) -> bool:
         """Whether all rows of the question are on the screen, above what is typed and the last row."""
-        return self._screen.is_question_in_sight(self._buffer.document.line_count + 1)
+        return self._screen.is_question_in_sight(self._buffer.document.line_count + 1 + bool(self._own_row))
 
     def _note(self) -> str:
         """Return the keys that were asked for, or what an answer does that only Enter sends; empty if it is neither."""
