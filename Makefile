@@ -26,7 +26,8 @@ export PYTHONDONTWRITEBYTECODE :=
 BENCHMARKS := bench bench.aborts bench.living bench.flat bench.kit bench.plugins \
   bench.host bench.hosted bench.journal bench.recovery bench.listing bench.console
 NPM_MODELS := @copilotkit/aimock@1.43.0 openai-mock-api@0.4.0
-NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
+NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31 \
+	@modelcontextprotocol/conformance@0.2.0-alpha.12
 NPM_EDITORS := @agentclientprotocol/sdk@2.4.0 acpx@0.19.1
 NPM_AG_UI := @ag-ui/client@1.0.0 esbuild@0.28.2
 NPM_COPILOTKIT := @copilotkit/react-core@1.74.0 react@19.3.1 react-dom@19.3.1 zod@4.6.7 esbuild@0.28.2

@@ -458,6 +458,36 @@ asked again.""",
 exit status: 0 if all is allowed, 1 if not, 2 usage
 example: agentrail trust ~/project""",
     ),
+    CommandGroup(
+        "mcp",
+        "sign in at MCP servers, and out",
+        CliCommand(
+            "login",
+            "sign in at a server",
+            f"{_CLI}.trust.mcp_sign_ins:login",
+            argument("server", "SERVER"),
+            text_option("--account", "NAME", "whose tokens they are", default=""),
+            text_option("--issuer", "URL", "the authorization server, if it is on another host", default=""),
+            FOLDER,
+        ),
+        CliCommand("list", "where this user is signed in", f"{_CLI}.trust.mcp_sign_ins:list_sign_ins"),
+        CliCommand(
+            "logout",
+            "delete the tokens of a server",
+            f"{_CLI}.trust.mcp_sign_ins:logout",
+            argument("server", "SERVER"),
+            text_option("--account", "NAME", "whose tokens they are", default=""),
+            FOLDER,
+        ),
+        about="""\
+Sign in at an MCP server once: sessions use and renew the tokens from then on.
+The page to sign in is printed, and not opened. Tokens are kept for this user.
+
+  SERVER  its name in the settings of the folder, or its URL""",
+        example="""\
+example: agentrail mcp login tickets
+         agentrail mcp logout https://tickets.example/mcp""",
+    ),
     CliCommand(
         "check",
         "check the plugins of a file",

@@ -24,6 +24,7 @@ ACCEPT: Final = "accept"
 DECLINE: Final = "decline"
 CANCEL: Final = "cancel"
 ANSWER: Final = "answer"
+DONE: Final = "done"
 
 MAX_MESSAGE: Final = 2_000
 """The most characters of a server's question that are shown; the rest is cut."""
@@ -48,8 +49,10 @@ class AskedBack(BaseModel):
     """The answers for the server, by its keys."""
     request_state: str | None = None
     """The server's own state, which it gets back unread; `None` if it has sent none."""
-    how: Literal["retry", "runs", "pages"] = "retry"
-    """How the call goes on: sent again with the answers, still running at the server, or sent anew after the pages."""
+    how: Literal["retry", "runs", "pages", "sign_in"] = "retry"
+    """How the call goes on: sent with the answers, running on, or sent anew after the pages or the sign-in."""
+    url: str = ""
+    """URL of the server at which the person is to sign in; empty if `how` is another."""
     agreed: bool = False
     """Whether the person wants to fill in the form of the first question."""
     values: dict[str, FieldValue | None] = {}
@@ -77,12 +80,23 @@ class AskedBack(BaseModel):
             requests[key] = request.params
         return cls(requests=requests, request_state=required.request_state)
 
+    @classmethod
+    def sign_in(cls, url: str) -> AskedBack:
+        """Return the question whether a person has signed in at the server with *url*."""
+        return cls(requests={}, how="sign_in", url=url)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a person has to answer something still."""
+        return bool(self.requests) or (self.how == "sign_in" and not self.agreed)
+
     def effect(self, server: str, tool: str) -> Effect:
         """Return the effect that asks a person the first question; raise `ToolError` if it cannot be asked."""
         if len(self.requests) > MAX_REQUESTS:
             problem = f"the MCP server asks {len(self.requests)} questions at once, and {MAX_REQUESTS} are the most"
             raise ToolError(problem)
-        question, options = self._question(f"The MCP server `{server}` asks, for its tool `{tool}`")
+        who = f"The MCP server `{server}` asks, for its tool `{tool}`"
+        question, options = self._sign_in_question(server) if self.how == "sign_in" else self._question(who)
         try:
             state = freeze_object(self.model_dump(mode="json", by_alias=True, exclude_none=False))
         except NotJson as error:
@@ -98,7 +112,7 @@ class AskedBack(BaseModel):
         request = next(iter(self.requests.values()), None)
         word = answer.strip()
         if request is None:
-            return self
+            return self._signed_in(word) if self.how == "sign_in" else self
         if not self.agreed and word in {DECLINE, CANCEL}:
             return self._settled(ElicitResult(action=DECLINE if word == DECLINE else CANCEL))
         if isinstance(request, ElicitRequestURLParams):
@@ -112,6 +126,14 @@ class AskedBack(BaseModel):
             agreed = self.model_copy(update={"agreed": True, "problem": ""})
             return agreed if fields else agreed._settled(ElicitResult(action=ACCEPT, content={}))  # noqa: SLF001
         return self._filled(fields, answer)
+
+    def _signed_in(self, word: str) -> AskedBack:
+        if word in {DECLINE, CANCEL}:
+            problem = "the person did not sign in at the MCP server"
+            raise ToolError(problem)
+        if word != DONE:
+            return self._again(f"{word[:MAX_LABEL]!r}?")
+        return self.model_copy(update={"agreed": True, "problem": ""})
 
     def _filled(self, fields: tuple[FormField, ...], answer: str) -> AskedBack:
         field = next(field for field in fields if field.name not in self.values)
@@ -138,6 +160,14 @@ class AskedBack(BaseModel):
                 "problem": "",
             }
         )
+
+    def _sign_in_question(self, server: str) -> tuple[str, tuple[str, ...]]:
+        misfit = f"That does not fit: {self.problem}.\n" if self.problem else ""
+        question = (
+            f"{misfit}The MCP server `{server}` at {_host_of(self.url)} wants you to sign in. Run "
+            f"`agentrail mcp login {server}` in a terminal, and then answer `{DONE}`."
+        )
+        return question, (DONE, DECLINE)
 
     def _question(self, who: str) -> tuple[str, tuple[str, ...]]:
         """Return the text of the first question, which *who* asks, and the answers to choose from."""

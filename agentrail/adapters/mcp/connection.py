@@ -38,6 +38,9 @@ from agentrail.adapters.mcp.pipes import Pipes
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.mcp.server_calls import ServerCall, send
 from agentrail.adapters.mcp.server_tools import MAX_TOOLS, adopt
+from agentrail.adapters.mcp.sign_in_tool import SignInTool
+from agentrail.adapters.mcp.token_auth import TokenAuth
+from agentrail.adapters.mcp.token_file import TokenFile
 from agentrail.errors import OutsideError, ToolError
 from agentrail.ports.tool import Offer
 from agentrail.values.tools import EffectClass
@@ -63,6 +66,9 @@ TIMES: Final = httpx2.Timeout(30.0, read=300.0)
 MAX_SHOWN: Final = 1_000
 """The most characters that the error of a failed call quotes of the server's or the connection's own error."""
 
+LOOKED_AFTER: Final = 5.0
+"""Seconds after which it is looked again whether a person has signed in by another process."""
+
 NOT_THERE: Final = "it has ended"
 QUESTION_LOST: Final = "its question was lost with the connection"
 SILENT: Final = "it does not answer"
@@ -74,14 +80,33 @@ async def serve(server: McpServer, working_dir: str, offer: Offer) -> None:
 
     It returns only by an exception, which says why the connection ended.
     """
-    connection = Connection(server, offer)
-    async with trio.open_nursery() as nursery:  # noqa: TID251 - everything of one connection ends together
-        if server.url:
-            await connection.keep_by_http(nursery)
-        else:
-            pipes = Pipes(server, working_dir)
-            nursery.start_soon(pipes.run)
-            await connection.keep(pipes)
+    while True:
+        connection = Connection(server, offer)
+        try:
+            async with trio.open_nursery() as nursery:  # noqa: TID251 - everything of one connection ends together
+                if server.url:
+                    await connection.keep_by_http(nursery)
+                else:
+                    pipes = Pipes(server, working_dir)
+                    nursery.start_soon(pipes.run)
+                    await connection.keep(pipes)
+        except Exception as error:
+            if connection.auth is None or not connection.auth.problem:
+                raise
+            if not connection.auth.needs_person:
+                raise OutsideError("mcp-failed", server.name, connection.auth.problem) from error
+        await _wait_signed_in(server, offer)
+
+
+async def _wait_signed_in(server: McpServer, offer: Offer) -> None:
+    """Offer a tool that asks a person to sign in, and return when they have, here or by another process."""
+    tool, file = SignInTool(server), TokenFile.of(server)
+    problem = f"the MCP server `{server.name}` wants a person to sign in: run `agentrail mcp login {server.name}`"
+    await offer((tool,), (problem,))
+    before = await trio.to_thread.run_sync(file.changed_at)
+    while not tool.signed_in.is_set() and await trio.to_thread.run_sync(file.changed_at) == before:
+        with trio.move_on_after(LOOKED_AFTER):
+            await tool.signed_in.wait()
 
 
 def _ourselves() -> Implementation:
@@ -91,9 +116,11 @@ def _ourselves() -> Implementation:
 class Connection:
     """A connected server: its client, its tools, and the calls of sessions."""
 
-    __slots__ = ("_calls", "_client", "_leaving", "_nursery", "_offer", "_server", "_wake")
+    __slots__ = ("_calls", "_client", "_leaving", "_nursery", "_offer", "_server", "_wake", "auth")
 
     def __init__(self, server: McpServer, offer: Offer) -> None:
+        self.auth = None if server.auth is None else TokenAuth(server)
+        """What signs the requests; `None` if nobody signs in at the server."""
         self._server = server
         self._offer = offer
         self._client: Client | None = None
@@ -111,7 +138,9 @@ class Connection:
         with trio.CancelScope(shield=True) as talking:  # `_leave_when_cancelled` sets its deadline
             nursery.start_soon(self._leave_when_cancelled, talking)
             tls = await tls_contexts.shared("mcp", httpx2.create_ssl_context)
-            async with httpx2.AsyncClient(headers=self._server.headers, timeout=TIMES, verify=tls) as http:
+            async with httpx2.AsyncClient(
+                headers=self._server.headers, timeout=TIMES, verify=tls, auth=self.auth
+            ) as http:
                 await self.keep(streamable_http_client(self._server.url, http_client=http))
 
     async def _leave_when_cancelled(self, talking: trio.CancelScope) -> None:
@@ -205,7 +234,10 @@ class Connection:
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
                 raise self._no_answer(NOT_THERE, call.effect) from error
-            problem = f"the MCP server `{self._server.name}` says: {error.message[:MAX_SHOWN]}"
+            if self.auth is not None and self.auth.needs_person:
+                return AskedBack.sign_in(self._server.url)
+            why = error.message[:MAX_SHOWN] if self.auth is None or not self.auth.problem else self.auth.problem
+            problem = f"the MCP server `{self._server.name}` says: {why}"
             raise ToolError(problem) from error
         except (RuntimeError, ValueError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
             raise self._no_answer(f"{type(error).__name__}: {error}"[:MAX_SHOWN], call.effect) from error
@@ -246,7 +278,7 @@ class Connection:
         finally:
             if live.outcome is None:
                 live.end(MCPError(CONNECTION_CLOSED, NOT_THERE))
-            if not answered:
+            if not answered and (self.auth is None or not self.auth.needs_person):  # else it is known to be there
                 self._wake.set()
 
     async def on_elicitation(

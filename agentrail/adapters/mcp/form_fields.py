@@ -143,10 +143,11 @@ def fields_of(schema: Mapping[str, object]) -> tuple[FormField, ...]:
     properties, required = schema.get("properties", {}), schema.get("required") or ()
     if not isinstance(properties, Mapping) or not isinstance(required, (list, tuple)):
         raise _unusable("its schema lists no fields")
-    if len(properties) > MAX_FIELDS:
-        raise _unusable(f"it has {len(properties)} fields, and {MAX_FIELDS} are the most")
+    typed = cast("Mapping[str, object]", properties)
+    if len(typed) > MAX_FIELDS:
+        raise _unusable(f"it has {len(typed)} fields, and {MAX_FIELDS} are the most")
     required_names = {str(name) for name in cast("list[object]", required)}
-    return tuple(_field(str(name), field, required=str(name) in required_names) for name, field in properties.items())
+    return tuple(_field(name, field, required=name in required_names) for name, field in typed.items())
 
 
 def _field(name: str, schema: object, *, required: bool) -> FormField:
@@ -172,7 +173,8 @@ def _choices(schema: object) -> Mapping[str, FieldValue]:
     values, names, titled = typed.get("enum"), typed.get("enumNames"), typed.get("oneOf") or typed.get("anyOf")
     if isinstance(values, (list, tuple)):
         texts = [str(value) for value in cast("list[object]", values)]
-        labels = cast("list[object]", names) if isinstance(names, (list, tuple)) and len(names) == len(texts) else texts
+        labels = cast("list[object]", names) if isinstance(names, (list, tuple)) else texts
+        labels = labels if len(labels) == len(texts) else texts
         return {str(name)[:MAX_LABEL]: text for name, text in zip(labels, texts, strict=True)}
     if isinstance(titled, (list, tuple)):
         items = cast("list[object]", titled)

@@ -17,6 +17,7 @@ import attrs
 import trio
 
 from agentrail.adapters.extras import need_extra
+from agentrail.adapters.mcp.oauth import OAuth, is_safe_url
 from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.errors import UsageError
 from agentrail.ports.tool import Offer
@@ -77,6 +78,8 @@ class McpServer:
     """Names of environment variables of this process that the command gets too, such as API keys."""
     headers: Mapping[str, str] = attrs.field(default=NOTHING, converter=_texts, kw_only=True)
     """HTTP headers of each request to the URL."""
+    auth: OAuth | None = attrs.field(default=None, kw_only=True)
+    """How the session signs in at the URL; `None` if it does not, or `headers` have a token."""
     working_dir: str | None = attrs.field(default=None, kw_only=True)
     """Folder in which the command runs; `None` if it is the session's working directory."""
     timeout: float = attrs.field(default=60.0, converter=cut_time, kw_only=True)
@@ -167,4 +170,12 @@ _RULES: Final[tuple[tuple[Callable[[McpServer], bool], str], ...]] = (
         "its `timeout` and `start_timeout` must be seconds above 0",
     ),
     (lambda server: type(server.deferred) is bool, "its `deferred` must be true or false"),
+    (
+        lambda server: server.auth is None or is_safe_url(server.url),
+        "`auth` is an `OAuth(…)`, and needs an `https://` URL, so that nobody else reads a token",
+    ),
+    (
+        lambda server: server.auth is None or not any(name.lower() == "authorization" for name in server.headers),
+        "give it `auth` or a header `Authorization`, and not both",
+    ),
 )

@@ -100,6 +100,8 @@ async def send(client: Client, server: str, call: ServerCall) -> CallToolResult 
             problem = f"the MCP server `{server}` wants a page opened first, and the person declined"
             raise ToolError(problem)
         questions = None
+    elif questions is not None and questions.how == "sign_in":
+        questions = None
     for _ in range(MAX_ROUNDS):
         try:
             answer = await client.session.send_request(

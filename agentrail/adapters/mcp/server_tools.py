@@ -209,7 +209,7 @@ class McpTool:
         questions = None
         if ctx.person_answer is not None:
             questions = AskedBack.stored(ctx.person_answer.state).answered(ctx.person_answer.answer)
-            if questions.requests:
+            if questions.is_open:
                 return questions.effect(self._server, self._theirs)
         call = ServerCall(self._theirs, args, self.spec.effect, ctx.call_id, ctx.turn, on_progress, questions)
         answer = await self._call(call)

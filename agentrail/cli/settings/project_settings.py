@@ -33,7 +33,7 @@ from agentrail.cli.settings.default_agent import MODES, NETWORKS, Mode, Network,
 from agentrail.cli.settings.named_plugins import USE, check_plugin
 from agentrail.cli.settings.user_settings import STATUS_LINE, user_settings_file
 from agentrail.core.vocabulary.options import Options
-from agentrail.errors import NotJson, WrongType
+from agentrail.errors import NotJson, UsageError, WrongType
 from agentrail.errors.agentrail_error import advice
 from agentrail.other_names import hint_for
 from agentrail.tools.skills.folder_scan import is_outside
@@ -317,7 +317,7 @@ def _check_server(where: str, server: object) -> None:
 def _check_type(where: str, value: object, kind: object) -> None:
     try:
         msgspec.convert(value, learned(kind))
-    except (msgspec.ValidationError, WrongType) as error:
+    except (msgspec.ValidationError, WrongType, UsageError) as error:
         raise BadInputError(f"{where}: {error}") from None
 
 

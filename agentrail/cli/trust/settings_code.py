@@ -8,6 +8,7 @@ from typing import cast
 
 import msgspec
 
+from agentrail.adapters.mcp.oauth import OAuth
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.python_file import NothingUsableError, find_member
 from agentrail.app.spec import SessionSpec, check_spec
@@ -15,7 +16,7 @@ from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.settings.default_agent import confined
 from agentrail.cli.settings.named_plugins import USE, built_in, make_plugin
-from agentrail.cli.settings.project_settings import FILES, ProjectSettings
+from agentrail.cli.settings.project_settings import FILES, ProjectSettings, table
 from agentrail.cli.trust.allowed_code import guarded
 from agentrail.cli.trust.allowed_server import AllowedServer
 from agentrail.errors import AgentrailError, BadSpec
@@ -48,12 +49,19 @@ def supervisor_options(settings: ProjectSettings | None) -> SupervisorOptions:
     return cast("SupervisorOptions", msgspec.convert(values, learned(SupervisorOptions)))
 
 
+def server_in(settings: ProjectSettings, name: str) -> McpServer:
+    """Return the MCP server *name* of *settings*, which the user has allowed."""
+    return _server(settings, name, settings.servers[name])
+
+
 def _server(settings: ProjectSettings, name: str, options: Mapping[str, Json]) -> McpServer:
     if "working_dir" in options:
         options = {**options, "working_dir": str(settings.folder / str(options["working_dir"]))}
     read_program = partial(settings.program_of_server, name)
-    fields = cast("Mapping[str, str]", {key: value for key, value in options.items() if key != FILES})
+    fields = cast("dict[str, object]", {key: value for key, value in options.items() if key != FILES})
     try:
+        if "auth" in options:
+            fields["auth"] = OAuth(**table(options["auth"]))  # type: ignore[arg-type]  # it checks them
         return AllowedServer(name=name, **fields, folder=settings.folder, read_program=read_program)  # type: ignore[arg-type]  # it checks them
     except (AgentrailError, TypeError, ValueError) as error:
         raise BadInputError(f"{settings.path}: `mcp.{name}`: {error}") from error
