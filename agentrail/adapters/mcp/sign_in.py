@@ -350,12 +350,12 @@ class SignIn:
     async def _check_address(self, url: str) -> None:
         """Raise `OAuthFlowError` for an address that the flow of this server must not reach."""
         if not is_safe_url(url):
-            problem = f"it names an address that is not https: {_shown(url)}"
+            problem = f"it names an address that is not https: {_address_text(url)}"
             raise OAuthFlowError(problem)
         if self._private is None:
             self._private = await _is_private(self._server.url)
         if not self._private and await _is_private(url):
-            problem = f"it names an address in a private network: {_shown(url)}"
+            problem = f"it names an address in a private network: {_address_text(url)}"
             raise OAuthFlowError(problem)
 
     async def _store(self, provider: OAuthClientProvider, stored: SignedIn, scope: str = "") -> SignedIn:
@@ -397,7 +397,7 @@ def _redirects(client: JsonObject) -> tuple[object, ...]:
     return tuple(uris) if isinstance(uris, (list, tuple)) else ()
 
 
-def _shown(url: str) -> str:
+def _address_text(url: str) -> str:
     return repr(url.partition("?")[0][:200])
 
 

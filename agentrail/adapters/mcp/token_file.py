@@ -102,12 +102,14 @@ class TokenFile:
         if (fields.get("server"), fields.get("account")) != (self.server, self.account):
             raise FileFailed("use", str(path), f"it has the tokens of another server; {ANEW}")
         try:
-            kept = {name: fields[name] for name in _KINDS}
+            values = {name: fields[name] for name in _KINDS}
         except KeyError as error:
             raise _damaged(path) from error
-        if not all(isinstance(kept[name], kinds) for name, kinds in _KINDS.items()):
+        if not all(isinstance(values[name], kinds) for name, kinds in _KINDS.items()):
             raise _damaged(path)
-        objects = {name: freeze_object(kept[name]) if isinstance(kept[name], dict) else kept[name] for name in kept}
+        objects = {
+            name: freeze_object(values[name]) if isinstance(values[name], dict) else values[name] for name in values
+        }
         return SignedIn(**objects)  # type: ignore[arg-type]  # their types were checked
 
     def write(self, signed_in: SignedIn) -> None:
