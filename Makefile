@@ -121,6 +121,10 @@ wheel: build/wheel/.tried #+ build the wheel, and try it in an environment of it
 sandbox-tools: #+ install what confines commands (bubblewrap), with the system's package manager
 	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q bubblewrap || { apt-get update -q && apt-get install -y -q bubblewrap; }; }
 
+container-tools: #+ install what runs containers (podman, docker), and make the image that tests run, with the system's package manager
+	@{ command -v podman && command -v runc && command -v dockerd && command -v busybox; } >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; packages="podman runc docker.io busybox-static"; apt-get install -y -q --no-install-recommends $$packages || { apt-get update -q && apt-get install -y -q --no-install-recommends $$packages; }; }
+	@$(PYTHON) -m tests.sandboxes.containers.image
+
 cluster-tools: build/ray/.installed #+ install Ray, of which tests start a cluster
 
 database-servers: #+ install the database servers that tests start (PostgreSQL, PgBouncer), with the system's package manager
@@ -349,5 +353,5 @@ help:
 help-all: ## list all targets
 	@awk 'BEGIN {FS = ":.*#[#+] "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*#[#+] / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run cluster-tools console console-tools asgi copilotkit matrix quick reach wheel sandbox-tools database-servers balancer counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures test edges host properties campaign simulate bench peers instructions mutants check lint fix docs site recording zensical-site clean help help-all alone alone-in-budget
+.PHONY: run cluster-tools container-tools console console-tools asgi copilotkit matrix quick reach wheel sandbox-tools database-servers balancer counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures test edges host properties campaign simulate bench peers instructions mutants check lint fix docs site recording zensical-site clean help help-all alone alone-in-budget
 .PHONY: format-check rules async-rules contracts docs-check console-types console-check console-compare mypy pyright python-client-maker typescript-client-maker

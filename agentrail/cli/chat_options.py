@@ -29,6 +29,8 @@ class ChatOptions(Value, gc=True):
     """Whether the settings of the folder count."""
     mode: Mode | None = None
     """What the agent of the command line may do without asking; `None`: what it may already, in a new session `ask`."""
+    sandbox: str | None = None
+    """Engine and image of the container in which commands run; `None` for that of the environment or the settings."""
     folder: Path | None = None
     """Where the tools work; `None` for the current folder."""
     last: bool = False
@@ -47,6 +49,10 @@ class ChatOptions(Value, gc=True):
             raise BadInputError("--resume: the name is empty; without one, you choose from a list")
         if self.last and self.resume is not None:
             raise BadInputError("--resume: not allowed with --continue")
+        if self.sandbox is not None and self.session is not None:
+            raise BadInputError(
+                "--sandbox: a session keeps what it began with; without --resume and --continue, one begins"
+            )
         if self.mode == "plan" and self.session is not None:
             raise BadInputError(
                 "--plan: a session keeps the tools that it began with; `agentrail chat --plan` begins one"

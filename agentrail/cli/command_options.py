@@ -182,6 +182,15 @@ def token_named(text: str) -> str:
     return text
 
 
+def sandbox_option(text: str) -> str:
+    """Return *text*; raise `BadParameter` if it names no engine and image."""
+    from agentrail.app.named_sandbox import sandbox_problem  # noqa: PLC0415 - most commands need no sandbox
+
+    if problem := sandbox_problem(text):
+        raise click.BadParameter(problem)
+    return text
+
+
 def is_token(text: str) -> bool:
     """Whether *text* can be a token."""
     return _TOKEN.fullmatch(text) is not None
@@ -287,6 +296,9 @@ def json_option(of: str = "") -> Option:
     return flag_option("--json", "as_json", f"print lines of JSON{of and f', {of}'}")
 
 
+SANDBOX: Final = text_option(
+    "--sandbox", "ENGINE:IMAGE", "run its commands in a container of docker or podman", sandbox_option
+)
 AGENT: Final = argument("agent", "[FILE[:NAME]]", agent_named, complete=files)
 SESSION: Final = argument("session", "SESSION")
 MODEL: Final = text_option("--model", "NAME", "which model (default: by the keys in the environment)")

@@ -17,6 +17,7 @@ from agentrail.cli.command_options import (
     MODES,
     NO_CONFIG,
     PORT,
+    SANDBOX,
     SESSION,
     Number,
     OneOf,
@@ -38,6 +39,7 @@ from agentrail.cli.command_options import (
     json_option,
     one_of,
     path_option,
+    sandbox_option,
     text_option,
     token_named,
     utf8_text,
@@ -58,6 +60,7 @@ _TALKING: Final = (
         KEPT_JOURNAL,
         NO_CONFIG,
         *MODES,
+        SANDBOX,
         FOLDER,
         flag_option("--continue", "last", "go on with the last session of the folder"),
         Option(
@@ -91,6 +94,7 @@ example: agentrail chat --continue
         click.Argument(["words"], metavar="[PROMPT | -]", nargs=-1),
         MODEL,
         path_option("--agent", "FILE[:NAME]", "a file with a SessionSpec (default: that of `chat`)", agent_named),
+        SANDBOX,
         FOLDER,
         path_option("--schema", "FILE|JSON", "a JSON Schema: the answer is an object that fits it", str),
         *one_of("form", {"json": "print one object at the end; or each event, too", "events": ""}),
@@ -128,6 +132,7 @@ example: git diff | agentrail run "Write a commit message." > message.txt""",
         KEPT_JOURNAL,
         NO_CONFIG,
         *MODES,
+        SANDBOX,
         lasts=True,
         about="""\
 Have an editor, such as Zed, talk to an agent. The editor starts this command,
@@ -660,6 +665,7 @@ _SERVING: Final = (
         Option(["--server"], metavar="NAME", type=OneOf(("uvicorn",), "there is no server"), hidden=True),
         text_option("--log-form", "FORM", "text or json", OneOf(("text", "json"), "there is no form"), default="text"),
         Option(["--fewer-collections/--no-fewer-collections"], default=True, hidden=True),
+        Option(["--sandbox"], metavar="ENGINE:IMAGE", type=sandbox_option, hidden=True),  # as `--evals`
         flag_option("--otel", "otel", "export spans and metrics by OTLP: see OTEL_*"),
         Option(
             ["--evals"], metavar="FOLDER", type=existing_folder, hidden=True

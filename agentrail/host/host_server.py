@@ -241,6 +241,10 @@ class Host:
         """The agents that it offers; empty if a function finds them for each request."""
         return tuple(self._profiles)
 
+    def change_profiles(self, profiles: Sequence[Profile]) -> None:
+        """Offer *profiles* in place of those that it was made with; before it serves."""
+        self._profiles = ProfileTable(profiles)
+
     def join(self, cluster: Cluster) -> None:
         """Make the host one of *cluster*, before it serves; raise `BadChoice` if it lacks what all of them share."""
         self._authenticator = self._authenticator or cluster.authenticator

@@ -17,7 +17,9 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.adapters.otel.open_telemetry import OpenTelemetry
 from agentrail.adapters.python_file import NothingUsableError, find_member
+from agentrail.app.named_sandbox import FROM_FUNCTION, in_container
 from agentrail.app.spec import SessionSpec, handoffs_of
+from agentrail.errors import BadSpec
 from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.cluster.cluster_options import Cluster
 from agentrail.host.host_server import Host
@@ -49,6 +51,8 @@ class ServedFile:
     """Networks of the other hosts of its cluster; empty for those that the `Cluster` of the file says."""
     evals: Path | None = None
     """Folder with results of experiments; `None` for that of the host, or none."""
+    sandbox: str | None = None
+    """Engine and image of the containers in which commands of its agents run; `None` if the agents say it."""
 
 
 class NothingToServeError(Exception):
@@ -62,11 +66,29 @@ def find_host(served: ServedFile, cluster: Cluster | None = None) -> tuple[Host,
     """
     host, description = _find_host(served, cluster)
     host.evaluations = served.evals or host.evaluations
+    if served.sandbox:
+        host.change_profiles([_in_container(profile, served.sandbox) for profile in _listed(host)])
     if served.members:
         if cluster is not None or host.cluster is None:
             raise NothingToServeError(NO_MEMBERS)
         host.cluster.name_networks(served.members)
     return host, description
+
+
+def _listed(host: Host) -> Sequence[Profile]:
+    if not host.profiles:
+        raise NothingToServeError(f"cannot serve with --sandbox: {FROM_FUNCTION}")
+    return host.profiles
+
+
+def _in_container(profile: Profile, sandbox: str) -> Profile:
+    """Return *profile* with *sandbox*; raise `NothingToServeError` if it would not hold for all of its commands."""
+    if not isinstance(profile.spec, SessionSpec):
+        raise NothingToServeError(f"cannot serve `{profile.id}` with --sandbox: {FROM_FUNCTION}")
+    try:
+        return profile.but(spec=in_container(profile.spec, sandbox))
+    except BadSpec as error:
+        raise NothingToServeError(f"cannot serve `{profile.id}` with --sandbox: {error}") from error
 
 
 def _find_host(served: ServedFile, cluster: Cluster | None) -> tuple[Host, str]:

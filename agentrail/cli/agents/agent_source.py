@@ -21,6 +21,7 @@ from agentrail.adapters.python_file import NothingUsableError, find_member
 from agentrail.api.command_checks import LONGEST_NAME
 from agentrail.app.model_chain import chain_of
 from agentrail.app.model_registry import check_set_up
+from agentrail.app.named_sandbox import FROM_FUNCTION, in_container, sandbox_problem
 from agentrail.app.spec import SessionSpec, check_spec
 from agentrail.cli.agents.run_limits import limited
 from agentrail.cli.output.bad_input import BadInputError
@@ -30,7 +31,7 @@ from agentrail.cli.trust.allowed_code import guarded, guarded_agent
 from agentrail.cli.trust.editor_servers import EditorServers
 from agentrail.cli.trust.settings_code import with_settings
 from agentrail.cli.trust.trust_store import settings_of
-from agentrail.errors import BadProfile, KeyMissing
+from agentrail.errors import BadProfile, BadSpec, KeyMissing
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import Profile
 from agentrail.values.value import Value
@@ -40,7 +41,7 @@ SCHEME: Final = "agentrail:chat?"
 
 NO_CONFIG: Final = "none"
 
-LIMITS: Final = ("model", "max_usd", "max_rounds", "max_seconds")
+LIMITS: Final = ("model", "sandbox", "max_usd", "max_rounds", "max_seconds")
 """What of an agent a person is told beside folder, file and mode, where it is set."""
 
 FIGURES: Final[Mapping[str, type[int | float]]] = {"max_usd": float, "max_rounds": int, "max_seconds": float}
@@ -71,6 +72,8 @@ class AgentSource(Value):
     """`none` if the settings of the folder do not count; else empty."""
     mode: str = ""
     """What the agent of the command line may do without asking, one of `MODES`; empty for the first."""
+    sandbox: str = ""
+    """Engine and image of the container in which its commands run; empty if none was named."""
     max_usd: str = ""
     """The highest cost of the session, in dollars; empty if the agent says itself."""
     max_rounds: str = ""
@@ -129,11 +132,17 @@ class AgentSource(Value):
             raise BadProfile(self.file, str(error)) from error
         if isinstance(member, Profile):
             built = member.spec
+            if self.sandbox and not isinstance(built, SessionSpec):
+                raise BadProfile(self.file, FROM_FUNCTION)
             return member.but(id=self.id, spec=self._guarded(built) if isinstance(built, SessionSpec) else built)
         return Profile(self.id, self._guarded(cast("SessionSpec", member)))
 
     def _guarded(self, spec: SessionSpec) -> SessionSpec:
-        return self._limited(guarded_agent(self._in_folder(spec), Path(self.file)))
+        try:
+            spec = in_container(self._in_folder(spec), self.sandbox)
+        except BadSpec as error:
+            raise BadProfile(self.file, str(error)) from error
+        return self._limited(guarded_agent(spec, Path(self.file)))
 
     def _limited(self, spec: SessionSpec) -> SessionSpec:
         return limited(
@@ -147,8 +156,8 @@ class AgentSource(Value):
         """Return the spec of the default agent, with the settings of the folder; raise `BadProfile` for a bad one."""
         try:
             settings = None if self.config == NO_CONFIG else settings_of(Path(self.folder))
-            spec = spec_for(self.model, Path(self.folder), self._mode)
-            return spec if settings is None else with_settings(spec, settings)
+            spec = spec_for(self.model, Path(self.folder), self._mode, self.sandbox)
+            return spec if settings is None else with_settings(spec, settings, self.sandbox)
         except BadInputError as error:
             raise BadProfile(self.folder, str(error)) from error
 
@@ -181,6 +190,8 @@ class AgentSource(Value):
 def _can_be_named(texts: Mapping[str, str]) -> bool:
     """Whether the texts are some that an agent can have: a whole path, no NUL character, and figures as limits."""
     if not Path(texts.get("folder", "")).is_absolute() or any("\0" in text for text in texts.values()):
+        return False
+    if (sandbox := texts.get("sandbox")) and sandbox_problem(sandbox):
         return False
     try:
         for name, kind in FIGURES.items():

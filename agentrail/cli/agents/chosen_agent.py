@@ -10,7 +10,7 @@ from agentrail.cli.agents.agent_source import NO_CONFIG, AgentSource
 from agentrail.cli.chat_options import ChatOptions
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.settings.project_settings import ProjectSettings
-from agentrail.cli.settings.setting_order import chosen_mode, chosen_model
+from agentrail.cli.settings.setting_order import chosen_mode, chosen_model, chosen_sandbox
 from agentrail.cli.trust.allowed_code import unguarded
 from agentrail.cli.trust.trust_store import settings_of
 
@@ -25,12 +25,15 @@ def source_of(options: ChatOptions, folder: Path) -> AgentSource:
 def source_with(options: ChatOptions, folder: Path, settings: ProjectSettings | None) -> AgentSource:
     """Return the agent that the options name, working in *folder*, whose *settings* were read before."""
     if options.agent is not None:
-        return AgentSource(str(folder), str(options.agent.file.resolve()), options.agent.name, options.model or "")
+        file, name = str(options.agent.file.resolve()), options.agent.name
+        sandbox = chosen_sandbox(options.sandbox, None)
+        return AgentSource(str(folder), file, name, options.model or "", sandbox=sandbox)
     return AgentSource(
         str(folder),
         model=chosen_model(options.model, settings),
         config="" if options.has_config else NO_CONFIG,
         mode=chosen_mode(options.mode, settings) or "",
+        sandbox=chosen_sandbox(options.sandbox, settings),
     )
 
 

@@ -52,6 +52,8 @@ class ServeOptions:
     otel: bool
     evals: Path | None
     """Folder with results of experiments that the console shows; `None` if it shows none."""
+    sandbox: str | None
+    """Engine and image of the containers in which commands run; `None` if the agents say it."""
     names: tuple[str, ...]
     origins: tuple[str, ...]
     proxies: tuple[str, ...]
@@ -91,7 +93,7 @@ class ServeOptions:
     def served(self) -> ServedFile:
         """The file with what its host gets."""
         file, name = (None, "") if self.agent is None else self.agent
-        return ServedFile(file, name, self.journal, self.keys, self.otel, self.members, self.evals)
+        return ServedFile(file, name, self.journal, self.keys, self.otel, self.members, self.evals, self.sandbox)
 
     @property
     def folder(self) -> Path:

@@ -23,7 +23,12 @@ from agentrail.values.json import canonical
 def config_report(folder: Path) -> Iterator[tuple[str, Setting]]:
     """Yield each setting of *folder*, its value and its source, by key; raise `BadInputError` for a bad file."""
     settings = read_settings(folder)
-    defaults = {"model": usual_model(os.environ.get), "mode": MODES[0], "journal": str(SqliteJournal(None).path)}
+    defaults = {
+        "model": usual_model(os.environ.get),
+        "mode": MODES[0],
+        "journal": str(SqliteJournal(None).path),
+        "sandbox": "",
+    }
     surfaces = () if settings is None else open_surfaces(settings)
     waiting = {surface.name for surface in surfaces}
     for key in VARIABLES:

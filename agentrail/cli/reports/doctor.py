@@ -28,7 +28,9 @@ from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, check_outward, find_bwrap
 from agentrail.adapters.sandboxes.confined_open import NO_FOLDERS
 from agentrail.adapters.system import HAS_FOLDERS
+from agentrail.app.named_sandbox import sandbox_named
 from agentrail.cli.journal_file import open_journal, open_source
+from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.error_text import in_own_words
 from agentrail.cli.output.exit_status import DONE, FAILED
 from agentrail.cli.output.screen import clean, one_line
@@ -36,11 +38,14 @@ from agentrail.cli.reports.config_report import config_report
 from agentrail.cli.reports.doctor_diagnosis import BAD, GOOD, NOTE, Diagnosis
 from agentrail.cli.reports.host_check import KEY, check_members, member_addresses
 from agentrail.cli.settings.default_agent import REACH
+from agentrail.cli.settings.project_settings import read_settings
+from agentrail.cli.settings.setting_order import chosen_sandbox
 from agentrail.codec.json_text import to_text
 from agentrail.codec.versions import UNRELEASED
 from agentrail.distribution import DISTRIBUTION, STRANGER
 from agentrail.errors import AgentrailError, BadRecord, ExtraMissing, SandboxMissing
 from agentrail.ports.journal import SLOTS, StoredSession
+from agentrail.ports.sandbox import Command
 from agentrail.runtime.shared.clock import Clock, utc_time
 
 if TYPE_CHECKING:
@@ -110,7 +115,7 @@ def main(
 async def _diagnoses(journal: JournalAddress | None, key: str, folder: Path) -> Sequence[Diagnosis]:
     return (
         *(_python(), *_stranger(), *_system(), await _sqlite(), *await _journal(journal, key)),
-        *(await _sandbox(), *_terminal()),
+        *(await _sandbox(), *await _container(folder), *_terminal()),
         *(_keys(), *_extras(), *_disk(journal, folder), _clock()),
     )
 
@@ -295,6 +300,28 @@ async def _sandbox() -> Diagnosis:
     except SandboxMissing as missing:
         return Diagnosis("sandbox", NOTE, f"{bwrap} confines the commands of agents; {REACH['host']}", missing.problem)
     return Diagnosis("sandbox", GOOD, f"{bwrap} confines the commands of agents, and {connector} connects them")
+
+
+async def _container(folder: Path) -> list[Diagnosis]:
+    """Try the container that is named for *folder*, from its start to its end; nothing is tried if none is named."""
+    try:
+        name = chosen_sandbox(None, read_settings(folder))
+    except BadInputError as error:
+        return [Diagnosis("sandbox", BAD, "the settings name no sandbox that can be used", str(error))]
+    if not name:
+        return []
+    with tempfile.TemporaryDirectory() as empty:
+        sandbox = sandbox_named(name, Path(empty), ())
+        try:
+            execution = await sandbox.execute(Command("true"))
+        except AgentrailError as error:
+            return [Diagnosis("sandbox", BAD, f"{name} runs no command", in_own_words(str(error)))]
+        finally:
+            with trio.CancelScope(shield=True):  # what was started for the trial does not stay
+                await sandbox.close()
+    if execution.exit_code:
+        return [Diagnosis("sandbox", BAD, f"{name} runs no command", execution.stderr.text)]
+    return [Diagnosis("sandbox", GOOD, f"{name} runs commands in a container")]
 
 
 def _terminal() -> list[Diagnosis]:

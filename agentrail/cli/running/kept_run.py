@@ -17,7 +17,7 @@ from agentrail.cli.host.shared_host import open_shared
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.running.run_options import RunOptions
 from agentrail.cli.session_names import name_in_chat, new_name
-from agentrail.cli.settings.setting_order import chosen_journal, chosen_mode, chosen_model, chosen_page
+from agentrail.cli.settings.setting_order import chosen_journal, chosen_mode, chosen_model, chosen_page, chosen_sandbox
 from agentrail.cli.stored.session_question import ask_about_session
 from agentrail.cli.trust.settings_code import supervisor_options
 from agentrail.cli.trust.trust_store import settings_of
@@ -38,6 +38,7 @@ class KeptRun:
         self.source = _source(options, folder).but(
             model=(options.model or "") if options.agent else chosen_model(options.model, settings),
             mode="" if options.agent else chosen_mode(None, settings) or "",
+            sandbox=chosen_sandbox(options.sandbox, settings),
         )
         """What the agent of a new session is made of."""
         self._journal = chosen_journal(options.journal, settings)

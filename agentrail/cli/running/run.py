@@ -18,6 +18,7 @@ from agentrail.api.sse_frames import as_seen
 from agentrail.api.transcript import Change, ResponseEnded, Transcript, Voided
 from agentrail.api.views import to_json
 from agentrail.app import process
+from agentrail.app.named_sandbox import in_container
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import open_supervisor
 from agentrail.cli.agents.run_limits import LIMIT, limited
@@ -33,7 +34,7 @@ from agentrail.cli.running.run_options import RunOptions, schema_of
 from agentrail.cli.running.run_outcome import Outcome, RunEnding, RunTally, ending_of_error, held_ending, run_view
 from agentrail.cli.settings.default_agent import DEMO, MODES, spec_for
 from agentrail.cli.settings.project_settings import ProjectSettings
-from agentrail.cli.settings.setting_order import chosen_mode, chosen_model
+from agentrail.cli.settings.setting_order import chosen_mode, chosen_model, chosen_sandbox
 from agentrail.cli.talk.file_changes import FileChanges
 from agentrail.cli.talk.prompt_input import MOST_BYTES, STDIN, prompt_of
 from agentrail.cli.talk.rendering import SHORT, pieces_of
@@ -199,11 +200,13 @@ def _spec_of(options: RunOptions, folder: Path, settings: ProjectSettings | None
         spec = _spec_in_file(options.agent)
         spec = spec if options.model is None else spec.but(model=options.model)
         spec = spec if options.folder is None else spec.but(working_dir=str(options.folder.resolve()))
+        spec = in_container(spec, chosen_sandbox(options.sandbox, None))
         spec = guarded_agent(spec, options.agent.file.resolve())
     else:
         model, mode = chosen_model(options.model, settings), chosen_mode(None, settings)
-        spec = spec_for(model, folder, mode or MODES[0])
-        spec = spec if settings is None else with_settings(spec, settings)
+        sandbox = chosen_sandbox(options.sandbox, settings)
+        spec = spec_for(model, folder, mode or MODES[0], sandbox)
+        spec = spec if settings is None else with_settings(spec, settings, sandbox)
     return limited(spec, options.max_usd, options.max_rounds, options.max_seconds)
 
 

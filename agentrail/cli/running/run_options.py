@@ -24,6 +24,8 @@ class RunOptions(Value, gc=True):
     """Name of the model; `None` for that of the agent, or the usual one."""
     agent: NamedAgent | None = None
     """A file with a `SessionSpec`, and its name there; `None` for the agent that `chat` has."""
+    sandbox: str | None = None
+    """Engine and image of the container in which commands run; `None` for that of the environment or the settings."""
     folder: Path | None = None
     """Where the tools work; `None` for the folder that the agent names, or the current one."""
     schema: str | None = None
@@ -58,6 +60,7 @@ class RunOptions(Value, gc=True):
         begun_with = {
             "--agent": self.agent is not None,
             "--dir": self.folder is not None,
+            "--sandbox": self.sandbox is not None,
             "--max-usd": self.max_usd is not None,
             "--max-rounds": self.max_rounds is not None,
             "--max-seconds": self.max_seconds is not None,

@@ -19,6 +19,7 @@ ASKED: Final[Mapping[str, str]] = {
     "network": "commands would reach ports and abstract sockets of this machine",
     "on_repeat_unknown": "a call that may have had its effect would run again",
     "prompt_mode": "it leaves out parts of what the model is told",
+    "sandbox": "commands run in an image that somebody else has named",
     "supervisor": "it holds for all sessions of the journal, and may delete some",
     "system": "the model takes it for words of the user",
 }

@@ -18,6 +18,7 @@ from agentrail.adapters.sandboxes.bubblewrap import (
 )
 from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.adapters.user_folders import hidden_files, hidden_folders
+from agentrail.app.named_sandbox import sandbox_named
 from agentrail.app.session_code import hidden_by
 from agentrail.app.spec import SessionSpec
 from agentrail.cli.output.bad_input import BadInputError
@@ -138,9 +139,10 @@ def usual_network() -> Network:
     return "outward"
 
 
-def spec_for(model: str, folder: Path, mode: Mode = "ask") -> SessionSpec:
+def spec_for(model: str, folder: Path, mode: Mode = "ask", sandbox: str = "") -> SessionSpec:
     """Return the spec of the default agent in *folder*; commands are confined to the folder if possible here.
 
+    *sandbox* is engine and image of a container in which they run; empty if none is named.
     Without `HAS_FOLDERS` it has no tools for files and commands. Raise `BadInputError` for a folder whose name is no
     UTF-8.
     """
@@ -151,7 +153,7 @@ def spec_for(model: str, folder: Path, mode: Mode = "ask") -> SessionSpec:
         approval = HumanApproval(tools=ASK_FIRST[mode], timeout=None)
         return SessionSpec(model=model, tools=tools, plugins=(_guard(), approval), working_dir=str(folder))
     # Without confinement, a command can read all files that the user can read
-    safe_commands = SAFE_COMMANDS if confines() else ()
+    safe_commands = SAFE_COMMANDS if sandbox or confines() else ()
     approval = HumanApproval(tools=ASK_FIRST[mode], safe_commands=safe_commands, timeout=None)
     is_plan = mode == "plan"
     tools = (*standard_tools(), *(demo_tools() if model == DEMO else ()))
@@ -166,24 +168,33 @@ def spec_for(model: str, folder: Path, mode: Mode = "ask") -> SessionSpec:
         working_dir=str(folder),
         event_buffer_size=OPTIONS.event_buffer_size,
     )
-    return confined(spec)
+    return confined(spec, sandbox=sandbox)
 
 
-def confined(spec: SessionSpec, network: Network | None = None) -> SessionSpec:
+def confined(spec: SessionSpec, network: Network | None = None, sandbox: str = "") -> SessionSpec:
     """Return *spec* with a sandbox that hides what its plugins block, if this machine can confine commands.
 
-    *network* is what its commands reach, by default `usual_network`; each question about a command says it.
+    *network* is what its commands reach, by default `usual_network`; each question about a command says it. With
+    *sandbox*, engine and image, they run in a container, which has no network by default. Raise `BadInputError` if it
+    cannot have this one.
 
     Without one, the session makes a sandbox that hides the same from tools for files.
     """
-    if not HAS_FOLDERS or not confines():
+    if not HAS_FOLDERS or not (sandbox or confines()):
         return spec
-    network = network or usual_network()
+    network = network or ("none" if sandbox else usual_network())
     plugins = [
         attrs.evolve(plugin, reach=REACH[network]) if isinstance(plugin, HumanApproval) else plugin
         for plugin in spec.plugins
     ]
-    return spec.but(sandbox=_sandbox(Path(spec.working_dir), hidden_by(spec), network), plugins=plugins)
+    folder, hidden = Path(spec.working_dir), hidden_by(spec)
+    if not sandbox:
+        return spec.but(sandbox=_sandbox(folder, hidden, network), plugins=plugins)
+    if network == "outward":
+        raise BadInputError(
+            '`network`: a container cannot keep from this machine; give "none", or "host" for all of it'
+        )
+    return spec.but(sandbox=sandbox_named(sandbox, folder, hidden, network), plugins=plugins)
 
 
 def _guard() -> SecurityGuard:

@@ -19,6 +19,7 @@ import msgspec
 
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.user_folders import with_home
+from agentrail.app.named_sandbox import sandbox_problem
 from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.folder.folder_code import Sources, code_of_sources, sources_of
 from agentrail.cli.folder.folder_files import FolderFiles
@@ -104,6 +105,11 @@ class ProjectSettings(Value, gc=True):
     def network(self) -> Network | None:
         """What commands reach; `None` if it is not set."""
         return next((network for network in NETWORKS if network == self.values.get("network")), None)
+
+    @property
+    def sandbox(self) -> str:
+        """Engine and image of the container in which commands run; empty if it is not set."""
+        return str(self.values.get("sandbox", ""))
 
     @property
     def journal(self) -> Path | None:
@@ -257,7 +263,7 @@ def _kinds() -> Mapping[str, object]:
 
 def keys() -> Sequence[str]:
     """Return the keys that a settings file may have."""
-    return sorted({*_kinds(), "mode", "network", "mcp", "plugins", "journal", "supervisor", PAGE})
+    return sorted({*_kinds(), "mode", "network", "mcp", "plugins", "journal", "sandbox", "supervisor", PAGE})
 
 
 def _checked(path: Path, values: Mapping[str, object]) -> Mapping[str, Json]:
@@ -278,11 +284,11 @@ def _value_of(where: str, key: str, value: object) -> Json:
             choices = MODES if key == "mode" else NETWORKS
             if value not in choices:
                 raise BadInputError(f"{where}: {value!r} is none of {', '.join(choices)}")
+        case "sandbox":
+            _check_sandbox(where, value)
         case "journal":
             _check_table(where, value, ("file",))
             _check_type(where, value, dict[str, str])
-        case "page":
-            _check_type(where, value, bool)
         case "supervisor":
             _check_table(where, value, tuple(get_type_hints(SupervisorOptions)))
             _check_type(where, value, SupervisorOptions)
@@ -294,11 +300,17 @@ def _value_of(where: str, key: str, value: object) -> Json:
                 if not isinstance(_a_table(f"{where}, number {number}", plugin).get(USE), str):
                     raise BadInputError(f'{where}, number {number}: it needs `{USE}`, such as {USE} = "BudgetGuard"')
         case _:
-            _check_type(where, value, _kinds()[key])
+            _check_type(where, value, bool if key == PAGE else _kinds()[key])
     try:
         return freeze(value)
     except NotJson as error:  # such as a date
         raise BadInputError(f"{where}: {error}") from None
+
+
+def _check_sandbox(where: str, value: object) -> None:
+    _check_type(where, value, str)
+    if problem := sandbox_problem(str(value)):
+        raise BadInputError(f"{where}: {problem}")
 
 
 @cache

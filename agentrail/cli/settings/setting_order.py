@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from agentrail.app.named_sandbox import sandbox_problem
 from agentrail.cli.journal_file import file_named
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.settings.default_agent import MODES, Mode, mode_named, usual_model
@@ -18,6 +19,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "model": "AGENTRAIL_MODEL",
     "mode": "AGENTRAIL_MODE",
     "journal": "AGENTRAIL_JOURNAL",
+    "sandbox": "AGENTRAIL_SANDBOX",
 }
 """Environment variables by what they set."""
 
@@ -39,7 +41,12 @@ def setting(key: str, option: str | None, settings: ProjectSettings | None, defa
     if text := os.environ.get(variable, "").strip():
         return Setting(text, variable)
     if settings is not None:
-        in_file = {"model": settings.model, "mode": settings.mode, "journal": settings.journal}[key]
+        in_file = {
+            "model": settings.model,
+            "mode": settings.mode,
+            "journal": settings.journal,
+            "sandbox": settings.sandbox,
+        }[key]
         if in_file:
             return Setting(str(in_file), str(settings.path))
     return Setting(default, "default")
@@ -60,6 +67,17 @@ def chosen_mode(option: Mode | None, settings: ProjectSettings | None) -> Mode |
     if name and mode is None:
         raise BadInputError(f"{VARIABLES['mode']}: there is no mode `{name}`; {advice(name, MODES, 'there are')}")
     return mode
+
+
+def chosen_sandbox(option: str | None, settings: ProjectSettings | None) -> str:
+    """Return engine and image of the container in which commands run; empty if none is named.
+
+    Raise `BadInputError` if the environment names none.
+    """
+    name = setting("sandbox", option, settings).value
+    if name and (problem := sandbox_problem(name)):
+        raise BadInputError(f"{VARIABLES['sandbox']}: {problem}")
+    return name
 
 
 def chosen_page(settings: ProjectSettings | None, *, option: bool) -> bool:

@@ -96,7 +96,7 @@ class Chat:
     ) -> bool:
         """Converse until the person leaves; return false if input from a pipe was refused or stopped."""
         await trio.to_thread.run_sync(self._source.check)
-        usual = await trio.to_thread.run_sync(usual_network)
+        await trio.to_thread.run_sync(usual_network)  # it may start a program; what it returns is remembered
         is_shared = await shared_host.is_served(SqliteJournal(journal).path)
         sealed_source = await trio.to_thread.run_sync(AgentSeal(journal).begun, self._source)
         async with shared_host.open_shared(journal, profile_of, supervisor_options, has_page=has_page) as supervisor:
@@ -105,9 +105,7 @@ class Chat:
             page = _page_of(journal)
             has_samples = self._options.has_samples
             self._terminal.show(
-                greeting(
-                    agentrail.__version__, source, page, network or usual, has_samples=has_samples, is_shared=is_shared
-                )
+                greeting(agentrail.__version__, source, page, network, has_samples=has_samples, is_shared=is_shared)
             )
             self._terminal.show([line(f"  {problem}", Tone.BAD) for problem in self._own_commands.problems])
             status_line = StatusLine(await self._own_command(), self._terminal, source.folder)

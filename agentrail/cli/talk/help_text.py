@@ -7,7 +7,7 @@ from typing import Final
 from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.cli.agents.agent_source import AgentSource
 from agentrail.cli.output.screen import ScreenText, Tone, line, one_line
-from agentrail.cli.settings.default_agent import DEMO, MODES, REACH, Network, confines
+from agentrail.cli.settings.default_agent import DEMO, MODES, REACH, Network, confines, usual_network
 
 TRY: Final = (
     ("list the files", "a tool call"),
@@ -27,6 +27,7 @@ ASKS: Final = {
 }
 """What the agent does without asking, by mode."""
 
+IN_CONTAINER: Final = "Shell commands run in a container of {}, and see this folder and the image alone; {}."
 CONFINED: Final = "Shell commands see this folder and the system alone; {}."
 UNCONFINED: Final = "Shell commands are not confined to it, nor is their network: each runs only if you say yes."
 UNASKED: Final = "Shell commands are not confined to it, nor is their network, and they run without asking."
@@ -36,19 +37,28 @@ NO_FILES: Final = "It has no tools for files and commands: on Windows they work 
 SHARED: Final = "Another program of yours has these sessions open, too: in one session, each sees what the other does."
 
 
+def _confinement(source: AgentSource, network: Network | None) -> str:
+    """Return what confines the commands of *source*; *network* is what the settings say that they reach."""
+    if source.sandbox:
+        return IN_CONTAINER.format(source.sandbox, REACH[network or "none"])
+    if confines():
+        return CONFINED.format(REACH[network or usual_network()])
+    return UNASKED if source.mode == "yes" else UNCONFINED
+
+
 def greeting(
-    version: str, source: AgentSource, page: str, network: Network, *, has_samples: bool, is_shared: bool
+    version: str, source: AgentSource, page: str, network: Network | None, *, has_samples: bool, is_shared: bool
 ) -> tuple[ScreenText, ...]:
     """Return the first screen: the session and its folder, the *page*, the keys, suggestions for the demo model.
 
     *page* is where the page is; empty if there is none.
-    *network*: what confined commands reach. *is_shared*: another process has the sessions, too.
+    *network*: what commands reach, `None` if no setting says it. *is_shared*: another process has the sessions, too.
     """
     is_demo = not source.file and source.model == DEMO
     has_files = bool(source.file) or HAS_FOLDERS
     agent = f"the agent of {source.file}" if source.file else f"the model {source.model}"
     talks = "the built-in demo model, which only knows phrases" if is_demo else agent
-    confined = CONFINED.format(REACH[network]) if confines() else UNASKED if source.mode == "yes" else UNCONFINED
+    confined = _confinement(source, network)
     what = "a fresh folder, deleted at the end" if has_samples else "your folder"
     asks = "" if source.file or has_samples else f"; {ASKS[source.mode or MODES[0]]}"
     keeps = "" if has_samples else "The session is kept: `agentrail chat --continue` goes on with it."

@@ -25,8 +25,10 @@ from agentrail.values.json import EMPTY, Json
 from agentrail.values.value import learned
 
 
-def with_settings(spec: SessionSpec, settings: ProjectSettings) -> SessionSpec:
+def with_settings(spec: SessionSpec, settings: ProjectSettings, sandbox: str = "") -> SessionSpec:
     """Return *spec* with *settings*, which the user has allowed; raise `BadInputError` if they cannot be used.
+
+    *sandbox* is engine and image of the container that was chosen, by the settings or before them; empty if none was.
 
     A plugin takes the place of one of the same class.
     """
@@ -34,7 +36,7 @@ def with_settings(spec: SessionSpec, settings: ProjectSettings) -> SessionSpec:
     others = [plugin for plugin in spec.plugins if type(plugin) not in {type(named) for named in plugins}]
     servers = [_server(settings, name, table) for name, table in settings.servers.items()]
     spec = spec.but(**settings.spec_fields, plugins=(*others, *plugins), tools=(*spec.tools, *servers))
-    spec = confined(spec, settings.network)
+    spec = confined(spec, settings.network, sandbox)
     try:
         check_spec(spec)
     except BadSpec as error:
