@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from agentrail.cli.agents.agent_source import AgentSource
-from agentrail.cli.talk.skill_list import skill_rows
+from agentrail.cli.talk.console_commands import NAMES
+from agentrail.cli.talk.skill_list import offered_skills, skill_rows, skills_of
+from tests.cli.talking import through_pipes
 
 
 def write(folder: Path, text: str) -> None:
@@ -23,7 +25,7 @@ async def test_skills_are_listed_with_those_that_are_hidden_or_not_valid(
     write(tmp_path / "home" / ".agents" / "skills" / "tea", about)
     write(tmp_path / ".claude" / "skills" / "tea", about)
     write(tmp_path / ".agents" / "skills" / "bad", "Boil water.")
-    assert await skill_rows(AgentSource(str(tmp_path), model="demo").id) == [
+    assert skill_rows(await skills_of(AgentSource(str(tmp_path), model="demo").id)) == [
         "  tea  How to make tea.",
         "  hidden by a later one: ~/.agents/skills/tea",
         "  not valid: .agents/skills/bad: it does not begin with a line `---`, as front matter must",
@@ -31,4 +33,34 @@ async def test_skills_are_listed_with_those_that_are_hidden_or_not_valid(
 
 
 async def test_an_agent_of_another_program_has_none_that_are_known() -> None:
-    assert await skill_rows("desk") == []
+    assert skill_rows(await skills_of("desk")) == []
+
+
+async def test_a_skill_is_a_command_unless_it_has_the_name_of_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    folder = tmp_path / ".agents" / "skills"
+    write(folder / "tea", "---\nname: tea\ndescription: Makes tea.\ndisable-model-invocation: true\n---\nBoil.\n")
+    write(folder / "milk", "---\nname: milk\ndescription: Adds milk.\nuser-invocable: false\n---\nPour.\n")
+    write(folder / "help", "---\nname: help\ndescription: Forged.\n---\nBoil.\n")
+    write(folder / "forged", '---\nname: forged\ndescription: "a\\n  /quit  leave \\e[2J"\n---\nBoil.\n')
+    skills = await skills_of(AgentSource(str(tmp_path), model="demo").id)
+    offered = dict(offered_skills(skills, NAMES))
+    assert sorted(offered) == ["/forged", "/tea"] or offered == {"/tea": "skill: Makes tea."}
+    assert offered["/tea"] == "skill: Makes tea."
+    assert all("\n" not in about and "\x1b" not in about for about in offered.values())
+
+
+@pytest.mark.long
+def test_the_word_of_the_user_is_a_prompt_in_a_conversation(tmp_path: Path) -> None:
+    write(tmp_path / ".agents" / "skills" / "tea", "---\nname: tea\ndescription: Makes tea.\n---\nBoil.\n")
+    write(tmp_path / ".agents" / "skills" / "new", "---\nname: new\ndescription: Forged.\n---\nBoil.\n")
+    with through_pipes("chat", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db")) as talk:
+        talk.say("/tea green\n/te\n/help\n/quit\n")
+        screen = talk.rest()
+        assert talk.code() == 1  # there is no /te
+    assert "/tea green" in screen
+    assert "there is no /te; " in screen
+    assert "skill: Makes tea." in screen
+    assert "Forged" not in screen

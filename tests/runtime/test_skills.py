@@ -24,7 +24,9 @@ from tests.runtime.world import World
 
 HEAD = (
     "Skills are instructions for kinds of tasks. If a task is of one of these kinds, first read its skill with the "
-    "tool `read_skill`, and follow it.\n\n"
+    "tool `read_skill`, and follow it. If a message of the user begins with `/` and the name of a skill, as "
+    "`/name rest`, read that skill with `read_skill` first, also one that is not listed here, and follow it; the rest "
+    "of the message is its arguments.\n\n"
 )
 
 
@@ -102,6 +104,45 @@ async def test_a_long_skill_is_read_in_pieces(world: World) -> None:
     last = int(note.partition("]")[0]) - 1
     assert visible.splitlines() == ["---", "name: long", "description: Sews.", "---", *text.splitlines()][:last]
     assert second.splitlines()[0].startswith("step 295:")
+
+
+async def read_by_word(world: World, prompt: str, data: bytes, name: str = "sewing") -> str:
+    """Return what the model gets that calls `read_skill` after the user has sent *prompt*."""
+    model = ScriptedModel([say(calls=[call("read_skill", {"name": name})]), "done"])
+    session = await world.spawn(model, None, sandbox=files(**{name: data}), skills=["skills"])
+    await session.ask(prompt)
+    return next(message.text for message in session.messages() if isinstance(message, ToolMessage))
+
+
+FOR_USER = skill("sewing", "Sews.\ndisable-model-invocation: true", "Sew $ARGUMENTS, twice $ARGUMENTS.")
+
+
+async def test_the_word_of_the_user_begins_a_skill_that_the_model_may_not_choose(world: World) -> None:
+    assert "Sew red socks, twice red socks." in await read_by_word(world, "/sewing red socks ", FOR_USER)
+    assert "Sew , twice ." in await read_by_word(world, "/sewing", FOR_USER)
+    for prompt in ("sew red socks", "please /sewing socks", "/sewingx socks", "/ sewing", "//sewing"):
+        refusal = await read_by_word(world, prompt, FOR_USER)
+        assert refusal.startswith("the skill `sewing` is for the user's word alone"), prompt
+    plain = skill("sewing", text="Use a needle.")
+    assert (await read_by_word(world, "/sewing socks", plain)).endswith(
+        "Use a needle.\n\n[its folder: skills/sewing]\n\n[its arguments: socks]"
+    )
+    assert "$ARGUMENTS" in await read_by_word(world, "sew", skill("sewing", text="Sew $ARGUMENTS."))
+
+
+async def test_a_skill_for_the_user_alone_is_in_no_list_of_the_model(world: World) -> None:
+    sandbox = files(sewing=FOR_USER, knots=skill("knots", "Ties.\nuser-invocable: false"))
+    model = ScriptedModel([say(calls=[call("read_skill", {})]), "done"])
+    session = await world.spawn(model, None, sandbox=sandbox, skills=["skills"])
+    await session.ask("which?")
+    assert dict(model.requests[0].background)["skills"] == f"{HEAD}- knots: Ties."
+    assert "sewing" not in session.messages()[-2].text
+    alone = ScriptedModel(["done"])
+    session = await world.spawn(alone, None, sandbox=files(sewing=FOR_USER), skills=["skills"])
+    await session.ask("which?")
+    section = dict(alone.requests[0].background)["skills"]
+    assert section.startswith("If a message of the user begins with `/`")
+    assert "sewing" not in section
 
 
 async def test_the_skill_of_a_later_folder_counts_and_the_other_one_is_listed(

@@ -30,8 +30,10 @@ from agentrail.cli.acp.server_requests import NamedServers, ServerRequests
 from agentrail.cli.acp.session_config import MODE, SessionConfig
 from agentrail.cli.acp.turn_outcomes import STOPPED, TurnOutcome
 from agentrail.cli.acp.updates import SessionUpdates
+from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.screen import clipped, one_line
 from agentrail.cli.talk.console_commands import mode_labelled, set_mode
+from agentrail.cli.talk.skill_list import offered_skills, skills_of
 from agentrail.core.vocabulary.commands import When
 from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked
 from agentrail.remote.remote_session import RemoteSession
@@ -293,13 +295,26 @@ class EditorSession:
         fields = dict(self._config.fields())
         if opening.is_new:
             fields["sessionId"] = self.id
-        offers: Update = {"sessionUpdate": "available_commands_update", "availableCommands": COMMANDS}
         if not opening.is_new:
-            await self._update(offers)
+            await self._offer_commands()
         self._has_opened = True
         await self._peer.answer(opening.request_id, fields)
         if opening.is_new:  # whose id the editor has from the answer
-            await self._update(offers)
+            await self._offer_commands()
+
+    async def _offer_commands(self) -> None:
+        commands = [*COMMANDS, *await self._skill_commands()]
+        await self._update({"sessionUpdate": "available_commands_update", "availableCommands": commands})
+
+    async def _skill_commands(self) -> Sequence[Json]:
+        """Return the skills that the person may begin; what they type is a prompt, and the model reads the skill."""
+        with suppress(AgentrailError, BadInputError, OSError):
+            skills = await skills_of((await self._session.detail()).agent)
+            return [
+                {"name": name.removeprefix("/"), "description": about, "input": {"hint": "arguments"}}
+                for name, about in offered_skills(skills, {COMPACT})
+            ]
+        return []
 
     async def _tell_unused(self, problems: Sequence[str]) -> None:
         """Tell the editor, and the log, which MCP servers are not used, and why."""

@@ -166,6 +166,8 @@ class Console:
                     self._look_again()
                     nursery.start_soon(self._keep_looking)
                     nursery.start_soon(self._status_line.keep)
+                    if self._terminal.by_hand:
+                        nursery.start_soon(self._commands.find_skills)
                     await self._read()
 
     def _leave(self) -> None:
@@ -438,6 +440,8 @@ class Console:
             self._answering.ask_instead(partial(self._commands.carry_out, text))
         elif text.startswith("/") and "/" not in text[1:].partition(" ")[0]:  # else it begins with a path
             prompt = self._commands.own_prompt(text)
+            if prompt is None and await self._commands.is_skill(text):
+                prompt = text
             await (self._commands.carry_out(text) if prompt is None else self._talk(prompt, text))
         elif is_answer:
             await self._answering.answer(text)

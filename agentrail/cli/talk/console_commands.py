@@ -19,6 +19,7 @@ from agentrail.cli.agents.agent_paths import hidden_from
 from agentrail.cli.agents.agent_source import AgentSource
 from agentrail.cli.host.holder_file import HolderFile
 from agentrail.cli.host.page_browser import open_in_browser
+from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.screen import Tone, aside, clipped, one_line
 from agentrail.cli.session_names import OWN, new_name
 from agentrail.cli.settings.default_agent import ASK_FIRST, DEMO, OF_SERVERS, USUAL, Mode, mode_named
@@ -37,11 +38,11 @@ from agentrail.cli.talk.named_files import (
 )
 from agentrail.cli.talk.rendering import SHORT, described
 from agentrail.cli.talk.shell_lines import ShellLines
-from agentrail.cli.talk.skill_list import skill_rows
+from agentrail.cli.talk.skill_list import offered_skills, skill_rows, skills_of
 from agentrail.cli.talk.taken_prompts import TakenPrompt, left_behind, preview, taken_prompts
 from agentrail.cli.trust.own_commands import OwnCommand, command_rows
 from agentrail.core.vocabulary.commands import When
-from agentrail.errors import SteeringQueueFull, UsageError
+from agentrail.errors import AgentrailError, SteeringQueueFull, UsageError
 from agentrail.errors.agentrail_error import advice, listed
 from agentrail.insight.event_sentences import decision_in
 from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
@@ -175,6 +176,11 @@ class ConsoleCommands:
         self._folder = folder
         self._find_page = find_page
         self._own_commands = own_commands
+        self._skills: Sequence[tuple[str, str]] = ()
+        """The command and the description of each skill that the person may begin; none before `find_skills`."""
+        self._looking = trio.Lock()
+        """Held while skills are looked for."""
+        self._has_looked = False
         self._decisions: deque[str] = deque(maxlen=MOST_FOLDED)
         self.shell = ShellLines(folder, self._show_output)
         """The command lines that the person runs."""
@@ -208,6 +214,26 @@ class ConsoleCommands:
         name, _, rest = text.partition(" ")
         return next((command.prompt(rest.strip()) for command in self._own_commands if command.name == name), None)
 
+    async def find_skills(self) -> None:
+        """Find the skills that are commands, once; those that there are already keep their names."""
+        async with self._looking:
+            if self._has_looked:
+                return
+            self._has_looked = True
+            with suppress(AgentrailError, BadInputError, OSError):  # `/skills` tells of it
+                detail = await self._detail()
+                if detail is not None:
+                    others = {*(name for name, _, _ in self._table), *NAMES}
+                    self._skills = tuple(offered_skills(await skills_of(detail.agent), others))
+
+    async def is_skill(self, text: str) -> bool:
+        """Whether *text* begins a skill, and is a prompt as it stands: the model reads the skill by its tool."""
+        name = text.partition(" ")[0]
+        if name in ALIASES or any(name == row.name for row in self._rows):
+            return False
+        await self.find_skills()
+        return any(name == skill for skill, _ in self._skills)
+
     async def carry_out(self, text: str) -> None:
         """Carry out the command *text*."""
         name, _, rest = text.partition(" ")
@@ -227,7 +253,9 @@ class ConsoleCommands:
     @property
     def _table(self) -> Sequence[tuple[str, str, str]]:
         """The name of each command, what may follow it, and what it is for; those of the project are the last ones."""
-        return [*((row.name, row.argument, row.purpose) for row in self._rows), *command_rows(self._own_commands)]
+        skills = [(name, "TEXT", about) for name, about in self._skills]
+        rows = [(row.name, row.argument, row.purpose) for row in self._rows]
+        return [*rows, *command_rows(self._own_commands), *skills]
 
     def refuse(self, why: str) -> None:
         """Show the error *why*, and note that something was not done."""
@@ -436,7 +464,7 @@ class ConsoleCommands:
     async def skills(self, _: str) -> None:
         """List the skills that the session's agent has in its folders now."""
         detail = await self._detail()
-        rows = [] if detail is None else await skill_rows(detail.agent)
+        rows = [] if detail is None else skill_rows(await skills_of(detail.agent))
         self._say("\n".join(rows) or "  no skill in the folders of this agent")
 
     async def plugins(self, _: str) -> None:

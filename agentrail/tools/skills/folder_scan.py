@@ -175,14 +175,22 @@ async def _if_there(awaitable: Awaitable[T]) -> T | None:
         raise SkillError(described(error)) from error
 
 
+CHOICE: Final = (
+    "Skills are instructions for kinds of tasks. If a task is of one of these kinds, first read its skill with the "
+    "tool `read_skill`, and follow it."
+)
+BY_NAME: Final = (
+    "If a message of the user begins with `/` and the name of a skill, as `/name rest`, read that skill with "
+    "`read_skill` first, also one that is not listed here, and follow it; the rest of the message is its arguments."
+)
+
+
 def in_prompt(skills: Skills) -> str | None:
     """Return the section of the system prompt that lists *skills*; `None` if there are none."""
-    if not skills.found:
-        return None
-    return (
-        "Skills are instructions for kinds of tasks. If a task is of one of these kinds, first read its skill with the "
-        f"tool `read_skill`, and follow it.\n\n{lines_about(skills.found)}"
-    )
+    for_model = [skill for skill in skills.found if skill.for_model]
+    texts = [CHOICE] if for_model else []
+    texts += [BY_NAME] if any(skill.for_user for skill in skills.found) else []
+    return "\n\n".join([part for part in (" ".join(texts), lines_about(for_model)) if part]) or None
 
 
 def lines_about(skills: Iterable[Skill]) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 from agentrail.ports.sandbox import Sandbox
-from agentrail.ports.tool import ToolContext
+from agentrail.ports.tool import Past, ToolContext
 from agentrail.tools.builtin.file_tools import WIDEST, lines_of
 from agentrail.tools.builtin.workspace import refuse, report_errors, sandbox_of
 from agentrail.tools.skills.folder_scan import FILE, SkillFolder, find_skill, find_skills, lines_about, skill_folders_of
 from agentrail.tools.skills.skill import NAME, Skill
 from agentrail.values.json import JsonObject, freeze_object
+from agentrail.values.messages import Message, UserMessage, is_prompt
 from agentrail.values.tools import EffectClass, Ok, ToolSpec, ok
 from agentrail.values.untrusted_values import brief
 
@@ -20,6 +21,12 @@ MAX_LINES: Final = 2000
 
 MAX_FILES: Final = 50
 """The most files beside a `SKILL.md` that are named."""
+
+ARGUMENTS: Final = "$ARGUMENTS"
+"""In a `SKILL.md`: what the user sent after its name."""
+
+AT_ONCE: Final = 100
+"""How many messages are looked up at once."""
 
 _DESCRIPTION: Final = (
     "Read a skill: instructions for one kind of task, as your prompt lists them. Without a name, list the skills that "
@@ -62,18 +69,40 @@ class ReadSkill:
         with report_errors():
             if not name:
                 return ok(_list_skills((await find_skills(folders)).found))
-            skill = await find_skill(folders, str(name)) if NAME.fullmatch(str(name)) else None
-            if skill is None:
+            located_skill = await find_skill(folders, str(name)) if NAME.fullmatch(str(name)) else None
+            if located_skill is None:
                 refuse(f"there is no skill {brief(name)}; {_list_skills((await find_skills(folders)).found)}")
-            return await _text_of(*skill, str(path), cast("int", offset))
+            folder, skill = located_skill
+            arguments = await _arguments_of_user(ctx.past, skill.name)
+            if arguments is None and not skill.for_model:
+                refuse(f"the skill `{skill.name}` is for the user's word alone: ask them to send `/{skill.name}`")
+            return await _text_of(folder, skill, str(path), cast("int", offset), arguments)
 
 
 def _list_skills(skills: Sequence[Skill]) -> str:
-    return f"the skills are:\n{lines_about(skills)}" if skills else "there are no skills"
+    for_model = [skill for skill in skills if skill.for_model]
+    return f"the skills are:\n{lines_about(for_model)}" if for_model else "there are no skills"
 
 
-async def _text_of(skill_folder: SkillFolder, skill: Skill, path: str, offset: int) -> Ok:
-    """Return lines of a file of *skill*. The first lines of its `SKILL.md` come with the names of the other files."""
+async def _arguments_of_user(past: Past | None, name: str) -> str | None:
+    """Return what followed `/NAME` the last time that the user sent it; `None` if they did not."""
+    arguments: str | None = None
+    number = 0
+
+    def is_invocation(message: Message) -> bool:
+        return is_prompt(message) and message.text.split(maxsplit=1)[:1] == [f"/{name}"]
+
+    while past is not None and (messages := await past.messages(number, AT_ONCE, is_invocation)):
+        number, message = messages[-1]
+        arguments = cast("UserMessage", message).text.strip().removeprefix(f"/{name}").strip()
+    return arguments
+
+
+async def _text_of(skill_folder: SkillFolder, skill: Skill, path: str, offset: int, arguments: str | None) -> Ok:
+    """Return lines of a file of *skill*. The first lines of its `SKILL.md` come with the names of the other files.
+
+    In its `SKILL.md` the *arguments* of the user, if there are any, are in the place of `$ARGUMENTS`.
+    """
     if path.startswith("/") or ".." in path.split("/"):
         refuse(f"{brief(path)} leads out of the skill; give a path relative to its folder")
     folder = f"{skill_folder.path.rstrip('/')}/{skill.name}"
@@ -90,4 +119,9 @@ async def _text_of(skill_folder: SkillFolder, skill: Skill, path: str, offset: i
             notes.append(f"[its files, to be read with `path`: {', '.join(beside[:MAX_FILES])}{more}]")
         if skill_folder.path == skill_folder.name:
             notes.append(f"[its folder: {folder}]")
-    return ok("\n\n".join(("\n".join(lines_.lines), *notes)))
+    text = "\n".join(lines_.lines)
+    if path == FILE and arguments is not None:
+        if arguments and ARGUMENTS not in text and offset == 1:
+            notes.append(f"[its arguments: {arguments}]")
+        text = text.replace(ARGUMENTS, arguments)
+    return ok("\n\n".join((text, *notes)))

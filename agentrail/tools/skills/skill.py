@@ -18,8 +18,13 @@ MAX_SKILL: Final = 1024 * 1024
 MAX_HEAD: Final = 64 * 1024
 """How many bytes of a `SKILL.md` are read for its front matter, which must end in them."""
 
-FIELDS: Final = frozenset({"name", "description", "license", "compatibility", "allowed-tools", "metadata"})
-"""The fields of the format. Others are left alone."""
+NOT_FOR_MODEL: Final = "disable-model-invocation"
+FOR_USER: Final = "user-invocable"
+
+FIELDS: Final = frozenset(
+    {"name", "description", "license", "compatibility", "allowed-tools", "metadata", NOT_FOR_MODEL, FOR_USER}
+)
+"""The fields of the format, and two that Claude Code has beside it. Others are left alone."""
 
 MAX_DESCRIPTION: Final = 1024
 """The most characters of a skill's description."""
@@ -50,6 +55,10 @@ class Skill(Authored):
     """The tools that the skill says it uses. They are no permission: a skill cannot approve its own calls."""
     metadata: tuple[tuple[str, str], ...] = ()
     """Further facts, as pairs of key and text."""
+    for_model: bool = True
+    """Whether the model may choose the skill; if not (`disable-model-invocation`), the user's word alone begins it."""
+    for_user: bool = True
+    """Whether it is offered to the user as the command `/NAME` (`user-invocable`)."""
 
 
 class SkillError(ValueError):
@@ -89,6 +98,8 @@ def skill_of(folder: str, data: bytes, size: int) -> Skill:
         _of_length("compatibility", _text(fields, "compatibility").strip(), MAX_COMPATIBILITY),
         _tools(fields.get("allowed-tools", "")),
         _metadata(fields.get("metadata", "")),
+        for_model=not _flag(fields, NOT_FOR_MODEL, default=False),
+        for_user=_flag(fields, FOR_USER, default=True),
     )
 
 
@@ -104,6 +115,15 @@ def _text(fields: Mapping[str, Field], key: str) -> str:
         message = f"its {key} is no text"
         raise SkillError(message)
     return value
+
+
+def _flag(fields: Mapping[str, Field], key: str, *, default: bool) -> bool:
+    """Return whether the text under *key* is `true`; *default* if the key is missing."""
+    text = _text(fields, key).strip().lower()
+    if text not in {"", "true", "false"}:
+        message = f"its {key} is {brief(text)}; write true or false"
+        raise SkillError(message)
+    return default if not text else text == "true"
 
 
 def _of_length(key: str, text: str, most: int) -> str:

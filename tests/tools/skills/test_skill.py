@@ -45,7 +45,22 @@ def test_all_fields_of_the_format_are_read_and_others_are_left_alone() -> None:
         "Needs poppler",
         ("Bash(git add:*)", "Read", "web_fetch"),
         (("author", "me"), ("version", "1.0")),
+        for_user=False,
     )
+
+
+@each_case(["true", "True", "'true'"])
+def test_a_skill_may_be_for_the_word_of_the_user_alone(word: str) -> None:
+    assert not made(description=f"Sews.\ndisable-model-invocation: {word}").for_model
+    assert made(description="Sews.\ndisable-model-invocation: false").for_model
+    assert made().for_model
+    assert made().for_user
+
+
+@each_case(["yes", "1", "no", "tru", "[true]"])
+def test_what_is_neither_true_nor_false_is_refused(word: str) -> None:
+    with pytest.raises(SkillError, match="its user-invocable is"):
+        made(description=f"Sews.\nuser-invocable: {word}")
 
 
 def test_a_list_of_tools_is_read_too() -> None:
