@@ -529,6 +529,49 @@ def test_one_goes_back_before_a_prompt(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.glob("*.txt")} == {"a.txt", "b.txt"}
 
 
+WITH_SNAPSHOTS = """\
+from pathlib import Path
+
+from agentrail import SessionSpec
+from agentrail.sandboxes import LocalSandbox
+from agentrail.tools import standard_tools
+
+folder = Path(__file__).parent / "work"
+tools = [tool for tool in standard_tools() if tool.spec.name == "write_file"]
+desk = SessionSpec(name="desk", model="demo", tools=tools, sandbox=LocalSandbox(folder, snapshots=True))
+"""
+
+
+def test_files_come_back_but_none_that_the_person_has_edited(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "app.py").write_text(WITH_SNAPSHOTS)
+    args = ("chat", f"{tmp_path / 'app.py'}:desk", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
+    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
+        for text in ("write one to a.txt", "write two to a.txt", "write new to b.txt", "write tea to c.txt"):
+            talk.sees(">\n  idle")
+            talk.say(f"{text}\r")
+            talk.sees(f"> {text}", "1 line, 3 bytes”.\n\n>\n  idle")
+        (tmp_path / "work" / "c.txt").write_text("mine")
+        talk.say("/rewind\r")
+        talk.sees("▸ 4. write tea")
+        talk.say("2")
+        talk.press("\r")
+        talk.sees("Go back with what?", "▸ 1. words")
+        talk.say("2")
+        talk.sees("▸ 2. files", "comes back: a.txt (as it was)", "b.txt (gone", "somebody changed it since: c.txt")
+        talk.press("\r")
+        talk.sees("✓ brought back: b.txt, a.txt", "somebody changed it since: c.txt\n>\n  idle")
+        assert {path.name: path.read_text() for path in (tmp_path / "work").iterdir()} == {
+            "a.txt": "one",
+            "c.txt": "mine",
+        }
+        talk.say("/rewind 1 everything\r")
+        talk.sees("✗ /rewind 1 everything: 4 prompts were taken")
+        talk.say("/rewind 1 both\r")
+        talk.sees("✓ brought back: a.txt\n", "what this has done besides those files stays:", "> write one to a.txt\n")
+        assert not (tmp_path / "work" / "a.txt").exists()
+
+
 @pytest.mark.campaign
 def test_what_a_call_writes_is_shown_and_who_decided_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\n")

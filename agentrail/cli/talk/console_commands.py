@@ -24,6 +24,7 @@ from agentrail.cli.output.screen import Tone, aside, clipped, one_line
 from agentrail.cli.session_names import OWN, new_name
 from agentrail.cli.settings.default_agent import ASK_FIRST, DEMO, OF_SERVERS, USUAL, Mode, mode_named
 from agentrail.cli.stored.session_rows import session_rows
+from agentrail.cli.talk.files_back import REWINDS, ROWS, WHAT, Rewind, rewind_named, rows_of
 from agentrail.cli.talk.key_commands import AT_REST_ALONE, NEXT, STOP
 from agentrail.cli.talk.meant_models import meant_models, missing_key
 from agentrail.cli.talk.named_files import (
@@ -51,6 +52,7 @@ from agentrail.runtime.shared.clock import Clock
 from agentrail.values.content import Part
 from agentrail.values.events import Event
 from agentrail.values.messages import AssistantMessage, Message, UserMessage
+from agentrail.values.rewinds import RewindPreview
 from agentrail.values.usage import cost_text
 
 if TYPE_CHECKING:  # the client of a host is imported when keys are read already; an editor has no terminal
@@ -80,7 +82,11 @@ WHICH_MODEL: Final = "Which one is meant? Arrows or its number, then Enter; Esca
 
 WHICH_PROMPT: Final = "Go back before which prompt, in a copy? Arrows or its number, then Enter; Escape goes back."
 
-HOW_TO_REWIND: Final = "  /rewind NUMBER goes on before that prompt, in a copy of this session"
+HOW_TO_REWIND: Final = "/rewind NUMBER goes on before that prompt, in a copy; `files` or `both` behind it: files, too"
+
+NOT_OF_COPIES: Final = (
+    "/rewind: files come back to prompts of this session alone, and this one is a copy of that which took the prompt"
+)
 
 HOW_TO_RESUME: Final = "  /resume NUMBER goes on with one of them"
 
@@ -544,36 +550,66 @@ class ConsoleCommands:
         """Switch to a new session."""
         self._go("")
 
-    async def rewind(self, number: str) -> None:
-        """Go to a copy of the session that ends before a prompt, with that prompt to be changed.
+    async def rewind(self, choice: str) -> None:
+        """Go back before a prompt, whose number may be followed by `words`, `files` or `both`.
 
-        The prompt is that of the *number*, or as the person chooses; if keys are not read, list the prompts.
+        The words go back in a copy of the session, with that prompt to be changed. Without a number the person chooses;
+        if keys are not read, list the prompts.
         """
-        if number == AT_REST_ALONE:
+        if choice == AT_REST_ALONE:
             if (await awaited(self._session.status())).turn_open:  # it has begun since the key came
                 return
-            number = ""
+            choice = ""
         prompts = await taken_prompts(self._session, self._supervisor)
         rows = [prompt.row(position) for position, prompt in enumerate(prompts, 1)]
-        if number.isdecimal() and 0 < int(number) <= len(prompts):
-            await self._rewind_to(prompts[int(number) - 1])
-        elif number:
-            self.refuse(f"/rewind {number}: {len(prompts)} prompts were taken; /rewind lists them")
+        number, _, name = choice.partition(" ")
+        rewind = rewind_named(name.strip() or "words")
+        if number.isdecimal() and 0 < int(number) <= len(prompts) and rewind is not None:
+            await self._rewind_to(prompts[int(number) - 1], rewind)
+        elif choice:
+            self.refuse(f"/rewind {choice}: {len(prompts)} prompts were taken; {HOW_TO_REWIND}")
         elif not rows:
             self._say("  no prompt was taken yet")
         elif not self._terminal.keys:
-            self._say("\n".join([*(f"  {row}" for row in rows), HOW_TO_REWIND]))
+            self._say("\n".join([*(f"  {row}" for row in rows), f"  {HOW_TO_REWIND}"]))
         else:
             previews = [preview(prompts[index:]) for index in range(len(prompts))]
             index = await self._terminal.choose(WHICH_PROMPT, rows, previews, start=len(rows) - 1)
-            if index is not None:
-                await self._rewind_to(prompts[index])
+            if index is not None and (chosen := await self._choose_rewind(prompts[index])) is not None:
+                await self._rewind_to(prompts[index], chosen)
 
-    async def _rewind_to(self, prompt: TakenPrompt) -> None:
-        self.next_text = without_files(prompt.text)
-        fork = await prompt.session.fork(prompt.ref, new_name())
-        self._say(await left_behind(fork))
-        self._go(fork.id)
+    async def _choose_rewind(self, prompt: TakenPrompt) -> Rewind | None:
+        """Have the person choose what goes back before *prompt*; the words, if no file was changed since."""
+        if prompt.session is not self._session:
+            return "words"
+        try:
+            files = await self._session.preview_rewind(prompt.ref)
+            rows = () if files == RewindPreview() else rows_of(files)
+        except AgentrailError as error:
+            rows = () if error.code == "no-snapshots" else (f"  {one_line(str(error))}",)
+        if not rows:
+            return "words"
+        index = await self._terminal.choose(WHAT, ROWS, [(), rows, rows])
+        return None if index is None else REWINDS[index]
+
+    async def _rewind_to(self, prompt: TakenPrompt, rewind: Rewind) -> None:
+        if rewind != "words":
+            await self._bring_back(prompt)
+        if rewind != "files":
+            self.next_text = without_files(prompt.text)
+            fork = await prompt.session.fork(prompt.ref, new_name())
+            self._say(await left_behind(fork, has_files=rewind == "words"))
+            self._go(fork.id)
+
+    async def _bring_back(self, prompt: TakenPrompt) -> None:
+        """Bring back the files that calls have changed since *prompt*, but those that somebody else changed, too."""
+        if prompt.session is not self._session:
+            raise BadInputError(NOT_OF_COPIES)
+        files = await self._session.preview_rewind(prompt.ref)
+        if files.files:  # an event tells them
+            await self._session.rewind(prompt.ref, [file.path for file in files.files])
+        if not files.files or files.edited or files.left_out:
+            self._say("\n".join(rows_of(files.but(files=()))))
 
     async def fork(self, _: str) -> None:
         """Fork the session, and switch to the fork."""
@@ -669,7 +705,10 @@ OTHERS: Final = (
     ConsoleCommand("/new", "", "begin a new session, as /clear does; this one is kept", ConsoleCommands.new),
     ConsoleCommand("/fork", "", "go on in a copy of this session", ConsoleCommands.fork),
     ConsoleCommand(
-        "/rewind", "NUMBER", "go back before a prompt, in a copy; also: Escape twice", ConsoleCommands.rewind
+        "/rewind",
+        "NUMBER",
+        "go back before a prompt, in a copy; `/rewind 2 files` or `both`: files, too",
+        ConsoleCommands.rewind,
     ),
     ConsoleCommand("/tools", "", "list the tools of this session", ConsoleCommands.tools),
     ConsoleCommand("/mcp", "", "list the MCP servers that have tools here", ConsoleCommands.mcp),

@@ -130,9 +130,13 @@ async def _taken_by(session: AnySession, last: int) -> list[TakenPrompt]:
     return prompts
 
 
-async def left_behind(fork: AnySession) -> str:
-    """Return text that lists what the session of which *fork* is a copy has done since, and cannot be undone."""
+async def left_behind(fork: AnySession, *, has_files: bool = True) -> str:
+    """Return text that lists what the session of which *fork* is a copy has done since, and cannot be undone.
+
+    *has_files*: its files have not come back.
+    """
     start = await start_of(fork)
     calls = () if start is None else start.left_behind
     rows = [f"    {clipped(one_line(call), SHORT)}" for call in calls]
-    return "\n".join(["  this has been done since, and stays:", *rows]) if rows else "  nothing else was done since"
+    stays = "this has been done since, and stays:" if has_files else "what this has done besides those files stays:"
+    return "\n".join([f"  {stays}", *rows]) if rows else "  nothing else was done since"
