@@ -640,6 +640,10 @@ class ScorerMeanView(View):
     """Name of the scorer."""
     mean: float | None
     """Mean of the means of the cases; null if there is no score."""
+    low: float | None
+    """Lower limit of its 95 % range over the cases; null if fewer than two have a score."""
+    high: float | None
+    """Upper limit of that range."""
 
 
 class ExperimentView(View):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from math import sqrt
-from statistics import stdev
+from statistics import fmean, stdev
 from typing import Final
 
 MOST_EXACT: Final = 14
@@ -22,6 +22,9 @@ RESAMPLES: Final = 2_000
 
 TAIL: Final = 0.025
 """Share of the samples that is left out at each end of the interval."""
+
+NORMAL: Final = 1.96
+"""How many standard errors are on each side of a mean in its 95 % range, of many cases."""
 
 POWER: Final = 2.8
 """How many standard errors a difference must have to be seen in four of five experiments: 1.96 + 0.84."""
@@ -64,6 +67,13 @@ def interval(differences: Sequence[float]) -> tuple[float, float]:
     sums = sorted(sum(rng.choices(differences, k=count)) for _ in range(RESAMPLES))
     cut = round(RESAMPLES * TAIL)
     return sums[cut] / count, sums[-cut - 1] / count
+
+
+def mean_range(values: Sequence[float]) -> tuple[float, float]:
+    """Return the limits of the 95 % range of the mean of two *values* or more, by their spread."""
+    count, mean = len(values), fmean(values)
+    most = NORMAL * (1 + POWER_OF_FEW / count) * stdev(values) / sqrt(count)
+    return mean - most, mean + most
 
 
 def least_seen(differences: Sequence[float], step: float) -> float:

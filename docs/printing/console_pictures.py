@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import httpx
+import trio
 
+from docs.printing.console_experiments import write_experiments
 from docs.printing.small_png import small_png
 from tests.host.browser.browsing import CHROMIUM, FLAGS, SECONDS, host_process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
 
     from playwright.sync_api import Browser
 
@@ -68,6 +71,7 @@ class Story:
             "timeline": f"/s/you.november/record/{self._record_of_approval()}",
             "why": f"/s/you.november/why/{self._call()}",
             "seen": "/s/you.november/seen/4",
+            "evaluations": "/evaluations/Prompt%20v14%2C%20shorter",
             "figures": "/figures?per=session&what=cost&span=15+min",
         }
 
@@ -98,12 +102,20 @@ class Story:
         return next(str(message["call_id"]) for message in messages if message.get("name") == "pay")
 
 
+def host_with_experiments(place: Path) -> AbstractContextManager[tuple[str, str]]:
+    """Serve the story in *place*, with the results of experiments."""
+    results = place / "results"
+    results.mkdir()
+    trio.run(write_experiments, results)
+    return host_process(STORY, place, "--evals", str(results))
+
+
 def make(folder: Path) -> None:
     """Write the pictures into *folder*; raise if one is too large."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - it need not be installed
 
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as place, host_process(STORY, Path(place)) as (port, token):
+    with tempfile.TemporaryDirectory() as place, host_with_experiments(Path(place)) as (port, token):
         url, headers = f"http://127.0.0.1:{port}", {"authorization": f"Bearer {token}"}
         with httpx.Client(base_url=url, headers=headers, timeout=SECONDS, trust_env=False) as calls:
             rooms = Story(calls).play()

@@ -7,7 +7,7 @@ import pytest
 
 from agentrail.errors import UsageError
 from agentrail.evals import Results, Score, ScoredRun, compare
-from agentrail.evals.sign_flips import flip_p, holm, interval
+from agentrail.evals.sign_flips import flip_p, holm, interval, mean_range
 from tests.evals.drawn import drawn
 
 TOLD = {"better", "worse"}
@@ -161,3 +161,12 @@ def test_failures_that_are_no_more_are_compared_too() -> None:
 
 def test_of_two_comparisons_the_rarer_one_has_the_smaller_p() -> None:
     assert holm([0.011, 0.01], 2) == [0.02, 0.02]
+
+
+def test_the_range_of_a_mean_has_the_true_one_in_95_of_100_samples() -> None:
+    dice = random.Random(1)
+    for count in (5, 12, 40):
+        ranges = [mean_range([dice.gauss(0.5, 0.2) for _ in range(count)]) for _ in range(1000)]
+        assert sum(low <= 0.5 <= high for low, high in ranges) / 1000 == pytest.approx(0.95, abs=0.025), count
+    low, high = mean_range([0.5, 0.5])
+    assert (low, high) == (0.5, 0.5)

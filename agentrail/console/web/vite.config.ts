@@ -10,7 +10,7 @@ function path(name: string): string {
 
 export default defineConfig({
   base: "./", // an app of ASGI may be mounted below a path
-  resolve: { alias: { entities: path("src/host/entities.ts") } },
+  resolve: { alias: { entities: path("src/host/entities.ts"), "punycode.js": path("src/host/punycode.ts") } },
   plugins: [
     {
       name: "licence-of-the-font", // it is no package, so nothing tells of it

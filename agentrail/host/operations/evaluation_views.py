@@ -20,6 +20,7 @@ from agentrail.errors import UsageError
 from agentrail.evals.comparisons import Comparison, compare
 from agentrail.evals.results import Results, ScoredRun
 from agentrail.evals.results_folder import ResultsFolder
+from agentrail.evals.sign_flips import mean_range
 
 LONGEST: Final = 2_000
 """The most characters of a reply that are shown; its session has all."""
@@ -39,10 +40,16 @@ def experiment_view(file: str, at_ms: int, results: Results) -> ExperimentView:
         results.missing,
         results.stopped,
         results.usd,
-        tuple([ScorerMeanView(scorer, results.mean(scorer)) for scorer in results.scorers]),
+        tuple([_scorer_mean_view(results, scorer) for scorer in results.scorers]),
         results.baseline,
         results.verdict,
     )
+
+
+def _scorer_mean_view(results: Results, scorer: str) -> ScorerMeanView:
+    means = [fmean(values) for values in results.values(scorer).values()]
+    low, high = mean_range(means) if len(means) > 1 else (None, None)
+    return ScorerMeanView(scorer, results.mean(scorer), low, high)
 
 
 def evaluation_view(

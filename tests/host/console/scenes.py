@@ -125,6 +125,7 @@ def _script(rest: str) -> Mapping[str, Element]:
         "break": permanent("this will never work"),
         "markdown": say(MARKDOWN),
         "paid": say("It has its price.", usage=Usage(1_000, 10, cost_usd=0.25)),
+        "cached": say("It was read before.", usage=Usage(1_000, 10, cached_tokens=900)),
         "unpriced": say("Who knows its price?", usage=Usage(1_000, 10)),
     }
 

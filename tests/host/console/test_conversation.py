@@ -17,6 +17,9 @@ pytestmark = [needs_browser, pytest.mark.long]
 
 IS_IN_SIGHT: Final = "it => { const at = it.getBoundingClientRect(); return at.top >= 0 && at.bottom <= innerHeight }"
 
+APPLE: Final = "\u0430\u0440\u0440\u04cf\u0435"
+"""Cyrillic letters that look like others."""
+
 IS_AT_END: Final = """async () => {
   for (const _ of [1, 2]) await new Promise(requestAnimationFrame)
   const page = document.documentElement
@@ -61,6 +64,10 @@ def test_a_person_talks_and_the_answer_comes_as_markdown(visitor: Visitor) -> No
         ]
         assert "[example.org]" in words(page.locator(".markdown"))[-1]
         assert page.locator(".markdown img").count() == 0
+        say(page, f"see https://{APPLE}.com/ and [apple](https://{APPLE}.com/)")
+        until(page, lambda: page.locator(".answer a").count() == 4)
+        assert words(page.locator(".markdown"))[-1].count("[xn--80ak6aa92e.com]") == 2, "it looks like no other host"
+        assert page.locator(".answer a").nth(2).get_attribute("href") == "https://xn--80ak6aa92e.com/"
     visitor.end("talk")
 
 
@@ -165,17 +172,42 @@ def test_the_time_of_a_long_prompt_covers_nothing_of_it(visitor: Visitor) -> Non
     visitor.end("wide")
 
 
-def test_with_forced_colours_what_is_chosen_is_marked(visitor: Visitor) -> None:
-    visitor.open("forced", "hello")
+MARKED: Final = {
+    "/now": (".to[aria-current]", ".choice [aria-pressed=true]"),
+    "/inbox": ("[aria-selected=true]", ".held", ".count"),
+    "/s/forced": (".tabs [aria-current]", ".held", ".pill"),
+    "/s/forced/event/{seq}": ("[data-meant]",),
+    "/s/forced/record/2": ("[aria-selected=true]",),
+    "/s/forced/why/{call}": (".decided", ".subjects [aria-current]"),
+    "/s/forced/seen/2": ("[data-cached=true]",),
+}
+"""What is chosen, held or marked in each room."""
+
+LINES: Final = """it => {
+  const { outlineStyle, borderBlockEndStyle, borderBlockEndWidth } = getComputedStyle(it)
+  return outlineStyle === 'solid' || (borderBlockEndStyle === 'solid' && borderBlockEndWidth !== '0px')
+}"""
+"""Whether a line marks it: with forced colours there are no tints and no shadows."""
+
+
+def test_with_forced_colours_what_is_chosen_held_or_marked_is_so_by_a_line(visitor: Visitor) -> None:
+    visitor.open("forced", "hello", "cached", "pay")
+    visitor.held("forced")
+    call = visitor.calls.get("/v1/approvals").json()["items"][0]["call_id"]
     with visitor.page("/s/forced") as page:
         page.emulate_media(forced_colors="active")
         lines = page.locator(".tabs a").evaluate_all("its => its.map(it => getComputedStyle(it).borderBlockEndColor)")
         assert lines[0] != lines[1]
         assert lines[1:] == [lines[1]] * 3
-        page.goto(f"{visitor.url}/#/now")
-        for chosen in (".to[aria-current]", ".choice [aria-pressed=true]"):
-            page.wait_for_selector(chosen)
-            assert page.eval_on_selector(chosen, "it => getComputedStyle(it).outlineStyle") == "solid"
+        page.wait_for_selector(".item-prompt")
+        seq = page.get_attribute(".item-prompt", "data-seq")
+        for path, marked in MARKED.items():
+            page.goto(f"{visitor.url}/#{path.format(call=call, seq=seq)}")
+            for mark in marked:
+                page.wait_for_selector(mark)
+                assert page.eval_on_selector(mark, LINES), (path, mark)
+        page.click("role=button[name='Settings']")
+        assert page.evaluate(f"({LINES})(document.activeElement)")
     visitor.end("forced")
 
 

@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 
 pytestmark = [needs_browser, pytest.mark.long]
 
+LONG: Final = "a scorer with a " + "long" * 1_000
+
+HEIGHT: Final = "its => its.map(it => it.getBoundingClientRect().height)"
+HIGHEST: Final = 100
+"""The most pixels of a row, and of the card of a scorer."""
+
 HOSTILE: Final = "<img src=x onerror=alert(1)>\u202e"
 
 
@@ -42,7 +48,10 @@ async def _run(folder: Path, journal: SqliteJournal) -> None:
     )
     before.write(folder / "main.json")
     after.write(folder / "careless prompt.json")
-    Results("three", ("a",), ("contains",), 5, (), stopped="interrupted", dataset="other").write(folder / "new.json")
+    new = Results("three", ("a",), (LONG, "contains"), 5, (), stopped="interrupted", dataset="other")
+    new.write(folder / "new.json")
+    run = msgspec.structs.replace(before.runs[0], scores={LONG: before.runs[0].scores["contains"]})
+    Results("four", (run.case,), (LONG,), 1, (run,), dataset="other").write(folder / "long.json")
     await journal.close()
 
 
@@ -86,41 +95,61 @@ def test_from_the_experiments_to_the_session_of_a_run(tmp_path: Path) -> None:
     trio.run(_run, folder, SqliteJournal(file))
     with console(str(file), "--evals", str(folder)) as (browser, url):
         with page_of(browser, url) as page:
-            page.click("nav >> text=Evaluations")
-            page.wait_for_selector(".experiments")
-            rows = page.locator(".experiments tbody tr")
-            assert rows.count() == 3
-            by_file = {row.split("\t")[0]: row for row in rows.all_inner_texts()}
-            assert "0 of 5 runs" in by_file["new"]
-            assert "Worse" in by_file["careless prompt"]
-            assert "Baseline" in by_file["main"]
-            page.keyboard.press("/")
-            page.keyboard.type("careless")
-            until(page, lambda: rows.count() == 1)
-            assert "search=careless" in page.url
-            page.keyboard.press("Tab")
-            page.click("text=careless prompt")
-            page.wait_for_selector(".scorer >> text=Worse")
-            assert page.locator(".scorer").count() == 2
-            cases = page.locator(".cases tbody tr")
-            assert cases.count() == 8
-            page.click(".choice >> text=Fell")
-            until(page, lambda: "About the same" not in page.inner_text(".cases"))
-            page.click("text=Other baseline")
-            page.click("[role=menuitemradio] >> text=new")
-            page.wait_for_selector("text=they have no case with scores in common")
-            page.go_back()
-            page.wait_for_selector(".scorer >> text=Worse")
-            page.keyboard.press("j")
-            assert page.evaluate("document.activeElement.closest('tr') !== null")
-            page.keyboard.press("Enter")
-            page.wait_for_selector(".runs li")
-            assert [page.locator(".both section").nth(n).locator(".runs > li").count() for n in (0, 1)] == [3, 3]
-            assert "I do not know" in page.locator(".both section").nth(1).inner_text()
-            page.locator(".both section").nth(1).locator("a >> text=Run 2").click()
-            page.wait_for_url("**/#/s/two-*-2")
-            page.wait_for_selector("text=I do not know")
+            _look_at_the_list(page)
+            _look_at_one(page)
+            _look_at_a_case(page)
         _is_for_everybody(browser, url)
+
+
+def _look_at_the_list(page: Page) -> None:
+    page.click("nav >> text=Evaluations")
+    page.wait_for_selector(".experiments")
+    rows = page.locator(".experiments tbody tr")
+    assert rows.count() == 4
+    assert max(rows.evaluate_all(HEIGHT)) < HIGHEST
+    assert rows.locator(".mean-range").count() == 3, "what has not run to its end has no mean"
+    by_file = {row.split("\t")[0]: row for row in rows.all_inner_texts()}
+    assert "0 of 5 runs" in by_file["new"]
+    assert "Worse" in by_file["careless prompt"]
+    assert "Baseline" in by_file["main"]
+    page.keyboard.press("/")
+    page.keyboard.type("careless")
+    until(page, lambda: rows.count() == 1)
+    assert "search=careless" in page.url
+    page.keyboard.press("Tab")
+    page.click("text=careless prompt")
+
+
+def _look_at_one(page: Page) -> None:
+    page.wait_for_selector(".summary >> text=Worse")
+    assert page.locator(".cases >> text=3 sessions").count() == 8
+    assert page.locator(".scorer").count() == 2
+    cases = page.locator(".cases tbody tr")
+    assert cases.count() == 8
+    page.click(".choice >> text=Fell")
+    until(page, lambda: "About the same" not in page.inner_text(".cases"))
+    page.click("text=Other baseline")
+    page.click("[role=menuitemradio] >> text=new")
+    page.wait_for_selector("text=they have no case with scores in common")
+    page.evaluate("location.hash = '#/evaluations/long'")
+    page.wait_for_selector("text=1 case × 1")
+    assert max(page.locator(".scorer").evaluate_all(HEIGHT)) < HIGHEST
+    page.go_back()
+    page.wait_for_selector("text=they have no case with scores in common")
+    page.go_back()
+    page.wait_for_selector(".scorer >> text=Worse")
+
+
+def _look_at_a_case(page: Page) -> None:
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.closest('tr') !== null")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".runs li")
+    assert [page.locator(".both section").nth(n).locator(".runs > li").count() for n in (0, 1)] == [3, 3]
+    assert "I do not know" in page.locator(".both section").nth(1).inner_text()
+    page.locator(".both section").nth(1).locator("a >> text=Run 2").click()
+    page.wait_for_url("**/#/s/two-*-2")
+    page.wait_for_selector("text=I do not know")
 
 
 def _is_for_everybody(browser: Browser, url: str) -> None:
@@ -129,6 +158,7 @@ def _is_for_everybody(browser: Browser, url: str) -> None:
         "/evaluations": ".experiments td",
         "/evaluations/careless%20prompt": ".cases td",
         "/evaluations/main": ".cases td",
+        "/evaluations/long": ".cases td",
         "/evaluations/careless%20prompt/hostile": ".runs li",
     }
     for width, dark in ((360, True), (1600, False)):

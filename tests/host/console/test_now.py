@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -41,6 +41,20 @@ def act(page: Page, session: str, item: str) -> None:
     page.locator("[role=row][data-id]", has_text=f"you.{session}").first.hover()
     page.click(f"role=button[name='More about you.{session}']")
     page.click(f"role=menuitem[name='{item}']")
+
+
+CUT: Final = """its => its.filter(it => it.offsetParent && it.scrollWidth > it.clientWidth).map(it => it.textContent)"""
+"""The texts that have no room."""
+
+
+def test_a_window_of_middle_width_has_the_columns_for_which_there_is_room(visitor: Visitor) -> None:
+    visitor.open("narrow", "hello")
+    with visitor.page("/now", width=960) as page:
+        until(page, lambda: "Idle" in row(page, "narrow"))
+        assert page.locator("[role=columnheader]").evaluate_all(CUT) == []
+        assert page.locator("[role=gridcell]:nth-child(2) bdi").evaluate_all(CUT) == []
+        assert "Agent" in page.locator("[role=columnheader]").all_inner_texts()
+    visitor.end("narrow")
 
 
 def test_rows_come_change_and_go_by_themselves(visitor: Visitor) -> None:

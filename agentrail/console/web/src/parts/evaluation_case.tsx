@@ -3,6 +3,7 @@ import type { View } from "../host/interface";
 import { address } from "../route";
 import { useAnswer } from "../store/answer";
 import { dollars } from "./amounts";
+import { Icon } from "./icon";
 import { duration } from "./moment";
 import { Plain, withHiddenShown } from "./plain";
 import { ProblemNote } from "./problem_note";
@@ -23,14 +24,19 @@ export function EvaluationCase({ file, against, name }: Props) {
   const back = `${address(null, ROOM, file)}${against === null ? "" : `?against=${encodeURIComponent(against)}`}`;
   return (
     <div class="room">
-      <p class="back">
-        <a href={back}>
-          <Plain text={file} />
+      <div class="room-head experiment-head">
+        <a class="button bare square" href={back} aria-label="The experiment">
+          <Icon name="left" />
         </a>
-      </p>
-      <h1>
-        <Plain text={name} />
-      </h1>
+        <div class="grow">
+          <h1 class="cut">
+            <Plain text={name} isCut />
+          </h1>
+          <p class="hint cut">
+            in <Plain text={file} />
+          </p>
+        </div>
+      </div>
       {answer.problem && <ProblemNote problem={answer.problem} />}
       {answer.value ? (
         <div class="both" aria-busy={answer.isLate}>

@@ -11,12 +11,11 @@ import { Moment } from "./moment";
 import { Plain } from "./plain";
 import { ProblemNote } from "./problem_note";
 import { moveFocus } from "./row_keys";
-import { Pill, Verdict } from "./verdict";
+import { MeanRange, Pill, Verdict } from "./verdict";
 
 type Experiment = View<"ExperimentView">;
 
 const ROOM = "evaluations";
-const MOST_SCORERS = 2;
 
 export function ExperimentList({ place }: { place: Place }) {
   const answer = useAnswer("evaluations", null, {} as never).value;
@@ -115,7 +114,9 @@ function Experiments({ shown, all }: { shown: readonly Experiment[]; all: readon
             <th scope="col" class="extra">Data set</th>
             <th scope="col" class="amount extra">Cases</th>
             <th scope="col">Against its baseline</th>
-            <th scope="col" class="extra">Scores</th>
+            <th scope="col" class="extra" colSpan={2}>
+              Score and its 95 % range
+            </th>
             <th scope="col" class="amount extra">Cost</th>
             <th scope="col" class="amount extra">Ran</th>
           </tr>
@@ -137,9 +138,7 @@ function Experiments({ shown, all }: { shown: readonly Experiment[]; all: readon
               <td>
                 <State one={one} isBaseline={baselines.has(one.name)} />
               </td>
-              <td class="soft extra">
-                <Scores one={one} />
-              </td>
+              <Score one={one} baseline={all.find(({ name }) => name === one.baseline)} all={all} />
               <td class="amount soft extra">{one.usd === null ? "no price" : dollars(one.usd)}</td>
               <td class="amount soft extra">
                 <Moment at={one.at_ms} />
@@ -149,7 +148,7 @@ function Experiments({ shown, all }: { shown: readonly Experiment[]; all: readon
         </tbody>
       </table>
       <p class="hint">
-        To keep a turn of a session as a case: <code>agentrail evals add SESSION TURN --to cases.jsonl</code>
+        A dotted line is the mean of the baseline. To keep a turn of a session as a case: <code>agentrail evals add SESSION TURN --to cases.jsonl</code>
       </p>
     </>
   );
@@ -161,18 +160,42 @@ function State({ one, isBaseline }: { one: Experiment; isBaseline: boolean }) {
   return isBaseline ? <Pill sign="" text="Baseline" tone="is-work" /> : <span class="soft small">not compared</span>;
 }
 
-function Scores({ one }: { one: Experiment }) {
-  const shown = one.scorers.slice(0, MOST_SCORERS);
-  const rest = one.scorers.length - shown.length;
+/** The mean of the first scorer and its range, and which one it is if there are several; while it runs, how far it is. */
+function Score({ one, baseline, all }: { one: Experiment; baseline: Experiment | undefined; all: readonly Experiment[] }) {
+  const first = one.scorers.find(({ mean }) => mean !== null);
+  const whole = one.runs + one.missing;
+  if (one.missing > 0 || first?.mean == null) {
+    return (
+      <>
+        <td class="extra">
+          {one.missing > 0 && <progress class="ran" max={whole} value={one.runs} aria-label={`${one.runs} of ${whole} runs`} />}
+        </td>
+        <td class="amount extra">–</td>
+      </>
+    );
+  }
+  const { scorer, mean, low, high } = first;
+  const own = all.flatMap(({ scorers }) => scorers.filter((other) => other.scorer === scorer));
+  const limits = own.flatMap((other) => [other.low, other.high, other.mean]).filter((limit) => limit !== null);
+  const former = baseline?.scorers.find((other) => other.scorer === scorer)?.mean ?? null;
   return (
     <>
-      {shown.map(({ scorer, mean }, index) => (
-        <span>
-          {index > 0 && " · "}
-          <Plain text={scorer} /> <b>{mean === null ? "–" : mean.toFixed(2)}</b>
-        </span>
-      ))}
-      {rest > 0 && ` and ${rest} more`}
+      <td class="extra">
+        <MeanRange mean={mean} low={low} high={high} baseline={former} from={Math.min(0, ...limits)} to={Math.max(1, ...limits)} />
+      </td>
+      <td class="amount extra" title={one.scorers.map((other) => `${other.scorer} ${other.mean?.toFixed(2) ?? "–"}`).join(" · ")}>
+        {mean.toFixed(2)}
+        {low !== null && high !== null && (
+          <span class="only-read">
+            , between {low.toFixed(2)} and {high.toFixed(2)}
+          </span>
+        )}
+        {one.scorers.length > 1 && (
+          <span class="scorer-name cut soft tiny">
+            <Plain text={scorer} isCut />
+          </span>
+        )}
+      </td>
     </>
   );
 }

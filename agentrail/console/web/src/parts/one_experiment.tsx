@@ -6,12 +6,13 @@ import { address, go, replaceQuery, type Place } from "../route";
 import { useAnswer } from "../store/answer";
 import { movedCases, type Moved, type MovedCase } from "../store/moved";
 import { dollars } from "./amounts";
+import { Icon } from "./icon";
 import { Menu } from "./menu";
 import { Moment } from "./moment";
 import { Plain } from "./plain";
 import { ProblemNote } from "./problem_note";
 import { moveFocus } from "./row_keys";
-import { Interval, MovedBar, Pill, signed, Verdict } from "./verdict";
+import { DifferenceScale, Interval, MovedBar, Pill, signed, Verdict } from "./verdict";
 
 type Evaluation = View<"EvaluationView">;
 
@@ -37,20 +38,33 @@ interface Props {
 export function OneExperiment({ file, against, place }: Props) {
   const query = { file, ...(against !== null && { baseline: against }) };
   const answer = useAnswer("evaluation", null, query).value;
+  const value = answer.value;
   return (
     <div class="room">
-      <p class="back">
-        <a href={address(null, ROOM)}>All experiments</a>
-      </p>
-      <h1>
-        <Plain text={file} />
-      </h1>
+      <div class="room-head experiment-head">
+        <a class="button bare square" href={address(null, ROOM)} aria-label="All experiments">
+          <Icon name="left" />
+        </a>
+        <div class="grow">
+          <h1 class="cut">
+            <Plain text={file} isCut />
+          </h1>
+          {value && <About evaluation={value} />}
+        </div>
+        {value && (
+          <div class="actions end">
+            <Baselines one={value.experiment} baseline={value.baseline} />
+            <CopyReport evaluation={value} />
+          </div>
+        )}
+      </div>
       {answer.problem && <ProblemNote problem={answer.problem} />}
-      {answer.value ? (
-        <div aria-busy={answer.isLate}>
-          <About evaluation={answer.value} />
-          <Scorers evaluation={answer.value} />
-          <Cases evaluation={answer.value} place={place} />
+      {value ? (
+        <div class="room" aria-busy={answer.isLate}>
+          <Summary evaluation={value} />
+          <Scorers evaluation={value} />
+          <Notes notes={value.notes} />
+          <Cases evaluation={value} place={place} />
         </div>
       ) : (
         answer.isLate && <p role="status">Loading …</p>
@@ -59,44 +73,46 @@ export function OneExperiment({ file, against, place }: Props) {
   );
 }
 
-function About({ evaluation }: { evaluation: Evaluation }) {
-  const { experiment: one, baseline } = evaluation;
+/** What it is compared with, and what it is of. */
+function About({ evaluation: { experiment: one, baseline } }: { evaluation: Evaluation }) {
+  return (
+    <p class="hint">
+      {baseline ? (
+        <>
+          against{" "}
+          <a href={address(null, ROOM, baseline.file)}>
+            <Plain text={baseline.file} />
+          </a>
+        </>
+      ) : one.baseline ? (
+        "its baseline is not in the folder"
+      ) : (
+        "not compared"
+      )}
+      {one.dataset && (
+        <>
+          {" · "}
+          <Plain text={one.dataset} />
+        </>
+      )}{" "}
+      · {many(one.cases, "case")} × {one.repeats} · {one.usd === null ? "no price" : dollars(one.usd)} · <Moment at={one.at_ms} />
+    </p>
+  );
+}
+
+function CopyReport({ evaluation }: { evaluation: Evaluation }) {
   const copied = useSignal(false);
   const copy = async () => {
     await navigator.clipboard.writeText(report(evaluation));
     copied.value = true;
   };
   return (
-    <div class="room-head">
-      <p class="hint">
-        {baseline ? (
-          <>
-            <Verdict verdict={overall(evaluation)} /> against{" "}
-            <a href={address(null, ROOM, baseline.file)}>
-              <Plain text={baseline.file} />
-            </a>
-          </>
-        ) : one.baseline ? (
-          "its baseline is not in the folder"
-        ) : (
-          "not compared"
-        )}
-        {one.dataset && (
-          <>
-            {" · "}
-            <Plain text={one.dataset} />
-          </>
-        )}{" "}
-        · {one.cases} cases × {one.repeats} · {one.usd === null ? "no price" : dollars(one.usd)} · <Moment at={one.at_ms} />
-      </p>
-      <div class="actions end">
-        <Baselines one={one} baseline={baseline} />
-        <button type="button" onClick={() => void copy()}>
-          Copy report
-        </button>
-        <span role="status">{copied.value && "Copied"}</span>
-      </div>
-    </div>
+    <>
+      <button type="button" onClick={() => void copy()}>
+        Copy report
+      </button>
+      <span role="status">{copied.value && "Copied"}</span>
+    </>
   );
 }
 
@@ -113,46 +129,90 @@ function Baselines({ one, baseline }: { one: View<"ExperimentView">; baseline: V
   return <Menu label="Other baseline" items={items} kind="" />;
 }
 
-function Scorers({ evaluation: { scorers, notes, experiment } }: { evaluation: Evaluation }) {
+/** What it comes to: the verdict, by which scorer, and how the cases moved by it. */
+function Summary({ evaluation }: { evaluation: Evaluation }) {
+  const { experiment, baseline, scorers } = evaluation;
+  const verdict = overall(evaluation);
+  const one = scorers.find((scorer) => scorer.verdict === verdict);
+  if (!baseline) return null;
+  if (!one) return <Verdict verdict={verdict} />;
+  return (
+    <section class="card summary" aria-label="Verdict">
+      <div>
+        <p class="line">
+          <Verdict verdict={verdict} />{" "}
+          <span class="soft small cut">
+            by <Plain text={one.scorer} />, {one.cases} of {many(experiment.cases, "case")}
+          </span>
+        </p>
+        <p class="big">
+          {one.before.toFixed(2)} → {one.after.toFixed(2)}
+        </p>
+        <p class="hint">{movedWords(movedCases(evaluation.cases, one.scorer, repeatsOf(evaluation)))}</p>
+      </div>
+      <DifferenceScale value={one.after - one.before} low={one.low} high={one.high} tone={TONES[verdict] ?? ""} />
+    </section>
+  );
+}
+
+/** How many cases moved, and how many are left out. */
+function movedWords(cases: readonly MovedCase[]): string {
+  const number = (kind: Moved) => cases.filter(({ moved }) => moved === kind).length;
+  const parts = [`${many(number("fell"), "case")} fell, ${number("rose")} rose, ${number("same")} about the same.`];
+  if (number("failed")) parts.push(`In ${number("failed")} a run failed.`);
+  if (number("alone")) parts.push(`${number("alone")} ${number("alone") === 1 ? "is" : "are"} not in both.`);
+  return parts.join(" ");
+}
+
+/** How often each case was run, in the one that ran them less often. */
+function repeatsOf({ experiment, baseline }: Evaluation): number {
+  return Math.min(experiment.repeats, baseline?.repeats ?? experiment.repeats);
+}
+
+function many(number: number, what: string): string {
+  return `${number} ${what}${number === 1 ? "" : "s"}`;
+}
+
+/** A card for each scorer: its difference around zero, or its mean if there is nothing to compare. */
+function Scorers({ evaluation: { scorers, experiment } }: { evaluation: Evaluation }) {
   const most = Math.max(0.1, ...scorers.flatMap(({ low, high }) => [Math.abs(low), Math.abs(high)]));
   return (
-    <>
-      <div class="scorers">
-        {scorers.map((one) => (
-          <section class="scorer" aria-label={one.scorer}>
-            <div class="room-head">
-              <h2>
-                <Plain text={one.scorer} />
-              </h2>
-              <Verdict verdict={one.verdict} />
-            </div>
-            <p class="scorer-means">
-              {one.before.toFixed(2)} → {one.after.toFixed(2)}
-            </p>
-            <Interval value={one.after - one.before} low={one.low} high={one.high} most={most} tone={TONES[one.verdict] ?? ""} />
-            <p class="hint">{differenceText(one)}</p>
+    <div class="scorers">
+      {scorers.map((one) => (
+        <section class="scorer" aria-label={one.scorer}>
+          <div class="scorer-head">
+            <h2 class="cut">
+              <Plain text={one.scorer} isCut />
+            </h2>
+            <Verdict verdict={one.verdict} />
+          </div>
+          <Interval value={one.after - one.before} low={one.low} high={one.high} most={most} tone={TONES[one.verdict] ?? ""} />
+          <p class="hint">{differenceText(one)}</p>
+        </section>
+      ))}
+      {scorers.length === 0 &&
+        experiment.scorers.map(({ scorer, mean }) => (
+          <section class="scorer" aria-label={scorer}>
+            <h2 class="cut">
+              <Plain text={scorer} isCut />
+            </h2>
+            <p class="scorer-means">{mean === null ? "no score" : mean.toFixed(2)}</p>
           </section>
         ))}
-        {scorers.length === 0 &&
-          experiment.scorers.map(({ scorer, mean }) => (
-            <section class="scorer" aria-label={scorer}>
-              <h2>
-                <Plain text={scorer} />
-              </h2>
-              <p class="scorer-means">{mean === null ? "no score" : mean.toFixed(2)}</p>
-            </section>
-          ))}
-      </div>
-      {notes.length > 0 && (
-        <ul class="hint notes">
-          {notes.map((note) => (
-            <li>
-              <Plain text={note} />
-            </li>
-          ))}
-        </ul>
-      )}
-    </>
+    </div>
+  );
+}
+
+function Notes({ notes }: { notes: readonly string[] }) {
+  if (notes.length === 0) return null;
+  return (
+    <ul class="hint notes">
+      {notes.map((note) => (
+        <li>
+          <Plain text={note} />
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -165,7 +225,7 @@ function differenceText({ after, before, low, high, unseen, verdict, cases }: Vi
 
 function Cases({ evaluation, place }: { evaluation: Evaluation; place: Place }) {
   const { experiment, baseline, scorers } = evaluation;
-  const usual = scorers.find(({ verdict }) => verdict === "worse")?.scorer ?? experiment.scorers[0]?.scorer ?? "";
+  const usual = scorers.find(({ verdict }) => verdict === overall(evaluation))?.scorer ?? experiment.scorers[0]?.scorer ?? "";
   const names = experiment.scorers.map(({ scorer }) => scorer);
   const asked = place.query.get("scorer") ?? "";
   const scorer = useSignal(names.includes(asked) ? asked : names.includes(usual) ? usual : (names[0] ?? ""));
@@ -173,8 +233,7 @@ function Cases({ evaluation, place }: { evaluation: Evaluation; place: Place }) 
   const against = place.query.get("against") ?? "";
   useEffect(() => replaceQuery({ against, scorer: scorer.value }), [scorer.value, against]);
   useEffect(() => moveFocus(".cases tbody a"), []);
-  const repeats = Math.min(experiment.repeats, baseline?.repeats ?? experiment.repeats);
-  const all = movedCases(evaluation.cases, scorer.value, repeats);
+  const all = movedCases(evaluation.cases, scorer.value, repeatsOf(evaluation));
   const shown = all.filter(({ moved }) => !only.value || moved === only.value);
   const kinds = (Object.keys(MOVES) as Moved[]).filter((kind) => all.some(({ moved }) => moved === kind));
   const most = Math.max(0.1, ...all.map(({ difference }) => Math.abs(difference ?? 0)));
@@ -199,6 +258,9 @@ function Cases({ evaluation, place }: { evaluation: Evaluation; place: Place }) 
             ))}
           </div>
         )}
+        <span class="keys-here extra">
+          <kbd>J</kbd> <kbd>K</kbd> move · <kbd>Enter</kbd> {baseline ? "the runs of both beside each other" : "its runs"}
+        </span>
       </div>
       <table class="cases">
         <thead>
@@ -208,6 +270,7 @@ function Cases({ evaluation, place }: { evaluation: Evaluation; place: Place }) 
             <th scope="col" class="amount">{baseline ? "After" : "Mean"}</th>
             {baseline && <th scope="col" class="extra">Difference</th>}
             {baseline && <th scope="col">Moved</th>}
+            <th scope="col" class="amount extra">Open</th>
           </tr>
         </thead>
         <tbody>
@@ -244,7 +307,7 @@ function CaseRow({ one, file, against, most }: { one: MovedCase; file: string; a
       {against && (
         <td>
           {moved === "failed" ? (
-            <Pill sign="!" text={`${row.failed} of ${row.runs} failed`} tone="is-bad" />
+            <Pill sign={<Icon name="trouble" />} text={`${row.failed} of ${row.runs} failed`} tone="is-bad" />
           ) : moved === "alone" ? (
             <span class="soft small">{MOVES.alone}</span>
           ) : (
@@ -252,6 +315,7 @@ function CaseRow({ one, file, against, most }: { one: MovedCase; file: string; a
           )}
         </td>
       )}
+      <td class="amount extra to-runs">{many(row.runs, "session")}</td>
     </tr>
   );
 }

@@ -22,6 +22,8 @@ export interface Column {
   readonly isNumber?: boolean;
   /** Whether a telephone has no room for it. */
   readonly isExtra?: boolean;
+  /** Whether a window of middle width has none either. */
+  readonly isWide?: boolean;
 }
 
 export interface TableProps<Row> {
@@ -142,8 +144,8 @@ export function Table<Row>(props: TableProps<Row>) {
       onFocusIn={keepFocus}
     >
       <colgroup>
-        {columns.map(({ width, isExtra }) => (
-          <col class={isExtra ? "extra" : undefined} style={{ width: width ?? "auto" }} />
+        {columns.map((column) => (
+          <col class={kindOf(column)} style={{ width: column.width ?? "auto" }} />
         ))}
       </colgroup>
       <thead ref={head} role="rowgroup" class={props.hasHiddenHead ? "only-read" : undefined}>
@@ -190,7 +192,7 @@ export function Table<Row>(props: TableProps<Row>) {
 }
 
 function kindOf(column: Column | undefined): string | undefined {
-  const kinds = [column?.isNumber && "num", column?.isExtra && "extra"].filter(Boolean);
+  const kinds = [column?.isNumber && "num", column?.isExtra && "extra", column?.isWide && "wide"].filter(Boolean);
   return kinds.length ? kinds.join(" ") : undefined;
 }
 

@@ -1,4 +1,5 @@
 /** Experiments; one beside its baseline; the runs of a case in both: `#/evaluations/FILE/CASE?against=FILE`. */
+import "../style/evaluations.css";
 import { EvaluationCase } from "../parts/evaluation_case";
 import { ExperimentList } from "../parts/experiment_list";
 import { OneExperiment } from "../parts/one_experiment";

@@ -1,4 +1,5 @@
 /** What sessions cost, used and took over time, and how turns ended; a stretch of time leads to its sessions. */
+import "../style/insight.css";
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo } from "preact/hooks";

@@ -33,12 +33,12 @@ const MOST = 10_000;
 const TYPING_MS = 200;
 
 const COLUMNS: readonly Column[] = [
-  { title: "Session", width: "31%" },
-  { title: "Agent", width: "9%", isExtra: true },
+  { title: "Session", width: "28%" },
+  { title: "Agent", width: "6.5rem", isExtra: true },
   { title: "Doing" },
-  { title: "For", width: "6rem", isNumber: true, isExtra: true },
-  { title: "Model", width: "11%", isExtra: true },
-  { title: "Context", width: "8.5rem", isExtra: true },
+  { title: "For", width: "6rem", isNumber: true, isExtra: true, isWide: true },
+  { title: "Model", width: "7.5rem", isExtra: true },
+  { title: "Context", width: "8.5rem", isExtra: true, isWide: true },
   { title: "Cost", width: "5.5rem", isNumber: true, isExtra: true },
   { title: "Actions", isSilent: true, width: "3rem", isExtra: true },
 ];

@@ -1,4 +1,5 @@
 /** The request of a round as it was rendered: its parts with their origin, and the difference to the one before. */
+import "../style/insight.css";
 import { useSignal } from "@preact/signals";
 import { write } from "../host/exact_json";
 import type { View } from "../host/interface";

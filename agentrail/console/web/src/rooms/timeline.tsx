@@ -1,4 +1,5 @@
 /** Who used the time, in one sentence and in lanes; every record as a sentence; and the record that is chosen, whole. */
+import "../style/insight.css";
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo } from "preact/hooks";

@@ -1,4 +1,5 @@
 /** Why a call, a turn or an end came about: the answer as a headline, and the story behind it, step by step. */
+import "../style/insight.css";
 import { useSignal } from "@preact/signals";
 import type { View } from "../host/interface";
 import { Icon, type IconName } from "../parts/icon";

@@ -1,1 +1,0 @@
-import{B as e,L as t}from"./index-Cg1c44Fn.js";function n({problem:n}){return e(`p`,{role:`alert`,class:`problem`,children:e(t,{text:n.detail})})}export{n as t};
