@@ -460,6 +460,8 @@ def test_what_was_folded_is_shown_in_whole() -> None:
         talk.sees("  SecurityGuard\n  HumanApproval\n")
         talk.say("/cost\r")
         talk.sees("  cost ")
+        talk.say("/context\r")
+        talk.sees("tokens, of the 1.0M of demo\n    tools ", "    system prompt ", "    conversation ", "    free ")
 
 
 def test_the_conversation_is_exported_and_never_over_another_file(tmp_path: Path) -> None:

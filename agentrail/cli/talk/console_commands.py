@@ -24,6 +24,7 @@ from agentrail.cli.output.screen import Tone, aside, clipped, one_line
 from agentrail.cli.session_names import OWN, new_name
 from agentrail.cli.settings.default_agent import ASK_FIRST, DEMO, OF_SERVERS, USUAL, Mode, mode_named
 from agentrail.cli.stored.session_rows import session_rows
+from agentrail.cli.talk.context_rows import context_rows
 from agentrail.cli.talk.files_back import REWINDS, ROWS, WHAT, Rewind, rewind_named, rows_of
 from agentrail.cli.talk.key_commands import AT_REST_ALONE, NEXT, STOP
 from agentrail.cli.talk.meant_models import meant_models, missing_key
@@ -43,8 +44,9 @@ from agentrail.cli.talk.skill_list import offered_skills, skill_rows, skills_of
 from agentrail.cli.talk.taken_prompts import TakenPrompt, left_behind, preview, taken_prompts
 from agentrail.cli.trust.own_commands import OwnCommand, command_rows
 from agentrail.core.vocabulary.commands import When
-from agentrail.errors import AgentrailError, SteeringQueueFull, UsageError
+from agentrail.errors import AgentrailError, SteeringQueueFull, UnknownRequest, UsageError
 from agentrail.errors.agentrail_error import advice, listed
+from agentrail.hooks.ruling import MEMORY
 from agentrail.insight.event_sentences import decision_in
 from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
 from agentrail.ports.journal import StoredSession
@@ -67,6 +69,9 @@ MOST_FOLDED: Final = 20
 
 MOST_PRINTED: Final = 20
 """The most rows that are shown of what a command line of the person prints."""
+
+MEMORY_WITHIN: Final = 2.0
+"""Seconds for which the memory files are waited for: the host reads all records of the session for them."""
 
 DECISION_WIDTH: Final = 160
 """The most columns of a decision that `/why` shows."""
@@ -467,6 +472,25 @@ class ConsoleCommands:
         servers = Counter(name.partition("__")[0] for name in names if "__" in name)
         self._list("MCP server with tools", [f"{server}: {count} tools" for server, count in servers.items()])
 
+    async def context(self, _: str) -> None:
+        """Show what fills the window of the model: the parts of the context with their tokens, and what is free."""
+        detail = await self._detail()
+        if detail is None or detail.context is None or detail.status is None:
+            self._say("  the session does not run: prompt it first")
+            return
+        messages = await awaited(self._session.messages())
+        rows = context_rows(detail.context, detail.status.model, messages, await self._memory_files())
+        self._say("\n".join(rows))
+
+    async def _memory_files(self) -> Mapping[str, int]:
+        """Return the tokens of each memory file, as of the last request; none if there was no request, or in time."""
+        tokens = dict[str, int]()
+        if self._supervisor is not None:
+            with suppress(UnknownRequest), trio.move_on_after(MEMORY_WITHIN):
+                seen = await self._supervisor.session(self._session.id).seen()
+                tokens = {part.name: part.tokens for part in seen.parts if part.layer == MEMORY}
+        return tokens
+
     async def skills(self, _: str) -> None:
         """List the skills that the session's agent has in its folders now."""
         detail = await self._detail()
@@ -711,6 +735,7 @@ OTHERS: Final = (
         ConsoleCommands.rewind,
     ),
     ConsoleCommand("/tools", "", "list the tools of this session", ConsoleCommands.tools),
+    ConsoleCommand("/context", "", "what fills the window of the model, and what is free", ConsoleCommands.context),
     ConsoleCommand("/mcp", "", "list the MCP servers that have tools here", ConsoleCommands.mcp),
     ConsoleCommand("/skills", "", "list the skills that its agent finds now", ConsoleCommands.skills),
     ConsoleCommand("/plugins", "", "list its plugins, in the order in which they are asked", ConsoleCommands.plugins),

@@ -122,11 +122,14 @@ def about(status: Status, last_read: int) -> str:
     full = f" · context {100 * last_read // window} %" if window and last_read else ""
     queued = f" · {status.queued} queued" if status.queued else ""
     phase = "waits for you" if status.held else status.phase.replace("_", " ")
-    tokens = f"{_rounded(usage.input_tokens)} in, {_rounded(usage.output_tokens)} out"
+    tokens = f"{rounded(usage.input_tokens)} in, {rounded(usage.output_tokens)} out"
     return f"  {phase}{queued} · {status.model} · {tokens}{cost}{full}"  # of a narrow terminal, the end is cut off
 
 
-def _rounded(tokens: int) -> str:
+def rounded(tokens: int) -> str:
+    """Return a number of tokens as a person reads it: `950`, `3.1k`, `1.0M`."""
+    if tokens >= THOUSAND**2:
+        return f"{tokens / THOUSAND**2:.1f}M"
     return str(tokens) if tokens < THOUSAND else f"{tokens / THOUSAND:.1f}k"
 
 

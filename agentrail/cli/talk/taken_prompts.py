@@ -77,12 +77,12 @@ def preview(prompts: Sequence[TakenPrompt]) -> tuple[str, ...]:
     calls = [call for prompt in prompts for call in prompt.calls]
     more = len(prompts) - 1
     after = f" and {more} after it" if more else ""
-    kept = [f"  stays done: {call}" for call in calls[-MOST_CALLS:]]
-    others = len(calls) - len(kept)
+    named_calls = [f"  stays done: {call}" for call in calls[-MOST_CALLS:]]
+    others = len(calls) - len(named_calls)
     return (
         f"  goes: this prompt{after}, with the answer{'s' if more else ''}",
         *([f"  stays done: {others} earlier call{'s' if others > 1 else ''}"] if others else []),
-        *(kept or ["  nothing else was done since"]),
+        *(named_calls or ["  nothing else was done since"]),
     )
 
 

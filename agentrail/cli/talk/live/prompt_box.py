@@ -151,7 +151,7 @@ class PromptBox:
         """The pictures that were taken from the clipboard, by the name that prompts have for each."""
         self._may_lend = False  # whether the conversation has begun, before which Ctrl-C in an editor would end it
         self._editor: ExternalEditor | None = None  # the one that is open
-        self._control_x = KeyPrefix()
+        self._control_x, self._double_escape = KeyPrefix(), DoubleEscape()
         self._take = take
         self._title = clean(one_line(title))
         self._source = source
@@ -168,7 +168,6 @@ class PromptBox:
         self._is_laid_out = True  # whether the rows of the question are among `_changing`
         self._asked_at = 0.0  # when it was on the screen; `math.inf` before
         self._pressed_at = -math.inf  # when the last key came
-        self._double_escape = DoubleEscape()
         self._is_after_pause = True  # whether the key that is handled now came as long after the one before as `SEEN`
         self._offered = ""  # what the person was offered to change; empty if it was changed, or there is nothing
         self._seen_before = 0  # the question that was seen before the terminal changed its size
