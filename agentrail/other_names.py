@@ -254,9 +254,7 @@ OTHER_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             **dict.fromkeys(("history", "all_messages", "new_messages", "get_state", "get_items", "memory"), _HISTORY),
             **dict.fromkeys(("queue", "pending", "prompts"), _QUEUE),
             **dict.fromkeys(("cancel", "interrupt", "close", "aclose", "kill", "end"), _ABORT),
-            **dict.fromkeys(
-                ("output", "final_output", "result"), "`reply = await session.ask(text)`, then `reply.text`"
-            ),
+            **dict.fromkeys(("output", "final_output"), "`reply = await session.ask(text)`, then `reply.text`"),
             "state": "`session.status()` says what it does, `session.inspect()` returns its whole state",
             **dict.fromkeys(("wait", "join", "wait_idle", "wait_until_idle", "collect_reply"), _WAIT),
             "on": "`async with session.subscribe() as events:` gives its events",

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from agentrail.values.argument_checks import with_spelt_calls
     from agentrail.values.content import PromptContent
     from agentrail.values.events.envelope import Cursor, Event
-    from agentrail.values.events.people import ApprovalRequired
+    from agentrail.values.events.people import ApprovalRequired, ResultRequired
     from agentrail.values.json import Json, JsonObject
     from agentrail.values.messages import Message
     from agentrail.values.rewinds import RewindPreview, Rewound
@@ -354,6 +354,13 @@ class SessionHandle(HandleHints):
     async def respond(self, ref: str | HeldCall, answer: str, *, command: str | None = None) -> None:
         """Answer a question that a tool asked, given by the held call or its id."""
         await self._thread.call(partial(self._handle.respond, ref, answer, command=command))
+
+    async def result(self, call: str | HeldCall | ResultRequired, result: Ok | Err) -> None:
+        """Give a call of a tool that is `elsewhere` its result; raise `BadResult` if it does not fit the tool's schema.
+
+        The same result again does nothing; another one, or one that comes too late, raises `ResultNotWanted`.
+        """
+        await self._thread.call(partial(self._handle.result, call, result))
 
     async def switch_model(self, model: ModelChain, *, command: str | None = None, **provider_options: Json) -> None:
         """Use another model, with fallback models if a chain is given, from the next turn on."""

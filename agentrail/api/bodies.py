@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from agentrail.api.command_checks import AnyCommand
 from agentrail.api.session_values import Until
+from agentrail.api.views import to_plain
 from agentrail.core.vocabulary.commands import When
 from agentrail.values.content import Part
 from agentrail.values.events import EVENTS
@@ -321,12 +322,12 @@ class FileQuery(Query):
 
 
 class ReplyQuery(Query):
-    """Which turn, and until when its end is waited for."""
+    """Which turn, until when."""
 
     ref: Name | None = None
-    """Id of the prompt of the turn; by default the open turn, else the next, else the last."""
+    """Id of its prompt; by default the open, next or last turn's."""
     until: Until = "rest"
-    """`rest`: also until the turn waits for a person; `end`: until it is over."""
+    """`rest` or `end`."""
 
 
 class WrittenFilesQuery(Query):
@@ -415,7 +416,8 @@ class Spelled(Value, gc=True):
         """Return *command* as a body or query in JSON; fields that are `None` are left out."""
         values = {how.name or name: getattr(command, name) for name, how in self.fields}
         tag = None if self.body is None else self.body.__struct_config__.tag
-        return {name: freeze(value) for name, value in {DO: tag, **values}.items() if value is not None}
+        plain = {name: to_plain(value) if isinstance(value, Value) else value for name, value in values.items()}
+        return {name: freeze(value) for name, value in {DO: tag, **plain}.items() if value is not None}
 
 
 def spelled(
@@ -462,8 +464,8 @@ a snapshot is to come."""
 RunName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_NAMED)]
 
 
-class RunMessage(CallBody, forbid_unknown_fields=False):
-    """A message as the client has it. Only the last one of the list is read, and only if it is new and a user's."""
+class RunMessage(CallBody, forbid_unknown_fields=False, rename="camel"):
+    """A message of the client; new ones at the end are read: a user's, or results."""
 
     role: str
     """`user`, `assistant`, `tool`, …"""
@@ -471,6 +473,10 @@ class RunMessage(CallBody, forbid_unknown_fields=False):
     """Id of the message. One that was sent already is not sent again."""
     content: Json = None
     """Its text, or its parts."""
+    tool_call_id: str | None = None
+    """Id of the call."""
+    error: str | None = None
+    """Of a result: why it failed."""
 
 
 class ResumeEntry(CallBody, forbid_unknown_fields=False, rename="camel"):

@@ -37,9 +37,10 @@ from agentrail.ports.journal import ALL_SESSIONS, SLOTS, SessionFilter, StoredSe
 from agentrail.ports.model import ModelChain
 from agentrail.values.content import Data, File, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event
-from agentrail.values.events.people import ApprovalRequired
+from agentrail.values.events.people import ApprovalRequired, ResultRequired
 from agentrail.values.json import EMPTY, INT_MAX, JsonObject, freeze, freeze_object
 from agentrail.values.stream import NOTHING_YET
+from agentrail.values.tools import Err, Ok
 from agentrail.values.untrusted_values import PLAIN, brief, class_name, described, number, plain_text, type_name
 from agentrail.values.value import Value, quick
 
@@ -353,6 +354,19 @@ def held_id(call: object, argument: str) -> str:
     if approval_id is None:
         raise WrongType.of(argument, call, HELD_WANTED)
     return approval_id
+
+
+def awaited_call(call: object) -> str:
+    """Return the id of a call that waits for its result, given by itself, by its event or by its id."""
+    return call.ref if type(call) is ResultRequired else held_id(call, "call")
+
+
+def result_of(value: object) -> Ok | Err:
+    """Return the result of a call with plain values; raise `WrongType` or `UsageError` if it cannot be stored."""
+    if type(value) is not Ok and type(value) is not Err:
+        raise WrongType.of("result", value, "`Ok` or `Err`, as `ok(text)` makes one")
+    details = None if value.details is None else freeze_object(value.details)
+    return type(value)(kept_parts(value.content), details)
 
 
 def shown_call(call: object) -> tuple[str, str]:

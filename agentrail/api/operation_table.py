@@ -345,6 +345,19 @@ _CALLS: Final = (
         spelled(commands.RespondSent, "The answer to a question.", ref=As(bodies.Name, holds="held"), answer=As()),
         raises=(errors.UnknownApproval, errors.WrongDecision),
     ),
+    _command(
+        "result",
+        "give the result",
+        "talk",
+        "decide",
+        spelled(
+            commands.ResultSent,
+            "The result of a call that is made elsewhere.",
+            ref=As(bodies.Name, "call", holds="held"),
+            result=As(),
+        ),
+        raises=(errors.UnknownApproval, errors.ResultNotWanted, errors.WrongDecision, errors.BadResult),
+    ),
     # Changing
     _command(
         "switch_model",

@@ -102,6 +102,7 @@ _WRITTEN: Final[Mapping[Kind, Row]] = {
     errors.BadName: Row(422, "give another name"),
     errors.BadId: Row(422, "give another name"),
     "bad-arguments": Row(422, "give arguments that fit the schema of the tool"),
+    errors.BadResult: Row(422, "give a result that fits the schema of the tool", facts=(1, 2)),
     errors.BadReturns: Row(422, "give a JSON Schema of an object"),
     errors.BadOptions: Row(422, "correct the options"),
     errors.BadEdit: Row(422, "give a text that occurs there once"),
@@ -137,8 +138,11 @@ _WRITTEN: Final[Mapping[Kind, Row]] = {
     errors.UnknownRequest: Row(404, "its events `request_start` have the ids of those that there are"),
     errors.UnknownCursor: Row(409, "give a cursor of this session, or `since=0` for all its events"),
     # Conflicts with the state of a session
+    errors.ResultNotWanted: Row(409, "`GET /v1/approvals` lists what waits for a result"),
     errors.WrongDecision: Row(
-        409, "use the call that fits: approve and reject for calls, respond for questions", facts=(3,)
+        409,
+        "use the call that fits: approve and reject for calls, respond for questions, result for results",
+        facts=(3,),
     ),
     errors.NotAsShown: Row(409, "`GET /v1/approvals` shows what is held now"),
     "no-family": Row(409),

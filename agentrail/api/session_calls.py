@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from agentrail.api.session_values import HeldCall
     from agentrail.core.vocabulary import commands
     from agentrail.ports.model import ModelChain
-    from agentrail.values.events.people import ApprovalRequired
+    from agentrail.values.events.people import ApprovalRequired, ResultRequired
+    from agentrail.values.tools import Err, Ok
 else:  # imported at the first use: programs that only read stored sessions do not need these modules
     commands = LazyModule("agentrail.core.vocabulary.commands")
     command_checks = LazyModule("agentrail.api.command_checks")
@@ -98,6 +99,14 @@ class SessionCalls(Protocol):
     async def respond(self, ref: str | HeldCall, answer: str, *, command: str | None = None) -> None:
         """Answer a question that a tool asked, given by the held call or its id."""
         await self._send(commands.RespondSent(command_checks.held_id(ref, "ref"), answer), command)
+
+    async def result(self, call: str | HeldCall | ResultRequired, result: Ok | Err) -> None:
+        """Give a call of a tool that is `elsewhere` its result; raise `BadResult` if it does not fit the tool's schema.
+
+        The same result again does nothing; another one, or one that comes too late, raises `ResultNotWanted`.
+        """
+        ref = command_checks.awaited_call(call)
+        await self._send(commands.ResultSent(ref, command_checks.result_of(result)))
 
     # Changing
 

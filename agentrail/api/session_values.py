@@ -15,12 +15,12 @@ from agentrail.values.value import Value
 
 
 class HeldCall(Value):
-    """A call that waits for a person's decision or answer."""
+    """A call that waits for a person's decision or answer, or for its result from elsewhere."""
 
     id: str
-    """Id to pass to `approve`, `reject` or `respond`."""
+    """Id to pass to `approve`, `reject`, `respond` or `result`."""
     kind: str
-    """`approval` or `question`."""
+    """`approval`, `question` or `result`."""
     call_id: str
     """Id of the call."""
     tool: str
@@ -30,9 +30,9 @@ class HeldCall(Value):
     hint: str
     """What the person should know before deciding; for a question, its text."""
     options: tuple[str, ...] = ()
-    """Answers to choose from; empty if any text will do, and for an approval."""
+    """Answers to choose from; empty if any text will do."""
     expires_at: int | None = None
-    """When the hold expires, in milliseconds since 1970; `None`: never."""
+    """When it waits no more, in milliseconds since 1970; `None`: never."""
     family: str | None = None
     """Family of commands that `approve` with `always` would let pass; `None` if that is not possible."""
     path: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from agentrail.api.views import to_json
 from agentrail.values.events.catalogue import EVENTS
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import SessionForked
-from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser, UserResponded
+from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser, ResultRequired, UserResponded
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.tools import SubagentEnd, SubAgentEvent, SubagentStart
 
@@ -36,6 +36,7 @@ WITH_SESSION: Final[Mapping[type[Event], tuple[str, ...]]] = MappingProxyType(
         ApprovalRequired: ("approval_id", "path"),
         ApprovalResolved: ("approval_id",),
         AskUser: ("ref", "path"),
+        ResultRequired: ("ref", "path"),
         SessionForked: ("origin",),
         SubAgentEvent: ("child",),
         SubagentEnd: ("child",),

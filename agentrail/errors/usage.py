@@ -362,6 +362,31 @@ class UnknownApproval(UsageError):
         return cls(approval, listed(waiting))
 
 
+class ResultNotWanted(UnknownApproval):
+    """No call waits for this result: it has another one already, its time was over, or its turn has ended."""
+
+    wording = (
+        "no call waits for a result with the id `{0}` (waiting: {1}): it has one already, its time was over, or its "
+        "turn has ended; see `session.status().held`"
+    )
+
+
+@error
+class BadResult(UsageError):
+    """A result from elsewhere does not fit the schema that its tool declares for results."""
+
+    wording = (
+        "cannot give `{ref}` this result: it does not fit the schema of `{tool}`: {problem}; correct it, or give `Err`"
+    )
+
+    ref: str
+    """Id of the call."""
+    tool: str
+    """Name of its tool."""
+    problem: str
+    """What does not fit."""
+
+
 @error
 class WrongDecision(UnknownApproval):
     """The decision does not fit: a question was approved, a held call was answered, or a stopped call was rejected."""

@@ -240,6 +240,11 @@ class SessionHandle(HandleHints, SessionCalls):
                 | commands.RespondSent(ref=ref)
             ):
                 await self._decide(sent_command, ref, command)
+            case commands.ResultSent(ref=ref):
+                problem = sending.result_problem(self._session, sent_command)
+                if problem is not None:
+                    raise problem
+                await self._decide(sent_command, ref, sending.result_command(sent_command))
             case commands.AbortSent():
                 await self._abort(sent_command, command)
             case commands.StopSent():

@@ -35,6 +35,11 @@ class ToolOptions(TypedDict, total=False):
     requires: Iterable[str]
     max_result_chars: int
     deferred: bool
+    elsewhere: bool
+
+
+DAY: Final = 86_400.0
+"""Seconds that a call waits for a result from elsewhere, if its tool declares no other `timeout`."""
 
 
 def make_spec(name: str, description: str, parameters: JsonObject, **options: Unpack[ToolOptions]) -> ToolSpec:
@@ -61,6 +66,8 @@ def declare(name: str, description: str, parameters: JsonObject, options: ToolOp
         capabilities = options["requires"]
         is_list = isinstance(cast("object", capabilities), Iterable) and not isinstance(capabilities, str)
         fields_["requires"] = frozenset(capabilities) if is_list else capabilities
+    if options.get("elsewhere") is True:
+        fields_["timeout"] = DAY
     if "timeout" in options:
         fields_["timeout"] = cut_time(options["timeout"])
     try:
@@ -142,6 +149,19 @@ _RULES: Final[tuple[tuple[Callable[[ToolSpec], bool], str], ...]] = (
     (
         lambda spec: _is(spec.immune, bool) and _is(spec.parallel, bool) and _is(spec.deferred, bool),
         "its `immune`, `parallel` and `deferred` must be true or false",
+    ),
+    (lambda spec: _is(spec.elsewhere, bool), "its `elsewhere` must be true or false"),
+    (
+        lambda spec: not spec.elsewhere or (spec.parallel and not spec.immune),
+        "its calls are made elsewhere: there is no work here that could be `immune`, or run alone; leave these out",
+    ),
+    (
+        lambda spec: not spec.elsewhere or spec.effect is not EffectClass.CHECKABLE,
+        "its calls are made elsewhere: a restart interrupts none, so there is nothing to probe; use another `effect`",
+    ),
+    (
+        lambda spec: spec.elsewhere or not spec.result,
+        "its `result` is the schema of results from elsewhere; declare it `elsewhere`, or leave the schema out",
     ),
     (lambda spec: _is(spec.effect, EffectClass), "its `effect` must be an `EffectClass`"),
     (

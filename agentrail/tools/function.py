@@ -8,7 +8,8 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Final, Generic, ParamSpec, Protocol, TypeVar, cast, final, overload
+from types import NoneType
+from typing import TYPE_CHECKING, Final, Generic, ParamSpec, Protocol, TypeVar, cast, final, get_type_hints, overload
 
 from typing_extensions import Unpack
 
@@ -17,7 +18,7 @@ from agentrail.ports.tool import ToolContext
 from agentrail.tools.declaring import ToolOptions, declare
 from agentrail.tools.wanted_deps import WantsDeps
 from agentrail.values.content import Data, File, Image, Part, Text
-from agentrail.values.json import JsonObject, freeze
+from agentrail.values.json import EMPTY, JsonObject, freeze
 from agentrail.values.tools import Effect, EffectClass, Err, Ok, ToolResult, ToolSpec, err, ok
 from agentrail.values.untrusted_values import items_of, message_of
 
@@ -151,9 +152,29 @@ def read_function(fn: Callable[..., object], name: str | None, options: ToolOpti
     called = getattr(fn, "__name__", type(fn).__name__) if name is None else name
     signature = read_signature(fn, called)
     spec = declare(called, signature.description, signature.parameters, options)
-    if spec.effect is EffectClass.CHECKABLE:
+    if spec.elsewhere:
+        spec = spec.but(result=result_schema(fn, called))
+    elif spec.effect is EffectClass.CHECKABLE:
         raise BadTool(called, "a `checkable` tool has a `probe(key)`; write a class with `spec`, `execute` and `probe`")
     return spec, signature
+
+
+def result_schema(fn: Callable[..., object], called: str) -> JsonObject:
+    """Return the schema that results from elsewhere must fit, by what *fn* returns; empty if that is text, or unsaid.
+
+    Raise `BadTool` for another type without fields.
+    """
+    from agentrail.tools.answer_forms import VALUE, form_of  # noqa: PLC0415 - only needed to make such a tool
+    from agentrail.tools.argument_fields import is_record  # noqa: PLC0415 - as above
+
+    hint: object = get_type_hints(fn, include_extras=True).get("return")
+    if hint in {None, NoneType, str}:
+        return EMPTY
+    schema = form_of(hint).schema
+    is_wrapped = VALUE in cast("JsonObject", schema.get("properties", EMPTY))
+    if is_wrapped and not (isinstance(hint, type) and is_record(hint)):
+        raise BadTool(called, "its result comes from elsewhere; annotate it `-> str`, or with a class that has fields")
+    return schema
 
 
 class Decorator(Protocol):

@@ -60,9 +60,14 @@ class ToolSpec(Authored, tag_field=TAG, dict=True, gc=True):  # msgspec wants `g
     """The most characters of a result that the model sees; a longer one is cut."""
     deferred: bool = False
     """Whether the model gets only the name of the tool until it has found it with `find_tools`."""
+    elsewhere: bool = False
+    """Whether its calls are made elsewhere: each waits, at most for `timeout`, for what `session.result` gives it."""
+    result: Kept[JsonObject] = EMPTY
+    """JSON Schema of an object that a result from elsewhere must be; empty: any result will do."""
 
     def __post_init__(self) -> None:
         force_setattr(self, "parameters", freeze_object(self.parameters))
+        force_setattr(self, "result", freeze_object(self.result))
         force_setattr(self, "timeout", cut_time(self.timeout))
 
     @cached_property

@@ -29,7 +29,7 @@ from tests.machinery.worlds.checked_world import CheckedWorld
 ENDS: Final = (e.ResponseComplete, e.Retry, e.AgentEnd, e.AgentAbort, e.AgentResumed, e.RequestStart)
 """Events before which the last piece of a response has come."""
 
-FOR_PEOPLE: Final = (e.ApprovalRequired, e.ApprovalResolved, e.AskUser, e.UserResponded)
+FOR_PEOPLE: Final = (e.ApprovalRequired, e.ApprovalResolved, e.AskUser, e.ResultRequired, e.UserResponded)
 """Events of sub-agents that their parents tell as their own."""
 
 
@@ -70,7 +70,7 @@ def _with_subagents(
 
 
 def _of_subagent(event: e.Event, call_id: str, child: str) -> e.Event:
-    if isinstance(event, e.ApprovalRequired | e.AskUser):
+    if isinstance(event, e.ApprovalRequired | e.AskUser | e.ResultRequired):
         return event.but(path=("s", call_id, *event.path))
     return event if isinstance(event, FOR_PEOPLE) else e.SubAgentEvent(call_id, child, event)
 

@@ -19,6 +19,7 @@ from agentrail.events import (
     Gap,
     MessageDelta,
     PromptReceived,
+    ResultRequired,
     SessionForked,
     SubAgentEvent,
     SubagentStart,
@@ -97,7 +98,12 @@ def test_a_heartbeat_is_a_comment() -> None:
 
 def test_the_fields_with_ids_of_sessions_are_those_that_say_so() -> None:
     begins = {"approval_id", "child", "origin", "session", "session_id"}
-    waits = {AskUser: {"ref", "path"}, ApprovalRequired: {"approval_id", "path"}, UserResponded: {"ref"}}
+    waits: dict[type[Event], set[str]] = {
+        AskUser: {"ref", "path"},
+        ResultRequired: {"ref", "path"},
+        ApprovalRequired: {"approval_id", "path"},
+        UserResponded: {"ref"},
+    }
     named = {event: (set(event.__struct_fields__) & begins) | waits.get(event, set()) for event in EVENTS}
     assert {event: set(fields) for event, fields in WITH_SESSION.items()} == {e: f for e, f in named.items() if f}
 

@@ -262,6 +262,7 @@ LINES: list[tuple[e.Event, str]] = [
     (e.ToolKilled("c1", "run", "user"), "  ✗ run was stopped"),
     (e.ToolSkippedForSteering("c1", "run"), "  ✗ run was stopped for what you said"),
     (e.ToolUnknown("c1", "run"), "  nobody knows whether run took effect"),
+    (e.ResultRequired("s:r1", "c1", "build", args(), 0), "  … build waits for its result, which is made elsewhere"),
 ]
 
 

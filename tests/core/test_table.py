@@ -17,7 +17,7 @@ STILL: Final[Mapping[tuple[Phase, ...], str]] = {
     ),
     (*OPEN, *ENDED): "ElsewhereUsed HooksWereSlow SleepDue",
     BUSY: "PromptSent CompactSent ResumeSent",
-    (Phase.RUNNING, Phase.STREAMING): "ApproveSent RejectSent RespondSent",
+    (Phase.RUNNING, Phase.STREAMING): "ApproveSent RejectSent RespondSent ResultSent",
     (Phase.IDLE, Phase.STREAMING, Phase.EXECUTING_TOOLS, *ENDED): ("CompactionEnded CompactionFailed SubagentStarted"),
     (Phase.IDLE, Phase.EXECUTING_TOOLS, *ENDED): "StreamEnded StreamCut StreamStalled",
     (Phase.IDLE, *ENDED): "AskSettled",

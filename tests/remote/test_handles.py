@@ -6,7 +6,7 @@ On several hosts, each is `pytest.mark.long`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, cast
+from typing import Any, Final, TypedDict, cast
 
 import attrs
 import pytest
@@ -16,9 +16,11 @@ from agentrail import AnySession, SessionSpec, awaited, tool
 from agentrail.errors import (
     AgentrailError,
     BadChoice,
+    BadResult,
     BadReturns,
     CommandConflict,
     NoAnswer,
+    ResultNotWanted,
     SessionNotAlive,
     TurnAborted,
     UnknownApproval,
@@ -32,10 +34,10 @@ from agentrail.errors import (
     WrongType,
 )
 from agentrail.events import AgentEnd, AgentStart, ApprovalRequired, BeforeCompact, MessageDelta, PromptReceived
-from agentrail.models import AssistantMessage, Json, Text, ToolCall, ToolMessage, UserMessage
+from agentrail.models import AssistantMessage, Data, Json, Text, ToolCall, ToolMessage, UserMessage
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, fail, say
-from agentrail.tools import builtin
+from agentrail.tools import Ok, builtin, ok
 from tests.kit import Element
 from tests.remote.gate import Gate
 from tests.remote.session_access import EVERY_ACCESS, Open
@@ -283,6 +285,37 @@ async def test_the_reply_of_a_turn_that_another_call_has_begun_can_be_waited_for
         assert unknown.code == "unknown-turn"
         for wrong, kind in (({"ref": 5}, WrongType), ({"until": "ends"}, BadChoice)):
             assert type(await raised(session.reply(**cast("Any", wrong)))) is kind
+
+
+class Weather(TypedDict):
+    degrees: int
+
+
+@tool(elsewhere=True)
+async def weather(city: str) -> Weather:
+    """Look up the weather."""
+    raise NotImplementedError
+
+
+@EVERY_ACCESS
+async def test_a_call_that_is_made_elsewhere_gets_its_result_once(opened: Open) -> None:
+    calls = say(calls=[call("weather", {"city": "Bonn"})])
+    spec = SessionSpec(model=ScriptedModel([calls, "nice", calls]), tools=[weather])
+    async with opened(spec) as access:
+        session = access.session
+        (held,) = (await session.ask("go")).held
+        assert (held.kind, held.tool, held.expires_at is None) == ("result", "weather", False)
+        assert isinstance(await raised(session.result(held, ok("warm"))), BadResult)
+        assert isinstance(await raised(session.approve(held)), WrongDecision)
+        fitting = Ok((Data({"degrees": 3}),))
+        await session.result(held, fitting)
+        await session.result(held.id, fitting)
+        assert (await session.reply()).text == "nice"
+        await session.result(held, fitting)
+        assert isinstance(await raised(session.result(held, ok('{"degrees": 4}'))), ResultNotWanted)
+        (other,) = (await session.ask("go on")).held
+        await session.abort()
+        assert isinstance(await raised(session.result(other, fitting)), ResultNotWanted)
 
 
 @EVERY_ACCESS

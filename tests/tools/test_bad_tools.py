@@ -389,7 +389,7 @@ OPTIONS: list[tuple[dict[str, object], str]] = [
     ),
     (
         {"xyzzy": 3},
-        "there is no option `xyzzy`; there are `deferred`, `effect`, `immune`, `max_result_chars`, `parallel`",
+        "there is no option `xyzzy`; there are `deferred`, `effect`, `elsewhere`, `immune`, `max_result_chars`",
     ),
 ]
 

@@ -32,7 +32,7 @@ from agentrail.core.vocabulary.tool_calls import DetachedCall
 from agentrail.ports.journal import Record
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import AgentAbort, AgentEnd, AgentStart, PromptReceived, SessionEnded
-from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser
+from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser, ResultRequired
 from agentrail.values.events.response import RequestStart, ResponseComplete, Retry, StreamError, StreamStalled
 from agentrail.values.events.tools import (
     SubagentEnd,
@@ -310,7 +310,9 @@ class _SpanFold:
                 if (call := self.call(event.call_id, event.tool, time_ms)) is not None:
                     call = call.but(held_since=time_ms, was_held=True, approval_id=event.approval_id, args=event.args)
                     self.calls[event.call_id] = call
-            case AskUser(call_id=call_id, ref=ref, path=path) if path == self.setup.path and call_id in self.calls:
+            case AskUser(call_id=call_id, ref=ref, path=path) | ResultRequired(call_id=call_id, ref=ref, path=path) if (
+                path == self.setup.path and call_id in self.calls
+            ):
                 self.calls[call_id] = self.calls[call_id].but(held_since=time_ms, was_held=True, approval_id=ref)
             case ApprovalResolved() as event:
                 self.decide(event, time_ms)
@@ -405,7 +407,9 @@ _EVENTS: Final[Mapping[type[Event], Callable[[_SpanFold, Envelope], None]]] = Ma
     {
         **dict.fromkeys((PromptReceived, AgentStart, AgentEnd, AgentAbort, SessionEnded), _SpanFold.on_turn),
         **dict.fromkeys((RequestStart, ResponseComplete, Retry, StreamError, StreamStalled), _SpanFold.on_request),
-        **dict.fromkeys((ApprovalRequired, ApprovalResolved, AskUser, SubagentStart, SubagentEnd), _SpanFold.on_call),
+        **dict.fromkeys(
+            (ApprovalRequired, ApprovalResolved, AskUser, ResultRequired, SubagentStart, SubagentEnd), _SpanFold.on_call
+        ),
         **dict.fromkeys((ToolExecutionStart, ToolExecutionEnd), _SpanFold.on_call),
         **dict.fromkeys(REFUSALS, _SpanFold.on_refusal),
     }

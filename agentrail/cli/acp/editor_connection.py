@@ -59,6 +59,7 @@ Carry = Callable[[RpcRequest], Awaitable[JsonObject]]
 OPENING: Final = ("session/load", "session/resume")
 OF_SESSIONS: Final = (
     *("session/prompt", "session/set_mode", "session/set_config_option", "session/close", "_agentrail/steer"),
+    "_agentrail/result",
 )
 """Methods that an open session carries out."""
 

@@ -29,7 +29,7 @@ from agentrail.cli.acp.rpc_messages import (
 from agentrail.cli.acp.server_requests import NamedServers, ServerRequests
 from agentrail.cli.acp.session_config import MODE, SessionConfig
 from agentrail.cli.acp.turn_outcomes import STOPPED, TurnOutcome
-from agentrail.cli.acp.updates import SessionUpdates
+from agentrail.cli.acp.updates import SessionUpdates, inner_id
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.screen import clipped, one_line
 from agentrail.cli.talk.console_commands import mode_labelled, set_mode
@@ -40,6 +40,7 @@ from agentrail.remote.remote_session import RemoteSession
 from agentrail.values import events as e
 from agentrail.values.content import text_of
 from agentrail.values.json import Json, JsonObject
+from agentrail.values.tools import err, ok
 
 TITLE: Final = 60
 """The most characters of the title that a session gets from its first prompt."""
@@ -58,7 +59,14 @@ COMMANDS: Final[Sequence[Json]] = [
 ]
 """The slash commands that a person may type in the editor."""
 
-LOOKED_AT: Final = (e.AgentResumed, e.ApprovalRequired, e.ApprovalResolved, e.AskUser, e.UserResponded)
+LOOKED_AT: Final = (
+    e.AgentResumed,
+    e.ApprovalRequired,
+    e.ApprovalResolved,
+    e.AskUser,
+    e.ResultRequired,
+    e.UserResponded,
+)
 """Events after which other calls may wait for a person."""
 
 NOT_REPLAYED: Final = ("notice", "compaction_update")
@@ -173,6 +181,8 @@ class EditorSession:
                 self._post(partial(self._close, request))
             case "_agentrail/steer":
                 self._post(partial(self._answer, request, self._steer))
+            case "_agentrail/result":
+                self._post(partial(self._answer, request, self._result))
             case method:
                 raise RpcError(METHOD_NOT_FOUND, f"there is no method {method!r}")
 
@@ -532,6 +542,14 @@ class EditorSession:
             await self._session.switch_model(self._config.model_named(value))
             await self._reconfigure(self._config.using(value))
         return {"configOptions": self._config.options()}
+
+    async def _result(self, params: JsonObject) -> JsonObject:
+        """Give a call that the editor makes itself its result."""
+        call_id, text = text_in(params, "toolCallId"), text_in(params, "text")
+        held_calls = (await self._session.status()).held
+        refs = {inner_id(call.path, call.call_id): call.id for call in held_calls if call.kind == "result"}
+        await self._session.result(refs.get(call_id, call_id), err(text) if params.get("isError") is True else ok(text))
+        return {}
 
     async def _steer(self, params: JsonObject) -> JsonObject:
         text = text_in(params, "text")

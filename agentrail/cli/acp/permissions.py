@@ -102,7 +102,12 @@ class PermissionRequests:
             self.question = None
         new_question = None
         for call in waiting:
-            if call.id in self._request_ids or call.id in self._decided or call == self.question:
+            if (
+                call.kind == "result"
+                or call.id in self._request_ids
+                or call.id in self._decided
+                or call == self.question
+            ):
                 continue
             if call.kind == "question" and not call.options and not self._abilities.forms:
                 self.question = new_question = self.question or call

@@ -17,6 +17,8 @@ import trio
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.session_values import HeldCall, Reply
 from agentrail.cli.running.run_outcome import (
+    RESULT_ELSEWHERE,
+    WHO_GIVES,
     Outcome,
     RunEnding,
     RunTally,
@@ -35,6 +37,7 @@ from agentrail.values.events import (
     PromptDropped,
     PromptRejected,
     PromptWithdrawn,
+    ResultRequired,
     UserResponded,
 )
 from agentrail.values.json import JsonObject
@@ -118,6 +121,8 @@ class PromptRun:
             self._open_ids = {call.id for call in calls} - self._decided_ids
             if not self._open_ids:  # decided meanwhile, as by a time limit: no event would end the asking
                 continue
+            if any(call.kind == "result" for call in calls):
+                return held_ending(calls, RESULT_ELSEWHERE, WHO_GIVES)
             with trio.CancelScope() as self._deciding:
                 problem = await self._decide(calls)
                 if problem is not None:
@@ -162,7 +167,7 @@ class PromptRun:
                 self._ends[ref] = end
             case AgentAbort(ref=str(ref)) | PromptRejected(ref=ref) | PromptDropped(ref=ref) | PromptWithdrawn(ref=ref):
                 self._ends[ref] = None
-            case ApprovalRequired(approval_id=ref) | AskUser(ref=ref):
+            case ApprovalRequired(approval_id=ref) | AskUser(ref=ref) | ResultRequired(ref=ref):
                 self._waiting_ids.add(ref)
             case ApprovalResolved(approval_id=ref) | UserResponded(ref=ref):
                 self._decided_ids.add(ref)

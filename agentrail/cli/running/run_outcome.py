@@ -243,6 +243,10 @@ WHO_DECIDES: Final = (
 )
 
 
+RESULT_ELSEWHERE: Final = "its result is made elsewhere"
+WHO_GIVES: Final = "a program gives it by `session.result`, or over HTTP by `POST /v1/sessions/{id}/result`"
+
+
 def held_ending(held_calls: tuple[HeldCall, ...], why: str, advice: str = WHO_DECIDES) -> RunEnding:
     """Return the ending of a run that waits for a person; *why* says why nobody decided, *advice* what to do."""
     what = "; ".join(described(call) for call in held_calls) or "a call waits for a decision"
@@ -254,7 +258,8 @@ def described(call: HeldCall) -> str:
     if call.kind == "question":
         options = f" ({' / '.join(call.options)})" if call.options else ""
         return f"`{escaped(call.tool)}` asks: {escaped(call.hint + options)}"
-    return f"`{escaped(call.tool)}` waits for approval with {escaped(canonical(call.args))}"
+    waits = "its result from elsewhere" if call.kind == "result" else "approval"
+    return f"`{escaped(call.tool)}` waits for {waits} with {escaped(canonical(call.args))}"
 
 
 def run_view(ending: RunEnding, tally: RunTally, session: str, usage: Usage = NOTHING_USED) -> RunView:

@@ -75,11 +75,15 @@ class ApprovalPrompts:
         return self.is_open and not self.expects_text
 
     async def look(self, waiting: Sequence[HeldCall]) -> None:
-        """Ask about the first of the held calls; no-op if a question is open already or no call is held."""
+        """Ask about the first of the held calls; no-op if a question is open already or no call is held.
+
+        Nobody is asked for a result that is made elsewhere.
+        """
         if self._held_call not in waiting:
             self.forget()
-        if self._held_call is None and waiting:
-            await self.ask(waiting[0])
+        asked_for = next((call for call in waiting if call.kind != "result"), None)
+        if self._held_call is None and asked_for is not None:
+            await self.ask(asked_for)
 
     async def ask(self, call: HeldCall) -> None:
         """Ask about *call*: the next line is the answer."""

@@ -292,6 +292,10 @@ def _abandoned(event: e.ToolAbandoned) -> ScreenText:
     return _note(f"{event.name} was stopped, but has not ended yet", Tone.BAD)
 
 
+def _awaited(event: e.ResultRequired) -> ScreenText:
+    return _note(f"… {event.tool} waits for its result, which is made elsewhere", Tone.DIM)
+
+
 def _uncertain(event: e.ToolUnknown) -> ScreenText:
     return _note(f"nobody knows whether {event.name} took effect", Tone.BAD)
 
@@ -443,6 +447,7 @@ SHOWN: Final[Mapping[type[e.Event], Show]] = {
     e.ToolExecutionUpdate: _progress,
     e.ToolKilled: _killed,
     e.ToolSkippedForSteering: _skipped,
+    e.ResultRequired: _awaited,
     e.ToolUnknown: _uncertain,
 }
 """The function that renders each class of event."""

@@ -1,4 +1,4 @@
-"""Decisions of people about held calls and stopped ones, and answers to questions."""
+"""Decisions of people about held calls and stopped ones, answers to questions, and results from elsewhere."""
 
 from __future__ import annotations
 
@@ -9,10 +9,18 @@ from agentrail.core.machine.in_doubt_calls import clear_about
 from agentrail.core.machine.resting import wake
 from agentrail.core.machine.tool_checks import unfit
 from agentrail.core.machine.tool_results import give_error, hold_timer, put
-from agentrail.core.machine.tool_runs import advance_batch, take_answer
+from agentrail.core.machine.tool_runs import advance_batch, take_answer, take_result
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus, Doubt, Hold, digest_of
-from agentrail.errors import AgentrailError, NotAsShown, RefusedError, UnknownApproval, UsageError, WrongDecision
+from agentrail.errors import (
+    AgentrailError,
+    NotAsShown,
+    RefusedError,
+    ResultNotWanted,
+    UnknownApproval,
+    UsageError,
+    WrongDecision,
+)
 from agentrail.hooks.ruling import NO_DECISIONS, START
 from agentrail.values.events.people import ApprovalResolved, ToolApprovedAlways, UserResponded
 from agentrail.values.json import JsonObject, is_same
@@ -23,6 +31,9 @@ STOPPED_CALL: Final = "a stopped call that may have taken effect, and does not r
 
 END_DOUBT: Final = "`session.approve` with the id alone, which ends the doubt about it"
 """The call for an id that names a doubt."""
+
+AWAITED: Final = ("a call whose result comes from elsewhere", "`session.result`")
+"""What a decision that does not fit was made about, if a result is wanted; and the call for it."""
 
 EDITED_CALL: Final = "a call that would run with other arguments than its family was named for"
 """What cannot be approved for always."""
@@ -38,13 +49,22 @@ def held_calls(draft: StepDraft) -> dict[str, tuple[Call, Hold]]:
 
 def open_questions(draft: StepDraft) -> dict[str, Call]:
     """Return the calls that asked a person a question, keyed by the ref of the question."""
-    return {c.question.ref: c for c in draft.state.waiting_calls if c.question is not None}
+    calls = draft.state.waiting_calls
+    return {c.question.ref: c for c in calls if c.question is not None and not c.question.is_for_result}
+
+
+def awaited_results(draft: StepDraft) -> dict[str, Call]:
+    """Return the calls that wait for a result from elsewhere, keyed by the ref with which it is given."""
+    calls = draft.state.waiting_calls
+    return {c.question.ref: c for c in calls if c.question is not None and c.question.is_for_result}
 
 
 def _not_held(draft: StepDraft, approval_id: str, call: str) -> UnknownApproval:
     """Return the error for an approval id that belongs to no held call; name the whole id if it lacks its end."""
     if approval_id in open_questions(draft):
         return WrongDecision(approval_id, call, "a question", "`session.respond`")
+    if approval_id in awaited_results(draft):
+        return WrongDecision(approval_id, call, *AWAITED)
     if _stopped_call(draft, approval_id) is not None:
         return WrongDecision(approval_id, call, STOPPED_CALL, END_DOUBT)
     ids = {f"{draft.state.session_id}:{doubt.call_id}": doubt_id(draft, doubt) for doubt in draft.state.in_doubt_calls}
@@ -93,8 +113,8 @@ def _take_part(draft: StepDraft) -> None:
         draft.state.turn = turn.but(asked_by=turn.asked_by.but(by=(*turn.asked_by.by, draft.by)))
 
 
-Decision: TypeAlias = commands.ApproveSent | commands.RejectSent | commands.RespondSent
-"""What a person decides or answers."""
+Decision: TypeAlias = commands.ApproveSent | commands.RejectSent | commands.RespondSent | commands.ResultSent
+"""What a person decides or answers, or somebody elsewhere gives."""
 
 
 def decision_problem(draft: StepDraft, decision: Decision) -> AgentrailError | None:
@@ -106,6 +126,8 @@ def decision_problem(draft: StepDraft, decision: Decision) -> AgentrailError | N
             return _reject_problem(draft, decision)
         case commands.RespondSent():
             return _respond_problem(draft, decision)
+        case commands.ResultSent():
+            return _result_problem(draft, decision.ref)
 
 
 def _approve_problem(draft: StepDraft, command: commands.ApproveSent) -> AgentrailError | None:
@@ -269,6 +291,8 @@ def _respond_problem(draft: StepDraft, command: commands.RespondSent) -> Agentra
         return None
     if command.ref in held_calls(draft):
         return WrongDecision(command.ref, "respond to", "a held call", "`session.approve` or `session.reject`")
+    if command.ref in awaited_results(draft):
+        return WrongDecision(command.ref, "respond to", *AWAITED)
     if _stopped_call(draft, command.ref) is not None:
         return WrongDecision(command.ref, "respond to", STOPPED_CALL, END_DOUBT)
     return UnknownApproval.among(command.ref, asking)
@@ -294,3 +318,25 @@ def on_respond(draft: StepDraft, command: commands.RespondSent) -> None:
         return
     put(draft, answered.but(status=CallStatus.READY, person_answer=PersonAnswer(call.question.resume, command.answer)))
     advance_batch(draft)
+
+
+def _result_problem(draft: StepDraft, ref: str) -> AgentrailError | None:
+    call = awaited_results(draft).get(ref)
+    if call is not None and call.question is not None and draft.at < (call.question.expires_at or 0):
+        return None  # after that the timer, which fires late if no process ran the session, has the word
+    if ref in open_questions(draft):
+        return WrongDecision(ref, "give a result to", "a question", "`session.respond`")
+    if ref in held_calls(draft):
+        return WrongDecision(ref, "give a result to", "a held call", "`session.approve` or `session.reject`")
+    return ResultNotWanted.among(ref, awaited_results(draft))
+
+
+def on_result(draft: StepDraft, command: commands.ResultSent) -> None:
+    """Handle `result`: give a call that waits for it what was made elsewhere."""
+    problem = _result_problem(draft, command.ref)
+    if problem is not None:
+        draft.refuse(problem)
+        return
+    draft.answer = commands.DONE
+    _take_part(draft)
+    take_result(draft, awaited_results(draft)[command.ref], command.result)

@@ -6,7 +6,8 @@ from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import close_batch, fail_start
 from agentrail.core.machine.in_doubt_calls import doubt_about, remember
 from agentrail.core.machine.recovery import change_tools, reattach
-from agentrail.core.machine.tool_results import doubt, give_error, hold_timer, put
+from agentrail.core.machine.tool_results import call_timer, doubt, give_error, hold_timer, put
+from agentrail.core.machine.tool_runs import await_result
 from agentrail.core.vocabulary.commands import DONE
 from agentrail.core.vocabulary.effects import ReportStart
 from agentrail.core.vocabulary.inputs import SessionBranched
@@ -127,6 +128,10 @@ def _wait_again(draft: StepDraft, call: Call) -> None:
             )
         )
     elif call.question is not None:
+        if call.question.expires_at is not None:
+            draft.set_timer(call_timer(call.call_id), call.question.expires_at)
+            await_result(draft, call, call.question.expires_at)
+            return
         question = call.question.but(ref=draft.make_decision_id("q"))
         put(draft, call.but(question=question))
         draft.emit(AskUser(question.ref, call.call_id, question.question, question.options, draft.state.setup.path))

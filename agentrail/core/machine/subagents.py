@@ -15,11 +15,11 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import MAX_ENDED_TASKS, CallStatus, EndedTask, Subagent
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import PromptReceived
-from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser, UserResponded
+from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser, ResultRequired, UserResponded
 from agentrail.values.events.tools import SubagentEnd, SubAgentEvent, SubagentStart
 from agentrail.values.tools import Err, result_text
 
-FOR_PEOPLE: Final = (ApprovalRequired, ApprovalResolved, AskUser, UserResponded)
+FOR_PEOPLE: Final = (ApprovalRequired, ApprovalResolved, AskUser, ResultRequired, UserResponded)
 """Events of sub-agents that the parent emits too, because people decide about them through the parent."""
 
 

@@ -93,7 +93,7 @@ WATCHED: Final[InputTypes] = get_args(commands.ActorCommand)
 CRASHED: Final = (ActorRestarted, CrashedTooOften)
 SLEEP: Final = (SleepDue, SessionWoke)
 TALK: Final = (commands.PromptSent, commands.SteerSent)
-DECISIONS: Final = (commands.ApproveSent, commands.RejectSent, commands.RespondSent)
+DECISIONS: Final = (commands.ApproveSent, commands.RejectSent, commands.RespondSent, commands.ResultSent)
 SETTINGS: Final = (commands.SwitchModelSent, commands.ChangeToolsSent)
 PLUGIN_CHANGES: Final = (commands.UpdatePluginSent, commands.AttachPluginSent, commands.DetachPluginSent)
 STREAM: Final = (StreamEnded, StreamCut, StreamStalled)
@@ -203,7 +203,7 @@ _IDLE: Rows = {
         why="the plugins after the holder are asked, then the call runs; if one blocks it, the batch may be done",
     ),
     **each(
-        (commands.RejectSent, commands.RespondSent),
+        (commands.RejectSent, commands.RespondSent, commands.ResultSent),
         goes(
             *(IDLE, RUNNING, EXECUTING),
             may=AGAIN,
@@ -362,8 +362,13 @@ _EXECUTING: Rows = {
         why="the plugins after the one that held the call are asked, then it runs beside the others",
     ),
     commands.RejectSent: stays(EXECUTING, "the call gets an error result; the others go on", (ClearTimer, SetTimer)),
-    commands.RespondSent: goes(
-        *_BATCH_GOES_ON, may=(*LEAVE, *ON), why="the call gets its answer; `after_tool` is asked and may abort the turn"
+    **each(
+        (commands.RespondSent, commands.ResultSent),
+        goes(
+            *_BATCH_GOES_ON,
+            may=(*LEAVE, *ON),
+            why="the call gets its answer or result; `after_tool` is asked and may abort the turn",
+        ),
     ),
     commands.CompactSent: stays(EXECUTING, UNTIL_REQUEST),
     commands.StopSent: goes(

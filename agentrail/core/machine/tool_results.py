@@ -159,16 +159,20 @@ def detached_call_of(call: Call, now_ms: int) -> DetachedCall:
 
 
 def release(draft: StepDraft, call: Call, status: str, text: str) -> None:
-    """Give a call that waits for a person an error result, and report that nobody needs to decide any more.
+    """Give a call that waits for a person or its result an error result, and report that it waits no more.
 
-    *status* says why, for the event: `superseded` or `aborted`.
+    *status* says why, for the event: `superseded`, `aborted` or `timeout`. One whose result was to come from elsewhere
+    may have taken effect there.
     """
     if call.hold is not None:
         draft.clear_timer(hold_timer(call.hold.approval_id))
         draft.emit(ApprovalResolved(call.hold.approval_id, call.call_id, call.name, status))
     elif call.question is not None:
         draft.emit(ApprovalResolved(call.question.ref, call.call_id, call.name, status))
-        if call.question.resume is not None:  # the tool had begun, and would have gone on with the answer
+        if call.question.is_for_result:
+            draft.clear_timer(call_timer(call.call_id))
+        # the tool had begun, and would have gone on with the answer; or the call may have been made elsewhere
+        if call.question.is_for_result or call.question.resume is not None:
             remember(draft, doubt_about(draft, call))
             text = f"{text}; {doubt(call.spec)}"
     give_error(draft, call, text)

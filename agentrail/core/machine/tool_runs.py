@@ -10,7 +10,7 @@ from agentrail.core.machine.handoffs import note_handoff
 from agentrail.core.machine.in_doubt_calls import clear_up, doubt_about, remember
 from agentrail.core.machine.left_shell import keep_shell
 from agentrail.core.machine.requests import abort_by, next_round
-from agentrail.core.machine.resting import rest, start_clock, stop_clock
+from agentrail.core.machine.resting import rest, start_clock, stop_clock, wake
 from agentrail.core.machine.tool_results import (
     GRACE_MS,
     GRACE_TIMER,
@@ -24,6 +24,7 @@ from agentrail.core.machine.tool_results import (
     next_report,
     put,
     quarantine,
+    release,
     results_of,
     standing_approvals,
     tell_of,
@@ -49,7 +50,7 @@ from agentrail.hooks.ruling import ABORT, Ruling, Verdict
 from agentrail.values.content import Text
 from agentrail.values.events.context import Intervention
 from agentrail.values.events.life import AgentResumed
-from agentrail.values.events.people import AskUser
+from agentrail.values.events.people import AskUser, ResultRequired
 from agentrail.values.events.tools import (
     TodoChange,
     ToolAbandoned,
@@ -139,8 +140,9 @@ def _start_ready(draft: StepDraft, batch: Batch) -> CallList:
             give_error(draft, call, f"the tool `{call.name}` was {change} before the call ran")
             continue
         _start(draft, call)
-        running += 1
-        alone = not call.spec.parallel
+        if not call.spec.elsewhere:  # nothing runs here
+            running += 1
+            alone = not call.spec.parallel
     return batch.calls if state.batch is None else state.batch.calls
 
 
@@ -157,9 +159,20 @@ def _start(draft: StepDraft, call: Call) -> None:
     standing = standing_approvals(draft, call.name, families) if families else ()
     draft.emit(_start_event(call.call_id, call.name, call.args, call.attempt, standing))
     if call.spec is not None:
-        draft.set_timer(call_timer(call.call_id), draft.at + int(call.spec.timeout * 1000))
+        due_ms = draft.at + int(call.spec.timeout * 1000)
+        draft.set_timer(call_timer(call.call_id), due_ms)
+        if call.spec.elsewhere:
+            await_result(draft, call, due_ms)
+            return
     key, answer = draft.key_of(call), call.person_answer
     draft.add_effect(StartCall(call.call_id, call.attempt, call.name, call.revision, call.args, key, answer))
+
+
+def await_result(draft: StepDraft, call: Call, due_ms: int) -> None:
+    """Have *call* wait until *due_ms* for its result, which is made elsewhere: nothing is started here."""
+    ref = draft.make_decision_id("r")
+    put(draft, call.but(status=CallStatus.ASKING, question=Question(ref, "", (), draft.at, expires_at=due_ms)))
+    draft.emit(ResultRequired(ref, call.call_id, call.name, call.args, due_ms, draft.state.setup.path))
 
 
 def probe(draft: StepDraft, call_id: str) -> None:
@@ -413,10 +426,30 @@ def on_grace(draft: StepDraft) -> None:
         advance_batch(draft)
 
 
+def take_result(draft: StepDraft, call: Call, result: Ok | Err) -> None:
+    """Go on with *call*, which has waited for its *result*."""
+    draft.clear_timer(call_timer(call.call_id))
+    _go_on(draft, "tool_result")
+    take_answer(draft, call.but(question=None), result)
+
+
+def _go_on(draft: StepDraft, trigger: str) -> None:
+    """Wake the turn, because a call waits no more: *trigger* says why, in `AgentResumed`."""
+    batch = draft.state.batch
+    if batch is not None:
+        draft.state.batch = batch.but(decisions=(*batch.decisions, (trigger, True)))
+    wake(draft)
+
+
 def on_call_timer(draft: StepDraft, call_id: str) -> None:
-    """Stop a call that has reached its time limit, and give it an error result."""
+    """Stop a call that has reached its time limit, or wait no more for its result, and give it an error result."""
     state = draft.state
     call = find(draft, call_id)
+    if call is not None and call.question is not None and call.question.is_for_result:
+        release(draft, call, "timeout", "no result has come in time")
+        _go_on(draft, "tool_result_timeout")
+        advance_batch(draft)
+        return
     if call is not None and call.status is CallStatus.RUNNING and call.spec is not None:
         detached = detached_call_of(call, draft.at)
         remember(draft, doubt_about(draft, call))

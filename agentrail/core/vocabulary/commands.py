@@ -16,7 +16,7 @@ from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.personal import Kept, Personal, ToolName
 from agentrail.values.rewinds import FileSpan, Rewound
 from agentrail.values.stream import NOTHING_YET, Partial
-from agentrail.values.tools import ToolSpec
+from agentrail.values.tools import Err, Ok, ToolSpec
 from agentrail.values.value import TAG, Value
 
 
@@ -180,6 +180,15 @@ class RespondSent(Value, tag_field=TAG):
     """The answer."""
 
 
+class ResultSent(Value, tag_field=TAG):
+    """`result` was called."""
+
+    ref: Kept[str]
+    """Id of the call."""
+    result: Ok | Err
+    """What it gives the model."""
+
+
 class SwitchModelSent(Value, tag_field=TAG):
     """`switch_model` was called."""
 
@@ -305,6 +314,7 @@ Command: TypeAlias = (
     | ApproveSent
     | RejectSent
     | RespondSent
+    | ResultSent
     | SwitchModelSent
     | ChangeToolsSent
     | UpdatePluginSent

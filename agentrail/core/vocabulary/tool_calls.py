@@ -79,18 +79,25 @@ def digest_of(hold: Hold, tool: str) -> str:
 
 
 class Question(Value):
-    """A question that a call asks a person."""
+    """What a call waits for: the answer of a person to its question, or its result, which is made elsewhere."""
 
     ref: Kept[str]
-    """Id to pass to `respond`."""
+    """Id to pass to `respond`, or to `result`."""
     question: Personal[str]
-    """Text of the question."""
+    """Text of the question; empty for a result."""
     options: Personal[tuple[str, ...]]
     """Answers to choose from; empty if the answer is free text."""
     asked_at: int = 0
     """When it was asked, in milliseconds since 1970."""
     resume: Personal[JsonObject | None] = None
     """State with which the tool runs again once there is an answer; `None` if the answer is the call's result."""
+    expires_at: int | None = None
+    """Until when a result from elsewhere is taken, in milliseconds since 1970; `None` if a person is asked."""
+
+    @property
+    def is_for_result(self) -> bool:
+        """Whether the call waits for its result, and not for the answer of a person."""
+        return self.expires_at is not None
 
 
 class Call(Value):

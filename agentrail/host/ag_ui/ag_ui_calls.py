@@ -18,9 +18,9 @@ from agentrail.api.body_parsing import body_of
 from agentrail.api.operation_table import CALLS
 from agentrail.api.public_ids import visible
 from agentrail.api.session_values import HeldCall
-from agentrail.api.views import to_json
+from agentrail.api.views import to_json, to_plain
 from agentrail.errors import SessionAsleep, UnknownApproval, UnknownCursor, UnknownSession, UsageError
-from agentrail.host.ag_ui.run_frames import RunFrames, interrupt_id
+from agentrail.host.ag_ui.run_frames import RunFrames, interrupt_id, shown_call_id
 from agentrail.host.ag_ui.run_stream import FrameId, RunStream, read_frame_id, start_at
 from agentrail.host.ag_ui.shown_messages import AgentFrames, result_of
 from agentrail.host.hosted_sessions import HostedSessions, check_scope
@@ -33,13 +33,14 @@ from agentrail.host.requests.http_messages import Send
 from agentrail.runtime.handle import SessionHandle
 from agentrail.values.content import File, Image, Part, Text
 from agentrail.values.json import EMPTY, Json, JsonObject, thaw
+from agentrail.values.tools import Err, Ok
 
 OURS: Final = re.compile(r"[hm][0-9]+(?:\.[0-9r]+)*|r\..*", re.ASCII)
 """Ids of messages that this host has made, so that such a message is not new."""
 
 KINDS: Final[Mapping[str, type[Image | File]]] = {"image": Image, "document": File}
 
-NO_TOOLS: Final = "is the result of a tool: a host runs its tools itself; send a user's message, or answers in `resume`"
+NO_TOOLS: Final = "is the result of no call that waits for one: the host runs all tools itself that are not `elsewhere`"
 OWN_ID: Final = "is an id that a host gives its own messages; give a new one another id, such as a UUID"
 NO_TEXT: Final = "has no content; send a text, or parts"
 NO_PART: Final = "is no part that agents take; send `text`, `image` and `document`, with a `source` of `data` or `url`"
@@ -59,17 +60,17 @@ NO_ANSWER: Final = "the person gave no answer"
 
 
 class InterruptAnswer(NamedTuple):
-    """The call of the host by which an interrupt is answered."""
+    """The call of the host by which an interrupt is answered, or a result of the client's own tool is given."""
 
     call: str
-    """Name of the call: `approve`, `reject` or `respond`."""
+    """Name of the call: `approve`, `reject`, `respond` or `result`."""
     body: JsonObject
     """Its body."""
     interrupt: str
-    """Id of the interrupt."""
+    """Id of the interrupt, or of the message with the result."""
 
 
-def new_message(call: str, body: RunBody) -> RunMessage | None:
+def new_message(body: RunBody) -> RunMessage | None:
     """Return the user's message that the run is for; `None` if there is none, so that the run only follows the session.
 
     It is the last one. A history that a client sends is its own affair: what it holds was said here, or never.
@@ -77,9 +78,37 @@ def new_message(call: str, body: RunBody) -> RunMessage | None:
     if not body.messages:
         return None
     last = body.messages[-1]
-    if last.role == "tool" and not body.resume and not OURS.fullmatch(last.id):
-        raise UsageError("bad-body", call, f"$.messages[{len(body.messages) - 1}]", NO_TOOLS)
     return last if last.role == "user" and not OURS.fullmatch(last.id) else None
+
+
+def result_answers(
+    call: str, body: RunBody, held_calls: Sequence[HeldCall], has_result: Callable[[str], bool]
+) -> list[InterruptAnswer]:
+    """Return what is to be sent for the results of the client's own tools, which are its last messages.
+
+    One of a call that has its result was sent before. Raise `UsageError` if there is no such call.
+    """
+    waiting = {shown_call_id(held_call): held_call for held_call in held_calls if held_call.kind == "result"}
+    answers: list[InterruptAnswer] = []
+    for index in range(len(body.messages) - 1, -1, -1):
+        message = body.messages[index]
+        if message.role != "tool" or OURS.fullmatch(message.id):
+            break
+        call_id = message.tool_call_id or ""
+        held_call = waiting.pop(call_id, None)
+        if held_call is None and has_result(call_id):
+            continue
+        if held_call is None:
+            raise UsageError("bad-body", call, f"$.messages[{index}]", NO_TOOLS)
+        result = _result(call, message, index)
+        answers.insert(0, InterruptAnswer("result", {"call": visible(held_call.id), "result": result}, message.id))
+    return answers
+
+
+def _result(call: str, message: RunMessage, index: int) -> Json:
+    """Return the result in *message*, the one at *index*, as a body has it."""
+    parts = (Text(message.error),) if message.error is not None else parts_of(call, message, index)
+    return to_plain(Ok(parts) if message.error is None else Err(parts))
 
 
 def refuse_own_id(call: str, body: RunBody) -> None:
@@ -123,7 +152,7 @@ def interrupt_answers(
     call: str, entries: Sequence[ResumeEntry], held_calls: Sequence[HeldCall]
 ) -> list[InterruptAnswer]:
     """Return what is to be sent for the answers *entries*; raise an error if one is about no call that waits."""
-    waiting = {interrupt_id(held_call): held_call for held_call in held_calls}
+    waiting = {interrupt_id(held_call): held_call for held_call in held_calls if held_call.kind != "result"}
     answers: list[InterruptAnswer] = []
     ids = [entry.interrupt_id for entry in entries]
     for number, entry in enumerate(entries):
@@ -200,7 +229,7 @@ class AgUiCalls:
         since = _frame_id(call, "the header `Last-Event-ID`", call.header("last-event-id"))
         if since is not None:  # readers of event streams connect again with the request that they have made
             return await self._go_on(call, body.thread_id, body.run_id, since)
-        message = new_message(call.row.name, body)
+        message = new_message(body)
         if message is None:
             return await self._decide_all(call, body)
         parts = parts_of(call.row.name, message, len(body.messages) - 1)
@@ -239,7 +268,11 @@ class AgUiCalls:
             refuse_own_id(call.row.name, body)
             raise
         state = session.inspect()
-        answers = interrupt_answers(call.row.name, body.resume, session.status().held)
+        held_calls = session.status().held
+        answers = interrupt_answers(call.row.name, body.resume, held_calls)
+        answers += result_answers(
+            call.row.name, body, held_calls, lambda call_id: result_of(session.inspect(), call_id) is not None
+        )
         for answer in answers:
             check_scope(CALLS[answer.call], call.who)
         decisions = [self._decision(call, name.visible, body.run_id, answer) for answer in answers]

@@ -190,7 +190,8 @@ class RunFrames:
             outcome: Json = {"type": "suspended", "interruptIds": ids}
             frames.append({"type": "SUBAGENT_FINISHED", "subagentRunId": child, "outcome": outcome})
         self._active.clear()
-        interrupts = [interrupt(call) for call in held_calls] if waits else []
+        # a client that has the tool of a call runs it after the run, and sends the result with its next one
+        interrupts = [interrupt(call) for call in held_calls if call.kind != "result"] if waits else []
         if interrupts:
             frames.append(self._finished({"type": "interrupt", "interrupts": interrupts}))
         else:
@@ -421,7 +422,7 @@ def interrupt_id(call: HeldCall) -> str:
     return visible(call.id)
 
 
-def _shown_call_id(call: HeldCall) -> str:
+def shown_call_id(call: HeldCall) -> str:
     """Return the id of the call as clients see it."""
     return f"{visible(_session_of(call))}:{call.call_id}" if call.path else call.call_id
 
@@ -433,7 +434,7 @@ def interrupt(call: HeldCall) -> Json:
         "id": interrupt_id(call),
         "reason": "input_required" if is_question else "tool_call",
         "message": call.hint,
-        "toolCallId": _shown_call_id(call),
+        "toolCallId": shown_call_id(call),
         "responseSchema": _question_schema(call) if is_question else _approval_schema(call),
         "metadata": {"tool": call.tool, "args": call.args, **({} if is_question else {"digest": call.digest})},
     }

@@ -10,7 +10,13 @@ from agentrail.api.bodies import IdKind, Spelled
 from agentrail.api.command_checks import AnyCommand, AttachPlugin, EditTools, UpdatePlugin, UseModel, labels_of
 from agentrail.api.public_ids import SessionName, held_id, named
 from agentrail.app.model_registry import FAMILIES
-from agentrail.core.vocabulary.commands import ApproveSent, DetachPluginSent, LabelSent, RejectSent, RespondSent
+from agentrail.core.vocabulary.commands import (
+    ApproveSent,
+    DetachPluginSent,
+    LabelSent,
+    RejectSent,
+    RespondSent,
+)
 from agentrail.errors import (
     BadOptions,
     PluginRefused,

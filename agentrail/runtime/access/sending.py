@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from agentrail.api.command_checks import (
     with_plain_fields,
 )
 from agentrail.api.session_values import UNTILS, Reply, Until
+from agentrail.core.answers import read_answer
 from agentrail.core.machine.approvals import Decision, decision_problem
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary.commands import (
@@ -25,7 +27,9 @@ from agentrail.core.vocabulary.commands import (
     ApproveSent,
     PromptSent,
     Refused,
+    RejectSent,
     RespondSent,
+    ResultSent,
     StopSent,
 )
 from agentrail.core.vocabulary.inputs import AnyInput
@@ -33,6 +37,7 @@ from agentrail.core.vocabulary.state import drafted
 from agentrail.errors import (
     AgentrailError,
     AnswerUnfit,
+    BadResult,
     BrokenContractError,
     NoAnswer,
     PartRefused,
@@ -53,7 +58,8 @@ from agentrail.runtime.resources import ActorSubagents, WaitingSession
 from agentrail.runtime.shared.caller import NOBODY, Caller
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.content import Data, File, Image, Part, Text, in_words
-from agentrail.values.json import weight
+from agentrail.values.json import JsonObject, thaw, weight
+from agentrail.values.tools import Err, Ok
 
 if TYPE_CHECKING:
     from agentrail.runtime.actor.session import Session
@@ -74,6 +80,8 @@ def letter(input_: AnyInput, command: str | None, caller: Caller = NOBODY, *, re
         size += sum(map(_bytes, input_.parts)) + (weight(input_.returns) if input_.returns else 0)
     elif isinstance(input_, ApproveSent) and input_.args is not None:
         size += weight(input_.args)
+    elif isinstance(input_, ResultSent):
+        size += sum(map(_bytes, input_.result.content))
     digest = b"" if command is None else digest_of(input_)
     # By position: by name it would take twice as long, for each prompt.
     return Letter(input_, command, digest, Slot(), reply, None, size, caller)
@@ -249,16 +257,56 @@ async def send_decision(ref: str, letter: Letter, mailbox: Mailbox, subagents: A
     return answer
 
 
+def _waiting_session(session: Session, ref: str) -> WaitingSession:
+    """Return the session in which *ref* waits: one of the sub-agents of *session*, or itself."""
+    subagents = session.links.subagents
+    return (None if subagents is None else subagents.waiting(ref)) or session
+
+
+def result_problem(session: Session, command: ResultSent) -> BadResult | None:
+    """Return the error of a result that does not fit the schema of its tool's results; `None` if it does.
+
+    One for which no call waits is left to the machine, which refuses it.
+    """
+    for call in _waiting_session(session, command.ref).state.waiting_calls:
+        if call.question is not None and call.question.ref == command.ref and call.spec is not None:
+            problem = _misfit(call.spec.result, command.result) if call.spec.result else None
+            return None if problem is None else BadResult(command.ref, call.name, problem)
+    return None
+
+
+def _misfit(schema: JsonObject, result: Ok | Err) -> str | None:
+    """Return why *result* does not fit *schema*; `None` if it does, or says that the call has failed."""
+    if isinstance(result, Err):
+        return None
+    from agentrail.tools.answer_forms import misfit  # noqa: PLC0415 - only needed if results have a form
+
+    match result.content:
+        case (Data(data=data),):
+            value = read_answer(json.dumps(thaw(data)))
+        case (Text(text=text),):
+            value = read_answer(text)
+        case _:
+            value = "it has several parts"
+    return value if isinstance(value, str) else misfit(schema, value)
+
+
+def result_command(command: ResultSent) -> str:
+    """Return the command id of a result: an equal one for the same call has the answer of the first."""
+    return f"result-{digest_of(command).hex()}"
+
+
 def refusal(decision: Decision, caller: Caller, session: Session) -> AgentrailError | None:
     """Return why *decision* would be refused now; `None` if it would not. Nothing is carried out."""
-    ref = decision.ref if isinstance(decision, RespondSent) else decision.approval_id
-    subagents = session.links.subagents
-    below = None if subagents is None else subagents.waiting(ref)
-    waiting: WaitingSession = session if below is None else below
-    if caller.four_eyes and not isinstance(decision, RespondSent):
+    ref = decision.ref if isinstance(decision, RespondSent | ResultSent) else decision.approval_id
+    waiting = _waiting_session(session, ref)
+    if caller.four_eyes and isinstance(decision, ApproveSent | RejectSent):
         decision = decision.but(four_eyes=True)
     draft = StepDraft(drafted(waiting.state), waiting.code.hook_runner, 0, 0.0, by=caller.who)
-    return decision_problem(draft, decision)
+    problem = decision_problem(draft, decision)
+    if problem is None and isinstance(decision, ResultSent):
+        return result_problem(session, decision)
+    return problem
 
 
 def has_ended(answer: Answer) -> bool:

@@ -65,12 +65,13 @@ def _held_call(call: Call, path: tuple[str, ...], asked_by: tuple[str, ...]) -> 
     question = call.question or NOTHING_ASKED
     return HeldCall(
         question.ref,
-        "question",
+        "result" if question.is_for_result else "question",
         call.call_id,
         call.name,
         call.args,
         question.question,
         question.options,
+        expires_at=question.expires_at,
         path=path,
         since=question.asked_at,
         asked_by=asked_by,

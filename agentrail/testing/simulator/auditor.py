@@ -25,6 +25,7 @@ from agentrail.core.vocabulary.commands import (
     PromptSent,
     RejectSent,
     RespondSent,
+    ResultSent,
     SteerSent,
     StopSent,
 )
@@ -266,7 +267,7 @@ class Auditor:
                 book.queue.append(ref)
         if isinstance(input_, ApproveSent | RejectSent):
             book.decided.add(input_.approval_id)
-        elif isinstance(input_, RespondSent):
+        elif isinstance(input_, RespondSent | ResultSent):
             book.decided.add(input_.ref)
         elif isinstance(input_, AbortSent):
             book.aborts += 1

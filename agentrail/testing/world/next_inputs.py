@@ -18,6 +18,7 @@ from agentrail.core.vocabulary.commands import (
     PromptSent,
     RejectSent,
     RespondSent,
+    ResultSent,
     ResumeSent,
     SteerSent,
     StopSent,
@@ -294,7 +295,9 @@ def _calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     yield Move(3, SteerSent, partial(_steer, out))
     yield Move(BUSY // 2 if goes_on else 2, AbortSent, partial(_abort, state, out))
     approval_ids = [c.hold.approval_id for c in state.waiting_calls if c.hold is not None]
-    asking = [c.question.ref for c in state.waiting_calls if c.question is not None]
+    questions = [c.question for c in state.waiting_calls if c.question is not None]
+    asking = [question.ref for question in questions if not question.is_for_result]
+    awaited = [question.ref for question in questions if question.is_for_result]
     stopped = [f"{state.session_id}:{doubt.name_of_call}" for doubt in state.in_doubt_calls[-1:]]
     yield Move(
         10 if approval_ids else 1, ApproveSent, partial(_approve, [*approval_ids, *stopped]), apt=bool(approval_ids)
@@ -303,6 +306,7 @@ def _calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
         4 if approval_ids else 1, RejectSent, partial(draw_command, RejectSent, approval_ids), apt=bool(approval_ids)
     )
     yield Move(16 if asking else 1, RespondSent, partial(draw_command, RespondSent, asking), apt=bool(asking))
+    yield Move(16 if awaited else 1, ResultSent, partial(_result, awaited), apt=bool(awaited))
     yield Move(1, SwitchModelSent, _switch)
     yield Move(3 if approval_ids else 1, ChangeToolsSent, partial(_change_tools, state))
     yield Move(1, UpdatePluginSent, partial(_update, state, teach))
@@ -321,6 +325,11 @@ def _calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     yield Move(3 if free else LATE, SleepDue, partial(_given, SleepDue()))
     for input_ in OF_THE_ACTOR:
         yield Move(LATE, type(input_), partial(_given, input_))
+
+
+def _result(refs: list[str], choose: Choose) -> AnyInput:
+    ref = choose.pick(refs) if refs and not choose.percent(5) else "unknown"
+    return ResultSent(ref, err("not there") if choose.percent(30) else ok("made elsewhere"))
 
 
 def _partial(out: Outstanding, choose: Choose) -> Partial:

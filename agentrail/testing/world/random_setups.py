@@ -47,6 +47,7 @@ TOOLS: Final = (
     ToolSpec("keep", "goes on", immune=True, requires=frozenset({"shell"}), timeout=3.0),
     ToolSpec("solo", "runs alone", parallel=False, effect=EffectClass.CHECKABLE),
     ToolSpec("talk", "asks the person", immune=True, effect=EffectClass.PURE),
+    ToolSpec("away", "is made elsewhere", subject="path", elsewhere=True, timeout=5.0),
 )
 """Tools with different properties, such as effect class and immunity; all of them require the argument `path`."""
 

@@ -37,13 +37,13 @@ class ApprovalRequired(Event):
 
 
 class ApprovalResolved(Event):
-    """A held call was decided, or a question of a tool was dropped, so no person needs to decide any more.
+    """A held call was decided, or what waited for a decision, an answer or a result was dropped: it waits no more.
 
     With the status `cleared`, a person ended the doubt about a stopped call, so an equal call is not held.
     """
 
     approval_id: Kept[str]
-    """Id of the approval or the question; of a doubt, `SESSION:CALL`."""
+    """Id of the approval, the question or the awaited result; of a doubt, `SESSION:CALL`."""
     call_id: Kept[str]
     """Id of the call."""
     tool: ToolName
@@ -93,5 +93,24 @@ class UserResponded(Event):
     """The answer."""
 
 
-AnyPeopleEvent: TypeAlias = ApprovalRequired | ApprovalResolved | AskUser | ToolApprovedAlways | UserResponded
+class ResultRequired(Event):
+    """A call waits for its result, which somebody elsewhere gives; `ToolExecutionEnd` tells that it has come."""
+
+    ref: Kept[str]
+    """Id to pass to `result`; unique among a session and its sub-agents."""
+    call_id: Kept[str]
+    """Id of the call."""
+    tool: ToolName
+    """Name of the tool."""
+    args: Personal[JsonObject]
+    """Arguments of the call."""
+    expires_at: int
+    """Until when a result is taken, in milliseconds since 1970."""
+    path: Kept[tuple[str, ...]] = ()
+    """For a call of a sub-agent: the ids of parent session and call, outermost first; else empty."""
+
+
+AnyPeopleEvent: TypeAlias = (
+    ApprovalRequired | ApprovalResolved | AskUser | ResultRequired | ToolApprovedAlways | UserResponded
+)
 """The events of this module, in the order of the catalogue."""

@@ -571,6 +571,38 @@ async def test_the_end_of_a_turn_has_its_reason(tmp_path: Path, script: str, rea
         assert await ended(connected, connected.prompt(session, "hello")) == reason
 
 
+ELSEWHERE = """
+from agentrail import SessionSpec, tool
+from agentrail.testing import ScriptedModel, call, say
+
+@tool(elsewhere=True)
+async def open_file(path: str) -> str:
+    "Open a file in the editor."
+
+calls = say(calls=[call("open_file", {"path": "a.txt"})])
+desk = SessionSpec(model=ScriptedModel([calls, lambda request: request.messages[-1].text]), tools=[open_file])
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("is_error", [False, True])
+async def test_a_call_that_the_editor_makes_gets_its_result(tmp_path: Path, is_error: bool) -> None:
+    file = tmp_path / "app.py"
+    file.write_text(ELSEWHERE)
+    async with editor(tmp_path / "j.db", AgentSource("", str(file), "desk")) as connected:
+        await connected.begin()
+        session = await connected.open(tmp_path)
+        prompt = connected.prompt(session, "open it")
+        update = await connected.update("tool_call_update", status="in_progress")
+        call_id = str(update["toolCallId"])
+        with pytest.raises(RefusedError):
+            await connected.call("_agentrail/result", sessionId=session, toolCallId="c99", text="?")
+        result = {"sessionId": session, "toolCallId": call_id, "text": "it is open", "isError": is_error}
+        assert await connected.call("_agentrail/result", **result) == {}
+        assert await ended(connected, prompt) == "end_turn"
+        assert connected.agent_text() == "it is open"
+
+
 # Questions of tools
 
 ASKS = "say(calls=[call('ask_user', {'question': 'Which tea?'})]), lambda request: request.messages[-1].text"

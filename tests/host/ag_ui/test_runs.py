@@ -87,6 +87,44 @@ async def test_a_rejected_call_has_its_reason_as_result() -> None:
         assert front.texts()[2:] == [("tool", "rejected by the user: too dear"), ("assistant", "done")]
 
 
+@tool(elsewhere=True)
+async def pick(what: str) -> str:
+    """Have the person pick one in the page."""
+    raise AssertionError(what)
+
+
+async def test_a_tool_of_the_front_end_gets_its_result_by_the_next_run() -> None:
+    calls = say(calls=[call("pick", {"what": "a colour"}), call("pick", {"what": "a size"})])
+    async with open_desk(SessionSpec(model=ScriptedModel([calls, "So be it."]), tools=[pick])) as desk:
+        front = FrontEnd(desk.ann, "trip")
+        frames = await front.say("paint")
+        assert (frames[-1]["outcome"], front.interrupts) == ({"type": "success"}, [])
+        ids = [frame["toolCallId"] for frame in frames if frame["type"] == "TOOL_CALL_START"]
+        results: list[Frame] = [
+            {"id": f"front-{call_id}", "role": "tool", "toolCallId": call_id, "content": f"for {call_id}"}
+            for call_id in ids
+        ]
+        wrong = {"id": "front", "role": "tool", "toolCallId": "c99", "content": "?"}
+        response = await desk.ann.post("/v1/ag-ui", json=front.input(messages=[*front.messages, *results, wrong]))
+        assert (response.status_code, response.json()["error"]) == (422, "BadBody")
+        sent = [*front.messages, *results]
+        frames = await front.run(messages=sent)
+        assert front.texts()[2:] == [*[("tool", f"for {call_id}") for call_id in ids], ("assistant", "So be it.")]
+        again = await desk.ann.post("/v1/ag-ui", json=front.input(messages=sent))  # lost, and sent once more
+        assert again.status_code == 200
+        assert [text for role, text in front.texts() if role == "tool"] == [f"for {call_id}" for call_id in ids]
+
+
+async def test_a_tool_of_the_front_end_may_say_that_it_has_failed() -> None:
+    calls = say(calls=[call("pick", {"what": "a colour"})])
+    async with open_desk(SessionSpec(model=ScriptedModel([calls, "Sorry."]), tools=[pick])) as desk:
+        front = FrontEnd(desk.ann, "trip")
+        (call_id,) = [frame["toolCallId"] for frame in await front.say("paint") if frame["type"] == "TOOL_CALL_START"]
+        failed = {"id": "front", "role": "tool", "toolCallId": call_id, "content": "", "error": "nobody is there"}
+        await front.run(messages=[*front.messages, failed])
+        assert front.texts()[2:] == [("tool", "nobody is there"), ("assistant", "Sorry.")]
+
+
 def test_a_call_that_expires_after_all_times_is_an_interrupt() -> None:
     held = interrupt(HeldCall("a1", "approval", "c1", "pay", freeze_object({}), "pay?", expires_at=10**18))
     assert isinstance(held, Mapping)

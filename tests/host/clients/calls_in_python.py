@@ -54,6 +54,7 @@ from agentrail_client.api.default import (
     reject,
     reply,
     respond,
+    result,
     resume,
     rewind,
     rows,
@@ -88,16 +89,19 @@ from agentrail_client.models import (
     LabelBody,
     MessageTaskBody,
     ModelBody,
+    Ok,
     OpenBody,
     Problem,
     PromptBody,
     RejectBody,
     RespondBody,
+    ResultBody,
     RewindBody,
     RunBody,
     RunMessage,
     SteerBody,
     StopBody,
+    Text,
     ToolsBody,
     ToolsBodyDo,
     WithdrawBody,
@@ -194,6 +198,9 @@ def deciding(client: AuthenticatedClient) -> None:
     (question,) = good(chat.sync_detailed(client=client, body=ChatBody(message="question", session="trip"))).held
     done(respond.sync_detailed("trip", client=client, body=RespondBody(ref=question.id, answer="that one")))
     assert good(reply.sync_detailed("trip", client=client)).text == "done"
+    (awaited,) = good(chat.sync_detailed(client=client, body=ChatBody(message="build", session="trip"))).held
+    built = Ok(field_="Ok", content=[Text(field_="Text", text="built")])
+    done(result.sync_detailed("trip", client=client, body=ResultBody(call=awaited.id, result=built)))
 
 
 def changing(client: AuthenticatedClient) -> None:

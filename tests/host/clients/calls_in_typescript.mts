@@ -136,6 +136,9 @@ async function deciding(): Promise<void> {
   done(await client.POST("/v1/sessions/{id}/respond", { params: trip, body: respond }));
   const reply = good(await client.GET("/v1/sessions/{id}/reply", { params: trip }));
   check(reply.text === "done" && reply.held.length === 0, reply);
+  const built = { $: "Ok" as const, content: [{ $: "Text" as const, text: "built" }] };
+  const result = { call: await held("build"), result: built };
+  done(await client.POST("/v1/sessions/{id}/result", { params: trip, body: result }));
 }
 
 async function changing(): Promise<void> {

@@ -35,6 +35,12 @@ async def pay(to: str) -> str:
     return f"paid {to}"
 
 
+@tool(elsewhere=True)
+async def build(branch: str) -> str:
+    """Build it."""
+    raise NotImplementedError(branch)
+
+
 @tool
 async def look() -> str:
     """Look."""
@@ -44,6 +50,7 @@ async def look() -> str:
 ANSWERS: Final[dict[str, Element]] = {
     "pay": say(calls=[call("pay", {"to": "ann"})]),
     "question": say(calls=[call("ask_user", {"question": "Which one?"})]),
+    "build": say(calls=[call("build", {"branch": "main"})]),
     "delegate": say(calls=[call("task", {"agent": "helper", "description": "help", "prompt": "wait"})]),
     "wait": stall(),
 }
@@ -64,7 +71,7 @@ def profiles(folder: Path) -> list[Profile]:
     """Return the one profile of the host, whose sessions have something for each route, and files in *folder*."""
     spec = SessionSpec(
         model=obedient(),
-        tools=[pay, ask_user],
+        tools=[pay, ask_user, build],
         plugins=[HumanApproval(tools=["pay"])],
         sandbox=LocalSandbox(folder, snapshots=True),
         agents={"helper": SessionSpec(model=obedient(), description="Helps.")},

@@ -30,10 +30,12 @@ from agentrail.events import (
     PromptReceived,
     PromptRejected,
     PromptWithdrawn,
+    ResultRequired,
     SessionEnded,
     SteeringApplied,
     SteeringReceived,
     ToolBlocked,
+    ToolExecutionEnd,
     UserResponded,
 )
 from agentrail.models import AssistantMessage, Message, Usage
@@ -158,12 +160,14 @@ class Ledger:
                 demand(approval_id not in self.held.values(), "{} ends a doubt, and is held", event)
             case ApprovalResolved(call_id=call_id, approval_id=approval_id):
                 demand(self.held.pop(call_id, None) == approval_id, "{} resolves what is not held", event)
-            case AskUser(ref=ref, call_id=call_id):
+            case AskUser(ref=ref, call_id=call_id) | ResultRequired(ref=ref, call_id=call_id):
                 demand(call_id not in self.held, "{} waits for a person twice", call_id)
                 self.held[call_id] = ref
             case UserResponded(ref=ref):
                 demand(ref in self.held.values(), "{} answers what was not asked", event)
                 self.held = {call_id: other for call_id, other in self.held.items() if other != ref}
+            case ToolExecutionEnd(call_id=call_id, late=False) if ":r" in self.held.get(call_id, ""):
+                del self.held[call_id]  # its result has come from elsewhere
             case _:
                 pass
 
@@ -219,6 +223,8 @@ class Ledger:
         if start.attempt > 1:
             waits = any(agent.call_id == call_id for agent in after.subagents)  # a resumed sub-agent restarts its call
             demand(waits or self.effects.get(call_id) in CAN_RUN_AGAIN, "{} runs again, which is not safe", start)
+        elsewhere = start.name in after.tools and after.tools[start.name].spec.elsewhere
+        demand(not elsewhere, "{} runs here, and is made elsewhere", start)
         demand(start.name in after.tools, "{} runs a tool that is not there", start)
         demand(after.tools[start.name].revision == start.revision, "{} runs a form of its tool that is gone", start)
         # A plugin that joins in this step, after the end of the turn, was not asked
@@ -240,7 +246,7 @@ def _of_a_subagent(envelope: Envelope) -> bool:
     match envelope.event:
         case ApprovalRequired(approval_id=ref) | ApprovalResolved(approval_id=ref):
             return not ref.startswith(f"{envelope.session_id}:")
-        case AskUser(ref=ref) | UserResponded(ref=ref):
+        case AskUser(ref=ref) | UserResponded(ref=ref) | ResultRequired(ref=ref):
             return not ref.startswith(f"{envelope.session_id}:")
         case _:
             return False

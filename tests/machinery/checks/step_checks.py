@@ -19,7 +19,7 @@ from agentrail.core.machine.responses import RETRY_CAP
 from agentrail.core.machine.tool_results import call_timer, hold_timer
 from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN
 from agentrail.core.tools_on_demand import CALLER, FINDER, ROOM, definition, free
-from agentrail.core.vocabulary.commands import Done, RespondSent, SwitchModelSent
+from agentrail.core.vocabulary.commands import Done, RespondSent, ResultSent, SwitchModelSent
 from agentrail.core.vocabulary.effects import CarryOut, StartCall, StartRequest
 from agentrail.core.vocabulary.inputs import (
     AskSettled,
@@ -49,6 +49,7 @@ from agentrail.events import (
     PromptReceived,
     PromptRejected,
     ResponseComplete,
+    ResultRequired,
     Retry,
     SteeringApplied,
     SteeringReceived,
@@ -248,7 +249,7 @@ def _leaves(transition: Transition) -> None:
         return
     input_ = transition.input
     goes_on_ = transition.before.batch is not None and any(goes_on for _, goes_on in transition.before.batch.decisions)
-    goes_on_ = goes_on_ or isinstance(input_, RespondSent)
+    goes_on_ = goes_on_ or isinstance(input_, RespondSent | ResultSent)
     goes_on_ = goes_on_ or (isinstance(input_, ApproveSent | RejectSent) and input_.auto_resume)
     goes_on_ = goes_on_ or (isinstance(input_, TimerFired) and input_.timer.startswith(hold_timer("")))
     demand(not goes_on_, "the turn is left, and a decision wants it to go on")
@@ -452,6 +453,8 @@ def _starts(transition: Transition) -> None:
     effects = transition.step.effects
     starts = {(effect.call_id, effect.attempt) for effect in effects if isinstance(effect, StartCall)}
     starts |= {(effect.ask_id, 1) for effect in effects if isinstance(effect, CarryOut)}
+    # a call that is made elsewhere is told of in the same step
+    starts |= {(event.call_id, 1) for event in transition.events if isinstance(event, ResultRequired)}
     for event in transition.events:
         if isinstance(event, ToolExecutionStart):
             demand((event.call_id, event.attempt) in starts, "{} is told, and nothing starts: {}", event, effects)
@@ -741,7 +744,7 @@ def _tells_of_people(transition: Transition) -> None:
         agent.child == report.child for agent in transition.before.subagents
     ):
         for event in report.events:
-            if isinstance(event, ApprovalRequired | ApprovalResolved | AskUser | UserResponded):
+            if isinstance(event, ApprovalRequired | ApprovalResolved | AskUser | ResultRequired | UserResponded):
                 agent_ = next(agent for agent in transition.before.subagents if agent.child == report.child)
                 demand(
                     report.heard < agent_.heard or event in transition.events, "{} of a sub-agent is not told", event
