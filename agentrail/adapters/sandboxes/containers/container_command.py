@@ -19,7 +19,7 @@ from agentrail.adapters.processes import CHUNK, Capture, Launch, ProcessTree, Re
 from agentrail.adapters.sandboxes.containers.container import Container, StartedIn
 from agentrail.adapters.sandboxes.containers.container_start import counted
 from agentrail.adapters.sandboxes.containers.engine import ANSWERS_WITHIN, client_env, one_line
-from agentrail.adapters.sandboxes.containers.process_folder import INSIDE, SCRIPT
+from agentrail.adapters.sandboxes.containers.process_folder import INSIDE, SCRIPT, process_folder
 from agentrail.errors import CommandRefused
 from agentrail.ports.sandbox import Command, Execution, OnOutput
 
@@ -131,7 +131,8 @@ class ContainerCommand(ProcessTree):
             "exec", *variables, name, "/bin/sh", *order, str(int(command.merge)), *words
         )
         reading, self._input = os.pipe()
-        return Ready(argv, os.open("/", os.O_RDONLY), (reading,))
+        folder = process_folder(self._container.engine).path  # not that of the session: see `Engine.ask`
+        return Ready(argv, os.open(folder, os.O_RDONLY), (reading,))
 
     def _leave(self) -> None:
         self._close_input()

@@ -79,6 +79,7 @@ class ContainerSandbox(LocalSandbox):
         protected: Iterable[str] = PROTECTED,
         env: Iterable[tuple[str, str]] = (),
         hidden: Iterable[str] = BLOCKED_PATHS,
+        snapshots: bool = False,
     ) -> None:
         if engine not in ENGINES:
             raise BadChoice.among("engine", engine, ENGINES)
@@ -91,7 +92,9 @@ class ContainerSandbox(LocalSandbox):
         if (cpus is not None and not (LEAST_CPUS <= cpus < MOST)) or isinstance(cpus, bool):
             raise WrongType("cpus", repr(cpus), f"a number from {LEAST_CPUS} on, or None")
         protected = tuple(protected)
-        super().__init__(folder, hard_links=hard_links, protected=protected, env=env, hidden=hidden)
+        super().__init__(
+            folder, hard_links=hard_links, protected=protected, env=env, hidden=hidden, snapshots=snapshots
+        )
         self._options = ContainerOptions(Engine(engine), image, network, memory, processes, cpus, user, keep)
         self._guards = Guards(self.root, protected, frozenset() if self.root == str(Path.home()) else AT_HOME)
         self._container = self._new_container()

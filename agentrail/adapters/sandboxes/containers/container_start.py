@@ -104,7 +104,7 @@ class ContainerStart:
         mounts = self._hold()
         try:
             own.note_guards(self.name, mounts.created)
-            engine.ask("run", *self._words(own, mounts), self._options.image, "-c", IDLE)
+            engine.ask("run", *self._words(own, mounts), self._options.image, "-c", IDLE, folder=str(own.path))
         except BaseException as error:
             self._undo()  # it may be there, if the engine was only late
             engine.check_image(self._options.image)

@@ -78,12 +78,21 @@ class Engine(Value):
         """Return the command line of a question."""
         return (self.program, *ASKED[question], *more)
 
-    def ask(self, question: str, *more: str, within: float = ANSWERS_WITHIN) -> str:
-        """Ask, and return the answer; raise `OutsideError` with what the engine says if it refuses or is too late."""
+    def ask(self, question: str, *more: str, within: float = ANSWERS_WITHIN, folder: str = "/") -> str:
+        """Ask, and return the answer; raise `OutsideError` with what the engine says if it refuses or is too late.
+
+        In the *folder* podman writes a file if the container runs out of memory.
+        """
         argv = self.words(question, *more)
         try:
             result = subprocess.run(  # noqa: S603 - words of our own, no shell
-                argv, capture_output=True, check=False, timeout=within, stdin=subprocess.DEVNULL, env=client_env()
+                argv,
+                capture_output=True,
+                check=False,
+                timeout=within,
+                stdin=subprocess.DEVNULL,
+                env=client_env(),
+                cwd=folder,
             )
         except OSError as error:
             raise self.failed(error.strerror or str(error)) from error
