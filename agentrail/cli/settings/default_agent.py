@@ -81,8 +81,8 @@ how it will be checked, and what is open. The person decides whether it is carri
 
 EXPLORER: Final = "Searches the project and answers a question about it, with paths and lines. It changes nothing."
 
-MEMORY: Final = ("AGENTS.md", "CLAUDE.md")
-"""Files of a project in which people say what agents have to know."""
+MEMORY: Final = ("AGENTS.md", "CLAUDE.md", "~/.agents/AGENTS.md")
+"""Files of a project, and of the user, in which people say what agents have to know."""
 
 SKILLS: Final = ("~/.agents/skills", ".agents/skills", ".claude/skills")
 """Folders of skills, of the user and of the project."""

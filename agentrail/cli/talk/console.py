@@ -34,6 +34,7 @@ from agentrail.cli.talk.console_commands import STEER, ConsoleCommands
 from agentrail.cli.talk.file_changes import FileChanges
 from agentrail.cli.talk.input_history import InputHistory
 from agentrail.cli.talk.key_commands import LATER
+from agentrail.cli.talk.memory_lines import memory_line
 from agentrail.cli.talk.past import MOST_READ, PastEvents, before_copy, past_of, prompt_piece, prompts_in
 from agentrail.cli.talk.questions import changed_lines, made_changes
 from agentrail.cli.talk.rendering import about, pieces_of
@@ -400,7 +401,7 @@ class Console:
                     is_answer = await self._is_answer(text.strip())
                     if not is_answer:
                         await self._remember(text)
-                    await self._act(text.strip(), is_answer=is_answer)
+                    await self._act(text, is_answer=is_answer)
                 except (AgentrailError, BadInputError) as error:
                     self._commands.refuse(str(error))
                 self._look_again()
@@ -435,7 +436,8 @@ class Console:
             await self._asks_or_rests()
         return self._answering.is_open and self._terminal.may_answer
 
-    async def _act(self, text: str, *, is_answer: bool) -> None:
+    async def _act(self, typed: str, *, is_answer: bool) -> None:
+        text = typed.strip()
         if text.startswith(LATER) and self._answering.is_open:
             self._answering.ask_instead(partial(self._commands.carry_out, text))
         elif text.startswith("/") and "/" not in text[1:].partition(" ")[0]:  # else it begins with a path
@@ -447,6 +449,8 @@ class Console:
             await self._answering.answer(text)
         elif text.startswith(MARK) and self._terminal.by_hand and self._nursery is not None:
             self._nursery.start_soon(self._run_line, text.removeprefix(MARK).strip())
+        elif self._terminal.keys and (line := memory_line(typed)):
+            await self._commands.keep_in_memory(line)
         elif text:
             await self._talk(text, text)
         elif self._terminal.keys:

@@ -20,7 +20,7 @@ from agentrail.cli.agents.agent_source import AgentSource
 from agentrail.cli.host.holder_file import HolderFile
 from agentrail.cli.host.page_browser import open_in_browser
 from agentrail.cli.output.bad_input import BadInputError
-from agentrail.cli.output.screen import Tone, aside, clipped, one_line
+from agentrail.cli.output.screen import Tone, aside, clipped, escaped, one_line
 from agentrail.cli.session_names import OWN, new_name
 from agentrail.cli.settings.default_agent import ASK_FIRST, DEMO, OF_SERVERS, USUAL, Mode, mode_named
 from agentrail.cli.stored.session_rows import session_rows
@@ -28,6 +28,7 @@ from agentrail.cli.talk.context_rows import context_rows
 from agentrail.cli.talk.files_back import REWINDS, ROWS, WHAT, Rewind, rewind_named, rows_of
 from agentrail.cli.talk.key_commands import AT_REST_ALONE, NEXT, STOP
 from agentrail.cli.talk.meant_models import meant_models, missing_key
+from agentrail.cli.talk.memory_lines import add_to_memory, memory_paths
 from agentrail.cli.talk.named_files import (
     AT,
     files_in,
@@ -51,6 +52,7 @@ from agentrail.insight.event_sentences import decision_in
 from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
 from agentrail.ports.journal import StoredSession
 from agentrail.runtime.shared.clock import Clock
+from agentrail.tools.skills.folder_scan import is_outside
 from agentrail.values.content import Part
 from agentrail.values.events import Event
 from agentrail.values.messages import AssistantMessage, Message, UserMessage
@@ -82,6 +84,8 @@ NO_MODEL: Final = ("not-registered", "model")
 """The beginning of the facts of the error that a model is not offered."""
 
 NAME_IN_TEXT: Final = re.compile("`([^`]+)`")
+
+WHICH_MEMORY: Final = "Which memory file gets this line? Arrows or its number, then Enter; Escape drops it."
 
 WHICH_MODEL: Final = "Which one is meant? Arrows or its number, then Enter; Escape goes back."
 
@@ -117,6 +121,7 @@ INTRODUCTION: Final = """\
   Alt-Enter        what you typed is a prompt for later, also while the agent works
   Tab              choose from the menu that opens at / and at @
   !COMMAND         run it in the folder; what it prints goes with what you say next
+  #LINE            keep that line in a memory file (AGENTS.md) that you choose; a space before it: a prompt
   @FILE            send that file with the prompt: a text, a picture or a PDF
   Ctrl-V           the picture in the clipboard; one that you drop here, or name by its whole path,
                    is sent, too
@@ -289,6 +294,24 @@ class ConsoleCommands:
         if rows:
             self._terminal.show((aside(f"  {' · '.join(rows)}", Tone.DIM),))
         return self.shell.added_to(with_parts(text, files))
+
+    async def keep_in_memory(self, line: str) -> None:
+        """Add *line* to the memory file that the person chooses, who sees it before; Escape drops it."""
+        detail = await self._detail()
+        hidden = BLOCKED_PATHS if detail is None else await hidden_from(detail.agent)
+        paths = await memory_paths(None if detail is None else detail.agent)
+        if not paths:
+            self.refuse(f"this agent reads no memory file; begin the text with a space to send it: {line[2:]}")
+            return
+        rows = [
+            f"{number}. {path}{'' if is_outside(path) else ' of this folder'}" for number, path in enumerate(paths, 1)
+        ]
+        index = await self._terminal.choose(f"{WHICH_MEMORY}\n  {escaped(line)}", rows)
+        if index is None:
+            self._say("  dropped; a text that begins with a space before # is a prompt")
+            return
+        await add_to_memory(paths[index], self._folder, line, hidden)
+        self._say(f"  {paths[index]} has it now; sessions read it when they begin or come back")
 
     async def steer(self, text: str, *, when: When = "gap") -> None:
         """Send *text* as steering."""

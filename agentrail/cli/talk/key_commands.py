@@ -32,7 +32,7 @@ AWAY: Final = "Backspace takes this away."
 AT_REST: Final = f"""\
   Enter sends; \\ and Enter: another line; Ctrl-X Ctrl-E: your editor.
   Up, Ctrl-R: what you typed before. Ctrl-V: a picture in the clipboard.
-  Shift-Tab: the next mode. / commands, @ files, ! a command line.
+  Shift-Tab: the next mode. / commands, @ files, ! a command line, # a memory.
   Escape twice: go back before a prompt. Ctrl-C twice, or Ctrl-D: leave.
   {AWAY}"""
 
