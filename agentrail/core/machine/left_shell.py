@@ -27,10 +27,10 @@ def keep_shell(draft: StepDraft, call: Call, answer: Ok | Err) -> None:
     """Keep the folder and the exports that a command has left. No-op if its tool tells of none."""
     if call.spec is None or not _is_shell(call.spec) or answer.details is None:
         return
-    left = answer.details.get(LEFT)
-    if not isinstance(left, Mapping):
+    shell = answer.details.get(LEFT)
+    if not isinstance(shell, Mapping):
         return
-    folder, exports = left.get(FOLDER), left.get(EXPORTS)
+    folder, exports = shell.get(FOLDER), shell.get(EXPORTS)
     if isinstance(folder, str) and isinstance(exports, Mapping):
         draft.state.shell_folder = folder
         draft.state.shell_exports = exports

@@ -73,14 +73,14 @@ async def shell(  # noqa: D417 - the model does not see `ctx`
             return ok(f"started `{name}`; {hint}", {"job": name})
         execution = await sandbox.execute(order, hiding_state(_reporter(ctx)) if can_change else _reporter(ctx))
         text, details = await _output_for_model(sandbox, execution, ctx.call_id)
-        told = execution.stderr.head + execution.stderr.tail
-        left = await shell_end(sandbox, command, order.folder, told, ctx) if can_change else None
+        report = execution.stderr.head + execution.stderr.tail
+        shell_state = await shell_end(sandbox, command, order.folder, report, ctx) if can_change else None
     end = how_it_ended(execution, timeout)
     answer = ok if execution.exit_code == 0 and not execution.timed_out else err
     lines = [line for line in (text.rstrip("\n"), end) if line]
-    if left is not None:
-        details = freeze_object({**details, LEFT: left.left})
-        lines += [f"[{note}]" for note in left.notes]
+    if shell_state is not None:
+        details = freeze_object({**details, LEFT: shell_state.shell})
+        lines += [f"[{note}]" for note in shell_state.notes]
     return answer("\n".join(lines) or "[no output]", details)
 
 

@@ -60,7 +60,7 @@ _REPORT: Final = "printf '%s\\0' \"${{{name}+{name}=${name}}}\" >&3;"
 class ShellEnd(NamedTuple):
     """What a command has left."""
 
-    left: JsonObject
+    shell: JsonObject
     """The folder and the exports with which later commands begin, as details of the result have them."""
     notes: tuple[str, ...]
     """What the model is to know of it: another folder, and what is not kept, and why."""
@@ -82,12 +82,12 @@ def hiding_state(on_output: OnOutput) -> OnOutput:
     return lambda piece: None if piece.startswith(_MARK) else on_output(piece)
 
 
-async def shell_end(sandbox: Sandbox, command: str, ran_in: str, told: bytes, ctx: ToolContext) -> ShellEnd | None:
+async def shell_end(sandbox: Sandbox, command: str, ran_in: str, report: bytes, ctx: ToolContext) -> ShellEnd | None:
     """Return what *command* has left, which ran in the folder *ran_in*; `None` if its shell was ended, or kept silent.
 
-    *told* is what the script told.
+    *report* is what the script told.
     """
-    reports = [report.split(b"\0")[:-1] for report in told.split(_MARK)[1:]]
+    reports = [part.split(b"\0")[:-1] for part in report.split(_MARK)[1:]]
     names = _names(command, ctx.shell_exports)
     if len(reports) < BEGIN_AND_END or {len(reports[0]), len(reports[-1])} != {1 + len(names)}:
         return None
@@ -129,16 +129,16 @@ def _why_never_kept(name: str) -> str:
 
 
 def _kept_exports(
-    command: str, told: Mapping[str, bytes], root: str | None, old: JsonObject
+    command: str, values: Mapping[str, bytes], root: str | None, old: JsonObject
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the variables to keep by name, and notes about those that are not; *told* are the values at the end.
+    """Return the variables to keep by name, and notes about those that are not; *values* are those at the end.
 
     A value is kept that stands in the text of *command*, or is a path below the *root*: no record gets a text by that
     which no person could see before.
     """
     exports: dict[str, str] = {}
     notes = [f"`{name}` {NOT_KEPT}: {why}" for name in _exported(command) if (why := _why_never_kept(name))]
-    for name, data in told.items():
+    for name, data in values.items():
         value = _text(data).partition("=")[2]
         is_path = root is not None and value.startswith(root)
         if not data:  # it is not set any more
