@@ -9,17 +9,19 @@ import attrs
 from attrs import evolve, frozen
 
 from agentrail.errors import BadOptions, PluginRefused
-from agentrail.hooks.actions import Abort, BlockTool, Continue, Skip
+from agentrail.errors.agentrail_error import listed
+from agentrail.hooks.actions import Abort, AddContext, BlockTool, Continue, SetSection, Skip
 from agentrail.hooks.context import Context
 from agentrail.hooks.declarations import UsageLimits
 from agentrail.hooks.hook_types import (
     AfterTurn,
     BeforeCompaction,
+    BeforePrompt,
     BeforeRequest,
     BeforeTool,
 )
 from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
-from agentrail.plugins.options import check_choice, check_flag
+from agentrail.plugins.options import as_object, check_choice, check_flag, check_object
 from agentrail.values.json import EMPTY, Json, freeze
 from agentrail.values.messages import Message, total_size
 from agentrail.values.stream import CHARS_PER_TOKEN
@@ -45,6 +47,11 @@ class Spent:
     """Names of the limits whose warning was emitted; those of a turn are removed after it, all if options change."""
     turn_calls_before: int = 0
     """Number of calls of the open turn before the last request; 0 between turns."""
+    tool_calls: tuple[tuple[str, int], ...] = ()
+    """By the names of the tools that `calls` limits: the number of their calls in the session, sorted by name."""
+    requests_over: int = 0
+    """With `at_limit="answer"`: 1 after a call over a limit of `calls` in the open turn, and 1 more for each request
+    since; 0 otherwise."""
 
     earlier_ms: int = 0
     """Milliseconds of requests and calls that version 1 of this state has counted."""
@@ -53,6 +60,16 @@ class Spent:
     def calls_of_turn(self) -> int:
         """Number of calls in the open turn that this plugin did not block."""
         return self.turn_calls_before + len(self.turn_calls)
+
+    def calls_of(self, tool: str) -> int:
+        """Return the number of calls of *tool*, which has a limit, that this plugin did not block."""
+        return dict(self.tool_calls).get(tool, 0)
+
+    def with_call_of(self, tool: str) -> Spent:
+        """Return the state with one more call of *tool*."""
+        counts = dict(self.tool_calls)
+        counts[tool] = self.calls_of(tool) + 1
+        return evolve(self, tool_calls=tuple(sorted(counts.items())))
 
 
 _LIMITS: Final = (
@@ -66,6 +83,26 @@ _LIMITS: Final = (
     "max_seconds",
     "max_turn_seconds",
 )
+
+
+MAX_REQUESTS_OVER: Final = 3
+"""The most requests that a turn has after a call over a limit of `calls` with `at_limit="answer"`."""
+
+
+def _as_limits(value: Mapping[str, int]) -> Mapping[str, int]:
+    """Return *value*, the option `calls`, frozen; validators refuse what is no mapping of texts to numbers."""
+    return cast("Mapping[str, int]", as_object(cast("Mapping[str, Json]", value)))
+
+
+NO_CALLS: Final = _as_limits({})
+
+ANSWER: Final = "no more tools may be called in this turn; answer with what you have"
+
+SECTION: Final = "tool limits"
+"""The section of the system prompt that tells the model the limits of `calls`."""
+
+FROM_SOURCE: Final = "__"
+"""In names of tools of a source, such as an MCP server, which come when the session has begun."""
 
 
 @frozen
@@ -93,6 +130,11 @@ class BudgetGuard(Plugin[Spent]):
     """The most tool calls of the session; `None` if there is no limit."""
     max_turn_calls: int | None = None
     """The most tool calls of one turn; `None` if there is no limit."""
+    calls: Mapping[str, int] = attrs.field(default=NO_CALLS, converter=_as_limits, validator=check_object)
+    """The most calls of single tools in the session, by name. The model is told them in its system prompt."""
+    at_limit: str = attrs.field(default="block", validator=check_choice("block", "answer"))
+    """What a call over a limit of `calls` does: `block` that call alone, or also all later calls of the turn, so that
+    the model has to `answer` with what it has."""
     max_seconds: float | None = None
     """The most seconds in which the session, or a sub-agent of it, may work; `None` if there is no limit."""
     max_turn_seconds: float | None = None
@@ -120,6 +162,11 @@ class BudgetGuard(Plugin[Spent]):
             plain = number(value)
             if plain is None or plain < 0:
                 raise BadOptions("BudgetGuard", f"{name}={value!r} is no number from 0 on")
+        for tool, limit in self.calls.items():
+            if not tool.strip() or type(limit) is not int or limit < 0:
+                raise BadOptions(
+                    "BudgetGuard", f"calls={{{tool!r}: {limit!r}}} gives no tool its most calls, from 0 on"
+                )
         if self.warn_at >= NO_FRACTION:
             advice = "0.8 warns at 80 % of it, and anything from 1.1 on would never warn"
             raise BadOptions("BudgetGuard", f"warn_at={self.warn_at!r} is no fraction of a limit; {advice}")
@@ -129,6 +176,9 @@ class BudgetGuard(Plugin[Spent]):
         problem = self._unpriced(ctx)
         if problem is not None:
             raise PluginRefused(problem)
+        unknown = [name for name in self.calls if name not in ctx.tools and FROM_SOURCE not in name]
+        if unknown and not self.shared:  # a sub-agent need not have all tools of its parent
+            raise PluginRefused(f"`calls` limits {listed(unknown)}, and the tools are {listed(ctx.tools) or 'none'}")
         return Spent()
 
     @property
@@ -151,7 +201,10 @@ class BudgetGuard(Plugin[Spent]):
         """Return the state that *old*, stored by version 1, becomes; version 1 counted seconds itself."""
         counts = old if isinstance(old, Mapping) else EMPTY
         return Spent(
-            **{name: _count(counts.get(name)) for name in ("rounds", "turn_rounds", "calls", "turn_calls_before")},
+            rounds=_count(counts.get("rounds")),
+            turn_rounds=_count(counts.get("turn_rounds")),
+            calls=_count(counts.get("calls")),
+            turn_calls_before=_count(counts.get("turn_calls_before")),
             turn_calls=_texts(counts.get("turn_calls")),
             warned=_texts(counts.get("warned")),
             earlier_ms=_count(counts.get("worked_ms")),
@@ -176,6 +229,7 @@ class BudgetGuard(Plugin[Spent]):
             max_turn_rounds=_rest(self.max_turn_rounds, state.turn_rounds),
             max_calls=_rest(self.max_calls, state.calls),
             max_turn_calls=_rest(self.max_turn_calls, state.calls_of_turn),
+            calls={name: max(0, limit - state.calls_of(name)) for name, limit in self.calls.items()},
             max_seconds=_rest(self.max_seconds, worked),
             max_turn_seconds=_rest(self.max_turn_seconds, turn_worked),
             shared=True,
@@ -192,7 +246,23 @@ class BudgetGuard(Plugin[Spent]):
             return f"what the session has cost so far is not known, {advice}"
         return None
 
-    def before_request(self, hook: BeforeRequest, state: Spent, ctx: Context) -> Continue[Spent] | Abort[Spent]:
+    def before_prompt(self, hook: BeforePrompt, state: Spent, ctx: Context) -> Continue[Spent] | SetSection[Spent]:
+        """Tell the model the limits of `calls`, before it makes the first one."""
+        text = self._limits_in_words
+        return Continue() if dict(ctx.sections).get(SECTION) == text else SetSection(SECTION, text)
+
+    @property
+    def _limits_in_words(self) -> str | None:
+        """The limits of `calls` for the model; `None` if there are none."""
+        if not self.calls:
+            return None
+        limits = ", ".join(f"`{name}`: {limit}" for name, limit in self.calls.items())
+        over = "then answer with what you have" if self.at_limit == "answer" else "further calls are refused"
+        return f"The most calls of these tools in this session ({over}): {limits}."
+
+    def before_request(
+        self, hook: BeforeRequest, state: Spent, ctx: Context
+    ) -> Continue[Spent] | Abort[Spent] | AddContext[Spent]:
         """Count the request, with an estimate of its input tokens; abort the turn if it would exceed a limit."""
         problem = self._unpriced(ctx)
         if problem is not None:
@@ -215,7 +285,10 @@ class BudgetGuard(Plugin[Spent]):
         cost = used.cost_usd or 0.0
         if limits.is_spent(used):
             return Abort(f"max_usd={self.max_usd} is used up: ${cost:.4f} were spent", state)
-        return self._warned(new, [*uses, *times, ("max_usd", self.max_usd, cost)])
+        if state.requests_over > MAX_REQUESTS_OVER:
+            return Abort("a limit of `calls` is used up, and the model calls tools instead of answering", state)
+        action = self._warned(new, [*uses, *times, ("max_usd", self.max_usd, cost)])
+        return AddContext(ANSWER, action.state, emits=action.emits) if new.requests_over else action
 
     def _requested(self, state: Spent) -> Spent:
         """Return *state* with one more request; only what a limit needs is counted, as each change is stored."""
@@ -223,7 +296,7 @@ class BudgetGuard(Plugin[Spent]):
             state = evolve(state, rounds=state.rounds + 1, turn_rounds=state.turn_rounds + 1)
         if state.turn_calls:
             state = evolve(state, turn_calls=frozenset(), turn_calls_before=state.calls_of_turn)
-        return state
+        return evolve(state, requests_over=state.requests_over + 1) if state.requests_over else state
 
     def before_compact(self, hook: BeforeCompaction, state: Spent, ctx: Context) -> Continue[Spent] | Skip[Spent]:
         """Skip the compaction if its request for a summary would exceed a limit. That request counts as no round."""
@@ -249,25 +322,40 @@ class BudgetGuard(Plugin[Spent]):
         over = self._limits.time_reached(ctx, state.earlier_ms)
         if over is not None:
             return BlockTool(f"{over} is used up")
-        is_counted = self.max_calls is not None or self.max_turn_calls is not None
-        if not is_counted or hook.call_id in state.turn_calls:
+        if hook.call_id in state.turn_calls:
             return Continue(state)
-        new = evolve(state, calls=state.calls + 1, turn_calls=state.turn_calls | {hook.call_id})
+        if state.requests_over:
+            return BlockTool(ANSWER)
+        has_most = self.max_calls is not None or self.max_turn_calls is not None
+        limit = self.calls.get(hook.name)
+        if not has_most and limit is None:
+            return Continue(state)
+        new = evolve(state, calls=state.calls + has_most, turn_calls=state.turn_calls | {hook.call_id})
         uses: list[tuple[str, float | None, float]] = [
             ("max_calls", self.max_calls, new.calls),
             ("max_turn_calls", self.max_turn_calls, new.calls_of_turn),
         ]
-        for name, limit, used in uses:
-            if limit is not None and used > limit:
-                return BlockTool(f"{name}={limit} is used up")
+        if limit is not None:
+            new = new.with_call_of(hook.name)
+            uses.append((f"calls.{hook.name}", limit, new.calls_of(hook.name)))
+        for name, most, used in uses:
+            if most is not None and used > most:
+                return self._over(name, most, state)
         return self._warned(new, uses)
+
+    def _over(self, name: str, limit: float, state: Spent) -> BlockTool[Spent]:
+        """Block a call over the limit *name*; if it is one of `calls`, the turn may have to end with an answer."""
+        reason = f"{name}={limit:g} is used up"
+        if self.at_limit != "answer" or not name.startswith("calls."):
+            return BlockTool(reason)
+        return BlockTool(f"{reason}; {ANSWER}", evolve(state, requests_over=1))
 
     def after_turn(self, hook: AfterTurn, state: Spent, ctx: Context) -> Continue[Spent]:
         """Reset the counts of the turn, and allow the warnings of its limits again."""
-        if not (state.turn_rounds or state.calls_of_turn or state.warned):
+        if not (state.turn_rounds or state.calls_of_turn or state.warned or state.requests_over):
             return Continue()
         warned = frozenset(name for name in state.warned if "turn" not in name)
-        none = evolve(state, turn_rounds=0, turn_calls=frozenset(), turn_calls_before=0)
+        none = evolve(state, turn_rounds=0, turn_calls=frozenset(), turn_calls_before=0, requests_over=0)
         return Continue(evolve(none, warned=warned))
 
     def _warned(self, state: Spent, uses: list[tuple[str, float | None, float]]) -> Continue[Spent]:
