@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from agentrail.core.vocabulary.state import Prompt, State
     from agentrail.hints import HandleHints, SupervisorHints
     from agentrail.hooks.plugin import AnyPlugin, Attachable
+    from agentrail.insight.shadow_report import ShadowReport
     from agentrail.ports.journal import SessionFilter, StoredAnswer, StoredSession
     from agentrail.ports.model import ModelChain
     from agentrail.ports.tool import Task
@@ -207,6 +208,10 @@ class SessionHandle(HandleHints):
     def status(self) -> Status:
         """Return what the session is doing, as of its last journaled step."""
         return self._thread.look(self._handle.status)
+
+    def shadow(self) -> ShadowReport:
+        """Return what the plugins of `SessionSpec.shadow` would have done so far; empty without any, and in sleep."""
+        return self._thread.look(self._handle.shadow)
 
     def messages(self) -> tuple[Message, ...]:
         """Return the conversation, as of the last journaled step."""

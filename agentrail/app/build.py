@@ -36,6 +36,7 @@ from agentrail.app.session_code import (
     prices_of,
     refuse_misnamed,
     refuse_missing_folder,
+    shadow_of,
     sources_of,
     surroundings,
     take_agents,
@@ -351,7 +352,7 @@ def new_session(
     code = SessionCode(
         hook_runner, NO_TOOL_CODE, own_models, services, around, LateValidator, prices, sources_of(spec), agents
     )
-    code.compactor = compactor_here(spec)
+    code.compactor, code.shadow = compactor_here(spec), shadow_of(spec)
     code.section_files = files_of(spec, around)
     first = chosen(code, model_of, spec.model, freeze_object(spec.model_options))
     desks = agent_tools(code, spec, model_of, 0)

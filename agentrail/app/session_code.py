@@ -51,7 +51,14 @@ from agentrail.ports.sandbox import HidesPaths, OnDisk, Sandbox
 from agentrail.ports.tool import NO_DEPS, Tool, ToolSource, Web
 from agentrail.runtime.access.code_changes import updated
 from agentrail.runtime.actor.journal_log import revived
-from agentrail.runtime.resources import NO_TOOL_CODE, FoundCode, SectionFiles, SessionCode, SharedSurroundings
+from agentrail.runtime.resources import (
+    NO_SHADOW,
+    NO_TOOL_CODE,
+    FoundCode,
+    SectionFiles,
+    SessionCode,
+    SharedSurroundings,
+)
 from agentrail.runtime.shared.code_loops import bind_function, bind_functions, bind_model, bind_tool
 from agentrail.runtime.work.session_deps import SessionDeps, is_maker, refuse_without_deps
 from agentrail.tools import as_tool, validator_for
@@ -101,6 +108,17 @@ def attachments(spec: SessionSpec) -> list[tuple[str, AnyPlugin]]:
         return [(key, plugin.in_sandbox((), frozenset())) for key, plugin in keyed]
     tools = _command_tools(spec)
     return [(key, plugin.in_sandbox(sandbox.hidden, tools)) for key, plugin in keyed]
+
+
+def shadow_of(spec: SessionSpec) -> Mapping[str, AnyPlugin]:
+    """Return the plugins in the shadow of *spec* with their keys; raise an error if two have the same key."""
+    if not spec.shadow:
+        return NO_SHADOW
+    keyed = [unkeyed(plugin) for plugin in spec.shadow]
+    refuse_twins([key for key, _ in keyed])
+    for key, plugin in keyed:
+        attached_plugin(key, plugin)  # raises if it is no plugin that could be attached
+    return dict(keyed)
 
 
 def _command_tools(spec: SessionSpec) -> frozenset[str]:
@@ -543,6 +561,7 @@ def match_code(
     services, around = bind_functions(spec.services), surroundings(spec, stored.setup.working_dir)
     parts = (hook_runner, NO_TOOL_CODE, own_models, services, around)
     code = SessionCode(*parts, LateValidator, prices, (), subagent_codes(spec, build), compactor_here(spec))
+    code.shadow = shadow_of(spec)
     desks = agent_tools(code, spec, model_of, revision + 1)
     tools = dict(desks[current_spec(stored, spec).name].tools)
     brought_by(plugins.values(), tools_of_all(desks))

@@ -57,6 +57,11 @@ class SessionSpec(Options, kw_only=True, gc=True, weakref=True):
     """Tools: decorated functions, objects with `spec` and `execute`, and MCP servers."""
     plugins: Sequence[Attachable] = ()
     """Plugins; one of each class, unless given a key."""
+    shadow: Sequence[Attachable] = ()
+    """Plugins that are asked beside `plugins`, in the place of those with the same key, and change nothing.
+
+    `session.shadow()` tells what would have been otherwise, and so do `ShadowDiffers` events.
+    """
     system: str = ""
     """The system prompt of this agent: the layer `user` of what the model gets. A sub-agent has its own."""
     working_dir: str = "."
@@ -562,7 +567,7 @@ FIELDS: Final = cast("Callable[[SessionSpec], tuple[object, ...]]", attrgetter(*
 DEFAULT_FIELDS: Final = FIELDS(SessionSpec())
 
 CHECKS: Final[Mapping[str, Callable[[str, object], None]]] = {
-    **dict.fromkeys(("tools", "plugins", "handoffs"), _check_sequence),
+    **dict.fromkeys(("tools", "plugins", "shadow", "handoffs"), _check_sequence),
     **dict.fromkeys(("agents", "model_options"), _check_mapping),
     "user_data": _check_user_data,
     **dict.fromkeys(("skills", "memory"), _check_paths),

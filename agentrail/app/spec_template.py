@@ -60,7 +60,7 @@ class SpecTemplate:
         models, around = dict(code.models), surroundings(spec, spec.working_dir)
         hook_runner = code.hook_runner.copy(WhyNot(models, self._model_of))
         copy = SessionCode(hook_runner, code.tools, models, code.services, around, LateValidator, code.prices)
-        copy.compactor, copy.revision = code.compactor, code.revision
+        copy.compactor, copy.revision, copy.shadow = code.compactor, code.revision, code.shadow
         if code.sources:
             copy.sources = sources_of(spec)  # each says for each session whether it can be used
         for name, options in links_of(state):
@@ -81,4 +81,4 @@ def _items(spec: SessionSpec) -> tuple[object, ...]:
     sandbox: object = spec.sandbox
     hidden = sandbox.hidden if spec.plugins and has_members(sandbox, HidesPaths) else ()
     specs = (getattr(tool, "spec", None) for tool in tools)
-    return (*tools, *specs, *spec.plugins, *hidden, model, getattr(model, "name", None))
+    return (*tools, *specs, *spec.plugins, *spec.shadow, *hidden, model, getattr(model, "name", None))

@@ -24,6 +24,7 @@ from agentrail.insight.seen_request import seen as seen
 from agentrail.insight.session_backtest import AskedPlugin as AskedPlugin
 from agentrail.insight.session_backtest import Parting as Parting
 from agentrail.insight.session_backtest import SessionBackTest as SessionBackTest
+from agentrail.insight.shadow_report import ShadowReport as ShadowReport
 from agentrail.what_if.back_test import BackTest as BackTest
 from agentrail.what_if.backtests import BackTestProgress as BackTestProgress
 from agentrail.what_if.backtests import backtest as backtest

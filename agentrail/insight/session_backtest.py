@@ -22,7 +22,7 @@ from agentrail.values.untrusted_values import error_text
 from agentrail.values.value import Value
 
 
-class AskedPlugin(Value):
+class AskedPlugin(Value, gc=True):
     """A plugin of the candidate, as it was when it was asked."""
 
     key: str
@@ -33,7 +33,7 @@ class AskedPlugin(Value):
     """Its state before it was asked."""
 
 
-class Parting(Value):
+class Parting(Value, gc=True):
     """One ruling of the candidate that does something else than the recorded one."""
 
     session_id: str
@@ -66,7 +66,7 @@ class Parting(Value):
     """The plugins of the candidate; empty if it is no hook, or goes on after an answer to one of them."""
 
 
-class SessionBackTest(Value):
+class SessionBackTest(Value, gc=True):
     """What the candidate would have done in one session."""
 
     session_id: str
@@ -102,7 +102,7 @@ def backtest_session(
     *records* are all records of the session, from the first one on. With *beyond*, it goes on behind the first ruling
     that differs, with the recorded answers.
     """
-    walk = _Walk(session_id, beyond=beyond)
+    walk = SessionWalk(session_id, beyond=beyond)
     for record in records:
         if not walk.take(record, make_row):
             break
@@ -118,7 +118,7 @@ class _Found(NamedTuple):
     took_effect: int | None
 
 
-class _Walk:
+class SessionWalk:
     """Goes through the records of a session, and keeps what differs."""
 
     def __init__(self, session_id: str, *, beyond: bool) -> None:
@@ -129,6 +129,8 @@ class _Walk:
         """Equal to the history of the state, on the log of the steps that are made again: else each would copy it."""
         self._row: CandidateRow | None = None
         self._found: list[_Found] = []
+        self._is_parted = False
+        """Whether differences were handed out already."""
         self._waiting: dict[tuple[str, str], int] = {}
         """Where in `_found` the differences are that take effect when their run of a hook ends."""
         self._records = self._asked = 0
@@ -142,6 +144,14 @@ class _Walk:
         return SessionBackTest(
             self._session_id, self._records, turns, self._asked, parts, tuple(self._inexact), self._skipped
         )
+
+    def hand_out(self) -> SessionBackTest:
+        """Return what was found so far, and forget the differences."""
+        outcome = self.outcome()
+        self._is_parted = self._is_parted or bool(self._found)
+        self._found.clear()
+        self._waiting.clear()
+        return outcome
 
     def take(self, record: Record, make_row: MakeRow) -> bool:
         """Compare one record; return whether to go on."""
@@ -214,7 +224,7 @@ class _Walk:
             explain(pair.then),
             explain(pair.now.question),
             found.took_effect,
-            index > 0,
+            self._is_parted or index > 0,
             hook,
             pair.now.context,
             found.plugins,

@@ -112,6 +112,7 @@ OF_SESSIONS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "by": ("the key says who calls", "connect with the key of that user"),
         "inspect": (INSIDE, "use `status`, `messages` and `queued`"),
+        "shadow": (INSIDE, "subscribe to `ShadowDiffers`"),
         "trace": (INSIDE, "use `subscribe`"),
     }
 )

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from agentrail.core.vocabulary.state import Prompt, State
     from agentrail.hooks.hook_runner import ReadAnswer
     from agentrail.hooks.plugin import Attachable
+    from agentrail.insight import shadow_report
+    from agentrail.insight.shadow_report import ShadowReport
     from agentrail.ports.model import ModelChain
     from agentrail.ports.tool import Task, Tool
     from agentrail.runtime.access import code_changes, file_rewind, sending, status, turn_reply, turn_stream
@@ -61,6 +63,7 @@ else:  # modules that only a living session needs are imported at the first use
     code_changes = LazyModule("agentrail.runtime.access.code_changes")
     file_rewind = LazyModule("agentrail.runtime.access.file_rewind")
     status = LazyModule("agentrail.runtime.access.status")
+    shadow_report = LazyModule("agentrail.insight.shadow_report")
     turn_reply = LazyModule("agentrail.runtime.access.turn_reply")
     turn_stream = LazyModule("agentrail.runtime.access.turn_stream")
 
@@ -348,6 +351,11 @@ class SessionHandle(HandleHints, SessionCalls):
         """Return what the session is doing, as of its last journaled step."""
         state = self._session.state
         return status.status_of(state, self._session.links.held_calls(), status.tasks_of(state))
+
+    def shadow(self) -> ShadowReport:
+        """Return what the plugins of `SessionSpec.shadow` would have done so far; empty without any, and in sleep."""
+        shadow = self._session.shadow
+        return shadow_report.ShadowReport() if shadow is None else shadow.report
 
     def messages(self) -> tuple[Message, ...]:
         """Return the conversation, as of the last journaled step."""

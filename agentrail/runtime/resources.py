@@ -47,6 +47,7 @@ from agentrail.values.usage import Limit
 if TYPE_CHECKING:  # commands that only read a journal or settings import no machine
     from agentrail.ports.instrumentation import RecordListener
     from agentrail.runtime.diagnosis.figures import Figures
+    from agentrail.runtime.diagnosis.shadows import Shadows
     from agentrail.runtime.inbox.mailbox import Mailbox
     from agentrail.runtime.shared.slots import OwnSlots, Slots
     from agentrail.runtime.work.reservations import FamilyUsage
@@ -76,6 +77,7 @@ class SharedServices:
         "nursery",
         "parkable",
         "random",
+        "shadows",
         "slots",
         "tasks",
         "threads",
@@ -119,6 +121,7 @@ class SharedServices:
         self.slots: Slots | OwnSlots | None = None  # the part of the journal to look after; `None`: all of it
         self.figures: Figures | None = None  # made when figures are first asked for
         self.listener: RecordListener | None = None  # told of each stored record; `None` if nobody listens
+        self.shadows: Shadows | None = None  # made with the first session that has a shadow
         # Made when all sessions are to be parked: an event for each session id, set once nothing is lost by parking it.
         self.parkable: defaultdict[str, trio.Event] | None = None
 
@@ -279,6 +282,7 @@ class AgentCode(Protocol):
 
 
 NO_AGENTS: Mapping[str, AgentCode] = MappingProxyType({})
+NO_SHADOW: Mapping[str, AnyPlugin] = MappingProxyType({})
 
 NOTHING_RESERVED: Final = frozenset[tuple[str, int]]()
 NO_TOOL_CODE: Mapping[tuple[str, int], Tool] = MappingProxyType({})
@@ -307,6 +311,7 @@ class SessionCode:
         "revision",
         "section_files",
         "services",
+        "shadow",
         "sources",
         "surroundings",
         "tools",
@@ -331,6 +336,7 @@ class SessionCode:
         self.section_files: SectionFiles | None = None
         self.environment = ""  # text on folder and machine for the model, used when the session begins
         self.compactor = compactor
+        self.shadow: Mapping[str, AnyPlugin] = NO_SHADOW  # plugins that are asked beside those of the session, by key
         self.deps: SessionDeps | None = None  # what tools want by `ToolContext[Deps]`; `None` if the spec has none
         self.hook_runner = hook_runner
         self.tools: Mapping[tuple[str, int], Tool] = tools

@@ -16,7 +16,7 @@ LONGEST: Final = 160
 """The most characters of a sentence in the table."""
 
 
-class BackTest(Value):
+class BackTest(Value, gc=True):
     """What a candidate would have done in sessions that happened."""
 
     sessions: tuple[SessionBackTest, ...]

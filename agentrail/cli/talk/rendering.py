@@ -482,6 +482,8 @@ SILENT: Final[frozenset[type[e.Event]]] = frozenset(
         e.SessionHibernated,
         e.SessionStarted,
         e.SessionWoken,
+        e.ShadowDiffers,
+        e.ShadowEnded,
         e.ThinkingStart,
         e.ToolAttached,
         e.ToolCalls,

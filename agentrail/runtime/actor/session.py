@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -45,6 +45,7 @@ from agentrail.runtime.actor.journal_log import JournalLog, rebuild_state, with_
 from agentrail.runtime.actor.parent_link import FamilyLinks
 from agentrail.runtime.actor.pending_step import PendingStep
 from agentrail.runtime.actor.screened_inputs import screened_digest
+from agentrail.runtime.actor.session_shadow import begin_shadow
 from agentrail.runtime.actor.sleep import sleeping_state, with_plugin_classes, without_code
 from agentrail.runtime.actor.slow_hooks import SLOW_HOOKS, report_slow_hooks
 from agentrail.runtime.actor.tool_sources import RunningSource, Sources
@@ -62,6 +63,9 @@ from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.work.own_sandbox import close_sandbox, pause_sandbox
 from agentrail.values.events.life import AbortPending
+
+if TYPE_CHECKING:
+    from agentrail.runtime.diagnosis.shadows import Shadow
 
 log = logging.getLogger("agentrail.session")
 
@@ -110,6 +114,7 @@ class Session:
         "records",
         "rests",
         "session_id",
+        "shadow",
         "shared",
         "sources",
         "state",
@@ -154,6 +159,7 @@ class Session:
         self._effect_runner: EffectRunner | None = EffectRunner(
             state, shared, code, self.events, self.mailbox, self.links, self._note_begin
         )
+        self.shadow: Shadow | None = None  # what plugins of `SessionSpec.shadow` would do; `None` if there are none
         self.end_waiters: tuple[Slot[Gone], ...] = ()
         self.gone: Gone | None = None  # why this process no longer runs the session; `None` while it does
         self._aborting: Letter | None = None  # the last abort or stop that stopped work before it was journaled
@@ -218,6 +224,8 @@ class Session:
         elif self.crash_text is not None:
             await self._recover(inputs.ActorRestarted(self.crash_text))
         self.crash_text = None
+        if self.code.shadow and self.shadow is None:
+            self.shadow = begin_shadow(self)
         if not self.rests:
             self._last_active_ms = self.shared.clock.now_ms()
             self._schedule_sleep()
@@ -240,6 +248,12 @@ class Session:
                 self.rests = True
                 return
             await self._take(letter)
+
+    def _end_shadow(self) -> None:
+        """Let go of the shadow of a session that ends or falls asleep; another one begins when it wakes."""
+        if self.shadow is not None and self.shared.shadows is not None:
+            self.shared.shadows.end(self.session_id)
+            self.shadow = None
 
     def _has_nothing_to_lose(self) -> bool:
         """Whether parking now loses nothing: all work can be repeated, and no abort or stop waits."""
@@ -654,6 +668,7 @@ class Session:
         if not self.mailbox.is_empty:
             return False
         self.shared.timers.clear((self.session_id, "sleep"))
+        self._end_shadow()
         self._effect_runner = self._aborting = self._prefix = self.mailbox.actor = None
         self._last_active_ms = 0
         self._answers.forget()
@@ -749,6 +764,7 @@ class Session:
         if self._effect_runner is not None:
             self._effect_runner.close()
             self._effect_runner.started.settle(end.error)
+        self._end_shadow()
         self.sources.close(end.error)
         sandbox = None if self._code is None else self._code.surroundings.own_sandbox
         if sandbox is not None:

@@ -40,6 +40,28 @@ class PluginSlow(Event):
     """Duration of the step in milliseconds."""
 
 
+class ShadowDiffers(Ephemeral):
+    """Plugins in the shadow of the session would have ruled otherwise at a hook; nothing came of it."""
+
+    plugin: Kept[str]
+    """Key of the plugin that decided in the shadow, else in the session; empty if none did."""
+    hook: Kept[str]
+    """Name of the hook."""
+    call_id: Kept[str]
+    """Id of the call that it was about; empty if it was about none."""
+    then: Personal[str]
+    """What the plugins of the session ruled, and why."""
+    now: Personal[str]
+    """What it would have been with those in the shadow, and why."""
+
+
+class ShadowEnded(Ephemeral):
+    """The shadow of the session was let go of: it was slow, hung, or cannot follow any more."""
+
+    reason: Personal[str]
+    """Why."""
+
+
 class PluginOptsUpdated(Event):
     """An update of a plugin's options was applied or refused."""
 
@@ -148,6 +170,8 @@ AnyPluginEvent: TypeAlias = (
     | PluginOptsUpdated
     | PluginSlow
     | PluginUpgraded
+    | ShadowDiffers
+    | ShadowEnded
     | UnknownEvent
 )
 """The events of this module, in the order of the catalogue."""
