@@ -125,6 +125,18 @@ class Broken(Plugin[None]):
         raise KeyboardInterrupt
 
 
+async def test_one_that_hangs_is_let_go_of_and_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shadows, "MOST_WAITING", 3)
+    try:
+        async with open_supervisor() as supervisor:
+            session = await supervisor.spawn(spec_of([Hanging()]), "s1")
+            for _ in TURNS:
+                assert (await session.ask("Go.")).text == "Done."
+            assert session.shadow().ended == "3 records waited for it: it hangs, or is too slow"
+    finally:
+        RELEASED.set()
+
+
 async def test_one_that_breaks_is_not_noticed() -> None:
     journal = MemoryJournal()
     async with open_supervisor(journal=journal) as supervisor:
