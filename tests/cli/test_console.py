@@ -290,6 +290,24 @@ async def test_steering_now_does_not_wait_for_the_end_of_the_answer() -> None:
         )
 
 
+async def test_steering_takes_the_texts_of_named_files_and_is_shown_as_it_was_pasted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("tea\n")
+    (tmp_path / "pic.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    async with talking([stall(after=1, text="one two"), "Changed."]) as person:
+        await person.says("count", "one ")
+        shown = await person.says("/steer now see @notes.txt @pic.png @zz.dat", "Changed.\n\n")
+        assert (
+            "  @notes.txt 1 line · @pic.png: not sent, as steering is text alone; Alt-Enter sends it in a prompt "
+            in shown
+        )
+        assert "for later · @zz.dat: no such file\n  ↳ steering: see @notes.txt @pic.png @zz.dat\n" in shown
+        texts = [message.text for message in person.session.messages()]
+        assert any(text.endswith("@zz.dat\n\nnotes.txt:\n\n```\ntea\n```") for text in texts)
+
+
 async def test_too_much_steering_is_refused_once() -> None:
     async with talking([stall(after=1, text="one two")]) as person:
         await person.says("count", "one ")

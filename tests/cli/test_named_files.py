@@ -8,6 +8,7 @@ import pytest
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.talk import named_files
 from agentrail.cli.talk.clipboard import keep_picture
+from agentrail.cli.talk.file_names import without_files
 from agentrail.cli.talk.named_files import (
     MAX_PICTURE,
     dragged_picture,
@@ -16,7 +17,6 @@ from agentrail.cli.talk.named_files import (
     missing_in,
     paths_behind,
     with_parts,
-    without_files,
 )
 from agentrail.models import File, Image, Part, Text
 

@@ -472,7 +472,7 @@ class Console:
         if status is not None and status.held:
             self._commands.refuse(f"not sent, for there is a question first: {typed}")
         elif status is not None and status.turn_open:
-            await self._commands.steer(text)
+            await self._commands.steer(text, typed)
         else:
             await self._prompt(text, typed)
 

@@ -25,21 +25,22 @@ from agentrail.cli.session_names import OWN, new_name
 from agentrail.cli.settings.default_agent import ASK_FIRST, DEMO, OF_SERVERS, USUAL, Mode, mode_named
 from agentrail.cli.stored.session_rows import session_rows
 from agentrail.cli.talk.context_rows import context_rows
+from agentrail.cli.talk.file_names import without_files
 from agentrail.cli.talk.files_back import REWINDS, ROWS, WHAT, Rewind, rewind_named, rows_of
 from agentrail.cli.talk.key_commands import AT_REST_ALONE, NEXT, STOP
 from agentrail.cli.talk.meant_models import meant_models, missing_key
 from agentrail.cli.talk.memory_lines import add_to_memory, memory_paths
 from agentrail.cli.talk.named_files import (
     AT,
+    NamedFile,
     files_in,
     like_file,
     missing_in,
     paths_behind,
     picture_paths,
     with_parts,
-    without_files,
 )
-from agentrail.cli.talk.rendering import SHORT, described
+from agentrail.cli.talk.rendering import SHORT, described, first_lines
 from agentrail.cli.talk.shell_lines import ShellLines
 from agentrail.cli.talk.skill_list import offered_skills, skill_rows, skills_of
 from agentrail.cli.talk.taken_prompts import TakenPrompt, left_behind, preview, taken_prompts
@@ -53,7 +54,7 @@ from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
 from agentrail.ports.journal import StoredSession
 from agentrail.runtime.shared.clock import Clock
 from agentrail.tools.skills.folder_scan import is_outside
-from agentrail.values.content import Part
+from agentrail.values.content import Part, Text, text_of
 from agentrail.values.events import Event
 from agentrail.values.messages import AssistantMessage, Message, UserMessage
 from agentrail.values.rewinds import RewindPreview
@@ -79,6 +80,9 @@ DECISION_WIDTH: Final = 160
 """The most columns of a decision that `/why` shows."""
 
 WHICH: Final = "Which session? Arrows or its number, then Enter; Escape goes back."
+
+NO_TEXT: Final = "not sent, as steering is text alone; Alt-Enter sends it in a prompt for later"
+"""What is told of a picture or a PDF that steering names."""
 
 NO_MODEL: Final = ("not-registered", "model")
 """The beginning of the facts of the error that a model is not offered."""
@@ -283,17 +287,23 @@ class ConsoleCommands:
 
         A command of the project, which is *text* then, names none: it may be a stranger's.
         """
+        return self.shell.added_to(with_parts(text, await self._files_in(typed, is_steering=False)))
+
+    async def _files_in(self, typed: str, *, is_steering: bool) -> Sequence[NamedFile]:
+        """Return the files that *typed* names, and tell of each how large it is; steering has text alone."""
         names_files = AT in typed or picture_paths(typed)
         detail = await self._detail() if names_files else None
         hidden = BLOCKED_PATHS if detail is None else await hidden_from(detail.agent)
         files = await files_in(typed, self._folder, hidden, self._terminal.pictures)
+        if is_steering:
+            files = [_as_steered(file) for file in files]
         rows = [f"@{file.name}{':' if file.part is None else ''} {file.extent}" for file in files]
         for name in await trio.to_thread.run_sync(missing_in, typed, self._folder, self._terminal.pictures):
             near = await trio.to_thread.run_sync(like_file, name, self._folder)
             rows.append(f"@{name}: no such file{near}")
         if rows:
             self._terminal.show((aside(f"  {' · '.join(rows)}", Tone.DIM),))
-        return self.shell.added_to(with_parts(text, files))
+        return files
 
     async def keep_in_memory(self, line: str) -> None:
         """Add *line* to the memory file that the person chooses, who sees it before; Escape drops it."""
@@ -313,10 +323,11 @@ class ConsoleCommands:
         await add_to_memory(paths[index], self._folder, line, hidden)
         self._say(f"  {paths[index]} has it now; sessions read it when they begin or come back")
 
-    async def steer(self, text: str, *, when: When = "gap") -> None:
-        """Send *text* as steering."""
+    async def steer(self, text: str, typed: str, *, when: When = "gap") -> None:
+        """Send *text*, which stands for what was *typed*, as steering, with the texts that it names as files."""
+        message = with_parts(text, await self._files_in(typed, is_steering=True))
         with suppress(SteeringQueueFull):  # the event `SteeringReceived` shows the refusal already
-            await self._session.steer(text, when=when)
+            await self._session.steer(message if isinstance(message, str) else text_of(message), when=when)
 
     def _show_output(self, name: str, text: str) -> None:
         """Show what a command line has printed, and keep it for `/show`."""
@@ -420,7 +431,8 @@ class ConsoleCommands:
             return
         now, _, more = text.partition(" ")
         is_urgent = now == "now" and bool(more)
-        await self.steer(more if is_urgent else text, when="now" if is_urgent else "gap")
+        words = more if is_urgent else text
+        await self.steer(words, words, when="now" if is_urgent else "gap")
 
     async def stop(self, _: str) -> None:
         """Stop the command line that the person runs, or else abort the running turn."""
@@ -442,9 +454,7 @@ class ConsoleCommands:
         elif number:
             self.refuse(f"no prompt waits at place {number}")
         else:
-            rows = [
-                f"  {position}. {clipped(one_line(prompt.text), SHORT)}" for position, prompt in enumerate(prompts, 1)
-            ]
+            rows = [f"  {position}. {first_lines(prompt.text, '     ')}" for position, prompt in enumerate(prompts, 1)]
             self._say("\n".join(rows) or "  no prompt waits")
 
     async def tasks(self, _: str) -> None:
@@ -668,6 +678,11 @@ class ConsoleCommands:
     async def _listed(self) -> list[StoredSession]:
         """Return the sessions of this folder, the last used first; empty without a supervisor."""
         return [] if self._supervisor is None else (await last_used(self._supervisor, self._label))[:MOST_LISTED]
+
+
+def _as_steered(file: NamedFile) -> NamedFile:
+    """Return what of *file* goes with steering: its text, if it is one."""
+    return file if isinstance(file.part, Text) else file._replace(part=None, extent=NO_TEXT)
 
 
 def _name(session_id: str) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 
 from agentrail.api.views import ContextView
 from agentrail.cli.output.screen import clipped, columns, one_line
-from agentrail.cli.talk.named_files import without_files
+from agentrail.cli.talk.file_names import without_files
 from agentrail.cli.talk.rendering import rounded
 from agentrail.values.content import Text
 from agentrail.values.messages import Message, UserMessage, size_of

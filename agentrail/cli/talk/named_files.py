@@ -23,6 +23,7 @@ from agentrail.adapters.sandboxes.paths import Why
 from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.adapters.user_folders import with_home
 from agentrail.cli.output.bad_input import BadInputError
+from agentrail.cli.talk.file_names import names_in, unescaped
 from agentrail.cli.talk.prompt_input import fenced
 from agentrail.errors import PathRefused
 from agentrail.errors.agentrail_error import nearest
@@ -63,10 +64,7 @@ OF_SYSTEM: Final = frozenset([pattern for pattern in BLOCKED_PATHS if pattern.st
 MOST_ENTRIES: Final = 10_000
 """The most names of a folder that are looked at for completions."""
 
-_NAMED: Final = re.compile(r"(?<!\S)@((?:\\.|[^\s\\])+)")
 _WORD: Final = re.compile(r"""(?<!\S)(?:'([^']+)'|"([^"]+)"|((?:\\.|[^\s\\])+))""")
-_ESCAPED: Final = re.compile(r"\\(.)")
-_HEAD: Final = re.compile(r"\n\n([^\n]+):(?=\n\n```)")
 
 
 class NamedFile(NamedTuple):
@@ -94,10 +92,9 @@ async def files_in(
     What follows an `@` and is no file is left out: people are called so, too. A link that leads out of *folder* is not
     followed: a folder that was cloned could so have a file of the user sent.
     """
-    named = dict.fromkeys(_ESCAPED.sub(r"\1", match) for match in _NAMED.findall(typed))
     hidden_paths = HiddenPaths(hidden)
     files: list[NamedFile | None] = []
-    for name in named:
+    for name in names_in(typed):
         content = pictures.get(name)
         reading = partial(_read, folder, name, hidden_paths) if content is None else partial(_part, name, name, content)
         files.append(await trio.to_thread.run_sync(reading))
@@ -119,8 +116,7 @@ def missing_in(text: str, folder: Path, pictures: Iterable[str] = ()) -> Sequenc
 
     *pictures* are the names of those of the clipboard, which are there.
     """
-    names = dict.fromkeys(_ESCAPED.sub(r"\1", match) for match in _NAMED.findall(text))
-    like_files = [name for name in names if ("." in name or "/" in name) and name not in pictures]
+    like_files = [name for name in names_in(text) if ("." in name or "/" in name) and name not in pictures]
     return [name for name in like_files if not os.path.exists(folder / with_home(name))]  # noqa: PTH110 - false for what no path can be
 
 
@@ -136,23 +132,12 @@ def like_file(name: str, folder: Path) -> str:
     return f" (did you mean `@{head}{slash}{_with_escapes(f'{near} ').rstrip()}`?)" if near else ""
 
 
-def without_files(prompt: str) -> str:
-    """Return *prompt* as the person wrote it, without the texts of the files that it names."""
-    names, end = set[str](), 0
-    for head in _HEAD.finditer(prompt):
-        names |= {_ESCAPED.sub(r"\1", name) for name in _NAMED.findall(prompt, end, head.start())}
-        end = head.start()
-        if head[1] in names:
-            return prompt[:end]
-    return prompt
-
-
 def paths_behind(typed: str, folder: Path) -> Sequence[str]:
     """Return the completions of *typed*, the beginning of a path in *folder*: the rest of each matching name.
 
     Of a folder with more than `MOST_ENTRIES` files, only some are completed.
     """
-    head, _, beginning = _ESCAPED.sub(r"\1", typed).rpartition("/")
+    head, _, beginning = unescaped(typed).rpartition("/")
     parent = folder / with_home(f"{head}/" if typed.startswith("/") else head)
     try:
         with os.scandir(parent) as entries:
@@ -191,7 +176,7 @@ def picture_paths(typed: str) -> Sequence[str]:
     """
     if "\n" in typed.strip() or not any(ending in typed.lower() for ending in PICTURES):
         return ()
-    words = [quoted or double or _ESCAPED.sub(r"\1", plain) for quoted, double, plain in _WORD.findall(typed)]
+    words = [quoted or double or unescaped(plain) for quoted, double, plain in _WORD.findall(typed)]
     paths = [path for word in words if (path := _picture_path(word.rstrip(AFTER_PATH))) is not None]
     return tuple(dict.fromkeys(paths)) if len(paths) <= MOST_PICTURES else ()
 

@@ -8,8 +8,8 @@ from typing import Final
 
 from agentrail.api.transcript import Change, thoughts_in
 from agentrail.cli.output.screen import Flow, ScreenText, Tone, clipped, line, one_line
-from agentrail.cli.talk.named_files import without_files
-from agentrail.cli.talk.rendering import LONG, SHORT, response_pieces, shown_args
+from agentrail.cli.talk.file_names import without_files
+from agentrail.cli.talk.rendering import LONG, SHORT, first_lines, response_pieces, shown_args
 from agentrail.values import events as e
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage, is_prompt
 
@@ -30,10 +30,7 @@ FLOWING: Final = (Flow.TEXT, Flow.THOUGHT)
 
 def prompt_piece(text: str, flow: Flow = Flow.LINE) -> ScreenText:
     """Return the piece that shows the prompt *text* as it was typed or pasted, without the files that it names."""
-    rows = without_files(text).strip("\n").split("\n")
-    first_rows = [clipped(row.rstrip(), LONG) for row in rows[:MOST_OF_PROMPT]]
-    more = [f"… {len(rows)} lines"] if len(rows) > MOST_OF_PROMPT else []
-    return ScreenText(flow, "> " + "\n  ".join([*first_rows, *more]), Tone.BOLD)
+    return ScreenText(flow, f"> {first_lines(text, '  ', MOST_OF_PROMPT, LONG)}", Tone.BOLD)
 
 
 class PastEvents:

@@ -19,6 +19,7 @@ from agentrail.api.transcript import (
 from agentrail.cli.agents.agent_source import SCHEME
 from agentrail.cli.output.error_text import in_own_words
 from agentrail.cli.output.screen import Flow, ScreenText, Tone, aside, clipped, line, one_line
+from agentrail.cli.talk.file_names import without_files
 from agentrail.core.context_window import window_of
 from agentrail.values import events as e
 from agentrail.values.content import in_words
@@ -36,6 +37,12 @@ MOST_ARGS: Final = 400
 
 MOST_ROWS: Final = 4
 """The most rows of a result that are shown."""
+
+MOST_LINES: Final = 4
+"""The most lines that are shown of a text that steers or waits."""
+
+BELOW: Final = "    "
+"""Before the further lines of such a text."""
 
 LONG: Final = 1_000
 """The most columns of a prompt that was sent from elsewhere, or earlier."""
@@ -91,6 +98,13 @@ def response_pieces(thoughts: str, text: str) -> tuple[ScreenText, ...]:
 def shown_args(args: JsonObject, limit: int = SHORT) -> str:
     """Return the arguments of a call on one line, cut to *limit* columns."""
     return clipped(" ".join(f"{name}={_value(arg)}" for name, arg in args.items()), limit)
+
+
+def first_lines(text: str, indent: str, most: int = MOST_LINES, width: int = SHORT) -> str:
+    """Return the first lines of what a person has typed or pasted, without the texts of files; *indent* joins them."""
+    rows = without_files(text).strip("\n").split("\n")
+    more = [f"… {len(rows)} lines"] if len(rows) > most else []
+    return f"\n{indent}".join([*(clipped(row.rstrip(), width) for row in rows[:most]), *more])
 
 
 def described(status: Status) -> tuple[ScreenText, ...]:
@@ -173,11 +187,11 @@ def _resumed(event: e.AgentResumed) -> ScreenText:
 
 
 def _queued(event: e.PromptQueued) -> ScreenText:
-    return _aside(f"queued, place {event.position}: {clipped(one_line(event.text), SHORT)}")
+    return _aside(f"queued, place {event.position}: {first_lines(event.text, BELOW)}")
 
 
 def _dropped(event: e.PromptDropped | e.PromptWithdrawn) -> ScreenText:
-    return _aside(f"dropped from the queue: {clipped(one_line(event.text), SHORT)}")
+    return _aside(f"dropped from the queue: {first_lines(event.text, BELOW)}")
 
 
 def _rejected(event: e.PromptRejected) -> ScreenText:
@@ -186,7 +200,7 @@ def _rejected(event: e.PromptRejected) -> ScreenText:
 
 
 def _steering(event: e.SteeringReceived) -> ScreenText:
-    preview = clipped(one_line(event.text), SHORT)
+    preview = first_lines(event.text, BELOW)
     match event.status:
         case "queued":
             return _aside(f"↳ steering: {preview}")

@@ -9,7 +9,7 @@ import trio
 
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.cli.output.screen import clipped, one_line
-from agentrail.cli.talk.named_files import without_files
+from agentrail.cli.talk.file_names import without_files
 from agentrail.cli.talk.rendering import SHORT, shown_args
 from agentrail.values.events import (
     AgentAbort,
