@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, cast, get_args
 
 import msgspec
@@ -20,6 +20,12 @@ from docs.printing.source_text import Source
 
 READ_FIRST: Final = ("ReplyView", "HeldView", "AcceptedView")
 """What comes back from the calls of a first client; all its fields are always there."""
+
+REQUIRED: Final = r"\*"
+"""The mark at the name of a field that is required."""
+
+SENT_FIRST: Final = ("ChatBody", "OpenBody", "PromptBody", "SteerBody", "AbortBody", "ApproveBody", "RejectBody")
+"""The bodies that a first client sends; of the others the document has the sentences about each field."""
 
 
 def described_document(source: Source) -> Document:
@@ -100,14 +106,28 @@ class HttpPage:
         self._schemas: Final = cast("Mapping[str, Document]", components["schemas"])
         """Schemas of the document by the names of their classes."""
 
+    def described_bodies(self) -> list[str]:
+        """Return a section about each body that a first client sends."""
+        return joined(self._section(name) for name in SENT_FIRST)
+
     def bodies(self) -> list[str]:
-        """Return a section about each body."""
-        return joined(self._section(cls.__name__) for cls in _bodies())
+        """Return a line about each other body: what it is, and the names of its fields."""
+        names = [cls.__name__ for cls in _bodies() if cls.__name__ not in SENT_FIRST]
+        return [f"- {code(name)}: {self._schemas[name]['description']} {self._names(name)}".rstrip() for name in names]
+
+    def _names(self, body: str) -> str:
+        schema = self._schemas[body]
+        needed = cast("Sequence[str]", schema.get("required", ()))
+        return _named((field, field in needed) for field in _fields(schema))
 
     def queries(self) -> list[str]:
-        """Return a section about each query, in the order of the routes."""
+        """Return a line about each query, in the order of the routes: the names of its parameters."""
         routes = {route.call.query.__name__: route for route in ROUTES if route.call.query is not None}
-        return joined(self._query(name, route) for name, route in routes.items())
+        return [f"- {code(name)}: {self._parameter_names(route)}" for name, route in routes.items()]
+
+    def _parameter_names(self, route: HostRoute) -> str:
+        parameters = [part for part in _parameters(self._document, route) if part["in"] == "query"]
+        return _named((str(part["name"]), bool(part["required"])) for part in parameters)
 
     def described_views(self) -> list[str]:
         """Return a section about each object that the first programs of a client read."""
@@ -124,13 +144,10 @@ class HttpPage:
         fields = [_field(field, part, needed=field in needed) for field, part in _fields(schema).items()]
         return [f"### {code(name)}", "", str(schema["description"]), *([""] if fields else []), *fields]
 
-    def _query(self, name: str, route: HostRoute) -> list[str]:
-        parameters = [part for part in _parameters(self._document, route) if part["in"] == "query"]
-        fields = [
-            _field(str(part["name"]), {**cast("Document", part["schema"]), **part}, needed=bool(part["required"]))
-            for part in parameters
-        ]
-        return [f"### {code(name)}", "", *fields]
+
+def _named(names: Iterable[tuple[str, bool]]) -> str:
+    """Return the names of fields, with a mark at those that are required."""
+    return ", ".join(f"{code(name)}{REQUIRED if needed else ''}" for name, needed in names)
 
 
 def _field(name: str, part: Document, *, needed: bool) -> str:
