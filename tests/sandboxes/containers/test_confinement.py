@@ -183,7 +183,7 @@ async def test_an_image_that_is_not_there_is_not_fetched(tmp_path: Path) -> None
 def test_a_name_cannot_be_an_option(name: str) -> None:
     for options in ({"image": name}, {"image": "x", "network": name}, {"image": "x", "user": name}):
         with pytest.raises(WrongType):
-            ContainerSandbox(**options)
+            ContainerSandbox(**options)  # type: ignore[arg-type]  # each value is a text
 
 
 def test_figures_and_engines_that_are_none_are_refused() -> None:
@@ -191,7 +191,7 @@ def test_figures_and_engines_that_are_none_are_refused() -> None:
         ContainerSandbox("x", engine="lxc")  # type: ignore[arg-type]  # that is the test
     for options in ({"memory": 1}, {"memory": True}, {"processes": 0}, {"cpus": 0.0}, {"cpus": float("nan")}):
         with pytest.raises(WrongType):
-            ContainerSandbox("x", **options)  # type: ignore[arg-type]  # that is the test
+            ContainerSandbox("x", **options)
 
 
 def test_a_path_is_one_field_whatever_is_in_it() -> None:

@@ -1,6 +1,9 @@
 """The container of a session: one for each, shared with its sub-agents, paused in its sleep, removed at its end."""
 
+import ast
 import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,10 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import standard_tools
+from tests.docs.sources import ROOT
+from tests.kit import Element
 from tests.patience import PATIENCE
+from tests.sandboxes.containers.image import IMAGE
 from tests.sandboxes.containers.kinds import container_at, containers, podman
 
 __all__ = ["podman"]
@@ -22,11 +28,11 @@ def status(name: str) -> str:
     return subprocess.run(words, capture_output=True, check=False, text=True).stdout.strip()  # noqa: S603 - of the machine
 
 
-def shell_call(line: str) -> object:
+def shell_call(line: str) -> Element:
     return say(calls=[call("shell", {"command": line})])
 
 
-def spec_in(folder: Path, *turns: object, **options: object) -> SessionSpec:
+def spec_in(folder: Path, *turns: Element, **options: object) -> SessionSpec:
     sandbox = container_at(folder)
     fields = {"model": ScriptedModel(list(turns)), "tools": standard_tools(), "sandbox": sandbox, **options}
     return SessionSpec(**fields)  # type: ignore[arg-type]  # it checks them
@@ -97,3 +103,12 @@ async def test_it_is_paused_while_the_session_sleeps_and_goes_on_after_it(tmp_pa
         await until("paused", name)
         await session.stop()
         await until("", name)
+
+
+def test_the_example_shows_what_it_says() -> None:
+    example = ROOT / "docs" / "examples" / "container.py"
+    run = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, str(example), f"podman:{IMAGE}"], capture_output=True, text=True, check=True
+    )
+    text = ast.get_docstring(ast.parse(example.read_text())) or ""
+    assert run.stdout == textwrap.dedent(text.partition("podman:IMAGE`.\n\n")[2]) + "\n"
