@@ -128,7 +128,10 @@ SECONDS: Final = (*COUNTS, "2.5", "1e300")
 TAKES: Final[Mapping[str, Sequence[str]]] = {
     **dict.fromkeys(("kill_tools", "until", "when", "policy", "restart", "recovery", "strategy"), ()),
     **dict.fromkeys(("clear_queue", "always", "auto_resume", "four_eyes", "pin"), ("true",)),
-    **dict.fromkeys(("approval_id", "call", "ref", "child", "names", "answer", "children", "by", "name"), WORDS),
+    **dict.fromkeys(
+        ("approval_id", "call", "ref", "child", "names", "answer", "children", "by", "name", "tool", "command_family"),
+        WORDS,
+    ),
     **dict.fromkeys(("reason", "turn", "command", "reply.ref"), ("none", *WORDS)),
     **dict.fromkeys(("who", "request", "owner", "tenant", "title"), SHORT),
     **dict.fromkeys(("add", "remove", "labels"), SEVERAL),

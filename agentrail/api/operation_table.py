@@ -323,6 +323,18 @@ _CALLS: Final = (
         raises=(*DECIDE, "four-eyes-wanted", "no-family", "bad-arguments", "tool-changed"),
     ),
     _command(
+        "disallow",
+        "take an approval for always back",
+        "decide",
+        "decide",
+        spelled(
+            commands.DisallowSent,
+            "Calls that were approved for always are to be held again.",
+            tool=As(bodies.Filled),
+            command_family=As(bodies.Filled),
+        ),
+    ),
+    _command(
         "reject",
         "reject the call",
         "decide",

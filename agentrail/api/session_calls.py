@@ -84,6 +84,13 @@ class SessionCalls(Protocol):
         edited = None if args is None else freeze_object(args)
         await self._send(commands.ApproveSent(call, edited, always, auto_resume, digest=digest), command)
 
+    async def disallow(self, tool: str, command_family: str, *, command: str | None = None) -> None:
+        """Take an approval for always back: later calls of the *command_family* of *tool* are held again.
+
+        No-op if there is none. A call that was let pass already goes on.
+        """
+        await self._send(commands.DisallowSent(tool, command_family), command)
+
     async def reject(
         self,
         approval_id: str | HeldCall | ApprovalRequired,

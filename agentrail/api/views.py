@@ -22,7 +22,7 @@ from agentrail.values.content import Part, ToolCall
 from agentrail.values.json import Json, JsonObject, thaw
 from agentrail.values.messages import History, Message
 from agentrail.values.rewinds import RewindPreview, Rewound
-from agentrail.values.tools import Err, Ok
+from agentrail.values.tools import Err, Ok, StandingApproval
 from agentrail.values.value import Value, learned
 
 
@@ -234,6 +234,8 @@ class DetailView(SessionView, kw_only=True):
     """Names of its tools; empty if it does not run now."""
     plugins: tuple[str, ...]
     """Keys of its plugins, in order; empty if it does not run now."""
+    allowed: tuple[StandingApproval, ...] = ()
+    """Approvals for always that are in force, the oldest first; none if it does not run now."""
     context: ContextView | None = None
     """Its context, as the next request would have it; null if it does not run now."""
 

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias, cast
 import msgspec
 
 from agentrail.values.json import JsonObject
-from agentrail.values.value import Value
+from agentrail.values.value import Value, learned
 
 MOST_ROWS: Final = 400
 """Rows that are kept of a difference beside the result of a call."""
@@ -97,6 +97,7 @@ def difference_in(details: object) -> TextDifference | None:
     if not isinstance(details, Mapping):
         return None
     try:
-        return msgspec.convert(cast("JsonObject", details).get("difference"), TextDifference)
+        difference = msgspec.convert(cast("JsonObject", details).get("difference"), learned(TextDifference))
+        return cast("TextDifference", difference)
     except msgspec.ValidationError:
         return None

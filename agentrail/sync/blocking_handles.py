@@ -343,6 +343,13 @@ class SessionHandle(HandleHints):
             partial(self._handle.approve, approval_id, args, always=always, auto_resume=auto_resume, command=command)
         )
 
+    def disallow(self, tool: str, command_family: str, *, command: str | None = None) -> None:
+        """Take an approval for always back: later calls of the *command_family* of *tool* are held again.
+
+        No-op if there is none. A call that was let pass already goes on.
+        """
+        self._thread.call_blocking(partial(self._handle.disallow, tool, command_family, command=command))
+
     def reject(
         self,
         approval_id: str | HeldCall | ApprovalRequired,

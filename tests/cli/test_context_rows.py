@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from agentrail.api.views import ContextLayerView, ContextView
 from agentrail.cli.talk.context_rows import MOST_NAMED, context_rows
-from agentrail.values.content import Text
-from agentrail.values.messages import UserMessage
+from agentrail.models import Text, UserMessage
 
 LAYERS = (
     ContextLayerView("system", 1_000),

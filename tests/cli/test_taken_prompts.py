@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from agentrail.api.protocols import AnySession
+from agentrail import AnySession
 from agentrail.cli.talk.taken_prompts import READERS, TakenPrompt, preview
-from agentrail.tools import standard_tools
-from agentrail.values.tools import EffectClass
+from agentrail.tools import EffectClass, standard_tools
 
 
 def prompt(text: str, *calls: str) -> TakenPrompt:

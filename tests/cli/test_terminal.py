@@ -794,6 +794,15 @@ def test_an_approval_for_always_shows_what_it_covers_and_wants_enter(tmp_path: P
         talk.sees("→ shell command=date", ">\n  idle")
         talk.say("run date\r")
         assert "waits for your" not in talk.sees("not asked again: shell (date)", "✓ shell", "✓ shell", ">\n  idle")
+        talk.say("/permissions\r")
+        talk.sees("Ask again about which?", "▸ 1. date (shell, ")
+        talk.say("\r")  # at once: it is the end of a line
+        talk.press("\r")
+        talk.sees("  asked about again: date (shell)", ">\n  idle")
+        talk.say("run date\r")
+        talk.sees(f"{ALL_KEYS}\n>")
+        talk.say("/permissions\r")
+        talk.sees("  nothing is approved for always in this session")
 
 
 def test_a_key_that_comes_too_early_is_dropped_with_those_behind_it(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ ENDED: Final = (Phase.ENDED,)
 
 STILL: Final[Mapping[tuple[Phase, ...], str]] = {
     OPEN: (
-        "WithdrawSent LabelSent FilesRewoundSent SwitchModelSent ChangeToolsSent UpdatePluginSent AttachPluginSent "
-        "DetachPluginSent SuspendSent TraceSent ActorRestarted CrashedTooOften SessionWoke"
+        "WithdrawSent DisallowSent LabelSent FilesRewoundSent SwitchModelSent ChangeToolsSent UpdatePluginSent "
+        "AttachPluginSent DetachPluginSent SuspendSent TraceSent ActorRestarted CrashedTooOften SessionWoke"
     ),
     (*OPEN, *ENDED): "ElsewhereUsed HooksWereSlow SleepDue",
     BUSY: "PromptSent CompactSent ResumeSent",

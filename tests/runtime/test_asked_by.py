@@ -147,6 +147,23 @@ async def test_who_has_asked_more_than_once_is_named_once() -> None:
             await ann.reject(hold.id, text, auto_resume=True)
 
 
+async def test_what_is_approved_for_always_is_held_again_once_it_is_taken_back() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        pays = [paying("eve"), "done"]
+        session = await supervisor.spawn(payer(*pays, *pays, *pays), "s")
+        await session.approve(await held(session, "pay"), always=True)
+        assert not (await session.ask("pay")).held
+        await session.disallow("pay", "another")
+        assert [approval.tool for approval in session.inspect().standing_approvals] == ["pay"]
+        (family,) = (approval.command_family for approval in session.inspect().standing_approvals)
+        await session.disallow("pay", family, command="c1")
+        await session.disallow("pay", family, command="c1")
+        assert (session.inspect().standing_approvals, session.inspect().approved_always) == ((), frozenset())
+        assert await held(session, "pay")
+    assert await audit(journal, "s") == ()
+
+
 async def test_with_four_eyes_nobody_approves_later_calls() -> None:
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(payer(paying("eve"), "done"), "s")

@@ -20,7 +20,7 @@ from agentrail.cli.agents.agent_source import AgentSource
 from agentrail.cli.host.holder_file import HolderFile
 from agentrail.cli.host.page_browser import open_in_browser
 from agentrail.cli.output.bad_input import BadInputError
-from agentrail.cli.output.screen import Tone, aside, clipped, escaped, one_line
+from agentrail.cli.output.screen import Tone, aside, clipped, date_and_time, escaped, one_line
 from agentrail.cli.session_names import OWN, new_name
 from agentrail.cli.settings.default_agent import ASK_FIRST, DEMO, OF_SERVERS, USUAL, Mode, mode_named
 from agentrail.cli.stored.session_rows import session_rows
@@ -58,6 +58,7 @@ from agentrail.values.content import Part, Text, text_of
 from agentrail.values.events import Event
 from agentrail.values.messages import AssistantMessage, Message, UserMessage
 from agentrail.values.rewinds import RewindPreview
+from agentrail.values.tools import StandingApproval
 from agentrail.values.usage import cost_text
 
 if TYPE_CHECKING:  # the client of a host is imported when keys are read already; an editor has no terminal
@@ -94,6 +95,10 @@ WHICH_MEMORY: Final = "Which memory file gets this line? Arrows or its number, t
 WHICH_MODEL: Final = "Which one is meant? Arrows or its number, then Enter; Escape goes back."
 
 WHICH_PROMPT: Final = "Go back before which prompt, in a copy? Arrows or its number, then Enter; Escape goes back."
+
+WHICH_PERMISSION: Final = "Ask again about which? Arrows or its number, then Enter; Escape goes back."
+
+HOW_TO_DISALLOW: Final = "  /permissions NUMBER takes one of them back"
 
 HOW_TO_REWIND: Final = "/rewind NUMBER goes on before that prompt, in a copy; `files` or `both` behind it: files, too"
 
@@ -524,6 +529,26 @@ class ConsoleCommands:
                 tokens = {part.name: part.tokens for part in seen.parts if part.layer == MEMORY}
         return tokens
 
+    async def permissions(self, number: str) -> None:
+        """Show what is approved for always here, and take one back: of the *number*, or as the person chooses."""
+        detail = await self._detail()
+        allowed = () if detail is None else detail.allowed
+        rows = [permission_row(position, approval) for position, approval in enumerate(allowed, 1)]
+        if number.isdecimal() and 0 < int(number) <= len(allowed):
+            await self._disallow(allowed[int(number) - 1])
+        elif number:
+            self.refuse(f"/permissions {number}: {len(allowed)} are approved for always; /permissions lists them")
+        elif not rows:
+            self._say("  nothing is approved for always in this session; `a` at a call that waits does that")
+        elif not self._terminal.keys:
+            self._say("\n".join([*(f"  {row}" for row in rows), HOW_TO_DISALLOW]))
+        elif (index := await self._terminal.choose(WHICH_PERMISSION, rows)) is not None:
+            await self._disallow(allowed[index])
+
+    async def _disallow(self, approval: StandingApproval) -> None:
+        await self._session.disallow(approval.tool, approval.command_family)
+        self._say(f"  asked about again: {escaped(approval.command_family)} ({escaped(approval.tool)})")
+
     async def skills(self, _: str) -> None:
         """List the skills that the session's agent has in its folders now."""
         detail = await self._detail()
@@ -685,6 +710,13 @@ def _as_steered(file: NamedFile) -> NamedFile:
     return file if isinstance(file.part, Text) else file._replace(part=None, extent=NO_TEXT)
 
 
+def permission_row(number: int, approval: StandingApproval) -> str:
+    """Return the row of an approval for always in a list, in which it has this *number*."""
+    by = f", by {escaped(approval.by)}" if approval.by else ""
+    since = f", since {date_and_time(approval.at_ms)}" if approval.at_ms else ""
+    return f"{number}. {escaped(approval.command_family)} ({escaped(approval.tool)}{by}{since})"
+
+
 def _name(session_id: str) -> str:
     return session_id.removeprefix(OWN)
 
@@ -773,6 +805,12 @@ OTHERS: Final = (
         ConsoleCommands.rewind,
     ),
     ConsoleCommand("/tools", "", "list the tools of this session", ConsoleCommands.tools),
+    ConsoleCommand(
+        "/permissions",
+        "NUMBER",
+        "what is approved for always; have it asked again",
+        ConsoleCommands.permissions,
+    ),
     ConsoleCommand("/context", "", "what fills the window of the model, and what is free", ConsoleCommands.context),
     ConsoleCommand("/mcp", "", "list the MCP servers that have tools here", ConsoleCommands.mcp),
     ConsoleCommand("/skills", "", "list the skills that its agent finds now", ConsoleCommands.skills),

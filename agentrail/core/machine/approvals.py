@@ -197,6 +197,17 @@ def _stand(draft: StepDraft, name: str, family: str) -> None:
     draft.emit(ToolApprovedAlways(name, family, draft.by))
 
 
+def on_disallow(draft: StepDraft, command: commands.DisallowSent) -> None:
+    """Handle `disallow`: calls of the family are held again. No-op if it is not approved for always."""
+    state, pair = draft.state, (command.tool, command.command_family)
+    draft.answer = commands.DONE
+    if pair in state.approved_always:
+        state.approved_always -= {pair}
+        state.standing_approvals = tuple(
+            [other for other in state.standing_approvals if (other.tool, other.command_family) != pair]
+        )
+
+
 def _approved(call: Call, hold: Hold, edited: JsonObject | None) -> Call:
     """Return *call* as approved; hooks go on after the plugin that held it, or begin again if arguments were edited."""
     holders = call.holders | {hold.plugin}

@@ -139,6 +139,7 @@ def anywhere(phase: Phase) -> Rows:
             PLUGIN_CHANGES, stays(phase, "the change waits until no turn is open; the last update of a plugin wins")
         ),
         commands.WithdrawSent: stays(phase, "the prompt is removed from the queue, if it is still there"),
+        commands.DisallowSent: stays(phase, "the approval for always ends, if it is still there"),
         commands.LabelSent: stays(phase, "title and labels are changed, unless there would be too many labels"),
         commands.FilesRewoundSent: stays(phase, "an event reports the files that came back"),
         HooksWereSlow: stays(phase, "an event reports the slow hooks"),

@@ -258,6 +258,15 @@ class WithdrawSent(Value, tag_field=TAG):
     """Id of the prompt."""
 
 
+class DisallowSent(Value, tag_field=TAG):
+    """`disallow` was called: take an approval for always back."""
+
+    tool: ToolName
+    """Name of the tool."""
+    command_family: Personal[str]
+    """Command family of the calls that were approved."""
+
+
 class LabelSent(Value, tag_field=TAG):
     """`label` was called: the session gets another title or other labels."""
 
@@ -322,6 +331,7 @@ Command: TypeAlias = (
     | DetachPluginSent
     | CompactSent
     | WithdrawSent
+    | DisallowSent
     | LabelSent
     | FilesRewoundSent
     | StopSent

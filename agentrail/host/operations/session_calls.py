@@ -205,6 +205,7 @@ class SessionLifeCalls:
                 status=None if handle is None else view(StatusView, handle.status(), handle.id),
                 tools=() if state is None else tuple(sorted(state.tools)),
                 plugins=() if state is None else tuple([attached.key for attached in state.plugins]),
+                allowed=() if state is None else state.standing_approvals,
                 context=None if state is None else _context_view(state),
             )
         )

@@ -272,6 +272,13 @@ async def _withdraws(caller: SimulatedCaller, handle: SessionHandle) -> None:
         await handle.withdraw(caller.choose.pick(queued).ref)
 
 
+async def _disallows(caller: SimulatedCaller, handle: SessionHandle) -> None:
+    approvals = handle.inspect().standing_approvals
+    if approvals:
+        approval = caller.choose.pick(approvals)
+        await handle.disallow(approval.tool, approval.command_family, command=caller.command())
+
+
 async def _labels(caller: SimulatedCaller, handle: SessionHandle) -> None:
     label, other = caller.choose.pick(LABELS), caller.choose.pick(LABELS)
     await handle.label([label], [other], title=caller.choose.pick((None, label)), command=caller.command())
@@ -345,6 +352,7 @@ DOINGS: Final = (
     Doing("abort", 8, _aborts),
     Doing("decide", 25, _decides),
     Doing("withdraw", 2, _withdraws),
+    Doing("disallow", 1, _disallows),
     Doing("label", 1, _labels),
     Doing("compact", 2, _compacts),
     Doing("switch_model", 2, _switches),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple, get_args
 
@@ -14,6 +14,7 @@ from agentrail.core.vocabulary.commands import (
     ChangeToolsSent,
     Command,
     DetachPluginSent,
+    DisallowSent,
     LabelSent,
     PromptSent,
     RejectSent,
@@ -317,6 +318,8 @@ def _calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
         WithdrawSent,
         partial(draw_command, WithdrawSent, [prompt.ref for prompt in state.queue]),
     )
+    pairs = sorted(state.approved_always)
+    yield Move(2 if pairs else 1, DisallowSent, partial(_disallow, pairs))
     yield Move(1, LabelSent, _label)
     yield Move(5 if state.lingering_calls else 1, StopSent, partial(_stop, out))
     if not state.is_starting:
@@ -398,6 +401,10 @@ def _attach(state: State, teach: Teach, choose: Choose) -> AnyInput:
     key = choose.pick(free or KEYS)
     plugin = Refuser() if choose.percent(10) else draw_plugin(choose, key).plugin
     return AttachPluginSent(teach(key, plugin))
+
+
+def _disallow(pairs: Sequence[tuple[str, str]], choose: Choose) -> AnyInput:
+    return DisallowSent(*choose.pick((*pairs, ("write", "w"))))
 
 
 def _label(choose: Choose) -> AnyInput:

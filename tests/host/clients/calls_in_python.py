@@ -27,6 +27,7 @@ from agentrail_client.api.default import (
     compact,
     console_file,
     delete_session,
+    disallow,
     evaluation,
     evaluations,
     events,
@@ -85,6 +86,7 @@ from agentrail_client.models import (
     ChatBody,
     CompactBody,
     DetachPluginBody,
+    DisallowBody,
     ForkBody,
     LabelBody,
     MessageTaskBody,
@@ -180,6 +182,7 @@ def steering(client: AuthenticatedClient) -> None:
     second = good(prompt.sync_detailed("trip", client=client, body=PromptBody(message="hello")))
     assert [item.ref for item in good(queued.sync_detailed("trip", client=client)).items] == [second.ref]
     done(withdraw.sync_detailed("trip", client=client, body=WithdrawBody(ref=second.ref)))
+    done(disallow.sync_detailed("trip", client=client, body=DisallowBody(tool="pay", command_family="pay")))
     good(steer.sync_detailed("trip", client=client, body=SteerBody(text="hurry")))
     done(abort.sync_detailed("trip", client=client, body=AbortBody(reason="enough")))
 

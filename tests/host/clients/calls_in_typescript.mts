@@ -112,6 +112,7 @@ async function steering(): Promise<void> {
   const queued = good(await client.GET("/v1/sessions/{id}/queue", { params: trip })).items;
   check(queued.map((prompt) => prompt.ref).join() === second.ref, queued);
   done(await client.POST("/v1/sessions/{id}/withdraw", { params: trip, body: { ref: second.ref } }));
+  done(await client.POST("/v1/sessions/{id}/disallow", { params: trip, body: { tool: "pay", command_family: "pay" } }));
   good(await client.POST("/v1/sessions/{id}/steer", { params: trip, body: { text: "hurry" } }));
   done(await client.POST("/v1/sessions/{id}/abort", { params: trip, body: { reason: "enough" } }));
 }

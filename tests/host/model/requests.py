@@ -104,6 +104,7 @@ BODIES: Final[dict[str, Callable[[Making], Body | None]]] = {
     "stop": lambda make: {"reason": make.mark},
     "label": lambda make: {"add": ["red"], "title": make.mark},
     "withdraw": lambda make: {"ref": make.ref()},
+    "disallow": lambda make: {"tool": "ask_user", "command_family": make.mark},
     "message_task": lambda make: {"child": make.draw.choice(CHILDREN), "text": make.text()},
     **dict.fromkeys(
         (
