@@ -1,6 +1,6 @@
 import io
 import os
-from collections.abc import AsyncGenerator, Generator, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TextIO, cast
@@ -388,3 +388,36 @@ async def test_a_sentence_is_no_approval_whatever_it_begins_with(text: str) -> N
             "  Please answer y, n, a or e; a reason may follow n. /steer TEXT says something else instead.\n"
         )
         assert "rejected: burn: not now" in await person.says("n not now", "Well.\n\n")
+
+
+class Library:
+    """A source of tools like an MCP server with one prompt."""
+
+    name = "library"
+
+    def check(self) -> None:
+        """It can always start."""
+
+    async def supply(self, _: str, offer: Callable[..., Awaitable[None]]) -> None:
+        @tool(name="library__prompt_review")
+        async def review(book: str) -> str:
+            """Get a prompt."""
+            await trio.lowlevel.checkpoint()
+            return f"Praise {book}."
+
+        await offer((review,))
+        await trio.sleep_forever()
+
+
+async def test_a_prompt_of_a_server_is_a_command_and_its_words_are_a_result() -> None:
+    script: list[Element] = [say("Hm.", calls=[call("library__prompt_review", {"book": "tea"})]), "Good tea."]
+    async with talking(script) as person:
+        await person.session.attach_tools(Library())
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert "there is no /library:none" in await person.says("/library:none", "\n")
+        await person.says("/library:review the tea", "Good tea.\n")
+        said = [message.text for message in person.session.messages()]
+    assert said[0] == (
+        "Get a prompt by the tool `library__prompt_review`, with these arguments: the tea. It is what I ask you to do."
+    )
+    assert said[2] == "Praise tea."

@@ -26,6 +26,7 @@ from tests.patience import PATIENCE, within
 
 HERE = Path(__file__).parent
 SMALL = (sys.executable, str(HERE / "small.py"))
+LIBRARY = (sys.executable, str(HERE / "library.py"))
 ASKING = (sys.executable, str(HERE / "asking.py"))
 SHOP = (sys.executable, str(HERE / "shop.py"))
 PLAIN_SHOP = (sys.executable, "-I", "-S", str(HERE / "plain_shop.py"))
@@ -152,7 +153,7 @@ class Forking:
         """Start a server of ours."""
         if self._process is None:
             self._process = subprocess.Popen(  # noqa: S603 - our own
-                [sys.executable, str(HERE / "forking.py"), SMALL[1], SHOP[1], ASKING[1]],
+                [sys.executable, str(HERE / "forking.py"), SMALL[1], SHOP[1], ASKING[1], LIBRARY[1]],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

@@ -25,6 +25,8 @@ from mcp.types import (
     ElicitResult,
     Implementation,
     PaginatedRequestParams,
+    PromptListChangedNotification,
+    ResourceListChangedNotification,
     ToolListChangedNotification,
 )
 from mcp.types import Tool as Listed
@@ -32,7 +34,9 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agentrail.adapters import tls_contexts
 from agentrail.adapters.mcp.asked_back import CANCEL, AskedBack
+from agentrail.adapters.mcp.further_tools import further_tools
 from agentrail.adapters.mcp.inbound_filter import Sieve
+from agentrail.adapters.mcp.listings import has_resources, list_prompts
 from agentrail.adapters.mcp.live_call import LiveCall
 from agentrail.adapters.mcp.pipes import Pipes
 from agentrail.adapters.mcp.server import McpServer
@@ -65,6 +69,9 @@ TIMES: Final = httpx2.Timeout(30.0, read=300.0)
 
 MAX_SHOWN: Final = 1_000
 """The most characters that the error of a failed call quotes of the server's or the connection's own error."""
+
+LIST_CHANGES: Final = (ToolListChangedNotification, PromptListChangedNotification, ResourceListChangedNotification)
+"""Notifications after which the server's lists are requested again."""
 
 LOOKED_AFTER: Final = 5.0
 """Seconds after which it is looked again whether a person has signed in by another process."""
@@ -103,8 +110,8 @@ async def _wait_signed_in(server: McpServer, offer: Offer) -> None:
     tool, file = SignInTool(server), TokenFile.of(server)
     problem = f"the MCP server `{server.name}` wants a person to sign in: run `agentrail mcp login {server.name}`"
     await offer((tool,), (problem,))
-    before = await trio.to_thread.run_sync(file.changed_at)
-    while not tool.signed_in.is_set() and await trio.to_thread.run_sync(file.changed_at) == before:
+    last_change = await trio.to_thread.run_sync(file.changed_at)
+    while not tool.signed_in.is_set() and await trio.to_thread.run_sync(file.changed_at) == last_change:
         with trio.move_on_after(LOOKED_AFTER):
             await tool.signed_in.wait()
 
@@ -166,8 +173,9 @@ class Connection:
                 self._client, self._nursery = client, nursery
                 sieve.version = client.protocol_version
                 await self._look(client, sieve)
-                capability = client.server_capabilities.tools
-                if capability and capability.list_changed and client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                has = client.server_capabilities
+                lists = [part for part in (has.tools, has.prompts, has.resources) if part and part.list_changed]
+                if lists and client.protocol_version in MODERN_PROTOCOL_VERSIONS:
                     nursery.start_soon(self._listen, client)
                 while not self._leaving:
                     patience.deadline = math.inf
@@ -184,22 +192,30 @@ class Connection:
     async def _look(self, client: Client, sieve: Sieve) -> None:
         """Request the list of the server's tools; offer the usable ones, and the reasons against the others."""
         listed: list[Listed] = []
+        cursors: set[str] = set()
         cursor: str | None = None
-        while len(listed) <= MAX_TOOLS:
+        while len(listed) <= MAX_TOOLS and cursor not in cursors:
+            cursors |= {cursor} if cursor else set()
             page = await client.session.list_tools(params=PaginatedRequestParams(cursor=cursor))
             listed += page.tools
             cursor = page.next_cursor
             if not cursor or not page.tools:
                 break
+        prompts, prompt_problems = await list_prompts(client)
+        extras = further_tools(self._server, prompts, self.call, has_resources=await has_resources(client))
         tools, problems = await trio.to_thread.run_sync(adopt, self._server, listed, self.call)
-        await self._offer(tools, (*sieve.take_problems(), *problems))
+        names = {tool.spec.name for tool in tools}
+        tools += [tool for tool in extras if tool.spec.name not in names]
+        await self._offer(tools, (*sieve.take_problems(), *problems, *prompt_problems))
 
     async def _listen(self, client: Client) -> None:
         """Subscribe to changes of the list of tools, again after a loss; return if the server takes no subscription."""
         pause = PAUSE
         while True:
             try:
-                async with client.listen(tools_list_changed=True) as changes:
+                async with client.listen(
+                    tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+                ) as changes:
                     self._wake.set()  # changes from before the subscription are not reported
                     async for _ in changes:
                         self._wake.set()
@@ -213,8 +229,8 @@ class Connection:
             pause = min(pause * 2, MAX_PAUSE)
 
     async def on_message(self, message: IncomingMessage) -> None:
-        """Handle a notification from the server: it may say that the list of tools has changed."""
-        if isinstance(message, ToolListChangedNotification):
+        """Handle a notification from the server: it may say that one of its lists has changed."""
+        if isinstance(message, LIST_CHANGES):
             self._wake.set()
 
     # Methods for the tasks of tool calls

@@ -29,6 +29,8 @@ from agentrail.values.untrusted_values import is_time
 Serve: TypeAlias = "Callable[[McpServer, str, Offer], Awaitable[None]]"
 
 CONNECTION: Final = "agentrail.adapters.mcp.connection"
+PROMPT: Final = "prompt_"
+"""What stands before the name of a server's prompt in that of the tool that gets it."""
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,32}")

@@ -1,6 +1,6 @@
 """Requests that tool calls make of an MCP server: sent again while it puts them off, until it answers or asks a person.
 
-Reading a resource is such a request too, and its contents become the parts of a result.
+Reading a resource or a prompt is such a request too, and what it has becomes the parts of a result.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from mcp.types import (
     CallToolResult,
     ElicitationRequiredErrorData,
     EmbeddedResource,
+    GetPromptRequest,
+    GetPromptRequestParams,
+    GetPromptResult,
     InputRequiredResult,
     InputResponses,
     ReadResourceRequest,
@@ -27,6 +30,7 @@ from mcp.types import (
 from pydantic import Discriminator, Tag, TypeAdapter, ValidationError
 
 from agentrail.adapters.mcp.asked_back import ACCEPT, AskedBack
+from agentrail.adapters.mcp.listings import list_resources
 from agentrail.errors import ToolError
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import EffectClass
@@ -41,12 +45,15 @@ MAX_ROUNDS: Final = 20
 """How often one request is sent while the server puts it off without a question."""
 
 
+Method: TypeAlias = Literal["tools/call", "resources/read", "resources/list", "prompts/get"]
+
+
 @attrs.frozen
 class ServerCall:
     """One request to a server, of a tool call of the session."""
 
     name: str
-    """Name of the tool at the server; for `resources/read`, the URI of the resource."""
+    """Name of the tool or prompt at the server; for `resources/read`, the URI of the resource."""
     args: JsonObject
     """Arguments of the call."""
     effect: EffectClass
@@ -59,7 +66,7 @@ class ServerCall:
     """Function that gets reports of progress."""
     questions: AskedBack | None = None
     """What a person has answered to the server's questions; `None` if it has asked none."""
-    method: Literal["tools/call", "resources/read"] = "tools/call"
+    method: Method = "tools/call"
     """Method of the protocol."""
 
 
@@ -71,13 +78,15 @@ class ServerCalls(Protocol):
         ...
 
 
-Answer: TypeAlias = CallToolResult | ReadResourceResult | InputRequiredResult
+Answer: TypeAlias = CallToolResult | ReadResourceResult | GetPromptResult | InputRequiredResult
 
 
 def _kind_of(answer: object) -> str:
     fields = cast("dict[str, object]", answer) if isinstance(answer, dict) else {}
     if fields.get("resultType") == "input_required":
         return "asks"
+    if "messages" in fields:
+        return "messages"
     return "contents" if "contents" in fields else "result"
 
 
@@ -85,15 +94,18 @@ ANSWER: Final[TypeAdapter[Answer]] = TypeAdapter(
     Annotated[
         Annotated[CallToolResult, Tag("result")]
         | Annotated[ReadResourceResult, Tag("contents")]
+        | Annotated[GetPromptResult, Tag("messages")]
         | Annotated[InputRequiredResult, Tag("asks")],
         Discriminator(_kind_of),
     ]
 )
-"""Reads what a server answers: a result, the contents of a resource, or that it wants something first."""
+"""Reads what a server answers: a result, the contents of a resource, a prompt, or that it wants something first."""
 
 
 async def send(client: Client, server: str, call: ServerCall) -> CallToolResult | AskedBack:
     """Send *call* to the *server*, again while it puts it off; return its result, or the questions to a person."""
+    if call.method == "resources/list":
+        return await list_resources(client)
     questions, pause = call.questions, FIRST_PAUSE
     if questions is not None and questions.how == "pages":
         if any(result.action != ACCEPT for result in questions.responses.values()):
@@ -122,7 +134,7 @@ async def send(client: Client, server: str, call: ServerCall) -> CallToolResult 
     raise ToolError(problem)
 
 
-def _request(call: ServerCall, questions: AskedBack | None) -> CallToolRequest | ReadResourceRequest:
+def _request(call: ServerCall, questions: AskedBack | None) -> CallToolRequest | ReadResourceRequest | GetPromptRequest:
     """Return the request of *call*, with the answers to *questions* and the state that came with them."""
     responses: InputResponses | None = None
     if questions is not None and questions.responses:
@@ -132,15 +144,24 @@ def _request(call: ServerCall, questions: AskedBack | None) -> CallToolRequest |
         return ReadResourceRequest(
             params=ReadResourceRequestParams(uri=call.name, input_responses=responses, request_state=state)
         )
+    if call.method == "prompts/get":
+        texts = {name: str(value) for name, value in call.args.items()}
+        return GetPromptRequest(
+            params=GetPromptRequestParams(
+                name=call.name, arguments=texts, input_responses=responses, request_state=state
+            )
+        )
     params = CallToolRequestParams(
         name=call.name, arguments=dict(call.args), input_responses=responses, request_state=state
     )
     return CallToolRequest(params=params)
 
 
-def _result(answer: CallToolResult | ReadResourceResult) -> CallToolResult:
+def _result(answer: CallToolResult | ReadResourceResult | GetPromptResult) -> CallToolResult:
     if isinstance(answer, CallToolResult):
         return answer
+    if isinstance(answer, GetPromptResult):
+        return CallToolResult(content=[message.content for message in answer.messages])
     return CallToolResult(content=[EmbeddedResource(type="resource", resource=part) for part in answer.contents])
 
 

@@ -27,7 +27,7 @@ from mcp.types import Tool as Listed
 
 from agentrail.adapters.mcp.asked_back import AskedBack
 from agentrail.adapters.mcp.server import McpServer
-from agentrail.adapters.mcp.server_calls import ServerCall, ServerCalls
+from agentrail.adapters.mcp.server_calls import Method, ServerCall, ServerCalls
 from agentrail.errors import BadTool, NotJson
 from agentrail.ports.tool import ToolContext
 from agentrail.tools import EffectClass, ToolResult, ToolSpec, make_spec
@@ -191,9 +191,12 @@ MAX_UPDATE: Final = 1_000
 class McpTool:
     """One tool of an MCP server, as a tool of a session."""
 
-    __slots__ = ("_call", "_server", "_theirs", "spec")
+    __slots__ = ("_call", "_method", "_server", "_theirs", "spec")
 
-    def __init__(self, spec: ToolSpec, server: str, theirs: str, call: ServerCalls) -> None:
+    def __init__(
+        self, spec: ToolSpec, server: str, theirs: str, call: ServerCalls, method: Method = "tools/call"
+    ) -> None:
+        self._method: Method = method
         self.spec = spec
         self._server = server
         self._theirs = theirs
@@ -211,7 +214,9 @@ class McpTool:
             questions = AskedBack.stored(ctx.person_answer.state).answered(ctx.person_answer.answer)
             if questions.is_open:
                 return questions.effect(self._server, self._theirs)
-        call = ServerCall(self._theirs, args, self.spec.effect, ctx.call_id, ctx.turn, on_progress, questions)
+        name = str(args.get("uri")) if self._method == "resources/read" else self._theirs
+        effect, method = self.spec.effect, self._method
+        call = ServerCall(name, args, effect, ctx.call_id, ctx.turn, on_progress, questions, method)
         answer = await self._call(call)
         return answer.effect(self._server, self._theirs) if isinstance(answer, AskedBack) else result_of(answer)
 

@@ -32,13 +32,14 @@ from agentrail.cli.acp.turn_outcomes import STOPPED, TurnOutcome
 from agentrail.cli.acp.updates import SessionUpdates, inner_id
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.screen import clipped, one_line
+from agentrail.cli.server_prompts import ServerPrompts
 from agentrail.cli.talk.console_commands import mode_labelled, set_mode
 from agentrail.cli.talk.skill_list import offered_skills, skills_of
 from agentrail.core.vocabulary.commands import When
 from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.values import events as e
-from agentrail.values.content import text_of
+from agentrail.values.content import Part, text_of
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.tools import err, ok
 
@@ -150,6 +151,7 @@ class EditorSession:
         self._in_hand: RpcRequest | None = None  # the request that is being carried out, if it is not a prompt
         self._is_replaying = False
         self._seq = 0
+        self._server_prompts = ServerPrompts()
         self._prompts: list[PendingPrompt] = []
         self._unclaimed: dict[str, list[PromptNews]] = {}  # by ref: news that may be of the prompt being sent
         self._scope = trio.CancelScope()
@@ -302,6 +304,8 @@ class EditorSession:
         if status is not None:
             self._updates.begin(status)
             self._config = self._config.using(status.model)
+        with suppress(AgentrailError):
+            self._server_prompts.add((await self._session.detail()).tools)
         fields = dict(self._config.fields())
         if opening.is_new:
             fields["sessionId"] = self.id
@@ -313,7 +317,12 @@ class EditorSession:
             await self._offer_commands()
 
     async def _offer_commands(self) -> None:
-        commands = [*COMMANDS, *await self._skill_commands()]
+        """Send the editor the slash commands: our own, those of skills, and the prompts of MCP servers."""
+        prompts: list[Json] = [
+            {"name": name.removeprefix("/"), "description": purpose, "input": {"hint": "arguments"}}
+            for name, purpose in self._server_prompts.commands
+        ]
+        commands = [*COMMANDS, *await self._skill_commands(), *prompts]
         await self._update({"sessionUpdate": "available_commands_update", "availableCommands": commands})
 
     async def _skill_commands(self) -> Sequence[Json]:
@@ -343,6 +352,8 @@ class EditorSession:
         self._seq = envelope.seq
         for update in self._updates.of(envelope):
             await self._update(update)
+        if self._server_prompts.note(envelope.event) and self._has_opened:
+            await self._offer_commands()
 
     async def _update(self, update: Update | None) -> None:
         if update is None:
@@ -420,7 +431,7 @@ class EditorSession:
             if text.split(" ", 1)[0] == COMPACT:
                 await self._compact(pending, text.removeprefix(COMPACT).strip())
                 return
-            pending.ref = await self._send(text, blocks)
+            pending.ref = await self._send(text, parts_of(blocks))
         except FAILURES as error:
             self._updates.expect_no_more(text)
             await self._tell(pending, error_of(error, self.id))
@@ -430,15 +441,18 @@ class EditorSession:
         self._unclaimed.clear()
         await self._name(words_of(blocks))
 
-    async def _send(self, text: str, blocks: tuple[JsonObject, ...]) -> str:
+    async def _send(self, text: str, parts: str | tuple[Part, ...]) -> str:
         """Send a prompt, or the answer to a question; return the ref by which its news will come.
 
         The news of an answer is the end of the turn, whose ref is empty if it is not known.
         """
-        self._updates.expect(text)
         question = self._requests.question
+        words = self._server_prompts.words(text) if question is None else None
+        if words is not None:
+            text = parts = words
+        self._updates.expect(text)
         if question is None:
-            return (await self._session.prompt(parts_of(blocks))).ref
+            return (await self._session.prompt(parts)).ref
         self._requests.question = None
         await self._session.respond(question.id, text)
         return self._updates.turn_ref

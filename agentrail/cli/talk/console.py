@@ -155,6 +155,7 @@ class Console:
         since = None if self._past is None else max(self._past.seq - MOST_READ, 0)
         async with self._session.subscribe(since) as events:
             prompts = () if self._past is None else await self._catch_up(events, self._past)
+            await self._commands.find_prompts()
             if offered:
                 self._terminal.offer(offered)
             typed = () if self._history is None else await trio.to_thread.run_sync(self._history.texts)
@@ -214,6 +215,7 @@ class Console:
     def _changes(self, envelope: Envelope) -> Iterator[Change]:
         """Yield what an event changes; keep of it what `/why` and `/show` tell."""
         self._commands.note_decision(envelope.event)
+        self._commands.server_prompts.note(envelope.event)
         for change in self._transcript.take(envelope):
             match change:
                 case ResponseEnded(message=message):

@@ -21,6 +21,7 @@ from agentrail.cli.host.holder_file import HolderFile
 from agentrail.cli.host.page_browser import open_in_browser
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.screen import Tone, aside, clipped, date_and_time, escaped, one_line
+from agentrail.cli.server_prompts import ServerPrompts
 from agentrail.cli.session_names import OWN, new_name
 from agentrail.cli.settings.default_agent import ASK_FIRST, DEMO, OF_SERVERS, USUAL, Mode, mode_named
 from agentrail.cli.stored.session_rows import session_rows
@@ -52,6 +53,7 @@ from agentrail.hooks.ruling import MEMORY
 from agentrail.insight.event_sentences import decision_in
 from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
 from agentrail.ports.journal import StoredSession
+from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.clock import Clock
 from agentrail.tools.skills.folder_scan import is_outside
 from agentrail.values.content import Part, Text, text_of
@@ -206,6 +208,8 @@ class ConsoleCommands:
         self._looking = trio.Lock()
         """Held while skills are looked for."""
         self._has_looked = False
+        self.server_prompts = ServerPrompts()
+        """The prompts of MCP servers that the session has."""
         self._decisions: deque[str] = deque(maxlen=MOST_FOLDED)
         self.shell = ShellLines(folder, self._show_output)
         """The command lines that the person runs."""
@@ -235,9 +239,12 @@ class ConsoleCommands:
         return dict.fromkeys(paths_behind(word.removeprefix(AT), self._folder), "") if word.startswith(AT) else {}
 
     def own_prompt(self, text: str) -> str | None:
-        """Return the prompt that the command *text* of the project sends; `None` if it is none of those."""
+        """Return the prompt that a command *text* of the project, or of a server, sends; `None` if it is neither."""
         name, _, rest = text.partition(" ")
-        return next((command.prompt(rest.strip()) for command in self._own_commands if command.name == name), None)
+        own_prompt = next(
+            (command.prompt(rest.strip()) for command in self._own_commands if command.name == name), None
+        )
+        return self.server_prompts.words(text) if own_prompt is None else own_prompt
 
     async def find_skills(self) -> None:
         """Find the skills that are commands, once; those that there are already keep their names."""
@@ -279,8 +286,9 @@ class ConsoleCommands:
     def _table(self) -> Sequence[tuple[str, str, str]]:
         """The name of each command, what may follow it, and what it is for; those of the project are the last ones."""
         skills = [(name, "TEXT", about) for name, about in self._skills]
+        prompts = [(name, "[ARGUMENTS]", purpose) for name, purpose in self.server_prompts.commands]
         rows = [(row.name, row.argument, row.purpose) for row in self._rows]
-        return [*rows, *command_rows(self._own_commands), *skills]
+        return [*rows, *command_rows(self._own_commands), *skills, *prompts]
 
     def refuse(self, why: str) -> None:
         """Show the error *why*, and note that something was not done."""
@@ -583,6 +591,15 @@ class ConsoleCommands:
         """Whether the session does not run now, but its host will start it again because its work was unfinished."""
         detail = await self._detail()
         return detail is not None and detail.status is None and detail.at_work and not (detail.ended or detail.problem)
+
+    async def find_prompts(self) -> None:
+        """Find the prompts of MCP servers that the session has already; events tell of those that come."""
+        with suppress(AgentrailError):
+            detail = await self._detail()
+            if detail is not None:
+                self.server_prompts.add(detail.tools)
+            elif isinstance(self._session, SessionHandle):
+                self.server_prompts.add(self._session.inspect().tools)
 
     async def _detail(self) -> DetailView | None:
         """Return the host's details of the session; `None` if the session runs in this process."""

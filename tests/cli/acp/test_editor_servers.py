@@ -15,6 +15,7 @@ from agentrail.cli.trust.editor_servers import EditorServer, EditorServers
 from agentrail.plugins import HumanApproval
 from tests.cli.acp.editor import Editor, Message, editor
 from tests.kit import freeze_object
+from tests.mcp.rig import LIBRARY
 
 SHOP = Path(__file__).parents[2] / "mcp" / "shop.py"
 
@@ -162,3 +163,21 @@ def test_what_an_editor_names_is_checked(server: dict[str, object], problem: str
     assert bool(named.servers) == (not problem)
     twice = servers_in(freeze_object({"mcpServers": [server, server]}))
     assert len(twice.servers) <= 1
+
+
+@pytest.mark.long
+async def test_the_prompts_of_a_server_are_commands_of_the_editor(tmp_path: Path) -> None:
+    library: Message = {"name": "library", "command": sys.executable, "args": [LIBRARY[1]], "env": []}
+    async with editor(tmp_path / "j.db") as connected:
+        await connected.begin()
+        session = await opened(connected, tmp_path, library)
+        prompt = connected.prompt(session, "Who are you?")
+        connected.choose(await connected.request(), "allow_always")
+        await connected.answer(prompt)
+        offers = [update for update in connected.updates if update["sessionUpdate"] == "available_commands_update"]
+        commands = cast("list[Message]", offers[-1]["availableCommands"])
+        assert [command["name"] for command in commands] == ["compact", "library:review"]
+        await connected.answer(connected.prompt(session, "/library:review tea"))
+        messages = await connected.supervisor.session(session).messages()
+    words = "Get a prompt by the tool `library__prompt_review`, with these arguments: tea. It is what I ask you to do."
+    assert words in [message.text for message in messages]

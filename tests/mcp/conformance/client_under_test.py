@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
 
 import httpx2
 import trio
@@ -82,9 +83,16 @@ def server() -> McpServer:
     return McpServer(url=URL, start_timeout=20, timeout=20, auth=auth() if SCENARIO.startswith("auth/") else None)
 
 
+def authorization_server() -> str:
+    """Return the issuer that the person who set this client up would name: that of the suite's server."""
+    parts = urlsplit(URL)
+    where = f"{parts.scheme}://{parts.netloc}/.well-known/oauth-protected-resource{parts.path}"
+    return str(httpx2.get(where).json()["authorization_servers"][0])
+
+
 def auth() -> OAuth:
     client, secret, key = (str(CONTEXT.get(name) or "") for name in ("client_id", "client_secret", "private_key_pem"))
-    issuer = str(CONTEXT.get("issuer") or CONTEXT.get("authorization_server") or CONTEXT.get("auth_server_url") or "")
+    issuer = authorization_server() if key or secret else ""
     if key or "client-credentials" in SCENARIO:
         algorithm = str(CONTEXT.get("signing_algorithm") or "ES256")
         return OAuth(
