@@ -1,3 +1,4 @@
+import re
 from collections.abc import Iterable
 
 import pytest
@@ -21,6 +22,7 @@ from agentrail.cli.output.screen import (
     one_line,
     put_all,
 )
+from agentrail.cli.talk.live.markdown_rows import markdown_rows
 from agentrail.cli.talk.past import PastEvents, prompt_piece
 from agentrail.cli.talk.questions import question_about
 from agentrail.cli.talk.rendering import SHOWN, SILENT, about, described, pieces_of, shown_args
@@ -468,3 +470,20 @@ def test_each_role_can_be_read_on_its_background(background: Backdrop, behind: f
 )
 def test_a_terminal_tells_its_background(colours: str, background: Backdrop) -> None:
     assert background_of(colours) == background
+
+
+MARKED = "`code` [link](https://x.test)\n\n* a\n1. b\n\n> said\n\n---\n\n```\nx\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("background", "behind", "least"),
+    [("unknown", 0.0, 4.0), ("unknown", 1.0, 4.0), ("dark", 0.0, 6.5), ("light", 1.0, 5.5)],
+)
+def test_markdown_can_be_read_on_each_background(background: Backdrop, behind: float, least: float) -> None:
+    rows = "".join(markdown_rows(MARKED, TerminalStyle(colours=True, background=background)))
+    codes = {code for codes in re.findall(r"\x1b\[([0-9;]*)m", rows) for code in re.findall(r"[34]8;5;\d+|\d+", codes)}
+    colours = {code for code in codes if code.startswith("38;5;")}
+    assert codes - colours <= {"0", "1", "2", "3", "4"}, "no colour of the 16, which each terminal has its own of"
+    for code in colours:
+        light, dark = sorted((behind, light_of_code(f"\x1b[{code}m")), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= least
