@@ -46,6 +46,7 @@ async def test_a_text_is_added_and_pictures_go_with_it(folder: Path) -> None:
     assert parts == (
         Text(f"{text}\n\ndocs/my plan.md:\n\n````\n1. Tea.\n```\n````"),
         Image("image/png", b64encode(PNG).decode()),
+        File("application/pdf", b64encode(PDF).decode(), name="paper.pdf"),
     )
     assert await parts_of("@paper.pdf", folder) == (
         Text("@paper.pdf"),
@@ -67,7 +68,17 @@ async def test_how_large_a_file_is_is_known(folder: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("typed", [r"see @docs/my\ plan.md", "@one and @ann:\n\nplan:\n\n```\nx\n```", "@none"])
+async def test_what_ends_a_sentence_is_no_part_of_a_name_unless_a_file_has_it(folder: Path) -> None:
+    (folder / "why?").write_text("x")
+    files = await files_in("is it @why? or @pic.png?! Not @pic.png).", folder)
+    assert [file.name for file in files] == ["why?", "pic.png"]
+    assert missing_in("@no/such.txt? @no/such.txt, @pic.png. @why?", folder) == ("no/such.txt",)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [r"see @docs/my\ plan.md, please", r"see @docs/my\ plan.md", "@one and @ann:\n\nplan:\n\n```\nx\n```", "@none"],
+)
 async def test_what_the_person_wrote_is_known_without_the_files(folder: Path, typed: str) -> None:
     (folder / "one").write_text("see @plan\n\nplan:\n\n```\ntext\n")
     assert without_files(str(await parts_of(typed, folder))) == typed
@@ -83,7 +94,7 @@ async def test_what_is_no_file_stays_as_it_is(text: str, folder: Path) -> None:
 
 def test_what_looks_like_a_file_and_is_not_there_is_told(folder: Path) -> None:
     text = "@missing.txt, @pic.png @ann @docs @no/such @\x00.txt @pic.png?"
-    assert missing_in(text, folder) == ["missing.txt,", "no/such", "\x00.txt", "pic.png?"]
+    assert missing_in(text, folder) == ("missing.txt", "no/such", "\x00.txt")
 
 
 @pytest.mark.parametrize(
@@ -284,4 +295,4 @@ async def test_a_picture_of_the_clipboard_has_a_name(folder: Path) -> None:
     assert [*pictures] == names[-16:], "the oldest ones are forgotten"
     parts = with_parts("@clipboard-20.png", await files_in("@clipboard-20.png", folder, pictures=pictures))
     assert parts == (Text("@clipboard-20.png"), Image("image/png", b64encode(PNG + b"19").decode()))
-    assert missing_in("@clipboard-20.png @clipboard-1.png", folder, pictures) == ["clipboard-1.png"]
+    assert missing_in("@clipboard-20.png @clipboard-1.png", folder, pictures) == ("clipboard-1.png",)

@@ -6,6 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+AFTER_PATH: Final = ".,;:!?)"
+"""What may follow a path in a sentence."""
+
 _NAMED: Final = re.compile(r"(?<!\S)@((?:\\.|[^\s\\])+)")
 _ESCAPED: Final = re.compile(r"\\(.)")
 _HEAD: Final = re.compile(r"\n\n([^\n]+):(?=\n\n```)")
@@ -14,6 +17,11 @@ _HEAD: Final = re.compile(r"\n\n([^\n]+):(?=\n\n```)")
 def names_in(text: str) -> Sequence[str]:
     """Return what *text* names as `@path`, each once, without the escapes."""
     return tuple(dict.fromkeys(unescaped(match) for match in _NAMED.findall(text)))
+
+
+def spellings(name: str) -> Sequence[str]:
+    """Return *name*, and it without what ends a sentence: which of them is meant, the files that there are decide."""
+    return tuple(dict.fromkeys((name, name.rstrip(AFTER_PATH) or name)))
 
 
 def unescaped(word: str) -> str:
@@ -25,7 +33,8 @@ def without_files(prompt: str) -> str:
     """Return *prompt* as the person wrote it, without the texts of the files that it names."""
     names, end = set[str](), 0
     for head in _HEAD.finditer(prompt):
-        names |= {unescaped(name) for name in _NAMED.findall(prompt, end, head.start())}
+        words = [unescaped(word) for word in _NAMED.findall(prompt, end, head.start())]
+        names |= {name for word in words for name in spellings(word)}
         end = head.start()
         if head[1] in names:
             return prompt[:end]

@@ -9,7 +9,7 @@ import shlex
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -23,7 +23,7 @@ from agentrail.adapters.sandboxes.paths import Why
 from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.adapters.user_folders import with_home
 from agentrail.cli.output.bad_input import BadInputError
-from agentrail.cli.talk.file_names import names_in, unescaped
+from agentrail.cli.talk.file_names import AFTER_PATH, names_in, spellings, unescaped
 from agentrail.cli.talk.prompt_input import fenced
 from agentrail.errors import PathRefused
 from agentrail.errors.agentrail_error import nearest
@@ -39,9 +39,6 @@ ADDRESS: Final = "file://"
 
 OF_THIS_MACHINE: Final = frozenset({"", "localhost", platform.node()})
 """What may stand between that and the path."""
-
-AFTER_PATH: Final = ".,;:!?)"
-"""What may follow a path in a sentence."""
 
 MOST_PICTURES: Final = 8
 """The most pictures that are dropped at once, or whose paths a line has."""
@@ -93,14 +90,20 @@ async def files_in(
     followed: a folder that was cloned could so have a file of the user sent.
     """
     hidden_paths = HiddenPaths(hidden)
-    files: list[NamedFile | None] = []
-    for name in names_in(typed):
-        content = pictures.get(name)
-        reading = partial(_read, folder, name, hidden_paths) if content is None else partial(_part, name, name, content)
-        files.append(await trio.to_thread.run_sync(reading))
+    files = dict[str, NamedFile]()
+    for word in names_in(typed):
+        for name in spellings(word):
+            content = pictures.get(name)
+            reading = partial(_read, folder, name, hidden_paths)
+            file = await trio.to_thread.run_sync(reading if content is None else partial(_part, name, name, content))
+            if file is not None:
+                files[name] = file
+                break
     for name in picture_paths(typed):
-        files += [await trio.to_thread.run_sync(_read_picture, folder, name, hidden_paths)]
-    return [file for file in files if file is not None]
+        file = await trio.to_thread.run_sync(_read_picture, folder, name, hidden_paths)
+        if file is not None:
+            files.setdefault(name, file)
+    return tuple(files.values())
 
 
 def with_parts(text: str, files: Sequence[NamedFile]) -> str | tuple[Part, ...]:
@@ -111,13 +114,19 @@ def with_parts(text: str, files: Sequence[NamedFile]) -> str | tuple[Part, ...]:
     return (Text(f"{text}{texts}"), *others) if others else f"{text}{texts}"
 
 
-def missing_in(text: str, folder: Path, pictures: Iterable[str] = ()) -> Sequence[str]:
+def missing_in(text: str, folder: Path, pictures: Mapping[str, bytes] = MappingProxyType({})) -> Sequence[str]:
     """Return what *text* names by `@`, looks like a file, with a dot or a slash in it, and is not there.
 
     *pictures* are the names of those of the clipboard, which are there.
     """
-    like_files = [name for name in names_in(text) if ("." in name or "/" in name) and name not in pictures]
-    return [name for name in like_files if not os.path.exists(folder / with_home(name))]  # noqa: PTH110 - false for what no path can be
+    words = [spellings(word) for word in names_in(text)]
+    like_files = [
+        names
+        for names in words
+        if any(mark in names[-1] for mark in "./") and not any(name in pictures for name in names)
+    ]
+    are_missing = [not any(os.path.exists(folder / with_home(name)) for name in names) for names in like_files]  # noqa: PTH110 - false for what no path can be
+    return tuple(dict.fromkeys(names[-1] for names in compress(like_files, are_missing)))
 
 
 def like_file(name: str, folder: Path) -> str:
