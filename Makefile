@@ -180,6 +180,9 @@ site: .venv/core build/mkdocs/.installed #+ build the site of the docs into buil
 console-pictures: .venv/test browser-tools #+ make the pictures of the console's rooms anew
 	$(PY) -m docs.printing.console_pictures
 
+terminal-pictures: .venv/test browser-tools #+ make the pictures of the terminal anew
+	$(PY) -m docs.printing.terminal_pictures
+
 recording: .venv/test #+ record the conversation that the README shows
 	$(PY) -m docs.printing.recording
 
@@ -353,5 +356,5 @@ help:
 help-all: ## list all targets
 	@awk 'BEGIN {FS = ":.*#[#+] "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*#[#+] / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run cluster-tools container-tools console console-tools asgi copilotkit matrix quick reach wheel sandbox-tools database-servers balancer counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures test edges host properties campaign simulate bench peers instructions mutants check lint fix docs site recording zensical-site clean help help-all alone alone-in-budget
+.PHONY: run cluster-tools container-tools console console-tools asgi copilotkit matrix quick reach wheel sandbox-tools database-servers balancer counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures terminal-pictures test edges host properties campaign simulate bench peers instructions mutants check lint fix docs site recording zensical-site clean help help-all alone alone-in-budget
 .PHONY: format-check rules async-rules contracts docs-check console-types console-check console-compare mypy pyright python-client-maker typescript-client-maker

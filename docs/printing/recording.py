@@ -65,7 +65,7 @@ class Frame:
 def record() -> list[Frame]:
     """Have the conversation of `SCENES`, and return what was seen."""
     frames: list[Frame] = []
-    with at_a_terminal("chat", "--samples", "--model", "demo") as (talk, _):
+    with at_a_terminal("chat", "--samples", "--model", "demo", COLORFGBG="15;0") as (talk, _):
         talk.resize(COLUMNS, ROWS)
         talk.sees("/help")
         prompts = ["> list the files"]
@@ -98,7 +98,8 @@ def _runs(talk: Talk, row: int) -> Iterator[str]:
         run = list(group)
         text = "".join(character.data for _, character in run).rstrip()
         if text:
-            fill = f' fill="{_COLORS[color]}"' if color in _COLORS else ""
+            digits = f"#{color}" if len(color) == len("rrggbb") and set(color) <= set("0123456789abcdef") else ""
+            fill = f' fill="{_COLORS.get(color, digits)}"' if color in _COLORS or digits else ""
             kind = ' class="b"' if is_bold else ""
             yield f'<tspan x="{run[0][0] * _CELL}"{fill}{kind}>{escape(text)}</tspan>'
 

@@ -33,6 +33,8 @@ ENVIRONMENT = {
     "AGENTRAIL_HOME": str(Path(tempfile.gettempdir(), f"agentrail-tests-{os.getpid()}")),
 }
 AT_A_TERMINAL = "import os, sys; os.login_tty(0); os.execvp(sys.argv[1], sys.argv[1:])"
+SETTLED = 1.0
+"""Seconds without output after which a screen is complete."""
 TMUX = shutil.which("tmux")
 
 
@@ -79,6 +81,11 @@ class Talk:
         while not _in_order(texts, seen := self.seen()):
             assert self._receive(deadline), f"waited for {texts!r} in:\n{seen}"
         return seen
+
+    def settle(self) -> None:
+        """Take what still comes, until nothing has come for a while."""
+        while select.select([self._output_descriptor], [], [], SETTLED)[0]:
+            self._receive(time.monotonic() + PATIENCE)
 
     def seen(self) -> str:
         """Return the rows that a person sees, and those that have gone up, without spaces at their ends."""

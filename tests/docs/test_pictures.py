@@ -6,6 +6,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from agentrail.core.machine.table import TABLE
+from docs.printing import terminal_pictures
 from docs.printing.pictures import FOLDER, PICTURES, machine
 from docs.printing.svg import Box, box
 from tests.kit import Phase
@@ -21,6 +22,12 @@ def test_a_picture_is_what_the_code_draws(name: str) -> None:
 
 def test_no_picture_is_left_over() -> None:
     assert {path.name for path in FOLDER.glob("*.svg")} >= set(PICTURES)
+
+
+def test_pictures_of_the_terminal_are_those_that_are_made_and_small() -> None:
+    sizes = {path.name: path.stat().st_size for path in terminal_pictures.FOLDER.iterdir()}
+    assert sizes.keys() == {f"{picture.name}.png" for picture in terminal_pictures.PICTURES}
+    assert max(sizes.values()) <= terminal_pictures.MOST_BYTES
 
 
 def test_the_picture_of_the_machine_has_an_arrow_for_each_way_the_table_allows() -> None:
