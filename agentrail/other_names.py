@@ -206,9 +206,7 @@ OTHER_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             **dict.fromkeys(
                 ("description", "description_override"), "the description is the first paragraph of the docstring"
             ),
-            **dict.fromkeys(
-                ("retries", "max_retries"), "raise `ToolError(text)`: the model gets the text and may call again"
-            ),
+            "max_retries": "did you mean `retries`? To have the model call again, raise `ToolError(text)`",
         },
         "as_tool": {
             "SessionSpec": "a sub-agent is given by its name: `SessionSpec(agents={…})`",

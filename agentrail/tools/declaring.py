@@ -12,7 +12,7 @@ from agentrail.errors import BadTool, NotJson
 from agentrail.errors.agentrail_error import advice, listed
 from agentrail.other_names import hint_for
 from agentrail.values.json import JsonObject
-from agentrail.values.tools import EffectClass, ToolSpec, cut_time
+from agentrail.values.tools import CAN_RUN_AGAIN, EffectClass, ToolSpec, cut_time
 from agentrail.values.untrusted_content import MAX_TEXT
 from agentrail.values.untrusted_values import is_time
 
@@ -36,7 +36,15 @@ class ToolOptions(TypedDict, total=False):
     max_result_chars: int
     deferred: bool
     elsewhere: bool
+    retries: int | None
+    wait: float
 
+
+MAX_RETRIES: Final = 100
+"""The most retries that a tool may have."""
+
+MAX_WAIT: Final = 3600.0
+"""The most seconds between two attempts."""
 
 DAY: Final = 86_400.0
 """Seconds that a call waits for a result from elsewhere, if its tool declares no other `timeout`."""
@@ -125,6 +133,10 @@ def _is_time(value: object) -> bool:
     return is_time(value) and cut_time(cast("float", value)) == value
 
 
+def _is_wait(value: object) -> bool:
+    return type(value) in {int, float} and 0 <= cast("float", value) <= MAX_WAIT  # not for a bool, nor for NaN
+
+
 def _properties(spec: ToolSpec) -> Mapping[str, object]:
     return cast("Mapping[str, object]", spec.parameters.get("properties", {}))
 
@@ -164,6 +176,19 @@ _RULES: Final[tuple[tuple[Callable[[ToolSpec], bool], str], ...]] = (
         "its `result` is the schema of results from elsewhere; declare it `elsewhere`, or leave the schema out",
     ),
     (lambda spec: _is(spec.effect, EffectClass), "its `effect` must be an `EffectClass`"),
+    (
+        lambda spec: spec.retries is None or (_is(spec.retries, int) and 0 <= spec.retries <= MAX_RETRIES),
+        f"its `retries` must be a whole number from 0 to {MAX_RETRIES}",
+    ),
+    (lambda spec: _is_wait(spec.wait), f"its `wait` must be a number of seconds from 0 to {MAX_WAIT:.0f}"),
+    (
+        lambda spec: not spec.retries or spec.effect in CAN_RUN_AGAIN,
+        "its `retries` might have its effect happen twice; leave them out, or declare it `pure` or `idempotent`",
+    ),
+    (
+        lambda spec: not (spec.elsewhere and (spec.retries or spec.wait)),
+        "its calls are made elsewhere: nothing is run here that could be run again; leave `retries` and `wait` out",
+    ),
     (
         lambda spec: spec.subject is None or all(name in _properties(spec) for name in _subjects(spec)),
         "its `subject` must name an argument of it, or several",

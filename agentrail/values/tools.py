@@ -29,6 +29,10 @@ class EffectClass(Enum):
     UNSAFE = "unsafe"
 
 
+CAN_RUN_AGAIN = frozenset({EffectClass.PURE, EffectClass.IDEMPOTENT})
+"""The effects of calls that may be made again."""
+
+
 def cut_time(value: float) -> float:
     """Return *value*, a time in seconds, cut to ten years; an invalid time is returned unchanged, and refused later."""
     plain = as_seconds(value)
@@ -64,6 +68,13 @@ class ToolSpec(Authored, tag_field=TAG, dict=True, gc=True):  # msgspec wants `g
     """Whether its calls are made elsewhere: each waits, at most for `timeout`, for what `session.result` gives it."""
     result: Kept[JsonObject] = EMPTY
     """JSON Schema of an object that a result from elsewhere must be; empty: any result will do."""
+    retries: int | None = None
+    """How often a call that raised is run again; `None`: as often as `tool_max_retries` of the session says.
+
+    Only a `pure` or `idempotent` tool may have retries. Each attempt has the whole `timeout`.
+    """
+    wait: float = 0.0
+    """Seconds between a failed attempt and the next one."""
 
     def __post_init__(self) -> None:
         force_setattr(self, "parameters", freeze_object(self.parameters))

@@ -384,8 +384,8 @@ OPTIONS: list[tuple[dict[str, object], str]] = [
     ({"max_result_chars": 0}, "its `max_result_chars` must be above 0"),
     ({"require": ["shell"]}, "there is no option `require`; did you mean `requires`?"),
     (
-        {"retries": 3},
-        "there is no option `retries`; raise `ToolError(text)`: the model gets the text and may call again",
+        {"max_retries": 3},
+        "there is no option `max_retries`; did you mean `retries`? To have the model call again, raise",
     ),
     (
         {"xyzzy": 3},

@@ -29,6 +29,7 @@ from agentrail.hooks.ruling import ASK, NO_DECISIONS, PASS, SKIP, START, UNRULED
 from agentrail.values.events.plugins import AskAnswered, AskStarted
 from agentrail.values.events.tools import ToolExecutionStart
 from agentrail.values.json import JsonObject
+from agentrail.values.tools import CAN_RUN_AGAIN
 from agentrail.values.value import quick
 
 _started = quick(AskStarted)
@@ -242,7 +243,7 @@ def ask_again(draft: StepDraft, ask_id: str) -> None:
     request = waiting.pause.request
     if isinstance(request, RunTool) and waiting.started_at is not None:
         attached = state.tools.get(request.name)
-        if attached is None or attached.spec.effect not in tool_runs.CAN_RUN_AGAIN:
+        if attached is None or attached.spec.effect not in CAN_RUN_AGAIN:
             answer(draft, ask_id, Failed(f"the process ended while the tool ran; {doubt(None)}"))
             return
     _begin_ask(draft, waiting)

@@ -13,7 +13,7 @@ from agentrail.core.machine.requests import request
 from agentrail.core.machine.resting import again, let_rest, rest, wake
 from agentrail.core.machine.subagents import bring_back
 from agentrail.core.machine.tool_results import GRACE_TIMER, call_timer, doubt, has_its_tool, put, tell_of
-from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN, advance_batch, give_up, probe
+from agentrail.core.machine.tool_runs import advance_batch, give_up, probe
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import ReportStart, SetTimer
 from agentrail.core.vocabulary.inputs import SessionBranched, SessionReturned
@@ -29,7 +29,7 @@ from agentrail.values.events.plugins import PluginAttached, PluginOptsUpdated, P
 from agentrail.values.events.response import Retry
 from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolsUpdated
 from agentrail.values.json import JsonObject, freeze_object
-from agentrail.values.tools import EffectClass, err
+from agentrail.values.tools import CAN_RUN_AGAIN, EffectClass, err
 
 ENDED = "the process ended"
 """Reason given for work that the end of a process interrupted."""
@@ -295,7 +295,8 @@ def _settle_call(draft: StepDraft, call: Call, *, pause: bool) -> None:
 def runs_again(call: Call) -> bool:
     """Whether a call that the end of the process interrupts is made again."""
     effect = EffectClass.UNSAFE if call.spec is None else call.spec.effect
-    return effect in CAN_RUN_AGAIN and call.attempt < MAX_RUNS
+    retries = 0 if call.spec is None else call.spec.retries or 0
+    return effect in CAN_RUN_AGAIN and call.attempt < max(MAX_RUNS, 1 + retries)
 
 
 class RiskyCall(NamedTuple):

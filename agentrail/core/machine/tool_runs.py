@@ -61,10 +61,10 @@ from agentrail.values.events.tools import (
 )
 from agentrail.values.messages import Origin, UserMessage
 from agentrail.values.tools import (
+    CAN_RUN_AGAIN,
     AskPerson,
     CompactNow,
     Effect,
-    EffectClass,
     Err,
     HandOver,
     NotStarted,
@@ -85,8 +85,6 @@ _end_event = quick(ToolExecutionEnd)
 _metrics_event = quick(ToolExecutionMetrics)
 
 _AFTER_ALL: Final = ("after_tool_batch", "")
-
-CAN_RUN_AGAIN = frozenset({EffectClass.PURE, EffectClass.IDEMPOTENT})
 
 
 def advance_batch(draft: StepDraft) -> None:
@@ -129,7 +127,7 @@ def _start_ready(draft: StepDraft, batch: Batch) -> CallList:
         detached.writes and not detached.reported for detached in state.quarantined_calls
     )
     for call in batch.calls.among(READY):
-        if call.spec is None:
+        if call.spec is None or call.not_before:
             continue
         if alone or running >= most or (not call.spec.parallel and running):
             break
@@ -259,11 +257,17 @@ def on_raised(draft: StepDraft, raised: ToolRaised) -> None:
         closed_late(draft, raised.call_id, err(raised.error), answered=True)
         return
     safe = call.spec is not None and call.spec.effect in CAN_RUN_AGAIN
-    if safe and call.attempt <= draft.state.setup.options.tool_max_retries:
+    if safe and call.attempt <= _retries(draft, call):
         put(draft, call.but(status=CallStatus.FAILED, error=raised.error))
         draft.due.append(("on_tool_error", call.call_id))
     else:
         take_answer(draft, call, _failed(call, raised.error))
+
+
+def _retries(draft: StepDraft, call: Call) -> int:
+    """Return how often a call that raised is run again."""
+    retries = None if call.spec is None else call.spec.retries
+    return draft.state.setup.options.tool_max_retries if retries is None else retries
 
 
 def _failed(call: Call, error: str) -> Err:
@@ -323,7 +327,11 @@ def finish_on_tool_error(draft: StepDraft, call_id: str, _hook: Hook, ruling: Ru
     if ruling.verdict is Verdict.SKIP:
         take_answer(draft, call, _failed(call, call.error))
     else:
-        put(draft, call.but(status=CallStatus.READY, attempt=call.attempt + 1))
+        wait_ms = 0 if call.spec is None else int(call.spec.wait * 1000)
+        not_before = draft.at + wait_ms if wait_ms else 0
+        put(draft, call.but(status=CallStatus.READY, attempt=call.attempt + 1, not_before=not_before))
+        if not_before:
+            draft.set_timer(call_timer(call_id), not_before)
         advance_batch(draft)
 
 
@@ -442,6 +450,17 @@ def _go_on(draft: StepDraft, trigger: str) -> None:
 
 
 def on_call_timer(draft: StepDraft, call_id: str) -> None:
+    """Start the next attempt of a call that waits for it, or end a call that has reached its time limit."""
+    call = find(draft, call_id)
+    if call is None or call.status is not READY:
+        _on_time_limit(draft, call_id)
+        return
+    put(draft, call.but(not_before=0))
+    if draft.state.phase is EXECUTING_TOOLS:  # else the turn is paused, and goes on with what is ready
+        advance_batch(draft)
+
+
+def _on_time_limit(draft: StepDraft, call_id: str) -> None:
     """Stop a call that has reached its time limit, or wait no more for its result, and give it an error result."""
     state = draft.state
     call = find(draft, call_id)

@@ -119,6 +119,8 @@ class Call(Value):
     """Why the call cannot run, if that was known before any plugin was asked."""
     attempt: int = 1
     """Number of the current or next attempt, from 1."""
+    not_before: int = 0
+    """When the next attempt may start, in milliseconds since 1970; 0: at once. A timer of the call sets it to 0."""
     started_at: int = 0
     """When the first attempt started, in milliseconds since 1970; 0 if none has."""
     error: Personal[str] = ""

@@ -712,8 +712,9 @@ def _keeps_time(transition: Transition) -> None:
     run = {c.call_id for c in calls if c.status is CallStatus.RUNNING} - waits
     holds = {c.hold.approval_id: c.hold.expires_at for c in calls if c.hold is not None}
     timers = {name for name, _ in after.timers}
-    missing = {call_timer(call_id) for call_id in run} - timers
-    demand(not missing, "{} are not set, and the calls run", missing)
+    delayed = {c.call_id for c in calls if c.status is CallStatus.READY and c.not_before}
+    missing = {call_timer(call_id) for call_id in run | delayed} - timers
+    demand(not missing, "{} are not set, and the calls run, or wait for another attempt", missing)
     expected = {hold_timer(ref) for ref, until in holds.items() if until is not None}
     names = {name for name in timers if name.startswith(hold_timer(""))}
     demand(names == expected, "of holds the timers {} are set, and {} are wanted", names, expected)
