@@ -418,13 +418,15 @@ def test_a_handoff_is_told_in_each_room(visitor: Visitor) -> None:
     visitor.end("handed")
 
 
-@pytest.mark.campaign
 def test_a_session_is_forked_before_a_prompt(visitor: Visitor) -> None:
     visitor.open("origin", "one", "two")
     with visitor.page("/s/origin") as page:
         until(page, lambda: items(page)[-2:] == ["You said: two", "The turn is over."])
-        page.locator(".item-prompt", has_text="two").hover()
-        page.locator(".item-prompt", has_text="two").locator("button").click()
+        page.locator(".item-prompt", has_text="two").locator("button").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector("dialog >> text=takes no snapshots")
+        assert page.locator("dialog >> role=button[name='Files']").is_disabled()
+        page.click("dialog >> role=button[name='Words']")
         page.wait_for_selector("text=A fork, with the past")
         page.wait_for_selector(".past .item-prompt >> text=one")
         assert page.locator(".past .item-prompt", has_text="two").count() == 0

@@ -69,9 +69,49 @@ def test_lanes_load_what_is_zoomed_and_panned_to_within_a_bound(tmp_path: Path) 
         until(page, lambda: _shown(page)[1] == head)
 
 
+WATCH: Final = """() => {
+  window.made = 0
+  const count = node => 1 + (node.querySelectorAll?.('*').length ?? 0)
+  new MutationObserver(changes => {
+    for (const { addedNodes } of changes) for (const node of addedNodes) made += count(node)
+  }).observe(document.getElementById('main'), { childList: true, subtree: true })
+  for (const row of document.querySelectorAll('[role=grid] tr[data-id]')) row.dataset.used = ''
+}"""
+"""Counts the elements that are made from now on, and marks the rows that are there."""
+
+MOST_MADE: Final = 900
+"""The most elements that are made for a jump or for another record, of any number."""
+
+MOST_CALLS: Final = 4
+"""The most calls that the page makes for it."""
+
+
+def _jump_and_choose(page: Page, calls: list[str]) -> None:
+    """Check what a jump and another chosen record cost, in counts: the rows are used again."""
+    page.evaluate(WATCH)
+    for part in (0.3, 0.8, 0.1):
+        calls.clear()
+        page.evaluate("part => { made = 0; scrollTo(0, document.documentElement.scrollHeight * part) }", part)
+        until(page, lambda: (visible_rows := rows(page)) != [] and all("Session woke" in row for row in visible_rows))
+        assert page.locator("[role=grid] tr[data-id]:not([data-used])").count() == 0
+        assert page.evaluate("made") < MOST_MADE
+        assert len(calls) <= MOST_CALLS
+        calls.clear()
+        page.evaluate("made = 0")
+        page.mouse.click(600, 500)
+        until(page, lambda: heading(page) == f"Record {page.get_attribute('[aria-selected=true]', 'data-id')}")
+        page.wait_for_selector(".record[aria-busy=false]")
+        assert page.locator("[role=grid] tr[data-id]:not([data-used])").count() == 0
+        assert page.evaluate("made") < MOST_MADE
+        assert len(calls) <= MOST_CALLS
+
+
 def test_fifty_thousand_records_cost_what_is_in_sight(tmp_path: Path) -> None:
     trio.run(fill, tmp_path / KEPT, MANY)
+    calls: list[str] = []
     with visiting(tmp_path) as visitor, visitor.page("/s/you.many/timeline") as page:
+        page.on("websocket", lambda socket: socket.on("framesent", lambda frame: calls.append(str(frame))))
+        page.reload()
         until(page, lambda: heading(page) == f"Record {MANY}")
         until(page, lambda: any("Session woke" in row for row in rows(page)))
         grid = page.locator("[role=grid]")
@@ -82,6 +122,7 @@ def test_fifty_thousand_records_cost_what_is_in_sight(tmp_path: Path) -> None:
             assert page.evaluate("document.querySelectorAll('*').length") < MOST_NODES
         page.evaluate("scrollTo(0, document.documentElement.scrollHeight / 2)")
         until(page, lambda: (visible_rows := rows(page)) != [] and all("Session woke" in row for row in visible_rows))
+        _jump_and_choose(page, calls)
         grid.press("Home")
         until(page, lambda: any("session began" in row.lower() or "Session opened" in row for row in rows(page)))
         assert page.evaluate("document.querySelectorAll('*').length") < MOST_NODES

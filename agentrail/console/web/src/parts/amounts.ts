@@ -12,6 +12,11 @@ export function shortCount(amount: number): string {
   return short.format(amount);
 }
 
+/** A size in bytes: `12.3 kB`. */
+export function bytes(amount: number): string {
+  return amount < 1_000 ? `${amount} B` : `${short.format(amount).replace(/[KMB]$/, (unit) => ` ${unit === "K" ? "k" : unit === "B" ? "G" : unit}B`)}`;
+}
+
 /** Responses, and what they have cost as far as their prices are known. */
 export interface Spending {
   readonly cost_usd: number;

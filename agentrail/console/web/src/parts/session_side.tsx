@@ -1,22 +1,19 @@
 /** Beside the conversation: what the session does and has used, its plan, and its model, tools and plugins, which can be changed. */
 import { useSignal, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect } from "preact/hooks";
-import { indented, write } from "../host/exact_json";
-import { useHost } from "../host/host_context";
 import type { View } from "../host/interface";
-import { Refused } from "../host/socket";
 import { activity } from "../store/activity";
 import type { Detail } from "../store/detail";
 import type { LiveConversation } from "../store/live_conversation";
-import { act, ActionButton, type Telling } from "./action";
+import type { Telling } from "./action";
 import { count, dollars } from "./amounts";
 import { ContextBar } from "./context_bar";
 import { History } from "./history";
 import { Icon, type IconName } from "./icon";
-import { Menu } from "./menu";
-import { OptionForm } from "./option_form";
+import { Lazy } from "./lazy";
 import { Plain } from "./plain";
+import type { SessionSetupProps } from "./session_setup";
+import type { WrittenFilesProps } from "./written_files";
 
 interface SideProps {
   readonly session: string;
@@ -41,7 +38,8 @@ export function SessionSide(props: SideProps) {
       {view && <StatusFacts view={view} live={live} />}
       <Plan todos={live.conversation.status.todos} />
       {view?.context && <ContextBar context={view.context} />}
-      {view && <Setup {...props} view={view} />}
+      <Files session={props.session} version={view} />
+      {view && <Setup session={props.session} detail={detail} telling={props.telling} view={view} />}
       <History session={props.session} />
     </aside>
   );
@@ -141,171 +139,49 @@ function Plan({ todos }: { todos: readonly View<"Todo">[] }) {
   );
 }
 
-/** Does something and tells of it; returns whether it went well. */
-type Doing = (done: string, action: () => Promise<unknown>) => Promise<boolean>;
+/** The files that the agent wrote; they are asked for once somebody wants to see them. */
+function Files(props: WrittenFilesProps) {
+  return (
+    <Fold title="Files">
+      <Lazy load={loadFiles} props={props} />
+    </Fold>
+  );
+}
 
-const SOON = "Changed, as soon as no turn is open";
+async function loadFiles() {
+  return (await import("./written_files")).WrittenFiles;
+}
 
-/** What can be changed: it is folded, so that the conversation has the room. */
-function Setup({ session, view, detail, telling }: SideProps & { view: View<"DetailView"> }) {
-  const host = useHost();
-  const offered = useSignal<View<"OfferedView"> | null>(null);
-  const isOpen = useSignal(false);
-  // Each change of the session may change what it is offered, and the values of its options
-  useEffect(() => {
-    if (!isOpen.value) return;
-    host.call("offered", { session }).then(
-      (found) => (offered.value = found),
-      (error: unknown) => {
-        if (!(error instanceof Refused)) throw error; // the actions say what stands in the way
-      },
-    );
-  }, [host, isOpen.value, view]);
-  const doing: Doing = async (done, action) => {
-    const isDone = await act(telling, done, action);
-    if (isDone) detail.refresh();
-    return isDone;
-  };
-  const opened = (event: Event & { currentTarget: HTMLDetailsElement }) => {
-    if (event.currentTarget.open) isOpen.value = true;
-  };
-  const about = { session };
-  const { tools, plugins } = view;
+const SETUP = [
+  ["model", () => "Model"],
+  ["tools", ({ tools }: View<"DetailView">) => `Tools · ${tools.length}`],
+  ["plugins", ({ plugins }: View<"DetailView">) => `Plugins · ${plugins.length}, in their order`],
+] as const;
+
+/** What can be changed: it is folded, so that the conversation has the room, and loaded when it is opened. */
+function Setup(props: Omit<SessionSetupProps, "what">) {
   return (
     <>
-      <details onToggle={opened}>
-        <summary>Model</summary>
-        <Models session={session} current={view.status?.model ?? ""} offered={offered.value} doing={doing} />
-      </details>
-      <details onToggle={opened}>
-        <summary>Tools · {tools.length}</summary>
-        <Names
-          what="tool"
-          names={tools}
-          offered={offered.value?.tools ?? []}
-          add={(name) => doing("Added", () => host.call("change_tools", { ...about, body: { do: "attach", tools: [name] } }))}
-          remove={(name) => doing("Removed", () => host.call("change_tools", { ...about, body: { do: "detach", tools: [name] } }))}
-        />
-      </details>
-      <details onToggle={opened}>
-        <summary>Plugins · {plugins.length}, in their order</summary>
-        <Names
-          what="plugin"
-          names={plugins}
-          offered={offered.value?.plugins ?? []}
-          add={(plugin) => doing(SOON, () => host.call("change_plugins", { ...about, body: { do: "attach", plugin } }))}
-          remove={(plugin) => doing(SOON, () => host.call("change_plugins", { ...about, body: { do: "detach", plugin } }))}
-          below={(plugin) => <Options session={session} plugin={plugin} options={offered.value?.options ?? []} doing={doing} />}
-        />
-        {offered.value?.options.every(({ plugin }) => !plugin) && <p class="hint">The host lets nobody change their options.</p>}
-      </details>
+      {SETUP.map(([what, title]) => (
+        <Fold key={what} title={title(props.view)}>
+          <Lazy load={loadSetup} props={{ ...props, what }} />
+        </Fold>
+      ))}
     </>
   );
 }
 
-interface NamesProps {
-  readonly what: string;
-  /** Those that the session has, and those that there are. */
-  readonly names: readonly string[];
-  readonly offered: readonly string[];
-  readonly add: (name: string) => Promise<unknown>;
-  readonly remove: (name: string) => Promise<unknown>;
-  /** What stands below a name. */
-  readonly below?: (name: string) => ComponentChildren;
+async function loadSetup() {
+  return (await import("./session_setup")).SessionSetup;
 }
 
-function Names({ what, names, offered, add, remove, below }: NamesProps) {
-  const others = offered.filter((name) => !names.includes(name));
+/** Something that is there once it was opened. */
+function Fold({ title, children }: { title: string; children: ComponentChildren }) {
+  const wasOpened = useSignal(false);
   return (
-    <>
-      <ol class="names">
-        {names.map((name) => (
-          <li key={name}>
-            <div class="line">
-              <code class="grow">
-                <Plain text={name} />
-              </code>
-              <ActionButton kind="bare square slim" label={`Remove ${name}`} act={() => remove(name)}>
-                <Icon name="cross" />
-              </ActionButton>
-            </div>
-            {below?.(name)}
-          </li>
-        ))}
-      </ol>
-      {others.length > 0 && (
-        <Menu label={`Add a ${what}`} kind="slim" items={others.map((name) => ({ label: name, act: () => void add(name) }))} />
-      )}
-    </>
-  );
-}
-
-interface ModelsProps {
-  readonly session: string;
-  readonly current: string;
-  readonly offered: View<"OfferedView"> | null;
-  readonly doing: Doing;
-}
-
-function Models({ session, current, offered, doing }: ModelsProps) {
-  const host = useHost();
-  const chosen = useSignal<string | null>(null);
-  /** What a person has written; null: the options are those that the model has. */
-  const draft = useSignal<string | null>(null);
-  const names = offered?.models ?? [];
-  const has = (offered?.options ?? []).filter(({ plugin }) => !plugin);
-  const text = draft.value ?? (has.length ? indented(write(Object.fromEntries(has.map(({ name, data }) => [name, data])))) : "");
-  const model = chosen.value ?? (names.includes(current) ? current : (names[0] ?? ""));
-  const change = () =>
-    doing("Switched, from the next turn on", async () => {
-      const given = text.trim();
-      if (given) JSON.parse(given); // what is no JSON is told, and not sent
-      await host.call("switch_model", { session, body: { model, ...(given && { options: { json: given } }) } });
-      draft.value = null;
-    });
-  if (names.length === 0) return <p class="hint">The host offers no other model.</p>;
-  return (
-    <div class="stack">
-      <Menu
-        label={model}
-        kind="slim"
-        items={names.map((name) => ({ label: name, isChosen: name === model, act: () => (chosen.value = name) }))}
-      />
-      <label>
-        Options of the model, as JSON; empty: none
-        <textarea
-          class="code"
-          rows={Math.min(8, text.split("\n").length)}
-          spellcheck={false}
-          value={text}
-          onInput={(event) => (draft.value = event.currentTarget.value)}
-        />
-      </label>
-      <ActionButton kind="slim" act={change}>
-        Switch
-      </ActionButton>
-    </div>
-  );
-}
-
-interface OptionsProps {
-  readonly session: string;
-  readonly plugin: string;
-  readonly options: View<"OfferedView">["options"];
-  readonly doing: Doing;
-}
-
-function Options({ session, plugin, options, doing }: OptionsProps) {
-  const host = useHost();
-  const own = options.filter((option) => option.plugin === plugin);
-  if (own.length === 0) return null;
-  return (
-    <OptionForm
-      plugin={plugin}
-      options={own}
-      save={(changed) =>
-        doing(SOON, () => host.call("change_plugins", { session, body: { do: "update", plugin, options: changed } }))
-      }
-    />
+    <details onToggle={({ currentTarget }) => (wasOpened.value ||= currentTarget.open)}>
+      <summary>{title}</summary>
+      {wasOpened.value && children}
+    </details>
   );
 }

@@ -1,20 +1,19 @@
 /** A session: its conversation as it streams, what waits for a person, and what one can say. */
-import { signal, useSignal, type Signal } from "@preact/signals";
+import { signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { useHost } from "../host/host_context";
-import { act, Told, SILENT, type Telling } from "../parts/action";
+import { Told, SILENT, type Telling } from "../parts/action";
 import { ConversationItem } from "../parts/conversation_items";
 import { Empty } from "../parts/empty";
 import { useEndInSight } from "../parts/end_in_sight";
 import { HeldHere } from "../parts/held_here";
 import type { Held } from "../parts/held_call";
 import { Icon } from "../parts/icon";
+import { Lazy } from "../parts/lazy";
 import { Plain } from "../parts/plain";
 import { ProblemNote } from "../parts/problem_note";
 import { SaySomething } from "../parts/say_something";
 import { SessionSide } from "../parts/session_side";
 import type { SessionRoomProps } from "../rooms";
-import { address, go } from "../route";
 import { activity, WAITS } from "../store/activity";
 import type { Item, Said } from "../store/conversation";
 import { useDetail } from "../store/detail";
@@ -47,7 +46,7 @@ export default function ConversationRoom({ session, place }: SessionRoomProps) {
           </button>
         )}
         {problem && <ProblemNote problem={problem} />}
-        <Items session={session} live={live} meant={Number(place.room === "event" ? place.rest[0] : 0)} telling={telling} />
+        <Items session={session} live={live} meant={Number(place.room === "event" ? place.rest[0] : 0)} />
         <HeldHere items={status?.held ?? []} telling={telling} decided={detail.refresh} />
         <LiveLine live={live} waits={waits} />
         <Told telling={telling} />
@@ -80,9 +79,8 @@ function hasUntold(items: readonly Item[], held: readonly Held[]): boolean {
 const AT_FIRST = 120;
 const MORE = 400;
 
-function Items(props: { session: string; live: LiveConversation; meant: number; telling: Signal<Telling> }) {
-  const { session, live, meant, telling } = props;
-  const host = useHost();
+function Items(props: { session: string; live: LiveConversation; meant: number }) {
+  const { session, live, meant } = props;
   const shown = useSignal(AT_FIRST);
   const list = useRef<HTMLOListElement>(null);
   void live.version.value;
@@ -99,12 +97,9 @@ function Items(props: { session: string; live: LiveConversation; meant: number; 
     if (hasMeant) list.current?.querySelector(`[data-seq="${items[meantAt]?.seq}"]`)?.scrollIntoView({ block: "center" });
   }, [meant, hasMeant]);
 
-  const fork = async (said: Said) => {
-    await act(telling, "Forked", async () => {
-      const made = await host.call("fork", { session, body: { at: said.ref } });
-      go(address(made.session));
-    });
-  };
+  /** The prompt before which one is about to go back. */
+  const back = useSignal<Said | null>(null);
+  const isGoingBack = useSignal(false);
   return (
     <div class="session-items" role="log" aria-label="The conversation" aria-live="off">
       {first > 0 && (
@@ -126,15 +121,27 @@ function Items(props: { session: string; live: LiveConversation; meant: number; 
             session={session}
             isMeant={item.seq === meant}
             promptActions={(said) => (
-              <button type="button" class="bare slim" onClick={() => void fork(said)}>
-                Fork before this
+              <button
+                type="button"
+                class="bare slim"
+                onClick={() => {
+                  back.value = said;
+                  isGoingBack.value = true;
+                }}
+              >
+                Go back …
               </button>
             )}
           />
         ))}
       </ol>
+      {isGoingBack.value && back.value && <Lazy load={loadGoBack} props={{ session, said: back.value, isOpen: isGoingBack }} />}
     </div>
   );
+}
+
+async function loadGoBack() {
+  return (await import("../parts/go_back")).GoBack;
 }
 
 /** Says in a live region what the session does, once for each phase, and not for each piece of a text. */

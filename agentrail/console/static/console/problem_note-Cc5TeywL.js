@@ -1,1 +1,0 @@
-import{B as e,L as t}from"./index-CF5P7sog.js";function n({problem:n}){return e(`p`,{role:`alert`,class:`problem`,children:e(t,{text:n.detail})})}export{n as t};

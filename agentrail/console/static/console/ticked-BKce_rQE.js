@@ -1,1 +1,0 @@
-import{B as e,z as t}from"./index-CF5P7sog.js";function n({text:n}){let r=n.split(/`([^`]*)`/);return e(`bdi`,{children:r.map((n,r)=>r%2?e(`code`,{children:t(n)}):t(n))})}export{n as t};
