@@ -300,8 +300,8 @@ OUTSIDE: Final[Mapping[str, Texts]] = {
         "`{engine}` runs no command in a container: {problem}",
     ),
     "container-gone": Texts(
-        "The container of a session ended while a command ran in it",
-        "the container `{container}` has ended while the command ran ({problem}); the next command begins a new one, "
+        "The container of a session ended without the session",
+        "the container `{container}` has ended ({problem}); the next command begins a new one, "
         "in which nothing is left of what was outside of the folder, such as in `/tmp`",
     ),
     "experiment-failed": Texts(

@@ -108,8 +108,11 @@ async def test_a_command_that_kills_what_watches_it_leaves_nothing(
     assert sleepers.alive() == []
 
 
-async def test_a_container_that_is_gone_is_an_error_and_a_new_one(sandbox: ContainerSandbox) -> None:
+@pytest.mark.parametrize("is_paused", [False, True])
+async def test_a_container_that_is_gone_is_an_error_and_a_new_one(sandbox: ContainerSandbox, is_paused: bool) -> None:
     gone = sandbox.container
+    if is_paused:
+        await sandbox.pause()
     subprocess.run(["podman", "rm", "--force", str(gone)], check=True, capture_output=True)  # noqa: ASYNC221, S603, S607 - of the machine
     with pytest.raises(OutsideError, match=r"the container .* has ended") as caught:
         await sandbox.execute(Command("true"))

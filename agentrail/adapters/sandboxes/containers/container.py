@@ -109,10 +109,23 @@ class Container:
             if self.name is None:
                 await self._start()
             elif self._is_paused:
-                await self._ask("unpause", self.name)
-                self._is_paused = False
+                await self._unpause(self.name)
             self._running += 1
             return StartedIn(self.name or "", tuple(sorted(mounts.points)))
+
+    async def _unpause(self, name: str) -> None:
+        """Have the container go on; raise `OutsideError` if it is gone."""
+        try:
+            await self._ask("unpause", name)
+        except OutsideError as error:
+            await self._forget()
+            raise OutsideError("container-gone", name, str(error)) from error
+        self._is_paused = False
+
+    async def _forget(self) -> None:
+        """Remove a container in which nothing can run any more, if it is there at all."""
+        with suppress(OutsideError):
+            await self._remove()
 
     async def end(self, started_in: StartedIn, mark: int, *, must_look: bool) -> None:
         """Note the end of a command; with *must_look*, see that nothing of it is left, and that the container runs.
@@ -135,9 +148,7 @@ class Container:
             return
         async with self._exclusive():
             if name == self.name:
-                with suppress(OutsideError):
-                    await self._remove()
-                self.name = None
+                await self._forget()
         raise OutsideError("container-gone", name, problem)
 
     async def pause(self) -> None:

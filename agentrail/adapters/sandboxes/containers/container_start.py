@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -141,8 +140,7 @@ class ContainerStart:
     def _words(self, files: ProcessFolder, mounts: Mounts) -> Iterator[str]:
         """Yield the options of the container."""
         options = self._options
-        own = resource.getrlimit(resource.RLIMIT_NPROC)[1]
-        of_user = OF_USER if own == resource.RLIM_INFINITY else min(own, OF_USER)
+        of_user = _processes_of_user()
         yield from (f"--name={self.name}", f"--label={LABEL}={files.path.name}", f"--network={options.network}")
         yield from (f"--memory={options.memory}", f"--pids-limit={options.processes}")
         yield from (f"--ulimit=nofile={OPEN_FILES}:{OPEN_FILES}", "--ulimit=core=0:0")
@@ -161,6 +159,14 @@ class ContainerStart:
             yield mount(path, path, "readonly")
         for path in sorted(mounts.covered):
             yield mount(str(files.seen / (EMPTY_FOLDER if Path(path).is_dir() else EMPTY_FILE)), path, "readonly")
+
+
+def _processes_of_user() -> int:
+    """Return the most processes of the user, `OF_USER` at most."""
+    import resource  # noqa: PLC0415 - not there on every system
+
+    own = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    return OF_USER if own == resource.RLIM_INFINITY else min(own, OF_USER)
 
 
 def mount(source: str, target: str, *more: str) -> str:
