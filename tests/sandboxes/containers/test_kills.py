@@ -15,6 +15,7 @@ from agentrail.adapters.user_folders import HOME
 from agentrail.errors import OutsideError
 from agentrail.sandboxes import Command, ContainerSandbox, Execution
 from tests.patience import PATIENCE, within
+from tests.profiles import CAMPAIGN
 from tests.sandboxes.containers.kinds import container_at, containers, podman
 from tests.sandboxes.test_trees import STUBBORN, Sleepers, sleepers
 
@@ -24,7 +25,12 @@ pytestmark = [pytest.mark.long, pytest.mark.usefixtures("podman")]
 
 FORK_BOMB = 'bomb() { bomb | bomb & }; trap "" TERM; bomb; {sleep}'
 CLEARED = "env -i setsid sh -c 'ulimit -m 77; {sleep} & {sleep}' & {sleep}"
-HARD_TO_FIND = {**STUBBORN, "lowers its mark, clears its environment": (CLEARED, 3)}
+OF_CONTAINERS = "lowers its mark, clears its environment"
+HARD_TO_FIND = {**STUBBORN, OF_CONTAINERS: (CLEARED, 3)}
+KINDS = [
+    pytest.param(kind, marks=() if kind in {OF_CONTAINERS, "setsid"} else pytest.mark.campaign) for kind in HARD_TO_FIND
+]
+COMMANDS = 1_000 if CAMPAIGN else AT_ONCE + 4
 
 
 @pytest.fixture
@@ -49,7 +55,7 @@ def clients(sandbox: ContainerSandbox) -> list[int]:
     return pids
 
 
-@pytest.mark.parametrize("kind", HARD_TO_FIND)
+@pytest.mark.parametrize("kind", KINDS)
 async def test_after_a_cancel_none_is_alive(sandbox: ContainerSandbox, kind: str, sleepers: Sleepers) -> None:
     line, number = HARD_TO_FIND[kind]
     async with trio.open_nursery() as nursery:
@@ -141,9 +147,9 @@ async def test_many_side_by_side_leave_nothing(sandbox: ContainerSandbox) -> Non
         results.append((await sandbox.execute(Command(f"echo {number}"))).stdout.text)
 
     async with trio.open_nursery() as nursery:
-        for number in range(2 * AT_ONCE):
+        for number in range(COMMANDS):
             nursery.start_soon(run, number)
-    assert sorted(map(int, results)) == list(range(2 * AT_ONCE))
+    assert sorted(map(int, results)) == list(range(COMMANDS))
     assert len(os.listdir("/proc/self/fd")) == descriptors  # noqa: PTH208 - names alone
     assert clients(sandbox) == []
 
@@ -165,7 +171,7 @@ trio.run(main)
 """
 
 
-@pytest.mark.parametrize("when", ["starts", "runs"])
+@pytest.mark.parametrize("when", [pytest.param("starts", marks=pytest.mark.campaign), "runs"])
 async def test_what_a_killed_process_leaves_the_next_one_removes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sleepers: Sleepers, when: str
 ) -> None:
