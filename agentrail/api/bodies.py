@@ -230,6 +230,17 @@ class FiguresQuery(Query):
     """The most series; the host has a default and a most."""
 
 
+class WhatIfQuery(Query):
+    """Which plugins are tried on what happened in the session."""
+
+    candidate: AgentName | None = None
+    """Name of plugins that the operator of the host has to be tried; if not given, those that the session had."""
+    options: str = ""
+    """Options that change, as JSON: by the key of each plugin an object with their names."""
+    beyond: bool = False
+    """Whether to go on behind the first difference, and guess."""
+
+
 class EvaluationQuery(Query):
     """Which experiment."""
 

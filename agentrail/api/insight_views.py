@@ -150,6 +150,66 @@ class AccountView(View):
     """Each rule that the entries name, in one sentence."""
 
 
+class RulingSideView(View):
+    """How a run of a hook was ruled, by the plugins of the session or by those of a candidate."""
+
+    sentence: str
+    """What came of it, and who decided."""
+    plugin: str | None
+    """Key of the plugin that decided; null if none did."""
+    plugins: tuple[PluginStepView, ...]
+    """The plugins that have the hook, in the order in which they were asked."""
+
+
+class PartingView(View):
+    """One ruling of a candidate that does something else than the recorded one."""
+
+    record: int
+    """Number of the record."""
+    turn: int
+    """Number of the turn; 0 before the first."""
+    hook: str
+    """Name of the hook."""
+    call_id: str
+    """Id of the call that it is about; empty if it is about none."""
+    field: str
+    """What differs first, such as `verdict` or `arguments`."""
+    then: RulingSideView
+    """What the plugins of the session ruled."""
+    now: RulingSideView
+    """What those of the candidate rule."""
+    took_effect: int | None
+    """Number of the record in which it shows; null if it never does."""
+    guess: bool
+    """Whether an earlier ruling differs already."""
+
+
+class WhatIfView(View):
+    """What a candidate would have done in the session."""
+
+    records: int
+    """How many records were compared."""
+    turns: int
+    """How many turns they have."""
+    rulings: int
+    """How many runs of hooks were compared."""
+    parts: tuple[PartingView, ...]
+    """Where the two part: the first is exact, those behind it are guesses; empty if they never do."""
+    more: bool
+    """Whether there are more, which are not shown."""
+    inexact: tuple[str, ...]
+    """What could not be compared exactly, in sentences."""
+    skipped: str
+    """Why the rest of the session was not compared; empty if all of it was."""
+
+
+class CandidatesView(View):
+    """The plugins that the operator of the host has to be tried on sessions."""
+
+    items: tuple[str, ...]
+    """Their names, in alphabetical order."""
+
+
 class FieldChangeView(View):
     """A part of a value that has changed."""
 

@@ -518,6 +518,16 @@ _CALLS: Final = (
         raises=("history-too-long",),
     ),
     HostCall(
+        "what_if",
+        f"GET {SESSION_PATH}/what-if",
+        "try other plugins on the session",
+        "observe",
+        "observe",
+        query=bodies.WhatIfQuery,
+        gives=insight_views.WhatIfView,
+        raises=("history-too-long", "unknown-candidate", "no-candidate", "bad-candidate"),
+    ),
+    HostCall(
         "state_at",
         f"GET {SESSION_PATH}/at",
         "show the state",
@@ -799,6 +809,7 @@ _CALLS: Final = (
         gives=views.EvaluationView,
         raises=("bad-evaluation",),
     ),
+    HostCall("candidates", "GET /v1/candidates", "list the candidates", "observe", gives=insight_views.CandidatesView),
     HostCall("commands", "GET /v1/commands", "list the commands", "talk", gives=views.CommandsView),
     HostCall(
         "socket",

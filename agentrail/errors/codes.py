@@ -207,6 +207,10 @@ USAGE: Final[Mapping[str, Texts]] = {
         "there is no `reply` yet: read the events to their end first, by `async for event in turn:`; or use `ask`, "
         "which returns the reply alone",
     ),
+    "unknown-candidate": Texts(
+        "A host has no plugins to try under the name that was given",
+        "there is no candidate `{candidate}` here; there are: {names}",
+    ),
     "unknown-command": Texts(
         "A message looks like a command, and the host has none of this name",
         "there is no command {command!r} here; {advice}; begin with a space to send the message as it is",

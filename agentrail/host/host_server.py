@@ -31,6 +31,7 @@ from agentrail.app.supervisor import (
 )
 from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.errors import BadChoice, WrongType
+from agentrail.hooks.plugin import Attachable
 from agentrail.host.ag_ui.ag_ui_calls import AgUiCalls
 from agentrail.host.asgi.asgi_app import AsgiApp
 from agentrail.host.asgi.asgi_service import AsgiService
@@ -79,6 +80,7 @@ from agentrail.host.operations.record_calls import RecordCalls
 from agentrail.host.operations.session_calls import ListingCalls, SessionLifeCalls
 from agentrail.host.operations.talk_calls import FileCalls, TalkCalls
 from agentrail.host.operations.view_calls import QueryCalls, SubagentCalls, ViewCalls
+from agentrail.host.operations.what_if_calls import NO_CANDIDATES, WhatIfCalls, check_candidates
 from agentrail.host.plugins.host_plugin import HostPlugin, check_providers, name_of
 from agentrail.host.plugins.plugin_runner import HostPluginRow, OnPluginError
 from agentrail.host.plugins.plugin_values import ContextProvider
@@ -185,6 +187,7 @@ class Host:
         supervisor: SupervisorOptions | None = None,
         cluster: Cluster | None = None,
         evaluations: str | PathLike[str] | None = None,
+        candidates: Mapping[str, Sequence[Attachable]] = NO_CANDIDATES,
     ) -> None:
         """Make a host; *supervisor* has options of `open_supervisor`, which runs its sessions.
 
@@ -196,11 +199,14 @@ class Host:
         *telemetry* exports what the sessions do, such as `agentrail.telemetry.OpenTelemetry()`.
 
         *evaluations* is a folder with results of experiments, which a key with the scope `operate` sees.
+
+        *candidates* are plugins, by a name, that may be tried on what happened in sessions.
         """
         if evaluations is not None and not isinstance(cast("object", evaluations), str | PathLike):
             raise WrongType.of("evaluations", evaluations, "the path of a folder")
         if four_eyes and authenticator is None:
             raise BadChoice("four_eyes", "True", NEEDS_PEOPLE)
+        check_candidates(candidates)
         check_checks(checks)
         check_journal(journal)
         check_telemetry(telemetry)
@@ -223,6 +229,7 @@ class Host:
         """What exports what the sessions do; `None` if nothing does."""
         self.evaluations = None if evaluations is None else Path(evaluations)
         """Folder with results of experiments; `None` if it shows none."""
+        self._candidates = dict(candidates)
         self._supervisor_options = supervisor or SupervisorOptions()
         self._signed: SignedRequests
         """Admits what other hosts sign; there if there is a cluster."""
@@ -565,6 +572,7 @@ class Host:
                 lifecycle,
                 files,
                 *_reading_calls(sessions, journal, written_paths),
+                WhatIfCalls(sessions, journal, self._candidates),
                 listing,
                 looking,
                 AgUiCalls(talking, commands.carry_out, commands.check, sessions, frames, streams),

@@ -19,6 +19,7 @@ from agentrail_client.api.default import (
     approve,
     ask,
     cancel_task,
+    candidates,
     change,
     change_plugins,
     change_tools,
@@ -75,6 +76,7 @@ from agentrail_client.api.default import (
     trouble,
     upload,
     wait_tasks,
+    what_if,
     why,
     withdraw,
 )
@@ -146,6 +148,7 @@ def about_the_host(client: AuthenticatedClient, anyone: Client) -> None:
     assert good(figures.sync_detailed(client=client)).series == []
     assert evaluations.sync_detailed(client=client).status_code == 403  # for the operator of the host
     assert evaluation.sync_detailed(client=client, file="main").status_code == 403
+    assert good(candidates.sync_detailed(client=client)).items == []
     assert socket.sync_detailed(client=client).status_code == 426  # a WebSocket needs a client of its own
 
 
@@ -172,6 +175,7 @@ def talking(client: AuthenticatedClient) -> None:
     item = good(records.sync_detailed("trip", client=client, limit=2))
     assert ([record.number for record in item.records], item.more) == ([1, 2], True)
     assert good(why.sync_detailed("trip", client=client, about="1")).entries
+    assert good(what_if.sync_detailed("trip", client=client, options='{"BudgetGuard": {"max_rounds": 1}}')).records
     assert good(state_at.sync_detailed("trip", client=client, record=1)).record == 1
     assert good(timeline.sync_detailed("trip", client=client)).spans
     assert good(seen.sync_detailed("trip", client=client, round_=1)).sent.number == 1

@@ -57,6 +57,7 @@ async function aboutTheHost(): Promise<void> {
   check((await client.GET("/v1/evaluations")).response.status === 403, "experiments are for the operator of the host");
   const evaluation = await client.GET("/v1/evaluation", { params: { query: { file: "main" } } });
   check(evaluation.response.status === 403, evaluation.error);
+  check(good(await client.GET("/v1/candidates")).items.length === 0, "some candidates");
   const { response } = await client.GET("/v1/ws"); // a WebSocket needs a client of its own
   check(response.status === 426, response.status);
 }
@@ -98,6 +99,9 @@ async function talking(): Promise<void> {
   check(records.map((record) => record.number).join() === "1,2", records);
   const about = { ...trip, query: { about: "1" } };
   check(good(await client.GET("/v1/sessions/{id}/why", { params: about })).entries.length > 0, "nothing told");
+  const options = JSON.stringify({ BudgetGuard: { max_rounds: 1 } });
+  const tried = await client.GET("/v1/sessions/{id}/what-if", { params: { ...trip, query: { options } } });
+  check(good(tried).records > 0, "nothing tried");
   const first = { ...trip, query: { record: 1 } };
   check(good(await client.GET("/v1/sessions/{id}/at", { params: first })).record === 1, "another record");
   check(good(await client.GET("/v1/sessions/{id}/timeline", { params: trip })).spans.length > 0, "no spans");
