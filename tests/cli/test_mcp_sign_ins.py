@@ -91,3 +91,7 @@ def test_a_damaged_file_is_told_beside_the_others(capsys: pytest.CaptureFixture[
     printed = capsys.readouterr().out
     assert "https://tickets.example/mcp: signed out\n" in printed
     assert "it is damaged; remove it, and sign in again" in printed
+    assert subcommand("doctor")([]) == 1
+    told = capsys.readouterr().out
+    assert "agentrail mcp login https://tickets.example/mcp" in told
+    assert "it is damaged; remove it, and sign in again" in told

@@ -167,6 +167,15 @@ async def test_a_list_without_an_end_is_read_until_it_is_too_long(
         assert len(server.listed_at) == adopting.MAX_TOOLS // 100 + 1
 
 
+async def test_pages_in_a_circle_are_read_once(
+    autojump_clock: object,  # noqa: ARG001 - it is Trio's
+) -> None:
+    pages = {"": page("one", more="2"), "2": page("two", more="3"), "3": page("three", more="2")}
+    server = ServerInMemory(pages.__getitem__)
+    async with server.kept():
+        assert (server.offered, len(server.listed_at)) == ([["m__one", "m__two", "m__three"]], 3)
+
+
 async def test_a_server_that_tells_of_changes_all_the_time_is_asked_now_and_then(
     autojump_clock: object,  # noqa: ARG001 - it is Trio's
 ) -> None:

@@ -39,6 +39,7 @@ from agentrail.adapters.mcp.inbound_filter import Sieve
 from agentrail.adapters.mcp.listings import has_resources, list_prompts
 from agentrail.adapters.mcp.live_call import LiveCall
 from agentrail.adapters.mcp.pipes import Pipes
+from agentrail.adapters.mcp.response_bound import bound_body
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.mcp.server_calls import ServerCall, send
 from agentrail.adapters.mcp.server_tools import MAX_TOOLS, adopt
@@ -146,7 +147,11 @@ class Connection:
             nursery.start_soon(self._leave_when_cancelled, talking)
             tls = await tls_contexts.shared("mcp", httpx2.create_ssl_context)
             async with httpx2.AsyncClient(
-                headers=self._server.headers, timeout=TIMES, verify=tls, auth=self.auth
+                headers={"accept-encoding": "identity", **self._server.headers},
+                timeout=TIMES,
+                verify=tls,
+                auth=self.auth,
+                event_hooks={"response": [bound_body]},
             ) as http:
                 await self.keep(streamable_http_client(self._server.url, http_client=http))
 

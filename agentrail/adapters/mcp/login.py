@@ -10,6 +10,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from agentrail.adapters import tls_contexts
 from agentrail.adapters.mcp.loopback_browser import open_browser
+from agentrail.adapters.mcp.response_bound import bound_body
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.mcp.sign_in import Browser
 from agentrail.adapters.mcp.token_auth import TokenAuth
@@ -37,7 +38,12 @@ async def _connect(server: McpServer, browser: Browser) -> None:
     tls = await tls_contexts.shared("mcp", httpx2.create_ssl_context)
     try:
         async with (
-            httpx2.AsyncClient(headers=server.headers, auth=auth, verify=tls) as http,
+            httpx2.AsyncClient(
+                headers={"accept-encoding": "identity", **server.headers},
+                auth=auth,
+                verify=tls,
+                event_hooks={"response": [bound_body]},
+            ) as http,
             Client(streamable_http_client(server.url, http_client=http), cache=None) as client,
         ):
             await client.list_tools()  # a server may let everybody connect, and no more

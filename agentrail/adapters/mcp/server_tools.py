@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+import trio
 from mcp.types import (
     AudioContent,
     BlobResourceContents,
@@ -30,12 +31,12 @@ from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.mcp.server_calls import Method, ServerCall, ServerCalls
 from agentrail.errors import BadTool, NotJson
 from agentrail.ports.tool import ToolContext
-from agentrail.tools import EffectClass, ToolResult, ToolSpec, make_spec
+from agentrail.tools import EffectClass, ToolResult, ToolSpec, make_spec, validator_for
 from agentrail.values.content import Data, File, Image, Part, Text
 from agentrail.values.json import Json, JsonObject, freeze, freeze_object, weight
 from agentrail.values.patterns import UnusableError, count_parts
 from agentrail.values.step_budget import Meter, TooManyStepsError
-from agentrail.values.tools import Err, Ok
+from agentrail.values.tools import Err, Ok, err
 from agentrail.values.untrusted_content import MAX_IMAGE, MAX_IMAGES
 
 _VALUES: Final = frozenset({"const", "default", "enum", "examples"})
@@ -191,12 +192,19 @@ MAX_UPDATE: Final = 1_000
 class McpTool:
     """One tool of an MCP server, as a tool of a session."""
 
-    __slots__ = ("_call", "_method", "_server", "_theirs", "spec")
+    __slots__ = ("_call", "_method", "_output", "_server", "_theirs", "spec")
 
     def __init__(
-        self, spec: ToolSpec, server: str, theirs: str, call: ServerCalls, method: Method = "tools/call"
+        self,
+        spec: ToolSpec,
+        server: str,
+        theirs: str,
+        call: ServerCalls,
+        method: Method = "tools/call",
+        output: object = None,
     ) -> None:
         self._method: Method = method
+        self._output = output  # the server's schema of the structured content; `None` if it gave none
         self.spec = spec
         self._server = server
         self._theirs = theirs
@@ -218,7 +226,22 @@ class McpTool:
         effect, method = self.spec.effect, self._method
         call = ServerCall(name, args, effect, ctx.call_id, ctx.turn, on_progress, questions, method)
         answer = await self._call(call)
-        return answer.effect(self._server, self._theirs) if isinstance(answer, AskedBack) else result_of(answer)
+        if isinstance(answer, AskedBack):
+            return answer.effect(self._server, self._theirs)
+        structured: object = answer.structured_content
+        if self._output is None or structured is None or answer.is_error:
+            return result_of(answer)
+        misfit = await trio.to_thread.run_sync(self._misfit, structured)
+        return err(misfit) if misfit else result_of(answer)
+
+    def _misfit(self, structured: object) -> str:
+        """Return why the content of a result does not fit the server's own schema; empty if it does."""
+        try:
+            check = validator_for(make_spec(self.spec.name, "What it returns.", freeze_object(self._output)))
+            problem = check(freeze_object(structured))
+        except (BadTool, NotJson) as error:
+            problem = str(error)
+        return f"the MCP server's result does not fit the schema that it gave: {problem}"[:1_000] if problem else ""
 
 
 def adopt(server: McpServer, listed: Iterable[Listed], call: ServerCalls) -> tuple[list[McpTool], list[str]]:
@@ -237,7 +260,7 @@ def adopt(server: McpServer, listed: Iterable[Listed], call: ServerCalls) -> tup
         if spec.name in tools or len(tools) == MAX_TOOLS:
             problems.append(f"`{name}` is left out: there are {MAX_TOOLS} tools already, or one of that name")
             continue
-        tools[spec.name] = McpTool(spec, server.name, theirs.name, call)
+        tools[spec.name] = McpTool(spec, server.name, theirs.name, call, output=theirs.output_schema)
     return list(tools.values()), problems
 
 

@@ -32,6 +32,7 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 
 from agentrail.adapters import tls_contexts
 from agentrail.adapters.mcp.oauth import HERE, OAuth, is_safe_url
+from agentrail.adapters.mcp.response_bound import bound_body
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.mcp.token_file import SignedIn, TokenFile
 from agentrail.adapters.web import is_open, resolve
@@ -334,6 +335,7 @@ class SignIn:
         await self._check_address(str(request.url))
         with trio.fail_after(WITHIN):
             response = await http.send(request, stream=True, follow_redirects=False)
+            await bound_body(response)
             body = bytearray()
             try:
                 async for piece in response.aiter_raw():

@@ -24,6 +24,7 @@ from agentrail.adapters.extras import need_extra
 from agentrail.adapters.journals.archive_reader import ArchiveReader
 from agentrail.adapters.journals.journal_addresses import JournalAddress, PlacedJournal, journal_at, shown_address
 from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
+from agentrail.adapters.mcp.token_file import signed_in_servers
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, check_outward, find_bwrap
 from agentrail.adapters.sandboxes.confined_open import NO_FOLDERS
@@ -43,7 +44,7 @@ from agentrail.cli.settings.setting_order import chosen_sandbox
 from agentrail.codec.json_text import to_text
 from agentrail.codec.versions import UNRELEASED
 from agentrail.distribution import DISTRIBUTION, STRANGER
-from agentrail.errors import AgentrailError, BadRecord, ExtraMissing, SandboxMissing
+from agentrail.errors import AgentrailError, BadRecord, ExtraMissing, FileFailed, SandboxMissing
 from agentrail.ports.journal import SLOTS, StoredSession
 from agentrail.ports.sandbox import Command
 from agentrail.runtime.shared.clock import Clock, utc_time
@@ -116,8 +117,21 @@ async def _diagnoses(journal: JournalAddress | None, key: str, folder: Path) -> 
     return (
         *(_python(), *_stranger(), *_system(), await _sqlite(), *await _journal(journal, key)),
         *(await _sandbox(), *await _container(folder), *_terminal()),
-        *(_keys(), *_extras(), *_disk(journal, folder), _clock()),
+        *(_keys(), *_extras(), *_sign_ins(), *_disk(journal, folder), _clock()),
     )
+
+
+def _sign_ins() -> Iterator[Diagnosis]:
+    """Look at the files of tokens of MCP servers: which cannot be used, and where a person has to sign in again."""
+    for file, signed_in in signed_in_servers():
+        if isinstance(signed_in, FileFailed):
+            yield Diagnosis("mcp", BAD, str(signed_in))
+        elif signed_in.access_token and (not signed_in.is_over or signed_in.can_refresh):
+            yield Diagnosis("mcp", GOOD, f"signed in at {file.server}")
+        else:
+            yield Diagnosis(
+                "mcp", NOTE, f"not signed in at {file.server} any more", f"agentrail mcp login {file.server}"
+            )
 
 
 def _line(diagnosis: Diagnosis) -> str:
