@@ -267,6 +267,8 @@ _WRITTEN: Final[Mapping[Kind, Row]] = {
         30,
     ),
     "command-failed": _FAILED,
+    "container-failed": _FAILED,
+    "container-gone": _FAILED,
     "snapshot-damaged": Row(502, OPERATOR),
     "snapshot-not-kept": Row(507, OPERATOR, "a snapshot of the files cannot be kept", 30),
     "snapshot-too-large": Row(502, OPERATOR, "the folder of the session has too many files for snapshots"),

@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
+from agentrail.sandboxes import Command
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import standard_tools
 from tests.docs.sources import ROOT
@@ -103,6 +104,20 @@ async def test_it_is_paused_while_the_session_sleeps_and_goes_on_after_it(tmp_pa
         await until("paused", name)
         await session.stop()
         await until("", name)
+
+
+async def test_a_container_that_is_kept_stays_and_nothing_is_in_the_folder(tmp_path: Path) -> None:
+    sandbox = container_at(tmp_path, keep=True)
+    await sandbox.execute(Command("true"))
+    name = str(sandbox.container)
+    try:
+        await sandbox.close()
+        assert status(name) == "running"
+        assert name not in containers()  # those that a later process removes
+        assert list(tmp_path.iterdir()) == []  # noqa: ASYNC240 - a few names
+    finally:
+        words = ("podman", "rm", "--force", name)
+        subprocess.run(words, check=True, capture_output=True)  # noqa: ASYNC221, S603 - of the machine
 
 
 def test_the_example_shows_what_it_says() -> None:

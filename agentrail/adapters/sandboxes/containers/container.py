@@ -160,9 +160,13 @@ class Container:
 
     async def close(self) -> None:
         """Remove the container, unless it is to be kept, with all that runs in it, and refuse further commands."""
-        self._is_closed = True
+        was_closed, self._is_closed = self._is_closed, True
         async with self._exclusive():
-            if self.name is not None and not self._options.keep:
+            if self.name is None or was_closed:
+                return
+            if self._options.keep:
+                await self._thread(partial(leave, self.engine, self.name, self._let_go))
+            else:
                 await self._remove()
 
     def _exclusive(self) -> trio.Lock:
@@ -226,5 +230,10 @@ def remove(engine: Engine, name: str, let_go: Callable[[], None]) -> None:
     try:
         engine.ask("remove", name, within=REMOVED_WITHIN)
     finally:
-        let_go()
-        process_folder(engine).forget_guards(name)
+        leave(engine, name, let_go)
+
+
+def leave(engine: Engine, name: str, let_go: Callable[[], None]) -> None:
+    """Undo by *let_go* what was made on this machine for the container *name*, in which no further command runs."""
+    let_go()
+    process_folder(engine).forget_guards(name)

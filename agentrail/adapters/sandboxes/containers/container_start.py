@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from agentrail.adapters.sandboxes.containers.engine import LABEL, Engine
+from agentrail.adapters.sandboxes.containers.engine import KEPT, LABEL, Engine
 from agentrail.adapters.sandboxes.containers.process_folder import (
     EMPTY_FILE,
     EMPTY_FOLDER,
@@ -129,7 +129,9 @@ class ContainerStart:
 
     def _explained(self, error: BaseException, own: ProcessFolder) -> BaseException:
         """Return *error*; if the engine does not see the files of this machine, one that says so."""
-        if isinstance(error, OutsideError) and own.path.name in str(error):
+        text = str(error)
+        is_missing = "does not exist" in text or "no such file" in text
+        if isinstance(error, OutsideError) and is_missing and (own.path.name in text or self._root in text):
             problem = (
                 "it sees no files of this machine, so it cannot mount the folder; is it on another one (`DOCKER_HOST`, "
                 "`CONTAINER_HOST`, a context)? Choose an engine on this machine"
@@ -141,7 +143,8 @@ class ContainerStart:
         """Yield the options of the container."""
         options = self._options
         of_user = _processes_of_user()
-        yield from (f"--name={self.name}", f"--label={LABEL}={files.path.name}", f"--network={options.network}")
+        label = KEPT if options.keep else LABEL
+        yield from (f"--name={self.name}", f"--label={label}={files.path.name}", f"--network={options.network}")
         yield from (f"--memory={options.memory}", f"--pids-limit={options.processes}")
         yield from (f"--ulimit=nofile={OPEN_FILES}:{OPEN_FILES}", "--ulimit=core=0:0")
         yield f"--ulimit=nproc={of_user}:{of_user}"

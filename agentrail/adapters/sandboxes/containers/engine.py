@@ -26,6 +26,9 @@ ANSWERS_WITHIN: Final = 30.0
 LABEL: Final = "agentrail.process"
 """Label of each container, with the name of the `ProcessFolder` of the process that has started it."""
 
+KEPT: Final = "agentrail.kept"
+"""The label in its place if the container is to stay: then no later process removes it."""
+
 PROXIES: Final = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
 """Variables that the client of docker adds from its settings, with the passwords in them, unless they are given."""
 
