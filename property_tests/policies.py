@@ -163,6 +163,42 @@ CHANGES: Final[Mapping[str, Mapping[str, AnyPlugin | None]]] = {
 """Changes of these plugins: others by key, or `None` for one that is left out."""
 
 
+def drawn_changes() -> dict[str, Mapping[str, AnyPlugin | None]]:
+    """Return some two hundred further changes, for the campaign."""
+    paths, tools = ("a", "b", "c", "d", "secret"), ("", "read", "write", "fix", "keep", "solo")
+    words = tuple(f"word {number}" for number in range(8))
+    changes: dict[str, Mapping[str, AnyPlugin | None]] = {
+        f"{path} is closed for {tool or 'all'}": {"closed": Closed(path, tool)} for path in paths for tool in tools
+    }
+    changes |= {f"closed, because of {word}": {"closed": Closed("a", why=word)} for word in words}
+    named = [tools[1:][first:last] for first in range(5) for last in range(first + 1, 6)]
+    changes |= {f"approval of {' and '.join(names)}": {"approval": HumanApproval(tools=names)} for names in named}
+    for number in range(1, 13):
+        turn = BudgetGuard(max_rounds=40, max_turn_calls=number, warn_at=1.1)
+        changes[f"{number} calls in a turn"] = {"budget": turn}
+        changes[f"{number} rounds"] = {"budget": BudgetGuard(max_rounds=number, max_turn_calls=8, warn_at=1.1)}
+        changes[f"{number} calls in all"] = {"counting": Counting(number)}
+        changes[f"an abort after {number} rounds"] = {"speaking": Speaking(rounds=number)}
+        changes[f"a hold of {number} seconds"] = {"holder": Holder(frozenset({"solo"}), float(number), "family")}
+    for word in words:
+        for name, plugin in {
+            "section": Speaking(word),
+            "prompt": Speaking(prompt=word),
+            "context": Speaking(context=word),
+            "intervention": Speaking(finish=word),
+            "model": Speaking(model=word),
+            "result": Speaking(result=word),
+            "arguments": Replacing(word),
+            "arguments, late": ReplacingLate(word),
+        }.items():
+            changes[f"another {name}: {word}"] = {"speaking" if isinstance(plugin, Speaking) else "replacing": plugin}
+    for hook in ("after_tool", "before_tool", "before_request", "before_finish", "before_prompt"):
+        changes[f"a question at {hook}"] = {"asker": Asker(hook, CallModel("is this right?"), 10.0, again=False)}
+        changes[f"a plugin breaks at {hook}"] = {"broken": Raiser(hook)}
+        changes[f"a critical plugin breaks at {hook}"] = {"broken": CriticalRaiser(hook)}
+    return changes
+
+
 def changed(change: Mapping[str, AnyPlugin | None]) -> dict[str, AnyPlugin]:
     """Return the plugins after a change."""
     return {key: plugin for key, plugin in {**BASE, **change}.items() if plugin is not None}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 
 import pytest
+import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,17 +16,18 @@ from agentrail.core.machine.responses import begun
 from agentrail.core.machine.step import Step, step
 from agentrail.core.vocabulary.changes import NAMES
 from agentrail.events import PluginError, PluginEvent, PluginSlow
-from agentrail.hooks.attachments import attached_plugin, in_order
+from agentrail.hooks.attachments import AttachedPlugin, attached_plugin, class_name, in_order, options_of
 from agentrail.hooks.live_runner import LiveRunner, any_model
 from agentrail.insight import SessionBackTest
 from agentrail.insight.candidate_row import CandidateRow, FindPlugin
 from agentrail.insight.session_backtest import backtest_session
-from agentrail.journals import Record
+from agentrail.journals import MemoryJournal, Record
 from agentrail.plugins import AnyPlugin, Keyed
-from agentrail.testing import Choose, Scene, World
+from agentrail.testing import Choose, Scene, Simulator, World
 from agentrail.testing.probe_plugins import can_store
+from agentrail.testing.simulator import simulator
 from agentrail.testing.world.random_setups import TOOLS, draw_options, draw_scene
-from property_tests.policies import BASE, CHANGES, changed
+from property_tests.policies import BASE, CHANGES, changed, drawn_changes
 from property_tests.volume import profile
 
 SESSIONS = 25 if profile() == "campaign" else 4
@@ -129,9 +131,12 @@ def truth(world: World, plugins: Mapping[str, AnyPlugin]) -> int | None:
     return None
 
 
-@pytest.mark.parametrize("change", CHANGES)
+TRIED = {**CHANGES, **drawn_changes()} if profile() == "campaign" else CHANGES
+
+
+@pytest.mark.parametrize("change", TRIED)
 def test_a_change_of_policy_is_found_at_its_record(change: str) -> None:
-    plugins = changed(CHANGES[change])
+    plugins = changed(TRIED[change])
     for seed, world in enumerate(sessions_of_base()):
         outcome, _ = back_tested(
             world,
@@ -145,5 +150,65 @@ def test_a_change_of_policy_is_found_at_its_record(change: str) -> None:
 
 def test_most_changes_matter() -> None:
     worlds = sessions_of_base()
-    matter = [name for name, change in CHANGES.items() if any(truth(world, changed(change)) for world in worlds)]
-    assert len(matter) > len(CHANGES) // 2
+    matter = [name for name, change in TRIED.items() if any(truth(world, changed(change)) for world in worlds)]
+    assert len(matter) >= len(TRIED) * 3 // 4
+
+
+FAULTS = (
+    "process_dies",
+    "actor_breaks",
+    "actor_breaks_behind",
+    "tool_raises",
+    "model_transient",
+    "meddling",
+    "command_twice",
+)
+RUNS = 40 if profile() == "campaign" else 4
+
+
+@pytest.mark.parametrize("seed", range(RUNS))
+def test_the_plugins_of_whole_supervisors_rule_as_they_did(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions that crash, sleep, wake, come back, fork, have sub-agents, and lose their process."""
+    disks: list[MemoryJournal] = []
+    code: dict[tuple[str, str, str], AnyPlugin] = {}
+    attach = LiveRunner.attach
+
+    class Kept(MemoryJournal):
+        def __init__(self, *, encode: bool = False, keep: int | None = None) -> None:
+            super().__init__(encode=encode, keep=keep)
+            disks.append(self)
+
+    def noted(self: LiveRunner, key: str, revision: int, plugin: AnyPlugin) -> None:
+        code.setdefault((key, class_name(plugin), repr(options_of(plugin))), plugin)
+        attach(self, key, revision, plugin)
+
+    monkeypatch.setattr(simulator, "MemoryJournal", Kept)
+    monkeypatch.setattr(LiveRunner, "attach", noted)
+    Simulator("safety", faults=FAULTS).run(seed)
+    monkeypatch.undo()
+    (disk,) = disks
+    for name, records in trio.run(all_records, disk).items():
+        outcome = backtest_session(name, records, row_of(code))
+        assert (name, outcome.parts, outcome.skipped) == (name, (), "")
+        assert outcome.records == len(records)
+
+
+def row_of(code: Mapping[tuple[str, str, str], AnyPlugin]) -> Callable[[State], CandidateRow]:
+    """Return the function that makes a row of the plugins that the sessions had."""
+
+    def find(attached: AttachedPlugin) -> AnyPlugin:
+        return code[attached.key, attached.plugin, repr(attached.options)]
+
+    return lambda _: CandidateRow(LiveRunner(can_store), find, {})
+
+
+async def all_records(journal: MemoryJournal) -> dict[str, list[Record]]:
+    """Return the records of all sessions of *journal*."""
+    sessions: dict[str, list[Record]] = {}
+    for stored in await journal.sessions():
+        records: list[Record] = []
+        while page := await journal.read(stored.session_id, len(records), 500):
+            records += page
+        if records:
+            sessions[stored.session_id] = records
+    return sessions
