@@ -24,7 +24,7 @@ SPACE := $(subst ,, )
 export PYTHONDONTWRITEBYTECODE :=
 
 BENCHMARKS := bench bench.aborts bench.living bench.flat bench.kit bench.plugins \
-  bench.host bench.hosted bench.journal bench.recovery bench.listing bench.console
+  bench.host bench.hosted bench.journal bench.recovery bench.listing bench.console bench.terminal
 NPM_MODELS := @copilotkit/aimock@1.43.0 openai-mock-api@0.4.0
 NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31 \
 	@modelcontextprotocol/conformance@0.2.0-alpha.12
