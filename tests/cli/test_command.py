@@ -71,19 +71,21 @@ def test_the_version_is_told_and_nothing_heavy_imported(capsys: pytest.CaptureFi
 
 
 READY = """
-import os, sys
+import os, sys, threading
 import agentrail.cli.talk.live.prompt_box
 from agentrail.cli.command import main
 
 class Ready:
     def find_spec(self, name, path=None, target=None):
         if name == "agentrail.cli.talk.chat_sessions":
-            os.write(shown, " ".join(sys.modules).encode())
+            thread = [IN_THREAD] if threading.current_thread() is not threading.main_thread() else []
+            os.write(shown, " ".join([*sys.modules, *thread]).encode())
             os._exit(0)
 
+IN_THREAD = "beside Trio".replace(" ", "-")
 shown = os.dup(1)
 sys.meta_path.insert(0, Ready())
-main(["chat"])
+main(["chat", *sys.argv[1:]])
 """
 """Tells what is imported when `chat` reads keys, and begins to import the rest."""
 
@@ -98,11 +100,13 @@ MOST_AT_THE_PROMPT: Final = 85
 
 
 @pytest.mark.long
-def test_chat_reads_keys_before_it_imports_what_serves_its_sessions(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", READY]
+@pytest.mark.parametrize("args", [(), ("--continue",)])
+def test_chat_reads_keys_before_it_imports_what_serves_its_sessions(tmp_path: Path, args: tuple[str, ...]) -> None:
+    command = [sys.executable, "-c", READY, *args]
     environment = {**ENVIRONMENT, "AGENTRAIL_HOME": str(tmp_path / "home")}
     ran = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path, env=environment)  # noqa: S603
     modules = ran.stdout.split()
+    assert "beside-Trio" in modules, "keys are read meanwhile"
     assert [name for name in modules if name.startswith(AFTER_THE_PROMPT)] == []
     assert len([name for name in modules if name.startswith("agentrail")]) < MOST_AT_THE_PROMPT
 

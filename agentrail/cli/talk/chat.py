@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from agentrail.app import process
-from agentrail.cli.chat_options import ChatOptions
+from agentrail.cli.chat_options import LAST, ChatOptions
 from agentrail.cli.command_options import CHOSEN, options_of
 from agentrail.cli.exit_codes import INTERRUPTED, KEPT_STOP_WITHIN, WRONG_USAGE, leave_unread
 from agentrail.cli.output.bad_input import BadInputError
@@ -90,7 +90,7 @@ def main(**words: object) -> int:
             if session is None:
                 return DONE
             options = options.but(resume=session)
-        if options.session is not None:
+        if options.session not in {None, LAST}:  # the last one is never a stranger's: it is not asked about
             chat_sessions.ask_first(options, settings)
     except (BadInputError, OSError) as error:
         tell(f"agentrail: {error}")

@@ -69,8 +69,8 @@ def choose(options: ChatOptions, settings: ProjectSettings | None, terminal: Ter
 
 
 def ask_first(options: ChatOptions, settings: ProjectSettings | None) -> None:
-    """Ask about the session to go on with, if somebody else has begun it; such a session is never the last one."""
-    if options.session is not None and options.session != LAST:
+    """Ask about the session to go on with, if somebody else has begun it."""
+    if options.session is not None:
         ask_about_session(chosen_journal(options.journal, settings), options.session)
 
 
