@@ -15,8 +15,8 @@ from agentrail.journals import MemoryJournal
 from agentrail.models import ToolMessage
 from agentrail.plugins import OnToolError
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.tools.declaring import make_spec
-from agentrail.values.json import EMPTY
+from agentrail.tools import make_spec
+from tests.kit import EMPTY
 
 CALL: Final = say(calls=[call("flaky")])
 
