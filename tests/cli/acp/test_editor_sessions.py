@@ -675,3 +675,19 @@ async def test_what_is_allowed_and_cannot_be_read_is_an_answer_and_ends_nothing(
             await connected.answer(connected.prompt(str(result["sessionId"]), "hello"))
         other = await connected.open(tmp_path)
         assert await ended(connected, connected.prompt(other, "hello")) == "end_turn"
+
+
+@pytest.mark.long
+async def test_skills_of_the_user_are_commands_of_the_editor(tmp_path: Path) -> None:
+    for name, front in (("tea", "disable-model-invocation: true"), ("milk", "user-invocable: false"), ("compact", "")):
+        folder = tmp_path / ".agents" / "skills" / name
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Makes {name}.\n{front}\n---\nBoil.\n")
+    async with editor(tmp_path / "j.db") as connected:
+        await connected.begin()
+        session = await connected.open(tmp_path)
+        offers = await connected.wait_for(lambda message: "available_commands_update" in str(message))
+        assert "'name': 'tea', 'description': 'skill: Makes tea.'" in str(offers)
+        assert "milk" not in str(offers)
+        assert "Makes compact" not in str(offers)
+        assert await ended(connected, connected.prompt(session, "/tea green")) == "end_turn"

@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
+from agentrail.models import ToolMessage
 from agentrail.sandboxes import Command
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import standard_tools
@@ -127,3 +128,18 @@ def test_the_example_shows_what_it_says() -> None:
     )
     text = ast.get_docstring(ast.parse(example.read_text())) or ""
     assert run.stdout == textwrap.dedent(text.partition("podman:IMAGE`.\n\n")[2]) + "\n"
+
+
+async def test_a_shell_begins_where_the_last_command_left_it(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    turns = (shell_call("cd sub && export A=1"), shell_call("pwd; echo $A; cd /etc"), shell_call("pwd"), "done")
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(spec_in(tmp_path, *turns))
+        await session.ask("go")
+        moved, later, last = [message.text for message in session.messages() if isinstance(message, ToolMessage)]
+    assert moved == "[later commands begin in 'sub']"
+    folder, value, note = later.splitlines()
+    assert folder.endswith("/sub")
+    assert value == "1"
+    assert note == "['/etc' is none of the folders for files; later commands begin in 'sub']"
+    assert last == folder
