@@ -16,6 +16,7 @@ from agentrail.adapters.sandboxes.bubblewrap import (
     check_outward,
     find_bwrap,
 )
+from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.adapters.user_folders import hidden_files, hidden_folders
 from agentrail.app.named_sandbox import sandbox_named
@@ -172,16 +173,16 @@ def spec_for(model: str, folder: Path, mode: Mode = "ask", sandbox: str = "") ->
 
 
 def confined(spec: SessionSpec, network: Network | None = None, sandbox: str = "") -> SessionSpec:
-    """Return *spec* with a sandbox that hides what its plugins block, if this machine can confine commands.
+    """Return *spec* with a sandbox that hides what its plugins block, and keeps files so that `/rewind` has them.
 
     *network* is what its commands reach, by default `usual_network`; each question about a command says it. With
     *sandbox*, engine and image, they run in a container, which has no network by default. Raise `BadInputError` if it
-    cannot have this one.
-
-    Without one, the session makes a sandbox that hides the same from tools for files.
+    cannot have this one. If this machine cannot confine commands, the same is hidden from tools for files alone.
     """
-    if not HAS_FOLDERS or not (sandbox or confines()):
+    if not HAS_FOLDERS:
         return spec
+    if not (sandbox or confines()):
+        return spec.but(sandbox=LocalSandbox(spec.working_dir, hidden=hidden_by(spec), snapshots=True))
     network = network or ("none" if sandbox else usual_network())
     plugins = [
         attrs.evolve(plugin, reach=REACH[network]) if isinstance(plugin, HumanApproval) else plugin
@@ -209,4 +210,4 @@ def _sandbox(folder: Path, hidden: Iterable[str], network: Network) -> Sandbox:
     paths = [Path(sys.base_prefix), *(Path(name).expanduser() for name in TOOLCHAINS)]
     readable = [str(path) for path in paths if path.is_dir()]
     reached = network if network == "outward" else network == "host"
-    return BubblewrapSandbox(folder, network=reached, readable=readable, hidden=hidden)
+    return BubblewrapSandbox(folder, network=reached, readable=readable, hidden=hidden, snapshots=True)

@@ -9,21 +9,25 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Final
 
 import trio
 
-from agentrail.errors import Busy
+from agentrail.errors import AgentrailError, Busy
 from agentrail.ports.snapshots import FilesSnapshot, Snapshots
 from agentrail.runtime.shared.untrusted_calls import traced
 from agentrail.values.rewinds import FileSpan
 
 log = logging.getLogger("agentrail.tool")
 
+TOO_LARGE: Final = "snapshot-too-large"
+"""Code of the error of a folder that has too many files."""
+
 
 class CallSnapshots:
     """The snapshots of one session."""
 
-    __slots__ = ("_complained", "_last", "_lock", "_running", "_session_id", "snapshots")
+    __slots__ = ("_complained", "_is_too_large", "_last", "_lock", "_running", "_session_id", "snapshots")
 
     def __init__(self, snapshots: Snapshots, session_id: str) -> None:
         self.snapshots = snapshots
@@ -34,6 +38,8 @@ class CallSnapshots:
         """The last snapshot since the first of them began; `None` if it could not be taken."""
         self._complained = False
         """Whether it was logged that a snapshot cannot be taken."""
+        self._is_too_large = False
+        """Whether the folder has too many files: it is not looked at again, which takes long."""
         self._lock = trio.Lock()
 
     async def begin(self) -> None:
@@ -60,9 +66,12 @@ class CallSnapshots:
 
     async def _take(self) -> FilesSnapshot | None:
         """Take a snapshot; `None` if it cannot be taken, which is logged once."""
+        if self._is_too_large:
+            return None
         try:
             return await self.snapshots.take(self._session_id)
         except Exception as error:  # noqa: BLE001 - of a sandbox of somebody else, too; the call is to run all the same
+            self._is_too_large = isinstance(error, AgentrailError) and error.code == TOO_LARGE
             if not self._complained:
                 log.warning("session %s works without snapshots of its files: %s", self._session_id, traced(error))
             self._complained = True
