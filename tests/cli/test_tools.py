@@ -14,7 +14,7 @@ from agentrail.cli.trust.settings_code import with_settings
 from agentrail.errors import SandboxMissing
 from agentrail.journals import SqliteJournal
 from agentrail.plugins import BeforeTool, HumanApproval, SecurityGuard
-from agentrail.sandboxes import BubblewrapSandbox, MemorySandbox
+from agentrail.sandboxes import BubblewrapSandbox, LocalSandbox, MemorySandbox
 from agentrail.testing import ScriptedModel, say
 from agentrail.testing import call as call_of
 from agentrail.tools import EffectClass, Ok, Tool, ToolContext, as_tool, ok, standard_tools
@@ -92,7 +92,8 @@ def test_commands_are_confined_to_the_folder_or_each_is_asked_about(
     assert isinstance(spec.sandbox, BubblewrapSandbox)
     monkeypatch.setattr(default_agent, "confines", lambda: False)
     spec = spec_for("demo", tmp_path)
-    assert spec.sandbox is None
+    assert type(spec.sandbox) is LocalSandbox
+    assert spec.sandbox.snapshots is not None
     assert spec.plugins[1] == HumanApproval(tools=ASK_FIRST["ask"], safe_commands=(), timeout=None)
 
 

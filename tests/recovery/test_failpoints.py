@@ -33,6 +33,7 @@ from tests.recovery.mortal import SESSION, World, live
 from tests.recovery.stories import STORIES
 from tests.recovery.writer import LONG, REACHED
 from tests.runtime.world import check_records
+from tests.sandboxes.kept_files.mortal import STEPS
 
 T = TypeVar("T")
 
@@ -196,6 +197,7 @@ def test_each_failpoint_is_in_a_table() -> None:
     named = (
         {row.point for row in TOLD}
         | upgrading
+        | STEPS.keys()
         | {row.point for row in STORED}
         | {point for point, _ in (*ERASED, *REDACTED)}
     )
