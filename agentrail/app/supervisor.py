@@ -29,6 +29,7 @@ from agentrail.runtime.shared.ids import new_id
 from agentrail.values.argument_checks import checked, with_spelt_calls
 
 if TYPE_CHECKING:
+    from agentrail.adapters.sandboxes.kept_files import folder_snapshots
     from agentrail.api import command_checks
     from agentrail.api.session_values import ChildView, HeldCall
     from agentrail.app import build, fork_setup
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 else:  # imported at the first use, so that importing this module is quick
     build = LazyModule("agentrail.app.build")
     fork_setup = LazyModule("agentrail.app.fork_setup")
+    folder_snapshots = LazyModule("agentrail.adapters.sandboxes.kept_files.folder_snapshots")
     bringing = LazyModule("agentrail.app.preimport")
     command_checks = LazyModule("agentrail.api.command_checks")
     metric_families = LazyModule("agentrail.runtime.diagnosis.metric_families")
@@ -250,9 +252,10 @@ class Supervisor(SupervisorHints):
     async def delete(self, id: str, *, first: Callable[[], Awaitable[None]] | None = None) -> None:  # noqa: A002
         """Delete a stored session for good, with its sub-agents; its id can be used again.
 
-        Records, answers to command ids, and snapshots are erased from the journal's files. Forks are sessions of their
-        own and stay. Raise `SessionStillRuns` if the session is in this supervisor, `SessionHeld` if another one runs
-        it. If the call is cancelled or the process ends, the session stays refused, and the next call goes on.
+        Records, answers to command ids, and snapshots are erased from the journal's files; so are snapshots of files on
+        this machine. Forks are sessions of their own and stay. Raise `SessionStillRuns` if the session is in this
+        supervisor, `SessionHeld` if another one runs it. If the call is cancelled or the process ends, the session
+        stays refused, and the next call goes on.
 
         *first* erases what the program keeps beside the records, such as files. It is awaited once no other supervisor
         can have the session any more, and before any record is erased; if it raises an exception, the session stays.
@@ -261,6 +264,8 @@ class Supervisor(SupervisorHints):
         if first is not None and not callable(first):
             raise WrongType.of("first", first, "an async function without arguments")
         await session_deletion.delete_stored(self._sessions, session_id, first)
+        if folder_snapshots.has_stores():
+            await trio.to_thread.run_sync(folder_snapshots.forget_session, session_id)
 
     async def redact(self, id: str, first: int = 1, last: int | None = None, *, by: str) -> int:  # noqa: A002 - as above
         """Replace the texts in records *first* to *last* of a stored session by a mark; return how many were changed.

@@ -55,10 +55,6 @@ class Snapshots(Protocol):
         """
         ...
 
-    async def forget(self, owner: str) -> None:
-        """Drop all snapshots of the session *owner*."""
-        ...
-
 
 @runtime_checkable
 class HasSnapshots(Protocol):

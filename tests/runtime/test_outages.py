@@ -323,9 +323,6 @@ class NoSnapshots:
     ) -> RestoredFiles:
         return RestoredFiles((), (), FileSpan(owner, owner))
 
-    async def forget(self, owner: str) -> None:
-        pass
-
 
 class KeptSandbox(MemorySandbox):
     """A sandbox with such snapshots."""

@@ -73,6 +73,7 @@ class CallSnapshots:
         except Exception as error:  # noqa: BLE001 - of a sandbox of somebody else, too; the call is to run all the same
             self._is_too_large = isinstance(error, AgentrailError) and error.code == TOO_LARGE
             if not self._complained:
-                log.warning("session %s works without snapshots of its files: %s", self._session_id, traced(error))
+                why = error if isinstance(error, AgentrailError) else traced(error)
+                log.warning("session %s works without snapshots of its files: %s", self._session_id, why)
             self._complained = True
             return None

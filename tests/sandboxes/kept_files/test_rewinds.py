@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import time
 from pathlib import Path
 
 import pytest
 
-from agentrail.errors import FilesEdited, OutsideError
+from agentrail.adapters.sandboxes.kept_files.folder_snapshots import forget_session
+from agentrail.adapters.sandboxes.kept_files.taken_log import KEEP_DAYS
+from agentrail.adapters.sandboxes.kept_files.tree_scan import FileState, _content
+from agentrail.errors import FilesEdited, OutsideError, UsageError
 from agentrail.sandboxes import FileSpan, LeftOutFile, LocalSandbox, RewoundFile
 from tests.coded import coded
 from tests.sandboxes.kept_files.conftest import Agent, contents_in, git, names_in, texts_in
@@ -183,3 +187,55 @@ async def test_a_link_out_of_the_folder_is_never_followed(folder: Path, agent: A
 
 def test_snapshots_are_taken_only_if_they_are_asked_for(folder: Path) -> None:
     assert LocalSandbox(folder).snapshots is None
+
+
+async def test_a_file_that_did_not_change_is_not_read_again(
+    folder: Path, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentrail.adapters.sandboxes.kept_files.tree_scan.SETTLED_NS", -(10**12))
+    contents: list[str] = []
+
+    def content(fd: int, name: str) -> tuple[bytes, FileState, FileState]:
+        contents.extend([name] if name.endswith(".txt") else [])
+        return _content(fd, name)
+
+    monkeypatch.setattr("agentrail.adapters.sandboxes.kept_files.tree_scan._content", content)
+    for name in ("a.txt", "b.txt"):
+        (folder / name).write_text("old")
+    first = await agent.snapshots.take("s")
+    contents.clear()
+    assert await agent.snapshots.take("s") == first
+    assert contents == []
+    (folder / "a.txt").write_text("longer")
+    await agent.snapshots.take("s")
+    assert contents == ["a.txt"]
+
+
+async def test_old_snapshots_and_those_of_deleted_sessions_go(
+    folder: Path, agent: Agent, stores: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = "agentrail.adapters.sandboxes.kept_files.taken_log"
+    (folder / "a.txt").write_text("first")
+    async with agent:
+        (folder / "a.txt").write_text("second")
+    other = (await agent.snapshots.take("other")).id
+    forget_session("s")
+    with pytest.raises(UsageError, check=coded("snapshot-gone")):
+        await agent.snapshots.preview(agent.spans, "other")
+    (folder / "a.txt").write_text("third")
+    now = (await agent.snapshots.take("other")).id
+    assert (await agent.snapshots.preview([FileSpan(other, now)], "other")).files == (RewoundFile("a.txt", "restored"),)
+    later = time.time_ns() + (KEEP_DAYS + 1) * 24 * 3600 * 10**9
+    monkeypatch.setattr(f"{module}.time.time_ns", lambda: later)
+    await agent.snapshots.take("other")
+    assert len(contents_in(stores)) == 4  # of the last snapshot: the file, its folder, what is left out, and the whole
+
+
+async def test_a_folder_with_too_many_files_says_so(
+    folder: Path, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentrail.adapters.sandboxes.kept_files.tree_scan.MAX_ENTRIES", 3)
+    for number in range(4):
+        (folder / str(number)).touch()
+    with pytest.raises(OutsideError, check=coded("snapshot-too-large")):
+        await agent.snapshots.take("s")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
 
 import trio
@@ -16,7 +16,7 @@ import trio
 from agentrail.adapters.file_lock import lock_file, open_lock_file
 from agentrail.adapters.sandboxes.confined_open import Root
 from agentrail.adapters.sandboxes.files import DiskFiles, translate_errors
-from agentrail.adapters.sandboxes.kept_files.files_restore import drop_staging, restore_files
+from agentrail.adapters.sandboxes.kept_files.files_restore import STAGING, drop_staging, restore_files
 from agentrail.adapters.sandboxes.kept_files.object_store import ObjectStore
 from agentrail.adapters.sandboxes.kept_files.restore_plan import RestorePlan, leave_blocked, plan_restore
 from agentrail.adapters.sandboxes.kept_files.taken_log import TakenLog
@@ -68,11 +68,8 @@ class FolderSnapshots:
         only = None if paths is None else frozenset(paths)
         return await self._in_thread(lambda store: self._restore(store, owner, spans, only, over_edits=over_edits))
 
-    async def forget(self, owner: str) -> None:
-        """Drop all snapshots of the session *owner*."""
-        await self._in_thread(lambda store: TakenLog(store).sweep(owner))
-
     def _take(self, store: ObjectStore, owner: str) -> FilesSnapshot:
+        self._drop_staging(store)
         log = TakenLog(store)
         generation = log.generation()
         if generation != self._generation:
@@ -135,15 +132,38 @@ class FolderSnapshots:
         return await trio.to_thread.run_sync(run)
 
     def _made_store(self) -> ObjectStore:
-        """Return the store, which is created at the first use."""
+        """Return the store, which is created if it is missing: another process may have removed an old one."""
         if self._store is None:
             name = hashlib.sha256(os.fsencode(self._files.root)).hexdigest()[:32]
-            store = ObjectStore(home() / STORES / name)
-            store.make()
-            with Root(self._files.ensure_root(), self._files.hidden_paths) as root, _locked(store):
-                drop_staging(root, store)
-            self._store = store
+            self._store = ObjectStore(home() / STORES / name)
+        self._store.make()
         return self._store
+
+    def _drop_staging(self, store: ObjectStore) -> None:
+        """Remove what a restore that was killed has left."""
+        if (store.folder / STAGING).exists():
+            with Root(self._files.ensure_root(), self._files.hidden_paths) as root:
+                drop_staging(root, store)
+
+
+def has_stores() -> bool:
+    """Whether any snapshots are kept on this machine."""
+    with suppress(RuntimeError):  # the user has no home
+        return (home() / STORES).is_dir()
+    return False
+
+
+def forget_session(session_id: str) -> None:
+    """Drop the snapshots of all folders that were taken for a session, or for one of its sub-agents."""
+    for folder in list((home() / STORES).iterdir()):
+        store = ObjectStore(folder)
+        if any(_is_of(line.owner, session_id) for line in TakenLog(store).lines()):
+            with _locked(store):
+                TakenLog(store).sweep(lambda owner: _is_of(owner, session_id))
+
+
+def _is_of(owner: str, session_id: str) -> bool:
+    return owner == session_id or owner.startswith(f"{session_id}/")
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -32,7 +31,7 @@ CONFIG: Final = (
 LEVEL: Final = 1
 """How much a content is compressed: little, because a call waits for it."""
 
-_NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+_NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
 
 
 class TreeEntry(NamedTuple):
@@ -67,18 +66,14 @@ class ObjectStore:
             self.replace(name, data)
 
     def replace(self, name: str, data: bytes) -> None:
-        """Write the file *name* of the store atomically."""
-        path = self.folder / name
-        beside = path.with_name(f"{path.name}.{secrets.token_hex(8)}.tmp")
+        """Write the file *name* of the store atomically; what a killed process has left of it is overwritten."""
+        path = f"{self.folder}/{name}"
+        beside = f"{path}.tmp"
         with self.writing():
-            try:
-                fd = os.open(beside, _NEW_FILE, 0o600)
-                with open(fd, "wb") as file:  # noqa: PTH123 - of a descriptor
-                    file.write(data)
-                beside.replace(path)
-            except OSError:
-                beside.unlink(missing_ok=True)
-                raise
+            fd = os.open(beside, _NEW_FILE, 0o600)
+            with open(fd, "wb") as file:  # noqa: PTH123 - of a descriptor
+                file.write(data)
+            os.rename(beside, path)  # noqa: PTH104 - a text: one of thousands
 
     @contextmanager
     def writing(self) -> Generator[None]:
@@ -92,15 +87,15 @@ class ObjectStore:
         """Keep *data*, unless it is kept already, and return its digest."""
         content = b"%s %d\0" % (kind, len(data)) + data
         digest = hashlib.sha256(content).hexdigest()
-        path = self._path(digest)
+        name = f"objects/{digest[:2]}/{digest[2:]}"
         try:
-            if path.stat().st_size:  # empty after a loss of power: it is written again
+            if os.stat(f"{self.folder}/{name}").st_size:  # noqa: PTH116 - as above; empty after a loss of power
                 return digest
         except FileNotFoundError:
             with self.writing():
-                path.parent.mkdir(mode=0o700, exist_ok=True)
+                (self._objects / digest[:2]).mkdir(mode=0o700, exist_ok=True)
         packed = zlib.compress(content, LEVEL)
-        self.replace(f"objects/{digest[:2]}/{digest[2:]}", packed)
+        self.replace(name, packed)
         self.written += len(packed)
         return digest
 

@@ -7,9 +7,11 @@ that are older than `KEEP_DAYS`, the oldest ones above `KEEP_TAKEN`, and then co
 from __future__ import annotations
 
 import json
+import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 from agentrail.adapters.sandboxes.kept_files.object_store import FOLDER_MODE, ObjectStore
@@ -27,8 +29,8 @@ MAX_LOG: Final = 1024**2
 KEEP_BYTES: Final = 2 * 1024**3
 """The most bytes that are kept of one folder; above them the older half of its snapshots goes."""
 
-SWEEP_SECONDS: Final = 24 * 3600
-"""A sweep is due when the last one is so long ago."""
+SWEEP_NS: Final = 24 * 3600 * 10**9
+"""Nanoseconds after which a sweep is due again."""
 
 SWEEP_BYTES: Final = 256 * 1024**2
 """A sweep is due, too, when one process has written so many bytes since the last one."""
@@ -63,15 +65,21 @@ class TakenLog:
             file.write(line)
 
     def generation(self) -> int:
-        """Return when the last sweep was; 0 if there was none."""
+        """Return when the last sweep was, or when the first snapshot was taken, in nanoseconds since 1970."""
         with suppress(OSError, ValueError):
             return int((self._store.folder / SWEPT).read_text())
-        return 0
+        return self._begin_generation()
+
+    def _begin_generation(self) -> int:
+        """Note that a sweep was done now."""
+        now = time.time_ns()
+        self._store.replace(SWEPT, str(now).encode())
+        return now
 
     def is_due(self) -> bool:
-        """Whether a sweep is due; a new store is swept at its first snapshot, when there is little to do."""
+        """Whether a sweep is due."""
         return (
-            _now() - self.generation() > SWEEP_SECONDS
+            time.time_ns() - self.generation() > SWEEP_NS
             or (self._store.folder / LOG).stat().st_size > MAX_LOG
             or self._store.written > SWEEP_BYTES
         )
@@ -85,10 +93,11 @@ class TakenLog:
                     lines.append(Taken(*cast("tuple[int, str, str]", json.loads(text))))
         return lines
 
-    def sweep(self, dropped_owner: str | None = None) -> None:
-        """Drop old snapshots and those of *dropped_owner*, and all contents that only they have."""
+    def sweep(self, is_dropped: Callable[[str], bool] = lambda _: False) -> None:
+        """Drop old snapshots, those whose owner *is_dropped*, all contents that only they have, and old stores."""
+        _drop_old_stores(self._store.folder)
         since = _now() - KEEP_DAYS * 24 * 3600
-        lines = [line for line in self.lines() if line.time_s >= since and line.owner != dropped_owner][-KEEP_TAKEN:]
+        lines = [line for line in self.lines() if line.time_s >= since and not is_dropped(line.owner)][-KEEP_TAKEN:]
         sizes = {digest: path.stat().st_size for digest, path in self._store.digests()}
         used = self._used(lines)
         while lines and sum(sizes.get(digest, 0) for digest in used) > KEEP_BYTES:
@@ -96,7 +105,7 @@ class TakenLog:
             used = self._used(lines)
         # The log first: after a kill in between, contents are left that the next sweep drops.
         self._store.replace(LOG, "".join(json.dumps(line) + "\n" for line in lines).encode())
-        self._store.replace(SWEPT, str(_now()).encode())
+        self._begin_generation()
         for digest, path in self._store.digests():
             if digest not in used:
                 path.unlink(missing_ok=True)
@@ -116,6 +125,14 @@ class TakenLog:
                 used |= {entry.digest for entry in entries if entry.mode != FOLDER_MODE}
                 trees += [entry.digest for entry in entries if entry.mode == FOLDER_MODE]
         return used
+
+
+def _drop_old_stores(own: Path) -> None:
+    """Remove the stores, other than *own*, of folders in which no snapshot was taken for `KEEP_DAYS`."""
+    for store in own.parent.iterdir():
+        with suppress(OSError):
+            if store != own and _now() - (store / LOG).stat().st_mtime > KEEP_DAYS * 24 * 3600:
+                shutil.rmtree(store)
 
 
 def _now() -> int:

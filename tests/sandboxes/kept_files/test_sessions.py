@@ -1,0 +1,83 @@
+"""Snapshots around the calls of a session, and files that come back at a host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+
+from agentrail import RemoteSession, SessionSpec, connect, open_supervisor, tool
+from agentrail.errors import Busy, FilesEdited, OutsideError
+from agentrail.host import Host, Profile
+from agentrail.sandboxes import LocalSandbox, RewoundFile
+from agentrail.testing import ScriptedModel, call, say
+from tests.coded import coded
+from tests.runtime.test_rewind import working
+from tests.runtime.world import until
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(autouse=True)
+def old_file(folder: Path) -> None:
+    (folder / "a.txt").write_text("old\n")
+
+
+async def test_what_a_stopped_call_has_changed_comes_back_and_no_rewind_runs_beside_a_call(folder: Path) -> None:
+    begun = trio.Event()
+
+    @tool
+    async def work() -> str:
+        """Write a file, and go on."""
+        (folder / "a.txt").write_text("agent\n")
+        begun.set()
+        await trio.sleep_forever()
+        return ""
+
+    model = ScriptedModel([say(calls=[call("work")]), "Stopped."])
+    spec = SessionSpec(model=model, tools=[work], sandbox=LocalSandbox(folder, snapshots=True))
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(spec)
+        accepted = await session.prompt("Go.")
+        await begun.wait()
+        with pytest.raises(Busy):
+            await session.rewind(accepted.ref)
+        await session.abort()
+        await until(lambda: not session.status().quarantined)
+        rewound = await session.rewind(accepted.ref)
+        assert rewound.files == (RewoundFile("a.txt", "restored"),)
+        assert (folder / "a.txt").read_text() == "old\n"
+
+
+async def test_a_snapshot_that_fails_costs_the_call_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("agentrail.adapters.sandboxes.kept_files.tree_scan.MAX_ENTRIES", 0)
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(working(folder))
+        await session.ask("Go.")
+        assert (folder / "a.txt").read_text() == "agent\n"
+        assert [record.name for record in caplog.records] == ["agentrail.tool"]
+        with pytest.raises(OutsideError, check=coded("snapshot-too-large")):
+            await session.rewind(0)
+
+
+async def test_a_host_brings_files_back_for_its_clients(folder: Path) -> None:
+    async with Host([Profile("n", working(folder))]).serving() as serving:
+        url, _, token = serving.entry.partition("/#token=")
+        async with connect(url, token) as supervisor:
+            await rewind_at_host(await supervisor.spawn("n"), folder)
+
+
+async def rewind_at_host(session: RemoteSession, folder: Path) -> None:
+    first = await session.ask("Go.")
+    (folder / "b.txt").write_text("mine\n")
+    assert (await session.preview_rewind(first.ref)).edited == ("b.txt",)
+    with pytest.raises(FilesEdited) as refused:
+        await session.rewind(first.ref)
+    assert refused.value.paths == ("b.txt",)
+    rewound = await session.rewind(first.ref, ["a.txt"], command="once")
+    assert rewound.files == (RewoundFile("a.txt", "restored"),)
+    assert await session.rewind(first.ref, ["a.txt"], command="once") == rewound
+    assert (folder / "a.txt").read_text() == "old\n"
