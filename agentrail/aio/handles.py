@@ -594,9 +594,10 @@ class Supervisor(SupervisorHints):
     async def delete(self, id: str, *, first: Callable[[], Awaitable[None]] | None = None) -> None:
         """Delete a stored session for good, with its sub-agents; its id can be used again.
 
-        Records, answers to command ids, and snapshots are erased from the journal's files. Forks are sessions of their
-        own and stay. Raise `SessionStillRuns` if the session is in this supervisor, `SessionHeld` if another one runs
-        it. If the call is cancelled or the process ends, the session stays refused, and the next call goes on.
+        Records, answers to command ids, and snapshots are erased from the journal's files; so are snapshots of files on
+        this machine. Forks are sessions of their own and stay. Raise `SessionStillRuns` if the session is in this
+        supervisor, `SessionHeld` if another one runs it. If the call is cancelled or the process ends, the session
+        stays refused, and the next call goes on.
 
         *first* erases what the program keeps beside the records, such as files. It is awaited once no other supervisor
         can have the session any more, and before any record is erased; if it raises an exception, the session stays.

@@ -33,7 +33,9 @@ def sandbox_problem(text: str) -> str:
 def sandbox_named(text: str, folder: Path, hidden: Iterable[str], network: str = "none") -> ContainerSandbox:
     """Return the sandbox that *text* names, for *folder*, of which the paths *hidden* are not mounted."""
     engine, _, image = text.partition(":")
-    return ContainerSandbox(image, engine=cast("EngineName", engine), folder=folder, network=network, hidden=hidden)
+    return ContainerSandbox(
+        image, engine=cast("EngineName", engine), folder=folder, network=network, hidden=hidden, snapshots=True
+    )
 
 
 def in_container(spec: SessionSpec, text: str) -> SessionSpec:
