@@ -10,7 +10,6 @@ from msgspec import inspect
 
 from agentrail.core.vocabulary.commands import Command
 from agentrail.testing.world.choose import Choose
-from agentrail.values.json import Json
 
 
 def draw_command(kind: type[Command], ids: Sequence[str], choose: Choose) -> Command:
@@ -36,7 +35,7 @@ def _is_drawn(type_: inspect.Type) -> bool:
             return isinstance(type_, inspect.StrType | inspect.BoolType | inspect.IntType)
 
 
-def _draw(type_: inspect.Type, ids: Sequence[str], choose: Choose) -> Json | tuple[Json, ...]:
+def _draw(type_: inspect.Type, ids: Sequence[str], choose: Choose) -> object:
     match type_:
         case inspect.StrType():
             return choose.pick(ids) if ids and not choose.percent(5) else "unknown"
@@ -46,6 +45,8 @@ def _draw(type_: inspect.Type, ids: Sequence[str], choose: Choose) -> Json | tup
             return choose.below(4)
         case inspect.VarTupleType(item_type=item):
             return tuple(_draw(item, ids, choose) for _ in range(choose.below(3)))
+        case inspect.StructType(cls=cls, fields=fields):
+            return cls(**{field.name: _draw(field.type, ids, choose) for field in fields if field.required})
         case inspect.UnionType(types=types):
             return (
                 _draw(choose.pick([option for option in types if _is_drawn(option)]), ids, choose)
