@@ -130,6 +130,18 @@ async def test_the_word_of_the_user_begins_a_skill_that_the_model_may_not_choose
     assert "$ARGUMENTS" in await read_by_word(world, "sew", skill("sewing", text="Sew $ARGUMENTS."))
 
 
+async def test_steering_is_the_word_of_the_user_too(world: World) -> None:
+    model = ScriptedModel([say(calls=[call("wait")]), say(calls=[call("read_skill", {"name": "sewing"})]), "done"])
+
+    async def steer(_: JsonObject, __: ToolContext) -> ToolResult:
+        await session.steer("/sewing socks")
+        return ok("waited")
+
+    session = await world.spawn(model, tools=[fake("wait", steer)], sandbox=files(sewing=FOR_USER), skills=["skills"])
+    await session.ask("go")
+    assert "Sew socks, twice socks." in session.messages()[-2].text
+
+
 async def test_a_skill_for_the_user_alone_is_in_no_list_of_the_model(world: World) -> None:
     sandbox = files(sewing=FOR_USER, knots=skill("knots", "Ties.\nuser-invocable: false"))
     model = ScriptedModel([say(calls=[call("read_skill", {})]), "done"])

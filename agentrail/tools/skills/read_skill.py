@@ -12,7 +12,7 @@ from agentrail.tools.builtin.workspace import refuse, report_errors, sandbox_of
 from agentrail.tools.skills.folder_scan import FILE, SkillFolder, find_skill, find_skills, lines_about, skill_folders_of
 from agentrail.tools.skills.skill import NAME, Skill
 from agentrail.values.json import JsonObject, freeze_object
-from agentrail.values.messages import Message, UserMessage, is_prompt
+from agentrail.values.messages import Message, Origin, UserMessage
 from agentrail.values.tools import EffectClass, Ok, ToolSpec, ok
 from agentrail.values.untrusted_values import brief
 
@@ -24,6 +24,9 @@ MAX_FILES: Final = 50
 
 ARGUMENTS: Final = "$ARGUMENTS"
 """In a `SKILL.md`: what the user sent after its name."""
+
+OF_USER: Final = frozenset({Origin.PROMPT, Origin.STEERING})
+"""Who writes a message that may begin a skill: neither plugins nor the session."""
 
 AT_ONCE: Final = 100
 """How many messages are looked up at once."""
@@ -90,7 +93,8 @@ async def _arguments_of_user(past: Past | None, name: str) -> str | None:
     number = 0
 
     def is_invocation(message: Message) -> bool:
-        return is_prompt(message) and message.text.split(maxsplit=1)[:1] == [f"/{name}"]
+        is_of_user = isinstance(message, UserMessage) and message.origin in OF_USER
+        return is_of_user and message.text.split(maxsplit=1)[:1] == [f"/{name}"]
 
     while past is not None and (messages := await past.messages(number, AT_ONCE, is_invocation)):
         number, message = messages[-1]

@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import trio
 
 from agentrail import SessionSpec, open_supervisor
+from agentrail.events import ToolExecutionEnd, ToolExecutionUpdate
 from agentrail.journals import SqliteJournal
 from agentrail.models import JsonObject, ToolMessage
 from agentrail.plugins import AnyPlugin, HumanApproval, SecurityGuard
 from agentrail.sandboxes import BubblewrapSandbox, LocalSandbox, Sandbox
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import standard_tools
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.long
 
@@ -162,3 +165,33 @@ async def test_it_survives_a_restart_and_forks_have_that_of_their_place(tmp_path
             fork = await supervisor.fork("s", spec_of(LocalSandbox(root), turns("pwd; echo $A")), at=at)
             await fork.ask("where?")
             assert fork.messages()[-2].text == f"{root}/{folder}"
+
+
+async def test_what_a_command_leaves_running_is_ended_and_holds_nothing_up(tmp_path: Path) -> None:
+    with trio.fail_after(PATIENCE):
+        told = await outputs(LocalSandbox(prepared(tmp_path)), "cd sub; sleep 1000 & echo here", "pwd")
+    assert told == ["here\n[later commands begin in 'sub']", f"{tmp_path}/sub"]
+
+
+async def test_subscribers_hear_the_output_and_nothing_of_the_state(tmp_path: Path) -> None:
+    heard: list[str] = []
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(
+            spec_of(LocalSandbox(prepared(tmp_path)), turns("cd sub; echo out; echo err >&2"))
+        )
+        async with session.subscribe(types=[ToolExecutionUpdate, ToolExecutionEnd]) as events:
+            await session.ask("go")
+            async for envelope in events:
+                if isinstance(envelope.event, ToolExecutionEnd):
+                    assert envelope.event.details is not None
+                    assert envelope.event.details["shell"] == {"folder": "sub", "exports": {}}
+                    break
+                assert isinstance(envelope.event, ToolExecutionUpdate)
+                heard.append(envelope.event.update)
+    assert "".join(heard) == "out\nerr\n"
+
+
+async def test_a_command_with_quotes_and_lines_runs_as_it_stands(tmp_path: Path) -> None:
+    command = "cd sub\ncat <<'EOF' \n it's \"$HOME\" `x` \\ \nEOF\nprintf '%s|' \"$#\" 'a b' \"it's\""
+    (told,) = await outputs(LocalSandbox(prepared(tmp_path)), command)
+    assert told.startswith(" it's \"$HOME\" `x` \\ \n0|a b|it's|")
