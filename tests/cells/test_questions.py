@@ -210,3 +210,11 @@ def test_a_tool_that_would_have_gone_on_is_in_doubt_when_its_question_is_dropped
     assert (
         dropped == "superseded by a new message of the user; it may have taken effect; find out before calling it again"
     )
+
+
+def test_a_tool_runs_again_beside_a_call_that_runs() -> None:
+    bench = executing(call("keep"), call("keep", other=1))
+    bench.returns("c3", GOES_ON)
+    got = bench.send(RespondSent(bench.call("c3").question.ref, "yes"))  # type: ignore[union-attr]  # it has asked
+    assert [effect.call_id for effect in got.step.effects if isinstance(effect, StartCall)] == ["c3"]
+    assert {bench.call(call_id).status for call_id in ("c3", "c4")} == {CallStatus.RUNNING}

@@ -25,8 +25,8 @@ from agentrail.journals import SqliteJournal
 from agentrail.models import Data, Text
 from agentrail.plugins import BeforePrompt
 from agentrail.testing import ScriptedModel, call, fail, say, stall
-from agentrail.tools import AskPerson, Effect, ToolContext
-from tests.kit import Element, Failpoint, watching
+from agentrail.tools import AskPerson, Effect, ToolContext, ToolResult, ok
+from tests.kit import Element, Failpoint, freeze_object, watching
 
 KEY: Final = "sk-4711-canary"
 MASK: Final = "[key]"
@@ -73,9 +73,11 @@ async def raises() -> str:
 
 
 @tool
-async def asks() -> Effect:
-    """Ask a person."""
-    return Effect(AskPerson(f"which one, {KEY}?", (KEY,)))
+async def asks(ctx: ToolContext) -> ToolResult:
+    """Ask a person, and go on with the answer."""
+    if ctx.person_answer is not None:
+        return ok(f"{ctx.person_answer.state} {ctx.person_answer.answer} {KEY}")
+    return Effect(AskPerson(f"which one, {KEY}?", (KEY,), freeze_object({"of": [KEY], KEY: 1})))
 
 
 TOOLS: Final = (tells, raises, asks)

@@ -165,7 +165,7 @@ class AskedBack(BaseModel):
         misfit = f"That does not fit: {self.problem}.\n" if self.problem else ""
         question = (
             f"{misfit}The MCP server `{server}` at {_host_of(self.url)} wants you to sign in. Run "
-            f"`agentrail mcp login {server}` in a terminal, and then answer `{DONE}`."
+            f"`agentrail mcp login {server}` in a terminal, or with its URL, and then answer `{DONE}`."
         )
         return question, (DONE, DECLINE)
 

@@ -7,7 +7,7 @@ from itertools import count
 import trio
 from mcp.types import CallToolResult, ElicitResult
 
-from agentrail.adapters.mcp.asked_back import AskedBack, Elicitation
+from agentrail.adapters.mcp.asked_back import MAX_REQUESTS, AskedBack, Elicitation
 
 
 class PendingElicitation:
@@ -49,6 +49,8 @@ class LiveCall:
 
     async def elicit(self, params: Elicitation) -> ElicitResult:
         """Have a person asked, and return the answer; the server's request waits here."""
+        if len(self._open) >= MAX_REQUESTS:
+            return ElicitResult(action="cancel")
         key, pending = str(next(self._keys)), PendingElicitation(params)
         self._open[key] = pending
         self._news.set()

@@ -367,7 +367,7 @@ _EXECUTING: Rows = {
         (commands.RespondSent, commands.ResultSent),
         goes(
             *_BATCH_GOES_ON,
-            may=(*LEAVE, *ON),
+            may=(StartCall, *LEAVE, *ON),
             why="the call gets its answer or result; `after_tool` is asked and may abort the turn",
         ),
     ),
