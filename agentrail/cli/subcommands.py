@@ -465,7 +465,7 @@ example: agentrail trust ~/project""",
     ),
     CommandGroup(
         "mcp",
-        "sign in at MCP servers, and out",
+        "sign in at MCP servers, and out; be one",
         CliCommand(
             "login",
             "sign in at a server",
@@ -483,6 +483,22 @@ example: agentrail trust ~/project""",
             argument("server", "SERVER"),
             text_option("--account", "NAME", "whose tokens they are", default=""),
             FOLDER,
+        ),
+        CliCommand(
+            "serve",
+            "be an MCP server, whose tool is an agent",
+            f"{_CLI}.mcp_serving.serve_command:main",
+            AGENT,
+            MODEL,
+            KEPT_JOURNAL,
+            NO_CONFIG,
+            *MODES,
+            SANDBOX,
+            FOLDER,
+            lasts=True,
+            about="""\
+Have an MCP client talk to an agent: it starts this command, and gets one tool,
+`prompt`. What waits for a person, it asks in the client.""",
         ),
         about="""\
 Sign in at an MCP server once: sessions use and renew the tokens from then on.

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Final, cast
 import trio
 from attrs import frozen
 
+from agentrail.adapters.extras import need_extra
 from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.api.command_checks import check_flag
 from agentrail.api.limits import DEFAULTS, METRIC_TENANTS, HostLimits
 from agentrail.api.operation_table import CALLS, ROUTES
 from agentrail.app.build import check_journal, check_telemetry
@@ -75,7 +77,14 @@ from agentrail.host.operations.evaluation_calls import EvaluationCalls
 from agentrail.host.operations.event_frames import ClientStreams, EventFrames
 from agentrail.host.operations.file_calls import WrittenFileCalls
 from agentrail.host.operations.host_calls import ConsoleCalls, HostCalls
-from agentrail.host.operations.host_operations import Application, HostDrain, HostOperations, PluginCalls, functions_of
+from agentrail.host.operations.host_operations import (
+    Application,
+    HostDrain,
+    HostOperations,
+    McpAnswer,
+    PluginCalls,
+    functions_of,
+)
 from agentrail.host.operations.record_calls import RecordCalls
 from agentrail.host.operations.session_calls import ListingCalls, SessionLifeCalls
 from agentrail.host.operations.talk_calls import FileCalls, TalkCalls
@@ -188,6 +197,7 @@ class Host:
         cluster: Cluster | None = None,
         evaluations: str | PathLike[str] | None = None,
         candidates: Mapping[str, Sequence[Attachable]] = NO_CANDIDATES,
+        mcp: bool = False,
     ) -> None:
         """Make a host; *supervisor* has options of `open_supervisor`, which runs its sessions.
 
@@ -201,7 +211,10 @@ class Host:
         *evaluations* is a folder with results of experiments, which a key with the scope `operate` sees.
 
         *candidates* are plugins, by a name, that may be tried on what happened in sessions.
+
+        With *mcp*, it is an MCP server too, at `/v1/mcp`: its sessions are a tool, `prompt`, for who has a key.
         """
+        check_flag("mcp", mcp)
         if evaluations is not None and not isinstance(cast("object", evaluations), str | PathLike):
             raise WrongType.of("evaluations", evaluations, "the path of a folder")
         if four_eyes and authenticator is None:
@@ -225,6 +238,7 @@ class Host:
         """Where its sessions are kept; `None` if they are gone when the host ends."""
         self.limits = limits
         self._four_eyes = four_eyes
+        self._is_mcp_server = bool(mcp)
         self.telemetry = telemetry
         """What exports what the sessions do; `None` if nothing does."""
         self.evaluations = None if evaluations is None else Path(evaluations)
@@ -588,7 +602,19 @@ class Host:
         shared = (keys, limits, looking, frames, streams)
         watched = (health.metrics.requests, health.tree, health.held_changes)
         parts = SocketParts(operations, authenticator, *shared, *watched, sessions, forwarding, others)
-        return Application(operations, _pages(Sockets(parts)), authenticator, keys)
+        application = Application(operations, _pages(Sockets(parts)), authenticator, keys)
+        if self._is_mcp_server:
+            application.mcp = self._mcp_answer(operations, looking, nursery)
+        return application
+
+    def _mcp_answer(self, operations: HostOperations, views: ViewCalls, nursery: trio.Nursery) -> McpAnswer:
+        """Start the MCP server, and return what answers its requests."""
+        need_extra("mcp", "mcp", "serve MCP")
+        from agentrail.host.mcp_server.mcp_endpoint import McpEndpoint  # noqa: PLC0415 - only hosts that are one pay
+
+        endpoint = McpEndpoint(operations, views, () if self.cluster is None else self.cluster.keys, nursery)
+        nursery.start_soon(endpoint.run)
+        return endpoint.answer
 
     def _forwarded(
         self,

@@ -61,7 +61,7 @@ NOT_BEFORE: Final = datetime(2026, 11, 1, tzinfo=UTC)
 EXTRAS: Final = {
     "cli": ("rich", "lay out Markdown in the terminal"),
     "cluster": ("ray", "run hosts on the machines of a Ray cluster"),
-    "mcp": ("mcp", "use MCP servers"),
+    "mcp": ("mcp", "use MCP servers, and be one"),
     "otel": ("opentelemetry.sdk", "export what sessions do as spans and metrics"),
     "postgres": ("psycopg", "keep sessions in PostgreSQL"),
     "prices": ("genai_prices", "tell what models cost"),

@@ -7,10 +7,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from hashlib import sha256
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 import trio
 from attrs import evolve
@@ -147,6 +147,12 @@ class HostDrain:
 
 ATTEMPT: Final = "answer the request"
 
+MCP_PATH: Final = "/v1/mcp"
+"""Where a host is an MCP server. It is no row of the table of calls: what comes there is a protocol of its own."""
+
+McpAnswer: TypeAlias = Callable[[HttpRequest, Identity, Callable[[], Awaitable[object]]], Awaitable[HttpResponse]]
+"""Answers a request of MCP for who sends it; the function returns when their key does not count any more."""
+
 
 class Application:
     """Answers each request by the operation that its route names.
@@ -164,6 +170,8 @@ class Application:
     ) -> None:
         self.operations = operations
         """What it answers with."""
+        self.mcp: McpAnswer | None = None
+        """Answers requests to `MCP_PATH`; `None` if the host is no MCP server."""
         self._pages = pages
         self._authenticator = authenticator
         self._keys = keys
@@ -172,12 +180,16 @@ class Application:
 
     def with_routes(self, names: Collection[str]) -> Application:
         """Return the application that answers only the calls of these *names*."""
-        return Application(self.operations, self._pages, self._authenticator, self._keys, names)
+        other = Application(self.operations, self._pages, self._authenticator, self._keys, names)
+        other.mcp = self.mcp
+        return other
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         """Return the answer to a request: what its call gives, or a problem document."""
         attempt, who = ATTEMPT, NOBODY
         try:
+            if request.path == MCP_PATH and self.mcp is not None:
+                return await self._answer_mcp(request, self.mcp)
             matched = match(request.method, request.path)
             row = matched.route.call
             request.note.route = matched.route.method, matched.route.path
@@ -197,6 +209,16 @@ class Application:
             return http_response(await self._carry_out(call, request))
         except AgentrailError as error:
             return refusal(error, attempt, who.tenant, request.note.id)
+
+    async def _answer_mcp(self, request: HttpRequest, mcp: McpAnswer) -> HttpResponse:
+        """Return the answer of the MCP server to a request; raise an error if its key does not count."""
+        request.note.route = request.method, MCP_PATH
+        self.operations.check_open()
+        who = await identified(self._authenticator, request)
+        request.note.tenant, request.note.user = who.tenant, who.user
+        self.operations.count(who)
+        take_slot(request, who)
+        return await mcp(request, who, partial(self._keys.refusal, who, request.headers))
 
     async def _carry_out(self, call: OperationCall, request: HttpRequest) -> Answer:
         """Return the answer to *call*; raise the refusal if its key is withdrawn while it is waited for."""

@@ -1,0 +1,1 @@
+"""An MCP client as the face of a session: the Model Context Protocol over standard input and output."""
