@@ -14,7 +14,7 @@ from agentrail.errors import (
     UsageError,
 )
 from docs.printing.fields_page import summary
-from docs.printing.markdown import code, joined, section
+from docs.printing.markdown import code, codes, joined, section
 
 BRANCHES: Final = (UsageError, RefusedError, OutsideError, InfrastructureError, BrokenContractError)
 
@@ -27,14 +27,12 @@ def by_branch() -> list[str]:
 def _branch(branch: type[AgentrailError]) -> list[str]:
     own = [_line(_placed(error, branch), error.__doc__) for error in leaves(branch)]
     coded = [_line(code(name), f"{texts.about}.") for name, texts in sorted(branch.coded.items())]
-    return section(
-        code(branch.__name__),
-        [summary(branch.__doc__)],
-        own,
-        [f"All others are a `{branch.__name__}` themselves, told apart by their `code`:"] if coded else [],
-        coded,
-        level=2,
-    )
+    others = f"All others are a `{branch.__name__}` themselves, told apart by their `code`"
+    if branch is UsageError:  # whoever meets one mends the call, as its text says; no program tells them apart
+        names = [f"{others}: {codes(sorted(branch.coded))}."]
+        return section(code(branch.__name__), [summary(branch.__doc__)], own, names, level=2)
+    head = [f"{others}:"] if coded else []
+    return section(code(branch.__name__), [summary(branch.__doc__)], own, head, coded, level=2)
 
 
 def _line(name: str, about: str | None) -> str:
