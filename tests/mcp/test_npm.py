@@ -13,6 +13,7 @@ from agentrail.events import ToolExecutionUpdate
 from agentrail.mcp import McpServer
 from agentrail.models import Image
 from tests.mcp.rig import AT_ONCE, NO_EXTRA, Marked, asked, frozen, node_server, obedient, remote, until, use
+from tests.patience import PATIENCE
 from tests.runtime.world import World, open_world
 
 pytest.importorskip("mcp", reason=NO_EXTRA)
@@ -105,3 +106,21 @@ async def test_files(world: World, marked: Marked, tmp_path: Path) -> None:
     outside = await use(session, "files__read_text_file", path="/etc/passwd")
     assert outside.is_error
     assert "denied" in outside.text
+
+
+async def test_resources_prompts_and_a_question(world: World, everything: McpServer) -> None:
+    session = await world.spawn(obedient(), tools=[everything])
+    listed = (await use(session, "everything__list_resources")).text
+    uri = listed.split(" - ", 1)[0]
+    assert (await use(session, "everything__read_resource", uri=uri)).text.startswith(f"[{uri}]")
+    prompts = [name for name in session.inspect().tools if name.startswith("everything__prompt_")]
+    assert (await use(session, prompts[0])).text
+    await until(lambda: "everything__trigger-elicitation-request" in session.inspect().tools)
+    with trio.fail_after(PATIENCE):
+        await session.ask(asked("everything__trigger-elicitation-request", {}))
+    (question,) = session.status().held
+    assert question.hint.startswith("The MCP server `everything` asks, for its tool `trigger-elicitation-request`:")
+    with trio.fail_after(PATIENCE):
+        await session.respond(question.id, "decline")
+        await until(lambda: session.status().phase == "idle")
+    assert "declined" in session.messages()[-2].text

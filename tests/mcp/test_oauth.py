@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -122,6 +123,32 @@ async def test_rotating_tokens_are_shared_by_sessions(realm: Realm) -> None:
             nursery.start_soon(one)
     assert statuses == [200] * 5
     assert len(realm.asked("/token", grant_type="refresh_token")) == 1
+
+
+FETCHING = """
+import sys, httpx2, trio
+from agentrail.adapters.mcp.token_auth import TokenAuth
+from agentrail.mcp import McpServer, OAuth
+
+async def main():
+    async with httpx2.AsyncClient(auth=TokenAuth(McpServer(url=sys.argv[1], auth=OAuth()))) as http:
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        sys.exit((await http.post(sys.argv[1], json=body)).status_code != 200)
+
+trio.run(main)
+"""
+
+
+@pytest.mark.campaign
+@pytest.mark.long
+async def test_rotating_tokens_are_shared_by_processes(realm: Realm) -> None:
+    server = await signed_in(realm)
+    end_token(server)
+    async with trio.open_nursery() as nursery:
+        for _ in range(4):
+            nursery.start_soon(trio.run_process, [sys.executable, "-c", FETCHING, realm.url])
+    assert len(realm.asked("/token", grant_type="refresh_token")) == 1
+    assert await fetch(realm, server) == (200, "")
 
 
 async def test_a_server_that_does_not_say_when_a_token_ends(realm: Realm) -> None:

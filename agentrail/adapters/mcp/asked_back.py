@@ -35,6 +35,7 @@ MAX_REQUESTS: Final = 20
 MAX_STATE: Final = 256 * 1024
 """The most bytes of a question with the server's own state; they are stored with the session."""
 
+UNREADABLE: Final = "the stored question of the MCP server cannot be read; call the tool again"
 NO_SECRETS: Final = "Give it no password, key or other secret."
 
 
@@ -66,8 +67,7 @@ class AskedBack(BaseModel):
         try:
             return cls.model_validate(state)
         except ValidationError as error:
-            problem = "the stored question of the MCP server cannot be read; call the tool again"
-            raise ToolError(problem) from error
+            raise ToolError(UNREADABLE) from error
 
     @classmethod
     def by(cls, required: InputRequiredResult) -> AskedBack:
@@ -136,7 +136,7 @@ class AskedBack(BaseModel):
         return self.model_copy(update={"agreed": True, "problem": ""})
 
     def _filled(self, fields: tuple[FormField, ...], answer: str) -> AskedBack:
-        field = next(field for field in fields if field.name not in self.values)
+        field = self._open_field(fields)
         try:
             values = {**self.values, field.name: field.value_of(answer)}
         except FormAnswerError as misfit:
@@ -145,6 +145,13 @@ class AskedBack(BaseModel):
             return self.model_copy(update={"values": values, "problem": ""})
         content: dict[str, FieldValue | None] = {name: value for name, value in values.items() if value is not None}
         return self._settled(ElicitResult(action=ACCEPT, content=content))
+
+    def _open_field(self, fields: tuple[FormField, ...]) -> FormField:
+        """Return the next field that is not filled in; raise `ToolError` if a stored state has none left."""
+        field = next((field for field in fields if field.name not in self.values), None)
+        if field is None:
+            raise ToolError(UNREADABLE)
+        return field
 
     def _again(self, problem: str) -> AskedBack:
         return self.model_copy(update={"problem": problem})
@@ -183,7 +190,7 @@ class AskedBack(BaseModel):
         if not self.agreed:
             rows = ("It wants:", *(f"- {field.label}" for field in fields), NO_SECRETS) if fields else ()
             return "\n".join((*misfit, heading, *rows)), (ANSWER if fields else ACCEPT, DECLINE, CANCEL)
-        field = next(field for field in fields if field.name not in self.values)
+        field = self._open_field(fields)
         rows = (*misfit, f"{who.partition(' asks')[0]} wants: {field.label}", *([field.how] if field.how else []))
         return "\n".join(rows), field.options
 

@@ -61,12 +61,7 @@ Those that do not apply: `auth/enterprise-managed-authorization`, `auth/wif-jwt-
 provider is exchanged, which `OAuth` does not do), `auth/dpop`, `auth/dpop-nonce` (the package `mcp` has no DPoP).
 """
 
-IN_CI: Final = {
-    ("2026-07-28", "sep-2322-client-request-state"),
-    ("2026-07-28", "auth/scope-step-up"),
-    ("2026-07-28", "auth/iss-wrong-issuer"),
-    ("2025-11-25", "elicitation-sep1034-client-defaults"),
-}
+IN_CI: Final = {("2026-07-28", "sep-2322-client-request-state"), ("2026-07-28", "auth/scope-step-up")}
 """The scenarios that CI runs; the campaign runs all."""
 
 SCENARIOS: Final = [
