@@ -533,8 +533,8 @@ class ConsoleCommands:
         tokens = dict[str, int]()
         if self._supervisor is not None:
             with suppress(UnknownRequest), trio.move_on_after(MEMORY_WITHIN):
-                seen = await self._supervisor.session(self._session.id).seen()
-                tokens = {part.name: part.tokens for part in seen.parts if part.layer == MEMORY}
+                request = await self._supervisor.session(self._session.id).seen()
+                tokens = {part.name: part.tokens for part in request.parts if part.layer == MEMORY}
         return tokens
 
     async def permissions(self, number: str) -> None:
