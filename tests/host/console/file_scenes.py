@@ -1,4 +1,4 @@
-"""An agent that writes what it is told into files, of which snapshots are taken."""
+"""An agent that writes what it is told into files, with snapshots; a candidate would let it write less."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools.builtin import write_file
 from tests.host.console.scenes import LIMITS
 from tests.kit import Element
+from tests.what_if.stories import Closed
 
 WORK: Final = Path("work").absolute()
 WORK.mkdir(exist_ok=True)
@@ -34,4 +35,4 @@ SPEC: Final = SessionSpec(
     working_dir=str(WORK),
 )
 
-files: Final = Host([Profile("files", SPEC)], limits=LIMITS)
+files: Final = Host([Profile("files", SPEC)], limits=LIMITS, candidates={"strict": [Closed("secret.txt")]})

@@ -127,6 +127,7 @@ export default function FiguresRoom({ place }: RoomProps) {
           <Grouped figures={answer.value} />
         </>
       )}
+      {whole.value && !isEmpty && <HostCard figures={whole.value} />}
     </div>
   );
 }
@@ -207,7 +208,6 @@ function Plots({ figures, whole, choose }: PlotsProps) {
         isStacked
         format={count}
       />
-      <HostCard figures={whole} />
     </div>
   );
 }

@@ -137,6 +137,11 @@ function Account({ session, about, calls }: { session: string; about: string; ca
           ))}
         </ol>
       )}
+      {account && (
+        <p class="hint">
+          <a href={`${address(null, "what-if")}?session=${encodeURIComponent(session)}`}>What if</a> it had had other plugins, or other options of these? Nothing runs.
+        </p>
+      )}
       {account?.more && <p>There is more, which is not shown.</p>}
       {turn !== null && (
         <p class="actions">
