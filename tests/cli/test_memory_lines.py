@@ -17,13 +17,13 @@ from tests.cli.talking import at_a_terminal
         ("# Use  tabs. ", "- Use tabs."),
         ("#Use tabs.", "- Use tabs."),
         ("## Use tabs.\n", "- Use tabs."),
-        ("# Heading\n\nA pasted text.", ""),
-        (" # Use tabs.", ""),
+        ("# Heading\n\nA pasted text.", None),
+        (" # Use tabs.", None),
         ("# ", ""),
-        ("say # that", ""),
+        ("say # that", None),
     ],
 )
-def test_one_line_that_begins_with_the_mark_is_kept(typed: str, line: str) -> None:
+def test_one_line_that_begins_with_the_mark_is_kept(typed: str, line: str | None) -> None:
     assert memory_line(typed) == line
 
 
@@ -77,6 +77,8 @@ def test_a_line_is_shown_before_it_is_written_where_the_person_says(tmp_path: Pa
         assert (work / "AGENTS.md").read_text() == "Use tabs.\n"
         talk.press("\r")
         talk.sees("  AGENTS.md has it now; sessions read it when they begin or come back\n>\n")
+        talk.say("#\r")
+        talk.sees("  # TEXT keeps that line in a memory file\n>\n")
         talk.say("# Of mine\r")
         talk.sees("  - Of mine\n", "AGENTS.md of this folder")
         talk.press("3\r")

@@ -451,7 +451,7 @@ class Console:
             await self._answering.answer(text)
         elif text.startswith(MARK) and self._terminal.by_hand and self._nursery is not None:
             self._nursery.start_soon(self._run_line, text.removeprefix(MARK).strip())
-        elif self._terminal.keys and (line := memory_line(typed)):
+        elif self._terminal.keys and (line := memory_line(typed)) is not None:
             await self._commands.keep_in_memory(line)
         elif text:
             await self._talk(text, text)

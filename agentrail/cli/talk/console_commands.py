@@ -320,6 +320,9 @@ class ConsoleCommands:
 
     async def keep_in_memory(self, line: str) -> None:
         """Add *line* to the memory file that the person chooses, who sees it before; Escape drops it."""
+        if not line:
+            self._say("  # TEXT keeps that line in a memory file")
+            return
         detail = await self._detail()
         hidden = BLOCKED_PATHS if detail is None else await hidden_from(detail.agent)
         paths = await memory_paths(None if detail is None else detail.agent)

@@ -23,13 +23,13 @@ MARK: Final = "#"
 """Begins a line that is kept."""
 
 
-def memory_line(typed: str) -> str:
-    """Return the line that *typed* adds to a memory file; empty if it is none.
+def memory_line(typed: str) -> str | None:
+    """Return the line that *typed* adds to a memory file: empty if nothing follows the mark, `None` if it is none.
 
     A text of several lines is none: a Markdown heading that is pasted, with what follows, is a prompt.
     """
     if not typed.startswith(MARK) or "\n" in typed.strip():
-        return ""
+        return None
     text = one_line(typed.lstrip(MARK))
     return f"- {text}" if text else ""
 
