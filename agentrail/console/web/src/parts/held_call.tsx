@@ -81,8 +81,26 @@ export function HeldCall(props: HeldProps) {
           )}
         </span>
       </header>
-      {isQuestion ? <Question {...props} isUnread={isUnread} /> : <Approval {...props} isUnread={isUnread} change={change} />}
+      {held.kind === "result" ? (
+        <Elsewhere held={held} />
+      ) : isQuestion ? (
+        <Question {...props} isUnread={isUnread} />
+      ) : (
+        <Approval {...props} isUnread={isUnread} change={change} />
+      )}
     </section>
+  );
+}
+
+/** A call that a program makes: nothing is decided about it here. */
+function Elsewhere({ held }: { held: Held }) {
+  return (
+    <div class="held-body">
+      <h2 class="held-what">
+        <Plain text={held.tool} /> is made elsewhere
+      </h2>
+      <p class="soft small">A program gives its result. Until then the turn waits.</p>
+    </div>
   );
 }
 

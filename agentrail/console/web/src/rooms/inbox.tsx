@@ -105,7 +105,7 @@ export default function Inbox() {
               }}
             />
             <LedHere held={chosen} title={sessionTitle(chosen.session)} />
-            {chosen.kind !== "question" && <IfApproved held={chosen} />}
+            {chosen.kind === "approval" && <IfApproved held={chosen} />}
           </div>
         </div>
       )}

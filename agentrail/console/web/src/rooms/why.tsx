@@ -194,6 +194,7 @@ const EVENTS: Readonly<Record<string, readonly [IconName, string]>> = {
   ApprovalRequired: ["person", "is-person"],
   ApprovalResolved: ["person", "is-person"],
   AskUser: ["question", "is-person"],
+  ResultRequired: ["tool", "is-person"],
   UserResponded: ["person", "is-person"],
   ToolExecutionStart: ["tool", "is-work"],
   ToolExecutionEnd: ["check", "is-good"],

@@ -57,6 +57,8 @@ function told(event: SessionEvent, by: string): string {
       const reason = event.reason ? `: ${short(event.reason)}` : "";
       return decision ? `${event.by || who} ${decision}${reason}` : `What waited for a person was ${event.status}${reason}`;
     }
+    case "ResultRequired":
+      return `${event.tool} waits for its result, which is made elsewhere`;
     case "AskUser":
       return `The agent asked: ${short(event.question)}`;
     case "UserResponded":
@@ -122,6 +124,7 @@ const KINDS: Readonly<Partial<Record<SessionEvent["$"], Kind>>> = {
   ResponseComplete: "model",
   ApprovalRequired: "waits",
   AskUser: "waits",
+  ResultRequired: "waits",
   SubagentStart: "sub",
   PromptRejected: "bad",
   Retry: "bad",
