@@ -25,7 +25,7 @@ from tests.profiles import CAMPAIGN
 SCRIPTS: Final = 10_000 if CAMPAIGN else 60
 """How many scripts of edits are tried."""
 
-NAMES: Final = ("a", "b", "d", "d/a", "d/b", "d/e/a", "x.log", ".env", "\u00e9 \n", "A")
+NAMES: Final = ("a", "a", "a", "b", "b", "d", "d/a", "d/b", "d/e/a", "x.log", ".env", "\u00e9 \n", "A")
 TEXTS: Final = (b"", b"one\n", b"two\r\n", b"\xff\0", b"large" * 100)
 MODES: Final = (0o644, 0o755, 0o600)
 IGNORES: Final = (b"", b"*.log\n", b"a\n", b"d/\n", b"d/*\n!d/a\n", b"*\n")
@@ -123,12 +123,15 @@ class Story:
         """What each file that the agent has changed was after the last of these changes, by path."""
         self.former: dict[str, list[tuple[str, bytes, int] | None]] = {}
         """What each file that the agent has changed was before each of these changes, by path."""
+        self.between: dict[str, tuple[str, bytes, int] | None] = {}
+        """What a person had last made of a file between two changes of the agent, by path."""
         self.all_is_kept = True
         """Whether nothing was done that has snapshots leave out files."""
 
     async def work(self, edits: Sequence[Edit]) -> None:
         """Let the agent edit files."""
         old = tree_of(self.folder)
+        self.between |= {path: old.get(path) for path, state in self.last.items() if old.get(path) != state}
         before = await self.snapshots.take("s")
         for edit in edits:
             edit.carry_out(self.folder)
@@ -175,6 +178,7 @@ class Story:
         assert all(new.get(path) in self.former.get(path, ()) for path in paths)  # others are never touched
         if not over_edits:
             assert not paths & self.of_person
+            assert all(new.get(path) == self.between[path] for path in paths & self.between.keys())
             assert {file.path for file in restored.files} == {file.path for file in preview.files}
         if self.all_is_kept:
             left = {file.path for file in restored.left_out} | set(() if over_edits else preview.edited)
