@@ -37,6 +37,8 @@ def _is_drawn(type_: inspect.Type) -> bool:
 
 def _draw(type_: inspect.Type, ids: Sequence[str], choose: Choose) -> object:
     match type_:
+        case inspect.StructType(cls=cls, fields=fields):
+            return cls(**{field.name: _draw(field.type, ids, choose) for field in fields})
         case inspect.StrType():
             return choose.pick(ids) if ids and not choose.percent(5) else "unknown"
         case inspect.BoolType():
