@@ -13,7 +13,7 @@ export interface Envelope {
   at: number;
   turn: number;
   round: number;
-  event: Event;
+  event: BeforeCompact | CompactEnd | CompactStart | ContentPolicyViolated | Intervention | MemoryFlushed | PlanGenerated | PlanStepCompleted | PrefixChanged | SecurityAudit | AbortPending | AgentAbort | AgentEnd | AgentResumed | AgentStart | FilesRewound | HandedOff | InputQuarantined | PromptDropped | PromptQueued | PromptReceived | PromptRejected | PromptWithdrawn | SessionEnded | LabelsChanged | SessionForked | SessionHibernated | SessionQuarantined | SessionRecovered | SessionRestarted | SessionStarted | SessionWoken | SteeringApplied | SteeringReceived | ApprovalRequired | ApprovalResolved | AskUser | ResultRequired | ToolApprovedAlways | UserResponded | AskAnswered | AskStarted | Gap | Heartbeat | PluginAttached | PluginDetached | PluginError | PluginEvent | PluginOptsUpdated | PluginSlow | PluginUpgraded | ShadowDiffers | ShadowEnded | UnknownEvent | ContextOverflow | MessageDelta | MessageStart | ModelEffective | ModelOptionsChanged | ModelSwitched | RequestStart | ResponseComplete | Retry | StatusUpdate | StreamError | StreamStalled | ThinkingDelta | ThinkingStart | AnswerRejected | TitleGenerated | LargeResultOffloaded | LoopDetected | SubAgentEvent | SubagentEnd | SubagentStart | TodoChange | ToolAbandoned | ToolAttached | ToolBlocked | ToolCallUnknown | ToolCalls | ToolDetached | ToolExecutionEnd | ToolExecutionMetrics | ToolExecutionStart | ToolExecutionUpdate | ToolKilled | ToolSkippedForSteering | ToolUnknown | ToolsFound | ToolsUpdated;
   path?: string[];
   by?: string;
 }
@@ -64,107 +64,6 @@ export interface Problem {
   error: string;
   facts: unknown[];
   retry_after?: number;
-}
-
-/** An event of a session: its tag `$` says which. */
-export type Event = BeforeCompact | CompactEnd | CompactStart | ContentPolicyViolated | Intervention | MemoryFlushed | PlanGenerated | PlanStepCompleted | PrefixChanged | SecurityAudit | AbortPending | AgentAbort | AgentEnd | AgentResumed | AgentStart | FilesRewound | HandedOff | InputQuarantined | PromptDropped | PromptQueued | PromptReceived | PromptRejected | PromptWithdrawn | SessionEnded | LabelsChanged | SessionForked | SessionHibernated | SessionQuarantined | SessionRecovered | SessionRestarted | SessionStarted | SessionWoken | SteeringApplied | SteeringReceived | ApprovalRequired | ApprovalResolved | AskUser | ResultRequired | ToolApprovedAlways | UserResponded | AskAnswered | AskStarted | Gap | Heartbeat | PluginAttached | PluginDetached | PluginError | PluginEvent | PluginOptsUpdated | PluginSlow | PluginUpgraded | ShadowDiffers | ShadowEnded | UnknownEvent | ContextOverflow | MessageDelta | MessageStart | ModelEffective | ModelOptionsChanged | ModelSwitched | RequestStart | ResponseComplete | Retry | StatusUpdate | StreamError | StreamStalled | ThinkingDelta | ThinkingStart | AnswerRejected | TitleGenerated | LargeResultOffloaded | LoopDetected | SubAgentEvent | SubagentEnd | SubagentStart | TodoChange | ToolAbandoned | ToolAttached | ToolBlocked | ToolCallUnknown | ToolCalls | ToolDetached | ToolExecutionEnd | ToolExecutionMetrics | ToolExecutionStart | ToolExecutionUpdate | ToolKilled | ToolSkippedForSteering | ToolUnknown | ToolsFound | ToolsUpdated;
-
-/** Tokens and cost. */
-export interface UsageView {
-  input_tokens: number;
-  output_tokens: number;
-  cached_tokens: number;
-  reasoning_tokens: number;
-  cache_write_tokens: number;
-  cost_usd: number | null;
-  estimated: boolean;
-}
-
-/** A call that waits for a person's decision or answer. */
-export interface HeldView {
-  id: string;
-  kind: string;
-  call_id: string;
-  tool: string;
-  args: Record<string, unknown>;
-  hint: string;
-  options: string[];
-  expires_at: number | null;
-  family: string | null;
-  path: string[];
-  since: number;
-  asked_by: string[];
-  digest: string;
-  session: string;
-}
-
-/** A tool call that the model asks for. */
-export interface ToolCall {
-  call_id: string;
-  name: string;
-  args?: Record<string, unknown>;
-  provider_id?: string;
-  via?: string;
-}
-
-/** A message to the model that is no tool result. */
-export interface UserMessage {
-  $: "UserMessage";
-  parts: (Text | Image | File | Data)[];
-  origin?: Origin;
-}
-
-/** A response of the model. */
-export interface AssistantMessage {
-  $: "AssistantMessage";
-  parts?: (Text | Thinking)[];
-  calls?: ToolCall[];
-  model?: string;
-  stop?: StopReason;
-  usage?: Usage;
-  interrupted?: boolean;
-}
-
-/** The result of one tool call. */
-export interface ToolMessage {
-  $: "ToolMessage";
-  call_id: string;
-  name: string;
-  parts: (Text | Image | File | Data)[];
-  is_error?: boolean;
-  details?: Record<string, unknown> | null;
-}
-
-/** A hook that is paused until what a plugin asked for is done. */
-export interface AskingView {
-  hook: string;
-  plugin: string;
-  request: string;
-}
-
-/** A call that still runs although its turn no longer waits for it. */
-export interface BackgroundView {
-  call_id: string;
-  name: string;
-  since: number;
-  abandoned: boolean;
-}
-
-/** One run of a sub-agent. */
-export interface TaskView {
-  child: string;
-  agent: string;
-  description: string;
-  call_id: string;
-  background: boolean;
-  status: string;
-  peers: string[];
-}
-
-/** A compaction of the context that is under way. */
-export interface CompactingView {
-  reason: string;
-  tokens: number;
 }
 
 /** The context is about to be compacted; plugins are asked first. */
@@ -721,7 +620,7 @@ export interface SubAgentEvent {
   $: "SubAgentEvent";
   call_id: string;
   child: string;
-  event: Event;
+  event: BeforeCompact | CompactEnd | CompactStart | ContentPolicyViolated | Intervention | MemoryFlushed | PlanGenerated | PlanStepCompleted | PrefixChanged | SecurityAudit | AbortPending | AgentAbort | AgentEnd | AgentResumed | AgentStart | FilesRewound | HandedOff | InputQuarantined | PromptDropped | PromptQueued | PromptReceived | PromptRejected | PromptWithdrawn | SessionEnded | LabelsChanged | SessionForked | SessionHibernated | SessionQuarantined | SessionRecovered | SessionRestarted | SessionStarted | SessionWoken | SteeringApplied | SteeringReceived | ApprovalRequired | ApprovalResolved | AskUser | ResultRequired | ToolApprovedAlways | UserResponded | AskAnswered | AskStarted | Gap | Heartbeat | PluginAttached | PluginDetached | PluginError | PluginEvent | PluginOptsUpdated | PluginSlow | PluginUpgraded | ShadowDiffers | ShadowEnded | UnknownEvent | ContextOverflow | MessageDelta | MessageStart | ModelEffective | ModelOptionsChanged | ModelSwitched | RequestStart | ResponseComplete | Retry | StatusUpdate | StreamError | StreamStalled | ThinkingDelta | ThinkingStart | AnswerRejected | TitleGenerated | LargeResultOffloaded | LoopDetected | SubAgentEvent | SubagentEnd | SubagentStart | TodoChange | ToolAbandoned | ToolAttached | ToolBlocked | ToolCallUnknown | ToolCalls | ToolDetached | ToolExecutionEnd | ToolExecutionMetrics | ToolExecutionStart | ToolExecutionUpdate | ToolKilled | ToolSkippedForSteering | ToolUnknown | ToolsFound | ToolsUpdated;
 }
 
 /** A sub-agent ended. */
@@ -868,6 +767,130 @@ export interface ToolsUpdated {
   problems?: string[];
 }
 
+/** Tokens and cost. */
+export interface UsageView {
+  input_tokens: number;
+  output_tokens: number;
+  cached_tokens: number;
+  reasoning_tokens: number;
+  cache_write_tokens: number;
+  cost_usd: number | null;
+  estimated: boolean;
+}
+
+/** A call that waits for a person's decision or answer. */
+export interface HeldView {
+  id: string;
+  kind: string;
+  call_id: string;
+  tool: string;
+  args: Record<string, unknown>;
+  hint: string;
+  options: string[];
+  expires_at: number | null;
+  family: string | null;
+  path: string[];
+  since: number;
+  asked_by: string[];
+  digest: string;
+  session: string;
+}
+
+/** A tool call that the model asks for. */
+export interface ToolCall {
+  call_id: string;
+  name: string;
+  args?: Record<string, unknown>;
+  provider_id?: string;
+  via?: string;
+}
+
+/** A message to the model that is no tool result. */
+export interface UserMessage {
+  $: "UserMessage";
+  parts: (Text | Image | File | Data)[];
+  origin?: Origin;
+}
+
+/** A response of the model. */
+export interface AssistantMessage {
+  $: "AssistantMessage";
+  parts?: (Text | Thinking)[];
+  calls?: ToolCall[];
+  model?: string;
+  stop?: StopReason;
+  usage?: Usage;
+  interrupted?: boolean;
+}
+
+/** The result of one tool call. */
+export interface ToolMessage {
+  $: "ToolMessage";
+  call_id: string;
+  name: string;
+  parts: (Text | Image | File | Data)[];
+  is_error?: boolean;
+  details?: Record<string, unknown> | null;
+}
+
+/** A hook that is paused until what a plugin asked for is done. */
+export interface AskingView {
+  hook: string;
+  plugin: string;
+  request: string;
+}
+
+/** A call that still runs although its turn no longer waits for it. */
+export interface BackgroundView {
+  call_id: string;
+  name: string;
+  since: number;
+  abandoned: boolean;
+}
+
+/** One run of a sub-agent. */
+export interface TaskView {
+  child: string;
+  agent: string;
+  description: string;
+  call_id: string;
+  background: boolean;
+  status: string;
+  peers: string[];
+}
+
+/** A compaction of the context that is under way. */
+export interface CompactingView {
+  reason: string;
+  tokens: number;
+}
+
+/** The size of a context that exceeds the aim of a compaction, and its largest parts, in estimated tokens. */
+export interface ContextUsage {
+  tokens: number;
+  target: number;
+  system: number;
+  tools: number;
+  messages: number;
+}
+
+/** Tokens and cost of a response, a turn or a session. */
+export interface Usage {
+  input_tokens?: number;
+  output_tokens?: number;
+  cached_tokens?: number;
+  reasoning_tokens?: number;
+  cost_usd?: number | null;
+  estimated?: boolean;
+  cache_write_tokens?: number;
+}
+
+/** An item of the session's list of things to do. */
+export interface Todo {
+  text: string;
+  status?: string;
+}
+
 /** Plain text. */
 export interface Text {
   $: "Text";
@@ -897,6 +920,14 @@ export interface Data {
   data: unknown;
 }
 
+/** An approval for always: later calls of its kind run without being held. */
+export interface StandingApproval {
+  tool: string;
+  command_family: string;
+  by?: string;
+  at_ms?: number;
+}
+
 /** Who wrote a user message: a person, a steering text, a plugin, or the session. */
 export type Origin = "intervention" | "notice" | "prompt" | "steering";
 
@@ -909,39 +940,5 @@ export interface Thinking {
 
 /** Why the model stopped. */
 export type StopReason = "end" | "length" | "refused" | "tool_calls";
-
-/** Tokens and cost of a response, a turn or a session. */
-export interface Usage {
-  input_tokens?: number;
-  output_tokens?: number;
-  cached_tokens?: number;
-  reasoning_tokens?: number;
-  cost_usd?: number | null;
-  estimated?: boolean;
-  cache_write_tokens?: number;
-}
-
-/** The size of a context that exceeds the aim of a compaction, and its largest parts, in estimated tokens. */
-export interface ContextUsage {
-  tokens: number;
-  target: number;
-  system: number;
-  tools: number;
-  messages: number;
-}
-
-/** An item of the session's list of things to do. */
-export interface Todo {
-  text: string;
-  status?: string;
-}
-
-/** An approval for always: later calls of its kind run without being held. */
-export interface StandingApproval {
-  tool: string;
-  command_family: string;
-  by?: string;
-  at_ms?: number;
-}
 
 // [[[end]]]

@@ -32,8 +32,8 @@ from agentrail.cli.acp.turn_outcomes import STOPPED, TurnOutcome
 from agentrail.cli.acp.updates import SessionUpdates, inner_id
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.screen import clipped, one_line
-from agentrail.cli.server_prompts import ServerPrompts
 from agentrail.cli.talk.console_commands import mode_labelled, set_mode
+from agentrail.cli.talk.server_prompts import ServerPrompts
 from agentrail.cli.talk.skill_list import offered_skills, skills_of
 from agentrail.core.vocabulary.commands import When
 from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked

@@ -21,7 +21,6 @@ from agentrail.cli.host.holder_file import HolderFile
 from agentrail.cli.host.page_browser import open_in_browser
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.screen import Tone, aside, clipped, date_and_time, escaped, one_line
-from agentrail.cli.server_prompts import ServerPrompts
 from agentrail.cli.session_names import OWN, new_name
 from agentrail.cli.settings.default_agent import ASK_FIRST, DEMO, OF_SERVERS, USUAL, Mode, mode_named
 from agentrail.cli.stored.session_rows import session_rows
@@ -42,6 +41,7 @@ from agentrail.cli.talk.named_files import (
     with_parts,
 )
 from agentrail.cli.talk.rendering import SHORT, described, first_lines
+from agentrail.cli.talk.server_prompts import ServerPrompts
 from agentrail.cli.talk.shell_lines import ShellLines
 from agentrail.cli.talk.skill_list import offered_skills, skill_rows, skills_of
 from agentrail.cli.talk.taken_prompts import TakenPrompt, left_behind, preview, taken_prompts
