@@ -33,8 +33,19 @@ def described(source: Source, cls: type, level: int = 3) -> list[str]:
 
 
 def all_described(source: Source, classes: Iterable[type], level: int = 3) -> list[str]:
-    """Return a section about each of *classes*."""
-    return joined(described(source, cls, level) for cls in classes)
+    """Return a section about each of *classes*; fields of a class above it are not told again."""
+    sections: dict[type, list[str]] = {}
+    for cls in classes:
+        base = cls.__mro__[1]
+        sections[cls] = _derived(source, cls, base, level) if base in sections else described(source, cls, level)
+    return joined(sections.values())
+
+
+def _derived(source: Source, cls: type, base: type, level: int) -> list[str]:
+    """Return a section about *cls* with the fields alone that *base* does not have."""
+    more = [f"It has the fields of {code(base.__name__)}, and:"]
+    about = paragraphs(cls.__doc__ or "")
+    return section(code(cls.__name__), *about, more, fields(source, cls, inherited=False), level=level)
 
 
 def summary(text: str | None) -> str:

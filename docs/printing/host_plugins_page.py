@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from agentrail.values.value import Value
-from docs.printing.markdown import code, table
+from docs.printing.markdown import code, codes, joined, table
 
 
 class Member(Value):
@@ -68,10 +68,26 @@ CONTRACT: Final[Mapping[str, Member]] = MappingProxyType(
 
 
 def rules() -> list[str]:
-    """Return the table of the members of a host plugin: what the host does in each case."""
-    header = ("member", "order", "an exception", "too late", "if critical", "a value of a wrong kind")
-    rows = [
-        (code(name), member.order or "", member.error or "", member.deadline or "", member.critical or "", member.wrong)
-        for name, member in CONTRACT.items()
-    ]
-    return table(header, rows)
+    """Return what holds for the hooks of a host plugin, and a table of the members with rules of their own."""
+    plain = [name for name, member in CONTRACT.items() if member.wrong == REFUSED]
+    return joined(
+        (
+            [
+                f"- Order: {FIRST}.",
+                f"- An exception: {NEXT}.",
+                f"- Too late: {LATE}.",
+                f"- A value of a wrong kind: {AS_ERROR}; of {codes(plain)}: {REFUSED}.",
+                "- A failure of a critical plugin: the same as of another.",
+            ],
+            ["Where a member has a rule of its own, the table says it:"],
+            table(("member", "order", "an exception", "if critical"), _own_rules()),
+        )
+    )
+
+
+def _own_rules() -> list[tuple[str, ...]]:
+    """Return the rows of the members that differ from the rules for all; a cell that does not differ is empty."""
+    usual = (FIRST, NEXT, IGNORED, None)
+    rows = {name: (member.order, member.error, member.critical) for name, member in CONTRACT.items()}
+    own = {name: ["" if cell in usual else str(cell) for cell in row] for name, row in rows.items()}
+    return [(code(name), *(cell.replace(FIRST, "as all") for cell in row)) for name, row in own.items() if any(row)]

@@ -133,11 +133,6 @@ class HttpPage:
         """Return a section about each object that the first programs of a client read."""
         return joined(self._section(name) for name in READ_FIRST)
 
-    def views(self) -> list[str]:
-        """Return a line about each other object that comes back; the document has its fields."""
-        others = [cls for cls in views() if cls.__name__ not in READ_FIRST]
-        return [f"- {code(cls.__name__)}: {summary(cls.__doc__)}" for cls in others]
-
     def _section(self, name: str) -> list[str]:
         schema = self._schemas[name]
         needed = () if name in READ_FIRST else cast("Sequence[str]", schema.get("required", ()))
@@ -187,8 +182,9 @@ def _gives(call: HostCall) -> str:
 
 
 def problems() -> list[str]:
-    """Return the kinds of problems, by status."""
+    """Return the kinds of problems, by status; the many of 500, a fault of the program, are all others."""
     found: defaultdict[int, set[str]] = defaultdict(set)
     for kind, row in ROWS.items():
         found[row.status].add(code_of(row.told_as or kind))
-    return [f"- {status}: {codes(sorted(kinds))}." for status, kinds in sorted(found.items())]
+    del found[500]
+    return [*(f"- {status}: {codes(sorted(kinds))}." for status, kinds in sorted(found.items())), "- 500: all others."]
