@@ -26,7 +26,7 @@ from agentrail.testing.world.next_inputs import LABELS
 from agentrail.testing.world.random_results import FILES
 from agentrail.testing.world.random_setups import ANSWER, fits_answer
 from agentrail.values.content import Part, Text
-from agentrail.values.tools import EffectClass, ToolSpec
+from agentrail.values.tools import EffectClass, ToolSpec, err, ok
 from agentrail.values.value import Value
 
 EXTRA: Final = fitted(ToolSpec("extra", "comes and goes", effect=EffectClass.PURE, timeout=2.0))
@@ -255,6 +255,10 @@ async def decide(caller: SimulatedCaller, handle: SessionHandle, choose: Choose)
     call = choose.pick(waiting)
     if call.kind == "question":
         await handle.respond(call.id, caller.text())
+    elif call.kind == "result":
+        result = err("not there") if choose.percent(30) else ok("made elsewhere")
+        for _ in range(2 if choose.percent(30) else 1):  # given twice, it counts once
+            await handle.result(call, result)
     elif choose.percent(60):
         args = {"path": "edited"} if choose.percent(30) else None
         always = args is None and call.family is not None and choose.percent(20)
