@@ -234,8 +234,8 @@ def delegating(client: AuthenticatedClient) -> None:
 
 def ending(client: AuthenticatedClient, listener: AuthenticatedClient, headers_came: Event) -> None:
     copy = good(fork.sync_detailed("trip", client=client, body=ForkBody(session="copy"))).session
-    assert good(preview_rewind.sync_detailed(copy, client=client, since=0)).changes == []
-    assert good(rewind.sync_detailed(copy, client=client, body=RewindBody(since=0))).changes == []
+    assert good(preview_rewind.sync_detailed(copy, client=client, since=0)).files == []
+    assert good(rewind.sync_detailed(copy, client=client, body=RewindBody(since=0))).files == []
     with ThreadPoolExecutor() as pool:
         stream_of_events = pool.submit(events.sync_detailed, copy, client=listener, since="0")
         assert headers_came.wait(60)

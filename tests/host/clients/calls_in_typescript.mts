@@ -176,9 +176,9 @@ async function ending(): Promise<void> {
   const forked = await client.POST("/v1/sessions/{id}/fork", { params: trip, body: { session: "copy" } });
   const params = sessionOf(good(forked).session);
   const preview = await client.GET("/v1/sessions/{id}/rewind", { params: { ...params, query: { since: 0 } } });
-  check(good(preview).changes.length === 0, "nothing ran in the copy");
+  check(good(preview).files.length === 0, "nothing ran in the copy");
   const rewound = await client.POST("/v1/sessions/{id}/rewind", { params, body: { since: 0 } });
-  check(good(rewound).changes.length === 0, "so nothing comes back");
+  check(good(rewound).files.length === 0, "so nothing comes back");
   const events = await client.GET("/v1/sessions/{id}/events", {
     params: { ...params, query: { since: "0" } },
     parseAs: "stream",
