@@ -123,11 +123,11 @@ class CandidateRow:
         if [attached.key for attached in old] == keys:
             return
         self._states = {key: state for key, state in self._states.items() if key in keys}
-        places = [keys.index(attached.key) if attached.key in keys else len(keys) for attached in old]
+        indices = [keys.index(attached.key) if attached.key in keys else len(keys) for attached in old]
         for run, paused in self._paused.items():
             pause = paused.ruling.pause
-            if pause is not None and pause.position.index < len(places):
-                position = pause.position.but(index=places[pause.position.index])
+            if pause is not None and pause.position.index < len(indices):
+                position = pause.position.but(index=indices[pause.position.index])
                 self._paused[run] = paused._replace(ruling=paused.ruling.but(pause=pause.but(position=position)))
 
     # Questions
@@ -152,15 +152,15 @@ class CandidateRow:
         """Give the plugin *attached* its *new* options; `None` if it has no state yet."""
         if attached.key not in self._states:
             return None
-        return self._kept(attached.key, self._runner.options(attached, self._states[attached.key], new))
+        return self._keep(attached.key, self._runner.options(attached, self._states[attached.key], new))
 
     def upgrade(self, attached: AttachedPlugin) -> Ruling | None:
         """Have the plugin *attached* make a state of the one that an earlier version had; `None` if it has none."""
         if attached.key not in self._states:
             return None
-        return self._kept(attached.key, self._runner.upgrade(attached, self._states[attached.key]))
+        return self._keep(attached.key, self._runner.upgrade(attached, self._states[attached.key]))
 
-    def _kept(self, key: str, ruling: Ruling) -> Ruling:
+    def _keep(self, key: str, ruling: Ruling) -> Ruling:
         if ruling.states:
             self._states[key] = ruling.states[0][1]
         return ruling
@@ -187,9 +187,9 @@ class CandidateRow:
         holders = frozenset[str]() if was is None else was.holders
         if holders and consent.approved is not None:
             consent = consent.but(holders=consent.holders | holders)
-        return self._asked(hook, self._row(row), context, mine, decisions, consent, holders)
+        return self._ask(hook, self._row(row), context, mine, decisions, consent, holders)
 
-    def _asked(
+    def _ask(
         self,
         hook: Hook,
         row: PluginRow,
@@ -207,13 +207,13 @@ class CandidateRow:
         )
         ruling, ctx = UNRULED[name], None
         if listeners:
-            ctx = shown = self._context(context)
-            ruling = self._runner.run(hook, row, lambda: shown, position, decisions, consent)
+            ctx = view = self._context(context)
+            ruling = self._runner.run(hook, row, lambda: view, position, decisions, consent)
             for index, state in ruling.states:
                 self._states[row.attached_plugins[index].key] = state
         if ruling.pause is not None and ruling.verdict in (ASK, HOLD):
-            held = {ruling.by} if ruling.verdict is HOLD and ruling.by is not None else set[str]()
-            self._paused[name, ref_of(hook)] = _PausedRun(ruling, holders | held)
+            holder = {ruling.by} if ruling.verdict is HOLD and ruling.by is not None else set[str]()
+            self._paused[name, ref_of(hook)] = _PausedRun(ruling, holders | holder)
         question = HookQuestion(ruling, hook, listeners, row.attached_plugins, position, decisions, consent)
         return CandidateAnswer(question, row.states, ctx)
 

@@ -13,7 +13,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import Hook
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.ruling import ASK, START
-from agentrail.insight.beside import Beside, RulingPair
+from agentrail.insight.beside_runner import BesideRunner, RulingPair
 from agentrail.insight.candidate_row import CandidateRow
 from agentrail.insight.explanations import Explanation, explain
 from agentrail.ports.journal import Record, folded, opening_of
@@ -58,8 +58,8 @@ class Parting(Value, gc=True):
     """
     guess: bool
     """Whether an earlier ruling differs already, so that the session would have gone otherwise from there on."""
-    asked: Hook | None
-    """What the plugins were shown; `None` if it is no hook."""
+    question: Hook | None
+    """What the plugins were asked about; `None` if it is no hook."""
     context: Context | None
     """How the candidate saw the session; `None` if none of its plugins has the hook."""
     plugins: tuple[AskedPlugin, ...]
@@ -75,8 +75,8 @@ class SessionBackTest(Value, gc=True):
     """How many of its records were compared."""
     turns: int
     """How many turns they have."""
-    asked: int
-    """How many runs of hooks were compared."""
+    rulings: int
+    """How many rulings were compared."""
     parts: tuple[Parting, ...]
     """Where the two part: the first is exact, those behind it are guesses; empty if they never do."""
     inexact: tuple[str, ...]
@@ -109,7 +109,7 @@ def backtest_session(
     return walk.outcome()
 
 
-class _Found(NamedTuple):
+class _Difference(NamedTuple):
     """A pair of rulings that differ, and where that takes effect, as far as it is known."""
 
     pair: RulingPair
@@ -128,28 +128,28 @@ class SessionWalk:
         self._history = EMPTY_HISTORY
         """Equal to the history of the state, on the log of the steps that are made again: else each would copy it."""
         self._row: CandidateRow | None = None
-        self._found: list[_Found] = []
+        self._differences: list[_Difference] = []
         self._is_parted = False
         """Whether differences were handed out already."""
         self._waiting: dict[tuple[str, str], int] = {}
-        """Where in `_found` the differences are that take effect when their run of a hook ends."""
-        self._records = self._asked = 0
+        """Where in `_differences` the differences are that take effect when their run of a hook ends."""
+        self._records = self._rulings = 0
         self._inexact: dict[str, None] = {}
         self._skipped = ""
 
     def outcome(self) -> SessionBackTest:
         """Return what was found so far."""
-        parts = tuple([self._part(index, found) for index, found in enumerate(self._found)])
+        parts = tuple([self._part(index, difference) for index, difference in enumerate(self._differences)])
         turns = 0 if self._state is None else self._state.turn_count
         return SessionBackTest(
-            self._session_id, self._records, turns, self._asked, parts, tuple(self._inexact), self._skipped
+            self._session_id, self._records, turns, self._rulings, parts, tuple(self._inexact), self._skipped
         )
 
     def hand_out(self) -> SessionBackTest:
         """Return what was found so far, and forget the differences."""
         outcome = self.outcome()
-        self._is_parted = self._is_parted or bool(self._found)
-        self._found.clear()
+        self._is_parted = self._is_parted or bool(self._differences)
+        self._differences.clear()
         self._waiting.clear()
         return outcome
 
@@ -168,10 +168,10 @@ class SessionWalk:
         if not self._compare(self._state, record, self._row):
             return False
         self._records += 1
-        return self._beyond or not self._found or bool(self._waiting)
+        return self._beyond or not self._differences or bool(self._waiting)
 
     def _compare(self, old: State, record: Record, row: CandidateRow) -> bool:
-        beside = Beside(record, row)
+        beside = BesideRunner(record, row)
         try:
             again = redo(old.but(history=self._history), record.arrival, beside, record.began)
         except Exception as error:  # noqa: BLE001 - what other code has made may break a step in any way; it is told
@@ -183,7 +183,7 @@ class SessionWalk:
         if again.events and not again.state.plugins:  # the machine shows events to plugins of the session alone
             draft = StepDraft(drafted(again.state), beside, record.arrival.at, record.arrival.random)
             beside.show(again.events, (), draft.context)
-        self._asked += beside.asked
+        self._rulings += beside.asked_count
         turn = again.state.turn_count if again.state.turn is not None or old.turn is not None else 0
         for pair in beside.pairs:
             self._note(pair, turn, row)
@@ -199,35 +199,35 @@ class SessionWalk:
         if waiting is not None and pair.then.ruling.verdict is ASK and pair.field:
             self._waiting[pair.run] = waiting
         elif waiting is not None and pair.field:
-            self._found[waiting] = self._found[waiting]._replace(took_effect=pair.record)
-        if not pair.field or waiting is not None or (self._found and not self._beyond):
+            self._differences[waiting] = self._differences[waiting]._replace(took_effect=pair.record)
+        if not pair.field or waiting is not None or (self._differences and not self._beyond):
             return
         plugins: tuple[AskedPlugin, ...] = ()
         if pair.now.question.position == START:
             rows = zip(pair.now.question.attached_plugins, pair.now.states, strict=True)
             plugins = tuple([AskedPlugin(attached.key, row.plugin(attached), state) for attached, state in rows])
-        self._found.append(_Found(pair, turn, plugins, None if pair.waits else pair.record))
+        self._differences.append(_Difference(pair, turn, plugins, None if pair.waits else pair.record))
         if pair.waits:
-            self._waiting[pair.run] = len(self._found) - 1
+            self._waiting[pair.run] = len(self._differences) - 1
 
-    def _part(self, index: int, found: _Found) -> Parting:
-        pair = found.pair
+    def _part(self, index: int, difference: _Difference) -> Parting:
+        pair = difference.pair
         hook = pair.then.hook
         call_id: object = getattr(hook, "call_id", "")
         return Parting(
             self._session_id,
             pair.record,
-            found.turn,
+            difference.turn,
             pair.then.ruling.hook,
             call_id if isinstance(call_id, str) else "",
             pair.field,
             explain(pair.then),
             explain(pair.now.question),
-            found.took_effect,
+            difference.took_effect,
             self._is_parted or index > 0,
             hook,
             pair.now.context,
-            found.plugins,
+            difference.plugins,
         )
 
 

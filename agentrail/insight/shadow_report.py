@@ -11,8 +11,8 @@ class ShadowReport(Value, gc=True):
 
     record: int = 0
     """Number of the last record that was looked at."""
-    asked: int = 0
-    """How many runs of hooks were compared."""
+    rulings: int = 0
+    """How many rulings were compared."""
     differing: int = 0
     """How many rulings differ."""
     parts: tuple[Parting, ...] = ()

@@ -40,11 +40,11 @@ def ask_plugins(
         runner.attach(key, 0, plugin)
         row.append(attached_plugin(key, plugin))
     ordered = tuple([row[index] for index in in_order(tuple(row))])
-    known: list[object] = []
+    row_states: list[object] = []
     for attached in ordered:
         if attached.key in states:
-            known.append(states[attached.key])
+            row_states.append(states[attached.key])
         else:
             first = runner.init(attached, lambda: context)
-            known.append(first.states[0][1] if first.states else None)
-    return runner.run(hook, PluginRow(ordered, tuple(known)), lambda: context)
+            row_states.append(first.states[0][1] if first.states else None)
+    return runner.run(hook, PluginRow(ordered, tuple(row_states)), lambda: context)

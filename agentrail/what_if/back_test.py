@@ -21,7 +21,7 @@ class BackTest(Value, gc=True):
 
     sessions: tuple[SessionBackTest, ...]
     """The sessions that were compared, or of which it is said why not, in the order of their ids."""
-    left: int = 0
+    remaining: int = 0
     """How many sessions were not looked at, because it was stopped."""
 
     @property
@@ -36,10 +36,10 @@ class BackTest(Value, gc=True):
             "sessions": len(self.sessions),
             "part": len(self.parting),
             "skipped": sum(bool(session.skipped) for session in self.sessions),
-            "left": self.left,
+            "remaining": self.remaining,
             "turns": sum(session.turns for session in self.sessions),
             "records": sum(session.records for session in self.sessions),
-            "rulings": sum(session.asked for session in self.sessions),
+            "rulings": sum(session.rulings for session in self.sessions),
         }
 
     @property
@@ -60,8 +60,8 @@ class BackTest(Value, gc=True):
             f"{_many(counts['sessions'], 'session')}, {_many(counts['turns'], 'turn')}, "
             f"{_many(counts['rulings'], 'ruling')}: {counts['part']:,} part"
         )
-        if self.left:
-            yield f"{_many(self.left, 'session')} not looked at: it was stopped"
+        if self.remaining:
+            yield f"{_many(self.remaining, 'session')} not looked at: it was stopped"
         parting = self.parting
         for session in parting[:MOST_LISTED]:
             yield from ("", *_session_lines(session))

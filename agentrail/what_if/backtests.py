@@ -80,10 +80,10 @@ async def backtest(
         raise UsageError("bad-at-once", at_once)
     candidate = Candidate(plugins, options)
     progress = progress or BackTestProgress()
-    done: list[SessionBackTest] = []
+    outcomes: list[SessionBackTest] = []
 
     def take(outcome: SessionBackTest) -> bool:
-        done.append(outcome)
+        outcomes.append(outcome)
         progress.note(outcome)
         return not progress.stopped
 
@@ -99,7 +99,7 @@ async def backtest(
             for summary in stored:
                 if not take(await tested_session(candidate, source, summary, beyond=is_beyond)):
                     break
-    return BackTest(tuple(sorted(done, key=lambda session: session.session_id)), len(stored) - len(done))
+    return BackTest(tuple(sorted(outcomes, key=lambda session: session.session_id)), len(stored) - len(outcomes))
 
 
 def _process_count(at_once: int | None, candidate: Candidate, file: str | None, sessions: int) -> int:

@@ -86,8 +86,8 @@ class Candidate:
         row = self._row
         if self._plugins_of is not None:
             setup = state.setup
-            wanted = SpecWanted(state.session_id, setup.spec, setup.tenant, setup.owner, setup.user_data, state)
-            row = self._rowed(self._plugins_of(wanted))
+            request = SpecWanted(state.session_id, setup.spec, setup.tenant, setup.owner, setup.user_data, state)
+            row = self._rowed(self._plugins_of(request))
         is_own = row is None or (self._plugins_of is None and bool(state.setup.path))
         session_plugins = _SessionPlugins(row or {}, self._with_options, is_own=is_own)
         for attached in state.plugins:

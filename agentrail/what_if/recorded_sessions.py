@@ -99,6 +99,8 @@ async def _open_file(name: str) -> AsyncGenerator[StoredSessions, None]:
     try:
         yield journal
     finally:
+        # Else the file stays open when the caller is cancelled.
+        # tests/what_if/test_backtest.py::test_sessions_come_from_wherever_they_are
         with trio.CancelScope(shield=True):
             await journal.close()
 
@@ -118,11 +120,11 @@ async def stored_in(source: StoredSessions, only: Iterable[str] | None) -> Seque
         after = page[-1]
     if only is None:
         return list(stored.values())
-    wanted = dict.fromkeys(only)
-    for name in wanted:
+    names = dict.fromkeys(only)
+    for name in names:
         if name not in stored:
             raise SessionNotStored(name)
-    return [stored[name] for name in wanted]
+    return [stored[name] for name in names]
 
 
 async def records_of(source: StoredSessions, stored: StoredSession) -> list[Record]:

@@ -31,7 +31,7 @@ async def test_the_plugins_of_then_rule_as_they_did() -> None:
         "sessions": 1,
         "part": 0,
         "skipped": 0,
-        "left": 0,
+        "remaining": 0,
         "turns": 2,
         "records": 10,
         "rulings": outcome.counts["rulings"],
@@ -46,7 +46,7 @@ async def test_a_difference_has_both_sides_reasons() -> None:
     assert (part.turn, part.hook, part.field, part.took_effect) == (1, "before_tool", "verdict", part.record)
     assert "blocked by `Closed`: b is closed" in part.then.sentence
     assert part.now.sentence.startswith("it went on")
-    assert part.asked is not None
+    assert part.question is not None
     assert not part.guess
 
 
@@ -127,7 +127,7 @@ async def test_a_stop_keeps_what_is_done() -> None:
     journal = await sessions_of([], *TURNS, count=3)
     progress = BackTestProgress(lambda progress: progress.stop() if progress.done == 2 else None)
     outcome = await backtest(journal, [Closed()], progress=progress)
-    assert (len(outcome.sessions), outcome.left, progress.part) == (2, 1, 2)
+    assert (len(outcome.sessions), outcome.remaining, progress.part) == (2, 1, 2)
     assert "1 session not looked at: it was stopped" in outcome.table()
 
 
@@ -142,7 +142,7 @@ async def test_processes_find_the_same(tmp_path: Path) -> None:
     progress = BackTestProgress(lambda progress: progress.stop())
     stopped = await backtest(file, [Closed()], at_once=2, progress=progress)
     assert 1 <= len(stopped.sessions) < 5
-    assert stopped.left == 5 - len(stopped.sessions)
+    assert stopped.remaining == 5 - len(stopped.sessions)
 
 
 async def test_a_difference_becomes_a_test(tmp_path: Path) -> None:

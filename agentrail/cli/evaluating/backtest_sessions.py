@@ -133,7 +133,7 @@ def _show(bar: ProgressBar, progress: BackTestProgress) -> None:
 def _save(outcome: BackTest, folder: Path) -> None:
     """Write a test of the first difference of each session into *folder*; one that is there is left as it is."""
     folder.mkdir(parents=True, exist_ok=True)
-    saved = kept = 0
+    saved = present = 0
     for session in outcome.parting:
         text = as_test(session.parts[0])
         if text is None:
@@ -143,8 +143,8 @@ def _save(outcome: BackTest, folder: Path) -> None:
             with (folder / f"test_{name}.py").open("x", encoding="utf-8") as file:
                 file.write(text)
         except FileExistsError:
-            kept += 1
+            present += 1
         else:
             saved += 1
-    more = f"; {kept} were there already, and stay as they are" if kept else ""
+    more = f"; {present} were there already, and stay as they are" if present else ""
     tell(f"agentrail: {saved} tests are in {folder}{more}")

@@ -108,7 +108,7 @@ def _view(outcome: SessionBackTest, tenant: str) -> WhatIfView:
     return WhatIfView(
         records=outcome.records,
         turns=outcome.turns,
-        rulings=outcome.asked,
+        rulings=outcome.rulings,
         parts=tuple([_parting_view(part, tenant) for part in parts]),
         more=len(outcome.parts) > len(parts),
         inexact=outcome.inexact,

@@ -225,7 +225,8 @@ class Session:
             await self._recover(inputs.ActorRestarted(self.crash_text))
         self.crash_text = None
         if self.code.shadow and self.shadow is None:
-            self.shadow = begin_shadow(self)
+            parts = (self.shared, self.code, self.records, self.events)
+            self.shadow = begin_shadow(self.session_id, *parts)
         if not self.rests:
             self._last_active_ms = self.shared.clock.now_ms()
             self._schedule_sleep()

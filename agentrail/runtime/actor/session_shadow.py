@@ -5,21 +5,24 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from agentrail.runtime.actor.journal_log import JournalLog
+from agentrail.runtime.events.log import EventLog
+from agentrail.runtime.resources import SessionCode, SharedServices
+
 if TYPE_CHECKING:
-    from agentrail.runtime.actor.session import Session
     from agentrail.runtime.diagnosis.shadows import Shadow
 
 
-def begin_shadow(session: Session) -> Shadow:
-    """Begin the shadow of *session* in a task of its own, and return it."""
+def begin_shadow(
+    session_id: str, shared: SharedServices, code: SessionCode, log: JournalLog, events: EventLog
+) -> Shadow:
+    """Begin the shadow of a session, whose records *log* reads, in a task of its own, and return it."""
     from agentrail.runtime.diagnosis.shadows import Shadow, Shadows  # noqa: PLC0415 - few sessions have one
 
-    shared, code = session.shared, session.code
     if shared.shadows is None:
         shared.shadows = Shadows(shared.listener)
         shared.listener = shared.shadows.listen
-    shadow = Shadow(session.session_id, code.shadow, code.hook_runner, session.records.head, shared.clock)
-    shared.shadows.begin(session.session_id, shadow)
-    follow = partial(shadow.run, session.records.read, session.events.publish_ephemeral)
-    shared.nursery.start_soon(follow, name=f"shadow ({session.session_id})")
+    shadow = Shadow(session_id, code.shadow, code.hook_runner, log.head, shared.clock)
+    shared.shadows.begin(session_id, shadow)
+    shared.nursery.start_soon(partial(shadow.run, log.read, events.publish_ephemeral), name=f"shadow ({session_id})")
     return shadow

@@ -109,15 +109,15 @@ class Shadow:
             self._waiting.append(record)
         self._news.set()
 
-    async def run(self, read: ReadRecords, publish: Publish) -> None:
+    async def run(self, read_records: ReadRecords, publish: Publish) -> None:
         """Look at all records, those of before first, until the shadow is let go of, or `scope` is cancelled."""
         with self.scope:
-            await self._follow(read, publish)
+            await self._follow(read_records, publish)
 
-    async def _follow(self, read: ReadRecords, publish: Publish) -> None:
+    async def _follow(self, read_records: ReadRecords, publish: Publish) -> None:
         try:
             while self._report.record < self._head and not self._report.ended:
-                page = await read(self._report.record, PAGE)
+                page = await read_records(self._report.record, PAGE)
                 if not page:
                     break
                 await self._look_at(page, publish)
@@ -143,13 +143,13 @@ class Shadow:
         report = self._report
         self._report = report.but(
             record=records[-1].number,
-            asked=outcome.asked,
+            rulings=outcome.rulings,
             differing=report.differing + len(outcome.parts),
             parts=(*report.parts, *outcome.parts)[-MOST_KEPT:],
         )
         for part in outcome.parts:
             if part.record > self._head:
-                publish(_told(part), self._clock.now_ms())
+                publish(_event_of(part), self._clock.now_ms())
         if outcome.skipped:
             self._end(outcome.skipped)
         if len(self._failures) >= STRIKES:
@@ -226,6 +226,6 @@ class Shadows:
             shadow.scope.cancel()
 
 
-def _told(part: Parting) -> ShadowDiffers:
+def _event_of(part: Parting) -> ShadowDiffers:
     by = part.now.ruling.by or part.then.ruling.by or ""
     return ShadowDiffers(by, part.hook, part.call_id, part.then.sentence, part.now.sentence)

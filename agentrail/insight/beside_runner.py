@@ -1,4 +1,4 @@
-"""`Beside`: makes a recorded step again, and asks other plugins what those of the session were asked in it."""
+"""`BesideRunner`: makes a recorded step again, and asks other plugins what those of the session were asked in it."""
 
 from __future__ import annotations
 
@@ -111,16 +111,16 @@ def differing_field(then: Ruling, now: Ruling) -> str:
     return next((name for name, part in FIELDS.items() if part(then) != part(now)), "")
 
 
-class Beside(RecordedRunner):
+class BesideRunner(RecordedRunner):
     """Returns the recorded rulings of one record, and asks the plugins of a candidate the same."""
 
-    __slots__ = ("_pairs", "_row", "asked")
+    __slots__ = ("_pairs", "_row", "asked_count")
 
     def __init__(self, record: Record, row: CandidateRow) -> None:
         super().__init__(record.rulings, record.session_id, record.number)
         self._row = row
         self._pairs: list[RulingPair] = []
-        self.asked = 0
+        self.asked_count = 0
         """How many runs of hooks the candidate was asked about."""
 
     @property
@@ -140,7 +140,7 @@ class Beside(RecordedRunner):
         """Return the next recorded ruling, and compare that of the candidate with it."""
         then = super().run(hook, row, context, position, decisions, consent)
         now = self._row.run(hook, row, context, position, consent)
-        self.asked += 1
+        self.asked_count += 1
         if now is None:
             return then
         field = differing_field(then, now.question.ruling)
@@ -150,8 +150,8 @@ class Beside(RecordedRunner):
                 for attached in row.attached_plugins
                 if hook.hook_name in attached.hooks and (row.among is None or attached.key in row.among)
             )
-            asked = HookQuestion(then, hook, plugins, row.attached_plugins, position, decisions, consent)
-            self._pairs.append(RulingPair(self._number, asked, now, field))
+            question = HookQuestion(then, hook, plugins, row.attached_plugins, position, decisions, consent)
+            self._pairs.append(RulingPair(self._number, question, now, field))
         return then
 
     def learns(self, attached_plugins: tuple[AttachedPlugin, ...]) -> bool:
@@ -166,8 +166,8 @@ class Beside(RecordedRunner):
         failures: Mapping[str, int],
     ) -> Ruling:
         """Return the next recorded ruling on events, if there is one, and show the candidate the events."""
-        heard = have_on_event(row.attached_plugins)
-        then = super().learn(events, row, context, failures) if heard else UNLEARNT
+        listens = have_on_event(row.attached_plugins)
+        then = super().learn(events, row, context, failures) if listens else UNLEARNT
         self.show(events, row.attached_plugins, context, then)
         return then
 
