@@ -54,6 +54,7 @@ MOST: Final = {
     "testing": 3,
     "tools": 4,
     "values": 2,
+    "what_if": 2,
 }
 """How many locals and parameters of each area have such a name, at most.
 

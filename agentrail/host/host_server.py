@@ -575,19 +575,16 @@ class Host:
         talking = TalkCalls(sessions, files, row, turns, frames, streams, nursery)
         written_paths = WrittenPaths(journal, limits.session_files)
         erased = (frames.erase, written_paths.forget, *health.when_erased)
-        lifecycle = SessionLifeCalls(sessions, supervisor, stored, journal, erased)
         looking = ViewCalls(sessions, frames, streams, journal_of(supervisor))
-        listing = ListingCalls(row, sessions, supervisor, four_eyes=self._four_eyes)
         commands = CommandCalls(sessions, four_eyes=self._four_eyes)
         functions: Mapping[str, CallFunction] = {
             **{name: commands.carry_out for name, call in CALLS.items() if call.commands},
             **functions_of(
                 talking,
-                lifecycle,
+                SessionLifeCalls(sessions, supervisor, stored, journal, erased),
                 files,
-                *_reading_calls(sessions, journal, written_paths),
-                WhatIfCalls(sessions, journal, self._candidates),
-                listing,
+                *_reading_calls(sessions, journal, written_paths, self._candidates),
+                ListingCalls(row, sessions, supervisor, four_eyes=self._four_eyes),
                 looking,
                 AgUiCalls(talking, commands.carry_out, commands.check, sessions, frames, streams),
                 WatchCalls(health),
@@ -639,13 +636,19 @@ class Host:
         log.info("serving at %s: %d routes; profiles: %s; plugins: %s", url, len(ROUTES), profiles, plugins or "none")
 
 
-def _reading_calls(sessions: HostedSessions, journal: Journal, written_paths: WrittenPaths) -> tuple[object, ...]:
+def _reading_calls(
+    sessions: HostedSessions,
+    journal: Journal,
+    written_paths: WrittenPaths,
+    candidates: Mapping[str, Sequence[Attachable]],
+) -> tuple[object, ...]:
     """Return the calls that read one session, or wait for its sub-agents."""
     return (
         QueryCalls(sessions),
         SubagentCalls(sessions),
         RecordCalls(sessions, journal),
         WrittenFileCalls(sessions, written_paths),
+        WhatIfCalls(sessions, journal, candidates),
     )
 
 

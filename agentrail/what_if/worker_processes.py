@@ -81,7 +81,8 @@ async def _run_worker(work: WorkerWork, take: Callable[[SessionBackTest], None])
         await _exchange(process, work, take)
         return await process.wait()
     finally:
-        # Cancelled, the wait would be left, and the process with it: tests/what_if/test_backtest.py::test_processes_find_the_same
+        # Cancelled, the wait would be left, and the process with it.
+        # tests/what_if/test_backtest.py::test_processes_find_the_same
         with trio.CancelScope(shield=True):
             if process.returncode is None:
                 process.kill()

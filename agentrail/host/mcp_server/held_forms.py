@@ -43,7 +43,7 @@ def form_of(held_call: JsonObject) -> HeldForm:
     return HeldForm(str(held_call["id"]), str(held_call["kind"]), str(held_call["digest"]))
 
 
-def shown(held_call: JsonObject) -> str | None:
+def form_text(held_call: JsonObject) -> str | None:
     """Return the call as the person is shown it; `None` if it is too long, or waits for no person."""
     if held_call["kind"] == "result":
         return None

@@ -13,8 +13,8 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from agentrail.host.authentication.identity import Identity
-from agentrail.host.mcp_server.asgi_exchange import AsgiApp, AsgiExchange
 from agentrail.host.mcp_server.mcp_calls import HostedCalls
+from agentrail.host.mcp_server.mcp_exchange import AsgiApp, McpExchange
 from agentrail.host.mcp_server.prompt_tool import prompt_server
 from agentrail.host.operations.host_operations import HostOperations
 from agentrail.host.operations.view_calls import ViewCalls
@@ -66,7 +66,7 @@ class McpEndpoint:
         body = await request.body.read(self._operations.limits.body_bytes)
         calls = HostedCalls(self._operations, self._views, who, request.headers, request.note)
         user = AuthenticatedUser(AccessToken(token="-", client_id=f"{who.tenant}\n{who.user}", scopes=[]))  # noqa: S106 - it is none
-        exchange = AsgiExchange(request, body, {CALLER: calls, "user": user})
+        exchange = McpExchange(request, body, {CALLER: calls, "user": user})
         self._nursery.start_soon(exchange.run, cast("AsgiApp", self._manager.handle_request), wait_withdrawn)
         return await exchange.response()
 

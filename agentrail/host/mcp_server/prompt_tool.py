@@ -29,7 +29,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agentrail.errors import AgentrailError
 from agentrail.host.mcp_server.call_failed import CallFailedError
-from agentrail.host.mcp_server.held_forms import HeldForm, decision, form_of, form_params, shown
+from agentrail.host.mcp_server.held_forms import HeldForm, decision, form_of, form_params, form_text
 from agentrail.host.mcp_server.mcp_calls import McpCalls
 from agentrail.values.events.tools import ToolExecutionStart
 from agentrail.values.json import EMPTY, JsonObject
@@ -108,11 +108,11 @@ class PromptTool:
         if params.name != PROMPT:
             raise MCPError(code=INVALID_PARAMS, message=f"there is no tool {params.name!r}; there is `{PROMPT}`")
         try:
-            return await self._told(context, self._calls_of(context), params)
+            return await self._call_result(context, self._calls_of(context), params)
         except CallFailedError as failure:
             return CallToolResult(content=[TextContent(text=str(failure))], is_error=True)
 
-    async def _told(
+    async def _call_result(
         self, context: Context, calls: McpCalls, params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
         """Do what a request says, and tell the client meanwhile which tools start."""
@@ -141,6 +141,7 @@ class PromptTool:
             session = str((await calls.call("open_session", body={}))["session"])
         await nursery.start(_tell_progress, context, calls, session)
         # A prompt that was accepted has a turn: whoever cancels the call has to know which, to have it aborted
+        # tests/host/mcp_server/test_prompt_tool.py
         accepted = EMPTY
         with trio.CancelScope(shield=True):
             accepted = await calls.call("prompt", session=session, body={"message": text})
@@ -161,7 +162,9 @@ class PromptTool:
             ids = [str(held_call["id"]) for held_call in held_calls]
             for still_held in refused.keys() & set(ids):  # else it was decided elsewhere meanwhile
                 raise refused[still_held]
-            texts = {str(held_call["id"]): text for held_call in held_calls if (text := shown(held_call)) is not None}
+            texts = {
+                str(held_call["id"]): text for held_call in held_calls if (text := form_text(held_call)) is not None
+            }
             capabilities = context.session.client_capabilities
             if not texts or capabilities is None or capabilities.elicitation is None:
                 return _waiting(turn, ids)
@@ -178,8 +181,9 @@ class PromptTool:
         """Wait until a turn ends or waits for a person; abort it if the call of the client is cancelled."""
         try:
             return await calls.call("reply", session=turn.session, ref=turn.ref)
-        except trio.Cancelled:
+        except trio.Cancelled:  # else the turn would go on for nobody: tests/host/mcp_server/test_prompt_tool.py
             if self._may_abort():
+                # Else nothing is aborted, as this task is cancelled: tests/host/mcp_server/test_prompt_tool.py
                 with trio.CancelScope(shield=True), trio.move_on_after(ABORT_WITHIN), suppress(CallFailedError):
                     body: JsonObject = {"reason": "cancelled by the MCP client", "turn": turn.ref}
                     await calls.call("abort", session=turn.session, body=body)

@@ -1,4 +1,4 @@
-"""`AsgiExchange`: one request to a host, for an ASGI app in it, whose answer is that of the host."""
+"""`McpExchange`: one request to a host, for an ASGI app in it, whose answer is that of the host."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AsgiApp: TypeAlias = Callable[
 STREAM: Final = "text/event-stream"
 
 
-class AsgiExchange:
+class McpExchange:
     """Runs an app for one request, in a task of the host: it is told when the client has gone, and then ends."""
 
     def __init__(self, request: HttpRequest, body: bytes, extra: Message) -> None:
@@ -66,7 +66,7 @@ class AsgiExchange:
             if any(name == "content-type" and value.startswith(STREAM) for name, value in headers):
                 return HttpResponse(status, headers, self._write, self._gone.set)
             return HttpResponse(status, headers, b"".join([piece async for piece in self._pieces]))
-        except trio.Cancelled:
+        except trio.Cancelled:  # else the app would write to a client that is gone: test_prompt_tool.py
             self._gone.set()
             raise
 
