@@ -596,9 +596,8 @@ class Host:
         functions, forwarding, others = self._forwarded(functions, sessions, supervisor, streams, late, nursery)
         operations = HostOperations(functions, drain, limits)
         row.carry_out = PluginCalls(operations).carry_out
-        shared = (keys, limits, looking, frames, streams)
-        watched = (health.metrics.requests, health.tree, health.held_changes)
-        parts = SocketParts(operations, authenticator, *shared, *watched, sessions, forwarding, others)
+        shared = (keys, limits, looking, frames, streams, health.metrics.requests, health.tree, health.held_changes)
+        parts = SocketParts(operations, authenticator, *shared, sessions, forwarding, others)
         application = Application(operations, _pages(Sockets(parts)), authenticator, keys)
         if self._is_mcp_server:
             application.mcp = self._mcp_answer(operations, looking, nursery)
