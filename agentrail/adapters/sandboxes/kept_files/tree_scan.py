@@ -209,6 +209,8 @@ class TreeScan:
 
     def _link(self, fd: int, name: str, path: str, status: os.stat_result) -> TreeEntry:
         """Keep where a link leads."""
+        if status.st_nlink > 1 and not self._hard_links:
+            raise _LeftOut(OTHER_NAMES)
         target = os.fsencode(os.readlink(name, dir_fd=fd))
         entry = TreeEntry(LINK_MODE, self._store.write(BLOB, target))
         self.files[path] = ScannedFile(state_of(status), entry, is_settled=False)
