@@ -178,7 +178,7 @@ class Story:
         assert all(new.get(path) in self.former.get(path, ()) for path in paths)  # others are never touched
         if not over_edits:
             assert not paths & self.of_person & old.keys()
-            assert all(new.get(path) == self.between[path] for path in paths & self.between.keys())
+            assert all(self.between[path] in {None, new.get(path)} for path in paths & self.between.keys())
             assert {file.path for file in restored.files} == {file.path for file in preview.files}
         if self.all_is_kept:
             left = {file.path for file in restored.left_out} | set(() if over_edits else preview.edited)
