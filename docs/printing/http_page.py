@@ -13,9 +13,11 @@ from agentrail.api.bodies import CallBody
 from agentrail.api.openapi import Document, classes_below, document
 from agentrail.api.operation_table import CALLS, JSON, ROUTES, HostCall, HostRoute
 from agentrail.api.problems import ROWS, code_of
+from agentrail.api.session_values import HeldCall
 from agentrail.api.views import View
+from agentrail.core.vocabulary.commands import Accepted
 from docs.printing.fields_page import item, summary
-from docs.printing.markdown import code, codes, joined, table
+from docs.printing.markdown import code, codes, joined, section, table
 from docs.printing.source_text import Source
 
 READ_FIRST: Final = ("ReplyView", "HeldView", "AcceptedView")
@@ -23,6 +25,9 @@ READ_FIRST: Final = ("ReplyView", "HeldView", "AcceptedView")
 
 REQUIRED: Final = r"\*"
 """The mark at the name of a field that is required."""
+
+LOCAL: Final[Mapping[str, type]] = {"HeldView": HeldCall, "AcceptedView": Accepted}
+"""The views with all fields of an object of the library, which the page of handles describes."""
 
 SENT_FIRST: Final = ("ChatBody", "OpenBody", "PromptBody", "SteerBody", "AbortBody", "ApproveBody", "RejectBody")
 """The bodies that a first client sends; of the others the document has the sentences about each field."""
@@ -100,6 +105,8 @@ class HttpPage:
     """The printed parts of the page, each from the document."""
 
     def __init__(self, source: Source) -> None:
+        self._source: Final = source
+        """The source texts, for the fields of objects of the library."""
         self._document: Final = described_document(source)
         """The document, with a sentence for each field."""
         components = cast("Mapping[str, object]", self._document["components"])
@@ -136,8 +143,18 @@ class HttpPage:
     def _section(self, name: str) -> list[str]:
         schema = self._schemas[name]
         needed = () if name in READ_FIRST else cast("Sequence[str]", schema.get("required", ()))
-        fields = [_field(field, part, needed=field in needed) for field, part in _fields(schema).items()]
-        return [f"### {code(name)}", "", str(schema["description"]), *([""] if fields else []), *fields]
+        known = {field.name for field in self._source.fields(LOCAL[name])} if name in LOCAL else set[str]()
+        listed = {field: part for field, part in _fields(schema).items() if field not in known}
+        fields = [_field(field, part, needed=field in needed) for field, part in listed.items()]
+        return section(code(name), [str(schema["description"])], _as_local(name), fields)
+
+
+def _as_local(view: str) -> list[str]:
+    """Return which object of the library *view* has the fields of; `[]` if of none."""
+    if view not in LOCAL:
+        return []
+    name = LOCAL[view].__name__
+    return [f"It has the fields of [{code(name)}](handle.md#{name.lower()}), with null for `None`, and:"]
 
 
 def _named(names: Iterable[tuple[str, bool]]) -> str:

@@ -37,7 +37,9 @@ def test_the_property_of_the_tutorial_fails_without_the_priority(tmp_path: Path)
 
 def test_the_log_of_events_has_no_line_of_another_logger(tmp_path: Path) -> None:
     (text,) = (
-        program.text for program in programs_of(ROOT / "docs/guide/events.md") if "import logging" in program.text
+        program.text
+        for program in programs_of(ROOT / "docs/plugins/event-logger.md")
+        if "import logging" in program.text
     )
     said = 'await session.ask("hello")\n'
     assert said in text

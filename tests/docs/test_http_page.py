@@ -38,6 +38,13 @@ def test_each_class_is_there_and_all_fields_are_described() -> None:
         assert [line for line in printed if line.endswith(": ")] == []
 
 
+def test_a_view_that_is_told_by_an_object_of_the_library_has_all_its_fields() -> None:
+    components = cast("dict[str, Document]", http_page.described_document(SOURCE)["components"])
+    schemas = cast("dict[str, dict[str, Document]]", components["schemas"])
+    for view, told in http_page.LOCAL.items():
+        assert {field.name for field in SOURCE.fields(told)} <= schemas[view]["properties"].keys()
+
+
 def test_the_document_of_the_site_has_a_sentence_for_each_field_of_an_answer() -> None:
     components = cast("dict[str, Document]", http_page.described_document(SOURCE)["components"])
     schemas = cast("dict[str, Document]", components["schemas"])
