@@ -7,7 +7,7 @@ import pytest
 
 from agentrail.cli.talk.memory_lines import add_to_memory, memory_line
 from agentrail.errors import PathRefused
-from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
+from agentrail.plugins import BLOCKED_PATHS
 from tests.cli.talking import at_a_terminal
 
 
