@@ -18,6 +18,7 @@ from agentrail.cli.stored.steps_without_code import rests
 from agentrail.core.vocabulary.options import Spare
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.values.json import JsonObject, canonical, freeze
+from agentrail.values.shell_details import ROOT
 from agentrail.values.tools import ActingAgent, HandOver
 
 SYSTEMS: Final = frozenset({"", SYSTEM, f"{SYSTEM}\n\n{PLANNING}"})
@@ -39,10 +40,8 @@ def facts_of(state: State, source: AgentSource) -> Iterator[tuple[str, str]]:
         text: str = getattr(source, limit)
         if text:
             yield limit, text
-    yield from _models_of(state, source)
-    yield from _words_for_the_model(state)
-    yield from _changed_facts(state)
-    yield from _work_of(state)
+    for facts in _facts_of_records(state, source):
+        yield from facts
 
 
 def facts_of_subagent(state: State, source: AgentSource) -> Iterator[tuple[str, str]]:
@@ -51,9 +50,17 @@ def facts_of_subagent(state: State, source: AgentSource) -> Iterator[tuple[str, 
     yield name, "it has not ended, and comes back when the session does, or makes the call that began it"
     if os.path.normpath(state.setup.working_dir) != os.path.normpath(source.folder):
         yield f"{name}: works in", state.setup.working_dir
-    for facts in (_models_of(state, source), _words_for_the_model(state), _changed_facts(state), _work_of(state)):
+    for facts in _facts_of_records(state, source):
         for key, text in facts:
             yield f"{name}: {key}", text
+
+
+def _facts_of_records(state: State, source: AgentSource) -> Iterator[Iterator[tuple[str, str]]]:
+    yield _models_of(state, source)
+    yield _words_for_the_model(state)
+    yield _changed_facts(state)
+    yield _shell_of(state)
+    yield _work_of(state)
 
 
 def _models_of(state: State, source: AgentSource) -> Iterator[tuple[str, str]]:
@@ -130,6 +137,14 @@ def _changed_facts(state: State) -> Iterator[tuple[str, str]]:
         yield "waits to change", f"{change.kind} {change.key} {canonical(change.options)}"
     for tool, family in sorted(state.approved_always):
         yield "always allowed", f"{tool} {family}"
+
+
+def _shell_of(state: State) -> Iterator[tuple[str, str]]:
+    """Yield with what commands begin. Of the variables, those that change which programs run are not used."""
+    if state.shell_folder != ROOT:
+        yield "commands begin in", state.shell_folder
+    for name, value in state.shell_exports.items():
+        yield "commands begin with", f"{name}={value if isinstance(value, str) else canonical(value)}"
 
 
 def _work_of(state: State) -> Iterator[tuple[str, str]]:

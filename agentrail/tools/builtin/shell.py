@@ -9,7 +9,7 @@ from agentrail.errors import AgentrailError
 from agentrail.ports.sandbox import Command, Execution, OnOutput, Sandbox
 from agentrail.ports.tool import Job, ToolContext
 from agentrail.tools.bounds import Length, Range
-from agentrail.tools.builtin.shell_script import can_change_shell, hiding_state, script_of, shell_end
+from agentrail.tools.builtin.shell_script import can_change_shell, hiding_state, kept_environment, script_of, shell_end
 from agentrail.tools.builtin.workspace import cut_text, jobs_of, refuse, report_errors, sandbox_of
 from agentrail.tools.function import tool
 from agentrail.values.json import JsonObject, freeze_object
@@ -62,7 +62,7 @@ async def shell(  # noqa: D417 - the model does not see `ctx`
     sandbox = sandbox_of(ctx)
     can_change = can_change_shell(command) and not background
     script = script_of(command, ctx.shell_exports) if can_change else command
-    env = tuple([(name, value) for name, value in ctx.shell_exports.items() if isinstance(value, str)])
+    env = kept_environment(ctx.shell_exports)
     order = Command(script, folder or ROOT, float(timeout), env, merge=not can_change, keep=KEEP)
     with report_errors():
         if background:

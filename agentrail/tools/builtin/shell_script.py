@@ -32,13 +32,19 @@ MAX_FOLDER: Final = 1024
 
 _CHANGES: Final = re.compile(r"\b(?:cd|pushd|popd|export|unset)\b")
 _EXPORT: Final = re.compile(r"\bexport\s([^;|&\n()]*)")
-_NAME: Final = re.compile(r"(?:^|\s)([A-Za-z_][A-Za-z0-9_]{0,63})(?==|\s|$)")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_NAMES: Final = re.compile(rf"(?:^|\s)({_NAME.pattern})(?==|\s|$)")
 _SECRET: Final = re.compile(
     r"key|token|secret|passw|pwd|passphrase|credential|auth|cert|cookie|session|private", re.IGNORECASE
 )
 _LOADED: Final = re.compile(
-    r"(?:BASH|CARGO|DYLD|GIT|LD|NPM_CONFIG|PIP|XDG)_.*|.*(?:PATH|_OPTIONS|OPTS?|_WRAPPER|_COMMAND)|HOME|PWD|OLDPWD|SHELL"
-    r"|TMPDIR|CC|CXX|SHLVL|_",
+    r"(?:ANSIBLE|BASH|BUNDLE|CARGO|CMAKE|CONDA|COR|CORECLR|CURL|DOCKER|DOTNET|DYLD|ERL|GEM|GIT|GPG|GRADLE|GTK|HIST|JULIA"
+    r"|LD|LUA|MAVEN|NPM|PERL|PHP|PIP|PYTHON|QT|R|RUBY|RUSTUP|SSH|SUDO|TERMINFO|UV|XDG|YARN)(?:_.*|[0-9].*)"
+    r"|(?:PERL|PHP|PYTHON|RUBY).*|NODE_(?!ENV$).*"
+    r"|.*(?:PATH|_OPTIONS|OPTS?|FLAGS|_WRAPPER|_COMMAND|PROXY|PAGER|EDITOR|HOME|_?RSH|_SHELL|_PRELOAD|CONFIG|_CONFIG_FILE"
+    r"|_CONFIG_DIR|_CONF|_ENGINES|_MODULES|_PLUGINS?|_INDEX_URL|_CA_BUNDLE|_TUNABLES)|(?:.*_)?(?:RC|SHELL)"
+    r"|(?:CURL|INPUT|MYVIM|PHP|SCREEN|WGET)RC|GO(?:ENV|ROOT|TOOLCHAIN|TOOLDIR)|AR|AS|CC|CPP|CXX|FC|LD|RUSTC|RUSTDOC"
+    r"|HOSTALIASES|LESS|LOCALDOMAIN|PS[0-4]|PWD|OLDPWD|SHLVL|TERMCAP|TERMINFO|TEMP|TMP|TMPDIR|ZDOTDIR|_",
     re.IGNORECASE,
 )
 """Variables that change which program or code a command runs, beside `RUN_BY_OTHERS`."""
@@ -69,6 +75,20 @@ class ShellEnd(NamedTuple):
 def can_change_shell(command: str) -> bool:
     """Whether a command line may leave another folder or other exports."""
     return _CHANGES.search(command) is not None
+
+
+def kept_environment(exports: JsonObject) -> tuple[tuple[str, str], ...]:
+    """Return the variables with which a command begins: those of *exports* that a command may leave.
+
+    Whoever wrote the record that has them is not known: it may have been imported. So the rules that hold when a
+    variable is kept hold again when it is used.
+    """
+    rows = [
+        (name, value)
+        for name, value in exports.items()
+        if isinstance(value, str) and not _why_never_kept(name) and _is_short_line(value)
+    ]
+    return tuple(rows[:MAX_EXPORTS])
 
 
 def script_of(command: str, exports: Iterable[str]) -> str:
@@ -116,11 +136,13 @@ def _names(command: str, exports: Iterable[str]) -> tuple[str, ...]:
 
 def _exported(command: str) -> tuple[str, ...]:
     """Return the names of variables that the text of *command* exports."""
-    return tuple(dict.fromkeys(name for text in _EXPORT.findall(command) for name in _NAME.findall(text)))
+    return tuple(dict.fromkeys(name for text in _EXPORT.findall(command) for name in _NAMES.findall(text)))
 
 
 def _why_never_kept(name: str) -> str:
     """Return why no value of a variable is kept; empty if some are."""
+    if not _NAME.fullmatch(name):
+        return "it is no name of a variable"
     if _SECRET.search(name):
         return "it is named like a secret"
     if name in RUN_BY_OTHERS or _LOADED.fullmatch(name):
@@ -143,13 +165,17 @@ def _kept_exports(
         is_path = root is not None and value.startswith(root)
         if not data:  # it is not set any more
             continue
-        if len(exports) >= MAX_EXPORTS or len(value) > MAX_VALUE or not value.isprintable():
+        if len(exports) >= MAX_EXPORTS or not _is_short_line(value):
             notes.append(f"`{name}` {NOT_KEPT}: it is too long, no line of text, or one of too many")
         elif not (value in command or is_path or value == old.get(name)):
             notes.append(f"`{name}` {NOT_KEPT}: write its value into the command")
         else:
             exports[name] = value
     return exports, notes
+
+
+def _is_short_line(value: str) -> bool:
+    return len(value) <= MAX_VALUE and value.isprintable()
 
 
 def _root_of(sandbox: Sandbox, start: str, ran_in: str) -> str | None:
