@@ -12,7 +12,7 @@ from agentrail import RemoteSession, SessionHandle, aio, sync, testing
 from agentrail.remote.remote_session import OF_SESSIONS
 from tests.each_case import each_case
 
-MOST_METHODS: Final = 49
+MOST_METHODS: Final = 50
 
 FLAVOURS: Final = (SessionHandle, aio.SessionHandle, sync.SessionHandle, RemoteSession)
 

@@ -1,6 +1,6 @@
 """Scenes of models, MCP servers, the web, sandboxes and journals."""
 
-# ruff: noqa: ARG001, SLF001 - a protocol names its parameters; what is kept, and not told, is looked at
+# ruff: noqa: SLF001 - a protocol names its parameters; what is kept, and not told, is looked at
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ import httpx
 import trio
 import trio.testing
 from mcp import types
-from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCNotification
 
@@ -25,6 +24,7 @@ from agentrail.adapters.journals.message_index import ReferencesBySession
 from agentrail.adapters.journals.sql import writer as sql_writer
 from agentrail.adapters.journals.writer_thread import ThreadJob
 from agentrail.adapters.mcp.pipes import Pipes
+from agentrail.adapters.mcp.server_calls import ServerCall
 from agentrail.adapters.mcp.server_tools import McpTool, adopt, result_of
 from agentrail.adapters.models.demo import steps_of
 from agentrail.adapters.models.http import KEPT, LIMITS, Http, Patience, Post
@@ -51,16 +51,15 @@ from agentrail.errors import (
     OutsideError,
     PathRefused,
     StreamGarbled,
-    ToolError,
     WebFailed,
 )
 from agentrail.journals import SqliteJournal
 from agentrail.mcp import McpServer
-from agentrail.models import Image, JsonObject, Part, Text, ToolCall
+from agentrail.models import Image, Part, Text, ToolCall
 from agentrail.ports.tool import MAX_PAGE
 from agentrail.sandboxes import Command, CompositeSandbox, Execution, LocalSandbox, MemorySandbox, Output, Search
 from agentrail.testing import ScriptedModel
-from agentrail.tools import EffectClass, ToolContext
+from agentrail.tools import ToolContext
 from agentrail.values.json import weight
 from tests.kit import EMPTY, freeze_object
 from tests.limits import scene, smaller
@@ -234,8 +233,8 @@ def models_that_are_kept(number: int) -> bool:
 # MCP servers
 
 
-async def nobody(name: str, args: JsonObject, effect: EffectClass, on_progress: ProgressFnT) -> types.CallToolResult:
-    raise ToolError(name)
+async def nobody(call: ServerCall) -> types.CallToolResult:
+    raise AssertionError(call)
 
 
 SERVER = McpServer(["nothing"], name="s")
@@ -281,10 +280,8 @@ def characters_of_a_description(size: int) -> bool:
 async def characters_of_a_report(size: int) -> bool:
     texts: list[str] = []
 
-    async def reporting(
-        name: str, args: JsonObject, effect: EffectClass, on_progress: ProgressFnT
-    ) -> types.CallToolResult:
-        await on_progress(1, None, "x" * (size - len("1: ")))
+    async def reporting(call: ServerCall) -> types.CallToolResult:
+        await call.on_progress(1, None, "x" * (size - len("1: ")))
         return types.CallToolResult(content=[])
 
     (tool,), _ = adopt(SERVER, [types.Tool(name="t", input_schema={"type": "object"})], reporting)

@@ -18,6 +18,7 @@ from agentrail.adapters.html_to_markdown import to_markdown
 from agentrail.adapters.journals.sql import journal_files
 from agentrail.adapters.mcp.connection import Connection
 from agentrail.adapters.mcp.inbound_filter import Sieve
+from agentrail.adapters.mcp.server_calls import ServerCall
 from agentrail.adapters.mcp.server_tools import adopt, result_of
 from agentrail.codec.decode_error import shorten
 from agentrail.errors import ToolError, WebFailed
@@ -100,15 +101,17 @@ async def said_by(error: Exception) -> str:
         await trio.lowlevel.checkpoint()
         raise error
 
-    async def offered(*_: object) -> None:
+    async def offered(*_: object, **__: object) -> None:
         await trio.lowlevel.checkpoint()
 
     connection = Connection(SERVER, offered)  # type: ignore[arg-type]
     connection._client = SimpleNamespace(session=SimpleNamespace(send_request=fails))  # type: ignore[assignment]
-    try:
-        await connection.call("t", EMPTY, EffectClass.PURE, nobody)  # type: ignore[arg-type]
-    except ToolError as refused:
-        return str(refused)
+    async with trio.open_nursery() as nursery:
+        connection._nursery = nursery
+        try:
+            await connection.call(ServerCall("t", EMPTY, EffectClass.PURE, "c1", 1, offered))  # type: ignore[arg-type]
+        except ToolError as refused:
+            return str(refused)
     raise AssertionError(error)
 
 
