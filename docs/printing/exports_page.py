@@ -30,7 +30,8 @@ CHOICES: Final = frozenset({Literal, Union, UnionType})
 def names(source: Source, package: ModuleType, *others: ModuleType) -> list[str]:
     """Return the public names of *package*, each with what it is.
 
-    Those that *others* have too stand in one line, and so do those that another page of the reference describes.
+    Those that *others* have too stand in one line, and so do those that another page of the reference describes, and
+    those of which the same is told there.
     """
     offered = sorted(cast("list[str]", package.__all__))
     lines: list[str] = []
@@ -38,10 +39,13 @@ def names(source: Source, package: ModuleType, *others: ModuleType) -> list[str]
         lines += _one_line(f"As in {code(other.__name__)}", offered, {n for n in offered if _is_in(other, package, n)})
     for path, title in PAGES.items():
         lines += _one_line(f"On [{title}]({path})", offered, _described_on(path))
+    for other in others:
+        alike = {name for name in offered if _is_told_alike(source, other, package, name)}
+        lines += _one_line(f"Like those of {code(other.__name__)}", offered, alike)
     return [
         *lines,
         *([""] if lines and offered else []),
-        *(item(name, _about(source, name, getattr(package, name))) for name in offered),
+        *(item(name, _about(source, package, name)) for name in offered),
     ]
 
 
@@ -64,9 +68,25 @@ def _is_in(other: ModuleType, package: ModuleType, name: str) -> bool:
     return name in cast("list[str]", other.__all__) and getattr(other, name) is getattr(package, name)
 
 
-def _about(source: Source, name: str, found: object) -> str:
-    """Return the text about *found*: its docstring, or the text under the constant, or the members of the union."""
+def _is_told_alike(source: Source, other: ModuleType, package: ModuleType, name: str) -> bool:
+    """Whether *other* has something under *name* too, of which the same is told."""
+    about = _about(source, package, name)
+    return bool(about) and name in cast("list[str]", other.__all__) and _about(source, other, name) == about
+
+
+def _home(package: ModuleType, name: str) -> str | None:
+    """Return the module from which the stub of *package* has *name*; `None` if it has no stub."""
+    stub = Path(f"{getattr(package, '__file__', '')}i")
+    lines = stub.read_text(encoding="utf-8").splitlines() if stub.is_file() else []
+    return next((words[1] for line in lines if (words := line.split())[:1] == ["from"] and words[3] == name), None)
+
+
+def _about(source: Source, package: ModuleType, name: str) -> str:
+    """Return the text about a name: its docstring, or the text under the constant, or the members of the union."""
+    found: object = getattr(package, name)
     if isinstance(found, type | FunctionType) or hasattr(found, "__wrapped__"):
         return summary(found.__doc__)
     members = [getattr(one, "__name__", str(one)) for one in get_args(found)] if get_origin(found) in CHOICES else []
-    return summary(source.constant(name)) or (f"Any of {codes(sorted(members))}." if members else "")
+    return summary(source.constant(name, _home(package, name))) or (
+        f"Any of {codes(sorted(members))}." if members else ""
+    )

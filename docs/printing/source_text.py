@@ -145,9 +145,15 @@ class Source:
         """Return a function of *module*."""
         return next(one for one in _callables(self._tree(module).body) if one.name == name)
 
-    def constant(self, name: str) -> str:
-        """Return the text under the first module-level constant called *name*."""
-        for module in self._texts:
+    def constant(self, name: str, home: str | None = None) -> str:
+        """Return the text under the constant *name* of the module *home*, or of the first one that has such a constant.
+
+        A function that its decorator has turned into another object has its docstring.
+        """
+        for module in self._texts if home is None else (home,):
+            for function in _functions(self._tree(module).body):
+                if function.name == name and home is not None:
+                    return ast.get_docstring(function) or ""
             for node, text in _with_texts([*_of_module(self._tree(module))]):
                 if text and isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == name:
                     return text

@@ -13,6 +13,7 @@ import pytest
 
 import agentrail.errors
 import agentrail.hooks
+import agentrail.models
 import agentrail.plugins
 from agentrail import Context, Plugin, SessionHandle, SessionSpec
 from agentrail.core.machine.table import TABLE
@@ -36,7 +37,15 @@ from tests.kit import Phase
 from tests.parsed import PACKAGE
 
 PACKAGES = (
-    *("agentrail", "agentrail.aio", "agentrail.host", "agentrail.journals", "agentrail.mcp", "agentrail.models"),
+    *(
+        "agentrail",
+        "agentrail.aio",
+        "agentrail.evals",
+        "agentrail.host",
+        "agentrail.journals",
+        "agentrail.mcp",
+        "agentrail.models",
+    ),
     *("agentrail.plugins", "agentrail.sandboxes", "agentrail.sync", "agentrail.testing", "agentrail.tools"),
 )
 
@@ -151,6 +160,11 @@ def test_the_contracts_for_parts_of_ones_own_are_printed_with_all_promises(contr
 
 def test_a_text_under_a_name_for_type_checkers_is_found() -> None:
     assert Source({"m": 'if TYPE_CHECKING:\n    A: TypeAlias = "int"\n    """An A."""\n'}).constant("A") == "An A."
+
+
+def test_of_constants_with_one_name_each_package_tells_its_own() -> None:
+    (line,) = (line for line in exports_page.names(SOURCE, agentrail.models) if line.startswith("- `Message`: "))
+    assert "ASGI" not in line
 
 
 def test_texts_come_from_the_source_that_is_passed_in() -> None:
