@@ -23,10 +23,6 @@ def _spans(row: AttributeRow) -> list[str]:
 
 
 def metrics() -> list[str]:
-    """Return the metrics that Prometheus has too."""
-    return [
-        f"- {code(name)}{f', in {unit}' if unit else ''}: {code(family.name)}"
-        for family in SUPERVISOR_FAMILIES
-        if family.kind != "histogram"
-        for name, unit in (instrument_name(family),)
-    ]
+    """Return the metrics that Prometheus has too, in one line."""
+    named = (instrument_name(family) for family in SUPERVISOR_FAMILIES if family.kind != "histogram")
+    return [f"{', '.join(f'{code(name)} (in {unit})' if unit else code(name) for name, unit in named)}."]
