@@ -41,12 +41,14 @@ export function useEndInSight(list: { readonly current: HTMLElement | null }, is
     for (const name of hands) addEventListener(name, touch, { passive: true });
     addEventListener("scroll", scrolled, { passive: true });
     addEventListener("resize", opened);
+    addEventListener("focusin", opened); // the browser brings what has the focus into sight
     list.current?.addEventListener("click", opened);
     return () => {
       watch.disconnect();
       for (const name of hands) removeEventListener(name, touch);
       removeEventListener("scroll", scrolled);
       removeEventListener("resize", opened);
+      removeEventListener("focusin", opened);
       held.forget();
     };
   }, []);

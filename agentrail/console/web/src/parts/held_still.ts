@@ -55,8 +55,9 @@ export class HeldStill {
 
   /** Has the card go along with what a person, or the search of the browser, has scrolled. */
   scrolled(): void {
-    const { scrollTop } = document.documentElement;
-    this.#top -= scrollTop - this.#scrolledTo;
+    const { scrollTop, scrollHeight, clientHeight } = document.documentElement;
+    const isClamped = scrollTop < this.#scrolledTo && scrollTop >= scrollHeight - clientHeight - 1; // the page has become shorter
+    if (!isClamped) this.#top -= scrollTop - this.#scrolledTo;
     this.#scrolledTo = scrollTop;
   }
 
