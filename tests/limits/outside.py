@@ -104,12 +104,12 @@ async def said_by(error: Exception) -> str:
     async def offered(*_: object, **__: object) -> None:
         await trio.lowlevel.checkpoint()
 
-    connection = Connection(SERVER, offered)  # type: ignore[arg-type]
+    connection = Connection(SERVER, offered)
     connection._client = SimpleNamespace(session=SimpleNamespace(send_request=fails))  # type: ignore[assignment]
     async with trio.open_nursery() as nursery:
         connection._nursery = nursery
         try:
-            await connection.call(ServerCall("t", EMPTY, EffectClass.PURE, "c1", 1, offered))  # type: ignore[arg-type]
+            await connection.call(ServerCall("t", EMPTY, EffectClass.PURE, "c1", 1, offered))
         except ToolError as refused:
             return str(refused)
     raise AssertionError(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,8 @@ def answer(request: ModelRequest) -> Element:
     name, _, content = last.text.partition(" ")
     return say(calls=[call("write_file", {"path": name, "content": content})])
 
+
+os.environ["AGENTRAIL_HOME"] = str(WORK.parent / "agentrail-home")  # snapshots are kept there, and not in the user's
 
 SPEC: Final = SessionSpec(
     model=ScriptedModel([answer], repeat_last=True, name="clerk"),
