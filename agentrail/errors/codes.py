@@ -333,8 +333,8 @@ OUTSIDE: Final[Mapping[str, Texts]] = {
         "cannot keep a snapshot in `{folder}`: {problem}; remove what is not needed there, or work without snapshots",
     ),
     "snapshot-too-large": Texts(
-        "A folder has too many files for snapshots",
-        "cannot take a snapshot of `{folder}`: it has more than {limit} files that git does not ignore; work in a "
-        "smaller folder, or name large parts in `.gitignore`",
+        "A folder has too many files, bytes or rules for snapshots",
+        "cannot take a snapshot of `{folder}`: it has {what}; work in a smaller folder, or name large parts in "
+        "`.gitignore`",
     ),
 }

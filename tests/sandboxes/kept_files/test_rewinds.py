@@ -231,11 +231,59 @@ async def test_old_snapshots_and_those_of_deleted_sessions_go(
     assert len(contents_in(stores)) == 4  # of the last snapshot: the file, its folder, what is left out, and the whole
 
 
-async def test_a_folder_with_too_many_files_says_so(
-    folder: Path, agent: Agent, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("bound", "value", "text"),
+    [
+        ("MAX_ENTRIES", 3, "more than 3 files"),
+        ("MAX_TOTAL", 7, "more than 7 bytes"),
+        ("RULE_STEPS", 4_000, "so many rules in `.gitignore`"),
+    ],
+)
+async def test_a_folder_with_too_much_says_so(
+    folder: Path, agent: Agent, monkeypatch: pytest.MonkeyPatch, bound: str, value: int, text: str
 ) -> None:
-    monkeypatch.setattr("agentrail.adapters.sandboxes.kept_files.tree_scan.MAX_ENTRIES", 3)
-    for number in range(4):
-        (folder / str(number)).touch()
-    with pytest.raises(OutsideError, check=coded("snapshot-too-large")):
+    (folder / ".gitignore").write_text("*a*b*c\n" * 5)
+    await agent.snapshots.take("s")
+    monkeypatch.setattr(f"agentrail.adapters.sandboxes.kept_files.tree_scan.{bound}", value)
+    for number in range(100):
+        (folder / str(number)).write_text("xx")
+    with pytest.raises(OutsideError, match=text, check=coded("snapshot-too-large")):
         await agent.snapshots.take("s")
+
+
+async def test_a_record_of_a_stranger_names_no_snapshot_but_those_that_were_taken(
+    folder: Path, agent: Agent, stores: Path
+) -> None:
+    pipe = folder / "pipe"
+    os.mkfifo(pipe)
+    for name in ("files", "left"):  # a folder of the agent that has the form of a snapshot
+        (folder / "sub" / name).mkdir(parents=True)
+        (folder / "sub" / name / "a.txt").write_text("forged")
+    async with agent:
+        (folder / "a.txt").write_text("agent")
+    span = agent.spans[0]
+    known_trees = {"".join(path.parts[-2:]) for path in contents_in(stores)} - {span.before, span.after}
+    for forged in (f"..{pipe}", "../dev/zero", "\x1b]0;x", "", *known_trees):
+        with pytest.raises(UsageError, check=coded("snapshot-gone")) as refused:
+            await agent.snapshots.restore([FileSpan(forged, span.after)], "s", over_edits=True)
+        assert str(refused.value).isprintable()
+    assert (folder / "a.txt").read_text() == "agent"
+
+
+def cut_line(stores: Path) -> None:
+    """Write the beginning of a line into the only log."""
+    (log,) = stores.glob("*/taken")
+    with log.open("a") as file:
+        file.write('[17000, "s", "ab')
+
+
+async def test_a_line_of_the_log_that_a_full_disk_has_cut_spoils_no_other(
+    folder: Path, agent: Agent, stores: Path
+) -> None:
+    (folder / "a.txt").write_text("old")
+    await agent.snapshots.take("s")
+    cut_line(stores)
+    async with agent:
+        (folder / "a.txt").write_text("agent")
+    await agent.snapshots.restore(agent.spans, "s")
+    assert (folder / "a.txt").read_text() == "old"

@@ -23,7 +23,7 @@ from agentrail.adapters.sandboxes.kept_files.taken_log import TakenLog
 from agentrail.adapters.sandboxes.kept_files.tree_scan import UNNAMED, ScannedFile, TreeScan
 from agentrail.adapters.sandboxes.kept_files.trees import KeptFiles, list_left_out, write_snapshot
 from agentrail.adapters.user_folders import home
-from agentrail.errors import FilesEdited
+from agentrail.errors import FilesEdited, UsageError
 from agentrail.ports.failpoints import reach
 from agentrail.ports.snapshots import FilesSnapshot, RestoredFiles
 from agentrail.values.rewinds import FileSpan, RewindPreview
@@ -91,8 +91,11 @@ class FolderSnapshots:
         """Return the plan that takes back *spans*, and the snapshot of now, which is taken first."""
         now = KeptFiles(store, self._take(store, owner).id)
         opened = {now.id: now}
+        taken = {line.snapshot_id for line in TakenLog(store).lines()}
 
         def files_of(snapshot_id: str) -> KeptFiles:
+            if snapshot_id not in taken:  # an imported record may name a file of this machine, or a tree of the folder
+                raise UsageError("snapshot-gone", repr(snapshot_id[:12]).strip("'\""))
             return opened.setdefault(snapshot_id, KeptFiles(store, snapshot_id))
 
         plan = plan_restore(spans, now, files_of)

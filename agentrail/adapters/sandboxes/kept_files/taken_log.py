@@ -60,7 +60,8 @@ class TakenLog:
 
     def add(self, owner: str, snapshot_id: str) -> None:
         """Note that a snapshot was taken now."""
-        line = json.dumps(Taken(_now(), owner, snapshot_id)) + "\n"
+        # After a line that a full disk has cut, too, this one stands alone.
+        line = f"\n{json.dumps(Taken(_now(), owner, snapshot_id))}\n"
         with self._store.writing(), (self._store.folder / LOG).open("a", encoding="utf-8") as file:
             file.write(line)
 
@@ -85,7 +86,7 @@ class TakenLog:
         )
 
     def lines(self) -> list[Taken]:
-        """Return all lines, the oldest first; one that was cut by a loss of power is left out."""
+        """Return all lines, the oldest first; one that was cut by a loss of power or a full disk is left out."""
         lines: list[Taken] = []
         with suppress(FileNotFoundError):
             for text in (self._store.folder / LOG).read_text(encoding="utf-8").splitlines():

@@ -15,15 +15,22 @@ from agentrail.adapters.sandboxes.confined_open import FOLDER, O_CLOEXEC, PLAIN
 from agentrail.adapters.sandboxes.globs import Ignored, lines_of
 from agentrail.adapters.sandboxes.hidden_paths import HiddenPaths
 from agentrail.adapters.sandboxes.kept_files.object_store import BLOB, FOLDER_MODE, LINK_MODE, ObjectStore, TreeEntry
-from agentrail.adapters.sandboxes.searching import unlimited_meter
+from agentrail.adapters.sandboxes.kept_files.taken_log import KEEP_BYTES
 from agentrail.adapters.user_folders import hidden_in, is_in
 from agentrail.errors import OutsideError
+from agentrail.values.step_budget import Meter, TooManyStepsError
 
 MAX_BYTES: Final = 20 * 1024**2
 """The most bytes of a file that is kept."""
 
 MAX_ENTRIES: Final = 50_000
 """The most files and folders that a snapshot looks at; in a larger folder none is taken, as each call waits for it."""
+
+MAX_TOTAL: Final = KEEP_BYTES
+"""The most bytes of all files in a snapshot: of more, no two snapshots could be kept."""
+
+RULE_STEPS: Final = 30_000_000
+"""The most steps for the rules of `.gitignore`, some seconds: a stranger may have written them."""
 
 MAX_DEPTH: Final = 100
 """The most folders in each other that are looked at."""
@@ -105,6 +112,7 @@ class TreeScan:
         "_root",
         "_store",
         "_targets",
+        "_total",
         "files",
         "former",
         "left_out",
@@ -119,8 +127,9 @@ class TreeScan:
         self._hard_links = hard_links
         self._own = hidden_in(root)
         self._targets: tuple[str, ...] = ()
-        self._meter = unlimited_meter()
+        self._meter = Meter(RULE_STEPS)
         self._count = 0
+        self._total = 0  # bytes of files
         self._device = 0
         self.former = former
         """What the scan before has seen, by path."""
@@ -138,6 +147,8 @@ class TreeScan:
             self._device = os.fstat(fd).st_dev
             rules = self._rules(fd, f"{_GIT}/info/exclude", Ignored(None, ()))
             entries = self._folder(fd, (), rules)
+        except TooManyStepsError:
+            raise self._too_large("so many rules in `.gitignore` that to follow them takes too long") from None
         finally:
             os.close(fd)
         return self._store.write_tree(entries)
@@ -157,11 +168,14 @@ class TreeScan:
                 continue
             self._count += 1
             if self._count > MAX_ENTRIES:
-                raise OutsideError("snapshot-too-large", self._root, MAX_ENTRIES)
+                raise self._too_large(f"more than {MAX_ENTRIES} files that git does not ignore")
             below = self._entry(fd, entry, (*parts, entry.name), rules)
             if below is not None:
                 tree[os.fsencode(entry.name)] = below
         return tree
+
+    def _too_large(self, what: str) -> OutsideError:
+        return OutsideError("snapshot-too-large", self._root, what)
 
     def _entry(self, fd: int, entry: os.DirEntry[str], parts: tuple[str, ...], rules: Ignored) -> TreeEntry | None:
         """Return what is kept of one name in the folder *fd*; `None` if nothing is."""
@@ -226,6 +240,9 @@ class TreeScan:
             raise _LeftOut(HIDDEN)
         if status.st_nlink > 1 and not self._hard_links:
             raise _LeftOut(OTHER_NAMES)
+        self._total += status.st_size
+        if self._total > MAX_TOTAL:
+            raise self._too_large(f"more than {MAX_TOTAL} bytes in files that git does not ignore")
         state = state_of(status)
         former = self.former.get(path)
         if former is not None and former.is_settled and former.state == state:
