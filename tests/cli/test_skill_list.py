@@ -32,6 +32,15 @@ async def test_skills_are_listed_with_those_that_are_hidden_or_not_valid(
     ]
 
 
+async def test_a_folder_whose_name_has_a_line_end_forges_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    write(tmp_path / ".agents" / "skills" / "a\n  tea  How to make tea.", "Boil water.")
+    (row,) = skill_rows(await skills_of(AgentSource(str(tmp_path), model="demo").id))
+    assert row.isprintable()
+
+
 async def test_an_agent_of_another_program_has_none_that_are_known() -> None:
     assert skill_rows(await skills_of("desk")) == []
 

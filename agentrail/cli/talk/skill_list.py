@@ -12,7 +12,7 @@ from agentrail.app.session_code import hidden_by
 from agentrail.app.spec import SessionSpec
 from agentrail.app.spec_files import outside
 from agentrail.cli.agents.agent_source import AgentSource
-from agentrail.cli.output.screen import clean, clipped, one_line
+from agentrail.cli.output.screen import clean, clipped, escaped, one_line
 from agentrail.cli.talk.rendering import SHORT
 from agentrail.tools.skills.folder_scan import Skills, find_skills, skill_folders_of
 
@@ -43,6 +43,6 @@ def skill_rows(skills: Skills) -> list[str]:
     width = max((len(skill.name) for skill in skills.found), default=0)
     return [
         *(f"  {skill.name:{width}}  {clipped(one_line(clean(skill.description)), SHORT)}" for skill in skills.found),
-        *(f"  hidden by a later one: {skill.folder}" for skill in skills.shadowed),
-        *(f"  not valid: {left_out.path}: {left_out.why}" for left_out in skills.left_out),
+        *(f"  hidden by a later one: {escaped(skill.folder)}" for skill in skills.shadowed),
+        *(f"  not valid: {escaped(left_out.path)}: {escaped(left_out.why)}" for left_out in skills.left_out),
     ]
