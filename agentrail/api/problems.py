@@ -271,7 +271,7 @@ _WRITTEN: Final[Mapping[Kind, Row]] = {
     "container-gone": _FAILED,
     "snapshot-damaged": Row(502, OPERATOR),
     "snapshot-not-kept": Row(507, OPERATOR, "a snapshot of the files cannot be kept", 30),
-    "snapshot-too-large": Row(502, OPERATOR, "the folder of the session has too many files, bytes or rules for snapshots"),
+    "snapshot-too-large": Row(502, OPERATOR, "its folder has too many files, bytes or rules for snapshots"),
     errors.SearchTooSlow: Row(502, "use a simpler pattern or a smaller folder"),
     "backtest-ended": _FAILED,
     "experiment-failed": _FAILED,
