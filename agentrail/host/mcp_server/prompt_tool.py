@@ -227,7 +227,10 @@ async def _elicited(context: Context, form: ElicitRequestFormParams) -> ElicitRe
 async def _decide(
     calls: McpCalls, turn: AskedTurn, answers: Mapping[HeldForm, object]
 ) -> dict[str, CallFailedError] | None:
-    """Have the host carry out what *answers* decide; return what it has refused, `None` if they decide nothing."""
+    """Have the host carry out what *answers* decide, and return what it has refused.
+
+    `None` if all were given and decide nothing; where one lacks, the client is to be asked again.
+    """
     refused: dict[str, CallFailedError] = {}
     decided = {
         form: decision(form, answer.action, answer.content)
@@ -240,7 +243,7 @@ async def _decide(
                 await calls.call(call[0], session=turn.session, body=call[1])
             except CallFailedError as failure:
                 refused[form.id] = failure
-    return refused if any(decided.values()) else None
+    return refused if any(decided.values()) or len(decided) < len(answers) else None
 
 
 def _read_state(state: str) -> tuple[AskedTurn, list[HeldForm]]:

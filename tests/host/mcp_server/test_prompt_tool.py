@@ -264,6 +264,22 @@ async def test_the_state_of_a_request_counts_for_its_caller_and_its_request_alon
             assert said(result) == "deployed to prod"
 
 
+async def test_a_retry_without_the_answer_is_asked_again() -> None:
+    async with served(holding()) as url, client_of(url, person=Person()) as client:
+        question = await asked(client)
+        assert isinstance(question, InputRequiredResult)
+        yes = ElicitResult(action="accept", content={**YES})
+        lacking: tuple[InputResponses | None, ...] = (None, {}, {"wrong": yes})
+        for responses in lacking:
+            again = await asked(client, request_state=question.request_state, input_responses=responses)
+            assert isinstance(again, InputRequiredResult), responses
+            assert again.input_requests == question.input_requests
+            question = again
+        result = await asked(client, request_state=question.request_state, input_responses=approved(question))
+        assert isinstance(result, CallToolResult)
+        assert said(result) == "deployed to prod"
+
+
 async def test_the_state_of_a_request_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentrail.host.mcp_server.prompt_tool.STATE_SECONDS", 0.001)
     async with served(holding()) as url, client_of(url, person=Person()) as client:
