@@ -28,6 +28,7 @@ BENCHMARKS := bench bench.aborts bench.living bench.flat bench.kit bench.plugins
 NPM_MODELS := @copilotkit/aimock@1.43.0 openai-mock-api@0.4.0
 NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31 \
 	@modelcontextprotocol/conformance@0.2.0-alpha.12
+NPM_INSPECTOR := @modelcontextprotocol/inspector@2.12.0
 NPM_EDITORS := @agentclientprotocol/sdk@2.4.0 acpx@0.19.1
 NPM_AG_UI := @ag-ui/client@1.0.0 esbuild@0.28.2
 NPM_COPILOTKIT := @copilotkit/react-core@1.74.0 react@19.3.1 react-dom@19.3.1 zod@4.6.7 esbuild@0.28.2
@@ -81,6 +82,7 @@ properties: .venv/test #+ run the property tests, the same examples each time
 
 campaign: .venv/lint counting-tools build/schemathesis/.installed ## run all tests and properties, for long: with new examples each time, and every figure at full size
 	@$(MAKE) copilotkit || echo "The page of CopilotKit cannot be made here: the test that needs it is skipped" >&2
+	@$(MAKE) mcp-inspector || echo "The inspector of MCP cannot be installed here: the test that needs it is skipped" >&2
 	$(MAKE) async-rules LATELY=100.years
 	AGENTRAIL_PROFILE=campaign $(PY) -m pytest property_tests tests
 
@@ -143,6 +145,8 @@ shell-tools: #+ install the shells in which completions are tried (zsh, fish), a
 	@{ command -v zsh && command -v fish && command -v tmux; } >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q zsh fish tmux || { apt-get update -q && apt-get install -y -q zsh fish tmux; }; }
 
 mcp-servers: build/mcp/.installed #+ install the MCP servers from npm that tests talk to
+
+mcp-inspector: build/inspector/.installed #+ install the inspector of MCP, a client, for tests
 
 model-servers: build/models/.installed #+ install the imitations of providers from npm that tests talk to
 
@@ -260,6 +264,10 @@ build/mcp/.installed: Makefile
 	npm install --prefix build/mcp --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NPM_SERVERS)
 	@touch $@
 
+build/inspector/.installed: Makefile
+	npm install --prefix build/inspector --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NPM_INSPECTOR)
+	@touch $@
+
 # It is large, and few tests need it.
 build/ray/.installed: .venv/test pyproject.toml
 	mkdir -p build/ray
@@ -356,5 +364,5 @@ help:
 help-all: ## list all targets
 	@awk 'BEGIN {FS = ":.*#[#+] "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*#[#+] / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run cluster-tools container-tools console console-tools asgi copilotkit matrix quick reach wheel sandbox-tools database-servers balancer counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures terminal-pictures test edges host properties campaign simulate bench peers instructions mutants check lint fix docs site recording zensical-site clean help help-all alone alone-in-budget
+.PHONY: run cluster-tools container-tools console console-tools asgi copilotkit matrix quick reach wheel sandbox-tools database-servers balancer counting-tools browser-tools shell-tools mcp-servers mcp-inspector model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures terminal-pictures test edges host properties campaign simulate bench peers instructions mutants check lint fix docs site recording zensical-site clean help help-all alone alone-in-budget
 .PHONY: format-check rules async-rules contracts docs-check console-types console-check console-compare mypy pyright python-client-maker typescript-client-maker
