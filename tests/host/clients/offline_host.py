@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -70,7 +69,6 @@ def obedient() -> Model:
 
 def profiles(folder: Path) -> list[Profile]:
     """Return the one profile of the host, whose sessions have something for each route, and files in *folder*."""
-    os.environ["AGENTRAIL_HOME"] = str(folder.parent / "agentrail-home")  # snapshots are kept there
     spec = SessionSpec(
         model=obedient(),
         tools=[pay, ask_user, build],

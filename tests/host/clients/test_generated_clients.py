@@ -53,6 +53,12 @@ def check_each_route(statuses: dict[str, set[int]]) -> None:
     assert statuses == expected
 
 
+@pytest.fixture(autouse=True)
+def home_of_the_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the snapshots of files of the test, and not of the user."""
+    monkeypatch.setenv("AGENTRAIL_HOME", str(tmp_path / "home"))
+
+
 @pytest.mark.skipif(
     not PYTHON_MAKER.is_file(),
     reason="NOT PROVED, because `openapi-python-client` is not installed: run `make client-makers`",
