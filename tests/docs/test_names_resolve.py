@@ -39,7 +39,7 @@ NOT_OURS: Final = frozenset(
 EXAMPLES: Final = frozenset(
     {
         *("test_first.py", "AGRT", "ak_ID_SECRET", "camelCase", "transfer_to_NAME", "name__tool", "server__tool"),
-        *("tickets__search", "github__delete", "_proxy"),
+        *("tickets__search", "github__delete", "_proxy", "NAME__list_resources", "NAME__read_resource"),
     }
 )
 """Names that a reader makes up, and forms of names."""
@@ -88,6 +88,12 @@ def _words() -> frozenset[str]:
 
 
 @cache
+def _known() -> frozenset[str]:
+    """Return all names that there are anywhere: made once, for they are many and thousands are looked up."""
+    return _words() | NOT_OURS | _metrics()
+
+
+@cache
 def _metrics() -> frozenset[str]:
     """Return the names of metrics for OpenTelemetry, which are those for Prometheus without the unit."""
     return frozenset(re.sub(r"^agentrail_|_(?:total|seconds|usd|bytes)$", "", name) for name in FAMILIES)
@@ -116,7 +122,7 @@ def unresolved(span: str) -> str | None:
     if _FILE.search(span):
         return span if span.endswith(".py") and "_" in span and span not in _words() else None
     parts = span.removesuffix("()").split(".")
-    missing = next((part for part in parts if part not in _words() | NOT_OURS | _metrics()), None)
+    missing = next((part for part in parts if part not in _known()), None)
     if missing is not None:
         return missing
     owners = [(owner, name) for owner, name in pairwise(parts) if owner in _members()]
