@@ -44,7 +44,7 @@ from tests.machinery.simulator.checked_simulator import CheckedSimulator
 from tests.profiles import CAMPAIGN
 from tests.runtime.tools import quick
 
-SEEDS = range(6 if CAMPAIGN else 4)
+SEEDS = range(6 if CAMPAIGN else 2)
 
 PRINT_DIGESTS = """
 from agentrail.testing import Simulator
