@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrail.codec.json_text import from_text
@@ -19,6 +19,7 @@ from tests.codec.generators import a
 from tests.codec.sampling import STORED, stored_classes
 from tests.codec.shapes import Choice, Instance, Items, Row, Table, fields_of, shape_of
 from tests.each_case import each_case
+from tests.profiles import CAMPAIGN
 
 CLASSES = stored_classes()
 
@@ -88,6 +89,7 @@ def _changeable(found: object) -> Iterator[object]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("cls", [*STORED, Envelope], ids=lambda cls: cls.__name__)
+@settings(max_examples=5_000 if CAMPAIGN else 25)
 @given(data=st.data())
 def test_nothing_that_was_read_can_be_changed(cls: type[Value], data: st.DataObject) -> None:
     text = write(data.draw(a(cls)))

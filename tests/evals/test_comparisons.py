@@ -9,6 +9,7 @@ from agentrail.errors import UsageError
 from agentrail.evals import Results, Score, ScoredRun, compare
 from agentrail.evals.sign_flips import flip_p, holm, interval, mean_range
 from tests.evals.drawn import drawn
+from tests.profiles import CAMPAIGN
 
 TOLD = {"better", "worse"}
 
@@ -16,16 +17,18 @@ TOLD = {"better", "worse"}
 @pytest.mark.long
 def test_results_of_the_same_agent_differ_at_most_five_times_in_a_hundred() -> None:
     shares = [0.2, 0.4, 0.5, 0.6, 0.6, 0.6, 0.7, 0.7, 0.8, 0.8, 0.9, 1.0]
-    verdicts = [compare(drawn(shares, 2 * n), drawn(shares, 2 * n + 1)).scorers[0].verdict for n in range(1000)]
-    assert sum(verdict in TOLD for verdict in verdicts) <= 50
+    count = 1000 if CAMPAIGN else 200
+    verdicts = [compare(drawn(shares, 2 * n), drawn(shares, 2 * n + 1)).scorers[0].verdict for n in range(count)]
+    assert sum(verdict in TOLD for verdict in verdicts) <= 0.05 * count
 
 
 @pytest.mark.long
 def test_so_do_results_by_several_scorers() -> None:
     shares = [0.5] * 12
-    pairs = [(drawn(shares, 2 * n, scorers=5), drawn(shares, 2 * n + 1, scorers=5)) for n in range(200)]
+    count = 200 if CAMPAIGN else 100
+    pairs = [(drawn(shares, 2 * n, scorers=5), drawn(shares, 2 * n + 1, scorers=5)) for n in range(count)]
     wrong = sum(any(each.verdict in TOLD for each in compare(*pair).scorers) for pair in pairs)
-    assert wrong <= 10
+    assert wrong <= 0.05 * count
 
 
 @pytest.mark.long

@@ -70,7 +70,7 @@ def test_moments_do_not_fold_again_and_share_what_they_have_in_common() -> None:
 
 @pytest.mark.long
 def test_the_state_after_each_record_is_the_one_that_the_session_had() -> None:
-    for seed in range(2_000 if CAMPAIGN else 200):
+    for seed in range(2_000 if CAMPAIGN else 50):
         choose = Choose(random.Random(seed).randrange)
         world = CheckedWorld(draw_scene(choose))
         world.open()

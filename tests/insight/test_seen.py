@@ -130,7 +130,7 @@ def test_another_model_and_other_options_are_told_as_settings() -> None:
 @pytest.mark.long
 def test_of_random_sessions_each_request_is_seen_whole() -> None:
     count = 0
-    for seed in range(1_000 if CAMPAIGN else 100):
+    for seed in range(1_000 if CAMPAIGN else 60):
         choose = Choose(random.Random(seed).randrange)
         world = CheckedWorld(draw_scene(choose))
         done = world.open()

@@ -179,7 +179,7 @@ def demand_well_formed(records: list[Record], line: Timeline) -> None:
 @pytest.mark.long
 def test_timelines_of_random_sessions_are_well_formed() -> None:
     kinds = set[SpanKind]()
-    for seed in range(2_000 if CAMPAIGN else 200):
+    for seed in range(2_000 if CAMPAIGN else 50):
         choose = Choose(random.Random(seed).randrange)
         world = CheckedWorld(draw_scene(choose))
         world.open()

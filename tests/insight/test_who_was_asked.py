@@ -77,7 +77,7 @@ def demand_told(seed: int, step: AskedStep, called: list[tuple[str, str]]) -> No
 
 def test_who_was_asked_is_told_of_random_sessions() -> None:
     count = 0
-    for seed in range(3_000 if CAMPAIGN else 300):
+    for seed in range(3_000 if CAMPAIGN else 150):
         choose = Choose(random.Random(seed).randrange)
         world = Watched(draw_scene(choose))
         called: list[list[tuple[str, str]]] = []

@@ -42,6 +42,7 @@ from agentrail.testing import World, sessions
 from agentrail.testing.conformance.expected_errors import raised
 from tests.insight.stories import records_of_world
 from tests.kit import Setup, opened, prompted, run_of
+from tests.profiles import CAMPAIGN
 
 T = TypeVar("T")
 
@@ -176,7 +177,7 @@ async def test_what_was_redacted_stays_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=30)
+@settings(max_examples=300 if CAMPAIGN else 8)
 @given(sessions(), st.lists(st.tuples(st.integers(1, 250), st.integers(0, 250)), max_size=3))
 async def test_any_session_is_the_same_wherever_a_copy_of_it_had_come(
     world: World, others: list[tuple[int, int]]

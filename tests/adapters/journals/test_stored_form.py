@@ -8,7 +8,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 import trio
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrail import Ask, Context, Continue, Plugin, SessionSpec, open_supervisor, tool
@@ -42,6 +42,7 @@ from agentrail.tools import Ok
 from agentrail.values.json import canonical
 from tests.codec.generators import a
 from tests.kit import NOTHING_USED, Arrival, Ruling, ToolReturned, Verdict, freeze_object, prompted
+from tests.profiles import CAMPAIGN
 
 ARGS = freeze_object({"n": 1})
 CONTENT = (Text("what it found"),)
@@ -98,6 +99,7 @@ def waits(ruling: Ruling) -> bool:
 
 
 @pytest.mark.long
+@settings(max_examples=5_000 if CAMPAIGN else 25)
 @given(a(Record))
 def test_what_is_packed_is_unpacked_to_the_same(drawn: Record) -> None:
     """A ruling that waits for an answer has a pause, if a plugin has given it."""
