@@ -82,6 +82,11 @@ class TestBouncedPostgres(ServerClock, JournalConformance, StrictConformance):
         yield journal
         await journal.close()
 
+    @pytest.mark.campaign
+    async def test_each_filter_finds_what_it_asks_for_page_by_page(self, journal: Journal) -> None:
+        """Each of its records is a statement, which takes long; `TestPostgres` does the same without a pool."""
+        await super().test_each_filter_finds_what_it_asks_for_page_by_page(journal)
+
 
 @pytest.mark.campaign
 @needs_postgres
