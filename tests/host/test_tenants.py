@@ -20,8 +20,8 @@ from tests.host.model.requests import BODIES, NOTHING_FOR
 from tests.host.model.tenants import ForeignError, Tenants, limits, played
 from tests.profiles import CAMPAIGN
 
-REQUESTS: Final = 1_000_000 if CAMPAIGN else 7_000
-AT_MOST: Final = 4 * REQUESTS
+REQUESTS: Final = 1_000_000 if CAMPAIGN else 2_000
+AT_MOST: Final = REQUESTS + 26_000
 """After so many, each call that can be carried out must have been, however seldom it is drawn."""
 OVER_SOCKETS: Final = 2_500 if CAMPAIGN else 1
 """Worlds that are reached over sockets: a million requests in the campaign."""

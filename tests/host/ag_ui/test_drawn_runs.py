@@ -324,7 +324,7 @@ def drawn(seed: int, done: Callable[[World], None] = lambda _: None) -> None:
 
 pytestmark = pytest.mark.long
 
-WORLDS: Final = 2_000 if CAMPAIGN else 40
+WORLDS: Final = 2_000 if CAMPAIGN else 15
 
 
 def test_a_front_end_shows_what_was_said() -> None:

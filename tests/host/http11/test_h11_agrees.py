@@ -26,7 +26,7 @@ from tests.profiles import CAMPAIGN
 
 pytestmark = pytest.mark.long
 
-REQUESTS: Final = 1_000_000 if CAMPAIGN else 20_000
+REQUESTS: Final = 1_000_000 if CAMPAIGN else 5_000
 
 
 # What our parser takes

@@ -25,7 +25,7 @@ from tests.profiles import CAMPAIGN
 
 pytestmark = pytest.mark.long
 
-REQUESTS: Final = 1_000_000 if CAMPAIGN else 10_000
+REQUESTS: Final = 1_000_000 if CAMPAIGN else 5_000
 WARMING: Final = 3_000
 PEERS: Final = 8
 BOSS: Final = next(person for person in PEOPLE if "admin" in person.scopes)
