@@ -84,6 +84,7 @@ def test_the_command_that_it_prints_tries_the_code(
     assert ran.stdout.startswith(OF_TRIALS[kind])
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_what_the_readme_says_works_where_nothing_is_installed(tmp_path: Path) -> None:
     folder = made("agent", tmp_path / "teahouse")

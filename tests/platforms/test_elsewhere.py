@@ -53,7 +53,7 @@ def test_a_drive_of_windows_is_part_of_a_file(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("system", ["win32", "win32-nameless", "darwin"])
+@pytest.mark.parametrize("system", ["win32", pytest.param("win32-nameless", marks=pytest.mark.campaign), "darwin"])
 def test_all_is_imported_without_what_a_system_does_not_have(system: str) -> None:
     done = ran(sys.executable, "-m", "tests.platforms.simulated", system, "tests.platforms.imports")
     assert (done.returncode, done.stderr) == (0, "")
