@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-import agentrail
 from agentrail.models import ChecksOptions
 from agentrail.ports.protocol_members import has_members
 from agentrail.ports.sandbox import OnDisk, Unhides
 from agentrail.ports.tool import Checkable, ToolSource
 from agentrail.sandboxes import HidesPaths, LocalSandbox, MemorySandbox, Receiver
 from bench.rig import Note
-
-SOURCES = sorted(Path(agentrail.__file__).parent.rglob("*.py"))
+from tests.parsed import package_nodes
 
 
 class Mixed:
@@ -82,8 +80,7 @@ def _names(node: ast.expr) -> set[str]:
 
 @pytest.mark.long
 def test_no_code_asks_isinstance_for_a_protocol() -> None:
-    trees = {path: ast.parse(path.read_text()) for path in SOURCES}
-    nodes = [(path, node) for path, tree in trees.items() for node in ast.walk(tree)]
+    nodes = [(module, node) for module, all_nodes in package_nodes().items() for node in all_nodes]
     protocols = {
         node.name
         for _, node in nodes
@@ -91,8 +88,8 @@ def test_no_code_asks_isinstance_for_a_protocol() -> None:
     }
     assert {"ToolSource", "HidesPaths", "Receiver"} <= protocols
     asking = [
-        f"{path.name}:{node.lineno}"
-        for path, node in nodes
+        f"{module}:{node.lineno}"
+        for module, node in nodes
         if isinstance(node, ast.Call) and _names(node.func) & {"isinstance", "issubclass"}
         if any(_names(arg) & protocols for arg in node.args[1:])
     ]
