@@ -133,8 +133,14 @@ def declarations(source: Source) -> list[str]:
 
 
 def _listed(source: Source, what: str, classes: Iterable[type]) -> list[str]:
-    rows = [(code(cls.__name__), summary(cls.__doc__), _explained(source, cls)) for cls in classes]
+    rows = [(code(cls.__name__), _meaning(cls), _explained(source, cls)) for cls in classes]
     return table((what, "what it means", "fields"), rows)
+
+
+def _meaning(cls: type) -> str:
+    """Return what *cls* means, without the words that the heading of its table says."""
+    about = summary(cls.__doc__).removeprefix("Request for `Ask`: ")
+    return about[:1].upper() + about[1:]
 
 
 def _explained(source: Source, cls: type) -> str:
