@@ -446,10 +446,18 @@ class SessionHandle(HandleHints, SessionCalls):
         command, session = command_checks.command_id_of(command), self._session
         rewind = file_rewind.Rewind(session.shared.journal, self.id, point, paths, over_edits)
         send = partial(self._control, command=command)
-        return await rewind.run(await self._file_snapshots(), lambda: session.records.head, send, command)
+        snapshots = await self._file_snapshots()
+        return await rewind.run(snapshots, lambda: session.records.head, self._check_records, send, command)
+
+    def _check_records(self) -> None:
+        """Raise if the session can have no further record: it has ended, or the journal cannot write."""
+        problem = self._session.mailbox.closed or self._session.records.outage
+        if problem is not None:
+            raise fresh(problem)
 
     async def _file_snapshots(self) -> CallSnapshots | None:
         """Return the snapshots of the session's files; `None` if it has none."""
+        self._session.records.check_kept()  # another session may have the id by now
         await self._awake()
         return self._session.effect_runner.snapshots()
 

@@ -46,12 +46,14 @@ class Rewind(NamedTuple):
         self,
         calls: CallSnapshots | None,
         head: Callable[[], int],
+        check: Callable[[], None],
         send: Callable[[FilesRewoundSent], Awaitable[None]],
         command: str | None,
     ) -> Rewound:
         """Bring back the files and *send* what has it recorded; *head* returns the number of the last record.
 
-        No call of the session begins meanwhile. If *command* was carried out before, return what it did then.
+        No call of the session begins meanwhile. If *command* was carried out before, return what it did then. *check*
+        raises if nothing can be recorded: then no file changes.
         """
         snapshots = self._snapshots(calls)
         async with snapshots.no_calls():
@@ -61,6 +63,7 @@ class Rewind(NamedTuple):
             if former is not None:
                 return former
             spans = await self._spans(number)
+            check()
             # Shielded: what came back has to be in a record, or it would count as the change of somebody else.
             with trio.CancelScope(shield=True):
                 restored = await snapshots.snapshots.restore(

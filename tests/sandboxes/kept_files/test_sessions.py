@@ -8,13 +8,15 @@ import pytest
 import trio
 
 from agentrail import RemoteSession, SessionSpec, connect, open_supervisor, tool
-from agentrail.errors import Busy, FilesEdited, OutsideError
+from agentrail.errors import Busy, FilesEdited, OutsideError, SessionForgotten, SessionNotAlive
 from agentrail.host import Host, Profile
+from agentrail.journals import SqliteJournal
 from agentrail.sandboxes import LocalSandbox, RewoundFile
 from agentrail.testing import ScriptedModel, call, say
 from tests.coded import coded
 from tests.runtime.test_rewind import working
 from tests.runtime.world import until
+from tests.sandboxes.kept_files.conftest import names_in
 
 pytestmark = pytest.mark.long
 
@@ -81,3 +83,17 @@ async def rewind_at_host(session: RemoteSession, folder: Path) -> None:
     assert rewound.files == (RewoundFile("a.txt", "restored"),)
     assert await session.rewind(first.ref, ["a.txt"], command="once") == rewound
     assert (folder / "a.txt").read_text() == "old\n"
+
+
+@pytest.mark.parametrize("lasts", [True, False])
+async def test_no_file_changes_if_the_session_has_ended(folder: Path, tmp_path: Path, lasts: bool) -> None:
+    """The rewind could not be recorded, so what came back would count as somebody else's."""
+    journal = SqliteJournal(tmp_path / "journal.db") if lasts else None
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(working(folder))
+        first = await session.ask("Go.")
+        await session.stop()
+        with pytest.raises((SessionNotAlive, SessionForgotten)):
+            await session.rewind(first.ref)
+        assert (folder / "a.txt").read_text() == "agent\n"
+        assert names_in(folder) == ["a.txt", "b.txt"]
