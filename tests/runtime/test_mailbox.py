@@ -5,7 +5,7 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.core.vocabulary.commands import Answer, ResumeSent, SuspendSent, WithdrawSent
+from agentrail.core.vocabulary.commands import Answer, ResultSent, ResumeSent, SuspendSent, WithdrawSent
 from agentrail.core.vocabulary.inputs import CallsEnded, ToolRaised, ToolStopped
 from agentrail.errors import JournalUnavailable, MailboxFull, SessionNotAlive
 from agentrail.models import Text
@@ -38,6 +38,11 @@ def test_the_arguments_that_a_person_gives_with_an_approval_count_for_its_size()
         for args in (None, freeze_object({}), freeze_object({"text": "x" * 1000}))
     ]
     assert sizes[0] < sizes[1] < sizes[2] - 1000
+
+
+def test_the_details_of_a_result_from_elsewhere_count_for_its_size() -> None:
+    small, large = [made_of(ResultSent("c1", ok("x", {"a": "x" * count})), None).size for count in (1, 10_000)]
+    assert small < large - 9_000
 
 
 def test_the_schema_that_an_answer_has_to_fit_counts_for_the_size_of_a_prompt() -> None:

@@ -81,7 +81,8 @@ def letter(input_: AnyInput, command: str | None, caller: Caller = NOBODY, *, re
     elif isinstance(input_, ApproveSent) and input_.args is not None:
         size += weight(input_.args)
     elif isinstance(input_, ResultSent):
-        size += sum(map(_bytes, input_.result.content))
+        result = input_.result
+        size += sum(map(_bytes, result.content)) + (weight(result.details) if result.details else 0)
     digest = b"" if command is None else digest_of(input_)
     # By position: by name it would take twice as long, for each prompt.
     return Letter(input_, command, digest, Slot(), reply, None, size, caller)
