@@ -41,7 +41,8 @@ def test_the_arguments_that_a_person_gives_with_an_approval_count_for_its_size()
 
 
 def test_the_details_of_a_result_from_elsewhere_count_for_its_size() -> None:
-    small, large = [made_of(ResultSent("c1", ok("x", {"a": "x" * count})), None).size for count in (1, 10_000)]
+    details = [freeze_object({"a": "x" * count}) for count in (1, 10_000)]
+    small, large = [made_of(ResultSent("c1", ok("x", each)), None).size for each in details]
     assert small < large - 9_000
 
 
