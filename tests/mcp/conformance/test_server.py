@@ -141,6 +141,17 @@ async def conform(url: str, version: str, scenario: str, *options: str) -> tuple
     return ended.returncode, (ended.stdout + ended.stderr).decode()
 
 
+@pytest.mark.campaign
+@pytest.mark.parametrize("version", REQUIRED)
+async def test_each_frozen_requirement_is_run_or_has_a_reason(version: str) -> None:
+    words = [str(NODE), str(SUITE), "list", "--server", "--requirements", version]
+    printed = (await trio.run_process(words, capture_stdout=True)).stdout.decode()
+    of_servers = printed.partition("Server scenarios")[2].partition("Client scenarios")[0]
+    listed = {line.strip().removeprefix("- ") for line in of_servers.splitlines() if line.startswith("  - ")}
+    left_out = {name for names in NOT_SERVED.values() for name in names}
+    assert listed - left_out == set(REQUIRED[version])
+
+
 @pytest.mark.parametrize(("version", "scenario"), SCENARIOS)
 async def test_a_frozen_requirement_for_servers(monkeypatch: pytest.MonkeyPatch, version: str, scenario: str) -> None:
     async with served(monkeypatch) as url:
