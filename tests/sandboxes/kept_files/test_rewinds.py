@@ -185,6 +185,34 @@ async def test_a_link_out_of_the_folder_is_never_followed(folder: Path, agent: A
     assert (tmp_path / "outside" / "a.txt").read_text() == "outside"
 
 
+@pytest.mark.parametrize("point", ["FILE_STAGED", "FILE_BACK"])
+async def test_a_folder_that_becomes_a_link_while_files_come_back_is_left(
+    folder: Path, agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    (tmp_path / "outside" / "deep").mkdir(parents=True)
+    (folder / "in" / "deep").mkdir(parents=True)
+    for parent in (tmp_path / "outside", folder / "in"):
+        (parent / "a.txt").write_text("old")
+    (folder / "in" / "deep" / "b.txt").write_text("old")
+    async with agent:
+        (folder / "in" / "a.txt").write_text("agent")
+        (folder / "in" / "deep" / "b.txt").unlink()
+        (tmp_path / "outside" / "new.txt").write_text("outside")
+        (folder / "in" / "new.txt").write_text("agent")
+
+    def swap(reached: str) -> None:
+        if reached == point and not (folder / "in").is_symlink():
+            shutil.rmtree(folder / "in")
+            (folder / "in").symlink_to(tmp_path / "outside")
+
+    monkeypatch.setattr("agentrail.adapters.sandboxes.kept_files.files_restore.reach", swap)
+    restored = await agent.snapshots.restore(agent.spans, "s")
+    assert {"in/a.txt", "in/deep/b.txt"} <= {file.path for file in restored.left_out}
+    assert names_in(tmp_path / "outside") == ["a.txt", "deep", "new.txt"]
+    assert (tmp_path / "outside" / "a.txt").read_text() == "old"
+    assert names_in(tmp_path / "outside" / "deep") == []
+
+
 def test_snapshots_are_taken_only_if_they_are_asked_for(folder: Path) -> None:
     assert LocalSandbox(folder).snapshots is None
 
