@@ -73,7 +73,7 @@ class Rewind(NamedTuple):
                 rewound = Rewound(restored.files, restored.left_out, last)
                 if rewound.files or command is not None:
                     await send(self._record(rewound, restored.span, number))
-        return rewound
+                return rewound
 
     def _snapshots(self, calls: CallSnapshots | None) -> CallSnapshots:
         """Return *calls*; raise `UsageError` if the session has no snapshots."""

@@ -118,7 +118,7 @@ class Container:
         try:
             await self._ask("unpause", name)
         except OutsideError as error:
-            await self._forget()
+            await self._forget()  # noqa: ASYNC120 - a cancellation in it counts more than this error
             raise OutsideError("container-gone", name, str(error)) from error
         self._is_paused = False
 

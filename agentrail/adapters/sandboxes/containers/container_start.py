@@ -107,7 +107,7 @@ class ContainerStart:
         except BaseException as error:
             self._undo()  # it may be there, if the engine was only late
             engine.check_image(self._options.image)
-            raise self._explained(error, own) from error
+            raise self._explained(error, own) from error  # noqa: ASYNC104 - a thread's: nothing is awaited
         with self._lock:
             self._is_done = True
             if self._is_abandoned:
