@@ -308,9 +308,9 @@ def cut_line(stores: Path) -> None:
 async def test_a_line_of_the_log_that_a_full_disk_has_cut_spoils_no_other(
     folder: Path, agent: Agent, stores: Path
 ) -> None:
-    (folder / "a.txt").write_text("old")
     await agent.snapshots.take("s")
     cut_line(stores)
+    (folder / "a.txt").write_text("old")
     async with agent:
         (folder / "a.txt").write_text("agent")
     await agent.snapshots.restore(agent.spans, "s")
