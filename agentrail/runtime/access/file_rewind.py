@@ -64,6 +64,7 @@ class Rewind(NamedTuple):
                 return former
             spans = await self._spans(number)
             check()
+            rewound = Rewound((), (), last)
             # Shielded: what came back has to be in a record, or it would count as the change of somebody else.
             with trio.CancelScope(shield=True):
                 restored = await snapshots.snapshots.restore(
@@ -73,7 +74,7 @@ class Rewind(NamedTuple):
                 rewound = Rewound(restored.files, restored.left_out, last)
                 if rewound.files or command is not None:
                     await send(self._record(rewound, restored.span, number))
-                return rewound
+        return rewound
 
     def _snapshots(self, calls: CallSnapshots | None) -> CallSnapshots:
         """Return *calls*; raise `UsageError` if the session has no snapshots."""
