@@ -249,8 +249,13 @@ async def test_of_a_forged_state_no_variable_that_runs_something_is_used(tmp_pat
     """A record may come from a stranger, so what it says that commands have left is held to the rules at each use."""
     trap = tmp_path / "trap.sh"
     trap.write_text(f"touch {tmp_path}/it-ran\n")
-    inject = f"x}}$(touch {tmp_path}/it-ran){{x"
-    forged = {name: str(trap) for name in NAMES_THAT_RUN} | {inject: "1", "A\nB": "1", "LINE": "1\n2", "GOOD": "kept"}
+    inject = f"x}}$(touch {tmp_path}/it-ran)${{x"
+    forged: JsonObject = {name: str(trap) for name in NAMES_THAT_RUN} | {
+        inject: 1,
+        "A\nB": "1",
+        "LINE": "1\n2",
+        "GOOD": "kept",
+    }
 
     @tool(requires=("shell",))
     async def forge(folder: str = ".") -> Ok:
