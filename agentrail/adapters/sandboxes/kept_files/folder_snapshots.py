@@ -91,10 +91,12 @@ class FolderSnapshots:
         """Return the plan that takes back *spans*, and the snapshot of now, which is taken first."""
         now = KeptFiles(store, self._take(store, owner).id)
         opened = {now.id: now}
-        taken = {line.snapshot_id for line in TakenLog(store).lines()}
+        stored_ids = {line.snapshot_id for line in TakenLog(store).lines()}
 
         def files_of(snapshot_id: str) -> KeptFiles:
-            if snapshot_id not in taken:  # an imported record may name a file of this machine, or a tree of the folder
+            if (
+                snapshot_id not in stored_ids
+            ):  # an imported record may name a file of this machine, or a tree of the folder
                 raise UsageError("snapshot-gone", repr(snapshot_id[:12]).strip("'\""))
             return opened.setdefault(snapshot_id, KeptFiles(store, snapshot_id))
 
