@@ -89,20 +89,22 @@ def test_standard_input_is_the_prompt() -> None:
         (("--schema", '{"type": "array"}', "x"), b"", "--schema: cannot ask for an answer in this form: its schema "),
     ],
 )
-def test_wrong_usage_is_told_in_one_sentence(args: tuple[str, ...], piped: bytes, problem: str) -> None:
-    for form in ("", "--json"):
-        done = run(*((form,) if form else ()), *args, piped=piped)
-        assert done.returncode == 2
-        line, end = own_errors(done.stderr)[:-1], own_errors(done.stderr)[-1:]
-        assert line.startswith(f"agentrail: {problem}".rstrip("\n"))
-        assert end == "\n"
-        assert "\n" not in line
-        if form:
-            outcome = cast("dict[str, object]", json.loads(done.stdout))
-            assert (outcome["outcome"], outcome["exit_status"], outcome["answer"]) == ("usage", 2, None)
-            assert f"agentrail: {outcome['problem']}" == line
-        else:
-            assert done.stdout == b""
+@pytest.mark.parametrize("form", [(), pytest.param(("--json",), marks=pytest.mark.campaign)])
+def test_wrong_usage_is_told_in_one_sentence(
+    form: tuple[str, ...], args: tuple[str, ...], piped: bytes, problem: str
+) -> None:
+    done = run(*form, *args, piped=piped)
+    assert done.returncode == 2
+    line, end = own_errors(done.stderr)[:-1], own_errors(done.stderr)[-1:]
+    assert line.startswith(f"agentrail: {problem}".rstrip("\n"))
+    assert end == "\n"
+    assert "\n" not in line
+    if form:
+        outcome = cast("dict[str, object]", json.loads(done.stdout))
+        assert (outcome["outcome"], outcome["exit_status"], outcome["answer"]) == ("usage", 2, None)
+        assert f"agentrail: {outcome['problem']}" == line
+    else:
+        assert done.stdout == b""
 
 
 def test_a_run_is_kept_and_gone_on_with(tmp_path: Path) -> None:

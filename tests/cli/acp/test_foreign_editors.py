@@ -84,6 +84,7 @@ def test_the_client_of_pypi_works(tmp_path: Path) -> None:
     assert (tmp_path / "b.txt").read_text() == "hello"
 
 
+@pytest.mark.campaign
 def test_the_client_of_pypi_lists_more_sessions_than_a_page_of_a_host_has(tmp_path: Path) -> None:
     journal = tmp_path / "j.db"
 
