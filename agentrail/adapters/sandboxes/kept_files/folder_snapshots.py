@@ -94,9 +94,8 @@ class FolderSnapshots:
         stored_ids = {line.snapshot_id for line in TakenLog(store).lines()}
 
         def files_of(snapshot_id: str) -> KeptFiles:
-            if (
-                snapshot_id not in stored_ids
-            ):  # an imported record may name a file of this machine, or a tree of the folder
+            # An imported record may name a file of this machine, or a tree of the folder.
+            if snapshot_id not in stored_ids:
                 raise UsageError("snapshot-gone", repr(snapshot_id[:12]).strip("'\""))
             return opened.setdefault(snapshot_id, KeptFiles(store, snapshot_id))
 
