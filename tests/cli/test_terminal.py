@@ -209,6 +209,7 @@ def test_what_is_typed_while_a_tool_runs_is_neither_garbled_nor_lost() -> None:
         assert "  ✗ count was stopped for what you said\n  ↳ the model reads it now\n" in screen
 
 
+@pytest.mark.campaign
 def test_a_picture_that_is_dragged_onto_the_terminal_becomes_a_file_of_the_prompt(tmp_path: Path) -> None:
     (tmp_path / "a b.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
@@ -358,6 +359,7 @@ def test_a_terminal_may_be_narrow_and_change_its_size() -> None:
 SIZES = ((60, 20), (120, 40), (40, 10), (80, 8), (30, 24), (100, 30), (50, 6), (90, 25))
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif(TMUX is None, reason="tmux is not installed: `make shell-tools` installs it")
 def test_the_status_and_what_is_finished_are_there_after_eight_resizes(tmp_path: Path) -> None:
     args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
@@ -428,6 +430,7 @@ def test_a_file_goes_with_a_prompt(tmp_path: Path) -> None:
         assert "Water" not in talk.sees("> hello @my\\ notes.txt\n", ">\n  idle")
 
 
+@pytest.mark.campaign
 def test_the_past_looks_as_it_did_when_it_was_new(tmp_path: Path) -> None:
     args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
     with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
