@@ -96,7 +96,7 @@ def test_an_order_is_found_in_few_examples_although_no_plugin_names_the_value_th
     [
         pytest.param((), id="alone"),
         pytest.param((KeyReads(),), id="beside a third"),
-        pytest.param(SHIPPED, id="of five"),
+        pytest.param(SHIPPED, id="of five", marks=pytest.mark.campaign),
         pytest.param((KeyReads(), *SHIPPED), id="of six", marks=pytest.mark.campaign),
     ],
 )
