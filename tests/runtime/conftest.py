@@ -100,3 +100,9 @@ def alarm_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 def _no_timer(_: float) -> Alarm:
     raise OSError
+
+
+@pytest.fixture(autouse=True)
+def home_of_the_tests(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test see snapshots of files that another one has left: a deletion looks for its own, in a thread."""
+    monkeypatch.setenv("AGENTRAIL_HOME", str(tmp_path_factory.getbasetemp() / "no-home"))

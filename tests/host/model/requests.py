@@ -150,6 +150,7 @@ QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "messages": ("", "limit=1", "after=1"),
     "reply": ("", "until=rest", "ref=p1"),
     "approvals": ("", "limit=1"),
+    "preview_rewind": ("since=1", "since=p1"),
     "records": ("", "since=1", "limit=1", "record=1"),
     "why": ("", "about=1", "about=c1"),
     "state_at": ("record=1", "record=2&whole=true"),
