@@ -17,7 +17,6 @@ from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, state_type
 from agentrail.hooks.ruling import ASK, HOLD, NO_DECISIONS, START, UNLEARNT, UNRULED, Decisions, Position, Ruling
 from agentrail.insight.hook_questions import HookQuestion
 from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.life import AgentStart
 from agentrail.values.events.plugins import PluginError
 from agentrail.values.json import JsonObject
 
@@ -65,6 +64,8 @@ class CandidateRow:
         """The session's plugins from which that order was made."""
         self._states: dict[str, object] = {}
         self._paused: dict[tuple[str, str], _PausedRun] = {}
+        self._turn = 0
+        """Number of the last turn of which events were shown."""
         self._failures: Counter[str] = Counter()
         """Failures of `on_event` since the turn began, by key."""
 
@@ -231,8 +232,10 @@ class CandidateRow:
     ) -> Ruling:
         """Show *events* of a step to the plugins with `on_event`."""
         self.follow(attached_plugins, context)
-        # Counted from the beginning of a turn, as the machine does: not from the change that the step makes.
-        if any(isinstance(envelope.event, AgentStart) for envelope in events):
+        # Counted from the beginning of a turn, as the machine does. Its first events may have been shown to nobody.
+        turn = max((envelope.turn for envelope in events), default=0)
+        if turn > self._turn:
+            self._turn = turn
             self._failures.clear()
         if not self.learns:
             return UNLEARNT
