@@ -15,6 +15,9 @@ from agentrail.insight import BackTestProgress, SessionBackTest, backtest
 from agentrail.journals import MemoryJournal, SqliteJournal, export_session
 from agentrail.plugins import BudgetGuard, Keyed, PermissionPolicy
 from agentrail.testing import ScriptedModel, as_test
+from agentrail.testing.impure_calls import refusing
+from agentrail.what_if.candidates import Candidate
+from agentrail.what_if.tested_session import tested_records
 from tests.what_if.stories import Cap, Closed, SpendCounter, records_of, sessions_of
 
 TURNS = ([("look", "a"), ("look", "b")], [("look", "c")])
@@ -48,6 +51,15 @@ async def test_a_difference_has_both_sides_reasons() -> None:
     assert part.now.sentence.startswith("it went on")
     assert part.question is not None
     assert not part.guess
+
+
+async def test_nothing_is_run_written_or_asked() -> None:
+    journal = await sessions_of([Closed("b")], *TURNS)
+    records, refused = await records_of(journal), list[str]()
+    candidate = Candidate([Closed("c"), SpendCounter(3)], {})
+    outcome = refusing(lambda: tested_records(candidate, "s1", records, beyond=True), refused)
+    assert outcome.parts
+    assert refused == []
 
 
 async def test_behind_a_difference_it_guesses() -> None:
