@@ -27,10 +27,10 @@ async def tested_session(
         records = await records_of(source, stored)
     except AgentrailError as error:
         return skipped(stored.session_id, error_text(error))
-    return await trio.to_thread.run_sync(tested_records, candidate, stored.session_id, records, beyond)
+    return await trio.to_thread.run_sync(backtest_records, candidate, stored.session_id, records, beyond)
 
 
-def tested_records(candidate: Candidate, session_id: str, records: Sequence[Record], beyond: bool) -> SessionBackTest:
+def backtest_records(candidate: Candidate, session_id: str, records: Sequence[Record], beyond: bool) -> SessionBackTest:
     """Return what *candidate* would have done in the session of *records*; for a thread."""
     inexact: list[str] = []
 

@@ -17,7 +17,7 @@ from agentrail.plugins import BudgetGuard, Keyed, PermissionPolicy
 from agentrail.testing import ScriptedModel, as_test
 from agentrail.testing.impure_calls import refusing
 from agentrail.what_if.candidates import Candidate
-from agentrail.what_if.tested_session import tested_records
+from agentrail.what_if.tested_session import backtest_records
 from tests.what_if.stories import Cap, Closed, SpendCounter, records_of, sessions_of
 
 TURNS = ([("look", "a"), ("look", "b")], [("look", "c")])
@@ -57,7 +57,7 @@ async def test_nothing_is_run_written_or_asked() -> None:
     journal = await sessions_of([Closed("b")], *TURNS)
     records, refused = await records_of(journal), list[str]()
     candidate = Candidate([Closed("c"), SpendCounter(3)], {})
-    outcome = refusing(lambda: tested_records(candidate, "s1", records, beyond=True), refused)
+    outcome = refusing(lambda: backtest_records(candidate, "s1", records, beyond=True), refused)
     assert outcome.parts
     assert refused == []
 

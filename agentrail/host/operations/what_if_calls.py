@@ -76,7 +76,7 @@ class WhatIfCalls:
             raise UsageError("history-too-long", stored.head, INSIGHT_RECORDS)
         async with self._workers:
             records = await recorded_sessions.records_of(self._journal, stored)
-            work = partial(tested_session.tested_records, candidate, name.internal, records, query.beyond)
+            work = partial(tested_session.backtest_records, candidate, name.internal, records, query.beyond)
             outcome = await trio.to_thread.run_sync(work, abandon_on_cancel=True)
         return call.view_answer(_view(outcome, name.tenant))
 
