@@ -7,12 +7,17 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
 from functools import cache
+from pathlib import Path
 
 import pytest
 import trio
 from trio.testing import MockClock
 
 from agentrail import Context, Continue, Plugin, SessionSpec, Supervisor, open_supervisor
+from agentrail.adapters.sandboxes.kept_files.folder_snapshots import STORES
+from agentrail.adapters.sandboxes.kept_files.object_store import ObjectStore
+from agentrail.adapters.sandboxes.kept_files.taken_log import TakenLog
+from agentrail.adapters.user_folders import HOME
 from agentrail.core.machine import requests
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary.inputs import SleepDue
@@ -144,6 +149,31 @@ def test_a_journal_that_keeps_what_it_should_erase_is_noticed(name: str, monkeyp
     monkeypatch.setattr(MemoryJournal, name, keep)
     with pytest.raises(SimulationFailedError, match="erased"):
         erased()
+
+
+@pytest.mark.long
+def test_the_snapshots_of_the_user_stay_when_simulated_sessions_are_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that dropped them would let a run seem to stand still, too, on machines that have such snapshots."""
+    monkeypatch.setenv(HOME, str(tmp_path))
+    simulator, deleted = CheckedSimulator(faults=("sessions_deleted", "process_dies")), list[str]()
+    deletes = MemoryJournal.delete
+
+    async def noting(journal: MemoryJournal, session_id: str, holder: str, at: int) -> int:
+        deleted.append(session_id)
+        return await deletes(journal, session_id, holder, at)
+
+    monkeypatch.setattr(MemoryJournal, "delete", noting)
+    simulator.check(0)
+    store = ObjectStore(tmp_path / STORES / "folder")
+    store.make()
+    for session_id in deleted:
+        TakenLog(store).add(session_id, "0" * 64)
+    lines = TakenLog(store).lines()
+    simulator.check(0)
+    assert lines
+    assert TakenLog(store).lines() == lines
 
 
 def test_a_fault_that_is_left_out_leaves_the_chance_of_the_others_alone() -> None:

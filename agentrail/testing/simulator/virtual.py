@@ -11,12 +11,14 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Final
 
 import trio
 from trio._core import _run as scheduler  # pyright: ignore[reportPrivateUsage]  # there is no other way
 from trio.testing import MockClock
 
+from agentrail.adapters.sandboxes.kept_files import folder_snapshots
 from agentrail.runtime.actor import session
 from agentrail.runtime.diagnosis.watchdog import Watchdog
 from agentrail.runtime.shared import clock
@@ -119,6 +121,7 @@ def run(seed: int, watch: ClockWatch, main: Callable[[MockClock], Awaitable[None
         swaps.enter_context(swapped(clock, "time", watch))
         swaps.enter_context(swapped(session, "time", watch))
         swaps.enter_context(swapped(Watchdog, "start", _no_thread))
+        swaps.enter_context(swapped(folder_snapshots, "home", _no_home))
         swaps.callback(scheduler._r.setstate, random_state)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         swaps.callback(logging.disable, disabled)
         logging.disable(logging.NOTSET if logs else logging.CRITICAL)  # the runtime would log planted faults
@@ -154,3 +157,8 @@ def _unshield(task: trio.lowlevel.Task | None) -> bool:
 
 def _no_thread(_: Watchdog, _working: Mapping[int, str]) -> None:
     """No-op: the watchdog's thread is not started, because it would measure real time."""
+
+
+def _no_home() -> Path:
+    """Refuse: the snapshots of the user stay. Besides, time would not wait for the thread that drops some."""
+    raise RuntimeError
