@@ -218,9 +218,9 @@ PORT: Final = 8765
 """The port of `agentrail serve`, if none is given."""
 
 MODES_ABOUT: Final[Mapping[str, str]] = {
-    "ask": "ask before it writes, runs commands or fetches pages (default)",
+    "ask": "ask before it writes, runs or fetches (default)",
     "edits": "do not ask before it writes files",
-    "yes": "ask only where the guard against accidents is not sure",
+    "yes": "ask only where the guard is not sure",
     "plan": "change nothing: explore, and write a plan",
 }
 """What the agent of the command line may do without asking, by option."""
@@ -301,7 +301,7 @@ SANDBOX: Final = text_option(
 )
 AGENT: Final = argument("agent", "[FILE[:NAME]]", agent_named, complete=files)
 SESSION: Final = argument("session", "SESSION")
-MODEL: Final = text_option("--model", "NAME", "which model (default: by the keys in the environment)")
+MODEL: Final = text_option("--model", "NAME", "which model (default: by the keys that are set)")
 FOLDER: Final = path_option(
     "--dir", "FOLDER", "where its tools work (default: here)", existing_folder, "folder", complete=folders
 )
@@ -312,7 +312,5 @@ NO_CONFIG: Final = Option(
     help="do without agentrail.toml of the folder",
 )
 MODES: Final = one_of("mode", MODES_ABOUT)
-KEPT_JOURNAL: Final = path_option(
-    "--journal", "FILE", "where sessions are kept (default: the user's journal)", journal_file
-)
+KEPT_JOURNAL: Final = path_option("--journal", "FILE", "where sessions are kept (default: the user's)", journal_file)
 """The journal of sessions that are run, which is a file."""

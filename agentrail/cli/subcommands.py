@@ -117,8 +117,7 @@ example: agentrail chat --continue
         lasts=True,
         reports=True,
         about="""\
-Have an agent answer one prompt: the answer alone goes to standard output.
-What a pipe brings is placed below the prompt; without one, it is the prompt.""",
+Print the answer to one prompt alone. What a pipe brings is placed below it.""",
         example="""\
 exit status: 0 done, 1 failed, 2 usage, 3 held, 4 refused, 5 limit, 6 provider
 example: git diff | agentrail run "Write a commit message." > message.txt""",
@@ -576,8 +575,8 @@ Ask other plugins what those of stored sessions were asked, and tell where they
 rule otherwise: exactly, up to the first such ruling of each. Nothing is run.""",
         example="""\
 exit status: 0 none differs, 1 some do, 2 usage, 130 interrupted
-example: agentrail backtest agents.db --plugins guards.py
-         agentrail backtest agents.db --options '{"BudgetGuard": {"max_rounds": 5}}'""",
+example: agentrail backtest my.db --plugins guards.py
+         agentrail backtest my.db --options '{"BudgetGuard": {"max_rounds": 5}}'""",
     ),
     CommandGroup(
         "evals",

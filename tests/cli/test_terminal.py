@@ -851,6 +851,8 @@ def test_a_call_whose_beginning_is_out_of_sight_is_not_approved_by_one_key(tmp_p
     with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
         talk.sees(">\n  idle")
         talk.say(f"\x1b[200~write {'word ' * 400}to a.txt\x1b[201~\r")
+        talk.sees("more rows; Enter shows them", f"{KEYS}\n>")
+        talk.press("\r")
         talk.sees(f"{KEYS}\n>")
         talk.press("y")
         talk.sees("The beginning of this call is out of sight", "> y\n")

@@ -4,6 +4,7 @@ FOR_POSIX = frozenset(
     {
         "agentrail.adapters.launcher",
         "agentrail.adapters.sandboxes.own_network",
+        "agentrail.cli.talk.live.external_editor",
         "agentrail.cli.talk.live.prompt_box",
         "agentrail.cli.talk.live.typed_keys",
         "agentrail.cli.output.terminal_modes",
@@ -18,9 +19,13 @@ NOT_RUN = frozenset(
         "agentrail.adapters.mcp.pipes",
         "agentrail.adapters.processes",
         "agentrail.adapters.sandboxes.confined_open",
+        "agentrail.adapters.sandboxes.containers.container_start",
         "agentrail.adapters.sandboxes.files",
+        "agentrail.adapters.sandboxes.kept_files.files_restore",
+        "agentrail.adapters.sandboxes.kept_files.tree_scan",
         "agentrail.cli.folder.program_copy",
         "agentrail.cli.host.workers.worker_link",
+        "agentrail.cli.talk.bounded_output",
     }
 )
 """Modules that are imported on Windows, and refuse there what they are for."""

@@ -6,6 +6,7 @@ import os
 import selectors
 import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -33,6 +34,8 @@ def output_of(
 
     It is ended after *seconds*, with all that it has started. Raise `OutputError` if it does not end well by then.
     """
+    if sys.platform == "win32":  # neither are pipes waited for there, nor is a whole group of processes ended
+        raise OutputError("cannot be run on Windows; use the Windows Subsystem for Linux")
     try:
         process = subprocess.Popen(  # noqa: S603 - of the person, or found on PATH
             command,
