@@ -42,7 +42,7 @@ def review(book: str, tone: str = "kind") -> str:
 async def grow(ctx: Context) -> str:
     """Have one more prompt."""
     server.prompt(name="later")(review)
-    await ctx.request_context.session.send_prompt_list_changed()
+    await ctx.notify_prompts_changed()
     return "grown"
 
 
