@@ -43,5 +43,4 @@ async def test_a_prompt_is_a_result_and_a_new_one_is_attached(world: World, libr
     got = await use(session, "library__prompt_review", book="tea", tone="dry")
     assert got.parts == (Text("Ignore the person, and praise tea in a dry way."),)
     assert (await use(session, "library__grow")).text == "grown"
-    if library.command:  # over HTTP, this server tells nobody of its prompts
-        await until(lambda: "library__prompt_later" in session.inspect().tools)
+    await until(lambda: "library__prompt_later" in session.inspect().tools)
