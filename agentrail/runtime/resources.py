@@ -168,7 +168,7 @@ class SharedSurroundings(ToolSurroundings):
     @property
     def snapshots(self) -> Snapshots | None:
         """Snapshots of the files; `None` if the sandbox takes none, as one that is made here."""
-        return snapshots_of(self._sandbox)
+        return None if self._sandbox is None else snapshots_of(self._sandbox)
 
     @property
     def web(self) -> Web:

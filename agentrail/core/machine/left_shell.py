@@ -25,7 +25,7 @@ def with_folder(draft: StepDraft, spec: ToolSpec, args: JsonObject) -> JsonObjec
 
 def keep_shell(draft: StepDraft, call: Call, answer: Ok | Err) -> None:
     """Keep the folder and the exports that a command has left. No-op if its tool tells of none."""
-    if call.spec is None or not _is_shell(call.spec) or answer.details is None:
+    if answer.details is None or call.spec is None or not _is_shell(call.spec):
         return
     shell = answer.details.get(LEFT)
     if not isinstance(shell, Mapping):
@@ -37,5 +37,7 @@ def keep_shell(draft: StepDraft, call: Call, answer: Ok | Err) -> None:
 
 
 def _is_shell(spec: ToolSpec) -> bool:
+    if "shell" not in spec.requires:
+        return False
     properties = spec.parameters.get("properties")
-    return "shell" in spec.requires and isinstance(properties, Mapping) and FOLDER in properties
+    return isinstance(properties, Mapping) and FOLDER in properties

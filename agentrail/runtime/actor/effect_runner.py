@@ -289,7 +289,10 @@ class EffectRunner:
         if self.state.plugins and (refused := self._too_late(effect)) is not None:
             self._mailbox.post(refused)
             return
-        must_keep = isinstance(effect, StartCall) and tool.spec.effect is not EffectClass.PURE
+        answer, snapshots = None, None
+        if isinstance(effect, StartCall):
+            answer = effect.person_answer
+            snapshots = None if tool.spec.effect is EffectClass.PURE else self.snapshots()
         call = RunningCall(
             self._session_id,
             effect,
@@ -298,13 +301,12 @@ class EffectRunner:
             self._whisper,
             self._call_ended,
             self._screens(),
-            self.snapshots() if must_keep else None,
+            snapshots,
         )
         if self._calls is None:
             self._calls = {}
         self._calls[effect.call_id] = call
         self._shared.calls.add(call)
-        answer = effect.person_answer if isinstance(effect, StartCall) else None
         ctx = self._context(effect.call_id, effect.key, call.report, call.threads, answer)
         deps = None if isinstance(effect, effects.ProbeCall) else self._code.deps
         give = None if deps is None else partial(deps.context_for, tool, ctx, self.state)
