@@ -67,7 +67,7 @@ def test_programs_of_macos_print_it_in_ways_of_their_own(
 ) -> None:
     program(programs, name, script)
     monkeypatch.setattr("agentrail.cli.talk.clipboard.READERS", OF_MACOS)
-    assert clipboard_picture({}.get) == PNG
+    assert clipboard_picture(lambda _: None) == PNG
 
 
 @pytest.mark.parametrize(

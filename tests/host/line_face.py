@@ -61,8 +61,8 @@ class LineFace:
             case ShownText(text=said):
                 await send(said.encode())
                 return row.status
-            case Shown():
-                await send(answer.content)
+            case Shown(content=bytes() as content):
+                await send(content)
             case problem:
                 await send(problem.content)
         return answer.status

@@ -44,7 +44,7 @@ async def the_signature_is_kept(
     await weather(3, ToolContext())  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     await weather("Oslo")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
     await area(1, 2, depth=3)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
-    tool(retries=3)  # type: ignore[call-overload] # pyright: ignore[reportCallIssue]
+    tool(retries=3)  # pyright: ignore[reportCallIssue]
 
 
 async def a_function_tool_is_a_tool() -> None:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from agentrail import Accepted, State
 from agentrail.core.machine.endings import TURN_TIMER
 from agentrail.core.machine.step import Step
-from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN
 from agentrail.core.vocabulary.commands import Done
 from agentrail.core.vocabulary.effects import StartCall, StartRequest
 from agentrail.core.vocabulary.inputs import CallProbed, CompactionEnded
@@ -43,6 +42,7 @@ from agentrail.testing.world.outstanding import AgentOut, Outstanding, demand
 from agentrail.tools import EffectClass, NotStarted
 from agentrail.values.json import canonical
 from agentrail.values.messages import why_unfit
+from agentrail.values.tools import CAN_RUN_AGAIN
 from tests.kit import ApproveSent, Arrival, Phase, PromptSent, SteerSent
 from tests.machinery.checks.session_checks import Course
 from tests.machinery.checks.step_checks import check_promises

@@ -17,7 +17,6 @@ from agentrail.core.machine.endings import RETRY_TIMER, TURN_TIMER
 from agentrail.core.machine.in_doubt_calls import MOST, TURNS_KEPT
 from agentrail.core.machine.responses import RETRY_CAP
 from agentrail.core.machine.tool_results import call_timer, hold_timer
-from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN
 from agentrail.core.tools_on_demand import CALLER, FINDER, ROOM, definition, free
 from agentrail.core.vocabulary.commands import Done, RespondSent, ResultSent, SwitchModelSent
 from agentrail.core.vocabulary.effects import CarryOut, StartCall, StartRequest
@@ -84,6 +83,7 @@ from agentrail.testing.world.outstanding import demand
 from agentrail.tools import EffectClass
 from agentrail.values.json import is_same
 from agentrail.values.messages import Added
+from agentrail.values.tools import CAN_RUN_AGAIN
 from tests.kit import (
     NOTHING_USED,
     AbortSent,
