@@ -61,9 +61,10 @@ class LineFace:
             case ShownText(text=said):
                 await send(said.encode())
                 return row.status
-            case Shown(content=bytes() as content):
-                await send(content)
+            case Shown():
+                await send(answer.content)
             case problem:
+                assert isinstance(problem.content, bytes)
                 await send(problem.content)
         return answer.status
 
