@@ -26,6 +26,7 @@ from agentrail.cli.chat_options import ChatOptions
 from agentrail.cli.click_commands import CliCommand, CommandGroup
 from agentrail.cli.command import main
 from agentrail.cli.command_options import MODES_ABOUT
+from agentrail.cli.evaluating.backtest_sessions import BackTestOptions
 from agentrail.cli.evaluating.run_cases import RunCasesOptions
 from agentrail.cli.exit_codes import COMPLETE, DEBUG
 from agentrail.cli.host.serve_options import ServeOptions
@@ -142,8 +143,10 @@ def test_each_command_has_a_function_that_takes_its_parameters() -> None:
 
 OPTIONS: Final = {
     "acp.acp_command": ChatOptions,
+    "evaluating.backtest_sessions": BackTestOptions,
     "evaluating.run_cases": RunCasesOptions,
     "host.serve": ServeOptions,
+    "mcp_serving.serve_command": ChatOptions,
     "running.run": RunOptions,
     "talk.chat": ChatOptions,
 }

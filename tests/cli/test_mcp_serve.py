@@ -31,8 +31,8 @@ async def test_a_client_starts_it_and_decides_what_waits(tmp_path: Path, mode: s
     arguments = ["-m", "agentrail", "mcp", "serve", "--model", "demo", "--journal", str(tmp_path / "j.db")]
     environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "PYTHONPATH": ":".join(sys.path)}
     command = StdioServerParameters(command=sys.executable, args=arguments, cwd=tmp_path, env=environment)
-    with trio.fail_after(within(60)):
-        async with Client(stdio_client(command), mode=mode, elicitation_callback=approve) as client:
+    with (tmp_path / "errors.txt").open("w", encoding="utf-8") as errors, trio.fail_after(within(60)):
+        async with Client(stdio_client(command, errlog=errors), mode=mode, elicitation_callback=approve) as client:
             result = await client.call_tool("prompt", {"text": "write hello to a.txt"})
     assert result.is_error is False
     assert len(asked) == 1

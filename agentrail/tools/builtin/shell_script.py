@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from agentrail.errors import AgentrailError
-from agentrail.plugins.shell.rules import RUN_BY_OTHERS
 from agentrail.ports.protocol_members import has_members
 from agentrail.ports.sandbox import OnDisk, OnOutput, Sandbox
 from agentrail.ports.tool import ToolContext
@@ -141,6 +140,8 @@ def _exported(command: str) -> tuple[str, ...]:
 
 def _why_never_kept(name: str) -> str:
     """Return why no value of a variable is kept; empty if some are."""
+    from agentrail.plugins.shell.rules import RUN_BY_OTHERS  # noqa: PLC0415 - who calls no shell needs no rules
+
     if not _NAME.fullmatch(name):
         return "it is no name of a variable"
     if _SECRET.search(name):
