@@ -70,8 +70,8 @@ class WhatIfCalls:
         """Tell where a candidate would have ruled otherwise in a session."""
         query = call.query(WhatIfQuery)
         name = self._sessions.name(call.row, call.who, call.session)
+        stored = await self._sessions.stored(name)  # first: of a session that is not there, nothing is told
         candidate = candidates.Candidate(self._plugins(query.candidate), _options_of(call, query.options))
-        stored = await self._sessions.stored(name)
         if stored.head > INSIGHT_RECORDS:
             raise UsageError("history-too-long", stored.head, INSIGHT_RECORDS)
         async with self._workers:
