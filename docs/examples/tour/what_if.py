@@ -1,7 +1,9 @@
 """A back-test: would a lower limit have blocked anything that happened? Nothing of it runs again.
 
-then: it went on (every plugin that was asked let it pass)
-now: the call was blocked by `Limit`: more than 200
+The call that went on is ruled on again, from the records.
+
+    then: it went on (every plugin that was asked let it pass)
+    now: the call was blocked by `Limit`: more than 200
 """
 
 import trio
