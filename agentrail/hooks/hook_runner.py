@@ -47,6 +47,15 @@ class PluginRow(Value, gc=True):
     among: frozenset[str] | None = None
     """Keys of the plugins to ask; `None` if all are."""
 
+    def listeners(self, hook: str) -> tuple[AttachedPlugin, ...]:
+        """Return the plugins to ask that have the hook of this name, in order."""
+        among = self.among
+        return tuple(
+            attached
+            for attached in self.attached_plugins
+            if hook in attached.hooks and (among is None or attached.key in among)
+        )
+
 
 Method = Callable[[Hook, object, Context], object]
 

@@ -145,12 +145,8 @@ class BesideRunner(RecordedRunner):
             return then
         field = differing_field(then, now.question.ruling)
         if field or position != START:
-            plugins = tuple(
-                attached
-                for attached in row.attached_plugins
-                if hook.hook_name in attached.hooks and (row.among is None or attached.key in row.among)
-            )
-            question = HookQuestion(then, hook, plugins, row.attached_plugins, position, decisions, consent)
+            listeners = row.listeners(hook.hook_name)
+            question = HookQuestion(then, hook, listeners, row.attached_plugins, position, decisions, consent)
             self._pairs.append(RulingPair(self._number, question, now, field))
         return then
 

@@ -201,11 +201,7 @@ class CandidateRow:
         holders: frozenset[str],
     ) -> CandidateAnswer:
         name = hook.hook_name
-        listeners = tuple(
-            attached
-            for attached in row.attached_plugins
-            if name in attached.hooks and (row.among is None or attached.key in row.among)
-        )
+        listeners = row.listeners(name)
         ruling, ctx = UNRULED[name], None
         if listeners:
             ctx = view = self._context(context)

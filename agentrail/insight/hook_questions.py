@@ -69,12 +69,8 @@ class _Listening(RecordedRunner):
     ) -> Ruling:
         """Return the next recorded ruling, and note the question."""
         ruling = super().run(hook, row, context, position, decisions, consent)
-        plugins = tuple(
-            attached
-            for attached in row.attached_plugins
-            if hook.hook_name in attached.hooks and (row.among is None or attached.key in row.among)
-        )
-        self.questions.append(HookQuestion(ruling, hook, plugins, row.attached_plugins, position, decisions, consent))
+        listeners = row.listeners(hook.hook_name)
+        self.questions.append(HookQuestion(ruling, hook, listeners, row.attached_plugins, position, decisions, consent))
         return ruling
 
     def check(self, tool: str, revision: int, args: JsonObject, meter: Meter) -> Ruling:
