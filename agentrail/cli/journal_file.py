@@ -13,7 +13,7 @@ from typing import Final
 
 import trio
 
-from agentrail.adapters.journals.archive_reader import BEGINNINGS, ArchiveReader, open_archive
+from agentrail.adapters.journals.archive_reader import ArchiveReader, begins_as_export, open_archive
 from agentrail.adapters.journals.archive_writer import ArchiveWriter, open_archive_writer
 from agentrail.adapters.journals.journal_addresses import (
     JournalAddress,
@@ -100,8 +100,6 @@ def is_export_file(path: Path) -> bool:
     if path.exists() and not path.is_file():
         return False
     try:
-        with path.open("rb") as file:
-            beginning = file.read(max(map(len, BEGINNINGS)))
+        return begins_as_export(path)
     except FileNotFoundError:
         return path.suffix == EXPORTED
-    return beginning.startswith(BEGINNINGS)

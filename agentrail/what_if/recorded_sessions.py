@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeAlias, cast
 
 import trio
 
-from agentrail.adapters.journals.archive_reader import BEGINNINGS, open_archive
+from agentrail.adapters.journals.archive_reader import begins_as_export, open_archive
 from agentrail.adapters.journals.journal_addresses import address_named, journal_at
 from agentrail.app.supervisor import Supervisor, journal_of
 from agentrail.errors import SessionNotStored, UsageError, WrongType
@@ -91,7 +91,7 @@ async def _open_file(name: str) -> AsyncGenerator[StoredSessions, None]:
     if isinstance(address, Path):
         if not await trio.Path(address).is_file():
             raise UsageError("no-sessions", name)
-        if await trio.to_thread.run_sync(_is_export, address):
+        if await trio.to_thread.run_sync(begins_as_export, address):
             async with open_archive(address) as reader:
                 yield reader
             return
@@ -103,12 +103,6 @@ async def _open_file(name: str) -> AsyncGenerator[StoredSessions, None]:
         # tests/what_if/test_backtest.py::test_sessions_come_from_wherever_they_are
         with trio.CancelScope(shield=True):
             await journal.close()
-
-
-def _is_export(path: Path) -> bool:
-    """Whether the file is an export, by its first bytes."""
-    with path.open("rb") as file:
-        return file.read(max(map(len, BEGINNINGS))).startswith(BEGINNINGS)
 
 
 async def stored_in(source: StoredSessions, only: Iterable[str] | None) -> Sequence[StoredSession]:

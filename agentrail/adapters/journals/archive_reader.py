@@ -324,6 +324,12 @@ def scanned(file: BinaryIO) -> list[ArchivedSession]:
     return scan.finish()
 
 
+def begins_as_export(path: Path) -> bool:
+    """Whether the file *path* begins as an export does."""
+    with path.open("rb") as file:
+        return file.read(max(map(len, BEGINNINGS))).startswith(BEGINNINGS)
+
+
 @asynccontextmanager
 async def open_archive(path: Path) -> AsyncGenerator[ArchiveReader, None]:
     """Open the file *path* for reading; close it when the block ends."""
