@@ -19,13 +19,18 @@ from pathlib import Path
 
 import agentrail
 
-for name in ("", "errors", "events", "journals", "mcp", "models", "plugins", "sandboxes", "testing", "tools"):
+NAMES = (
+    "", "errors", "evals", "events", "host", "insight", "journals", "mcp", "models", "plugins", "sandboxes",
+    "telemetry", "testing", "tools",
+)
+for name in NAMES:
     package = import_module(f"agentrail.{name}" if name else "agentrail")
     for public in package.__all__:
         try:
             getattr(package, public)
         except ModuleNotFoundError as error:
-            assert "needs the extra `testing`" in error.__notes__[0], error
+            needed = {"mcp": "mcp", "telemetry": "otel", "testing": "testing"}[name]
+            assert f"needs the extra `{needed}`" in error.__notes__[0], error
 assert (Path(agentrail.__file__).parent / "py.typed").is_file()
 """
 
