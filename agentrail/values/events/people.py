@@ -81,7 +81,7 @@ class AskUser(Event):
     options: Personal[tuple[str, ...]] = ()
     """Answers to choose from; empty if the answer is free text."""
     path: Kept[tuple[str, ...]] = ()
-    """For a question of a sub-agent: the ids of parent session and call, outermost first; else empty."""
+    """For a call of a sub-agent: the ids of parent session and call, outermost first; else empty."""
 
 
 class UserResponded(Event):

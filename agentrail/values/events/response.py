@@ -78,7 +78,7 @@ class ResponseComplete(Event):
     message: AssistantMessage
     """The complete response, as it goes into the history."""
     replaced_by: Kept[tuple[str, ...]] = ()
-    """Keys of the plugins that replaced its text, in order."""
+    """Keys of the plugins that replaced the text, in order."""
 
 
 class StreamError(Event):
