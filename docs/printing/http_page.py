@@ -17,11 +17,14 @@ from agentrail.api.session_values import HeldCall
 from agentrail.api.views import View
 from agentrail.core.vocabulary.commands import Accepted
 from docs.printing.fields_page import item, summary
-from docs.printing.markdown import code, codes, joined, section, table
+from docs.printing.markdown import code, codes, joined, section
 from docs.printing.source_text import Source
 
 READ_FIRST: Final = ("ReplyView", "HeldView", "AcceptedView")
 """What comes back from the calls of a first client; all its fields are always there."""
+
+OK: Final = 200
+"""The status of an answer at whose route the page names none."""
 
 REQUIRED: Final = r"\*"
 """The mark at the name of a field that is required."""
@@ -170,19 +173,25 @@ def _field(name: str, part: Document, *, needed: bool) -> str:
 
 
 def routes() -> list[str]:
-    """Return the table of routes."""
-    header = ("route", "to", "scope", "takes", "gives")
-    rows = [
-        (code(f"{r.method} {r.path}"), r.call.attempt, _scope(r.call), _takes(r.call), _gives(r.call)) for r in ROUTES
-    ]
-    return table(header, rows)
+    """Return the routes, those with the same scopes together, each with what it takes and gives."""
+    by_scopes: defaultdict[str, list[str]] = defaultdict(list)
+    for route in ROUTES:
+        by_scopes[_scopes(route.call)].append(_route(route))
+    return joined([f"{scopes}:", "", *lines] for scopes, lines in by_scopes.items())
 
 
-def _scope(call: HostCall) -> str:
-    """Return the scope for one's own sessions, then that for other users' if it is another."""
+def _route(route: HostRoute) -> str:
+    taken = f"; {text}" if (text := _takes(route.call)) else ""
+    return item(f"{route.method} {route.path}", f"{route.call.attempt}{taken} → {_gives(route.call)}")
+
+
+def _scopes(call: HostCall) -> str:
+    """Return the scope for one's own sessions, and that for other users' if it is another."""
     if not call.scope:
-        return "no key"
-    return codes(dict.fromkeys(filter(None, (call.scope, call.others))))
+        return "Without a key"
+    if call.others is None or call.others == call.scope:
+        return f"With {code(call.scope)}"
+    return f"With {code(call.scope)}, for sessions of other users {code(call.others)}"
 
 
 def _takes(call: HostCall) -> str:
@@ -193,9 +202,10 @@ def _takes(call: HostCall) -> str:
 
 
 def _gives(call: HostCall) -> str:
-    what = f" {code(call.gives.__name__)}" if call.gives is not None and call.media == JSON else ""
-    media = f" {code(call.media.partition(';')[0])}" if call.media != JSON else ""
-    return f"{call.status}{what}{media}{', 202 if held' if call.held else ''}"
+    shown = code(call.gives.__name__) if call.gives is not None and call.media == JSON else ""
+    media = code(call.media.partition(";")[0]) if call.media != JSON else ""
+    status = "" if call.status == OK and (shown or media) else str(call.status)
+    return f"{' '.join(filter(None, (status, shown, media)))}{', 202 if held' if call.held else ''}"
 
 
 def problems() -> list[str]:

@@ -16,9 +16,17 @@ MOST_WORDS = 7_560
 """A third of the words that the page had when it repeated all that the document says."""
 
 
-def test_each_route_has_a_line() -> None:
-    lines = http_page.routes()[2:]
-    assert [line.split("`")[1] for line in lines] == [f"{route.method} {route.path}" for route in ROUTES]
+def test_each_route_has_a_line_under_its_scopes() -> None:
+    scopes_by_route: dict[str, list[str]] = {}
+    scopes: list[str] = []
+    for line in http_page.routes():
+        names = re.findall(r"`([^`]+)`", line)
+        if line.startswith("- "):
+            scopes_by_route[names[0]] = scopes
+        elif line:
+            scopes = names
+    expected = {f"{route.method} {route.path}": (route.call.scope, route.call.others) for route in ROUTES}
+    assert scopes_by_route == {name: [*dict.fromkeys(filter(None, both))] for name, both in expected.items()}
 
 
 def test_each_kind_of_problem_has_a_place() -> None:
