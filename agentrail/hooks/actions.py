@@ -189,7 +189,7 @@ class Action(Value, Generic[S_co], kw_only=True, gc=True):
 
 
 class Continue(Action[S_co], Generic[S_co]):
-    """Change nothing, and let the next plugin decide."""
+    """Change nothing."""
 
     kind = "continue"
 
@@ -202,7 +202,7 @@ class Continue(Action[S_co], Generic[S_co]):
 
 
 class Intervene(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
-    """Add a text to the conversation, and let the next plugin decide."""
+    """Add a text to the conversation."""
 
     kind = "intervene"
 
@@ -240,7 +240,7 @@ class Abort(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
 
 
 class Skip(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
-    """Ask no further plugin; what earlier plugins decided stays in effect."""
+    """Ask no further plugin."""
 
     kind = "skip"
     short_circuits = True
@@ -392,7 +392,7 @@ class SetSection(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
 
 
 class Ask(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
-    """Pause here until the runtime has carried out a request, then call this hook again with the answer."""
+    """Have the runtime carry out a request."""
 
     kind = "ask"
 

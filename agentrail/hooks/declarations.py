@@ -102,21 +102,21 @@ class Used(Authored):
 
 
 class UsageLimits(Declaration):
-    """Limits what a session and its sub-agents use together, requests that are under way included.
+    """Limits what a session and its sub-agents use together, requests under way included; `None`: no limit.
 
     The runtime sends no request to a model that may exceed a limit, be it of a turn, an ask of a plugin or a summary.
     """
 
     max_tokens: int | None = None
-    """The most tokens of the session; `None` if there is no limit."""
+    """The most tokens of the session."""
     max_turn_tokens: int | None = None
-    """The most tokens of one turn; `None` if there is no limit."""
+    """The most tokens of one turn."""
     max_usd: float | None = None
-    """The highest cost of the session in US dollars, which `ctx.budget_left` is the rest of; `None`: no limit."""
+    """The highest cost of the session in US dollars, which `ctx.budget_left` is the rest of."""
     max_seconds: float | None = None
-    """The most seconds in which the session, or a sub-agent of it, may work; `None` if there is no limit."""
+    """The most seconds in which the session, or a sub-agent of it, may work."""
     max_turn_seconds: float | None = None
-    """The most seconds of work in one turn; `None` if there is no limit."""
+    """The most seconds of work in one turn."""
     shared: bool = False
     """Whether others under the same limits count too; so it is for the plugin that a sub-agent inherits."""
 

@@ -114,31 +114,32 @@ class BudgetGuard(Plugin[Spent]):
     response. At a limit of tokens, money or seconds no compaction begins, because its summary is a request too.
     Seconds are those in which the session or a sub-agent works; the time in which all wait for a person does not count.
     `max_usd` needs a model whose price is known: without one the session does not start.
+    A limit that is `None` does not hold.
     """
 
     max_tokens: int | None = None
-    """The most tokens of the session; `None` if there is no limit."""
+    """The most tokens of the session."""
     max_turn_tokens: int | None = None
-    """The most tokens of one turn; `None` if there is no limit."""
+    """The most tokens of one turn."""
     max_usd: float | None = None
-    """The highest cost of the session in US dollars; `None` if there is no limit."""
+    """The highest cost of the session in US dollars."""
     max_rounds: int | None = None
-    """The most requests to the model in the session; `None` if there is no limit."""
+    """The most requests to the model in the session."""
     max_turn_rounds: int | None = None
-    """The most requests to the model in one turn; `None` if there is no limit."""
+    """The most requests to the model in one turn."""
     max_calls: int | None = None
-    """The most tool calls of the session; `None` if there is no limit."""
+    """The most tool calls of the session."""
     max_turn_calls: int | None = None
-    """The most tool calls of one turn; `None` if there is no limit."""
+    """The most tool calls of one turn."""
     calls: Mapping[str, int] = attrs.field(default=NO_CALLS, converter=_as_limits, validator=check_object)
     """The most calls of single tools in the session, by name. The model is told them in its system prompt."""
     at_limit: str = attrs.field(default="block", validator=check_choice("block", "answer"))
     """What a call over a limit of `calls` does: `block` that call alone, or also all later calls of the turn, so that
     the model has to `answer` with what it has."""
     max_seconds: float | None = None
-    """The most seconds in which the session, or a sub-agent of it, may work; `None` if there is no limit."""
+    """The most seconds in which the session, or a sub-agent of it, may work."""
     max_turn_seconds: float | None = None
-    """The most seconds of work in one turn; `None` if there is no limit."""
+    """The most seconds of work in one turn."""
     warn_at: float = 0.8
     """The fraction of a limit from which `budget_warning` is emitted, once for each limit (of a turn: once a turn).
 
@@ -377,7 +378,7 @@ Number = TypeVar("Number", int, float)
 
 
 def _rest(limit: Number | None, used: Number) -> Number | None:
-    """Return what is left of *limit*, at least 0; `None` if there is no limit."""
+    """Return what is left of *limit*, at least 0."""
     return None if limit is None else max(0, limit - used)
 
 

@@ -32,54 +32,47 @@ from agentrail.hooks.hook_types import HOOKS, Hook
 from agentrail.hooks.plugin import MATRIX, AnyPlugin, Priority
 from agentrail.hooks.plugin_checks import DECLARATIONS
 from agentrail.hooks.ruling import WHEN_CRITICAL_BREAKS, Verdict
-from docs.printing.fields_page import field_list, fields, summary
-from docs.printing.markdown import code, codes, joined, section, table
+from docs.printing.fields_page import field_list, fields, item, summary
+from docs.printing.markdown import code, codes, joined, section
 from docs.printing.source_text import Source
 
 COMBINING: Final[Mapping[type[Action[object]], str]] = MappingProxyType(
     {
-        Continue: "the next plugin is asked",
-        AddContext: "each text is a message of its own at the end of the request, in the order of the plugins; so "
-        "are the messages, at the beginning or the end",
-        Intervene: "the texts of all plugins are joined, in the order of the plugins, and added once",
-        Abort: "ends the hook; new states and events of the plugins asked so far are kept, all else is dropped",
-        Skip: "later plugins are not asked; everything that earlier ones decided stays in effect",
-        BlockTool: "later plugins are not asked about this call; other calls go on",
-        ReplaceToolArgs: "the next plugin sees the new arguments; critical plugins asked before are asked once more",
-        Emit: "the events of all plugins are published in order, with the step that ends the hook, however it ends",
-        SwitchModel: "the last one counts",
-        ReplacePrompt: "the next plugin sees the new text; the last one counts",
-        ReplaceResponse: "the next plugin sees the new text; the last one counts",
-        ReplaceMessages: "the next plugin sees the new messages; the last ones count",
-        ReplaceToolResult: "the next plugin sees the new result; the last one counts",
-        HoldTool: "pauses the hook at this plugin; after an approval, it continues with the next one",
-        SetSection: "all sections are set; of several texts for one section, the last counts",
-        Ask: "pauses the hook at this plugin, which is asked again with the answer",
+        Continue: "The next plugin is asked.",
+        AddContext: "Each text is a message of its own at the end of the request, in the order of the plugins; so "
+        "are the messages, at the beginning or the end.",
+        Intervene: "The texts of all plugins are joined, in the order of the plugins, and added once.",
+        Abort: "It ends the hook; new states and events of the plugins asked so far are kept, all else is dropped.",
+        Skip: "What earlier ones decided stays in effect.",
+        BlockTool: "Later plugins are not asked about it; other calls go on.",
+        ReplaceToolArgs: "The next plugin sees them; critical plugins asked before are asked once more.",
+        Emit: "Events of all plugins are published in order, with the step that ends the hook, however it ends.",
+        SwitchModel: "The last one counts.",
+        ReplacePrompt: "The next plugin sees it; the last one counts.",
+        ReplaceResponse: "The next plugin sees it; the last one counts.",
+        ReplaceMessages: "The next plugin sees them; the last ones count.",
+        ReplaceToolResult: "The next plugin sees it; the last one counts.",
+        HoldTool: "The hook pauses at this plugin; after an approval, it continues with the next one.",
+        SetSection: "All sections are set; of several texts for one section, the last counts.",
+        Ask: "The hook pauses at this plugin, which is then asked again with the answer.",
     }
 )
 """How each action combines with those of other plugins at the same hook."""
 
 _BROKEN: Final[Mapping[Verdict, str]] = MappingProxyType(
     {
-        Verdict.PASS: "only reported",
-        Verdict.ABORT: "counts as `Abort`",
-        Verdict.BLOCK: "counts as `BlockTool`",
-        Verdict.SKIP: "counts as `Skip`",
+        Verdict.PASS: "; a failure is only reported",
+        Verdict.ABORT: "",
+        Verdict.BLOCK: "; a failure counts as `BlockTool`",
+        Verdict.SKIP: "; a failure counts as `Skip`",
     }
 )
+"""What happens if a critical plugin fails, where it is not what the page says of all hooks."""
 
 
 def hooks() -> list[str]:
-    """Return the table of hooks: when each fires, and what happens if a critical plugin fails there."""
-    rows = [
-        (
-            code(hook.hook_name),
-            hook.about,
-            _BROKEN[WHEN_CRITICAL_BREAKS[hook.hook_name]],
-        )
-        for hook in HOOKS
-    ]
-    return table(("hook", "when", "a critical plugin fails"), rows)
+    """Return the list of hooks: when each fires, and what happens if a critical plugin fails there."""
+    return [item(hook.hook_name, f"{hook.about}{_BROKEN[WHEN_CRITICAL_BREAKS[hook.hook_name]]}.") for hook in HOOKS]
 
 
 def hook_records(source: Source) -> list[str]:
@@ -91,7 +84,7 @@ def hook_records(source: Source) -> list[str]:
 
 def _record(source: Source, hook: type[Hook]) -> list[str]:
     found = fields(source, hook, inherited=False)
-    return section(f"`{hook.hook_name}`: `{hook.__name__}`", [summary(hook.__doc__)], found) if found else []
+    return section(f"`{hook.hook_name}`: `{hook.__name__}`", found) if found else []
 
 
 def matrix() -> list[str]:
@@ -105,9 +98,8 @@ def matrix() -> list[str]:
 
 
 def actions(source: Source) -> list[str]:
-    """Return the actions: what each does, what it takes beside the state, and how it combines."""
-    rows = [(code(_call(source, action)), summary(action.__doc__), COMBINING[action]) for action in ACTIONS]
-    return table(("action", "what it does", "combined with other plugins"), rows)
+    """Return the actions: what each takes beside the state, what it does, and how it combines."""
+    return [item(_call(source, action), f"{summary(action.__doc__)} {COMBINING[action]}") for action in ACTIONS]
 
 
 def _call(source: Source, action: type[Action[object]]) -> str:
@@ -124,27 +116,27 @@ def asks(source: Source) -> list[str]:
     files = (_asks.ReadFile, _asks.WriteFile, _asks.FindFiles, _asks.FindGitPrograms)
     requests = (_asks.CallModel, _asks.RunTool, *files, _asks.CallService, _asks.ChangeTools)
     answers = (_asks.Answered, _asks.Failed, _asks.TimedOut)
-    return joined((_listed(source, "request", requests), _listed(source, "answer", answers)))
+    return joined((_listed(source, requests), ["The answers:"], _listed(source, answers)))
 
 
 def declarations(source: Source) -> list[str]:
     """Return what a plugin may declare."""
-    return _listed(source, "declaration", DECLARATIONS)
+    return _listed(source, DECLARATIONS)
 
 
-def _listed(source: Source, what: str, classes: Iterable[type]) -> list[str]:
-    rows = [(code(cls.__name__), _meaning(cls), _explained(source, cls)) for cls in classes]
-    return table((what, "what it means", "fields"), rows)
+def _listed(source: Source, classes: Iterable[type]) -> list[str]:
+    """Return a list of *classes*, each with what it means, and below it its fields."""
+    return [line for cls in classes for line in (item(cls.__name__, _meaning(cls)), *_explained(source, cls))]
 
 
 def _meaning(cls: type) -> str:
-    """Return what *cls* means, without the words that the heading of its table says."""
+    """Return what *cls* means, without the words that all in its list would begin with."""
     about = summary(cls.__doc__).removeprefix("Request for `Ask`: ")
     return about[:1].upper() + about[1:]
 
 
-def _explained(source: Source, cls: type) -> str:
-    return " ".join(f"`{one.name}`: {one.about}" for one in source.fields(cls))
+def _explained(source: Source, cls: type) -> list[str]:
+    return [f"    {item(field.name, ' '.join(field.about.split()))}" for field in source.fields(cls)]
 
 
 def context(source: Source) -> list[str]:
@@ -153,14 +145,11 @@ def context(source: Source) -> list[str]:
 
 
 def bands() -> list[str]:
-    """Return the bands of priorities."""
+    """Return the bands of priorities, in one line."""
     starts = [int(band) for band in Priority]
-    ends = [*(str(start - 1) for start in starts[1:]), ""]
-    rows = [
-        (code(band.name), f"{start}–{end}" if end else f"{start} and up")
-        for band, start, end in zip(Priority, starts, ends, strict=True)
-    ]
-    return table(("band", "priority"), rows)
+    ends = [*(f"–{start - 1}" for start in starts[1:]), " and up"]
+    listed = zip(Priority, starts, ends, strict=True)
+    return [", ".join(f"{code(band.name)} {start}{end}" for band, start, end in listed) + "."]
 
 
 def offered(package: ModuleType) -> list[type[AnyPlugin]]:

@@ -88,7 +88,7 @@ def test_every_pair_of_phase_and_input_is_printed() -> None:
 
 def test_every_action_says_how_it_combines() -> None:
     assert set(plugins_page.COMBINING) == set(ACTIONS)
-    assert len(plugins_page.actions(SOURCE)) == len(ACTIONS) + 2
+    assert len(plugins_page.actions(SOURCE)) == len(ACTIONS)
 
 
 def test_the_matrix_that_is_printed_is_the_matrix() -> None:
