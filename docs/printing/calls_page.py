@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from docs.printing.markdown import code, joined, paragraphs, section
 from docs.printing.source_text import Callable, Source
+
+COMMAND_ID: Final = "command: str | None = None"
+"""The argument of each command, whose type the page of handles says once."""
 
 
 def methods(source: Source, cls: type, called: str) -> list[str]:
@@ -23,13 +28,14 @@ def _call(one: Callable, called: str) -> list[str]:
 def written(one: Callable, called: str = "") -> str:
     """Return an example call of *one* as code; *called* is the variable name of its object."""
     owner = f"{called}." if called else ""
+    signature = one.signature.replace(COMMAND_ID, "command=None")
     match one.kind:
         case "property":
-            return code(f"{owner}{one.name}{one.signature[2:]}")
+            return code(f"{owner}{one.name}{signature[2:]}")
         case "call":
-            return code(f"{owner}{one.name}{one.signature}")
+            return code(f"{owner}{one.name}{signature}")
         case _:
-            return code(f"{one.kind} {owner}{one.name}{one.signature}")
+            return code(f"{one.kind} {owner}{one.name}{signature}")
 
 
 def function(source: Source, module: str, name: str) -> list[str]:
