@@ -25,7 +25,7 @@ def by_branch() -> list[str]:
 
 
 def _branch(branch: type[AgentrailError]) -> list[str]:
-    own = [_line(_placed(error, branch), error.__doc__) for error in leaves(branch)]
+    own = [_line(code(error.__name__), error.__doc__, depth) for error, depth in leaves(branch)]
     coded = [_line(code(name), f"{texts.about}.") for name, texts in sorted(branch.coded.items())]
     others = f"All others are a `{branch.__name__}` themselves, told apart by their `code`"
     if branch is UsageError:  # whoever meets one mends the call, as its text says; no program tells them apart
@@ -35,19 +35,13 @@ def _branch(branch: type[AgentrailError]) -> list[str]:
     return section(code(branch.__name__), [summary(branch.__doc__)], own, head, coded, level=2)
 
 
-def _line(name: str, about: str | None) -> str:
-    return f"- {name}: {summary(about)}"
+def _line(name: str, about: str | None, depth: int = 0) -> str:
+    return f"{'    ' * depth}- {name}: {summary(about)}"
 
 
-def _placed(error: type[AgentrailError], branch: type[AgentrailError]) -> str:
-    """Return the name of *error*, and which error it is a kind of, if that is not the branch itself."""
-    kind = error.__mro__[1]
-    return code(error.__name__) if kind is branch else f"{code(error.__name__)}, a {code(kind.__name__)}"
-
-
-def leaves(branch: type[AgentrailError]) -> Iterator[type[AgentrailError]]:
-    """Yield the errors of *branch* that come with agentrail's errors, in the order of their names."""
+def leaves(branch: type[AgentrailError], depth: int = 0) -> Iterator[tuple[type[AgentrailError], int]]:
+    """Yield the errors of *branch* in the order of their names, each with its depth, before the kinds of it."""
     for error in sorted(branch.__subclasses__(), key=lambda cls: cls.__name__):
         if error.__module__.startswith("agentrail.errors."):
-            yield error
-            yield from leaves(error)
+            yield error, depth
+            yield from leaves(error, depth + 1)
