@@ -23,6 +23,13 @@ PAGES: Final = {
 }
 """The pages that describe some of the names, by their paths below the reference, with their titles."""
 
+GUIDES: Final = {
+    "agentrail.evals": ("../guide/evals.md", "Evaluate an agent"),
+    "agentrail.sandboxes": ("../guide/built-in-tools.md", "The built-in tools"),
+    "agentrail.testing": ("../guide/testing.md", "Test agents and plugins"),
+}
+"""The guides with tables of names, by their packages: the path below the reference, and the title."""
+
 CHOICES: Final = frozenset({Literal, Union, UnionType})
 """The kinds of types whose arguments are the alternatives."""
 
@@ -30,8 +37,8 @@ CHOICES: Final = frozenset({Literal, Union, UnionType})
 def names(source: Source, package: ModuleType, *others: ModuleType) -> list[str]:
     """Return the public names of *package*, each with what it is.
 
-    Those that *others* have too stand in one line, and so do those that another page of the reference describes, and
-    those of which the same is told there.
+    Those that *others* have too stand in one line, and so do those that another page of the reference or a guide
+    describes, and those of which the same is told there.
     """
     offered = sorted(cast("list[str]", package.__all__))
     lines: list[str] = []
@@ -39,6 +46,9 @@ def names(source: Source, package: ModuleType, *others: ModuleType) -> list[str]
         lines += _one_line(f"As in {code(other.__name__)}", offered, {n for n in offered if _is_in(other, package, n)})
     for path, title in PAGES.items():
         lines += _one_line(f"On [{title}]({path})", offered, _described_on(path))
+    if guide := GUIDES.get(package.__name__):
+        path, title = guide
+        lines += _one_line(f"In [{title}]({path})", offered, _in_tables_of(path))
     for other in others:
         alike = {name for name in offered if _is_told_alike(source, other, package, name)}
         lines += _one_line(f"Like those of {code(other.__name__)}", offered, alike)
@@ -61,6 +71,14 @@ def _described_on(path: str) -> set[str]:
     """Return the names that the page *path* of the reference describes: in headings, and at the begin of lines."""
     text = (REFERENCE / path).read_text(encoding="utf-8")
     return set(re.findall(r"^(?:#+ (?:`\w+`: )?|- |\| \[?)`([A-Z]\w+)(?:\(.*?\))?`", text, re.MULTILINE))
+
+
+@cache
+def _in_tables_of(path: str) -> set[str]:
+    """Return the names in the first cells of the tables of the guide *path*."""
+    text = (REFERENCE / path).read_text(encoding="utf-8")
+    cells = (line.split(" | ")[0] for line in text.splitlines() if line.startswith("| "))
+    return {name for cell in cells for name in re.findall(r"`(\w+)[`(]", cell)}
 
 
 def _is_in(other: ModuleType, package: ModuleType, name: str) -> bool:
