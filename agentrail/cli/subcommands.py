@@ -572,11 +572,13 @@ _EVALUATING: Final = (
         ),
         about="""\
 Ask other plugins what those of stored sessions were asked, and tell where they
-rule otherwise: exactly, up to the first such ruling of each. Nothing is run.""",
+rule otherwise: exactly, up to the first such ruling of each. Nothing is run.
+
+  FILE|URL   the journal, or a file with exported sessions""",
         example="""\
 exit status: 0 none differs, 1 some do, 2 usage, 130 interrupted
-example: agentrail backtest my.db --plugins guards.py
-         agentrail backtest my.db --options '{"BudgetGuard": {"max_rounds": 5}}'""",
+example: agentrail backtest ./sessions.db --plugins guards.py
+         agentrail backtest ./sessions.db --options '{"BudgetGuard": {"max_rounds": 5}}'""",
     ),
     CommandGroup(
         "evals",
