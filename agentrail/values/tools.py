@@ -49,7 +49,10 @@ class ToolSpec(Authored, tag_field=TAG, dict=True, gc=True):  # msgspec wants `g
     parameters: Kept[JsonObject] = EMPTY
     """JSON Schema of the tool's arguments."""
     timeout: float = 60.0
-    """Seconds that a call may run before it is cancelled; longer than ten years counts as ten years."""
+    """Seconds that a call may run before it is cancelled; waits for a person or for other calls do not count.
+
+    Longer than ten years counts as ten years.
+    """
     immune: bool = False
     """Whether steering and a default abort leave its calls running."""
     parallel: bool = True
@@ -59,7 +62,7 @@ class ToolSpec(Authored, tag_field=TAG, dict=True, gc=True):  # msgspec wants `g
     subject: Kept[str | tuple[str, ...] | None] = None
     """Arguments that say what a call is about, by name, to detect loops; those after the first say which part of it."""
     requires: Kept[frozenset[str]] = frozenset()
-    """Names of what the tool uses, such as `files`, `shell`, `network`."""
+    """Names of what the tool uses, such as `files`, `shell`, `network`; plugins may decide by that."""
     max_result_chars: int = 30_000
     """The most characters of a result that the model sees; a longer one is cut."""
     deferred: bool = False
