@@ -198,7 +198,7 @@ class StoredSession(Authored):
     problem: str = ""
     """Why its records cannot be read, if that is known without reading them; empty otherwise."""
     about: About = About()
-    """Whose the session is, its title and its labels."""
+    """Tenant, owner, specification, title and labels of the session, and when it began."""
     active: int = 0
     """When its last record was made, in milliseconds since 1970."""
 
