@@ -13,7 +13,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import zlib
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import trio
@@ -123,6 +123,24 @@ async def resolve(host: str, port: int) -> Sequence[str]:
     return tuple(dict.fromkeys(str(address[0]) for *_, address in addresses))
 
 
+class WebRequest(Value, gc=True):
+    """What is sent to a server beside the address."""
+
+    method: str
+    """The HTTP method."""
+    headers: Mapping[str, str]
+    """The headers; their names are in lower case. They may hold a key, so `repr` does not show them."""
+    body: bytes = b""
+    """The body."""
+
+    def __repr__(self) -> str:
+        return f"<WebRequest {self.method}>"
+
+
+PLAIN: Final = WebRequest("GET", HEADERS)
+"""The request for a page."""
+
+
 class WebResponse(Value, gc=True):
     """The answer of a server to one request."""
 
@@ -136,6 +154,8 @@ class WebResponse(Value, gc=True):
     """The part of the body that was read, up to the limit."""
     cut: bool
     """Whether the body was longer."""
+    retry_after: str = ""
+    """The header `retry-after`."""
 
 
 class HttpxWeb:
@@ -163,20 +183,36 @@ class HttpxWeb:
             return await self._fetch(url, raw=raw)
         raise WebFailed(url, f"it took longer than {timeout:g} seconds")
 
-    async def _fetch(self, url: str, *, raw: bool) -> Page:
-        import httpx  # noqa: ASYNC127, PLC0415 - importing it takes longer than importing all of agentrail
+    async def send(self, url: str, request: WebRequest, *, timeout: float) -> WebResponse:  # noqa: ASYNC109 - as above
+        """Send *request*, which holds a key, to *url*; return the answer, also one that redirects.
 
+        Raise the errors of `fetch`. Without TLS the key goes to `allowed` networks alone.
+        """
+        with trio.move_on_after(timeout):
+            where = _parse_url(url)
+            addresses = await self._addresses(where)
+            if where.scheme == "http" and any(map(is_open, addresses)):
+                raise WebRefused(str(where), "the key would cross the network unencrypted; use `https://`")
+            return await self._try(where, addresses, request)
+        raise WebFailed(url, f"it took longer than {timeout:g} seconds")
+
+    async def _fetch(self, url: str, *, raw: bool) -> Page:
         where = _parse_url(url)
         for _ in range(MAX_REDIRECTS + 1):
-            addresses = await self._addresses(where)
-            try:
-                answer = await self._ask(where, addresses)
-            except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, ValueError, OSError) as error:
-                raise WebFailed(str(where), f"{type(error).__name__}: {error}") from error
+            answer = await self._try(where, await self._addresses(where), PLAIN)
             if answer.status not in _MOVED or not answer.location:
                 return await _page(str(where), answer, raw=raw)
             where = _next(where, answer.location)
         raise WebFailed(url, f"it redirects more than {MAX_REDIRECTS} times")
+
+    async def _try(self, where: httpx.URL, addresses: Sequence[Address], request: WebRequest) -> WebResponse:
+        """Return the answer to *request*; raise `WebFailed` if there is none."""
+        import httpx  # noqa: ASYNC127, PLC0415 - importing it takes longer than importing all of agentrail
+
+        try:
+            return await self._ask(where, addresses, request)
+        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, ValueError, OSError) as error:
+            raise WebFailed(str(where), f"{type(error).__name__}: {error}") from error
 
     async def _addresses(self, where: httpx.URL) -> list[Address]:
         """Return up to `MAX_ADDRESSES` addresses of the host; raise `WebRefused` unless `is_open` allows all it has."""
@@ -193,7 +229,7 @@ class HttpxWeb:
                 raise WebRefused(str(where), f"it leads to {address}, which is no public address")
         return addresses[:MAX_ADDRESSES]
 
-    async def _ask(self, where: httpx.URL, addresses: Sequence[Address]) -> WebResponse:
+    async def _ask(self, where: httpx.URL, addresses: Sequence[Address], sent: WebRequest) -> WebResponse:
         """Send one request to the first of *addresses* that accepts a connection; return the answer."""
         import httpx  # noqa: ASYNC127, PLC0415 - slow to import
 
@@ -208,7 +244,10 @@ class HttpxWeb:
         ) as client:
             for address in addresses:
                 pinned = where.copy_with(host=str(address))
-                request = client.build_request("GET", pinned, headers={**HEADERS, "host": host}, extensions=extensions)
+                headers = {**sent.headers, "host": host}
+                request = client.build_request(
+                    sent.method, pinned, headers=headers, content=sent.body or None, extensions=extensions
+                )
                 try:
                     response = await client.send(request, stream=True)
                 except httpx.ConnectError:
@@ -278,7 +317,8 @@ async def _answer(response: httpx.Response) -> WebResponse:
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     body, inflated_cut = _inflate(body, encoding)
     kind = response.headers.get("content-type", "")
-    return WebResponse(response.status_code, location, kind, body, cut or inflated_cut)
+    retry_after = response.headers.get("retry-after", "")
+    return WebResponse(response.status_code, location, kind, body, cut or inflated_cut, retry_after)
 
 
 async def _body(response: httpx.Response) -> tuple[bytes, bool]:

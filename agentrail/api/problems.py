@@ -180,6 +180,7 @@ _WRITTEN: Final[Mapping[Kind, Row]] = {
     errors.BadTool: _HOSTS_CODE,
     "argument-raised": _HOSTS_CODE,
     "bad-mcp-server": _HOSTS_CODE,
+    "bad-web-access": _HOSTS_CODE,
     errors.BadSpec: _HOSTS_CODE,
     "bad-deps": _HOSTS_CODE,
     "bad-case": _HOSTS_CODE,

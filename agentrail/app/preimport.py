@@ -72,7 +72,10 @@ SCHEMAS: Final = ("agentrail.tools.json_schema.metered",)
 NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "files": SANDBOX,
     "shell": SANDBOX,
-    "network": ("agentrail.adapters.web", "agentrail.adapters.html_to_markdown", *HTTP),
+    "network": (
+        *("agentrail.adapters.web_access", "agentrail.adapters.html_to_markdown"),
+        *("agentrail.adapters.models.http", *HTTP),
+    ),
 }
 """The modules for each entry of a tool's `requires`; not imported if the specification has its own sandbox or web."""
 

@@ -131,7 +131,7 @@ def _command_tools(spec: SessionSpec) -> frozenset[str]:
 
 def surroundings(spec: SessionSpec, working_dir: str) -> SharedSurroundings:
     """Return the surroundings of the tools of *spec*: sandbox, web and working directory."""
-    return SharedSurroundings(spec.sandbox, spec.web, working_dir, _own_sandbox(spec), _httpx_web)
+    return SharedSurroundings(spec.sandbox, spec.web, working_dir, _own_sandbox(spec), _usual_web)
 
 
 def refuse_missing_folder(spec: SessionSpec) -> None:
@@ -233,11 +233,11 @@ def hidden_by(spec: SessionSpec) -> tuple[str, ...]:
 
 
 @cache
-def _httpx_web() -> Web:
+def _usual_web() -> Web:
     """Return the web port for all sessions without their own; it keeps no state, so it can be shared."""
-    from agentrail.adapters.web import HttpxWeb  # noqa: PLC0415 - many sessions fetch no page
+    from agentrail.adapters.web_access import WebAccess  # noqa: PLC0415 - many sessions fetch no page
 
-    return HttpxWeb()
+    return WebAccess()
 
 
 def tools_of(spec: SessionSpec) -> dict[str, Tool]:

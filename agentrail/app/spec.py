@@ -69,7 +69,7 @@ class SessionSpec(Options, kw_only=True, gc=True, weakref=True):
     sandbox: Sandbox | None = None
     """The sandbox of the file and shell tools; `None` if it is a `LocalSandbox` of the working directory."""
     web: Web | None = None
-    """The fetcher of web pages for tools; `None` if it is the built-in one, which refuses private addresses."""
+    """The fetcher of web pages for tools, which may search too; `None` if it is `WebAccess()`."""
     user_data: Mapping[str, Json] = EMPTY
     """Your own data: plugins and tools can read it, and events of plugins contain it."""
     deps: object = None

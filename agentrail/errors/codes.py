@@ -90,6 +90,10 @@ USAGE: Final[Mapping[str, Texts]] = {
         "cannot supervise with max_restarts={max_restarts} and period={period}; give 0 or more restarts in more "
         "than 0 seconds",
     ),
+    "bad-web-access": Texts(
+        "The options given for access to the web are invalid",
+        "cannot make this `WebAccess`: {problem}",
+    ),
     "child-exists": Texts(
         "Two children of a supervisor cannot have one name",
         "a child `{child}` is there already; use another name, or stop that one first",

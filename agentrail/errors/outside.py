@@ -71,6 +71,16 @@ class WebFailed(OutsideError):
 
 
 @error
+class SearchFailed(OutsideError):
+    """The web could not be searched, or no search service has a key."""
+
+    wording = "cannot search the web: {problem}"
+
+    problem: str
+    """What went wrong, with the name of the service."""
+
+
+@error
 class SessionCrashed(OutsideError):
     """The session has ended because of an error in its task."""
 

@@ -184,6 +184,28 @@ class Web(Protocol):
         ...
 
 
+class SearchResult(Authored):
+    """A page that a search of the web has found."""
+
+    url: str
+    """Address of the page, with `http://` or `https://`."""
+    title: str = ""
+    """Title of the page."""
+    snippet: str = ""
+    """What of the page fits the query, or what the page is about."""
+    date: str = ""
+    """When it was published or changed, as the service writes it; empty if the service does not say."""
+
+
+@runtime_checkable
+class SearchesWeb(Protocol):
+    """Interface: a `Web` that also searches. Raises `SearchFailed` if a search fails, or if there is no key for one."""
+
+    async def search(self, query: str, *, max_results: int, timeout: float) -> Sequence[SearchResult]:  # noqa: ASYNC109 - a limit of the search
+        """Return up to *max_results* pages for *query*, the best first; *timeout* is in seconds."""
+        ...
+
+
 T = TypeVar("T")
 Deps_co = TypeVar("Deps_co", default=object, covariant=True)
 

@@ -4,6 +4,7 @@ from agentrail.adapters.sandboxes.composite import CompositeSandbox as Composite
 from agentrail.adapters.sandboxes.containers.container_sandbox import ContainerSandbox as ContainerSandbox
 from agentrail.adapters.sandboxes.local import LocalSandbox as LocalSandbox
 from agentrail.adapters.sandboxes.memory import MemorySandbox as MemorySandbox
+from agentrail.adapters.web_access import WebAccess as WebAccess
 from agentrail.ports.sandbox import Command as Command
 from agentrail.ports.sandbox import Content as Content
 from agentrail.ports.sandbox import Edited as Edited
@@ -29,6 +30,8 @@ from agentrail.ports.snapshots import HasSnapshots as HasSnapshots
 from agentrail.ports.snapshots import RestoredFiles as RestoredFiles
 from agentrail.ports.snapshots import Snapshots as Snapshots
 from agentrail.ports.tool import Page as Page
+from agentrail.ports.tool import SearchesWeb as SearchesWeb
+from agentrail.ports.tool import SearchResult as SearchResult
 from agentrail.ports.tool import Web as Web
 from agentrail.values.rewinds import FileSpan as FileSpan
 from agentrail.values.rewinds import LeftOutFile as LeftOutFile

@@ -17,6 +17,7 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.processes import SAFE_PATH
 from agentrail.adapters.sandboxes import bubblewrap
+from agentrail.adapters.search_services import SERVICES
 from agentrail.cli.reports.doctor import EXTRAS
 from agentrail.journals import SqliteJournal, export_session
 from agentrail.models import PROVIDERS
@@ -44,6 +45,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for provider in PROVIDERS.values():
         for key in provider.keys:
             monkeypatch.delenv(key, raising=False)
+    for service in SERVICES.values():
+        for key in service.keys:
+            monkeypatch.delenv(key, raising=False)
     monkeypatch.setenv("AGENTRAIL_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("agentrail.cli.reports.doctor.find_bwrap", lambda: "/usr/bin/bwrap")
     monkeypatch.setattr("agentrail.cli.reports.doctor.check_bwrap", lambda _: None)
@@ -64,12 +68,13 @@ async def _fill(path: Path) -> None:
 def test_a_machine_on_which_agents_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, diagnoses = findings(capsys, "--dir", tmp_path)
     assert status == 0
-    assert list(diagnoses) == ["python", "sqlite", "journal", "sandbox", "keys", "extra", "disk", "clock"]
+    assert list(diagnoses) == ["python", "sqlite", "journal", "sandbox", "keys", "search", "extra", "disk", "clock"]
     assert [level for level, _, _ in diagnoses.values()] == [
         "ok",
         "ok",
         "note",
         "ok",
+        "note",
         "note",
         diagnoses["extra"][0],
         "ok",
@@ -115,8 +120,10 @@ def test_keys_are_named_and_never_told(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     monkeypatch.setenv("GROQ_API_KEY", " ")
+    monkeypatch.setenv("EXA_API_KEY", SECRET)
     assert main(["--dir", str(tmp_path)]) == 0
     out = capsys.readouterr().out
+    assert "ok    search    the tool `web_search` asks Exa, by EXA_API_KEY\n" in out
     assert ("OPENAI_API_KEY" in out, "GROQ_API_KEY" in out, SECRET in out) == (True, False, False)
 
 

@@ -367,7 +367,7 @@ def test_what_is_asked_about_is_said_at_the_start_and_changed_later(tmp_path: Pa
         talk.say("write hello to a.txt\n")
         assert "[e]dit" not in talk.wait_for("created `a.txt`")
         talk.say("/mode ask\n")
-        talk.wait_for("asks before write_file, edit_file, shell, web_fetch, tools of MCP servers\n")
+        talk.wait_for("asks before write_file, edit_file, shell, web_fetch, web_search, tools of MCP servers\n")
         talk.say("write hello to b.txt\n")
         talk.wait_for("[e]dit\n")
         talk.say("n\n/mode all\n/quit\n")

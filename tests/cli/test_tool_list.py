@@ -58,10 +58,10 @@ def rows(capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, dict[str, 
 @pytest.mark.parametrize(
     ("mode", "asking"),
     [
-        ((), {"write_file", "edit_file", "shell", "web_fetch"}),
-        (("--edits",), {"shell", "web_fetch"}),
+        ((), {"write_file", "edit_file", "shell", "web_fetch", "web_search"}),
+        (("--edits",), {"shell", "web_fetch", "web_search"}),
         (("--yes",), set()),
-        (("--plan",), {"web_fetch"}),
+        (("--plan",), {"web_fetch", "web_search"}),
     ],
     ids=["ask", "edits", "yes", "plan"],
 )

@@ -55,6 +55,8 @@ ARGUMENTS: Final[Mapping[str, tuple[int, Made]]] = {
     "talking.ask_user.options.max(500)": (500, lambda size: {"question": "x", "options": ["x" * size]}),
     "talking.ask_user.options.max(20)": (20, lambda size: {"question": "x", "options": ["x"] * size}),
     "web_fetch.web_fetch.url.max(4000)": (4000, lambda size: {"url": "x" * size}),
+    "web_search.web_search.query.max(400)": (400, lambda size: {"query": "x" * size}),
+    "web_search.web_search.max_results.le(20)": (20, lambda size: {"query": "x", "max_results": size}),
     "web_fetch.web_fetch.offset.le(2147483648)": (2**31, lambda size: {"url": "x", "offset": size}),
 }
 """The bounds of arguments: name in the list, value, and a function that makes otherwise right arguments of a size."""

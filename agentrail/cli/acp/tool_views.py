@@ -23,6 +23,7 @@ KINDS: Final = {
     "shell_output": "execute",
     "shell_kill": "execute",
     "web_fetch": "fetch",
+    "web_search": "fetch",
     "write_todos": "think",
 }
 """The kinds of the built-in tools, in the words of the protocol; of others it is `other`."""

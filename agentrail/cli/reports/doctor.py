@@ -29,6 +29,7 @@ from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, check_outward, find_bwrap
 from agentrail.adapters.sandboxes.confined_open import NO_FOLDERS
 from agentrail.adapters.system import HAS_FOLDERS
+from agentrail.adapters.web_access import choose_service
 from agentrail.app.named_sandbox import sandbox_named
 from agentrail.cli.journal_file import open_journal, open_source
 from agentrail.cli.output.bad_input import BadInputError
@@ -44,7 +45,7 @@ from agentrail.cli.settings.setting_order import chosen_sandbox
 from agentrail.codec.json_text import to_text
 from agentrail.codec.versions import UNRELEASED
 from agentrail.distribution import DISTRIBUTION, STRANGER
-from agentrail.errors import AgentrailError, BadRecord, ExtraMissing, FileFailed, SandboxMissing
+from agentrail.errors import AgentrailError, BadRecord, ExtraMissing, FileFailed, SandboxMissing, SearchFailed
 from agentrail.ports.journal import SLOTS, StoredSession
 from agentrail.ports.sandbox import Command
 from agentrail.runtime.shared.clock import Clock, utc_time
@@ -117,7 +118,7 @@ async def _diagnoses(journal: JournalAddress | None, key: str, folder: Path) -> 
     return (
         *(_python(), *_stranger(), *_system(), await _sqlite(), *await _journal(journal, key)),
         *(await _sandbox(), *await _container(folder), *_terminal()),
-        *(_keys(), *_extras(), *_sign_ins(), *_disk(journal, folder), _clock()),
+        *(_keys(), _search_key(), *_extras(), *_sign_ins(), *_disk(journal, folder), _clock()),
     )
 
 
@@ -350,6 +351,15 @@ def _keys() -> Diagnosis:
         return Diagnosis("keys", GOOD, ", ".join(found_keys))
     to_do = "set one, such as ANTHROPIC_API_KEY; until then the built-in demo model answers"
     return Diagnosis("keys", NOTE, "no API key of a provider is in the environment", to_do)
+
+
+def _search_key() -> Diagnosis:
+    """Return which service the tool `web_search` asks."""
+    try:
+        choice = choose_service("", "", os.environ.get)
+    except SearchFailed as failure:
+        return Diagnosis("search", NOTE, "the tool `web_search` has no service", failure.problem)
+    return Diagnosis("search", GOOD, f"the tool `web_search` asks {choice.service.title}, by {choice.variable}")
 
 
 def _key_names() -> list[str]:

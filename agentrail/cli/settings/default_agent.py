@@ -29,7 +29,17 @@ from agentrail.errors import SandboxMissing
 from agentrail.plugins.approval import SAFE_COMMANDS, HumanApproval
 from agentrail.plugins.security import SecurityGuard
 from agentrail.ports.sandbox import Sandbox
-from agentrail.tools.builtin import ask_user, glob, grep, list_dir, read_file, standard_tools, web_fetch, write_todos
+from agentrail.tools.builtin import (
+    ask_user,
+    glob,
+    grep,
+    list_dir,
+    read_file,
+    standard_tools,
+    web_fetch,
+    web_search,
+    write_todos,
+)
 from agentrail.values.untrusted_values import mended
 
 DEMO: Final = "demo"
@@ -55,14 +65,15 @@ OF_SERVERS: Final = "*__*"
 """The names of the tools of MCP servers: nobody here knows what they do."""
 
 ASK_FIRST: Final[dict[Mode, tuple[str, ...]]] = {
-    "ask": ("write_file", "edit_file", "shell", "web_fetch", OF_SERVERS),
-    "edits": ("shell", "web_fetch", OF_SERVERS),
+    "ask": ("write_file", "edit_file", "shell", "web_fetch", "web_search", OF_SERVERS),
+    "edits": ("shell", "web_fetch", "web_search", OF_SERVERS),
     "yes": (),
     "plan": (
         "write_file",
         "edit_file",
         "shell",
         "web_fetch",
+        "web_search",
         OF_SERVERS,
     ),  # for the case that `/mode` later makes the session ask
 }
@@ -150,7 +161,7 @@ def spec_for(model: str, folder: Path, mode: Mode = "ask", sandbox: str = "") ->
     if mended(str(folder)) != str(folder):
         raise BadInputError(f"{folder}: its name is no UTF-8, so no session can store it; rename the folder")
     if not HAS_FOLDERS:
-        tools = (web_fetch, write_todos, ask_user, *(demo_tools() if model == DEMO else ()))
+        tools = (web_fetch, web_search, write_todos, ask_user, *(demo_tools() if model == DEMO else ()))
         approval = HumanApproval(tools=ASK_FIRST[mode], timeout=None)
         return SessionSpec(model=model, tools=tools, plugins=(_guard(), approval), working_dir=str(folder))
     # Without confinement, a command can read all files that the user can read
@@ -160,7 +171,7 @@ def spec_for(model: str, folder: Path, mode: Mode = "ask", sandbox: str = "") ->
     tools = (*standard_tools(), *(demo_tools() if model == DEMO else ()))
     spec = SessionSpec(
         model=model,
-        tools=(*READERS, web_fetch, write_todos, ask_user) if is_plan else tools,
+        tools=(*READERS, web_fetch, web_search, write_todos, ask_user) if is_plan else tools,
         plugins=(_guard(), approval),
         system=f"{SYSTEM}\n\n{PLANNING}" if is_plan else SYSTEM,
         memory=MEMORY,

@@ -11,6 +11,7 @@ from agentrail.tools.builtin.file_tools import edit_file, read_file, write_file
 from agentrail.tools.builtin.search import glob, grep, list_dir
 from agentrail.tools.builtin.shell import shell, shell_kill, shell_output
 from agentrail.tools.builtin.web_fetch import web_fetch
+from agentrail.tools.builtin.web_search import web_search
 
 
 def standard_tools() -> tuple[Tool, ...]:
@@ -31,6 +32,7 @@ def standard_tools() -> tuple[Tool, ...]:
         write_todos,
         ask_user,
         web_fetch,
+        web_search,
         compact_conversation,
         read_history,
     )
@@ -50,6 +52,7 @@ __all__ = [
     "shell_output",
     "standard_tools",
     "web_fetch",
+    "web_search",
     "write_file",
     "write_todos",
 ]

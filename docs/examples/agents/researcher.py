@@ -42,7 +42,7 @@ SCRIPTS = {
 reader = SessionSpec(
     description="Reads the web to find out one fact, and answers with it and its address.",
     system="Find out what you are asked, from pages that you have read. Answer in one sentence, with the address.",
-    tools=[tool for tool in standard_tools() if tool.spec.name == "web_fetch"],
+    tools=[tool for tool in standard_tools() if tool.spec.name in {"web_search", "web_fetch"}],
     max_rounds=12,
 )
 

@@ -102,6 +102,7 @@ def test_a_call_that_writes_a_file_is_announced_with_its_change() -> None:
         ("read_file", {"path": "a"}, "read", "read_file path=a"),
         ("grep", {"pattern": "tea"}, "search", "grep pattern=tea"),
         ("web_fetch", {"url": "https://a.b"}, "fetch", "web_fetch url=https://a.b"),
+        ("web_search", {"query": "tea"}, "fetch", "web_search query=tea"),
         ("write_todos", {}, "think", "write_todos"),
         ("own", {}, "other", "own"),
     ],

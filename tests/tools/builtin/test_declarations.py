@@ -23,6 +23,7 @@ DECLARED = {
     "compact_conversation": (10, IDEMPOTENT, None, set(), True, 30_000),
     "read_history": (60, PURE, None, set(), True, 30_000),
     "web_fetch": (45, PURE, ("url", "offset"), {"network"}, True, 30_000),
+    "web_search": (45, PURE, "query", {"network"}, True, 30_000),
 }
 
 
