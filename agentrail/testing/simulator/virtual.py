@@ -81,6 +81,24 @@ class _StepsAtOnce(trio.abc.Instrument):
             self._end()
 
 
+@contextmanager
+def _repeatable_runtime(seed: int, watch: ClockWatch, *, logs: bool) -> Generator[None]:
+    """Within this block, seed the scheduler with *seed*, and keep the runtime off the clock and disk of the machine."""
+    random_state = scheduler._r.getstate()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    disabled = logging.root.manager.disable
+    with ExitStack() as swaps:
+        swaps.enter_context(swapped(scheduler, "_ALLOW_DETERMINISTIC_SCHEDULING", True))
+        swaps.enter_context(swapped(clock, "time", watch))
+        swaps.enter_context(swapped(session, "time", watch))
+        swaps.enter_context(swapped(Watchdog, "start", _no_thread))
+        swaps.enter_context(swapped(folder_snapshots, "home", _no_home))
+        swaps.callback(scheduler._r.setstate, random_state)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        swaps.callback(logging.disable, disabled)
+        logging.disable(logging.NOTSET if logs else logging.CRITICAL)  # the runtime would log planted faults
+        scheduler._r.seed(seed)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        yield
+
+
 def run(seed: int, watch: ClockWatch, main: Callable[[MockClock], Awaitable[None]], *, logs: bool = False) -> None:
     """Run *main* on a virtual clock and a scheduler seeded with *seed*: the same seed gives the same run.
 
@@ -114,19 +132,7 @@ def run(seed: int, watch: ClockWatch, main: Callable[[MockClock], Awaitable[None
         if not end() and was_called:
             raise NothingMovesError
 
-    random_state = scheduler._r.getstate()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    disabled = logging.root.manager.disable
-    with ExitStack() as swaps:
-        swaps.enter_context(swapped(scheduler, "_ALLOW_DETERMINISTIC_SCHEDULING", True))
-        swaps.enter_context(swapped(clock, "time", watch))
-        swaps.enter_context(swapped(session, "time", watch))
-        swaps.enter_context(swapped(Watchdog, "start", _no_thread))
-        swaps.enter_context(swapped(folder_snapshots, "home", _no_home))
-        swaps.callback(scheduler._r.setstate, random_state)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        swaps.callback(logging.disable, disabled)
-        logging.disable(logging.NOTSET if logs else logging.CRITICAL)  # the runtime would log planted faults
-        swaps.enter_context(swapped(virtual, "_autojump", jump_or_end))
-        scheduler._r.seed(seed)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    with _repeatable_runtime(seed, watch, logs=logs), swapped(virtual, "_autojump", jump_or_end):
         try:
             trio.run(bounded, virtual, clock=virtual, instruments=[steps])
         except Exception as error:
