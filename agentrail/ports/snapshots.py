@@ -27,9 +27,9 @@ class RestoredFiles(Authored):
     """What a rewind has done."""
 
     files: tuple[RewoundFile, ...]
-    """Files that came back."""
+    """Files that came back, in order of path."""
     left_out: tuple[LeftOutFile, ...]
-    """Files that the agent changed and that did not come back."""
+    """Files that the agent changed and that did not come back, in order of path."""
     span: FileSpan
     """The snapshots before and after the rewind: as any work in a span, it can be taken back."""
 

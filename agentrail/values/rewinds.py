@@ -39,17 +39,17 @@ class RewindPreview(Authored):
     files: tuple[RewoundFile, ...] = ()
     """Files that come back, in order of path."""
     edited: Personal[tuple[str, ...]] = ()
-    """Paths of files that somebody else changed after the agent: with one of them, nothing comes back."""
+    """Paths of files that somebody else changed after the agent, sorted: with one of them, nothing comes back."""
     left_out: tuple[LeftOutFile, ...] = ()
-    """Files that the agent changed and that cannot come back."""
+    """Files that the agent changed and that cannot come back, in order of path."""
 
 
 class Rewound(Authored):
     """What a rewind has done."""
 
     files: tuple[RewoundFile, ...]
-    """Files that came back."""
+    """Files that came back, in order of path."""
     left_out: tuple[LeftOutFile, ...]
-    """Files that the agent changed and that did not come back."""
+    """Files that the agent changed and that did not come back, in order of path."""
     record: int
     """Number of the session's last record before the rewind: `rewind(record)` takes the rewind back."""

@@ -565,7 +565,7 @@ def test_files_come_back_but_none_that_the_person_has_edited(tmp_path: Path) -> 
         talk.say("2")
         talk.sees("▸ 2. files", "comes back: a.txt (as it was)", "b.txt (gone", "somebody changed it since: c.txt")
         talk.press("\r")
-        talk.sees("✓ brought back: b.txt, a.txt", "somebody changed it since: c.txt\n>\n  idle")
+        talk.sees("somebody changed it since: c.txt\n  ✓ brought back: a.txt, b.txt\n>\n  idle")
         assert {path.name: path.read_text() for path in (tmp_path / "work").iterdir()} == {
             "a.txt": "one",
             "c.txt": "mine",

@@ -708,10 +708,10 @@ class ConsoleCommands:
         if prompt.session is not self._session:
             raise BadInputError(NOT_OF_COPIES)
         files = await self._session.preview_rewind(prompt.ref)
-        if files.files:  # an event tells them
-            await self._session.rewind(prompt.ref, [file.path for file in files.files])
         if not files.files or files.edited or files.left_out:
             self._say("\n".join(rows_of(files.but(files=()))))
+        if files.files:  # an event tells them, which may be shown before `rewind` returns
+            await self._session.rewind(prompt.ref, [file.path for file in files.files])
 
     async def fork(self, _: str) -> None:
         """Fork the session, and switch to the fork."""

@@ -47,7 +47,7 @@ async def test_all_that_the_agent_changed_comes_back_byte_for_byte(folder: Path,
     assert (folder / "gone" / "a.txt").read_text() == "a"
     assert (folder / "now-a-folder").read_text() == "file"
     assert not (folder / "new").exists()
-    assert sorted(restored.files, key=lambda file: file.path) == [
+    assert restored.files == (
         RewoundFile("crlf.txt", "restored"),
         RewoundFile("gone/a.txt", "recreated"),
         RewoundFile("link", "restored"),
@@ -55,7 +55,7 @@ async def test_all_that_the_agent_changed_comes_back_byte_for_byte(folder: Path,
         RewoundFile("now-a-folder", "recreated"),
         RewoundFile("now-a-folder/b.txt", "removed"),
         RewoundFile("tool", "restored"),
-    ]
+    )
     await agent.snapshots.restore([restored.span], "s")  # and it can be taken back
     assert (folder / "now-a-folder" / "b.txt").read_text() == "b"
     assert not (folder / "gone").exists()

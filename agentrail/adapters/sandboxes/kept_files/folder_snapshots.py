@@ -9,6 +9,7 @@ import hashlib
 import os
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
+from operator import attrgetter
 from typing import Final, TypeVar
 
 import trio
@@ -122,8 +123,9 @@ class FolderSnapshots:
         steps = [step for _, step in sorted(plan.steps.items())]
         restore = restore_files(self._files, store, steps, self._scanned)
         after = self._take(store, owner)
-        left_out = (*plan.not_back(), *restore.left_out)
-        return RestoredFiles(tuple(restore.files), left_out, FileSpan(now.id, after.id))
+        files = sorted(restore.files, key=attrgetter("path"))  # those that go away went first
+        left_out = sorted((*plan.not_back(), *restore.left_out), key=attrgetter("path"))
+        return RestoredFiles(tuple(files), tuple(left_out), FileSpan(now.id, after.id))
 
     async def _in_thread(self, work: Callable[[ObjectStore], T]) -> T:
         """Run *work* in a thread, to its end even if cancelled, while no other has the store."""
