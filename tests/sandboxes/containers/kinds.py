@@ -23,9 +23,10 @@ def container_at(folder: Path, **options: object) -> ContainerSandbox:
     return ContainerSandbox(IMAGE, engine="podman", folder=folder, **options)  # type: ignore[arg-type]  # it checks them
 
 
-def containers(engine: str = "podman") -> set[str]:
-    """Return the names of all containers of agentrail."""
-    words = (engine, "ps", "--all", "--filter=label=agentrail.process", "--format={{.Names}}")
+def containers(folder: Path) -> set[str]:
+    """Return the names of the containers of agentrail that have *folder*: other tests have containers of their own."""
+    filters = ("--filter=label=agentrail.process", f"--filter=volume={folder}")
+    words = ("podman", "ps", "--all", *filters, "--format={{.Names}}")
     return set(subprocess.run(words, capture_output=True, check=True, text=True).stdout.split())  # noqa: S603 - of the machine
 
 

@@ -47,37 +47,34 @@ async def until(wanted: str, name: str) -> None:
 
 
 async def test_each_session_of_a_specification_has_a_container_of_its_own(tmp_path: Path) -> None:
-    before = containers()
     spec = spec_in(tmp_path, shell_call("touch /tmp/a-file; ls /tmp"), "done", shell_call("ls /tmp"), "done")
     async with open_supervisor() as supervisor:
         first = await supervisor.spawn(spec, "first")
         await first.ask("go")
-        assert len(containers() - before) == 1
+        assert len(containers(tmp_path)) == 1
         second = await supervisor.spawn(spec, "second")
         reply = await second.ask("go")
         assert "a-file" not in str(reply.messages)
-        assert len(containers() - before) == 2
+        assert len(containers(tmp_path)) == 2
         await first.stop()
         with trio.fail_after(PATIENCE):
-            while len(containers() - before) != 1:  # noqa: ASYNC110 - only the engine knows
+            while len(containers(tmp_path)) != 1:  # noqa: ASYNC110 - only the engine knows
                 await trio.sleep(0.05)
-    assert containers() == before
+    assert containers(tmp_path) == set()
 
 
 async def test_the_container_ends_with_the_supervisor(tmp_path: Path) -> None:
-    before = containers()
     with trio.CancelScope() as scope:
         async with open_supervisor() as supervisor:
             session = await supervisor.spawn(spec_in(tmp_path, shell_call("true"), "done"))
             await session.ask("go")
-            assert len(containers() - before) == 1
+            assert len(containers(tmp_path)) == 1
             scope.cancel()
             await trio.sleep_forever()
-    assert containers() == before
+    assert containers(tmp_path) == set()
 
 
 async def test_a_sub_agent_uses_that_of_its_session(tmp_path: Path) -> None:
-    before = containers()
     clerk = SessionSpec(
         description="Looks.", model=ScriptedModel([shell_call("touch /tmp/of-clerk"), "done"]), tools=standard_tools()
     )
@@ -87,21 +84,20 @@ async def test_a_sub_agent_uses_that_of_its_session(tmp_path: Path) -> None:
         session = await supervisor.spawn(spec_in(tmp_path, *turns, agents={"clerk": clerk}))
         reply = await session.ask("go")
         assert "seen" in str(reply.messages)
-        assert len(containers() - before) == 1
-    assert containers() == before
+        assert len(containers(tmp_path)) == 1
+    assert containers(tmp_path) == set()
 
 
 async def test_it_is_paused_while_the_session_sleeps_and_goes_on_after_it(tmp_path: Path) -> None:
-    before = containers()
     turns = (shell_call("touch /tmp/one"), "done", shell_call("ls /tmp/one && echo seen"), "done")
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(spec_in(tmp_path, *turns, hibernate_after=0.5))
         await session.ask("go")
-        [name] = containers() - before
+        [name] = containers(tmp_path)
         await until("paused", name)
         reply = await session.ask("go on")
         assert "seen" in str(reply.messages)
-        assert containers() - before == {name}
+        assert containers(tmp_path) == {name}
         await until("paused", name)
         await session.stop()
         await until("", name)
@@ -114,7 +110,7 @@ async def test_a_container_that_is_kept_stays_and_nothing_is_in_the_folder(tmp_p
     try:
         await sandbox.close()
         assert status(name) == "running"
-        assert name not in containers()  # those that a later process removes
+        assert name not in containers(tmp_path)  # those that a later process removes
         assert list(tmp_path.iterdir()) == []  # noqa: ASYNC240 - a few names
     finally:
         words = ("podman", "rm", "--force", name)
