@@ -2,13 +2,13 @@
 
 They are given in `SessionSpec.model_options`, and in `switch_model` after the model's name. Options are kept in the
 journal, so an API key is given as the name of a secret, never as its value. Fields that only one provider knows go into
-`extra`: it adds fields to the body of the request, and cannot replace those set by other options.
+`extra`: it adds fields to the body of the request, and tools to its list, and cannot replace those set by others.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -222,10 +222,14 @@ READERS: Final[Mapping[str, Callable[[str, Json], dict[str, object]]]] = {
 """All options, each with the function that checks its value and returns the fields of `Settings` that it sets."""
 
 
-def with_extra(body: JsonObject, extra: JsonObject) -> JsonObject:
-    """Return *body* with the fields of *extra* added; objects are merged.
+JOINED: Final = frozenset({"tools", "include"})
+"""Lists of a request that `extra` appends to: tools that the provider runs itself, and what is to be in its answer."""
 
-    Raise `BadModelOptions` if *extra* would replace a field that is already set.
+
+def with_extra(body: JsonObject, extra: JsonObject) -> JsonObject:
+    """Return *body* with the fields of *extra* added; objects are merged, and the lists in `JOINED` are appended.
+
+    Raise `BadModelOptions` if *extra* would replace a field that is already set, or a tool of the same name.
     """
     merged = dict(body)
     for key, item in extra.items():
@@ -234,7 +238,25 @@ def with_extra(body: JsonObject, extra: JsonObject) -> JsonObject:
             merged[key] = item
         elif isinstance(old_value, Mapping) and isinstance(item, Mapping):
             merged[key] = with_extra(old_value, item)
+        elif key in JOINED and isinstance(old_value, list | tuple) and isinstance(item, list | tuple):
+            _refuse_twins(old_value, item)
+            merged[key] = [*old_value, *item]
         else:
             problem = f"`extra` may not replace `{key}`, which the request sets already"
             raise BadModelOptions(problem)
     return merged
+
+
+def _refuse_twins(tools: Iterable[Json], added: Iterable[Json]) -> None:
+    """Raise `BadModelOptions` if one of *added* has the name of one of *tools*, which providers refuse."""
+    for name in set(_names_of(tools)).intersection(_names_of(added)):
+        problem = f"`extra` brings a tool {name!r}, and the session has one of this name; leave one of them out"
+        raise BadModelOptions(problem)
+
+
+def _names_of(tools: Iterable[Json]) -> Iterator[str]:
+    """Yield the names of the *tools* that have one; tools that a provider runs may have none."""
+    for tool in tools:
+        name = tool.get("name") if isinstance(tool, Mapping) else None
+        if isinstance(name, str):
+            yield name

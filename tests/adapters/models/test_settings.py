@@ -6,6 +6,7 @@ from agentrail import Secret
 from agentrail.adapters.models.settings import READERS, Settings, read_settings, with_extra
 from agentrail.errors import BadModelOptions
 from agentrail.models import Json
+from agentrail.values.json import thaw
 from agentrail.values.secrets import plain_secret
 from tests.each_case import each_case
 from tests.kit import EMPTY, freeze_object
@@ -85,6 +86,19 @@ def test_extra_adds_and_never_replaces() -> None:
     added = freeze_object({"seed": 1, "output": {"format": "x"}})
     assert with_extra(body, added) == {"model": "m", "seed": 1, "output": {"effort": "low", "format": "x"}}
     for extra in ({"model": "other"}, {"output": {"effort": "high"}}, {"output": 3}):
+        with pytest.raises(BadModelOptions, match="`extra` may not replace"):
+            with_extra(body, freeze_object(extra))
+
+
+def test_extra_adds_tools_that_the_provider_runs() -> None:
+    body = freeze_object({"tools": [{"name": "lamp"}], "include": ["a"], "stop": ["x"]})
+    search = {"type": "web_search_20250305", "name": "web_search"}
+    added = with_extra(body, freeze_object({"tools": [search, {"google_search": {}}], "include": ["b"]}))
+    assert thaw(added["tools"]) == [{"name": "lamp"}, search, {"google_search": {}}]
+    assert thaw(added["include"]) == ["a", "b"]
+    with pytest.raises(BadModelOptions, match="brings a tool 'lamp', and the session has one of this name"):
+        with_extra(body, freeze_object({"tools": [{"name": "lamp"}]}))
+    for extra in ({"stop": ["y"]}, {"tools": {}}, {"tools": "x"}):
         with pytest.raises(BadModelOptions, match="`extra` may not replace"):
             with_extra(body, freeze_object(extra))
 

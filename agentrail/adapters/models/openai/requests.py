@@ -6,8 +6,9 @@ it back.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, cast
 
 from agentrail.adapters.models.model_turns import (
     NONE,
@@ -29,7 +30,7 @@ from agentrail.adapters.models.wire_format import ANY, Rendered, Takes
 from agentrail.core.tools_on_demand import FINDER
 from agentrail.errors import BadModelOptions
 from agentrail.values.content import File, Image, Part, Said, Text, Thinking
-from agentrail.values.json import Json, JsonObject, canonical
+from agentrail.values.json import Json, JsonObject, canonical, freeze_object
 from agentrail.values.stream import ModelRequest
 from agentrail.values.tools import ToolSpec
 
@@ -45,6 +46,18 @@ SEAL: Final = "reasoning:"
 
 PHASE: Final = "phase:"
 """Prefix of `Thinking.signature` for a `Thinking` without text that keeps the `phase` of the message after it."""
+
+WEB_SEARCH: Final = "web_search_call"
+"""Type of an item that says that the provider has searched the web."""
+
+SEARCHED: Final = f"{WEB_SEARCH}:"
+"""Prefix of `Thinking.signature` for a `Thinking` without text that keeps an item of the type `WEB_SEARCH`, as JSON.
+
+The item goes back: the provider refuses reasoning without the item that followed it.
+"""
+
+WEB_SEARCH_FIELDS: Final = ("id", "status", "action")
+"""What is kept of such an item beside its type."""
 
 TAKES: Final = Takes((ANY,), (ANY,), ids=True)
 """Files that the API takes."""
@@ -192,6 +205,19 @@ def _parts_json(parts: Iterable[Said]) -> Iterable[JsonObject]:
                 phase = {"phase": signature.removeprefix(PHASE)}
             elif signature.startswith(SEAL):
                 yield _reasoning(part, signature.removeprefix(SEAL))
+            elif signature.startswith(SEARCHED):
+                yield from _web_search(signature.removeprefix(SEARCHED))
+
+
+def _web_search(item: str) -> Iterable[JsonObject]:
+    """Yield the kept *item* as the provider takes it; nothing if it was damaged where it was stored."""
+    try:
+        fields: object = json.loads(item)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(fields, dict) and "id" in fields:
+        kept = {key: value for key, value in cast("dict[str, object]", fields).items() if key in WEB_SEARCH_FIELDS}
+        yield freeze_object(kept | {"type": WEB_SEARCH})
 
 
 def _reasoning(thought: Thinking, seal: str) -> JsonObject:

@@ -9,7 +9,7 @@ from typing import Final, cast, final
 from attrs import define, field
 
 from agentrail.adapters.models.openai.faults import IN_STREAM
-from agentrail.adapters.models.openai.requests import PHASE, SEAL
+from agentrail.adapters.models.openai.requests import PHASE, SEAL, SEARCHED, WEB_SEARCH, WEB_SEARCH_FIELDS
 from agentrail.adapters.models.provider_errors import error_of
 from agentrail.adapters.models.sse import ServerEvent
 from agentrail.adapters.models.wire_format import arguments, count, index_of, object_of, sub, text
@@ -42,7 +42,7 @@ class OutputItem:
     written: list[str] = field(factory=list[str])
     """The pieces received so far: of the text, or of the JSON of a call's arguments."""
     sealed: str = ""
-    """The encrypted reasoning, if the item is reasoning; the phase, if it is a message."""
+    """The encrypted reasoning, if the item is reasoning; the phase, if it is a message; the item, if it is a search."""
     part: object = None
     """Index of the part of the summary that the last piece belonged to."""
 
@@ -164,6 +164,8 @@ def _learn(item: OutputItem, fields: Mapping[str, object]) -> None:
     item.id = text(fields, "call_id") or text(fields, "id") or item.id
     item.name = text(fields, "name") or (FINDER if item.kind == SEARCH else item.name)
     item.sealed = text(fields, "encrypted_content") or text(fields, "phase") or item.sealed
+    if item.kind == WEB_SEARCH:
+        item.sealed = json.dumps({key: fields[key] for key in WEB_SEARCH_FIELDS if key in fields})
 
 
 def _more(item: OutputItem, piece: str) -> Sequence[Chunk]:
@@ -198,6 +200,8 @@ def _parts_of(item: OutputItem) -> Iterable[Said]:
     content = "".join(item.written)
     if item.kind == "reasoning" and (content or item.sealed):
         yield Thinking(content, f"{SEAL}{item.id}:{item.sealed}" if item.sealed else None)
+    elif item.kind == WEB_SEARCH:
+        yield Thinking("", SEARCHED + item.sealed)
     elif item.kind == "message" and content:
         if item.sealed:
             yield Thinking("", PHASE + item.sealed)
