@@ -229,7 +229,7 @@ class HttpxWeb:
                 raise WebRefused(str(where), f"it leads to {address}, which is no public address")
         return addresses[:MAX_ADDRESSES]
 
-    async def _ask(self, where: httpx.URL, addresses: Sequence[Address], sent: WebRequest) -> WebResponse:
+    async def _ask(self, where: httpx.URL, addresses: Sequence[Address], web_request: WebRequest) -> WebResponse:
         """Send one request to the first of *addresses* that accepts a connection; return the answer."""
         import httpx  # noqa: ASYNC127, PLC0415 - slow to import
 
@@ -244,9 +244,9 @@ class HttpxWeb:
         ) as client:
             for address in addresses:
                 pinned = where.copy_with(host=str(address))
-                headers = {**sent.headers, "host": host}
+                headers = {**web_request.headers, "host": host}
                 request = client.build_request(
-                    sent.method, pinned, headers=headers, content=sent.body or None, extensions=extensions
+                    web_request.method, pinned, headers=headers, content=web_request.body or None, extensions=extensions
                 )
                 try:
                     response = await client.send(request, stream=True)

@@ -149,8 +149,8 @@ def choose_service(name: str, secret: str, look_up: LookUp) -> ServiceChoice:
         if key:
             return ServiceChoice(service, variable, key)
     one_of = "set" if len(tried) == 1 else "set one of"
-    wanted = listed([variable for _, variable in tried])
-    raise SearchFailed(f"there is no key for it; {one_of} {wanted} in the environment of the agent")
+    variables = listed([variable for _, variable in tried])
+    raise SearchFailed(f"there is no key for it; {one_of} {variables} in the environment of the agent")
 
 
 def _usable(variable: str, look_up: LookUp) -> str:
@@ -190,12 +190,12 @@ def _object_in(answer: WebResponse) -> Mapping[str, object]:
     if answer.cut:
         _refuse("its answer is larger than any list of results")
     try:
-        found: object = json.loads(answer.body)
+        document: object = json.loads(answer.body)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        document = None
+    if not isinstance(document, dict):
         _refuse("its answer is no JSON object")
-    return cast("Mapping[str, object]", found)
+    return cast("Mapping[str, object]", document)
 
 
 def _refuse(problem: str) -> NoReturn:

@@ -45,12 +45,12 @@ async def web_search(  # noqa: D417 - the model does not see `ctx`
         results = await web.search(query.strip(), max_results=max_results, timeout=TIMEOUT)
     if not results:
         return ok("[no results; ask with other words]", {"results": []})
-    text, shown = _listed(results[:max_results])
-    sections = [f"[{counted(shown, 'result')}; {WARNING}]", f"<search-results>\n{text}\n</search-results>"]
-    if shown < len(results):
-        sections.append(f"[{len(results) - shown} more did not fit; ask for fewer]")
-    found = [{"url": result.url, "title": result.title, "date": result.date} for result in results[:shown]]
-    return ok("\n\n".join(sections), {"results": found})
+    text, count = _listed(results[:max_results])
+    sections = [f"[{counted(count, 'result')}; {WARNING}]", f"<search-results>\n{text}\n</search-results>"]
+    if count < len(results):
+        sections.append(f"[{len(results) - count} more did not fit; ask for fewer]")
+    addresses = [{"url": result.url, "title": result.title, "date": result.date} for result in results[:count]]
+    return ok("\n\n".join(sections), {"results": addresses})
 
 
 def _listed(results: Sequence[SearchResult]) -> tuple[str, int]:

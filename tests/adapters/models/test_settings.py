@@ -6,10 +6,9 @@ from agentrail import Secret
 from agentrail.adapters.models.settings import READERS, Settings, read_settings, with_extra
 from agentrail.errors import BadModelOptions
 from agentrail.models import Json
-from agentrail.values.json import thaw
 from agentrail.values.secrets import plain_secret
 from tests.each_case import each_case
-from tests.kit import EMPTY, freeze_object
+from tests.kit import EMPTY, freeze_object, thaw
 
 GOOD: dict[str, tuple[Json, Settings]] = {
     "api_key": (Secret("ACME_KEY"), Settings(api_key="ACME_KEY")),

@@ -216,8 +216,10 @@ def _web_search(item: str) -> Iterable[JsonObject]:
     except (ValueError, RecursionError):
         return
     if isinstance(fields, dict) and "id" in fields:
-        kept = {key: value for key, value in cast("dict[str, object]", fields).items() if key in WEB_SEARCH_FIELDS}
-        yield freeze_object(kept | {"type": WEB_SEARCH})
+        item_fields = {
+            key: value for key, value in cast("dict[str, object]", fields).items() if key in WEB_SEARCH_FIELDS
+        }
+        yield freeze_object(item_fields | {"type": WEB_SEARCH})
 
 
 def _reasoning(thought: Thinking, seal: str) -> JsonObject:
