@@ -27,7 +27,7 @@ BENCHMARKS := bench bench.aborts bench.living bench.flat bench.kit bench.plugins
   bench.host bench.hosted bench.journal bench.recovery bench.listing bench.console bench.terminal
 NPM_MODELS := @copilotkit/aimock@1.43.0 openai-mock-api@0.4.0
 NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31 \
-	@modelcontextprotocol/conformance@0.2.0-alpha.12
+	@modelcontextprotocol/conformance@0.2.0-alpha.12 @playwright/mcp@0.0.83
 NPM_INSPECTOR := @modelcontextprotocol/inspector@2.12.0
 NPM_EDITORS := @agentclientprotocol/sdk@2.4.0 acpx@0.19.1
 NPM_AG_UI := @ag-ui/client@1.0.0 esbuild@0.28.2
