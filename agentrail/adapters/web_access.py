@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
+from itertools import islice
 from typing import Final, NamedTuple, NoReturn, TypeAlias, cast
 from urllib.parse import urlsplit
 
@@ -31,6 +32,12 @@ MAX_TITLE: Final = 200
 
 MAX_SNIPPET: Final = 1_000
 """The most characters of the snippet of a result; the rest is cut."""
+
+MAX_ANSWER: Final = 2**20
+"""The most bytes of an answer that is read: reading it takes some 10 ms, in which no session goes on."""
+
+MAX_ITEMS: Final = 100
+"""How many items of an answer are looked at, at most; services give up to 20."""
 
 OK: Final = 200
 THROTTLED: Final = 429
@@ -116,7 +123,8 @@ class WebAccess:
         rest, request = service.request(query, max_results, key)
         try:
             answer = await self._pages.send((self._base_url or service.url) + rest, request, timeout=timeout)
-            results = tuple(_clean(service.results(_object_in(answer)), Redactor((key,))))
+            items = islice(service.results(_object_in(answer)), MAX_ITEMS)
+            results = tuple(islice(_clean(items, Redactor((key,))), max_results))
         except WebFailed as error:
             failure = _failure_of(error)
         except WebRefused as error:
@@ -124,7 +132,7 @@ class WebAccess:
         except ValueError as error:
             failure = str(error)
         else:
-            return results[:max_results]
+            return results
         # raised outside of the `except`: the error's context would hold the request with the key
         raise SearchFailed(f"{service.title}: {failure}")
 
@@ -187,7 +195,7 @@ def _object_in(answer: WebResponse) -> Mapping[str, object]:
     """Return the JSON object in *answer*; raise `ValueError`, which says why there is none."""
     if answer.status != OK:
         _refuse(_reason_of(answer))
-    if answer.cut:
+    if answer.cut or len(answer.body) > MAX_ANSWER:
         _refuse("its answer is larger than any list of results")
     try:
         document: object = json.loads(answer.body)

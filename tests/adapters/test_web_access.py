@@ -251,7 +251,7 @@ async def test_an_answer_without_a_list_has_no_results(name: str, answer: object
         (http(b"[" * 100_000), "its answer is no JSON object"),
         (http(b'{"results": "\xff"}'), "its answer is no JSON object"),
         (http(b"1" * 10_000), "its answer is no JSON object"),
-        (http(b" " * (3 * 2**20)), "its answer is larger than any list of results"),
+        (http(b" " * (2**20 + 1)), "its answer is larger than any list of results"),
         (http(gzip.compress(b" " * (64 * 2**20)), "Content-Encoding: gzip"), "its answer is larger than any list"),
         (http(b"x", f"Content-Encoding: {KEY}"), "its answer cannot be read (ValueError)"),
         (http(b"x").replace(b"Length: 1", b"Length: 99"), "its answer cannot be read (RemoteProtocolError)"),
@@ -309,6 +309,13 @@ async def test_more_results_than_asked_for_are_left_out() -> None:
     async with serving(as_json({"results": many})) as service:
         results = await access(service).search("tea", max_results=2, timeout=5)
     assert [result.url for result in results] == ["https://a.example/0", "https://a.example/1"]
+
+
+async def test_only_the_first_items_of_an_answer_are_looked_at() -> None:
+    late = [*[{"url": "ftp://a.example/"}] * 100, {"url": RHINE.url}]
+    for answer, count in ((late[1:], 1), (late, 0)):
+        async with serving(as_json({"results": answer})) as service:
+            assert len(await access(service).search("tea", max_results=20, timeout=5)) == count
 
 
 # The key
@@ -378,9 +385,9 @@ async def test_the_key_goes_to_no_private_address_and_to_none_without_tls() -> N
 
 async def test_nothing_that_is_logged_or_shown_holds_the_key(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
-        await problem_of(http(b"", f"X-Echo: {KEY}", status=f"401 {KEY}"))
-    assert caplog.records
-    assert KEY not in caplog.text
+        await problem_of(http(b"", f"X-Echo: {KEY}", status=f"401 {KEY}"), "brave")
+    assert "HTTP Request: GET http://127.0.0.9" in caplog.text
+    assert not [word for word in (KEY, "q=tea") if word in caplog.text]
     assert repr(WebAccess("exa", secrets={"EXA_API_KEY": KEY}.get)) == "<WebAccess search exa>"
 
 

@@ -182,15 +182,19 @@ def _says_nothing_received(record: logging.LogRecord) -> bool:
     return "receive_response" not in line or not ("return_value" in line or "exception" in line)
 
 
-def _without_reason(record: logging.LogRecord) -> bool:
-    """Remove the server's reason phrase from a line of httpx's log; always return true, so the line is written."""
+def _without_texts(record: logging.LogRecord) -> bool:
+    """Remove the URL's query and the server's reason phrase from a line of httpx's log; return true: it is written.
+
+    The query may hold words of a conversation: those of a search, or of an address that a model wrote.
+    """
     if isinstance(record.args, tuple) and len(record.args) == LOGGED:
-        record.args = (*record.args[:-1], "…")
+        method, url, *others, _ = record.args
+        record.args = (method, str(url).partition("?")[0], *others, "…")
     return True
 
 
 logging.getLogger("httpcore.http11").addFilter(_says_nothing_received)
-logging.getLogger("httpx").addFilter(_without_reason)
+logging.getLogger("httpx").addFilter(_without_texts)
 
 
 class RequestBody(httpx.AsyncByteStream):
