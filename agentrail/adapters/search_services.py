@@ -46,7 +46,7 @@ def _tavily_results(answer: Mapping[str, object]) -> Iterable[SearchResult]:
 
 
 def _brave_request(query: str, count: int, key: str) -> tuple[str, WebRequest]:
-    fields = urlencode({"q": query, "count": count, "text_decorations": "false"})
+    fields = urlencode({"q": query, "count": count, "result_filter": "web", "text_decorations": "false"})
     return f"?{fields}", WebRequest("GET", {**ACCEPT, "x-subscription-token": key})
 
 

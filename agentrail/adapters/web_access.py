@@ -33,8 +33,8 @@ MAX_TITLE: Final = 200
 MAX_SNIPPET: Final = 1_000
 """The most characters of the snippet of a result; the rest is cut."""
 
-MAX_ANSWER: Final = 2**20
-"""The most bytes of an answer that is read: reading it takes some 10 ms, in which no session goes on."""
+MAX_ANSWER: Final = 2**19
+"""The most bytes of an answer that is read as JSON: that takes up to 17 ms, in which no session goes on."""
 
 MAX_ITEMS: Final = 100
 """How many items of an answer are looked at, at most; services give up to 20."""

@@ -110,7 +110,7 @@ SENT: Final[Mapping[str, tuple[str, str, Mapping[str, str], object]]] = {
     ),
     "brave": (
         "GET",
-        "/x?q=how+long+is+the+Rhine%3F&count=3&text_decorations=false",
+        "/x?q=how+long+is+the+Rhine%3F&count=3&result_filter=web&text_decorations=false",
         {"x-subscription-token": KEY},
         None,
     ),
@@ -251,7 +251,7 @@ async def test_an_answer_without_a_list_has_no_results(name: str, answer: object
         (http(b"[" * 100_000), "its answer is no JSON object"),
         (http(b'{"results": "\xff"}'), "its answer is no JSON object"),
         (http(b"1" * 10_000), "its answer is no JSON object"),
-        (http(b" " * (2**20 + 1)), "its answer is larger than any list of results"),
+        (http(b" " * (2**19 + 1)), "its answer is larger than any list of results"),
         (http(gzip.compress(b" " * (64 * 2**20)), "Content-Encoding: gzip"), "its answer is larger than any list"),
         (http(b"x", f"Content-Encoding: {KEY}"), "its answer cannot be read (ValueError)"),
         (http(b"x").replace(b"Length: 1", b"Length: 99"), "its answer cannot be read (RemoteProtocolError)"),
