@@ -20,6 +20,7 @@ import trio
 import trio.testing
 
 from agentrail import SessionSpec, open_supervisor
+from agentrail.adapters.models.clouds.accounts import Accounts
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.models import PROVIDERS, Model
@@ -129,7 +130,7 @@ async def _given(provider: str, chunks: int, turns: int) -> float:
     http = Http(transport=Given(events_of(provider, chunks)))
 
     def model(name: str) -> RemoteModel:
-        return RemoteModel(f"{provider}:{name}", PROVIDERS[provider], http, keyless)
+        return RemoteModel(f"{provider}:{name}", PROVIDERS[provider], http, keyless, Accounts())
 
     spent = await _cpu_per_turn("http://127.0.0.1", f"given:{provider}", chunks, turns, {"given": model})
     await http.close()

@@ -15,6 +15,7 @@ from attrs import define, field, frozen
 from httpcore import AsyncConnectionPool
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
+from agentrail.adapters.models.clouds.accounts import Accounts
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.models import PROVIDERS, Limit
@@ -148,7 +149,7 @@ async def pooled(limit: Limit | None) -> AsyncIterator[tuple[Supervisor, Http]]:
     http = Http(WIDTH)
 
     def model(_: str) -> RemoteModel:
-        return RemoteModel(MODEL, PROVIDERS["anthropic"], http, keyless)
+        return RemoteModel(MODEL, PROVIDERS["anthropic"], http, keyless, Accounts())
 
     limits = {} if limit is None else {"pooled": limit}
     async with open_supervisor(models={"pooled": model}, limits=limits, seed=1) as supervisor:

@@ -48,8 +48,10 @@ class Turns(Plugin[int]):
 
 
 OF_EXTRA: Final = {
+    "aws": "import botocore.session; from agentrail.adapters.models.clouds.aws_account import CLOUD",
     "cli": "import agentrail.cli.talk.live.prompt_box, rich.markdown",
     "cluster": "import ray; from agentrail.cluster import open_cluster; import agentrail.cluster.shard_actor",
+    "gcp": "import google.auth.transport.requests; from agentrail.adapters.models.clouds.google_account import CLOUD",
     "mcp": "import agentrail.adapters.mcp.connection",
     "otel": "from agentrail.telemetry import OpenTelemetry; OpenTelemetry(); import agentrail.adapters.otel.otlp",
     "postgres": "from agentrail.journals import PostgresJournal; PostgresJournal('postgresql://127.0.0.1/x')",

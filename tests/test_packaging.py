@@ -25,7 +25,9 @@ OURS: Final = {"agentrail", "bench", "docs", "property_tests", "tests"}
 
 PROVIDES: Final = {
     "attrs": {"attr", "attrs"},
+    "boto3": {"boto3", "botocore"},
     "genai-prices": {"genai_prices"},
+    "google-auth": {"google"},
     "rich": {"rich", "markdown_it"},
     "mcp": {"mcp", "mcp_types", "anyio", "httpx2", "pydantic"},
     "opentelemetry-exporter-otlp-proto-http": {"opentelemetry"},
@@ -106,6 +108,8 @@ CORE: Final = PROJECT["dependencies"]
 EXTRAS: Final = PROJECT["optional-dependencies"]
 
 NEEDS_EXTRA: Final = {
+    "aws": ("agentrail/adapters/models/clouds/aws_account.py",),
+    "gcp": ("agentrail/adapters/models/clouds/google_account.py",),
     "mcp": ("agentrail/adapters/mcp/", "agentrail/cli/mcp_serving/", "agentrail/host/mcp_server/"),
     "cluster": ("agentrail/cluster/",),
     "postgres": ("agentrail/adapters/journals/postgres/",),

@@ -17,6 +17,10 @@ PACKAGE: Final = "genai_prices"
 
 PROVIDERS: Final[Mapping[str, str]] = {
     "anthropic": "anthropic",
+    "azure": "azure",
+    "azure-chat": "azure",
+    "bedrock": "aws",
+    "vertex": "google",
     "openai": "openai",
     "openai-chat": "openai",
     "gemini": "google",

@@ -23,6 +23,7 @@ from agentrail.values.secrets import plain_secret
 from agentrail.values.untrusted_values import brief
 
 if TYPE_CHECKING:  # it brings httpx
+    from agentrail.adapters.models.clouds.accounts import Accounts
     from agentrail.adapters.models.http import Http
 
 Factory = Callable[[str], Model]
@@ -66,6 +67,7 @@ class Models:
         self._secrets = secrets or os.environ.get
         self._made = Newest[str, Model](MAX_MADE)
         self._http: Http | None = None
+        self._accounts: Accounts | None = None
 
     def __call__(self, name: str) -> Model:
         """Return the model called *name*, or raise `UnknownModel`."""
@@ -102,12 +104,13 @@ class Models:
     def _remote(self, name: str, provider: Provider) -> Model:
         """Return a model of a provider that is reached over HTTP."""
         bring_modules(HTTP)
+        from agentrail.adapters.models.clouds.accounts import Accounts  # noqa: PLC0415 - at its first use
         from agentrail.adapters.models.http import Http  # noqa: PLC0415 - it brings httpx
         from agentrail.adapters.models.remote_model import RemoteModel  # noqa: PLC0415 - it brings httpx
 
-        if self._http is None:
-            self._http = Http()
-        return RemoteModel(name, provider, self._http, self._secrets)
+        if self._http is None or self._accounts is None:
+            self._http, self._accounts = Http(), Accounts()
+        return RemoteModel(name, provider, self._http, self._secrets, self._accounts)
 
     async def run(self) -> None:
         """Hold the HTTP client open until this task is cancelled, then close its connections."""

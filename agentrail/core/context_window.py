@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
+from agentrail.core.cloud_names import MAKERS, maker_name
 from agentrail.core.system_prompt import MODES, fixed_text, lasting, split
 from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary.state import AttachedTool, Measured, State
@@ -84,13 +85,10 @@ BY_HAND: Final = (
 )
 """Windows that the printed table lacks; a printed row of the same name counts."""
 
-SAME: Final = {"openai-chat": "openai"}
-"""Providers that have the models of another one."""
-
 
 def windows_of(provider: str) -> Mapping[str, int]:
     """Return the context windows of a *provider*'s models, in tokens, keyed by the beginning of the model's name."""
-    return _rows(SAME.get(provider, provider))
+    return {name: window for maker in MAKERS.get(provider, (provider,)) for name, window in _rows(maker).items()}
 
 
 @cache
@@ -110,8 +108,8 @@ def _rows(provider: str) -> Mapping[str, int]:
 @lru_cache(maxsize=1000)
 def window_of(model: str) -> int | None:
     """Return the context window of *model* in tokens; `None` if no row matches the beginning of its name."""
-    provider, _, name = model.partition(":")
-    rows = windows_of(provider)
+    provider, _, name = maker_name(model).partition(":")
+    rows = _rows(provider)
     return next((rows[name[:length]] for length in range(len(name), -1, -1) if name[:length] in rows), None)
 
 

@@ -25,6 +25,64 @@ PRINTED: Final[Mapping[str, Mapping[int, str]]] = {
             "claude-opus-4.7 claude-opus-4.8 claude-opus-5 claude-sonnet-4-6 claude-sonnet-4.6 claude-sonnet-5 "
         ),
     },
+    "bedrock": {
+        8_192: (
+            "amazon.titan-embed-text-v1 amazon.titan-embed-text-v2:0 meta.llama3-70b-instruct-v1:0 "
+            "meta.llama3-8b-instruct-v1:0 "
+        ),
+        32_000: (
+            "mistral.mistral-7b-instruct-v0:2 mistral.mistral-large-2402-v1:0 mistral.mistral-small-2402-v1:0 "
+            "mistral.mixtral-8x7b-instruct-v0:1 mistral.voxtral-mini-3b-2507 mistral.voxtral-small-24b-2507 "
+            "qwen.qwen3-32b-v1:0 "
+        ),
+        128_000: (
+            "amazon.nova-micro-v1:0 deepseek.r1-v1:0 google.gemma-3-12b-it google.gemma-3-27b-it "
+            "google.gemma-3-4b-it meta.llama3-1-70b-instruct-v1:0 meta.llama3-1-8b-instruct-v1:0 "
+            "meta.llama3-2-11b-instruct-v1:0 meta.llama3-2-1b-instruct-v1:0 meta.llama3-2-3b-instruct-v1:0 "
+            "meta.llama3-2-90b-instruct-v1:0 meta.llama3-3-70b-instruct-v1:0 mistral.magistral-small-2509 "
+            "mistral.ministral-3-14b-instruct mistral.ministral-3-3b-instruct mistral.ministral-3-8b-instruct "
+            "mistral.pixtral-large-2502-v1:0 nvidia.nemotron-nano-9b-v2:0 openai.gpt-oss-120b-1:0 "
+            "openai.gpt-oss-20b-1:0 qwen.qwen3-coder-480b-a35b-v1:0 writer.palmyra-x4-v1:0 writer.palmyra-x5-v1:0 "
+        ),
+        200_000: (
+            "claude-haiku-4-5-20251001 claude-opus-4-1-20250805 claude-opus-4-20250514 claude-opus-4-5 "
+            "claude-sonnet-4-20250514 claude-sonnet-4-5-20250929 "
+            "regional.anthropic.claude-3-5-haiku-20241022-v1:0 regional.anthropic.claude-3-5-sonnet-20240620-v1:0 "
+            "regional.anthropic.claude-3-5-sonnet-20241022-v2:0 "
+            "regional.anthropic.claude-3-7-sonnet-20250219-v1:0 regional.anthropic.claude-3-haiku-20240307-v1:0 "
+            "regional.anthropic.claude-3-opus-20240229-v1:0 regional.anthropic.claude-3-sonnet-20240229-v1:0 "
+            "regional.anthropic.claude-haiku-4-5-20251001-v1:0 regional.anthropic.claude-opus-4-1-20250805-v1:0 "
+            "regional.anthropic.claude-opus-4-20250514-v1:0 regional.anthropic.claude-opus-4-5-v1:0 "
+            "regional.anthropic.claude-sonnet-4-20250514-v1:0 regional.anthropic.claude-sonnet-4-5-20250929-v1:0 "
+        ),
+        256_000: (
+            "mistral.devstral-2-123b mistral.mistral-large-3-675b-instruct nvidia.nemotron-nano-3-30b:0 "
+            "nvidia.nemotron-super-3-120b:0 qwen.qwen3-coder-30b-a3b-v1:0 qwen.qwen3-vl-235b-a22b-v1:0 "
+        ),
+        300_000: "amazon.nova-lite-v1:0 amazon.nova-pro-v1:0",
+        1_000_000: (
+            "amazon.nova-2-sonic-v1:0 amazon.nova-premier-v1:0 claude-fable-5 claude-haiku-5-5 claude-mythos-5-2 "
+            "claude-opus-4-6 claude-opus-4-7 claude-opus-4-8 claude-opus-5 claude-sonnet-4-6 claude-sonnet-5 "
+            "gpt-5.6-luna gpt-5.6-sol gpt-5.6-terra gpt-6-luna gpt-6-sol gpt-6.1-sol in.anthropic.claude-opus-5 "
+            "in.anthropic.claude-sonnet-5 in.moonshotai.kimi-k3 meta.llama4-maverick-17b-instruct-v1:0 "
+            "moonshotai.kimi-k3 openai.gpt-5.6-luna openai.gpt-5.6-sol openai.gpt-5.6-terra openai.gpt-6-luna "
+            "openai.gpt-6-sol openai.gpt-6.1-sol regional.amazon.nova-2-lite-v1:0 "
+            "regional.anthropic.claude-fable-5-1-v1:0 regional.anthropic.claude-fable-5-2 "
+            "regional.anthropic.claude-fable-5-v1:0 regional.anthropic.claude-haiku-5-5 "
+            "regional.anthropic.claude-mythos-5-2 regional.anthropic.claude-opus-4-6-v1:0 "
+            "regional.anthropic.claude-opus-4-7-v1:0 regional.anthropic.claude-opus-4-8-v1:0 "
+            "regional.anthropic.claude-opus-5 regional.anthropic.claude-sonnet-4-6-v1:0 "
+            "regional.anthropic.claude-sonnet-5-5 regional.anthropic.claude-sonnet-5-v1:0 "
+            "regional.moonshotai.kimi-k3 regional.openai.gpt-5.6-luna regional.openai.gpt-5.6-sol "
+            "regional.openai.gpt-5.6-terra regional.openai.gpt-6-luna regional.openai.gpt-6-sol "
+            "regional.openai.gpt-6.1-sol regional.zai.glm-5.3 "
+        ),
+        1_050_000: (
+            "gpt-6-astra gpt-6.1-terra openai.gpt-6-astra openai.gpt-6.1-terra regional.openai.gpt-6-astra "
+            "regional.openai.gpt-6.1-terra "
+        ),
+        10_000_000: "meta.llama4-scout-17b-instruct-v1:0",
+    },
     "deepseek": {
         64_000: "deepseek-chat deepseek-r1 deepseek-reasoner",
         128_000: "deepseek-v3.1-terminus deepseek-v3.2",

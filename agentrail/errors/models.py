@@ -40,6 +40,12 @@ class KeyMissing(PermanentModelError):
     )
 
 
+class CredentialsMissing(KeyMissing):
+    """This machine has no credentials for the cloud, or they have ended and cannot be renewed."""
+
+    wording = "there are no credentials for this provider: {message}"
+
+
 class KeyRefused(PermanentModelError):
     """The provider refuses the API key as unknown or invalid."""
 

@@ -73,6 +73,8 @@ NOT_IN_PROMPT: Final = frozenset(
         "cache",
         "connect_timeout",
         "first_byte_timeout",
+        "profile",
+        "token",
         "headers",
         "max_tokens",
         "next_byte_timeout",

@@ -13,6 +13,7 @@ import genai_prices.types as theirs
 from genai_prices import data_snapshot
 
 from agentrail.adapters.published_prices import PROVIDERS
+from agentrail.core.cloud_names import MAKERS, maker_name
 
 HEAD: Final = '''"""Context windows of models, in tokens. Printed by `tests.adapters.printed_windows`; not edited.
 
@@ -46,12 +47,12 @@ def names_of(model: theirs.ModelInfo) -> Iterator[str]:
 
 
 def figures(provider: str) -> dict[str, int]:
-    """Return the windows that the package knows of *provider* (the package's name of it), by name."""
-    (found,) = (each for each in data_snapshot.get_snapshot().providers if each.id == provider)
+    """Return the windows that the package knows of *provider*, by name, without names that stand for others."""
+    (found,) = (each for each in data_snapshot.get_snapshot().providers if each.id == PROVIDERS[provider])
     known: dict[str, int] = {}
     for model in found.models:
         for name in names_of(model) if model.context_window else ():
-            if " " not in name:
+            if " " not in name and maker_name(f"{provider}:{name}") == f"{provider}:{name}":
                 known.setdefault(name, model.context_window or 0)
     return known
 
@@ -72,10 +73,10 @@ def printed() -> str:
     """Return the text of the module."""
     lines = [HEAD.format(version=version("genai-prices"))]
     for ours in sorted(PROVIDERS):
-        if ours == "openai-chat":
+        if ours in MAKERS:
             continue
         lines.append(f'    "{ours}": {{\n')
-        for window, names in sorted(needed(figures(PROVIDERS[ours])).items()):
+        for window, names in sorted(needed(figures(ours)).items()):
             pieces = textwrap.wrap(" ".join(names), WIDTH, break_long_words=False, break_on_hyphens=False)
             if len(pieces) == 1:
                 lines.append(f'        {window:_}: "{pieces[0]}",\n')

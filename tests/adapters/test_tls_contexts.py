@@ -18,7 +18,6 @@ from agentrail.errors import ModelError, WebFailed
 from agentrail.remote.transport import host_address
 from agentrail.remote.transport.host_address import CutError, HostAddress, dial_address
 from tests.adapters.models.server import refusing, serving
-from tests.kit import EMPTY
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +43,7 @@ async def test_requests_to_models_share_one_that_was_made_in_a_thread(threads: l
         patience = Patience(5, 5, 5)
 
         async def ask(http: Http) -> None:
-            await http.post(Post(server.url, {}, EMPTY, patience), lambda _: True)
+            await http.post(Post(server.url, {}, b"{}", patience), lambda _: True)
 
         clients = [Http(), Http()]
         for http in clients:
@@ -58,7 +57,7 @@ async def test_requests_to_models_share_one_that_was_made_in_a_thread(threads: l
     assert await tls_contexts.of_httpx() is await tls_contexts.of_httpx()
     http = Http()
     with pytest.raises(ModelError):
-        await http.post(Post("https://127.0.0.1:9/", {}, EMPTY, patience), lambda _: True)
+        await http.post(Post("https://127.0.0.1:9/", {}, b"{}", patience), lambda _: True)
     await http.close()
     assert len(threads) == made
 

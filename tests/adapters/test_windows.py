@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from importlib import import_module
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 import pytest
 
 import agentrail
 from agentrail.app.model_registry import BUILT_IN
+from agentrail.core.cloud_names import MAKERS, maker_name
 from agentrail.core.context_window import BY_HAND, LOOKED_UP, ByHand, window_of
 from agentrail.core.printed_windows import PRINTED
 from agentrail.models import PROVIDERS
@@ -33,10 +34,6 @@ LOCAL = {"llamacpp", "lmstudio", "ollama", "vllm"}
 
 STAND_INS = {"anthropic:some-model"}
 """Names in guides that stand for that of any model."""
-
-AGGREGATORS = re.compile(r"azure|bedrock|vertex")
-"""Providers of others' models that have names of their own for them; no adapter knows one."""
-
 
 CHATS = ("gpt-5-chat", "gpt-5.1-chat", "gpt-5.2-chat")
 """Models for which the package has the window of those whose names theirs begin with; LiteLLM has their own."""
@@ -85,9 +82,25 @@ def test_models_that_need_no_provider_have_a_window() -> None:
     assert {window_of(name) for name in own} == {1_000_000}
 
 
-def test_no_adapter_names_models_by_the_names_of_others() -> None:
-    """If one comes, the names that it has for models need rows too."""
-    assert [name for name in PROVIDERS if AGGREGATORS.search(name)] == []
+AT_CLOUDS: Final = {
+    "azure:gpt-5.4": "openai:gpt-5.4",
+    "azure-chat:gpt-4.1": "openai:gpt-4.1",
+    "vertex:gemini-3-flash-preview": "gemini:gemini-3-flash-preview",
+    "vertex:claude-sonnet-5@20260101": "anthropic:claude-sonnet-5-20260101",
+    "bedrock:anthropic.claude-sonnet-5-v1:0": "anthropic:claude-sonnet-5",
+    "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0": "anthropic:claude-sonnet-4-5-20250929",
+    "bedrock:global.anthropic.claude-opus-5": "anthropic:claude-opus-5",
+    "bedrock:eu.amazon.nova-pro-v1:0": "bedrock:amazon.nova-pro-v1:0",
+    "bedrock:us-gov.amazon.nova-pro-v1:0": "bedrock:amazon.nova-pro-v1:0",
+}
+"""Names of models at clouds, and what those who make the models call them."""
+
+
+@pytest.mark.parametrize("name", AT_CLOUDS)
+def test_a_model_at_a_cloud_has_the_window_that_it_has_elsewhere(name: str) -> None:
+    assert maker_name(name) == AT_CLOUDS[name]
+    assert window_of(name) == window_of(AT_CLOUDS[name])
+    assert window_of(name) is not None
 
 
 @each_case(BY_HAND)
@@ -116,11 +129,11 @@ def test_each_row_by_hand_is_needed() -> None:
 def test_every_figure_of_the_package_is_in_the_table() -> None:
     pytest.importorskip("genai_prices", reason="the extra `prices` is not installed")
     printing = import_module("tests.adapters.printed_windows")
-    for ours, theirs in cast("dict[str, str]", printing.PROVIDERS).items():
-        if ours != "openai-chat":
-            printed = {window: names.split() for window, names in PRINTED[ours].items()}
-            assert printed == printing.needed(printing.figures(theirs)), printing.__doc__
-        for name, window in cast("dict[str, int]", printing.figures(theirs)).items():
+    for ours in cast("dict[str, str]", printing.PROVIDERS).keys() - MAKERS.keys():
+        figures: dict[str, int] = printing.figures(ours)
+        printed = {window: names.split() for window, names in PRINTED[ours].items()}
+        assert printed == printing.needed(figures), printing.__doc__
+        for name, window in figures.items():
             found = window_of(f"{ours}:{name}")
             assert (window, found) == (400_000, 128_000) if name.startswith(CHATS) else found == window, name
 

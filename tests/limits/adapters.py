@@ -205,7 +205,7 @@ async def bytes_of_an_error_that_comes_packed(size: int) -> bool:
     body = httpx.ByteStream(zlib.compress(b"x" * size))
     packed = httpx.Response(500, headers={"content-encoding": "deflate"}, stream=body)
     http = Http(transport=httpx.MockTransport(lambda _: packed))
-    answer = await http.post(Post("http://localhost", {}, EMPTY, Patience(5, 5, 5)), lambda _: False)
+    answer = await http.post(Post("http://localhost", {}, b"{}", Patience(5, 5, 5)), lambda _: False)
     await http.close()
     return len(answer.body) == size
 

@@ -11,6 +11,7 @@ import trio
 import trio.testing
 
 from agentrail import ActorTrace, Monitor, SessionHandle, Subscription, Supervisor
+from agentrail.adapters.models.clouds.accounts import Accounts
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.core.supervision_rules import ChildFacts
@@ -99,7 +100,7 @@ ALONE: Final[tuple[Callable[[], object], ...]] = (
     partial(McpServer, ["x", SECRET], env={"KEY": SECRET}, name="acme"),
     partial(ScriptedModel, [SECRET]),
     partial(RecordedModel, MemoryJournal(), "s"),
-    lambda: RemoteModel("openai:gpt", PROVIDERS["openai"], Http(), lambda _: SECRET),
+    lambda: RemoteModel("openai:gpt", PROVIDERS["openai"], Http(), lambda _: SECRET, Accounts()),
     partial(LocalSandbox, ".", env=[("KEY", SECRET)]),
     partial(BubblewrapSandbox, ".", env=[("KEY", SECRET)]),
     partial(SqliteJournal, "j.db"),

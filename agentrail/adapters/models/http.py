@@ -24,7 +24,6 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final, Protocol, runtime_checkable
 
 import httpx  # noqa: ASYNC127 - the client that pyproject.toml names
-import msgspec
 import trio
 
 from agentrail.adapters import tls_contexts
@@ -46,7 +45,6 @@ from agentrail.errors import (
     WrongEndpoint,
 )
 from agentrail.ports.protocol_members import has_members
-from agentrail.values.json import JsonObject
 from agentrail.values.untrusted_values import leaves
 from agentrail.values.value import Value
 
@@ -104,8 +102,8 @@ class Post(Value):
     """The URL."""
     headers: Mapping[str, str]
     """The headers. They may contain an API key, so `repr` does not show them."""
-    body: JsonObject
-    """The body, sent as JSON."""
+    body: bytes
+    """The body: JSON, already encoded, because some headers are made from its bytes."""
     patience: Patience
     """The time limits of the request."""
 
@@ -291,21 +289,19 @@ class HttpExchange:
     def _request(self) -> httpx.Request:
         post = self._post
         try:
-            # msgspec is faster: images of 15 MB take 15 ms, and 80 ms with `json`
-            body = msgspec.json.encode(post.body)
             timeout = httpx.Timeout(None, connect=post.patience.connect)
             request = self._client.build_request(
                 "POST",
                 post.url,
                 headers=post.headers,
-                content=body,
+                content=post.body,
                 timeout=timeout,
                 extensions={"trace": self._handshake},
             )
         except (httpx.InvalidURL, ValueError, TypeError) as error:
             problem = f"no request can be made for it ({type(error).__name__})"
             raise WrongEndpoint(problem) from None
-        request.stream = RequestBody(body)
+        request.stream = RequestBody(post.body)
         return request
 
     async def _send(self, request: httpx.Request) -> HttpAnswer:

@@ -7,10 +7,12 @@ The secrets that a request to a provider bears: its API key, and the headers tha
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
+from agentrail.adapters.models.clouds.cloud import cloud_of
 from agentrail.adapters.models.providers import Provider
 from agentrail.adapters.models.settings import Settings
 from agentrail.errors import BadModelOptions, KeyMissing, ModelError
@@ -146,7 +148,7 @@ def api_key(provider: Provider, settings: Settings, look_up: LookUp) -> str | No
     is only used if the request goes to the provider's own host.
     """
     names = key_names(provider, settings)
-    if not names:
+    if not names or (has_account(provider) and not settings.api_key and not any(map(look_up, names))):
         return None
     name = first_key(names, look_up)
     if name is None:
@@ -154,13 +156,27 @@ def api_key(provider: Provider, settings: Settings, look_up: LookUp) -> str | No
     return usable(name, look_up)
 
 
+def has_account(provider: Provider) -> bool:
+    """Whether *provider* is a cloud for which the machine may have credentials, where no key is set."""
+    cloud = cloud_of(provider.cloud)
+    return cloud is not None and cloud.open_account is not None
+
+
 def key_names(provider: Provider, settings: Settings) -> tuple[str, ...]:
     """Return the names of the secrets of which the first that is set is sent as the API key; none if no key is sent."""
     if settings.api_key:
         return (settings.api_key,)
-    if settings.base_url and _origin(settings.base_url) != _origin(provider.base_url):
-        return ()
-    return provider.keys
+    return provider.keys if is_own(provider, settings) and not settings.token else ()
+
+
+def is_own(provider: Provider, settings: Settings) -> bool:
+    """Whether requests go to the provider's own host: what the environment holds for it goes nowhere else."""
+    if not settings.base_url:
+        return True
+    cloud = cloud_of(provider.cloud)
+    if cloud is not None:
+        return cloud.is_own(settings.base_url, os.environ.get)
+    return _origin(settings.base_url) == _origin(provider.base_url)
 
 
 def first_key(names: Sequence[str], look_up: LookUp) -> str | None:
@@ -170,7 +186,11 @@ def first_key(names: Sequence[str], look_up: LookUp) -> str | None:
 
 def check_secrets(provider: Provider, settings: Settings, look_up: LookUp) -> None:
     """Raise `KeyMissing` or `BadModelOptions` if a secret that requests need is not set, or fits no header."""
-    api_key(provider, settings, look_up)
+    cloud = cloud_of(provider.cloud)
+    if settings.token:
+        usable(settings.token, look_up)
+    elif api_key(provider, settings, look_up) is None and cloud is not None and cloud.open_account is not None:
+        cloud.open_account(settings)  # what it needs is installed; whether there are credentials takes time to find out
     for value in settings.headers.values():
         named = secret_name(value)
         if named is not None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, final
 
+from agentrail.adapters.models.model_access import Access, access_to, check_cloud_options
 from agentrail.adapters.models.provider_errors import error_of_body
-from agentrail.adapters.models.provider_requests import address, ask_by_tool, merge_headers, with_demanded
+from agentrail.adapters.models.provider_requests import address, ask_by_tool, encoded, merge_headers, with_demanded
 from agentrail.adapters.models.providers import Provider, format_of
-from agentrail.adapters.models.redaction import LookUp, Redactor, api_key, usable
+from agentrail.adapters.models.redaction import LookUp, Redactor
 from agentrail.adapters.models.settings import Settings, read_settings, with_extra
-from agentrail.adapters.models.sse import EventReader
 from agentrail.core.answers import without_answer_tool
 from agentrail.errors import (
     KeyRefused,
@@ -26,12 +25,13 @@ from agentrail.ports.model import EmitChunk
 from agentrail.reprs import in_brackets
 from agentrail.values.content import File, Image
 from agentrail.values.json import JsonObject, canonical
-from agentrail.values.secrets import secret_name
 from agentrail.values.stream import PING, Chunk, ModelRequest, Response, estimate_usage
 
 if TYPE_CHECKING:
+    from agentrail.adapters.models.clouds.accounts import Accounts
+    from agentrail.adapters.models.clouds.cloud import CloudAccount
     from agentrail.adapters.models.http import Http
-    from agentrail.adapters.models.wire_format import Decoder
+    from agentrail.adapters.models.wire_format import WireFormat
 
 MAX_REFUSED: Final = 64
 """How many schemas that the provider has refused a model remembers."""
@@ -46,15 +46,26 @@ def with_refused_schema(refused: tuple[str, ...], schema: str) -> tuple[str, ...
 class RemoteModel:
     """One model of one provider, reached by HTTP. A call of `stream` is one attempt; the session retries."""
 
-    __slots__ = ("_format", "_http", "_look_up", "_model", "_provider", "_provider_name", "_refused", "name")
+    __slots__ = (
+        "_accounts",
+        "_format",
+        "_http",
+        "_look_up",
+        "_model",
+        "_provider",
+        "_provider_name",
+        "_refused",
+        "name",
+    )
 
-    def __init__(self, name: str, provider: Provider, http: Http, look_up: LookUp) -> None:
+    def __init__(self, name: str, provider: Provider, http: Http, look_up: LookUp, accounts: Accounts) -> None:
         self.name = name
         self._provider_name, _, self._model = name.partition(":")
         self._provider = provider
-        self._format = format_of(provider)
+        self._format = format_of(provider, self._model)
         self._http = http
         self._look_up = look_up
+        self._accounts = accounts
         self._refused: tuple[str, ...] = ()
 
     @in_brackets
@@ -64,6 +75,7 @@ class RemoteModel:
     def check(self, options: JsonObject) -> None:
         """Raise `BadModelOptions` if *options* are invalid, or cannot be used with this model."""
         settings = read_settings(options)
+        check_cloud_options(self._provider_name, self._provider, options)
         rendered = self._format.render(ModelRequest(self.name, ()), self._provider_name, self._model, settings)
         with_extra(rendered.body, settings.extra)
 
@@ -109,11 +121,29 @@ class RemoteModel:
     async def _answer(
         self, request: ModelRequest, settings: Settings, emit: EmitChunk, answer_tool: str = ""
     ) -> Response:
-        key = api_key(self._provider, settings, self._look_up)
-        headers, redactor = self._headers(settings, key)
-        hearing = Hearing(self._format.decoder(), redactor, emit, answer_tool)
+        access = await self._access(settings)
         try:
-            return estimate_usage(await self._attempt(request, settings, headers, hearing), request)
+            return await self._hear(request, settings, access, emit, answer_tool)
+        except KeyRefused:
+            if access.account is None:
+                raise
+            refused = access.account
+        # The files with the credentials may have been written anew since they were read.
+        access = await self._access(settings, refused)
+        return await self._hear(request, settings, access, emit, answer_tool)
+
+    async def _access(self, settings: Settings, refused: CloudAccount | None = None) -> Access:
+        return await access_to(
+            self._provider, self._format, self._model, settings, self._look_up, self._accounts, refused=refused
+        )
+
+    async def _hear(
+        self, request: ModelRequest, settings: Settings, access: Access, emit: EmitChunk, answer_tool: str
+    ) -> Response:
+        redactor = access.redactor
+        hearing = Hearing(self._format, redactor, emit, answer_tool)
+        try:
+            return estimate_usage(await self._attempt(request, settings, access, hearing), request)
         except ModelError as error:
             redacted = redactor.error(error)
             if isinstance(error, KeyRefused) and redactor.knows_none:
@@ -123,13 +153,13 @@ class RemoteModel:
         # Raised outside the `except`: else the error with the secret would be its context, shown in tracebacks.
         raise redacted
 
-    async def _attempt(
-        self, request: ModelRequest, settings: Settings, headers: Mapping[str, str], hearing: Hearing
-    ) -> Response:
+    async def _attempt(self, request: ModelRequest, settings: Settings, access: Access, hearing: Hearing) -> Response:
         from agentrail.adapters.models.http import OK, Patience, Post  # noqa: PLC0415 - it brings httpx
 
         patience = Patience(settings.connect_timeout, settings.first_byte_timeout, settings.next_byte_timeout)
-        url, own_headers, body = address(self._format, self._provider, self.name, request, settings)
+        url, own_headers, fields = address(self._format, access.base_url, self.name, request, settings)
+        body = encoded(fields)
+        headers = {**access.headers, **access.signed(url, body)}
         post = Post(url, merge_headers(own_headers, headers), body, patience)
         try:
             answer = await self._http.post(post, hearing.feed)
@@ -145,34 +175,20 @@ class RemoteModel:
             raise error
         return hearing.response()
 
-    def _headers(self, settings: Settings, key: str | None) -> tuple[dict[str, str], Redactor]:
-        """Return the headers from the settings and the key, and the `Redactor` of the secrets in them."""
-        secrets: list[str] = []
-        headers: dict[str, str] = {}
-        if key is not None:
-            secrets.append(key)
-            headers |= self._format.key_headers(key)
-        for name, value in settings.headers.items():
-            named = secret_name(value)
-            if named is not None:
-                secrets.append(usable(named, self._look_up))
-            headers[name.lower()] = str(value) if named is None else secrets[-1]
-        return headers, Redactor(secrets)
-
 
 class Hearing:
     """Decodes the stream of one answer, removes secrets, and passes the chunks to `emit`."""
 
     __slots__ = ("_answer_tool", "_decoder", "_emit", "_reader", "_redactor")
 
-    def __init__(self, decoder: Decoder, redactor: Redactor, emit: EmitChunk, answer_tool: str = "") -> None:
-        self._decoder = decoder
+    def __init__(self, wire: WireFormat, redactor: Redactor, emit: EmitChunk, answer_tool: str = "") -> None:
+        self._decoder = wire.decoder()
         self._redactor = redactor
         self._emit = emit
         # The name of the tool by which the model answers; empty if there is none. Its call becomes a text before
         # secrets are removed, because those stay in calls.
         self._answer_tool = answer_tool
-        self._reader = EventReader()
+        self._reader = wire.reader()
 
     def feed(self, piece: bytes) -> bool:
         """Take the next piece of the stream; return whether the answer is complete.

@@ -25,6 +25,8 @@ CHOICES: Final = ("auto", "any", "none")
 """The values of `tool_choice`: tools may, must or must not be called. `{"tool": name}` demands a call of that tool."""
 
 
+_WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_. -]{0,99}")
+
 _HEADER: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 
 
@@ -71,6 +73,19 @@ class Settings(Value):
     """The fewest tokens, about, that stand before a mark for the prompt cache; set by the option `cache`."""
     tool_search: bool = False
     """Whether deferred tools are found in the provider's own form; only `anthropic` and `openai` have one."""
+    region: str = ""
+    """The region of a cloud (`bedrock`, `vertex`); if empty, the environment or the cloud's own files name it."""
+    project: str = ""
+    """The project (`vertex`); if empty, the environment or the cloud's own files name it."""
+    profile: str = ""
+    """The profile of the files of AWS (`bedrock`); if empty, the environment names it, or it is the default one."""
+    token: str = ""
+    """The name of a secret that is sent as a Bearer token to a cloud, such as one of Entra (`azure`).
+
+    It is looked up for each request, in a thread, so that a function given as `secrets` may take time to renew it.
+    """
+    api_version: str = ""
+    """The version in the address of Azure's older API, with deployments; if empty, the API without versions is used."""
     extra: JsonObject = EMPTY
     """Further fields of the request's body, under the provider's own names."""
 
@@ -93,6 +108,10 @@ def read_settings(options: JsonObject) -> Settings:
         if value is not None:
             changes |= reader(name, value)
     return Settings().but(**changes)
+
+
+CLOUD_OPTIONS: Final = ("region", "project", "profile", "token", "api_version")
+"""Options that only clouds have, and each of them some."""
 
 
 def _wrong(name: str, value: Json, expected: str) -> BadModelOptions:
@@ -144,6 +163,12 @@ def _number(least: float, *, is_integer: bool) -> Callable[[str, Json], dict[str
         return {name: value if is_integer else float(value)}
 
     return read
+
+
+def _word(name: str, value: Json) -> dict[str, object]:
+    if not isinstance(value, str) or not _WORD.fullmatch(value):
+        raise _wrong(name, value, "a text of letters, digits, `-`, `_` and `.`")
+    return {name: value}
 
 
 def _effort(name: str, value: Json) -> dict[str, object]:
@@ -217,6 +242,11 @@ READERS: Final[Mapping[str, Callable[[str, Json], dict[str, object]]]] = {
     "response_format": _object,
     "cache": _cache,
     "tool_search": _flag,
+    "region": _word,
+    "project": _word,
+    "profile": _word,
+    "token": _secret,
+    "api_version": _word,
     "extra": _object,
 }
 """All options, each with the function that checks its value and returns the fields of `Settings` that it sets."""

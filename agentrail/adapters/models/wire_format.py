@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol, cast
 
 from agentrail.adapters.models.provider_errors import Faults
 from agentrail.adapters.models.settings import Settings
-from agentrail.adapters.models.sse import ServerEvent
+from agentrail.adapters.models.sse import EventReader, ServerEvent
 from agentrail.errors import NotJson, StreamGarbled
 from agentrail.values.content import File, Image, Part, Text
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
@@ -107,6 +107,21 @@ class Takes(Value):
         return f"`{provider}` takes {_join_prefixes(prefixes)} {how}"
 
 
+class StreamReader(Protocol):
+    """Parses the bytes of one stream into events, without I/O."""
+
+    def feed(self, piece: bytes) -> Sequence[ServerEvent]:
+        """Take the next *piece* of the stream, and return the events that it completes.
+
+        Raise `StreamGarbled` for bytes that do not follow the format.
+        """
+        ...
+
+    def end(self) -> Sequence[ServerEvent]:
+        """Finish the stream; return its last event if only the end of the stream completes it."""
+        ...
+
+
 class Decoder(Protocol):
     """Decodes the events of one answer into chunks, and puts the whole `Response` together."""
 
@@ -164,6 +179,8 @@ class WireFormat(NamedTuple):
     """Whether a request can demand the call of one tool."""
     key_headers: Callable[[str], Mapping[str, str]] = bearer
     """Returns the HTTP headers that carry the API key."""
+    reader: Callable[[], StreamReader] = EventReader
+    """Returns a new reader, which parses the bytes of one answer into events."""
 
 
 def object_of(data: str) -> Mapping[str, object]:

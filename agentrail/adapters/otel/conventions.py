@@ -48,9 +48,13 @@ def wants_content(environment: Mapping[str, str]) -> bool:
 
 NAMES_OF_PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "azure": "azure.ai.openai",
+        "azure-chat": "azure.ai.openai",
+        "bedrock": "aws.bedrock",
         "gemini": "gcp.gemini",
         "mistral": "mistral_ai",
         "openai-chat": "openai",
+        "vertex": "gcp.vertex_ai",
         "xai": "x_ai",
     }
 )

@@ -60,8 +60,10 @@ NOT_BEFORE: Final = datetime(2026, 11, 1, tzinfo=UTC)
 """A clock that shows less is wrong: this module was not there then."""
 
 EXTRAS: Final = {
+    "aws": ("botocore", "use the credentials of AWS for models of Bedrock"),
     "cli": ("rich", "lay out Markdown in the terminal"),
     "cluster": ("ray", "run hosts on the machines of a Ray cluster"),
+    "gcp": ("google.auth", "use the credentials of Google Cloud for models of Vertex AI"),
     "mcp": ("mcp", "use MCP servers, and be one"),
     "otel": ("opentelemetry.sdk", "export what sessions do as spans and metrics"),
     "postgres": ("psycopg", "keep sessions in PostgreSQL"),

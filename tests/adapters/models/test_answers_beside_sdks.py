@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from agentrail import Secret
+from agentrail.adapters.models.clouds.accounts import Accounts
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.models import PROVIDERS, ModelRequest, Response, StopReason, Text, Thinking, UserMessage
@@ -36,7 +37,7 @@ async def read_by_ours(provider: str, url: str) -> Response:
     request = ModelRequest(name, (UserMessage((Text("hello"),)),)).but(options=options)
     http = Http()
     try:
-        model = RemoteModel(name, PROVIDERS[provider], http, {"KEY": KEYS[provider]}.get)
+        model = RemoteModel(name, PROVIDERS[provider], http, {"KEY": KEYS[provider]}.get, Accounts())
         return await model.stream(request, lambda _: None)
     finally:
         await http.close()

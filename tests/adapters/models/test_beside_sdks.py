@@ -15,6 +15,7 @@ from google.genai.errors import ClientError
 from google.genai.types import HttpOptions
 
 from agentrail import Secret
+from agentrail.adapters.models.clouds.accounts import Accounts
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.errors import ModelError
@@ -89,9 +90,8 @@ class Side:
             options["base_url"] = self._url
         name = f"{self._provider}:{MODELS[self._provider]}"
         request = story.request(name, SEALS[self._provider]).but(options=freeze_object(options))
-        model = RemoteModel(
-            name, PROVIDERS[self._provider], self._http, {"KEY": KEYS[self._provider], "GATE": HEADERS["x-gate"]}.get
-        )
+        secrets = {"KEY": KEYS[self._provider], "GATE": HEADERS["x-gate"]}
+        model = RemoteModel(name, PROVIDERS[self._provider], self._http, secrets.get, Accounts())
         with pytest.raises(ModelError, match="not today"):
             await model.stream(request, lambda _: None)
 

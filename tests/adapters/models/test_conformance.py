@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 import trio
 
+from agentrail.adapters.models.clouds.accounts import Accounts
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.models import PROVIDERS, DemoModel, Model, ModelRequest, Usage
@@ -156,7 +157,7 @@ class TestRemote(ModelConformance):
             async def set_up(scene: ModelScene) -> ModelSetup:
                 play: Callable[[], Play] = PLAYS[provider][scene]
                 server: Server = await nursery.start(serve, play())
-                model: Model = RemoteModel(OWN[provider], PROVIDERS[provider], http, keyless)
+                model: Model = RemoteModel(OWN[provider], PROVIDERS[provider], http, keyless, Accounts())
                 options = freeze_object({"base_url": server.url})
                 return ModelSetup(model, request_for(scene, OWN[provider]).but(options=options))
 

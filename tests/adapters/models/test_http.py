@@ -47,11 +47,10 @@ from tests.adapters.models.server import (
     steps,
     streaming,
 )
-from tests.kit import freeze_object
 from tests.patience import PATIENCE
 from tests.runtime.cutting import cut
 
-BODY = freeze_object({"a": "ü"})
+BODY = '{"a":"ü"}'.encode()
 HASTE = Patience(1, 0.1, 0.1)
 THEN_HASTE = Patience(1, PATIENCE, 0.1)
 """The answer may begin late, as on a busy machine, and has to go on at once."""

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from agentrail import Secret
+from agentrail.adapters.models.clouds.accounts import Accounts
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.errors import KeyMissing, KeyRefused, KeyWanted, ModelError
@@ -38,7 +39,7 @@ async def client() -> AsyncIterator[Http]:
 
 async def ask(http: Http, own: str, secrets: Mapping[str, str], **options: Json) -> None:
     provider = Provider("openai_chat", own, ("LAMP_KEY", "LAMP_TOKEN"))
-    model = RemoteModel(MODEL, provider, http, secrets.get)
+    model = RemoteModel(MODEL, provider, http, secrets.get, Accounts())
     await model.stream(asked(user("hello"), model=MODEL).but(options=freeze_object(options)), unheard)
 
 
@@ -78,7 +79,7 @@ async def test_the_customary_key_goes_to_no_other_address_unless_it_is_named() -
 async def test_no_provider_s_key_goes_to_the_loopback(name: str) -> None:
     looked_up: list[str] = []
     async with serving(refusing(401, REFUSED)) as server, client() as http:
-        model = RemoteModel(f"{name}:m", PROVIDERS[name], http, looked_up.append)
+        model = RemoteModel(f"{name}:m", PROVIDERS[name], http, looked_up.append, Accounts())
         options = freeze_object({"base_url": server.url})
         with pytest.raises(ModelError):
             await model.stream(asked(user("hello"), model=f"{name}:m").but(options=options), unheard)

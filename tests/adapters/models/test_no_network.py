@@ -19,7 +19,6 @@ from agentrail.events import AgentAbort, AgentEnd, CompactEnd, Event, Retry, Str
 from agentrail.models import Json
 from agentrail.testing import ScriptedModel
 from tests.adapters.models.server import Play, Reset, refusing, serving, steps, streaming
-from tests.kit import EMPTY
 
 SETTLED = 0.01
 """Seconds of the world with nothing to do, after which virtual time goes on: what was sent over loopback is there."""
@@ -190,7 +189,7 @@ async def test_a_name_that_nobody_has_is_told_with_where_it_was_to_lead() -> Non
     http = Http()
     try:
         with pytest.raises(ProviderNotReached, match=f"on the way to {NAME}; check the network and its DNS"):
-            await http.post(Post(NAME, {}, EMPTY, Patience(5, 5, 5)), bool)
+            await http.post(Post(NAME, {}, b"{}", Patience(5, 5, 5)), bool)
     finally:
         await http.close()
 

@@ -571,7 +571,7 @@ CHOSEN: Final[Mapping[str, Json]] = {
     "cache": False,
     "next_byte_timeout": 50,
 }
-ELSEWHERE: Final = frozenset({"base_url", "extra", "tool_search"})
+ELSEWHERE: Final = frozenset({"base_url", "extra", "tool_search", "region", "project", "api_version"})
 """Options that count as read, because another server, or fields that nobody knows, have another cache."""
 
 

@@ -33,7 +33,6 @@ from tests.adapters.models.server import Asked, Play, Server, refusing, serving
 from tests.adapters.models.stories import STORIES
 from tests.adapters.models.test_beside_sdks import HOSTS, REFUSED, both_sides, the_world
 from tests.cli.test_choosing import pump
-from tests.kit import EMPTY
 
 PASSWORD: Final = "hunter2-hunter2"
 PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
@@ -53,7 +52,7 @@ async def failing(url: str) -> ModelError:
     http = Http()
     try:
         with pytest.raises(ModelError) as raised:
-            await http.post(Post(url, {}, EMPTY, Patience(5, 5, 5)), bool)
+            await http.post(Post(url, {}, b"{}", Patience(5, 5, 5)), bool)
     finally:
         await http.close()
     return raised.value

@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from agentrail import Secret
+from agentrail.adapters.models.clouds.accounts import Accounts
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.errors import ModelError
@@ -60,7 +61,7 @@ async def test_what_is_shown_is_what_is_sent(
             options=freeze_object(placed(options, server.url, elsewhere))
         )
         with pytest.raises(ModelError):
-            await RemoteModel("lamp:small", provider, http, SECRETS.get).stream(request, unheard)
+            await RemoteModel("lamp:small", provider, http, SECRETS.get, Accounts()).stream(request, unheard)
         await http.close()
         rendered = render(request)
         assert _sent(server.asked[0]) == {name: _filled(value) for name, value in rendered.headers.items()}

@@ -23,7 +23,7 @@ CR_LF, CR = b"\r\n", b"\r"
 def heard(name: str, *pieces: bytes) -> tuple[Response, list[Chunk]]:
     chunks: list[Chunk] = []
     provider = name.partition("_")[0]
-    hearing = Hearing(format_of(PROVIDERS[provider]).decoder(), Redactor(()), chunks.append)
+    hearing = Hearing(format_of(PROVIDERS[provider]), Redactor(()), chunks.append)
     for piece in pieces:
         hearing.feed(piece)
     return hearing.response(), chunks

@@ -12,6 +12,7 @@ import trio
 from openai.types.responses import ResponseOutputItemDoneEvent
 
 from agentrail import Secret, SessionSpec, open_supervisor, tool
+from agentrail.adapters.models.clouds.accounts import Accounts
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.providers import format_of
 from agentrail.adapters.models.remote_model import RemoteModel
@@ -119,7 +120,7 @@ async def ours(provider: str, url: str, **options: object) -> Response:
     http = Http()
     try:
         name = f"{provider}:{MODELS[provider]}"
-        model = RemoteModel(name, PROVIDERS[provider], http, {"KEY": KEYS[provider]}.get)
+        model = RemoteModel(name, PROVIDERS[provider], http, {"KEY": KEYS[provider]}.get, Accounts())
         return await model.stream(on_demand(provider).but(options=taken), lambda _: None)
     finally:
         await http.close()

@@ -14,7 +14,6 @@ from agentrail.models import Json
 from agentrail.testing import ScriptedModel
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models.server import Play, chunked, head, serving
-from tests.kit import EMPTY
 from tests.profiles import CAMPAIGN
 
 STREAM = anthropic.saying(*(f"word{number} " for number in range(500 if CAMPAIGN else 100)))
@@ -37,7 +36,7 @@ async def heard(play: Play) -> bytes:
 
     async with serving(play) as server:
         try:
-            await http.post(Post(server.url, {}, EMPTY, Patience(5, 5, 5)), hear)
+            await http.post(Post(server.url, {}, b"{}", Patience(5, 5, 5)), hear)
         finally:
             await http.close()
     return bytes(found)
@@ -88,7 +87,7 @@ async def test_a_session_is_told_at_once_of_another_encoding_and_asks_the_next_m
 async def test_an_error_that_cannot_be_unpacked_is_told_by_its_status() -> None:
     async with serving(Play((head(503, "content-encoding: br"), b"x"))) as server:
         http = Http()
-        answer = await http.post(Post(server.url, {}, EMPTY, Patience(5, 5, 5)), lambda _: False)
+        answer = await http.post(Post(server.url, {}, b"{}", Patience(5, 5, 5)), lambda _: False)
         await http.close()
     assert (answer.status, answer.body) == (503, b"")
 

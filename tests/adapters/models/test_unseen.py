@@ -8,11 +8,13 @@ from typing import Final
 import pytest
 
 from agentrail import SessionSpec, open_supervisor
+from agentrail.adapters.models.clouds.accounts import Accounts
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.providers import format_of
-from agentrail.adapters.models.providers.unsupported_media import SAME, UNSEEN, Unseen, unseen_by
+from agentrail.adapters.models.providers.unsupported_media import UNSEEN, Unseen, unseen_by
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.adapters.models.settings import read_settings
+from agentrail.core.cloud_names import MAKERS
 from agentrail.core.context_window import window_of
 from agentrail.errors import PartRefused
 from agentrail.models import (
@@ -37,7 +39,7 @@ SHOWN: Final = {"image/": (PICTURE, File("image/jpeg", "/9j/", name="lamp.jpg"))
 ROWS: Final = [
     (name, row)
     for row in UNSEEN
-    for other in (row.provider, *(alias for alias, of in SAME.items() if of == row.provider))
+    for other in (row.provider, *(alias for alias, makers in MAKERS.items() if makers == (row.provider,)))
     for name in [f"{other}:{model}" for model in row.names.split()]
 ]
 """The full name of each model of the table, and its row."""
@@ -46,7 +48,7 @@ NAMES: Final = [name for name, _ in ROWS]
 
 
 def model_of(name: str) -> RemoteModel:
-    return RemoteModel(name, PROVIDERS[name.partition(":")[0]], Http(), lambda _: None)
+    return RemoteModel(name, PROVIDERS[name.partition(":")[0]], Http(), lambda _: None, Accounts())
 
 
 @each_case(ROWS)

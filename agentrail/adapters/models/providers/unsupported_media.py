@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 from agentrail.adapters.models.wire_format import PDF, Takes
+from agentrail.core.cloud_names import maker_name
 
 IMAGES: Final = "image/"
 
@@ -92,9 +93,6 @@ says that it takes the part, and an alias only if none of its versions has: to r
 worse than to ask it.
 """
 
-SAME: Final = {"openai-chat": "openai"}
-"""Providers that have the models of another one."""
-
 DATED: Final = re.compile(r"(-\d+)*(:\w+)?")
 """What may follow the name of a model: a date, and a way in which OpenRouter serves it."""
 
@@ -109,7 +107,8 @@ def _rows(provider: str) -> Mapping[str, Unseen]:
 @lru_cache(maxsize=1000)
 def unseen_by(provider: str, model: str) -> Unseen | None:
     """Return the row with the media that *model* of *provider* does not take; `None` if nothing is known."""
-    rows = _rows(SAME.get(provider, provider)).items()
+    maker, _, model = maker_name(f"{provider}:{model}").partition(":")
+    rows = _rows(maker).items()
     return next((row for name, row in rows if model.startswith(name) and DATED.fullmatch(model, len(name))), None)
 
 

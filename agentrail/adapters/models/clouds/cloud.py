@@ -1,0 +1,101 @@
+"""`Cloud`: where the models of a cloud are, and with what its requests prove who sends them.
+
+A provider that is no cloud has one address and a key in a header. A cloud has an address for each region or customer,
+and its own credentials, which end and are renewed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, cast
+
+from agentrail.adapters.extras import need_extra
+from agentrail.errors import BadModelOptions, CredentialsMissing, ExtraMissing
+
+if TYPE_CHECKING:
+    from agentrail.adapters.models.settings import Settings
+
+Environment: TypeAlias = Callable[[str], str | None]
+"""Returns the value of an environment variable, or `None`."""
+
+
+LABEL: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,98}[A-Za-z0-9])?")
+"""Names of regions and projects."""
+
+
+class CloudAccount(Protocol):
+    """The credentials that this machine has for a cloud."""
+
+    @property
+    def configured(self) -> str:
+        """The region or the project that the files of the cloud's tools name; empty if they name none."""
+        ...
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the credentials hold for five minutes more. It takes no time."""
+        ...
+
+    def refresh(self) -> None:
+        """Get credentials that hold, or raise a `ModelError`. It blocks, on files, servers and programs."""
+        ...
+
+    def sign(self, url: str, body: bytes) -> Mapping[str, str]:
+        """Return the headers that prove who sends *body* to *url*. It takes no time."""
+        ...
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The secrets in what `sign` returns."""
+        ...
+
+
+OpenAccount: TypeAlias = Callable[["Settings"], CloudAccount]
+"""Returns the account by the options, without credentials yet; it takes no time."""
+
+
+class Cloud(NamedTuple):
+    """A cloud, as functions."""
+
+    base_url: Callable[[str, Settings, Environment, str], str]
+    """Returns the URL before the wire format's path: of a model, options, environment and the account's `configured`.
+
+    Raise `BadModelOptions` if none of them says where.
+    """
+    is_own: Callable[[str, Environment], bool]
+    """Whether a URL is of the cloud, or the one that the environment names: there the machine's credentials may go."""
+    example_headers: Mapping[str, str]
+    """The headers of the machine's credentials, as `render` shows them."""
+    open_account: OpenAccount | None = None
+    """`None` if a key is all there is."""
+
+
+def cloud_of(name: str) -> Cloud | None:
+    """Return the cloud whose module in `agentrail.adapters.models.clouds` is called *name*; `None` if it is empty."""
+    if not name:
+        return None
+    return cast("Cloud", import_module(f"agentrail.adapters.models.clouds.{name}").CLOUD)
+
+
+def need_cloud_extra(extra: str, package: str, purpose: str) -> None:
+    """Raise `CredentialsMissing` unless *package*, which the extra *extra* brings for *purpose*, is installed."""
+    try:
+        need_extra(extra, package, purpose)
+    except ExtraMissing as missing:
+        raise CredentialsMissing(str(missing)) from None
+
+
+def check_label(option: str, value: str) -> None:
+    """Raise `BadModelOptions` for a *value* that would not stay one label of a host, or one part of a path."""
+    if not LABEL.fullmatch(value):
+        problem = f"`{option}` is {value!r:.80}; it must be letters, digits and `-`, as the cloud names it"
+        raise BadModelOptions(problem)
+
+
+def unknown_address(option: str, example: str, *variables: str) -> BadModelOptions:
+    """Return the error for requests of which nobody knows where they go, for want of *option*."""
+    others = " or ".join(f"`{variable}`" for variable in variables)
+    problem = f"nothing says where the model is: give `{option}`, as in `{{{option!r}: {example!r}}}`, or set {others}"
+    return BadModelOptions(problem)

@@ -1,0 +1,132 @@
+"""Google Cloud: the credentials are google-auth's (extra `gcp`), the Application Default Credentials."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, final
+from urllib.parse import urlsplit
+
+from agentrail.adapters.models.clouds.cloud import Cloud, Environment, check_label, need_cloud_extra, unknown_address
+from agentrail.errors import CredentialsMissing, ProviderNotReached
+
+if TYPE_CHECKING:
+    from google.auth.credentials import Credentials
+
+    from agentrail.adapters.models.settings import Settings
+
+ENDPOINT: Final = "GOOGLE_VERTEX_BASE_URL"
+"""The environment variable that Google's SDK reads for another address of the service."""
+
+PROJECT: Final = "GOOGLE_CLOUD_PROJECT"
+
+REGION: Final = "GOOGLE_CLOUD_LOCATION"
+
+GLOBAL: Final = "global"
+"""The region that needs no choice; the default, as in Google's SDK."""
+
+CLAUDE: Final = "claude-"
+"""Prefix of the models of Anthropic, which are reached by `v1`; Google's have their newest fields in `v1beta1`."""
+
+MULTI: Final = frozenset({"eu", "us"})
+"""Regions of several places, whose hosts are named in another way."""
+
+SCOPES: Final = ("https://www.googleapis.com/auth/cloud-platform",)
+
+HOST: Final = re.compile(r"(?:.+\.)?googleapis\.com")
+"""The hosts of Google's APIs."""
+
+TO_DO: Final = (
+    "sign in by `gcloud auth application-default login`, let `GOOGLE_APPLICATION_CREDENTIALS` name a file, or give "
+    "the option `token`"
+)
+
+
+def _base_url(model: str, settings: Settings, environment: Environment, configured: str) -> str:
+    project = settings.project or environment(PROJECT) or configured
+    region = settings.region or environment(REGION) or GLOBAL
+    if not project:
+        raise unknown_address("project", "my-project", PROJECT)
+    check_label("project", project)
+    check_label("region", region)
+    root = settings.base_url or (environment(ENDPOINT) or "").rstrip("/") or f"https://{_host(region)}"
+    version = "v1" if model.startswith(CLAUDE) else "v1beta1"
+    return f"{root}/{version}/projects/{project}/locations/{region}"
+
+
+def _host(region: str) -> str:
+    if region == GLOBAL:
+        return "aiplatform.googleapis.com"
+    return f"aiplatform.{region}.rep.googleapis.com" if region in MULTI else f"{region}-aiplatform.googleapis.com"
+
+
+def _is_own(url: str, environment: Environment) -> bool:
+    parts = urlsplit(url)
+    if parts.scheme == "https" and HOST.fullmatch(parts.hostname or ""):
+        return True
+    return url == (environment(ENDPOINT) or "").rstrip("/")
+
+
+@final
+class GoogleAccount:
+    """The credentials that google-auth finds: a file, those of `gcloud`, or the service account of the machine."""
+
+    def __init__(self, _: Settings) -> None:
+        need_cloud_extra("gcp", "google.auth", "the credentials of Google Cloud")
+        self._credentials: Credentials | None = None
+        self._project = ""
+        self._token = ""
+        self._quota = ""
+
+    def __repr__(self) -> str:
+        return f"<GoogleAccount {self._project}>"
+
+    @property
+    def configured(self) -> str:
+        """The project that the credentials are of."""
+        return self._project
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the token holds for some minutes more, as google-auth counts them."""
+        if self._credentials is None or not self._token:
+            return False
+        from google.auth.credentials import TokenState  # noqa: PLC0415 - an extra
+
+        return self._credentials.token_state is TokenState.FRESH
+
+    def refresh(self) -> None:
+        """Let google-auth find the credentials, and get a token."""
+        from google.auth.exceptions import GoogleAuthError, TransportError  # noqa: PLC0415 - an extra
+        from google.auth.transport.requests import Request  # noqa: PLC0415 - an extra
+
+        try:
+            self._credentials = self._credentials or self._find()
+            self._credentials.refresh(Request())  # type: ignore[no-untyped-call]  # it has no types
+        except TransportError as error:
+            problem = f"the credentials of Google Cloud did not come ({type(error).__name__})"
+            raise ProviderNotReached(problem) from None
+        except (GoogleAuthError, OSError, ValueError) as error:
+            problem = f"Google Cloud has none for this machine: {str(error).splitlines()[0]:.300}; {TO_DO}"
+            raise CredentialsMissing(problem) from None
+        self._token = self._credentials.token or ""
+
+    def _find(self) -> Credentials:
+        import google.auth  # noqa: PLC0415 - an extra
+
+        credentials, project = google.auth.default(scopes=SCOPES)
+        self._project, self._quota = project or "", credentials.quota_project_id or ""
+        return credentials
+
+    def sign(self, _url: str, _body: bytes) -> Mapping[str, str]:
+        """Return the token, and the project that pays if the credentials name one."""
+        quota = {"x-goog-user-project": self._quota} if self._quota else {}
+        return {"authorization": f"Bearer {self._token}", **quota}
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The token."""
+        return (self._token,)
+
+
+CLOUD: Final = Cloud(_base_url, _is_own, {"authorization": "Bearer …"}, GoogleAccount)

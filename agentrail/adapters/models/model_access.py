@@ -1,0 +1,142 @@
+"""`Access`: where the requests of a model go, and the headers that prove who sends them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import trio
+
+from agentrail.adapters.models.clouds.cloud import CloudAccount, cloud_of
+from agentrail.adapters.models.redaction import (
+    LookUp,
+    Redactor,
+    api_key,
+    first_key,
+    has_account,
+    is_own,
+    key_names,
+    usable,
+)
+from agentrail.adapters.models.settings import CLOUD_OPTIONS
+from agentrail.adapters.models.wire_format import bearer
+from agentrail.errors import BadModelOptions, NoFirstByte
+from agentrail.errors.agentrail_error import listed
+from agentrail.values.secrets import secret_name
+from agentrail.values.value import Value
+
+if TYPE_CHECKING:
+    from agentrail.adapters.models.clouds.accounts import Accounts
+    from agentrail.adapters.models.providers import Provider
+    from agentrail.adapters.models.settings import Settings
+    from agentrail.adapters.models.wire_format import WireFormat
+    from agentrail.values.json import Json, JsonObject
+
+
+class Access(Value, gc=True):
+    """Where one request goes, and with what."""
+
+    base_url: str
+    """The URL before the path of the wire format."""
+    headers: Mapping[str, str]
+    """The headers of the key and of the options. They hold secrets, so `repr` does not show them."""
+    redactor: Redactor
+    """Knows the secrets of the request."""
+    account: CloudAccount | None = None
+    """The account that signs it; `None` if a key or a token is in `headers`, or nothing is sent."""
+
+    def __repr__(self) -> str:
+        return f"<Access to {self.base_url}>"
+
+    def signed(self, url: str, body: bytes) -> Mapping[str, str]:
+        """Return the headers that sign *body* for *url*; none without an account."""
+        return {} if self.account is None else self.account.sign(url, body)
+
+
+async def access_to(
+    provider: Provider,
+    wire: WireFormat,
+    model: str,
+    settings: Settings,
+    look_up: LookUp,
+    accounts: Accounts,
+    *,
+    refused: CloudAccount | None = None,
+) -> Access:
+    """Return the access to *model* of *provider*. *refused* is an account whose credentials were refused."""
+    account = None
+    cloud = cloud_of(provider.cloud)
+    secrets: list[str] = []
+    headers: dict[str, str] = {}
+    if settings.token:
+        secrets.append(await _token(settings, look_up))
+        headers |= bearer(secrets[0])
+    elif (key := api_key(provider, settings, look_up)) is not None:
+        secrets.append(key)
+        headers |= wire.key_headers(key)
+    elif cloud is not None and cloud.open_account is not None and is_own(provider, settings):
+        account = await accounts.fresh(provider.cloud, cloud.open_account, settings, refused)
+        secrets += account.secrets
+    for name, value in settings.headers.items():
+        named = secret_name(value)
+        if named is not None:
+            secrets.append(usable(named, look_up))
+        headers[name.lower()] = str(value) if named is None else secrets[-1]
+    base_url = _base_url(provider, model, settings, "" if account is None else account.configured)
+    return Access(base_url, headers, Redactor(secrets), account)
+
+
+async def _token(settings: Settings, look_up: LookUp) -> str:
+    """Look the token up in a thread: whoever renews it may ask a server."""
+    with trio.move_on_after(settings.first_byte_timeout):
+        return await trio.to_thread.run_sync(usable, settings.token, look_up, abandon_on_cancel=True)
+    problem = f"the secret `{settings.token}` was looked up for {settings.first_byte_timeout:g} seconds"
+    raise NoFirstByte(problem)
+
+
+def _base_url(provider: Provider, model: str, settings: Settings, configured: str) -> str:
+    cloud = cloud_of(provider.cloud)
+    if cloud is None:
+        return settings.base_url or provider.base_url
+    return cloud.base_url(model, settings, os.environ.get, configured)
+
+
+def check_cloud_options(name: str, provider: Provider, options: JsonObject) -> None:
+    """Raise `BadModelOptions` for one of `CLOUD_OPTIONS` that the provider called *name* does not have."""
+    for option in CLOUD_OPTIONS:
+        if options.get(option) is not None and option not in provider.options:
+            options_known = f"it has {listed(provider.options)}" if provider.options else "it is no cloud"
+            problem = f"`{name}` has no option `{option}`: {options_known}"
+            raise BadModelOptions(problem)
+
+
+def shown_base_url(provider: Provider, model: str, settings: Settings) -> str:
+    """Return the URL before the wire format's path, with `{region}` or the like for what only the account knows."""
+    try:
+        return _base_url(provider, model, settings, "")
+    except BadModelOptions:
+        return provider.base_url
+
+
+def shown_headers(provider: Provider, wire: WireFormat, settings: Settings) -> dict[str, str]:
+    """Return the headers of the key and of the options, with `$NAME` in configured of the secret `NAME`."""
+    further = {name.lower(): _shown_value(value) for name, value in settings.headers.items()}
+    return {**_shown_credentials(provider, wire, settings), **further}
+
+
+def _shown_credentials(provider: Provider, wire: WireFormat, settings: Settings) -> Mapping[str, str]:
+    if settings.token:
+        return bearer(f"${settings.token}")
+    names = key_names(provider, settings)
+    cloud = cloud_of(provider.cloud)
+    if cloud is not None and has_account(provider) and not settings.api_key and not any(map(os.environ.get, names)):
+        return cloud.example_headers if is_own(provider, settings) else {}
+    key = first_key(names, os.environ.get) or next(iter(names), None)
+    return {} if key is None else wire.key_headers(f"${key}")
+
+
+def _shown_value(value: Json) -> str:
+    """Return the value of a header; `$NAME` if it is the secret `NAME`."""
+    name = secret_name(value)
+    return str(value) if name is None else f"${name}"

@@ -1,0 +1,20 @@
+"""Google's models at Vertex AI."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import quote
+
+from agentrail.adapters.models.gemini import FORMAT as GEMINI
+from agentrail.adapters.models.settings import Settings
+from agentrail.adapters.models.wire_format import Rendered, bearer
+from agentrail.values.stream import ModelRequest
+
+
+def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
+    """Return *request* as an HTTP request (path, body, headers) for *model*."""
+    rendered = GEMINI.render(request, provider, model, settings)
+    return rendered.but(path=f"/publishers/google/models/{quote(model, safe='')}:streamGenerateContent?alt=sse")
+
+
+FORMAT: Final = GEMINI._replace(render=render, key_headers=bearer)
