@@ -312,6 +312,8 @@ class EventsQuery(Query):
     """
     types: Annotated[Filled, Meta(extra_json_schema={"pattern": EVENT_TYPES})] | None = None
     """Names of events, with commas between; all if not given."""
+    position: bool = False
+    """Whether the stream begins with a frame that has an id alone: the position after which its events are."""
 
 
 class DeleteQuery(Query):
@@ -339,6 +341,8 @@ class ReplyQuery(Query):
     """Id of its prompt; by default the open, next or last turn's."""
     until: Until = "rest"
     """`rest` or `end`."""
+    wait: bool = True
+    """Whether a turn that goes on is waited for; if not, the answer has `running` as its `stop_reason`."""
 
 
 class WrittenFilesQuery(Query):

@@ -9,12 +9,14 @@ from agentrail.api.session_values import HeldCall, Reply, Status
 from agentrail.api.sse_frames import as_seen
 from agentrail.errors import WrongType
 from agentrail.values.argument_checks import checked
+from agentrail.values.content import Data, File, Image, Part, Text
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from agentrail.values.tools import Err, Ok
 
-InJson: TypeAlias = Envelope | Event | Reply | Status | HeldCall | Message
+InJson: TypeAlias = Envelope | Event | Reply | Status | HeldCall | Message | Part | Ok | Err
 
-_WANTED = "an `Envelope`, an event, a `Reply`, a `Status`, a `HeldCall` or a message"
+_WANTED = "an `Envelope`, an event, a `Reply`, a `Status`, a `HeldCall`, a message, a part of one, or a result"
 
 
 @checked
@@ -37,7 +39,18 @@ def _shape_of(value: InJson, session: str) -> object:
             return views.view(views.StatusView, value)
         case HeldCall():
             return views.view(views.HeldView, value, session)
-        case Event() | UserMessage() | AssistantMessage() | ToolMessage():
+        case (
+            Event()
+            | UserMessage()
+            | AssistantMessage()
+            | ToolMessage()
+            | Text()
+            | Image()
+            | File()
+            | Data()
+            | Ok()
+            | Err()
+        ):
             return value
         case _:
             raise WrongType.of("value", value, _WANTED)

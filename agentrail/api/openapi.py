@@ -141,8 +141,11 @@ def _shown_classes() -> Iterator[object]:
 
 def classes_below(base: type) -> list[type]:
     """Return all subclasses of *base*, direct and indirect, in the order of their definition."""
-    classes = [base, *base.__subclasses__()]
-    return [*dict.fromkeys(below for cls in classes for below in [cls, *cls.__subclasses__()] if below is not base)]
+    classes = [base]
+    for cls in classes:  # which grows meanwhile
+        subclasses: list[type] = cls.__subclasses__()
+        classes += [subclass for subclass in subclasses if subclass not in classes]
+    return classes[1:]
 
 
 def _own_fields(view: type) -> set[str]:

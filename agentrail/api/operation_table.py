@@ -667,7 +667,7 @@ _CALLS: Final = (
         "talk",
         "observe",
         query=bodies.ReplyQuery,
-        gives=views.WholeReplyView,
+        gives=views.TurnReplyView,
         held=True,
         waits=True,
         raises=(*TURN, errors.PromptWasRejected, "no-turn", "unknown-turn"),

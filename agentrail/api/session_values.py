@@ -49,6 +49,9 @@ class HeldCall(Value):
 HELD: Final = "held"
 """Stop reason of a reply whose turn waits for a person, and goes on afterwards."""
 
+RUNNING: Final = "running"
+"""Stop reason of a reply that was not waited for: the turn goes on, or has not begun."""
+
 Until: TypeAlias = Literal["rest", "end"]
 """Until when `ask` waits: also until the turn waits for a person (`rest`), or until it is over (`end`)."""
 

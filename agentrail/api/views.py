@@ -542,6 +542,13 @@ class WholeReplyView(ReplyView, kw_only=True):
     """Whether the text is a JSON object that fits the schema which was asked for."""
 
 
+class TurnReplyView(WholeReplyView, kw_only=True):
+    """How a turn ended, or that it goes on: then its `stop_reason` is `running`, or `held` if it waits for a person."""
+
+    turn: int = 0
+    """Number of the turn while it is open; 0 before that and after it."""
+
+
 class PromptView(View):
     """A queued prompt."""
 

@@ -53,6 +53,7 @@ from agentrail.api.views import (
     TaskResultsView,
     TaskResultView,
     TasksView,
+    TurnReplyView,
     WholeReplyView,
     WrittenFilesView,
     to_json,
@@ -279,7 +280,7 @@ class RemoteSession(SessionCalls):
         If the call is cancelled, the turn goes on.
         """
         query = without_none(ref=None if ref is None else text_of("ref", ref), until=choice_of("until", until, UNTILS))
-        return value_of(Reply, await self._see("reply", WholeReplyView, **query))
+        return value_of(Reply, await self._see("reply", TurnReplyView, **query))
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
         """Send a text for the open turn's next request; stops tools unless immune, and with `when="now"` a response."""

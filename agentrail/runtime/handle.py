@@ -518,6 +518,20 @@ async def wake(handle: SessionHandle) -> None:
     await handle._wake()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 
+async def reply_now(handle: SessionHandle, ref: str | None) -> Reply:
+    """Do as `reply` without waiting: of a turn that goes on, or has not begun, the reason is `running`."""
+    session = handle._session  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    if session.state.turn is not None:  # its messages are only in the whole state
+        await wake(handle)
+    return await turn_reply.turn_reply_now(session, ref)
+
+
+def open_turn(handle: SessionHandle, ref: str) -> int:
+    """Return the number of the turn of the prompt *ref*; 0 if it is not open."""
+    state = handle._session.state  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    return state.turn_count if state.turn is not None and state.turn.ref == ref else 0
+
+
 def decision_problem(handle: SessionHandle, decision: Decision) -> AgentrailError | None:
     """Return why a *decision* by *handle* would be refused now; `None` if it would be carried out."""
     caller, session = handle._caller, handle._session  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

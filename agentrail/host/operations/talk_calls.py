@@ -20,10 +20,10 @@ from agentrail.api.bodies import AskBody, ChatBody, FileQuery, PromptBody, Reply
 from agentrail.api.limits import PROMPT_FILES
 from agentrail.api.problems import INTERNAL
 from agentrail.api.public_ids import SessionName, new_name
-from agentrail.api.session_values import Reply, Until
+from agentrail.api.session_values import RUNNING, Reply, Until
 from agentrail.api.sse_frames import HEARTBEAT, REPLY, frame
 from agentrail.api.turn_events import TurnEvents
-from agentrail.api.views import AcceptedView, FileView, ReplyView, WholeReplyView, to_json, view
+from agentrail.api.views import AcceptedView, FileView, ReplyView, TurnReplyView, WholeReplyView, to_json, view
 from agentrail.core.vocabulary.commands import When
 from agentrail.errors import (
     AgentrailError,
@@ -47,7 +47,7 @@ from agentrail.host.uploads.prompt_files import NO_FILES, PromptFiles, checked_w
 from agentrail.host.uploads.session_files import SessionFiles, claimed_media
 from agentrail.runtime.access.sending import AskedPrompt
 from agentrail.runtime.events.subscription import Subscription
-from agentrail.runtime.handle import SessionHandle, ask_at_once
+from agentrail.runtime.handle import SessionHandle, ask_at_once, open_turn, reply_now
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.content import Part, Text, text_of
@@ -198,10 +198,12 @@ class TalkCalls:
         return await while_here(call.wait_gone, partial(self._reply, call, session, query))
 
     async def _reply(self, call: OperationCall, session: SessionHandle, query: ReplyQuery) -> Answer:
-        reply = await session.reply(query.ref, until=query.until)
-        if not reply.held:
+        reply = await (session.reply(query.ref, until=query.until) if query.wait else reply_now(session, query.ref))
+        goes_on = bool(reply.held) or reply.stop_reason == RUNNING
+        if not goes_on:
             await self._turns.of(session).wait_ended(reply.ref)
-        return call.view_answer(view(WholeReplyView, reply, session.id), HELD if reply.held else None)
+        answer = view(TurnReplyView, reply, session.id).but(turn=open_turn(session, reply.ref))
+        return call.view_answer(answer, HELD if goes_on else None)
 
     # How a request runs
 

@@ -68,7 +68,7 @@ class ViewCalls:
         policy = POLICIES[POLICIES.index(policy_name)] if policy_name in POLICIES else POLICIES[0]
         subscription = await self.subscribed(call, since, types, policy)
         return self._streams.session(
-            call, partial(self._send_events, subscription, tells_cursor=policy_name is not None)
+            call, partial(self._send_events, subscription, tells_cursor=query.position or policy_name is not None)
         )
 
     async def subscribed(
@@ -104,7 +104,7 @@ class ViewCalls:
         return max(number - BACK, 0)
 
     async def _send_events(self, subscription: Subscription, send: Send, *, tells_cursor: bool) -> None:
-        """Send the events; to another host, *tells_cursor*: its client has to know where the subscription begins."""
+        """Send the events; with *tells_cursor*, first where the subscription begins, as another host wants to know."""
 
         async def give(frames: bytes) -> bool:
             await send(frames)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentrail.api.session_values import Reply, Until
+from agentrail.api.session_values import RUNNING, Reply, Until
 from agentrail.errors import AgentrailError, UsageError
 from agentrail.errors.agentrail_error import fresh
 from agentrail.runtime.inbox.letter import ReplyOutcome, ReplySlot
@@ -29,6 +29,26 @@ async def turn_reply(session: Session, ref: str | None, until: Until) -> Reply:
     if isinstance(outcome, AgentrailError):
         raise fresh(outcome)
     return outcome
+
+
+async def turn_reply_now(session: Session, ref: str | None) -> Reply:
+    """Do as `turn_reply` without waiting: of a turn that goes on, or has not begun, the reason is `running`."""
+    records = session.records
+    records.check_kept()
+    if ref is None:
+        ref = next_turn(session.state) or await last_turn(records.read, records.head)
+    if ref is None:
+        raise UsageError("no-turn", session.session_id)
+    outcome: ReplyOutcome | None = None
+    for _ in range(2):  # the turn may have ended while older records were read: then its end is found the next time
+        outcome = await session.past(ref, "rest")
+        if outcome is not None or is_open(session.state, ref):
+            break
+    else:
+        raise UsageError("unknown-turn", session.session_id, ref)
+    if isinstance(outcome, AgentrailError):
+        raise fresh(outcome)
+    return outcome or Reply(ref, RUNNING)
 
 
 async def _outcome(session: Session, ref: str, until: Until) -> ReplyOutcome:
