@@ -11,6 +11,12 @@ from agentrail.host.builtin_plugins.slash_commands import SlashCommand as SlashC
 from agentrail.host.builtin_plugins.slash_commands import SlashCommands as SlashCommands
 from agentrail.host.builtin_plugins.user_memory import UserMemory as UserMemory
 from agentrail.host.cluster.cluster_options import Cluster as Cluster
+from agentrail.host.faces.face import Face as Face
+from agentrail.host.faces.face import FaceRequest as FaceRequest
+from agentrail.host.faces.face import FaceResponse as FaceResponse
+from agentrail.host.faces.face import FaceStream as FaceStream
+from agentrail.host.faces.face_calls import FaceCalls as FaceCalls
+from agentrail.host.faces.session_events import SessionEvents as SessionEvents
 from agentrail.host.health.health_parts import HostCheck as HostCheck
 from agentrail.host.health.health_parts import HostChecks as HostChecks
 from agentrail.host.host_server import Host as Host

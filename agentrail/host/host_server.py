@@ -55,6 +55,8 @@ from agentrail.host.cluster.members import (
 from agentrail.host.cluster.other_hosts import OtherHosts
 from agentrail.host.cluster.signatures import SignedRequests, program_text, signed_only
 from agentrail.host.delayed_tasks import DelayedTasks
+from agentrail.host.faces.face import Face
+from agentrail.host.faces.hosted_faces import HostedFaces, check_faces
 from agentrail.host.health.health_parts import (
     NO_CHECKS,
     PROFILES,
@@ -79,9 +81,9 @@ from agentrail.host.operations.file_calls import WrittenFileCalls
 from agentrail.host.operations.host_calls import ConsoleCalls, HostCalls
 from agentrail.host.operations.host_operations import (
     Application,
+    FaceAnswer,
     HostDrain,
     HostOperations,
-    McpAnswer,
     PluginCalls,
     functions_of,
 )
@@ -198,6 +200,7 @@ class Host:
         evaluations: str | PathLike[str] | None = None,
         candidates: Mapping[str, Sequence[Attachable]] = NO_CANDIDATES,
         mcp: bool = False,
+        faces: Sequence[Face] = (),
     ) -> None:
         """Make a host; *supervisor* has options of `open_supervisor`, which runs its sessions.
 
@@ -213,6 +216,8 @@ class Host:
         *candidates* are plugins, by a name, that may be tried on what happened in sessions.
 
         With *mcp*, it is an MCP server too, at `/v1/mcp`: its sessions are a tool, `prompt`, for who has a key.
+
+        *faces* answer other protocols at paths of their own, such as `agentrail.a2a.A2aFace()`.
         """
         check_flag("mcp", mcp)
         if evaluations is not None and not isinstance(cast("object", evaluations), str | PathLike):
@@ -239,6 +244,7 @@ class Host:
         self.limits = limits
         self._four_eyes = four_eyes
         self._is_mcp_server = bool(mcp)
+        self._faces = check_faces(faces)
         self.telemetry = telemetry
         """What exports what the sessions do; `None` if nothing does."""
         self.evaluations = None if evaluations is None else Path(evaluations)
@@ -261,6 +267,9 @@ class Host:
     def profiles(self) -> tuple[Profile, ...]:
         """The agents that it offers; empty if a function finds them for each request."""
         return tuple(self._profiles)
+
+    def _agents(self) -> tuple[str, ...]:
+        return tuple([profile.id for profile in self._profiles])
 
     def change_profiles(self, profiles: Sequence[Profile]) -> None:
         """Offer *profiles* in place of those that it was made with; before it serves."""
@@ -599,11 +608,19 @@ class Host:
         shared = (keys, limits, looking, frames, streams, health.metrics.requests, health.tree, health.held_changes)
         parts = SocketParts(operations, authenticator, *shared, sessions, forwarding, others)
         application = Application(operations, _pages(Sockets(parts)), authenticator, keys)
-        if self._is_mcp_server:
-            application.mcp = self._mcp_answer(operations, looking, nursery)
+        application.find_face = self._hosted_faces(operations, looking, late, nursery).find
         return application
 
-    def _mcp_answer(self, operations: HostOperations, views: ViewCalls, nursery: trio.Nursery) -> McpAnswer:
+    def _hosted_faces(
+        self, operations: HostOperations, views: ViewCalls, late: DelayedTasks, nursery: trio.Nursery
+    ) -> HostedFaces:
+        """Return what finds the face that answers a request."""
+        faces = HostedFaces(self._faces, operations, self._agents, late, nursery)
+        if self._is_mcp_server:
+            faces.mcp = self._mcp_answer(operations, views, nursery)
+        return faces
+
+    def _mcp_answer(self, operations: HostOperations, views: ViewCalls, nursery: trio.Nursery) -> FaceAnswer:
         """Start the MCP server, and return what answers its requests."""
         need_extra("mcp", "mcp", "serve MCP")
         from agentrail.host.mcp_server.mcp_endpoint import McpEndpoint  # noqa: PLC0415 - only hosts that are one pay

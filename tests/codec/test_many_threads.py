@@ -83,6 +83,7 @@ def test_each_type_that_msgspec_reads_is_learned_first() -> None:
         "host/cluster/forwarded_events.py",
         "host/operations/call.py",
         "host/operations/record_views.py",
+        "host/operations/sse_reading.py",
     ]
     learned_by_one_thread = [  # at an import, for a scorer
         "evals/checked_struct.py",

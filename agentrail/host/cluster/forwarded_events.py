@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Final, NamedTuple, cast
+from typing import cast
 
 import msgspec
 
 from agentrail.api.body_parsing import strict_json
 from agentrail.api.limits import DEFAULTS
 from agentrail.api.problems import error_of
-from agentrail.api.sse_frames import GAP, PROBLEM, read_cursor
-from agentrail.codec.values import read_of_host
-from agentrail.errors import AgentrailError, BadData, ClusterFault, HostClosing
+from agentrail.api.sse_frames import PROBLEM, read_cursor
+from agentrail.errors import AgentrailError, ClusterFault, HostClosing
 from agentrail.host.cluster.forwarding import UNFIT, Forwarding
 from agentrail.host.cluster.holder_connection import END_OF_FRAME, HolderConnection, HolderGoneError, WholeFrames
 from agentrail.host.operations.call import OperationCall
+from agentrail.host.operations.sse_reading import SseFrame, envelope_in, frame_in
 from agentrail.host.operations.view_calls import POLICY
-from agentrail.runtime.events.replay import gap_between
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.policies import SubscriptionPolicy
 from agentrail.values.json import JsonObject
-
-FIELDS: Final = ("id", "event", "data")
-
-
-class SseFrame(NamedTuple):
-    """A frame of a stream of events."""
-
-    id: str
-    """The cursor after it; empty if it has none."""
-    event: str
-    """Name of the event; empty if it has none."""
-    data: str
-    """Its data."""
 
 
 class ForwardedEvents:
@@ -55,7 +41,7 @@ class ForwardedEvents:
                 texts = self._frames.add(piece).split(END_OF_FRAME)
             except HolderGoneError:
                 raise HostClosing from None
-            frames = [frame for text in texts if (frame := _frame(text)) is not None]
+            frames = [frame for text in texts if (frame := frame_in(text)) is not None]
             for frame in frames:
                 if frame.event == PROBLEM:
                     raise _error(frame.data.encode(), self._session, self._connection.holder)
@@ -66,14 +52,10 @@ class ForwardedEvents:
 
     def envelope(self, frame: SseFrame) -> Envelope:
         """Return the event in *frame*, or the mark that some are missing; raise `ClusterFault` if it is neither."""
-        with suppress(BadData, msgspec.DecodeError, KeyError):
-            if frame.event != GAP:
-                return read_of_host(Envelope, frame.data.encode())
-            ends = msgspec.json.decode(frame.data, type=dict[str, object])
-            start, end = read_cursor(str(ends["from"])), read_cursor(str(ends["to"]))
-            if start is not None and end is not None:
-                return gap_between(self._session, start, end)
-        raise ClusterFault(UNFIT.format(self._connection.holder))
+        envelope = envelope_in(frame, self._session)
+        if envelope is None:
+            raise ClusterFault(UNFIT.format(self._connection.holder))
+        return envelope
 
     async def close(self) -> None:
         """Close the connection to the other host."""
@@ -121,13 +103,6 @@ def _is_event(frame: SseFrame) -> bool:
     except msgspec.DecodeError:
         return False
     return frame.event.isidentifier()
-
-
-def _frame(text: bytes) -> SseFrame | None:
-    """Return the frame that *text* is; `None` for a comment."""
-    lines = [line.partition(": ") for line in text.decode(errors="replace").split("\n") if not line.startswith(":")]
-    fields = {name: value for name, _, value in lines}
-    return SseFrame(*[fields.get(name, "") for name in FIELDS]) if any(fields.values()) else None
 
 
 def cursor_of(frame: SseFrame) -> Cursor:

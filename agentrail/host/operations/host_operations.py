@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from hashlib import sha256
-from typing import Final, TypeAlias, cast
+from typing import Final, NamedTuple, Never, TypeAlias, cast
 
 import trio
 from attrs import evolve
@@ -150,8 +150,25 @@ ATTEMPT: Final = "answer the request"
 MCP_PATH: Final = "/v1/mcp"
 """Where a host is an MCP server. It is no row of the table of calls: what comes there is a protocol of its own."""
 
-McpAnswer: TypeAlias = Callable[[HttpRequest, Identity, Callable[[], Awaitable[object]]], Awaitable[HttpResponse]]
-"""Answers a request of MCP for who sends it; the function returns when their key does not count any more."""
+FaceAnswer: TypeAlias = Callable[
+    [HttpRequest, Identity, Callable[[], Awaitable[AgentrailError]]], Awaitable[HttpResponse]
+]
+"""Answers a request of another protocol for who sends it; the function returns when their key does not count any more.
+"""
+
+
+class FaceRoute(NamedTuple):
+    """Where a request leads that is for another protocol than that of the table of calls."""
+
+    path: str
+    """Path of the face."""
+    answer: FaceAnswer
+    needs_key: bool = True
+    """Whether its sender has to have a key."""
+
+
+def no_face(_path: str) -> FaceRoute | None:
+    """Return `None`: the host has no faces."""
 
 
 class Application:
@@ -170,8 +187,8 @@ class Application:
     ) -> None:
         self.operations = operations
         """What it answers with."""
-        self.mcp: McpAnswer | None = None
-        """Answers requests to `MCP_PATH`; `None` if the host is no MCP server."""
+        self.find_face: Callable[[str], FaceRoute | None] = no_face
+        """Finds the face for the path of a request; `None` if it is for a call of the table."""
         self._pages = pages
         self._authenticator = authenticator
         self._keys = keys
@@ -181,15 +198,16 @@ class Application:
     def with_routes(self, names: Collection[str]) -> Application:
         """Return the application that answers only the calls of these *names*."""
         other = Application(self.operations, self._pages, self._authenticator, self._keys, names)
-        other.mcp = self.mcp
+        other.find_face = self.find_face
         return other
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         """Return the answer to a request: what its call gives, or a problem document."""
         attempt, who = ATTEMPT, NOBODY
         try:
-            if request.path == MCP_PATH and self.mcp is not None:
-                return await self._answer_mcp(request, self.mcp)
+            face = self.find_face(request.path)
+            if face is not None:
+                return await self._answer_face(request, face)
             matched = match(request.method, request.path)
             row = matched.route.call
             request.note.route = matched.route.method, matched.route.path
@@ -210,15 +228,18 @@ class Application:
         except AgentrailError as error:
             return refusal(error, attempt, who.tenant, request.note.id)
 
-    async def _answer_mcp(self, request: HttpRequest, mcp: McpAnswer) -> HttpResponse:
-        """Return the answer of the MCP server to a request; raise an error if its key does not count."""
-        request.note.route = request.method, MCP_PATH
+    async def _answer_face(self, request: HttpRequest, face: FaceRoute) -> HttpResponse:
+        """Return the answer of a face to a request; raise an error if it needs a key, and that does not count."""
+        request.note.route = request.method, face.path
         self.operations.check_open()
+        if not face.needs_key:
+            request.slot.settle()
+            return await face.answer(request, NOBODY, _wait_for_no_key)
         who = await identified(self._authenticator, request)
         request.note.tenant, request.note.user = who.tenant, who.user
         self.operations.count(who)
         take_slot(request, who)
-        return await mcp(request, who, partial(self._keys.refusal, who, request.headers))
+        return await face.answer(request, who, partial(self._keys.refusal, who, request.headers))
 
     async def _carry_out(self, call: OperationCall, request: HttpRequest) -> Answer:
         """Return the answer to *call*; raise the refusal if its key is withdrawn while it is waited for."""
@@ -243,3 +264,8 @@ class Application:
             if refusals:
                 raise refusals[0] from None
             raise
+
+
+async def _wait_for_no_key() -> Never:
+    """Wait for ever: a request without a key has none that could be withdrawn."""
+    await trio.sleep_forever()

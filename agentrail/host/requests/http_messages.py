@@ -181,6 +181,8 @@ class HttpRequest:
     """What the log is to say of it."""
     slot: ConnectionSlot = field(factory=ConnectionSlot)
     """The slot of its connection, which whoever finds out who sends the request takes for them."""
+    scheme: str = "http"
+    """How the client reaches the server: `http` or `https`."""
 
     def header(self, name: str) -> str | None:
         """Return the first header with a *name* (in lower case); `None` if there is none."""

@@ -152,7 +152,7 @@ def screened(policy: SitePolicy, handler: Handler) -> Handler:
         policy.screen(request)
         if is_preflight(request):
             return preflight(policy, request)
-        response = await handler(request)
+        response = await handler(evolve(request, scheme="https") if policy.https else request)
         more = policy.headers_for(request.header("origin"))
         return evolve(response, headers=response.headers + more) if more else response
 

@@ -11,8 +11,9 @@ from agentrail.api.sse_frames import GAP, WITH_SESSION, as_seen, data_of, event_
 from agentrail.api.transcript import Transcript
 from agentrail.api.transcript_views import changes_view
 from agentrail.api.views import to_json
-from agentrail.host.cluster.forwarded_events import ForwardedEvents, SseFrame, cursor_of
+from agentrail.host.cluster.forwarded_events import ForwardedEvents, cursor_of
 from agentrail.host.operations.event_frames import EventFrames
+from agentrail.host.operations.sse_reading import SseFrame
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.plugins import Gap
 
