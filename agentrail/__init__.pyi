@@ -1,3 +1,4 @@
+from agentrail import a2a as a2a
 from agentrail import aio as aio
 from agentrail import cluster as cluster
 from agentrail import errors as errors

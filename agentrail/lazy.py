@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import Final
 
 _SPLIT: Final = (
+    "a2a",
     "events",
     "errors",
     "evals",

@@ -27,6 +27,7 @@ from tests.parsed import ROOT, texts_below
 
 PACKAGES: Final = (
     "agentrail",
+    "agentrail.a2a",
     "agentrail.aio",
     "agentrail.cluster",
     "agentrail.errors",

@@ -1,0 +1,1 @@
+from agentrail.a2a.a2a_face import A2aFace as A2aFace
