@@ -16,7 +16,7 @@ COGGED := README.md $(shell find docs -name '*.md') docs/reference/agentrail.ts 
 COG := $(PY) -m cogapp
 WHEEL := $(CURDIR)/build/wheel
 WEB := agentrail/console/web
-EXTRAS := aws cli cluster gcp mcp otel postgres prices testing uvicorn
+EXTRAS := aws cli cluster gcp knowledge mcp otel postgres prices testing uvicorn
 COMMA := ,
 SPACE := $(subst ,, )
 

@@ -7,6 +7,7 @@ from agentrail import events as events
 from agentrail import host as host
 from agentrail import insight as insight
 from agentrail import journals as journals
+from agentrail import knowledge as knowledge
 from agentrail import mcp as mcp
 from agentrail import models as models
 from agentrail import plugins as plugins

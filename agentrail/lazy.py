@@ -17,6 +17,7 @@ _SPLIT: Final = (
     "host",
     "insight",
     "journals",
+    "knowledge",
     "mcp",
     "models",
     "plugins",

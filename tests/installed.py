@@ -20,8 +20,8 @@ from pathlib import Path
 import agentrail
 
 NAMES = (
-    "", "errors", "evals", "events", "host", "insight", "journals", "mcp", "models", "plugins", "sandboxes",
-    "telemetry", "testing", "tools",
+    "", "errors", "evals", "events", "host", "insight", "journals", "knowledge", "mcp", "models", "plugins",
+    "sandboxes", "telemetry", "testing", "tools",
 )
 for name in NAMES:
     package = import_module(f"agentrail.{name}" if name else "agentrail")
@@ -52,6 +52,7 @@ OF_EXTRA: Final = {
     "cli": "import agentrail.cli.talk.live.prompt_box, rich.markdown",
     "cluster": "import ray; from agentrail.cluster import open_cluster; import agentrail.cluster.shard_actor",
     "gcp": "import google.auth.transport.requests; from agentrail.adapters.models.clouds.google_account import CLOUD",
+    "knowledge": "import numpy; from agentrail.knowledge import Knowledge",
     "mcp": "import agentrail.adapters.mcp.connection",
     "otel": "from agentrail.telemetry import OpenTelemetry; OpenTelemetry(); import agentrail.adapters.otel.otlp",
     "postgres": "from agentrail.journals import PostgresJournal; PostgresJournal('postgresql://127.0.0.1/x')",

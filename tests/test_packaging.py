@@ -116,6 +116,7 @@ NEEDS_EXTRA: Final = {
     "otel": ("agentrail/adapters/otel/",),
     "prices": ("agentrail/adapters/published_prices.py",),
     "cli": ("agentrail/cli/talk/live/",),
+    "knowledge": ("agentrail/knowledge/",),
     "testing": ("agentrail/testing/",),
     "uvicorn": ("agentrail/cli/host/uvicorn_server.py",),
 }

@@ -36,6 +36,7 @@ PACKAGES: Final = (
     "agentrail.host",
     "agentrail.insight",
     "agentrail.journals",
+    "agentrail.knowledge",
     "agentrail.mcp",
     "agentrail.models",
     "agentrail.plugins",

@@ -651,6 +651,74 @@ of the session is written beside it: the case begins with what was said before."
 )
 
 
+_STORE: Final = text_option(
+    "--store", "FILE", "the store (default: knowledge.sqlite, here)", filled_path, default="knowledge.sqlite"
+)
+_EMBEDDER: Final = text_option("--embedder", "NAME", "search by meaning, too, such as openai:text-embedding-3-small")
+
+_KNOWLEDGE: Final = (
+    CommandGroup(
+        "knowledge",
+        "add, search and list documents to cite",
+        CliCommand(
+            "add",
+            "add files, and those in folders",
+            f"{_CLI}.documents.add_documents:main",
+            click.Argument(["files"], metavar="FILE ...", type=Path, nargs=-1, required=True, shell_complete=files),
+            _STORE,
+            _EMBEDDER,
+            about="""\
+Add documents to a store, whose passages a model finds and cites: Markdown and
+plain text. A file that is there already takes no time, unless it has changed.""",
+            example="""\
+exit status: 0 done, 1 some were left out, 2 usage
+example: agentrail knowledge add handbook/ --store handbook.sqlite""",
+        ),
+        CliCommand(
+            "search",
+            "print the passages that fit a query",
+            f"{_CLI}.documents.search_documents:main",
+            click.Argument(["query"], metavar="QUERY ...", type=utf8_text, nargs=-1, required=True),
+            _STORE,
+            _EMBEDDER,
+            text_option("--limit", "N", "the most passages (default: 5)", WholeNumber(1, 50), default=5),
+            json_option("each a passage"),
+            about="""\
+Print what is found, without a model: each passage with its citation, and with
+its place in the document.""",
+            example="""\
+exit status: 0 found, 1 nothing, 2 usage
+example: agentrail knowledge search "how many days of leave" --store handbook.sqlite""",
+        ),
+        CliCommand(
+            "list",
+            "print the documents",
+            f"{_CLI}.documents.list_documents:main",
+            _STORE,
+            json_option("each a document"),
+            example="example: agentrail knowledge list --store handbook.sqlite",
+        ),
+        CliCommand(
+            "remove",
+            "remove documents, and leave nothing of them",
+            f"{_CLI}.documents.remove_documents:main",
+            click.Argument(["names"], metavar="NAME ...", type=utf8_text, nargs=-1, required=True),
+            _STORE,
+            example="example: agentrail knowledge remove handbook/leave.md --store handbook.sqlite",
+        ),
+        CliCommand(
+            "rebuild",
+            "make the store anew, as for another embedder",
+            f"{_CLI}.documents.rebuild_store:main",
+            _STORE,
+            _EMBEDDER,
+            example="example: agentrail knowledge rebuild --embedder openai:text-embedding-3-small",
+        ),
+        example="example: agentrail knowledge search leave --store handbook.sqlite",
+    ),
+)
+
+
 def _many(name: str, about: str) -> Option:
     return Option([f"--{name}", f"{name}s"], metavar=name.upper(), type=utf8_text, help=about, multiple=True)
 
@@ -761,7 +829,7 @@ the command itself, so it holds after an upgrade.
 PROGRAM: Final = CommandGroup(
     "agentrail",
     "agents that are supervised",
-    *(*_TALKING, *_STORED, *_EVALUATING, *_LOOKING, *_SERVING, _COMPLETION),
+    *(*_TALKING, *_STORED, *_EVALUATING, *_KNOWLEDGE, *_LOOKING, *_SERVING, _COMPLETION),
     *(view.hidden_alias() for view in _VIEWS),  # their names before they were views of `sessions`; gone after 0.1
     default="chat",
     params=(

@@ -69,6 +69,10 @@ USAGE: Final[Mapping[str, Texts]] = {
         "A tool cannot get the dependencies that it wants: `SessionSpec.deps` is missing, does not fit, or raised",
         "cannot give a tool its `deps`: {problem}",
     ),
+    "bad-document-name": Texts(
+        "A document cannot have this name",
+        "no document of a store can be called `{name}`: {problem}; give another name",
+    ),
     "bad-evaluation": Texts(
         "An experiment, a score or a comparison cannot be made with these arguments",
         "cannot {attempt}: {problem}",
@@ -85,6 +89,10 @@ USAGE: Final[Mapping[str, Texts]] = {
         "The query of an address, or a header that says the same, is not what the call takes",
         "the query of `{call}` does not fit: {at} {problem}; `/openapi.json` says what it takes",
     ),
+    "bad-store-name": Texts(
+        "A store of knowledge cannot have this name",
+        "no store of knowledge can be called `{name}`: {problem}; give another name",
+    ),
     "bad-supervisor": Texts(
         "The numbers for the restarts of a supervisor are invalid",
         "cannot supervise with max_restarts={max_restarts} and period={period}; give 0 or more restarts in more "
@@ -97,6 +105,14 @@ USAGE: Final[Mapping[str, Texts]] = {
     "child-exists": Texts(
         "Two children of a supervisor cannot have one name",
         "a child `{child}` is there already; use another name, or stop that one first",
+    ),
+    "document-too-large": Texts(
+        "A document is larger than a store takes",
+        "the document `{name}` is too large: {limit} characters are the most; add it in parts",
+    ),
+    "document-unreadable": Texts(
+        "The text of a document cannot be read",
+        "cannot read the text of the document `{name}`: {problem}",
     ),
     "ended-too-often": Texts(
         "A child that is to run for ever has ended, without an error, more often than it may be restarted",
@@ -169,6 +185,11 @@ USAGE: Final[Mapping[str, Texts]] = {
         "Nothing is registered under a name that stands for code: a tool, a plugin or a model",
         "no {kind} is registered as {name!r}; registered are {known}",
     ),
+    "other-embedder": Texts(
+        "A store of knowledge was made with another embedder, or other chunks",
+        "the store `{path}` was made with {present}, and not with {other}; give that one, or make it anew by "
+        "`agentrail knowledge rebuild --store FILE --embedder NAME`",
+    ),
     "plugin-exists": Texts(
         "Two plugins of a session cannot have one key, which by default is the name of the class",
         'a plugin `{plugin}` is attached already; give the second one a key: `Keyed("another", {plugin}(…))`, from '
@@ -202,6 +223,10 @@ USAGE: Final[Mapping[str, Texts]] = {
         "A message came too late: the sub-agent has given its answer",
         "the task of `{child}` is done, so it reads no messages; take its answer, and give a new task if more is to do",
     ),
+    "too-many-documents": Texts(
+        "A store of knowledge has as many documents as it takes",
+        "a store takes {limit} documents; remove some, or use another store",
+    ),
     "too-many-labels": Texts(
         "A session would have more labels than it may",
         "the session would have {labels} labels, and may have {most}; remove some in the same call",
@@ -219,6 +244,10 @@ USAGE: Final[Mapping[str, Texts]] = {
         "A message looks like a command, and the host has none of this name",
         "there is no command {command!r} here; {advice}; begin with a space to send the message as it is",
     ),
+    "unknown-document": Texts(
+        "A store of knowledge has no document of this name",
+        "there is no document `{name}`; list the documents to see what there is",
+    ),
     "unknown-file": Texts(
         "No file of this name was uploaded to the session",
         "the session has no uploaded file {name!r}; upload it first, and give the name that comes back",
@@ -226,6 +255,11 @@ USAGE: Final[Mapping[str, Texts]] = {
     "unknown-key": Texts(
         "A file of keys has no key with this id",
         "there is no key {key!r} in {path}; `agentrail serve keys list` lists them",
+    ),
+    "unknown-passage": Texts(
+        "A store of knowledge has no passage with this citation",
+        "there is no passage `{citation}`; a citation is a document and the number of a passage, such as "
+        "`handbook.md#3`",
     ),
     "unknown-route": Texts(
         "The host has nothing at this path",
@@ -299,6 +333,10 @@ OUTSIDE: Final[Mapping[str, Texts]] = {
         "A process of a back-test has ended before its sessions were tested",
         "a process of the back-test has ended with {status}; what it wrote to standard error says why",
     ),
+    "bad-embedding": Texts(
+        "An embedder has returned what are no vectors of its texts",
+        "the embedder `{embedder}` has not done what it should: {problem}; see that its model makes embeddings",
+    ),
     "command-failed": Texts(
         "A command could not be started. A command that ran and failed raises no error; its exit code says so",
         "cannot run `{command}`: {problem}",
@@ -315,6 +353,15 @@ OUTSIDE: Final[Mapping[str, Texts]] = {
     "experiment-failed": Texts(
         "No run of an experiment came to a score: all have failed",
         "no run of `{name}` came to an end; the first error: {problem}",
+    ),
+    "knowledge-failed": Texts(
+        "A store of knowledge could not be read or written; it may be tried again",
+        "the store `{path}` could not {attempt} ({problem}); see that its disk has space and may be written, and try "
+        "again",
+    ),
+    "knowledge-unusable": Texts(
+        "A file is no store of knowledge, or is damaged",
+        "the store `{path}` cannot be used: {problem}",
     ),
     "mcp-failed": Texts(
         "An MCP server could not be started, or has ended",

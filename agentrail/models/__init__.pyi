@@ -3,6 +3,8 @@ from agentrail.adapters.models.provider_requests import ProviderRequest as Provi
 from agentrail.adapters.models.provider_requests import render as render
 from agentrail.adapters.models.providers import PROVIDERS as PROVIDERS
 from agentrail.adapters.models.providers import Provider as Provider
+from agentrail.adapters.models.remote_embedder import RemoteEmbedder as RemoteEmbedder
+from agentrail.adapters.models.remote_embedder import open_embedder as open_embedder
 from agentrail.app.model_registry import Factory as Factory
 from agentrail.app.pricing import Prices as Prices
 from agentrail.ports.model import ChecksOptions as ChecksOptions

@@ -75,6 +75,7 @@ from agentrail.plugins.memory.episodic_memory import EpisodicMemory as EpisodicM
 from agentrail.plugins.memory.large_result_offload import LargeResultOffload as LargeResultOffload
 from agentrail.plugins.memory.memory_flush import MemoryFlush as MemoryFlush
 from agentrail.plugins.memory.memory_loader import MemoryLoader as MemoryLoader
+from agentrail.plugins.quality.cited import Cited as Cited
 from agentrail.plugins.quality.planning import Planning as Planning
 from agentrail.plugins.quality.reflection import Reflection as Reflection
 from agentrail.plugins.quality.self_verify import SelfVerify as SelfVerify

@@ -78,6 +78,7 @@ def test_each_type_that_msgspec_reads_is_learned_first() -> None:
         )
     ]
     read_plain_values_alone = [
+        "adapters/models/remote_embedder.py",
         "core/answers.py",
         "core/vocabulary/errors_as_data.py",
         "host/cluster/forwarded_events.py",

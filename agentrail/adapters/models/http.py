@@ -68,7 +68,7 @@ KEPT: Final = 20
 LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=KEPT)
 
 MAX_BODY: Final = 64 * 1024
-"""The most bytes that are kept of an answer that is not a stream, also after it is unpacked; the rest is dropped."""
+"""The usual `Post.max_body`: what is longer is dropped."""
 
 LINGER: Final = 0.25
 """Seconds that the server has to end a stream after its last event; after that the connection is closed."""
@@ -106,6 +106,8 @@ class Post(Value):
     """The body: JSON, already encoded, because some headers are made from its bytes."""
     patience: Patience
     """The time limits of the request."""
+    max_body: int = MAX_BODY
+    """The most bytes that are kept of an answer that is not a stream, also after it is unpacked."""
 
     def __repr__(self) -> str:
         return f"<Post to {self.url}>"
@@ -119,7 +121,7 @@ class HttpAnswer(Value, gc=True):
     headers: Mapping[str, str]
     """The headers; their names are in lower case."""
     body: bytes = b""
-    """The body of an answer that is not a stream, up to `MAX_BODY` bytes."""
+    """The body of an answer that is not a stream, up to `Post.max_body` bytes."""
 
 
 class Http:
@@ -318,7 +320,9 @@ class HttpExchange:
                 unpack = bytes if encoding in PLAIN else zlib.decompressobj(wbits=ANY_ZLIB).decompress
                 await self._stream(response, unpack)
                 return HttpAnswer(response.status_code, headers)
-            return HttpAnswer(response.status_code, headers, _unpacked(await self._body(response), encoding))
+            return HttpAnswer(
+                response.status_code, headers, _unpacked(await self._body(response), encoding, self._post.max_body)
+            )
         finally:
             # No shield: a cancellation comes out of httpcore alone, which has closed everything then, see `_hear`.
             await response.aclose()  # noqa: ASYNC102 - see above
@@ -342,7 +346,7 @@ class HttpExchange:
         await trio.lowlevel.checkpoint_if_cancelled()
 
     async def _body(self, response: httpx.Response) -> bytes:
-        """Return the body, up to `MAX_BODY` bytes, or the part that arrived in time and before the connection broke.
+        """Return the body, up to `Post.max_body` bytes, or the part that arrived in time before the connection broke.
 
         At the limit the response is closed, not the loop left: closing makes the iteration fail, and with it all of
         httpx's generators end.
@@ -353,11 +357,11 @@ class HttpExchange:
             with trio.move_on_after(self._post.patience.next_byte):
                 async for piece in response.aiter_raw():
                     body += piece
-                    if len(body) > MAX_BODY:
+                    if len(body) > self._post.max_body:
                         await response.aclose()
         except (httpx.HTTPError, httpx.StreamError):
             pass  # the part that has arrived is returned: the status and a partial text are still worth reporting
-        return bytes(body[:MAX_BODY])
+        return bytes(body[: self._post.max_body])
 
     def _model_error(self, error: Exception) -> ModelError:
         """Return agentrail's exception for the exception *error* of httpx."""
@@ -428,12 +432,12 @@ def _reason(error: BaseException) -> str:
     return "" if cause is None else str(cause)
 
 
-def _unpacked(body: bytes, encoding: str) -> bytes:
+def _unpacked(body: bytes, encoding: str, most: int) -> bytes:
     """Return the beginning of the *body* of an answer unpacked; empty if it cannot be read."""
     if encoding in PLAIN:
         return body
     try:
-        return zlib.decompressobj(wbits=ANY_ZLIB).decompress(body, MAX_BODY) if encoding in PACKED else b""
+        return zlib.decompressobj(wbits=ANY_ZLIB).decompress(body, most) if encoding in PACKED else b""
     except zlib.error:
         return b""
 

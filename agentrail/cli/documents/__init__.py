@@ -1,0 +1,1 @@
+"""`agentrail knowledge`: documents that models search and cite are added, searched, listed and removed."""

@@ -1,0 +1,107 @@
+"""`KnowledgeFolder`: the stores of all tenants in one folder, one file for each tenant and store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import trio
+
+from agentrail.knowledge.embedder import Embedder
+from agentrail.knowledge.knowledge_store import Convert, Knowledge, NamedEmbedder, made_embedder
+from agentrail.knowledge.store_file import stored_name
+from agentrail.knowledge.store_names import check_store_name, file_stem
+from agentrail.values.argument_checks import checked
+
+MAX_OPEN: Final = 200
+"""The most stores that are remembered; the one used longest ago is closed."""
+
+ENDING: Final = ".sqlite"
+
+
+class TenantStore(Knowledge):
+    """A store in a folder, whose file notes its *identity*: the names of its tenant and of itself."""
+
+    def __init__(
+        self,
+        path: Path,
+        identity: Mapping[str, str],
+        embedder: Embedder | None,
+        convert: Convert | None,
+        min_similarity: float,
+    ) -> None:
+        self._set_up(path, identity, embedder, convert, min_similarity)
+
+
+class KnowledgeFolder:
+    """The stores of all tenants in the folder *path*, with one *embedder*; see `Knowledge` for the other arguments.
+
+    What one tenant has stored is in files of its own, so that no search can find it for another. The names of tenant
+    and store are also noted in the file: one that was copied to another place is refused.
+    """
+
+    @checked
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        embedder: NamedEmbedder | None = None,
+        convert: Convert | None = None,
+        min_similarity: float = 0.2,
+    ) -> None:
+        self.path = Path(os.path.abspath(path))  # noqa: PTH100 - links stay as they are
+        """Path of the folder."""
+        self._embedder = made_embedder(embedder)
+        self._convert = convert
+        self._min_similarity = min_similarity
+        self._stores: dict[tuple[str, str], Knowledge] = {}
+        """The stores that were asked for, by tenant and name, the last one last."""
+
+    def __repr__(self) -> str:
+        return f"<KnowledgeFolder {str(self.path)!r}>"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all stores; the next use of one opens it again."""
+        for store in [*self._stores.values()]:
+            await store.aclose()
+        self._stores.clear()
+
+    @checked
+    def store(self, name: str, tenant: str = "") -> Knowledge:
+        """Return the store *name* of *tenant*; raise `UsageError` if none can be called so. Its file may be missing."""
+        check_store_name(name)
+        key = (tenant, name)
+        store = self._stores.pop(key, None)
+        if store is None:
+            path = self._folder(tenant) / f"{file_stem(name)}{ENDING}"
+            identity = {"tenant": tenant.encode("utf-8", "replace").decode(), "store": name}
+            store = TenantStore(path, identity, self._embedder, self._convert, self._min_similarity)
+        self._stores[key] = store
+        while len(self._stores) > MAX_OPEN:
+            self._stores.pop(next(iter(self._stores)))  # SQLite closes its files with the object
+        return store
+
+    @checked
+    async def stores(self, tenant: str = "") -> tuple[str, ...]:
+        """Return the names of the stores of *tenant* that were made, in order."""
+        return await trio.to_thread.run_sync(self._names, tenant)
+
+    def _folder(self, tenant: str) -> Path:
+        return self.path / "tenants" / file_stem(tenant) if tenant else self.path
+
+    def _names(self, tenant: str) -> tuple[str, ...]:
+        folder = self._folder(tenant)
+        files = sorted(folder.glob(f"*{ENDING}")) if folder.is_dir() else []
+        names = [file.stem if not file.stem.startswith("~") else stored_name(file) for file in files]
+        return tuple(sorted(filter(None, names)))

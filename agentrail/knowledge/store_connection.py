@@ -1,0 +1,156 @@
+"""`StoreConnection`: a connection to the file of a store, which one thread at a time uses."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from agentrail.knowledge.file_check import check_file, failure, unusable
+from agentrail.knowledge.store_tables import has_tables, make_tables
+
+WAIT: Final = 10.0
+"""The most seconds that SQLite waits for another process to end its write."""
+
+SETTINGS: Final = (
+    "trusted_schema = OFF",
+    "cell_size_check = ON",
+    "secure_delete = ON",
+    "temp_store = MEMORY",
+    "synchronous = FULL",
+)
+
+RAISED: Final = (sqlite3.Error, OSError, UnicodeDecodeError)
+"""What a connection raises; messages of SQLite may quote bytes of a damaged file."""
+
+
+class StoreConnection:
+    """Opens the file at its first use, and again if it was replaced. All methods block: use a thread."""
+
+    def __init__(self, path: Path, identity: Mapping[str, str]) -> None:
+        self._path = path
+        self._identity = identity
+        """What a new file notes of its tenant and its store, and what another file must not note otherwise."""
+        self._lock = threading.Lock()
+        self._db: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
+        """Device and inode of the open file."""
+
+    @contextmanager
+    def reading(self, attempt: str) -> Generator[sqlite3.Connection | None]:
+        """Read within one transaction; `None` if there is no file, or nothing in it."""
+        with self._lock, self._errors(attempt):
+            db = self._opened()
+            if db is None:
+                yield None
+                return
+            db.execute("BEGIN")
+            try:
+                yield db if self._is_made(db) else None
+            finally:
+                _roll_back(db)
+
+    @contextmanager
+    def writing(self, attempt: str) -> Generator[sqlite3.Connection]:
+        """Write within one transaction, committed at the end; the file and its tables are made if they are missing."""
+        with self._lock, self._errors(attempt):
+            db = self._begun()
+            try:
+                if not self._is_made(db):
+                    make_tables(db)
+                    db.executemany("INSERT INTO meta VALUES(?, ?)", self._identity.items())
+                yield db
+                db.execute("COMMIT")
+            finally:
+                _roll_back(db)
+
+    @contextmanager
+    def alone(self, attempt: str) -> Generator[sqlite3.Connection | None]:
+        """Use the connection without a transaction; `None` if there is no file."""
+        with self._lock, self._errors(attempt):
+            yield self._opened()
+
+    def close(self) -> None:
+        """Close the connection. The next use opens the file again."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        db, self._db = self._db, None
+        if db is not None:
+            with suppress(sqlite3.Error):
+                db.close()
+
+    @contextmanager
+    def _errors(self, attempt: str) -> Generator[None]:
+        try:
+            yield
+        except RAISED as error:
+            self._close()  # a damaged or replaced file is looked at anew
+            raise failure(self._path, attempt, error) from error
+
+    def _begun(self) -> sqlite3.Connection:
+        """Return the connection in a transaction that writes, to the file that has the path now."""
+        while True:
+            db = self._opened() or self._create()
+            db.execute("BEGIN IMMEDIATE")
+            if self._file == _identity(self._path):
+                return db
+            self._close()  # it was deleted while this waited for its lock
+
+    def _opened(self) -> sqlite3.Connection | None:
+        """Return the connection; `None` if there is no file."""
+        file = _identity(self._path)
+        if self._db is not None and file == self._file:
+            return self._db
+        self._close()
+        if file is None:
+            return None
+        check_file(self._path)
+        self._db = db = sqlite3.connect(
+            str(self._path), timeout=WAIT, isolation_level=None, check_same_thread=False, cached_statements=64
+        )
+        self._file = file
+        for setting in SETTINGS:
+            db.execute(f"PRAGMA {setting}")
+        (mode,) = db.execute("PRAGMA journal_mode").fetchone()
+        if mode != "wal":
+            db.execute("PRAGMA journal_mode = WAL")
+        return db
+
+    def _create(self) -> sqlite3.Connection:
+        """Make the file, which only its user can read, and return the connection."""
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileExistsError):  # another process makes it, too
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        db = self._opened()
+        if db is None:
+            raise FileNotFoundError(2, "it was deleted when it was just made", str(self._path))
+        return db
+
+    def _is_made(self, db: sqlite3.Connection) -> bool:
+        """Whether *db* has its tables; raise `OutsideError` if it is a file of another program, tenant or store."""
+        if not has_tables(db, self._path):
+            return False
+        notes = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('tenant', 'store')"))
+        if any(notes.get(key, value) != value for key, value in self._identity.items()):
+            raise unusable(self._path, "it is the store of another tenant, or another store; put it back to its place")
+        return True
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _roll_back(db: sqlite3.Connection) -> None:
+    if db.in_transaction:
+        with suppress(sqlite3.Error):
+            db.execute("ROLLBACK")
