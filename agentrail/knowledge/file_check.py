@@ -75,7 +75,8 @@ def check_file(path: Path) -> None:
     if not head.startswith(MAGIC) or len(head) < HEAD:
         raise unusable(path, f"it is no database, but begins with {head[:24]!r}; give another path")
     application, version = int.from_bytes(head[68:72]), int.from_bytes(head[60:64])
-    if application not in {0, APPLICATION}:
+    has_schema = any(head[40:44])  # a store gets its tables and the number of its application at once
+    if application != APPLICATION and (application or has_schema):
         raise unusable(path, FOREIGN)
     check_version(path, version)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -117,9 +118,7 @@ class StoreConnection:
         self._file = file
         for setting in SETTINGS:
             db.execute(f"PRAGMA {setting}")
-        (mode,) = db.execute("PRAGMA journal_mode").fetchone()
-        if mode != "wal":
-            db.execute("PRAGMA journal_mode = WAL")
+        _use_log(db)
         return db
 
     def _create(self) -> sqlite3.Connection:
@@ -140,6 +139,22 @@ class StoreConnection:
         if any(notes.get(key, value) != value for key, value in self._identity.items()):
             raise unusable(self._path, "it is the store of another tenant, or another store; put it back to its place")
         return True
+
+
+def _use_log(db: sqlite3.Connection) -> None:
+    """Have *db* write to a log first. SQLite does not wait by itself while another process does the same."""
+    deadline = time.monotonic() + WAIT
+    while True:
+        try:
+            (mode,) = db.execute("PRAGMA journal_mode").fetchone()
+            if mode != "wal":
+                db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        else:
+            return
+        time.sleep(0.01)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

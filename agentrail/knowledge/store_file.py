@@ -175,7 +175,10 @@ class StoreFile:
             if db is None:
                 return
             self._reader.close()
-            (mode,) = db.execute("PRAGMA journal_mode = DELETE").fetchone()
+            try:
+                (mode,) = db.execute("PRAGMA journal_mode = DELETE").fetchone()
+            except sqlite3.OperationalError:  # another connection has the file open
+                return
             if mode == "delete" and not db.execute("SELECT 1 FROM document LIMIT 1").fetchone():
                 self.path.unlink(missing_ok=True)
 

@@ -72,7 +72,8 @@ def _gemini_body(model: str, texts: Sequence[str], is_query: bool) -> JsonObject
     task = "RETRIEVAL_QUERY" if is_query else "RETRIEVAL_DOCUMENT"
     return {
         "requests": [
-            {"model": f"models/{model}", "content": {"parts": [{"text": text}]}, "taskType": task} for text in texts
+            {"model": f"models/{model}", "content": {"parts": [{"text": text}], "role": "user"}, "taskType": task}
+            for text in texts
         ]
     }
 
