@@ -1,6 +1,7 @@
 """A program that replaces, or removes, a document, and is killed before each statement of SQLite in turn.
 
-`python -m tests.knowledge.killed FOLDER [create|replace|remove|rebuild …]` prints, for each, which text the store has afterwards: `old`, `new` or `none`.
+`python -m tests.knowledge.killed FOLDER [create|replace|remove|rebuild …]` prints, for each, which text the store has
+afterwards: `old`, `new` or `none`.
 """
 
 from __future__ import annotations
