@@ -368,6 +368,54 @@ class FilePieceQuery(WrittenFileQuery):
     """Where the piece begins, in bytes."""
 
 
+class StoreQuery(Query):
+    """Which store of knowledge."""
+
+    store: Name
+    """Name of the store."""
+
+
+class DocumentsQuery(StoreQuery):
+    """Which part of the list of documents of a store."""
+
+    after: Filled | None = None
+    """The `next` of the page before; the first page if not given."""
+    limit: Positive | None = None
+    """The most items; the host has a default and a most."""
+
+
+class DocumentQuery(StoreQuery):
+    """Which document of a store."""
+
+    name: Filled
+    """Name of the document."""
+
+
+class DocumentTextQuery(DocumentQuery):
+    """Which part of a document."""
+
+    start: Counted = 0
+    """Number of the first character of the part."""
+    end: Counted | None = None
+    """Number of the character after its last one; if not given, or too far, the part has as many as the host gives."""
+
+
+class SearchQuery(StoreQuery):
+    """What is searched for in a store."""
+
+    query: Filled
+    """Words, or a question."""
+    limit: Positive | None = None
+    """The most passages; the host has a default and a most."""
+
+
+class CitedQuery(Query):
+    """Of which store the citations are."""
+
+    store: Name
+    """Name of the store."""
+
+
 class TaskQuery(Query):
     """Which sub-agent."""
 

@@ -130,8 +130,8 @@ def _key(text: str) -> str:
         return text
 
 
-def read_query(call: HostCall, query: str) -> Query | None:
-    """Return the query of *call*, an instance of its class; `None` if it has none.
+def read_query(call: HostCall, query: str, path_fields: Sequence[tuple[str, str]] = ()) -> Query | None:
+    """Return the query of *call*, an instance of its class, with the fields that its path has; `None` if it has none.
 
     Raise `UsageError` for a field that is not known, stands twice, or has a value of another form.
     """
@@ -141,7 +141,7 @@ def read_query(call: HostCall, query: str) -> Query | None:
         raise UsageError(
             "bad-query", call.name, "it", f"is not `name=value&name=value` in UTF-8, with at most {MAX_FIELDS}"
         ) from None
-    return query_of(call, pairs)
+    return query_of(call, [*path_fields, *pairs])
 
 
 def query_of(call: HostCall, pairs: Sequence[tuple[str, str]]) -> Query | None:

@@ -129,6 +129,15 @@ class HostLimits(Authored, kw_only=True):
     streams: int = 100
     """The most streams of events that one tenant may have open."""
 
+    # Of its knowledge
+
+    stores: int = 20
+    """The most stores of knowledge of one tenant."""
+    documents: int = 10_000
+    """The most documents of one store; each has at most `file_bytes`."""
+    store_bytes: int = 1024 * 1024 * 1024
+    """With how many bytes on the disk a store takes no further document."""
+
     # Of its health
 
     check_seconds: float = 2.0

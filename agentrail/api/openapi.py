@@ -200,6 +200,8 @@ def _operation(route: HostRoute, schemas: Mapping[str, Document]) -> Document:
 
 
 def _scopes(call: HostCall) -> str:
+    if call.about_knowledge and call.others:
+        return f"Scope: `{call.scope}` or `{call.others}`."
     others = f" For sessions of other users of the tenant: `{call.others}`." if call.others else ""
     return f"Scope: `{call.scope}`.{others}"
 
@@ -223,7 +225,7 @@ def _parameters(route: HostRoute) -> Iterator[Document]:
             "schema": _TEXT,
         }
     if call.query is not None:
-        yield from _fields(call.query)
+        yield from _fields(call.query, route.path_fields)
     if call.command:
         yield _header("Idempotency-Key", "Id of the command: sent twice, it is carried out once.", COMMAND_ID)
     if call.name == "events":
@@ -237,12 +239,13 @@ def _header(name: str, about: str, pattern: str) -> Document:
     return {"name": name, "in": "header", "required": False, "description": about, "schema": schema}
 
 
-def _fields(query: type[Query]) -> Iterator[Document]:
+def _fields(query: type[Query], in_path: Sequence[str]) -> Iterator[Document]:
     _, components = msgspec.json.schema_components([query], ref_template=_TEMPLATE)
     schema = _portable(components[query.__name__])
     needed = cast("Sequence[str]", schema.get("required", ()))
     for name, part in cast("Mapping[str, Document]", schema["properties"]).items():
-        yield {"name": name, "in": "query", "required": name in needed, "schema": part}
+        source = "path" if name in in_path else "query"
+        yield {"name": name, "in": source, "required": name in needed, "schema": part}
 
 
 def _answers(call: HostCall, schemas: Mapping[str, Document]) -> Mapping[str, Document]:

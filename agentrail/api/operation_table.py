@@ -39,6 +39,17 @@ SESSION_PATH: Final = f"/v1/sessions/{SESSION}"
 FILE: Final = "{file}"
 """Stands in a path for the name of a file of the console."""
 
+STORE: Final = "{store}"
+DOCUMENT: Final = "{name}"
+"""Stand in a path for the name of a store of knowledge, and of a document in it: the rest of the path, which may have
+slashes. Both are fields of the query of the call, too, for a WebSocket, which has no paths.
+"""
+
+STORES_PATH: Final = "/v1/knowledge"
+STORE_PATH: Final = f"{STORES_PATH}/{STORE}"
+DOCUMENTS_PATH: Final = f"{STORE_PATH}/documents"
+DOCUMENT_PATH: Final = f"{DOCUMENTS_PATH}/{DOCUMENT}"
+
 JSON: Final = "application/json"
 HTML: Final = "text/html; charset=utf-8"
 PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -90,6 +101,11 @@ class HostCall(Value, gc=True):
     def about_session(self) -> bool:
         """Whether its path names a session."""
         return SESSION in self.route
+
+    @property
+    def about_knowledge(self) -> bool:
+        """Whether it is about the knowledge of the tenant, for which either of two scopes does."""
+        return STORES_PATH in self.route
 
     @property
     def looks(self) -> bool:
@@ -166,6 +182,29 @@ TURN: Final[Errors] = (
 )
 DECIDE: Final[Errors] = (errors.UnknownApproval, errors.WrongDecision, errors.NotAsShown, "own-decision")
 
+OF_STORE: Final[Errors] = (
+    "no-knowledge",
+    "unknown-store",
+    "bad-store-name",
+    "knowledge-unusable",
+    "knowledge-failed",
+    "other-embedder",
+)
+OF_DOCUMENT: Final[Errors] = (*OF_STORE, "unknown-document", "bad-document-name")
+PUTTING: Final[Errors] = (
+    *OF_STORE,
+    "bad-document-name",
+    errors.BodyTooLarge,
+    "wrong-media",
+    "wrong-content",
+    "document-unreadable",
+    "document-too-large",
+    "too-many-documents",
+    "too-many-stores",
+    "store-full",
+    "bad-embedding",
+    errors.ModelError,
+)
 WRITTEN: Final[Errors] = (errors.UnknownAgent, errors.FileFailed)
 
 
@@ -612,6 +651,79 @@ _CALLS: Final = (
         gives=views.FilePieceView,
         raises=(*WRITTEN, "no-written-file", "file-too-large"),
     ),
+    # Knowledge: documents of the tenant, in stores
+    HostCall("stores", f"GET {STORES_PATH}", "list the stores", "talk", "observe", gives=views.StoresView),
+    HostCall(
+        "erase_store",
+        f"DELETE {STORE_PATH}",
+        "erase the store",
+        "admin",
+        query=bodies.StoreQuery,
+        status=204,
+        waits=True,
+        raises=OF_STORE,
+    ),
+    HostCall(
+        "documents",
+        f"GET {DOCUMENTS_PATH}",
+        "list the documents",
+        "talk",
+        "observe",
+        query=bodies.DocumentsQuery,
+        gives=views.DocumentsView,
+        raises=OF_STORE,
+    ),
+    HostCall(
+        "document",
+        f"GET {DOCUMENT_PATH}",
+        "show the document",
+        "talk",
+        "observe",
+        query=bodies.DocumentTextQuery,
+        gives=views.DocumentTextView,
+        raises=OF_DOCUMENT,
+    ),
+    HostCall(
+        "put_document",
+        f"PUT {DOCUMENT_PATH}",
+        "put the document into the store",
+        "admin",
+        query=bodies.DocumentQuery,
+        takes=BYTES,
+        gives=views.DocumentView,
+        waits=True,
+        raises=PUTTING,
+    ),
+    HostCall(
+        "delete_document",
+        f"DELETE {DOCUMENT_PATH}",
+        "delete the document",
+        "admin",
+        query=bodies.DocumentQuery,
+        status=204,
+        raises=OF_DOCUMENT,
+    ),
+    HostCall(
+        "search",
+        f"GET {STORE_PATH}/search",
+        "search the store",
+        "talk",
+        "observe",
+        query=bodies.SearchQuery,
+        gives=views.SearchView,
+        waits=True,
+        raises=(*OF_STORE, "bad-embedding", errors.ModelError),
+    ),
+    HostCall(
+        "cited",
+        f"GET {SESSION_PATH}/cited",
+        "list the citations",
+        "talk",
+        "observe",
+        query=bodies.CitedQuery,
+        gives=views.CitedView,
+        raises=OF_STORE,
+    ),
     # AG-UI: front ends that speak the Agent User Interaction Protocol
     HostCall(
         "ag_ui_run",
@@ -879,6 +991,11 @@ class HostRoute(Value, gc=True):
     """The call."""
 
     @property
+    def path_fields(self) -> tuple[str, ...]:
+        """The fields of the query of the call that its path has."""
+        return tuple([part[1:-1] for part in self.path.split("/") if part in {STORE, DOCUMENT}])
+
+    @property
     def about_session(self) -> bool:
         """Whether the path names a session."""
         return self.call.about_session
@@ -891,6 +1008,8 @@ class Matched(Value, gc=True):
     """The route."""
     session: str
     """The id of the session in the path; empty if the path has none."""
+    fields: tuple[tuple[str, str], ...] = ()
+    """Fields of the query of the call that the path has, with their values."""
 
 
 ROUTES: Final = tuple(
@@ -910,6 +1029,13 @@ _BY_PATH: Final = _by_path()
 _ID_AT: Final = len(SESSION_PATH.split("/")) - 1
 _FILE_AT: Final = 2
 """Where the name of a file stands in `/console/{file}`."""
+_STORES: Final = STORES_PATH.split("/")
+_STORE_AT: Final = STORE_PATH.split("/").index(STORE)
+_DOCUMENT_AT: Final = DOCUMENT_PATH.split("/").index(DOCUMENT)
+
+
+Routes: TypeAlias = Mapping[str, HostRoute]
+"""The routes of one path, by their methods."""
 
 
 def match(method: str, path: str) -> Matched:
@@ -919,18 +1045,38 @@ def match(method: str, path: str) -> Matched:
     method. `HEAD` means `GET`.
     """
     parts = path.split("/")
-    by_method, session = _BY_PATH.get(tuple(parts)), ""
-    if (by_method is None or SESSION in parts) and len(parts) > _ID_AT and parts[_ID_AT]:
-        session = parts[_ID_AT]
-        by_method = _BY_PATH.get((*parts[:_ID_AT], SESSION, *parts[_ID_AT + 1 :]))
-    elif by_method is None and len(parts) == _FILE_AT + 1 and parts[_FILE_AT]:
-        by_method = _BY_PATH.get((*parts[:_FILE_AT], FILE))
-    if by_method is None:
+    fields: tuple[tuple[str, str], ...] = ()
+    session = ""
+    if parts[:_STORE_AT] == _STORES and len(parts) > _STORE_AT:
+        routes, fields = _in_store(parts)
+    else:
+        routes, session = _elsewhere(parts)
+    if routes is None:
         raise UsageError("unknown-route", cut(path))
-    route = by_method.get("GET" if method == "HEAD" else method)
+    route = routes.get("GET" if method == "HEAD" else method)
     if route is None:
-        raise MethodRefused(method, path, ", ".join(allowed(by_method)))
-    return Matched(route, session)
+        raise MethodRefused(method, path, ", ".join(allowed(routes)))
+    return Matched(route, session, fields)
+
+
+def _elsewhere(parts: list[str]) -> tuple[Routes | None, str]:
+    """Return the routes of a path that names no store, and the id of a session in it."""
+    routes = _BY_PATH.get(tuple(parts))
+    if (routes is None or SESSION in parts) and len(parts) > _ID_AT and parts[_ID_AT]:
+        return _BY_PATH.get((*parts[:_ID_AT], SESSION, *parts[_ID_AT + 1 :])), parts[_ID_AT]
+    if routes is None and len(parts) == _FILE_AT + 1 and parts[_FILE_AT]:
+        return _BY_PATH.get((*parts[:_FILE_AT], FILE)), ""
+    return routes, ""
+
+
+def _in_store(parts: list[str]) -> tuple[Routes | None, tuple[tuple[str, str], ...]]:
+    """Return the routes of a path that names a store, and the fields that are in it."""
+    store, document = parts[_STORE_AT], "/".join(parts[_DOCUMENT_AT:])
+    if not store or (len(parts) > _DOCUMENT_AT and not document):
+        return None, ()
+    fields = ((STORE[1:-1], store), *([(DOCUMENT[1:-1], document)] if document else []))
+    shape = (*_STORES, STORE, *parts[_STORE_AT + 1 : _DOCUMENT_AT], *([DOCUMENT] if document else []))
+    return _BY_PATH.get(shape), fields
 
 
 def allowed(methods: Iterable[str]) -> tuple[str, ...]:

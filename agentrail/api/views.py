@@ -454,6 +454,111 @@ class FilePieceView(View):
     """Digest of the whole file, in hexadecimal digits; null for a piece that is not the first."""
 
 
+class StoreView(View):
+    """A store of knowledge."""
+
+    store: str
+    """Name of the store."""
+
+
+class StoresView(View):
+    """The stores of knowledge of the tenant."""
+
+    items: tuple[StoreView, ...]
+    """The stores, by name."""
+    is_on: bool
+    """Whether the host was given a folder for knowledge when it was made."""
+    next: None = None
+    """There is one page."""
+
+
+class DocumentView(View):
+    """A document of a store, without its text."""
+
+    name: str
+    """Its name, unique in the store."""
+    chars: int
+    """How many characters its text has."""
+    passages: int
+    """How many passages it was cut into."""
+    digest: str
+    """SHA-256 of its text in UTF-8, in hexadecimal digits."""
+    added_ms: int
+    """When this text was added, in milliseconds since 1970."""
+
+
+class DocumentsView(View):
+    """A page of the documents of a store."""
+
+    items: tuple[DocumentView, ...]
+    """The documents, by name."""
+    next: str | None
+    """What to give as `after` for the next page; null on the last one."""
+    count: int
+    """How many documents the store has."""
+
+
+class DocumentTextView(View):
+    """A part of the text of a document."""
+
+    document: DocumentView
+    """The document."""
+    start: int
+    """Number of the first character of the part."""
+    text: str
+    """The part; empty after the end of the document."""
+
+
+class FoundView(View):
+    """A passage of a document that was found."""
+
+    citation: str
+    """How an answer cites it, between `[[` and `]]`."""
+    document: str
+    """Name of the document."""
+    heading: str
+    """The headings above it, outermost first, with ` > ` between; empty if there are none."""
+    start: int
+    """Number of its first character in the document."""
+    end: int
+    """Number of the character after its last one."""
+    text: str
+    """Its text."""
+    score: float
+    """How well it fits the query, beside the others."""
+
+
+class SearchView(View):
+    """What was found in a store."""
+
+    items: tuple[FoundView, ...]
+    """The passages, the best first."""
+
+
+class CitationView(View):
+    """A citation in an answer of a session."""
+
+    citation: str
+    """The citation, without `[[` and `]]`."""
+    message: int
+    """Number of the message of the answer in the conversation, from 0."""
+    document: str
+    """Name of the document."""
+    start: int | None
+    """Number of the first character of the passage in the document; null if the store has no such passage now."""
+    end: int | None
+    """Number of the character after its last one; null as `start`."""
+
+
+class CitedView(View):
+    """The passages of a store that the answers of a session cite, those of the last answers first."""
+
+    items: tuple[CitationView, ...]
+    """The citations, each once."""
+    cut: bool
+    """Whether earlier messages were not looked at, or there are more citations."""
+
+
 class ErasedView(View):
     """A session was deleted, or its texts were blotted out."""
 

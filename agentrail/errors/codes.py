@@ -171,6 +171,10 @@ USAGE: Final[Mapping[str, Texts]] = {
         "The session has had no turn yet",
         "session `{session}` has had no turn yet, and no prompt waits for one; prompt it, then wait for its reply",
     ),
+    "no-knowledge": Texts(
+        "A host that keeps no knowledge was asked for some",
+        "this host keeps no knowledge; give it a folder, `Host(…, knowledge=KnowledgeFolder(…))`",
+    ),
     "no-written-file": Texts(
         "The agent of a session wrote no file at a path, or the file is not there any more",
         "the list of what the agent wrote has no {path!r}; give a path that the list has",
@@ -265,6 +269,10 @@ USAGE: Final[Mapping[str, Texts]] = {
         "The host has nothing at this path",
         "there is nothing at {path!r}; `/openapi.json` lists what there is",
     ),
+    "unknown-store": Texts(
+        "A tenant has no store of knowledge under the name that was given",
+        "there is no store `{store}`; it begins when the first document is put into it",
+    ),
     "unknown-turn": Texts(
         "The session has begun no turn with this prompt",
         "session `{session}` has begun no turn with the prompt `{ref}`; its events `PromptReceived` have the refs, "
@@ -310,6 +318,10 @@ REFUSED: Final[Mapping[str, Texts]] = {
         "Who asked for something may not decide about it, because the host wants four eyes",
         "you ask for `{approval}` yourself, by words or arguments of yours; another person has to decide",
     ),
+    "store-full": Texts(
+        "A store of knowledge takes as much space as it may",
+        "the store has {size} bytes, and {limit} are the most; delete documents, or use another store",
+    ),
     "too-many-files": Texts(
         "A session has as many files as it may",
         "the session has {limit} files, the most that it may have; go on in another session",
@@ -317,6 +329,10 @@ REFUSED: Final[Mapping[str, Texts]] = {
     "too-many-sessions": Texts(
         "The tenant has as many sessions as it may",
         "the tenant has {limit} sessions, which is all it may have; delete one, or wait until one ends",
+    ),
+    "too-many-stores": Texts(
+        "The tenant has as many stores of knowledge as it may",
+        "the tenant has {limit} stores, which is all it may have; erase one, or use one of them",
     ),
     "too-many-streams": Texts(
         "The tenant has as many streams of events open as it may",

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import trio
 from attrs import frozen
@@ -75,7 +75,7 @@ from agentrail.host.http11.http_server import OTHER_FILES, HttpServer, files_nee
 from agentrail.host.http11.listening import Certificate, Inherited, ListenAddress, Tcp, UnixSocket, inherited
 from agentrail.host.operations.call import CallFunction
 from agentrail.host.operations.command_calls import CommandCalls
-from agentrail.host.operations.evaluation_calls import EvaluationCalls
+from agentrail.host.operations.evaluation_calls import EvaluationCalls, check_folder
 from agentrail.host.operations.event_frames import ClientStreams, EventFrames
 from agentrail.host.operations.file_calls import WrittenFileCalls
 from agentrail.host.operations.host_calls import ConsoleCalls, HostCalls
@@ -87,6 +87,7 @@ from agentrail.host.operations.host_operations import (
     PluginCalls,
     functions_of,
 )
+from agentrail.host.operations.knowledge_calls import KnowledgeCalls, check_knowledge, closed_after
 from agentrail.host.operations.record_calls import RecordCalls
 from agentrail.host.operations.session_calls import ListingCalls, SessionLifeCalls
 from agentrail.host.operations.talk_calls import FileCalls, TalkCalls
@@ -113,6 +114,7 @@ from agentrail.runtime.shared.clock import Clock
 
 if TYPE_CHECKING:
     from agentrail import aio
+    from agentrail.knowledge import KnowledgeFolder
 
 
 from agentrail.app.process import hangup
@@ -130,6 +132,7 @@ LAST_ANSWERS: Final = 1.0
 
 NEEDS_KEYS_AS_APP: Final = "`ApiKeys(path)` or another one: an app does not know who can reach its server"
 ONE_JOURNAL: Final = "None, or one for a host without a `journal`: sessions are kept in the supervisor's"
+ONE_MACHINE: Final = "None, or hosts of one machine: `knowledge` is in files, which hosts on other machines do not see"
 NEEDS_BOTH: Final = (
     "None, or give the host the `journal` and the `authenticator` that the others have too; "
     "for the command, `--keys PATH`"
@@ -201,6 +204,7 @@ class Host:
         candidates: Mapping[str, Sequence[Attachable]] = NO_CANDIDATES,
         mcp: bool = False,
         faces: Sequence[Face] = (),
+        knowledge: KnowledgeFolder | None = None,
     ) -> None:
         """Make a host; *supervisor* has options of `open_supervisor`, which runs its sessions.
 
@@ -218,12 +222,15 @@ class Host:
         With *mcp*, it is an MCP server too, at `/v1/mcp`: its sessions are a tool, `prompt`, for who has a key.
 
         *faces* answer other protocols at paths of their own, such as `agentrail.a2a.A2aFace()`.
+
+        *knowledge* is the folder with the documents of each tenant, which come and go at `/v1/knowledge`. Give its
+        stores to `knowledge_tools` in the function of a profile.
         """
         check_flag("mcp", mcp)
-        if evaluations is not None and not isinstance(cast("object", evaluations), str | PathLike):
-            raise WrongType.of("evaluations", evaluations, "the path of a folder")
+        check_folder(evaluations)
         if four_eyes and authenticator is None:
             raise BadChoice("four_eyes", "True", NEEDS_PEOPLE)
+        check_knowledge(knowledge)
         check_candidates(candidates)
         check_checks(checks)
         check_journal(journal)
@@ -250,6 +257,7 @@ class Host:
         self.evaluations = None if evaluations is None else Path(evaluations)
         """Folder with results of experiments; `None` if it shows none."""
         self._candidates = dict(candidates)
+        self._knowledge = knowledge
         self._supervisor_options = supervisor or SupervisorOptions()
         self._signed: SignedRequests
         """Admits what other hosts sign; there if there is a cluster."""
@@ -280,6 +288,8 @@ class Host:
         self._authenticator = self._authenticator or cluster.authenticator
         if self.journal is None or (self._authenticator is None and not cluster.is_local):
             raise BadChoice("cluster", cluster, NEEDS_BOTH)
+        if self._knowledge is not None and not cluster.is_local:
+            raise BadChoice("cluster", cluster, ONE_MACHINE)
         self.cluster = cluster
         cluster.program = program_text(self._profiles)
         keys = self._authenticator if isinstance(self._authenticator, ApiKeys) else None
@@ -519,7 +529,7 @@ class Host:
         self, authenticator: Authenticator, row: HostPluginRow, supervisor: Supervisor | None
     ) -> AsyncGenerator[Opened, None]:
         """Do as `opened`, with the plugins of *row*, and in *supervisor*, if there is one, which parks the sessions."""
-        async with row.running(), open_shielded_nursery() as nursery:
+        async with closed_after(self._knowledge), row.running(), open_shielded_nursery() as nursery:
             turns = Turns(row, nursery)
             specs = HostedSpecs(self._profiles, row, turns, self._context_providers)
             async with self._supervised(specs, turns, nursery, supervisor) as (root, journal):
@@ -593,6 +603,7 @@ class Host:
                 SessionLifeCalls(sessions, supervisor, stored, journal, erased),
                 files,
                 *_reading_calls(sessions, journal, written_paths, self._candidates),
+                KnowledgeCalls(sessions, self._knowledge),
                 ListingCalls(row, sessions, supervisor, four_eyes=self._four_eyes),
                 looking,
                 AgUiCalls(talking, commands.carry_out, commands.check, sessions, frames, streams),

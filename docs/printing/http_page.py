@@ -48,8 +48,8 @@ def described_document(source: Source) -> Document:
     for route in ROUTES:
         query = _sentences(source, route.call.query) if route.call.query is not None else {}
         for parameter in _parameters(found, route):
-            if parameter["in"] == "query":
-                parameter["description"] = query[str(parameter["name"])]
+            if (name := str(parameter["name"])) in query:
+                parameter["description"] = query[name]
     return found
 
 
@@ -132,7 +132,7 @@ class HttpPage:
 
     def queries(self) -> list[str]:
         """Return a line about each query, in the order of the routes: the names of its parameters."""
-        routes = {route.call.query.__name__: route for route in ROUTES if route.call.query is not None}
+        routes = {name: route for route in ROUTES if (name := _query_name(route))}
         return [f"- {code(name)}: {self._parameter_names(route)}" for name, route in routes.items()]
 
     def _parameter_names(self, route: HostRoute) -> str:
@@ -181,7 +181,7 @@ def routes() -> list[str]:
 
 
 def _route(route: HostRoute) -> str:
-    taken = f"; {text}" if (text := _takes(route.call)) else ""
+    taken = f"; {text}" if (text := _takes(route)) else ""
     return item(f"{route.method} {route.path}", f"{route.call.attempt}{taken} → {_gives(route.call)}")
 
 
@@ -191,13 +191,22 @@ def _scopes(call: HostCall) -> str:
         return "Without a key"
     if call.others is None or call.others == call.scope:
         return f"With {code(call.scope)}"
+    if call.about_knowledge:
+        return f"With {code(call.scope)} or {code(call.others)}"
     return f"With {code(call.scope)}, for sessions of other users {code(call.others)}"
 
 
-def _takes(call: HostCall) -> str:
+def _query_name(route: HostRoute) -> str:
+    """Return the name of the query of *route*; empty if it has none, or its path has all of it."""
+    query = route.call.query
+    return "" if query is None or set(query.__struct_fields__) <= set(route.path_fields) else query.__name__
+
+
+def _takes(route: HostRoute) -> str:
+    call, query = route.call, _query_name(route)
     parts = [codes(cls.__name__ for cls in _classes(call.body))] if call.body is not None else []
     parts += [code(call.takes)] if call.takes != JSON else []
-    parts += [code(call.query.__name__)] if call.query is not None else []
+    parts += [code(query)] if query else []
     return "; ".join(parts)
 
 

@@ -254,7 +254,7 @@ def test_a_query_parameter_is_required_if_it_has_no_default() -> None:
     for call in CALLS.values():
         if call.query is not None:
             rows = cast("list[dict[str, object]]", operation(call)["parameters"])
-            required = {row["name"] for row in rows if row["in"] == "query" and row["required"]}
+            required = {row["name"] for row in rows if row["in"] in {"query", "path"} and row["required"]} - {"id"}
             assert required == {field.encode_name for field in msgspec.structs.fields(call.query) if field.required}, (
                 call.name
             )

@@ -17,13 +17,15 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", 
 IDS = st.text(alphabet=string.ascii_letters + string.digits + "._-", min_size=1, max_size=12) | st.text(
     min_size=1, max_size=4
 )
-PLACES = {"{id}", "{file}"}
+PLACES = {"{id}", "{file}", "{store}", "{name}"}
 WORDS = sorted({part for route in ROUTES for part in route.path.split("/")} - PLACES)
 
 
 def fits(route: HostRoute, path: str) -> bool:
-    """Say whether a path is that of a route, part by part."""
+    """Say whether a path is that of a route, part by part; the name of a document is all of the rest."""
     route_parts, path_parts = route.path.split("/"), path.split("/")
+    if route_parts[-1] == "{name}":
+        path_parts[len(route_parts) - 1 :] = ["/".join(path_parts[len(route_parts) - 1 :])]
     return len(route_parts) == len(path_parts) and all(
         part == other or (part in PLACES and bool(other)) for part, other in zip(route_parts, path_parts, strict=True)
     )
@@ -32,8 +34,11 @@ def fits(route: HostRoute, path: str) -> bool:
 @pytest.mark.long
 @given(st.sampled_from(ROUTES), IDS.filter(lambda text: "/" not in text))
 def test_each_route_is_found_and_its_id_is_as_it_was(route: HostRoute, session: str) -> None:
-    result = match(route.method, route.path.replace("{id}", session).replace("{file}", "a.js"))
-    assert result == Matched(route, session if route.about_session else "")
+    path = route.path.replace("{id}", session).replace("{file}", "a.js")
+    result = match(route.method, path.replace("{store}", session).replace("{name}", f"{session}/b"))
+    fields = {"store": session, "name": f"{session}/b"}
+    in_path = tuple((name, fields[name]) for name in route.path_fields)
+    assert result == Matched(route, session if route.about_session else "", in_path)
 
 
 @pytest.mark.long
@@ -74,6 +79,10 @@ def test_a_path_means_the_route_with_its_parts_and_nothing_else(method: str, pat
         "/console",
         "/console/",
         "/console/a/b.js",
+        "/v1/knowledge/",
+        "/v1/knowledge//documents",
+        "/v1/knowledge/a/documents/",
+        "/v1/knowledge/a/search/b",
     ]
 )
 def test_a_path_that_is_almost_one_is_none(path: str) -> None:
@@ -85,6 +94,12 @@ def test_a_path_that_is_almost_one_is_none(path: str) -> None:
 def test_a_word_of_the_table_is_no_id_by_itself() -> None:
     assert match("GET", "/v1/sessions/{id}").session == "{id}"
     assert match("GET", "/v1/sessions/events").session == "events"
+
+
+def test_the_rest_of_a_path_is_the_name_of_a_document() -> None:
+    matched = match("PUT", "/v1/knowledge/{store}/documents/a/{name}/search")
+    assert (matched.route.call.name, matched.session) == ("put_document", "")
+    assert matched.fields == (("store", "{store}"), ("name", "a/{name}/search"))
 
 
 def test_an_id_that_is_decoded_is_not_decoded_again() -> None:

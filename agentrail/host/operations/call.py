@@ -16,7 +16,7 @@ from attrs import field, frozen
 
 from agentrail.api.body_parsing import check_media, command_of, read_body, read_query
 from agentrail.api.limits import HostLimits
-from agentrail.api.operation_table import BYTES, JSON, HostCall
+from agentrail.api.operation_table import BYTES, JSON, HostCall, Matched
 from agentrail.api.problems import MEDIA_TYPE, Problem
 from agentrail.api.public_ids import SessionName, inner_command, name_of_command
 from agentrail.api.sse_frames import MEDIA_TYPE as STREAM
@@ -227,10 +227,9 @@ CallFunction: TypeAlias = Callable[[OperationCall], Awaitable[Answer]]
 """Carries out one call of the table."""
 
 
-async def http_call(
-    request: HttpRequest, row: HostCall, who: Identity, session: str, limits: HostLimits
-) -> OperationCall:
-    """Return the call of *row* that *who* makes with *request*; raise `AgentrailError` if it does not fit."""
+async def http_call(request: HttpRequest, matched: Matched, who: Identity, limits: HostLimits) -> OperationCall:
+    """Return the call that *who* makes with *request*, whose route is *matched*; raise an error if it does not fit."""
+    row = matched.route.call
     media_type = request.header("content-type") or ""
     body: object = None
     if row.takes == BYTES:
@@ -245,10 +244,10 @@ async def http_call(
     return OperationCall(
         row,
         who,
-        session,
+        matched.session,
         limits=limits,
         body=body,
-        query=None if row.query is None else read_query(row, request.query),
+        query=None if row.query is None else read_query(row, request.query, matched.fields),
         key=request.header(COMMAND),
         headers=request.headers,
         peer=request.peer,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +11,7 @@ import trio
 
 from agentrail.api.bodies import EvaluationQuery
 from agentrail.api.views import EvaluationsView, ExperimentView
-from agentrail.errors import UsageError
+from agentrail.errors import UsageError, WrongType
 from agentrail.host.operations.call import Answer, OperationCall
 from agentrail.lazy import LazyModule
 
@@ -23,6 +24,12 @@ else:  # most hosts have no experiments
 
 
 NO_EXPERIMENT: Final = "names no experiment of the folder"
+
+
+def check_folder(folder: object) -> None:
+    """Raise an error unless *folder* is the path of results, or `None`."""
+    if folder is not None and not isinstance(folder, str | PathLike):
+        raise WrongType.of("evaluations", folder, "the path of a folder")
 
 
 class EvaluationCalls:

@@ -223,7 +223,7 @@ class Application:
                 # the host in front has counted what it passes on
                 self.operations.admit(row, who, is_counted=isinstance(who, ForwardedIdentity))
                 take_slot(request, who)
-            call = await http_call(request, row, who, matched.session, self.operations.limits)
+            call = await http_call(request, matched, who, self.operations.limits)
             return http_response(await self._carry_out(call, request))
         except AgentrailError as error:
             return refusal(error, attempt, who.tenant, request.note.id)

@@ -12,6 +12,7 @@ from typing import Final
 from attrs import frozen
 
 from agentrail.api.limits import HEADER_COUNT, TARGET_CHARS
+from agentrail.api.operation_table import STORES_PATH
 from agentrail.host.requests.http_messages import Headers
 from agentrail.host.requests.refusals import BAD_HEAD, BAD_TARGET, LONG_TARGET, MANY_HEADERS, OTHER_METHOD, HttpRefusal
 from agentrail.host.requests.site_policy import is_host
@@ -39,6 +40,10 @@ _PLAIN_PATH: Final = re.compile(r"(?:/[A-Za-z0-9\-_~]+)+/?|/")
 _HIDDEN: Final = re.compile(r"[\x00-\x1f\x7f/\\]")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\\]")
 _ESCAPE: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_TO_DOCUMENT: Final = re.compile(rf"{STORES_PATH}/[^/]+/documents/")
+"""Beginning of a path whose rest is the name of a document. A slash in it may be escaped: no part of a route follows,
+so that a proxy which decodes the slash means the same.
+"""
 
 
 @frozen
@@ -103,8 +108,10 @@ def split_target(target: str) -> tuple[str, str]:
 def _decoded(path: str) -> str:
     if not _PATH.fullmatch(path):
         raise HttpRefusal(BAD_TARGET)
+    to_document = _TO_DOCUMENT.match(path)
+    route, name = (path, "") if to_document is None else (to_document[0], path[to_document.end() :])
     try:
-        path = _ESCAPE.sub(_unescaped, path)
+        path = _ESCAPE.sub(_unescaped, route) + _ESCAPE.sub(_unescaped_name, name)
     except UnicodeDecodeError:
         raise HttpRefusal(BAD_TARGET) from None
     _refuse_dots(path)
@@ -123,8 +130,12 @@ def _refuse_dots(path: str) -> None:
         raise HttpRefusal(BAD_TARGET)
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescaped(match: re.Match[str], hidden: re.Pattern[str] = _HIDDEN) -> str:
     text = bytes.fromhex(match[0].replace("%", "")).decode()
-    if _HIDDEN.search(text):
+    if hidden.search(text):
         raise HttpRefusal(BAD_TARGET)
     return text
+
+
+def _unescaped_name(match: re.Match[str]) -> str:
+    return _unescaped(match, _CONTROL)

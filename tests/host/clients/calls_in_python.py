@@ -24,11 +24,16 @@ from agentrail_client.api.default import (
     change_plugins,
     change_tools,
     chat,
+    cited,
     commands,
     compact,
     console_file,
+    delete_document,
     delete_session,
     disallow,
+    document,
+    documents,
+    erase_store,
     evaluation,
     evaluations,
     events,
@@ -50,6 +55,7 @@ from agentrail_client.api.default import (
     page,
     preview_rewind,
     prompt,
+    put_document,
     queued,
     ready,
     records,
@@ -60,12 +66,14 @@ from agentrail_client.api.default import (
     resume,
     rewind,
     rows,
+    search,
     seen,
     show_session,
     socket,
     state_at,
     steer,
     stop,
+    stores,
     stream,
     suspend,
     switch_model,
@@ -232,6 +240,19 @@ def delegating(client: AuthenticatedClient) -> None:
     good(task_result.sync_detailed("boss", client=client, child=child))
 
 
+def knowing(client: AuthenticatedClient) -> None:
+    content = File(io.BytesIO(b"# Start\n\nMilk is white."))
+    added = good(put_document.sync_detailed("handbook", "guide/start.md", client=client, body=content))
+    assert [item.store for item in good(stores.sync_detailed(client=client)).items] == ["handbook"]
+    assert good(documents.sync_detailed("handbook", client=client, limit=5)).items == [added]
+    best, *_ = good(search.sync_detailed("handbook", client=client, query="white milk")).items
+    part = document.sync_detailed("handbook", "guide/start.md", client=client, start=best.start, end=best.end)
+    assert good(part).text == best.text
+    assert good(cited.sync_detailed("trip", client=client, store="handbook")).items == []
+    done(delete_document.sync_detailed("handbook", "guide/start.md", client=client))
+    done(erase_store.sync_detailed("handbook", client=client))
+
+
 def ending(client: AuthenticatedClient, listener: AuthenticatedClient, headers_came: Event) -> None:
     copy = good(fork.sync_detailed("trip", client=client, body=ForkBody(session="copy"))).session
     assert good(preview_rewind.sync_detailed(copy, client=client, since=0)).files == []
@@ -258,6 +279,7 @@ def main(url: str, key: str) -> None:
         deciding(client)
         changing(client)
         delegating(client)
+        knowing(client)
         ending(client, listener, headers_came)
 
 

@@ -172,6 +172,30 @@ async function delegating(): Promise<void> {
   good(await client.GET("/v1/sessions/{id}/tasks/result", { params: { ...params, query } }));
 }
 
+async function knowing(): Promise<void> {
+  const store = { path: { store: "handbook" } };
+  const start = { path: { store: "handbook", name: "guide/start.md" } };
+  const added = await client.PUT("/v1/knowledge/{store}/documents/{name}", {
+    params: start,
+    headers: { "Content-Type": "text/markdown" },
+    body: "# Start\n\nMilk is white.",
+    bodySerializer: (bytes) => bytes,
+  });
+  const stores = good(await client.GET("/v1/knowledge")).items;
+  check(stores.length === 1 && stores[0]?.store === "handbook", stores);
+  const listed = good(await client.GET("/v1/knowledge/{store}/documents", { params: { ...store, query: { limit: 5 } } }));
+  check(listed.items[0]?.digest === good(added).digest, listed);
+  const found = await client.GET("/v1/knowledge/{store}/search", { params: { ...store, query: { query: "white milk" } } });
+  const [best] = good(found).items;
+  check(best !== undefined, found.data);
+  const part = { ...start, query: { start: best.start, end: best.end } };
+  check(good(await client.GET("/v1/knowledge/{store}/documents/{name}", { params: part })).text === best.text, part);
+  const cited = await client.GET("/v1/sessions/{id}/cited", { params: { ...trip, query: { store: "handbook" } } });
+  check(good(cited).items.length === 0, cited.data);
+  done(await client.DELETE("/v1/knowledge/{store}/documents/{name}", { params: start }));
+  done(await client.DELETE("/v1/knowledge/{store}", { params: store }));
+}
+
 async function ending(): Promise<void> {
   const forked = await client.POST("/v1/sessions/{id}/fork", { params: trip, body: { session: "copy" } });
   const params = sessionOf(good(forked).session);
@@ -189,4 +213,4 @@ async function ending(): Promise<void> {
   good(await client.DELETE("/v1/sessions/{id}", { params }));
 }
 
-for (const part of [aboutTheHost, talking, steering, deciding, changing, delegating, ending]) await part();
+for (const part of [aboutTheHost, talking, steering, deciding, changing, delegating, knowing, ending]) await part();

@@ -14,14 +14,15 @@ from attrs import frozen
 from agentrail import SessionSpec, tool
 from agentrail.api.operation_table import match
 from agentrail.errors import UsageError
-from agentrail.host import HostLimits, Profile
+from agentrail.host import ApiKeys, Host, HostLimits, Profile
 from agentrail.host.requests.access_log import FACTS
+from agentrail.knowledge import KnowledgeFolder
 from agentrail.models import Model, ModelRequest, ToolMessage
 from agentrail.plugins import EventLogger, HumanApproval
 from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.tools.builtin import ask_user
-from tests.host.hosted import KEYS, open_desk
+from tests.host.hosted import KEYS, LINES, desk_of
 from tests.kit import Element
 
 KEY: Final = KEYS["eve"]
@@ -124,7 +125,9 @@ def recorded_answers() -> Iterator[dict[str, set[int]]]:
 
 @asynccontextmanager
 async def open_offline_host(folder: Path) -> AsyncGenerator[OfflineHost]:
-    """Serve on a free port of loopback, with files of sessions in *folder*."""
+    """Serve on a free port of loopback, with files of sessions, and knowledge, in *folder*."""
     with recorded_answers() as statuses:
-        async with open_desk(profiles(folder), limits=LIMITS) as desk:
+        keys, knowledge = ApiKeys(lines=LINES), KnowledgeFolder(folder.with_name("knowledge"))
+        host = Host(profiles(folder), authenticator=keys, limits=LIMITS, knowledge=knowledge)
+        async with desk_of(host) as desk:
             yield OfflineHost(desk.serving.url, statuses)

@@ -115,6 +115,7 @@ BODIES: Final[dict[str, Callable[[Making], Body | None]]] = {
             "task_result", "wait_tasks", "agents", "identity", "socket",
             "records", "why", "rows", "trouble", "figures", "evaluations", "evaluation", "candidates", "what_if",
             "state_at", "timeline", "seen", "change", "files", "file", "file_piece", "preview_rewind",
+            "stores", "erase_store", "documents", "document", "put_document", "delete_document", "search", "cited",
         ),
         NO_BODY,
     ),
@@ -125,14 +126,21 @@ NOTHING_FOR: Final = frozenset(
     {
         "cancel_task",
         "change",
+        "cited",
+        "delete_document",
+        "document",
+        "documents",
+        "erase_store",
         "evaluation",
         "evaluations",
         "file",
         "file_piece",
         "message_task",
         "preview_rewind",
+        "put_document",
         "rewind",
         "result",
+        "search",
         "socket",
         "task_result",
         "wait_tasks",
@@ -140,7 +148,7 @@ NOTHING_FOR: Final = frozenset(
     }
 )
 """Calls that are refused to everybody: no session here has sub-agents, has written a file, or knows a ref of what is
-held or queued, and nobody here operates the host."""
+held or queued, nobody here operates the host, and the host keeps no knowledge."""
 
 QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "list_sessions": ("", "owner=*", "owner=ann", "limit=2", "owner=*&limit=1", "after=ann.s1", "label=red"),
@@ -164,6 +172,8 @@ QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "trouble": ("", "limit=1", "since_ms=0"),
     "figures": ("", "per=session", "per=model&limit=1", "since_ms=0"),
     "evaluation": ("file=main",),
+    "cited": ("store=handbook",),
+    "search": ("query=milk", "query=milk&limit=1"),
     "what_if": ("", "candidate=closed", "options=%7B%22BudgetGuard%22%3A%7B%22max_rounds%22%3A1%7D%7D"),
     "cancel_task": ("child=ann.s1.c1",),
     "task_result": ("child=ann.s1.c1",),
@@ -190,4 +200,5 @@ def build_request(route: HostRoute, make: Making, key: str) -> DrawnRequest:
     if call.command and make.draw.random() < 0.3:
         headers.append(("idempotency-key", f"k{make.draw.randrange(4)}"))
     target = route.path.replace("{id}", quote(make.session_text or NAMES[0], safe="")).replace("{file}", "none.js")
+    target = target.replace("{store}", "handbook").replace("{name}", "a/start.md")
     return DrawnRequest(route.method, f"{target}?{query}" if query else target, tuple(headers), content)
