@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +20,6 @@ from docs.printing.small_png import small_png
 from tests.host.browser.browsing import CHROMIUM, FLAGS, SECONDS, host_process
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
     from playwright.sync_api import Browser
@@ -39,6 +39,17 @@ PAUSE: Final = 0.1
 
 SETTLED_MS: Final = 1_200
 """After so long a room has all that it asks for."""
+
+
+HANDBOOK: Final[Mapping[str, str]] = {
+    "payments.md": (
+        "# Payments\n\n## Who decides\n\nA payment of more than 1,000 EUR needs the approval of a second person.\n\n"
+        "## When\n\nInvoices are paid two days before they are due. A discount for early payment is taken.\n"
+    ),
+    "suppliers/nordwind.md": "# Nordwind GmbH\n\nPayment is due within 14 days; 2 % discount within 7 days.\n",
+    "travel.md": "# Travel\n\nTrains are second class. A payment in cash needs a receipt.\n",
+}
+"""What the agent may look up."""
 
 
 class Story:
@@ -64,6 +75,9 @@ class Story:
         self._post("/v1/sessions/october/prompt", {"message": "Pay 2026-118"})
         self._rest("october")
         self._held()
+        for name, text in HANDBOOK.items():
+            path = f"/v1/knowledge/handbook/documents/{name}"
+            self._calls.put(path, content=text.encode()).raise_for_status()
         return {
             "now": "/now",
             "inbox": "/inbox",
@@ -72,6 +86,7 @@ class Story:
             "why": f"/s/you.november/why/{self._call()}",
             "seen": "/s/you.november/seen/4",
             "evaluations": "/evaluations/Prompt%20v14%2C%20shorter",
+            "knowledge": "/knowledge/handbook?query=who+approves+a+payment",
             "figures": "/figures?per=session&what=cost&span=15+min",
         }
 

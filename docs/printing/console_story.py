@@ -10,6 +10,7 @@ from typing import Final
 
 from agentrail import SessionSpec, tool
 from agentrail.host import Host, Profile
+from agentrail.knowledge import KnowledgeFolder
 from agentrail.models import ModelRequest
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
@@ -59,4 +60,4 @@ SPEC: Final = SessionSpec(
     context_window=8_000,
 )
 
-story = Host([Profile("accounts", SPEC)])
+story = Host([Profile("accounts", SPEC)], knowledge=KnowledgeFolder("knowledge"))

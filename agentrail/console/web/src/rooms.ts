@@ -32,6 +32,7 @@ export const ROOMS: readonly [Room, ...Room[]] = [
   { title: "Inbox", icon: "inbox", words: ["inbox"], load: () => import("./rooms/inbox") },
   { title: "Figures", icon: "figures", words: ["figures"], load: () => import("./rooms/figures") },
   { title: "Evaluations", icon: "flask", words: ["evaluations"], load: () => import("./rooms/evaluations") },
+  { title: "Knowledge", icon: "book", words: ["knowledge"], load: () => import("./rooms/knowledge") },
   { title: "What if", icon: "fork", words: ["what-if"], load: () => import("./rooms/what_if") },
 ];
 

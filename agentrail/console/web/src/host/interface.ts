@@ -13,10 +13,13 @@ export type BodyOf<N extends CallName> = operations[N] extends { requestBody: in
   ? Exact<Content<Body>>
   : undefined;
 
+type QueryFields<N extends CallName> = operations[N]["parameters"] extends { query?: infer Query } ? NonNullable<Query> : never;
+
+/** Fields that the path has over HTTP; the id of a session is given beside the query. */
+type PathFields<N extends CallName> = operations[N]["parameters"] extends { path: infer Path } ? Omit<Path, "id"> : unknown;
+
 /** What a call takes as its query. */
-export type QueryOf<N extends CallName> = operations[N]["parameters"] extends { query?: infer Query }
-  ? NonNullable<Query>
-  : never;
+export type QueryOf<N extends CallName> = [QueryFields<N>] extends [never] ? PathFields<N> : QueryFields<N> & PathFields<N>;
 
 type Responses<N extends CallName> = operations[N]["responses"];
 

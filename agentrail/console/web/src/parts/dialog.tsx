@@ -41,7 +41,7 @@ function OpenDialog({ title, isOpen, children }: DialogProps) {
 /** Asks before something that cannot be undone; the focus is at “No”. */
 export function Question(props: {
   readonly title: string;
-  readonly text: string;
+  readonly text: ComponentChildren;
   readonly isOpen: Signal<boolean>;
   readonly yes: string;
   readonly act: () => Promise<unknown>;
