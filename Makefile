@@ -32,6 +32,7 @@ NPM_INSPECTOR := @modelcontextprotocol/inspector@2.12.0
 NPM_EDITORS := @agentclientprotocol/sdk@2.4.0 acpx@0.19.1
 NPM_AG_UI := @ag-ui/client@1.0.0 esbuild@0.28.2
 NPM_COPILOTKIT := @copilotkit/react-core@1.74.0 react@19.3.1 react-dom@19.3.1 zod@4.6.7 esbuild@0.28.2
+NPM_A2A := @a2a-js/sdk@1.3.0
 NPM_CLIENTS := openapi-fetch@0.17.0 openapi-typescript@7.13.0 typescript@5.9.3
 # The tests of the host: its edge on real sockets, its tables, and a browser that talks to it.
 HOST := tests/host tests/api
@@ -153,6 +154,8 @@ model-servers: build/models/.installed #+ install the imitations of providers fr
 sdk-streams: build/sdks/.installed #+ fetch the streams that the official SDKs are tested with
 
 editor-clients: build/editors/.installed #+ install clients of the Agent Client Protocol, and its schema, for tests
+
+a2a-sdks: build/a2a/.installed #+ install the official SDKs of A2A, and contract tests of it, for tests
 
 ag-ui-client: build/ag_ui/.installed #+ install the official client of AG-UI for tests
 
@@ -292,6 +295,16 @@ build/editors/.installed: Makefile
 build/ag_ui/.installed: Makefile
 	@command -v npm >/dev/null || { echo "npm is not installed: the tests with the official client of AG-UI are skipped" >&2; exit 1; }
 	npm install --prefix build/ag_ui --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NPM_AG_UI)
+	@touch $@
+
+# Each Python package in an environment of its own: they need versions of others that tests here do not.
+build/a2a/.installed: .venv/test pyproject.toml Makefile
+	@command -v npm >/dev/null || { echo "npm is not installed: the tests with the SDKs of A2A are skipped" >&2; exit 1; }
+	$(PYTHON) -m venv --clear --without-pip build/a2a/python
+	$(PIP) --python build/a2a/python/bin/python install --group a2a
+	$(PYTHON) -m venv --clear --without-pip build/a2a/older
+	$(PIP) --python build/a2a/older/bin/python install --group a2a-older
+	npm install --prefix build/a2a --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NPM_A2A)
 	@touch $@
 
 build/copilotkit/.installed: .venv/core Makefile $(wildcard docs/examples/copilotkit/*)

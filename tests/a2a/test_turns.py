@@ -15,7 +15,7 @@ from agentrail.host import ApiKeys, Host, Profile
 from agentrail.journals import Journal
 from agentrail.models import ModelRequest
 from agentrail.plugins import HumanApproval
-from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing import ScriptedModel, call, say, stall
 from tests.host.hosted import LIMITS, LINES, Desk, desk_of, frames
 from tests.kit import Element
 
@@ -40,7 +40,8 @@ def answer(request: ModelRequest) -> Element:
 async def served(journal: Journal | None = None, face: A2aFace | None = None) -> AsyncGenerator[Desk]:
     spec = SessionSpec(model=ScriptedModel([answer], repeat_last=True), tools=[shell], plugins=[HumanApproval()])
     keys, faces = ApiKeys(lines=LINES), [face or A2aFace(about={"desk": "Runs things."})]
-    profiles = [Profile("desk", spec), Profile("a b", spec)]
+    slow = SessionSpec(model=ScriptedModel([stall()], repeat_last=True))
+    profiles = [Profile("desk", spec), Profile("a b", spec), Profile("slow", slow)]
     async with desk_of(Host(profiles, authenticator=keys, limits=LIMITS, journal=journal, faces=faces)) as desk:
         yield desk
 
