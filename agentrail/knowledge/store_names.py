@@ -24,8 +24,8 @@ def check_document_name(name: str) -> None:
     problem = _text_problem(name, MAX_NAME)
     if not problem and any(part in {"", ".", ".."} for part in name.split("/")):
         problem = "it has an empty part, or one that is `.` or `..`, between its `/`"
-    if not problem and ("[[" in name or "]]" in name):
-        problem = "it has `[[` or `]]`, between which citations stand"
+    if not problem and (name.startswith("[") or "[[" in name or "]]" in name):
+        problem = "it begins with `[`, or has `[[` or `]]`, between which citations stand"
     if problem:
         raise UsageError("bad-document-name", name[:MAX_NAME], problem)
 

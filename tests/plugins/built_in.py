@@ -20,6 +20,7 @@ NEEDED: Final[Mapping[str, Mapping[str, object]]] = {
 
 WIDER: Final[Mapping[str, Mapping[str, object]]] = {
     "BudgetGuard": {"max_tokens": 150, "max_calls": 2, "max_rounds": 4, "max_turn_calls": 1},
+    "Cited": {"tools": ("read",), "max_tries": 1},
     "ContentPolicy": {"judge_model": "judge", "fail_open": False, "prohibited_keywords": ("bad",)},
     "HumanApproval": {"tools": ("write",), "timeout": None},
     "LargeResultOffload": {"max_tokens": 5, "head": 4, "tail": 4},

@@ -12,7 +12,7 @@ MAX_READ: Final = 2_000_000
 """The most characters of a text that are read for citations."""
 
 _CITATION: Final = re.compile(
-    rf"\[\[((?:(?!\[\[|\]\])[^\n]){{1,{MAX_CITATION - 10}}}#[0-9]{{1,9}})\]\]",
+    rf"\[\[(?!\[)((?:(?!\[\[|\]\])[^\n]){{1,{MAX_CITATION - 10}}}#[0-9]{{1,9}})\]\]",
 )
 
 
