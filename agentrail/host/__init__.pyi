@@ -14,6 +14,7 @@ from agentrail.host.cluster.cluster_options import Cluster as Cluster
 from agentrail.host.faces.face import Face as Face
 from agentrail.host.faces.face import FaceRequest as FaceRequest
 from agentrail.host.faces.face import FaceResponse as FaceResponse
+from agentrail.host.faces.face import FaceSend as FaceSend
 from agentrail.host.faces.face import FaceStream as FaceStream
 from agentrail.host.faces.face_calls import FaceCalls as FaceCalls
 from agentrail.host.faces.session_events import SessionEvents as SessionEvents

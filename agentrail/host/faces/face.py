@@ -19,7 +19,10 @@ from agentrail.host.operations.call import AT_ONCE
 from agentrail.host.requests.http_messages import Headers, Send, first_header
 from agentrail.values.json import Json
 
-FaceStream: TypeAlias = Callable[[Send], Awaitable[None]]
+FaceSend: TypeAlias = Send
+"""Sends a piece of a streamed answer."""
+
+FaceStream: TypeAlias = Callable[[FaceSend], Awaitable[None]]
 """Writes a streamed answer piece by piece with the function that it is given, and returns at its end.
 
 It is cancelled when the client has gone, or does not read in time.
