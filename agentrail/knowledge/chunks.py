@@ -84,7 +84,7 @@ def _section_chunks(text: str, heading: str, start: int, end: int) -> Iterator[C
     while start < end:
         visible = start if start == first else _overlap_start(text, first, start)
         stop = _cut(text, start, end, MAX_CHUNK - (start - visible))
-        if stop < end and text[stop:end].isspace() and end - visible <= MAX_CHUNK:
+        if end - visible <= MAX_CHUNK and text[stop:end].isspace():
             stop = end
         yield Chunk(heading, visible, stop, start - visible)
         start = stop
