@@ -191,7 +191,7 @@ async def test_a_tenant_takes_no_more_than_its_share(tmp_path: Path) -> None:
         assert (await desk.clients["boss"].delete("/v1/knowledge/two/documents/b.md")).status_code == 204
 
 
-async def test_the_passages_that_answers_cite_are_listed(tmp_path: Path) -> None:
+async def test_the_passages_that_answers_cite_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = "It is 30 [[a.md#0]], of which five [[a.md#1]] [[gone.md#7]], see [[a.md#0]]."
     async with knowing(tmp_path, script=["Nothing.", said]) as desk:
         await put(desk, "a.md", GUIDE)
@@ -205,6 +205,12 @@ async def test_the_passages_that_answers_cite_are_listed(tmp_path: Path) -> None
         ]
         assert [GUIDE[item["start"] : item["end"]][:5] for item in cited["items"][:2]] == ["# Hol", "## Ca"]
         assert (cited["items"][2]["document"], cited["items"][2]["start"], cited["cut"]) == ("gone.md", None, False)
+        monkeypatch.setattr(knowledge_calls, "MOST_CITATIONS", 2)
+        cited = (await desk.ann.get("/v1/sessions/trip/cited", params={"store": "handbook"})).json()
+        assert ([item["citation"] for item in cited["items"]], cited["cut"]) == (["a.md#0", "a.md#1"], True)
+        monkeypatch.setattr(knowledge_calls, "MOST_CHARS", len(said) - 1)
+        cited = (await desk.ann.get("/v1/sessions/trip/cited", params={"store": "handbook"})).json()
+        assert (cited["items"], cited["cut"]) == ([], True)
         other = await desk.clients["bob"].get("/v1/sessions/ann.trip/cited", params={"store": "handbook"})
         assert outcome(other) == (404, "unknown-session")
 

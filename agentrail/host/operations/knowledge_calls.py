@@ -6,7 +6,7 @@ A store is a file of one tenant: whatever it is called, no request opens that of
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -64,8 +64,8 @@ MOST_FOUND: Final = 50
 PART: Final = 100_000
 """The most characters of a document that are sent at once."""
 
-MOST_MESSAGES: Final = 1_000
-"""In how many messages of a session, the last ones, citations are looked for."""
+MOST_CHARS: Final = 2_000_000
+"""In how many characters of answers, the last ones of a session, citations are looked for."""
 
 MOST_CITATIONS: Final = 200
 """The most citations of a session that are told."""
@@ -175,13 +175,9 @@ class KnowledgeCalls:
         name = self._sessions.name(call.row, call.who, call.session)
         history = (await self._sessions.state(name)).history
         store = await self._found(call, query.store)
-        first = max(0, len(history) - MOST_MESSAGES)
-        items: list[CitationView] = []
-        for number, citation in _citations(history[first:], first):
-            if len(items) == MOST_CITATIONS:
-                return call.view_answer(CitedView(tuple(items), cut=True))
-            items.append(await _citation_view(store, number, citation))
-        return call.view_answer(CitedView(tuple(items), cut=first > 0))
+        citations, is_cut = await trio.to_thread.run_sync(_citations, history)
+        items = [await _citation_view(store, number, citation) for citation, number in citations.items()]
+        return call.view_answer(CitedView(tuple(items), is_cut))
 
     def _store(self, call: OperationCall, name: str) -> Knowledge:
         """Return the store of the tenant with a *name*, whether or not it is there."""
@@ -248,20 +244,26 @@ def _audit(call: OperationCall, change: str) -> None:
     audit_log.info("%s by `%s` of `%s`", change, who.user, who.tenant)
 
 
-def _citations(messages: Sequence[Message], first: int) -> Iterator[tuple[int, str]]:
-    """Yield each citation in the answers among *messages*, the last ones first; the first message has number *first*.
+def _citations(history: Sequence[Message]) -> tuple[Mapping[str, int], bool]:
+    """Return the citations in the answers of *history*, those of the last ones first, and whether there may be more.
 
-    Each comes once, with the number of the last message that has it.
+    Each has the number of the last message that has it.
     """
-    citations = set[str]()
-    for number in range(len(messages) - 1, -1, -1):
-        message = messages[number]
+    citations: dict[str, int] = {}
+    chars = 0
+    for number in range(len(history) - 1, -1, -1):
+        message = history[number]
         if not isinstance(message, AssistantMessage):
             continue
-        for citation in knowledge.citations_in(message.text):
-            if citation not in citations:
-                citations.add(citation)
-                yield first + number, citation
+        text = message.text
+        chars += len(text)
+        if chars > MOST_CHARS:
+            return citations, True
+        for citation in knowledge.citations_in(text):
+            if len(citations) == MOST_CITATIONS and citation not in citations:
+                return citations, True
+            citations.setdefault(citation, number)
+    return citations, False
 
 
 async def _citation_view(store: Knowledge, message: int, citation: str) -> CitationView:
