@@ -173,6 +173,7 @@ async def test_a_pdf_needs_a_converter(tmp_path: Path) -> None:
         assert (await put(desk, "a.pdf", pdf)).json()["chars"] == len(GUIDE)
 
 
+@pytest.mark.long
 async def test_a_tenant_takes_no_more_than_its_share(tmp_path: Path) -> None:
     limits = HostLimits(stores=2, documents=2, file_bytes=100)
     async with knowing(tmp_path, limits=limits) as desk:
@@ -242,6 +243,7 @@ async def test_of_two_that_put_at_once_one_is_last_and_whole(tmp_path: Path) -> 
         assert (await desk.ann.get(DOCUMENTS)).json()["count"] == 1
 
 
+@pytest.mark.long
 async def test_what_is_deleted_while_others_search_is_gone_and_nothing_breaks(tmp_path: Path) -> None:
     statuses = set[int]()
 
@@ -280,6 +282,7 @@ async def test_an_embedder_that_lies_or_is_another_one_changes_nothing(tmp_path:
             assert str(tmp_path) not in refused.text
 
 
+@pytest.mark.long
 async def test_an_embedder_that_hangs_holds_up_its_tenant_alone_and_no_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
