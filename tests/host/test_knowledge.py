@@ -259,6 +259,7 @@ async def test_what_is_deleted_while_others_search_is_gone_and_nothing_breaks(tm
                     nursery.start_soon(send, "GET", "/v1/knowledge/handbook/search?query=days")
                     nursery.start_soon(send, "DELETE", f"{DOCUMENTS}/{number}.md")
                     nursery.start_soon(send, "GET", f"{DOCUMENTS}/{number}.md")
+                nursery.start_soon(send, "DELETE", "/v1/knowledge/handbook")
         assert statuses <= {200, 204, 404}
         await put(desk, "last.md", "saffron")
         assert (await desk.clients["boss"].delete(f"{DOCUMENTS}/last.md")).status_code == 204
