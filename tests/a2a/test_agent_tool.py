@@ -60,6 +60,7 @@ async def test_a_question_of_the_agent_is_asked_here_and_its_answer_goes_into_th
         assert KEYS["ann"] not in records + caplog.text + repr(agent)
 
 
+@pytest.mark.long
 async def test_the_task_of_a_cancelled_call_is_cancelled() -> None:
     async with served() as desk:
         agent = A2aAgent(f"{desk.serving.url}/v1/a2a/slow", auth=Secret(VARIABLE))

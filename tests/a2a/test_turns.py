@@ -20,6 +20,7 @@ from tests.host.hosted import LIMITS, LINES, Desk, desk_of, frames
 from tests.kit import Element
 
 RPC: Final = "/v1/a2a"
+QUICK: Final = LIMITS.but(requests_per_second=10_000.0, burst=10_000)
 
 
 @tool
@@ -42,7 +43,7 @@ async def served(journal: Journal | None = None, face: A2aFace | None = None) ->
     keys, faces = ApiKeys(lines=LINES), [face or A2aFace(about={"desk": "Runs things."})]
     slow = SessionSpec(model=ScriptedModel([stall()], repeat_last=True))
     profiles = [Profile("desk", spec), Profile("a b", spec), Profile("slow", slow)]
-    async with desk_of(Host(profiles, authenticator=keys, limits=LIMITS, journal=journal, faces=faces)) as desk:
+    async with desk_of(Host(profiles, authenticator=keys, limits=QUICK, journal=journal, faces=faces)) as desk:
         yield desk
 
 
