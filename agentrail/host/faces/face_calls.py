@@ -137,10 +137,17 @@ class FaceCalls:
         except AgentrailError as error:  # its own words may name the tenant, or be for the operator
             answer = call.problem(error)
         if isinstance(answer, Problem):
-            raise error_of(cast("JsonObject", to_plain(answer.document)), call.session)
+            raise _told_error(cast("JsonObject", to_plain(answer.document)), call.session)
         if isinstance(answer, Shown) and answer.is_problem:  # of another host, to which the call was passed on
-            raise error_of(cast("JsonObject", answer.plain), call.session)
+            raise _told_error(cast("JsonObject", answer.plain), call.session)
         return answer
+
+
+def _told_error(document: JsonObject, session: str) -> AgentrailError:
+    """Return the error of a problem document, with its text, which is for clients of the host."""
+    error = error_of(document, session)
+    error.told = str(document.get("detail") or error)
+    return error
 
 
 async def _contained(function: Callable[..., Awaitable[object]], args: tuple[object, ...]) -> None:

@@ -13,6 +13,7 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from agentrail.host.authentication.identity import Identity
+from agentrail.host.faces.face_calls import FaceCalls
 from agentrail.host.mcp_server.mcp_calls import HostedCalls
 from agentrail.host.mcp_server.mcp_exchange import AsgiApp, McpExchange
 from agentrail.host.mcp_server.prompt_tool import prompt_server
@@ -64,7 +65,8 @@ class McpEndpoint:
         """Return the answer to a request of *who*; *wait_withdrawn* returns when their key does not count any more."""
         await self._is_running.wait()
         body = await request.body.read(self._operations.limits.body_bytes)
-        calls = HostedCalls(self._operations, self._views, who, request.headers, request.note)
+        face_calls = FaceCalls(self._operations, self._nursery, who, request.headers, request.note)
+        calls = HostedCalls(face_calls, self._operations, self._views, who, request.note)
         user = AuthenticatedUser(AccessToken(token="-", client_id=f"{who.tenant}\n{who.user}", scopes=[]))  # noqa: S106 - it is none
         exchange = McpExchange(request, body, {CALLER: calls, "user": user})
         self._nursery.start_soon(exchange.run, cast("AsgiApp", self._manager.handle_request), wait_withdrawn)

@@ -10,7 +10,7 @@ import trio
 
 from agentrail import SessionSpec
 from agentrail.app.supervisor import look_at_slots, others_of
-from agentrail.host import ApiKeys, Cluster, Host, HostLimits, HostPlugin, Profile
+from agentrail.host import ApiKeys, Cluster, Face, Host, HostLimits, HostPlugin, Profile
 from agentrail.journals import Journal
 from tests.free_port import free_port
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk
@@ -28,7 +28,7 @@ LONG_LEASE = 60.0
 
 
 @asynccontextmanager
-async def open_member(
+async def open_member(  # noqa: PLR0913 - each is an option of its own
     journal: Journal,
     spec: SessionSpec,
     plugins: Sequence[HostPlugin] = (),
@@ -37,6 +37,8 @@ async def open_member(
     key: str = KEY,
     cluster: Cluster | None = None,
     lease: float = LONG_LEASE,
+    *,
+    faces: Sequence[Face] = (),
 ) -> AsyncGenerator[Desk]:
     """Serve a host of the cluster on *port*, or on any; or one of a *cluster* with ways of its own."""
     cluster = cluster or Cluster(f"http://127.0.0.1:{port or free_port()}", key, lease=lease)
@@ -49,6 +51,7 @@ async def open_member(
         journal=journal,
         limits=limits or HostLimits(drain_seconds=0.3),
         cluster=cluster,
+        faces=faces,
     )
     async with host.serving(port) as serving, AsyncExitStack() as stack:
         clients = {

@@ -84,6 +84,7 @@ async def test_a_face_makes_calls_as_their_clients_would() -> None:
             refused = await desk.clients[user].post("/v1/talk", json=asked(call, cast("JsonObject", body)))
             assert (refused.status_code, refused.json()["error"]) == (418, code)
             assert "acme" not in refused.json()["text"]
+            assert "supervisor" not in refused.json()["text"], "it has the words for clients of the host"
 
 
 async def test_only_the_open_paths_of_a_face_need_no_key() -> None:

@@ -1,0 +1,31 @@
+"""A2A at several hosts on one journal: a task is the same at each of them, whichever has its session."""
+
+from __future__ import annotations
+
+from agentrail import SessionSpec
+from agentrail.a2a import A2aFace
+from agentrail.journals import MemoryJournal
+from agentrail.plugins import HumanApproval
+from agentrail.testing import ScriptedModel
+from tests.a2a.test_turns import answer, facts, message, rpc, shell, state, streamed, task, text
+from tests.host.cluster.several import KNOWN_LEASE, open_member
+
+
+async def test_a_task_of_another_host_is_streamed_decided_and_cancelled_here() -> None:
+    journal = MemoryJournal()
+    spec = SessionSpec(model=ScriptedModel([answer], repeat_last=True), tools=[shell], plugins=[HumanApproval()])
+    async with (
+        open_member(journal, spec, lease=KNOWN_LEASE, faces=[A2aFace()]) as first,
+        open_member(journal, spec, lease=KNOWN_LEASE, faces=[A2aFace()]) as second,
+    ):
+        waiting = await task(first.ann, "run x", contextId="trip")
+        assert state(await rpc(second.ann, "GetTask", {"id": waiting["id"]})) == "INPUT_REQUIRED"
+        decision = {**facts(waiting), "decision": "approve"}
+        frames = await streamed(second.ann, "SendStreamingMessage", message(decision, id="m2", taskId=waiting["id"]))
+        assert state(frames[-1][1]["statusUpdate"]) == "COMPLETED"
+        assert text(await rpc(first.ann, "GetTask", {"id": waiting["id"]})) == ["It ran x."]
+        again = await streamed(second.ann, "SubscribeToTask", {"id": waiting["id"]}, "0")
+        assert again[-1][0] == frames[-1][0]
+        other = await task(second.ann, "run y", id="m3", contextId="trip")
+        assert state(await rpc(first.ann, "CancelTask", {"id": other["id"]})) == "CANCELED"
+        assert (await rpc(second.clients["eve"], "GetTask", {"id": waiting["id"]}))["code"] == -32001
