@@ -11,10 +11,12 @@ import trio
 
 from agentrail import SessionSpec
 from agentrail.a2a import A2aFace
+from agentrail.errors import BadChoice
 from agentrail.host import ApiKeys, Host, Profile
 from agentrail.journals import SqliteJournal
 from agentrail.testing import ScriptedModel, stall
 from tests.a2a.test_turns import QUICK, Answer, facts, message, rpc, served, state, streamed, task, text
+from tests.each_case import each_case
 from tests.host.hosted import KEYS, LIMITS, LINES, Listener, desk_of
 from tests.patience import within
 
@@ -189,3 +191,17 @@ async def test_clients_that_leave_or_never_read_hold_nothing() -> None:
                     await listener.ask("POST", "/v1/a2a", headers, body)
                     served_count += "WORKING" in await listener.until(bool)
         assert state(await rpc(desk.ann, "CancelTask", {"id": waiting["id"]})) == "CANCELED"
+
+
+@each_case(
+    [
+        *[
+            {"url": url}
+            for url in ("agents.example", "ftp://a", "https://a/b", "https://a?b", "https://a b", 3, None, [])
+        ],
+        *[{"about": about} for about in (None, 3, "desk", ["desk"], {"desk": 3}, {3: "x"})],
+    ]
+)
+def test_odd_options_of_the_face_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(BadChoice):
+        A2aFace(**cast("dict[str, str]", options))  # type: ignore[arg-type]

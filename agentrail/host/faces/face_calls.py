@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, TypeVarTuple, Unpack, cast
 
@@ -25,6 +25,7 @@ from agentrail.host.operations.host_operations import HostOperations
 from agentrail.host.requests.access_log import RequestNote
 from agentrail.host.requests.http_messages import Headers
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
+from agentrail.values.argument_checks import checked
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import EMPTY, Json, JsonObject, freeze_object
 
@@ -54,13 +55,14 @@ class FaceCalls:
         self._headers = tuple([header for header in headers if header[0] not in OF_THE_FACE])
         self._note = note
 
+    @checked
     async def call(
         self,
         name: str,
         *,
         session: str = "",
-        body: JsonObject = EMPTY,
-        query: JsonObject = EMPTY,
+        body: Mapping[str, Json] = EMPTY,
+        query: Mapping[str, Json] = EMPTY,
         command: str | None = None,
     ) -> JsonObject:
         """Make the call *name*, such as `prompt`, and return its answer; raise `AgentrailError` if it is refused.
@@ -73,6 +75,7 @@ class FaceCalls:
             raise BadChoice("name", name, "calls whose answer is JSON; `events` has a method of its own")
         return cast("JsonObject", answer.plain) if answer.content else EMPTY
 
+    @checked
     def events(
         self, session: str, since: Cursor | str | None = None, types: Sequence[type[Event]] | None = None
     ) -> AbstractAsyncContextManager[SessionEvents]:
@@ -103,6 +106,7 @@ class FaceCalls:
         finally:
             await events.leave()  # noqa: ASYNC102 - it is shielded, and waits for what ends at once
 
+    @checked
     async def position(self, session: str) -> Cursor:
         """Return the position of the last event of a session."""
         async with self.events(session) as events:
@@ -112,6 +116,7 @@ class FaceCalls:
         """Run the async *function* beside the host, until it returns or the host ends; an error of it is logged."""
         self._nursery.start_soon(_contained, function, args)
 
+    @checked
     def own_name(self, session: str) -> str:
         """Return what the client may call a session: of an own one the name, of one of others the whole id."""
         owner, dot, name = session.partition(".")

@@ -21,7 +21,7 @@ from agentrail.host.requests.http_messages import EndableSend, HttpRequest, Http
 FACES_WANTED: Final = "a list of objects of classes below `Face`"
 PATH_WANTED: Final = "a path such as `/v1/lines`, with no `/` at its end, no `*`, and where the host has none itself"
 OPEN_WANTED: Final = "a tuple of paths, such as `/.well-known/agent-card.json`, where the host has none itself"
-RESPONSE_WANTED: Final = "a `FaceResponse`"
+ANSWER_WANTED: Final = "`{}.answer` must return a `FaceResponse` with bytes, or with a function that streams"
 
 
 def check_faces(faces: object) -> tuple[Face, ...]:
@@ -122,12 +122,12 @@ class HostedFaces:
             depth=limits.json_depth,
         )
         answer = await self._watched(partial(face.answer, face_request), request, wait_withdrawn)
-        if not isinstance(cast("object", answer), FaceResponse):
-            raise WrongType.of(f"{type(face).__name__}.answer", answer, RESPONSE_WANTED)
+        content: object = cast("object", answer.content) if isinstance(cast("object", answer), FaceResponse) else None
+        if not isinstance(content, bytes) and not callable(content):
+            raise TypeError(ANSWER_WANTED.format(type(face).__name__))  # a fault of the program, not of the client
         headers = {"cache-control": "no-store", **{name.lower(): value for name, value in answer.headers.items()}}
-        content = answer.content
         if not isinstance(content, bytes):
-            content = partial(self._stream, content, answer.heartbeat, limits)
+            content = partial(self._stream, cast("FaceStream", content), answer.heartbeat, limits)
         return HttpResponse(answer.status, (("content-type", answer.media_type), *headers.items()), content)
 
     async def _watched(

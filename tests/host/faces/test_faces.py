@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import cast
+from functools import partial
+from typing import Any, Final, cast
 
 import httpx
 import pytest
@@ -131,3 +132,48 @@ async def test_events_go_on_after_the_position_that_the_client_had() -> None:
 def test_what_is_no_face_or_has_no_path_of_its_own_is_refused(faces: object, error: type[Exception]) -> None:
     with pytest.raises(error):
         Host([Profile("desk", SessionSpec(model="demo"))], faces=cast("list[Face]", faces))
+
+
+ODD: Final[list[object]] = [None, 3, 1.5, True, b"x", [], {}, object(), "\0", "x" * 10_000]
+
+
+class Odd(Face):
+    """Makes calls with odd arguments, and notes what comes of them."""
+
+    path = "/v1/odd"
+
+    def __init__(self) -> None:
+        self.outcomes: list[str] = []
+
+    async def answer(self, request: FaceRequest) -> FaceResponse:
+        calls: Any = request.calls
+        for odd in ODD:
+            for make in (
+                partial(calls.call, odd),
+                partial(calls.call, "show_session", session=odd),
+                partial(calls.call, "prompt", session="trip", body=odd),
+                partial(calls.call, "reply", session="trip", query=odd),
+                partial(calls.call, "prompt", session="trip", body={"message": "x"}, command=odd or 3),
+                partial(calls.position, odd),
+                partial(self._first, calls, odd),
+            ):
+                try:
+                    await make()
+                except (AgentrailError, ValueError) as error:
+                    self.outcomes.append(type(error).__name__)
+        return FaceResponse(3, heartbeat=3)  # type: ignore[arg-type]
+
+    @staticmethod
+    async def _first(calls: Any, odd: object) -> None:  # noqa: ANN401 - it is called wrongly
+        async with calls.events("trip", odd if odd is not None else 3.5):
+            pass
+
+
+async def test_odd_arguments_are_refused_in_words(caplog: pytest.LogCaptureFixture) -> None:
+    face = Odd()
+    spec = SessionSpec(model=ScriptedModel(["one"]))
+    host = Host([Profile("desk", spec)], authenticator=ApiKeys(lines=LINES), limits=LIMITS, faces=[face])
+    async with desk_of(host) as desk:
+        answer = await desk.ann.post("/v1/odd")
+    assert (answer.status_code, "TypeError" in caplog.text) == (500, True), caplog.text
+    assert len(face.outcomes) > 6 * len(ODD), face.outcomes
