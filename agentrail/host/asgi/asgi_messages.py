@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, cast
 import trio
 
 from agentrail.api.limits import LEAST_RATE, HostLimits
-from agentrail.api.operation_table import FILE, SESSION
+from agentrail.api.operation_table import DOCUMENT, FILE, SESSION, STORE
 from agentrail.host.requests.exchange import AnswerWriter
 from agentrail.host.requests.http_messages import (
     LINGER,
@@ -97,7 +97,7 @@ def head_of(scope: AsgiMessage, headers: Headers, limits: HostLimits, route: str
     if route is not None:
         parameters = cast("Mapping[str, object]", scope.get("path_params") or {})
         path = route
-        for parameter in (SESSION, FILE):
+        for parameter in (SESSION, FILE, STORE, DOCUMENT):
             path = path.replace(parameter, str(parameters.get(parameter[1:-1], "")))
     length = once.get("content-length", "")
     if length.isdecimal():

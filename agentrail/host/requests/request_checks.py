@@ -108,8 +108,8 @@ def split_target(target: str) -> tuple[str, str]:
 def _decoded(path: str) -> str:
     if not _PATH.fullmatch(path):
         raise HttpRefusal(BAD_TARGET)
-    to_document = _TO_DOCUMENT.match(path)
-    route, name = (path, "") if to_document is None else (to_document[0], path[to_document.end() :])
+    to_document = _TO_DOCUMENT.search(path)  # an app may be mounted below another path
+    route, name = (path, "") if to_document is None else (path[: to_document.end()], path[to_document.end() :])
     try:
         path = _ESCAPE.sub(_unescaped, route) + _ESCAPE.sub(_unescaped_name, name)
     except UnicodeDecodeError:

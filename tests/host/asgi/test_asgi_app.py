@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 import trio
@@ -28,6 +29,7 @@ from agentrail.host import (
 )
 from agentrail.host.asgi.asgi_messages import AsgiMessage
 from agentrail.host.health.health_parts import NO_CHECKS
+from agentrail.knowledge import KnowledgeFolder
 from agentrail.testing import stall
 from tests.coded import coded
 from tests.host.asgi.calling import ask, called, scope_of
@@ -118,6 +120,19 @@ async def test_a_slash_that_was_sent_hidden_in_a_name_is_refused_although_the_se
     async with host_of().asgi() as app:
         status, _, content = await ask(app, "GET", "/v1/sessions/a/b", raw_path=b"/v1/sessions/a%2Fb")
     assert (status, kind(content)) == (400, "malformed-request")
+
+
+async def test_a_slash_in_the_name_of_a_document_may_be_hidden_wherever_the_app_is_mounted(tmp_path: Path) -> None:
+    knowledge = KnowledgeFolder(tmp_path)
+    await knowledge.store("h", "acme").add("a/b.md", "milk")
+    path, name = "/in/v1/knowledge/h/documents/", {"store": "h", "name": "a/b.md"}
+    host = Host([Profile("desk", scripted())], authenticator=ApiKeys(lines=LINES), knowledge=knowledge)
+    async with host.asgi() as app:
+        raw_path = f"{path}a%2Fb.md".encode()
+        status, _, content = await ask(app, "GET", f"{path}a/b.md", root_path="/in", raw_path=raw_path)
+        assert (status, json.loads(content)["text"]) == (200, "milk")
+    async with host.asgi(routes=["document"]) as app:
+        assert (await ask(app, "GET", "/docs/h/a/b.md", path_params=name))[0] == 200
 
 
 async def test_the_connections_of_an_app_are_the_requests_that_it_answers() -> None:
