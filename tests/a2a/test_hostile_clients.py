@@ -193,15 +193,11 @@ async def test_clients_that_leave_or_never_read_hold_nothing() -> None:
         assert state(await rpc(desk.ann, "CancelTask", {"id": waiting["id"]})) == "CANCELED"
 
 
-@each_case(
-    [
-        *[
-            {"url": url}
-            for url in ("agents.example", "ftp://a", "https://a/b", "https://a?b", "https://a b", 3, None, [])
-        ],
-        *[{"about": about} for about in (None, 3, "desk", ["desk"], {"desk": 3}, {3: "x"})],
-    ]
-)
-def test_odd_options_of_the_face_are_refused(options: dict[str, object]) -> None:
+ODD_ADDRESSES: Final[list[object]] = ["agents.example", "ftp://a", "https://a/b", "https://a?b", "https://a b", 3, None]
+ODD_TEXTS: Final[list[object]] = [None, 3, "desk", ["desk"], {"desk": 3}, {3: "x"}]
+
+
+@each_case([("url", odd) for odd in ODD_ADDRESSES] + [("about", odd) for odd in ODD_TEXTS])
+def test_odd_options_of_the_face_are_refused(name: str, value: object) -> None:
     with pytest.raises(BadChoice):
-        A2aFace(**cast("dict[str, str]", options))  # type: ignore[arg-type]
+        A2aFace(**cast("dict[str, str]", {name: value}))  # type: ignore[arg-type]
