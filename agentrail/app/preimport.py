@@ -47,7 +47,11 @@ HTTP: Final = (
 )
 """The modules of the HTTP client, and those that the client would import at its first request."""
 
-_FORMATS: Final = dict.fromkeys(f"agentrail.adapters.models.{provider.format}" for provider in PROVIDERS.values())
+_FORMATS: Final = dict.fromkeys(
+    f"agentrail.adapters.models.{name}"
+    for provider in PROVIDERS.values()
+    for name in (provider.format, *(other for _, other in provider.formats))
+)
 
 REMOTE: Final = (*HTTP, "agentrail.adapters.models.http", "agentrail.adapters.models.remote_model", *_FORMATS, PACKAGE)
 """Modules that a model reached by HTTP needs, and the package of published prices, if it is installed."""

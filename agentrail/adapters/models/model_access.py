@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from agentrail.adapters.models.clouds.cloud import CloudAccount, cloud_of
+from agentrail.adapters.models.clouds.cloud import LABELS, CloudAccount, check_label, cloud_of
+from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.models.redaction import (
     LookUp,
     Redactor,
@@ -103,12 +104,21 @@ def _base_url(provider: Provider, model: str, settings: Settings, configured: st
 
 
 def check_cloud_options(name: str, provider: Provider, options: JsonObject) -> None:
-    """Raise `BadModelOptions` for one of `CLOUD_OPTIONS` that the provider called *name* does not have."""
+    """Raise `BadModelOptions` for an option that the provider called *name* does not have.
+
+    It is one of `CLOUD_OPTIONS`, or an API key where a cloud takes tokens alone.
+    """
+    if options.get("api_key") is not None and has_account(provider) and not provider.keys:
+        problem = f"`{name}` takes no API key: name the secret that holds a token in the option `token`"
+        raise BadModelOptions(problem)
     for option in CLOUD_OPTIONS:
-        if options.get(option) is not None and option not in provider.options:
-            options_known = f"it has {listed(provider.options)}" if provider.options else "it is no cloud"
-            problem = f"`{name}` has no option `{option}`: {options_known}"
+        value = options.get(option)
+        if value is not None and option not in provider.options:
+            owners = [other for other, cloud in PROVIDERS.items() if option in cloud.options]
+            problem = f"`{name}` has no option `{option}`; it is one of {listed(owners)}"
             raise BadModelOptions(problem)
+        if option in LABELS and isinstance(value, str):
+            check_label(option, value)
 
 
 def shown_base_url(provider: Provider, model: str, settings: Settings) -> str:

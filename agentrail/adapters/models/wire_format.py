@@ -34,7 +34,7 @@ PDF: Final = "application/pdf"
 ANY: Final = ""
 """Prefix of all media types."""
 
-ALIKE: Final[tuple[frozenset[str], ...]] = (frozenset({"openai", "openai-chat"}),)
+ALIKE: Final[tuple[frozenset[str], ...]] = (frozenset({"openai", "openai-chat"}), frozenset({"azure", "azure-chat"}))
 """Providers that have the same files."""
 
 UNTAKEN: Final = "[{kind} ({what}) cannot be shown to you: {why}]"

@@ -143,6 +143,29 @@ DIFFERENCES: Final = (
         ("anthropic",),
         stories=("a failed result with a picture",),
     ),
+    Difference(
+        "messages[].content[].source messages[].content[].type messages[].content[].text contents[].parts[].fileData "
+        "contents[].parts[].text",
+        "the id of the file",
+        "a text that says why the file is not shown",
+        "files that were uploaded are kept by the makers' own services, and Vertex AI knows none of them",
+        ("vertex",),
+        stories=("a PDF that was uploaded",),
+    ),
+    Difference(
+        "header authorization",
+        "the key as a Bearer, where `OpenAI` is used at `/openai/v1`",
+        "–",
+        "see `api-key`",
+        ("azure", "azure-chat"),
+    ),
+    Difference(
+        "header api-key",
+        "–",
+        "the key, as `AzureOpenAI` sends it",
+        "one header for both APIs of Azure",
+        ("azure", "azure-chat"),
+    ),
 )
 
 TRANSPORT: Final = frozenset({"connection", "content-length", "host"})

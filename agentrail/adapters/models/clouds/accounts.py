@@ -38,11 +38,11 @@ class Accounts:
             opened = _Opened(open_account(settings), trio.CapacityLimiter(1) if opened is None else opened.thread)
             self._opened[key] = opened
         if not opened.account.is_fresh:
-            await self._refresh(opened, name, settings.first_byte_timeout)
+            await self._refresh(opened, settings.first_byte_timeout)
         return opened.account
 
     @staticmethod
-    async def _refresh(opened: _Opened, name: str, seconds: float) -> None:
+    async def _refresh(opened: _Opened, seconds: float) -> None:
         def refresh() -> None:
             if not opened.account.is_fresh:  # whoever had the thread before may have done it
                 opened.account.refresh()
@@ -50,5 +50,7 @@ class Accounts:
         with trio.move_on_after(seconds) as scope:
             await trio.to_thread.run_sync(refresh, abandon_on_cancel=True, limiter=opened.thread)
         if scope.cancelled_caught:
-            problem = f"no credentials of `{name}` came for {seconds:g} seconds"
+            problem = (
+                f"no credentials of the cloud came for {seconds:g} seconds, from a server or a program that was asked"
+            )
             raise ProviderNotReached(problem)

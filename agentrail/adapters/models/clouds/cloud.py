@@ -24,6 +24,9 @@ Environment: TypeAlias = Callable[[str], str | None]
 LABEL: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,98}[A-Za-z0-9])?")
 """Names of regions and projects."""
 
+LABELS: Final = frozenset({"region", "project"})
+"""The options whose values become part of a host or of a path."""
+
 
 class CloudAccount(Protocol):
     """The credentials that this machine has for a cloud."""

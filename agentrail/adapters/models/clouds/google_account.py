@@ -33,8 +33,8 @@ MULTI: Final = frozenset({"eu", "us"})
 
 SCOPES: Final = ("https://www.googleapis.com/auth/cloud-platform",)
 
-HOST: Final = re.compile(r"(?:.+\.)?googleapis\.com")
-"""The hosts of Google's APIs."""
+HOST: Final = re.compile(r"(?:[a-z0-9-]+-)?aiplatform\.googleapis\.com|aiplatform\.(?:eu|us)\.rep\.googleapis\.com")
+"""The hosts of Vertex AI. Others below `googleapis.com` may be a customer's, such as a bucket."""
 
 TO_DO: Final = (
     "sign in by `gcloud auth application-default login`, let `GOOGLE_APPLICATION_CREDENTIALS` name a file, or give "
@@ -62,7 +62,7 @@ def _host(region: str) -> str:
 
 def _is_own(url: str, environment: Environment) -> bool:
     parts = urlsplit(url)
-    if parts.scheme == "https" and HOST.fullmatch(parts.hostname or ""):
+    if parts.scheme == "https" and HOST.fullmatch(parts.hostname or "") and parts.port in {None, 443}:
         return True
     return url == (environment(ENDPOINT) or "").rstrip("/")
 
@@ -107,7 +107,11 @@ class GoogleAccount:
             problem = f"the credentials of Google Cloud did not come ({type(error).__name__})"
             raise ProviderNotReached(problem) from None
         except (GoogleAuthError, OSError, ValueError) as error:
-            problem = f"Google Cloud has none for this machine: {str(error).splitlines()[0]:.300}; {TO_DO}"
+            if isinstance(error, GoogleAuthError) and error.retryable:
+                problem = f"the credentials of Google Cloud did not come ({type(error).__name__})"
+                raise ProviderNotReached(problem) from None
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            problem = f"Google Cloud has none for this machine: {reason:.300}; {TO_DO}"
             raise CredentialsMissing(problem) from None
         self._token = self._credentials.token or ""
 

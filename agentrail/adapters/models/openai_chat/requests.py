@@ -92,6 +92,7 @@ OWN: Final = Dialect(max_tokens="max_completion_tokens", demands=True, files=Tak
 """The dialect of OpenAI itself."""
 
 DIALECTS: Final = {
+    "azure-chat": OWN,
     "openai-chat": Dialect(thoughts=True, files=Takes((PDF,), ids=True)),
     "deepseek": Dialect(
         thoughts=True, empty_thoughts=True, no_effort={"thinking": {"type": "disabled"}}, schemas=False

@@ -114,5 +114,7 @@ def unseen_by(provider: str, model: str) -> Unseen | None:
 
 def seen_by(takes: Takes, provider: str, model: str) -> Takes:
     """Return *takes*, the media that the API of *provider* takes, without those that *model* does not take."""
+    if provider == "vertex":  # uploads are kept by the makers' own services; Claude fetches no URL there
+        takes = takes.but(ids=False, urls=() if model.startswith("claude-") else takes.urls)
     row = unseen_by(provider, model)
     return takes if row is None else takes.but(model=model, untaken=row.untaken, instead=row.instead)

@@ -6,20 +6,37 @@ from typing import Final
 from urllib.parse import quote
 
 from agentrail.adapters.models.anthropic import FORMAT as ANTHROPIC
+from agentrail.adapters.models.anthropic.requests import VERSION
 from agentrail.adapters.models.settings import Settings
+from agentrail.adapters.models.vertex import with_own_thoughts
 from agentrail.adapters.models.wire_format import Rendered
+from agentrail.values.json import JsonObject
 from agentrail.values.stream import ModelRequest
 
-VERSION: Final = "vertex-2023-10-16"
-"""The version of the API, which stands in the body here."""
+VERSION_HEADER: Final = "anthropic-version"
+"""The header with the version of the API, which stands in the body here."""
 
 
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
     """Return *request* as an HTTP request (path, body, headers) for *model*, which is named in the path alone."""
-    rendered = ANTHROPIC.render(request, provider, model, settings)
+    rendered = ANTHROPIC.render(with_own_thoughts(request, "anthropic"), provider, _dashed(model), settings)
     body = {name: value for name, value in rendered.body.items() if name != "model"}
     path = f"/publishers/anthropic/models/{quote(model, safe='@')}:streamRawPredict"
-    return rendered.but(path=path, body={"anthropic_version": VERSION, **body})
+    headers = {name: value for name, value in rendered.headers.items() if name != VERSION_HEADER}
+    return rendered.but(path=path, headers=headers, body={"anthropic_version": VERSION, **body})
 
 
-FORMAT: Final = ANTHROPIC._replace(render=render)
+def _form(request: ModelRequest, provider: str, model: str) -> JsonObject | None:
+    return ANTHROPIC.form(request, provider, _dashed(model))
+
+
+def _demands(provider: str, model: str, settings: Settings) -> bool:
+    return ANTHROPIC.demands(provider, _dashed(model), settings)
+
+
+def _dashed(model: str) -> str:
+    """Return the name of *model* as Anthropic has it: `-` stands before its date there, and `@` here."""
+    return model.replace("@", "-")
+
+
+FORMAT: Final = ANTHROPIC._replace(render=render, form=_form, demands=_demands)

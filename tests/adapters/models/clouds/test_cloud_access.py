@@ -1,0 +1,146 @@
+"""Where requests to clouds go, with what, and which options are refused."""
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from agentrail import Secret
+from agentrail.adapters.models.clouds.accounts import Accounts
+from agentrail.adapters.models.clouds.google_account import CLOUD
+from agentrail.adapters.models.http import Http
+from agentrail.adapters.models.provider_errors import error_of_body
+from agentrail.adapters.models.providers import format_of
+from agentrail.adapters.models.remote_model import RemoteModel
+from agentrail.errors import (
+    AccessDenied,
+    BadModelOptions,
+    ContextTooLong,
+    KeyRefused,
+    ModelError,
+    ModelMissing,
+    RateLimited,
+    RequestRefused,
+)
+from agentrail.models import PROVIDERS, Json
+from tests.kit import freeze_object
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://aiplatform.googleapis.com.evil.example",
+        "https://evil.example/aiplatform.googleapis.com",
+        "https://evilaiplatform.googleapis.com",
+        "https://bucket.storage.googleapis.com",
+        "https://storage.googleapis.com",
+        "http://aiplatform.googleapis.com",
+        "https://aiplatform.googleapis.com@evil.example",
+        "https://aiplatform.googleapis.com.",
+        "https://aiplatform.googleapis.com:8443",
+        "https://aiplatform%2egoogleapis.com",
+        "https://evil.example\\.aiplatform.googleapis.com",
+        "https://evil.example\\aiplatform.googleapis.com",
+        "https://aiplatform。googleapis.com",
+        "https://a.b-aiplatform.googleapis.com",
+        "https://aiplatform.evil.rep.googleapis.com",
+    ],
+)
+def test_the_machine_s_token_goes_to_no_other_host(url: str) -> None:
+    assert not CLOUD.is_own(url, {}.get)
+
+
+@pytest.mark.parametrize("host", ["", "europe-west4-", "us-central1-"])
+def test_vertex_s_own_hosts(host: str) -> None:
+    assert CLOUD.is_own(f"https://{host}aiplatform.googleapis.com", {}.get)
+    assert CLOUD.is_own("https://aiplatform.eu.rep.googleapis.com", {}.get)
+    assert CLOUD.is_own("http://127.0.0.1:1", {"GOOGLE_VERTEX_BASE_URL": "http://127.0.0.1:1/"}.get)
+
+
+def model_of(name: str, secrets: Mapping[str, str] | None = None) -> RemoteModel:
+    return RemoteModel(name, PROVIDERS[name.partition(":")[0]], Http(), (secrets or {}).get, Accounts())
+
+
+CLOUD_VALUES: Mapping[str, Json] = {
+    "region": "europe-west4",
+    "project": "lamps-1",
+    "profile": "work",
+    "api_version": "2025-04-01-preview",
+    "token": Secret("TOKEN"),
+}
+
+
+@pytest.mark.parametrize("option", CLOUD_VALUES)
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_provider_refuses_an_option_that_it_lacks_and_says_which_has_it(provider: str, option: str) -> None:
+    options = freeze_object({option: CLOUD_VALUES[option]})
+    owners = [name for name, other in PROVIDERS.items() if option in other.options]
+    if provider in owners:
+        model_of(f"{provider}:m").check(options)
+        return
+    with pytest.raises(BadModelOptions, match=f"`{provider}` has no option `{option}`") as caught:
+        model_of(f"{provider}:m").check(options)
+    assert all(f"`{owner}`" in str(caught.value) for owner in owners)
+
+
+def test_vertex_takes_no_api_key() -> None:
+    for model in ("vertex:gemini-3-flash-preview", "vertex:claude-sonnet-5"):
+        with pytest.raises(BadModelOptions, match="name the secret that holds a token in the option `token`"):
+            model_of(model).check(freeze_object({"api_key": Secret("KEY")}))
+
+
+@pytest.mark.parametrize(
+    "value", ["a/../../b", "a.b", "a b", "a_b", "-a", "a-", "a%2fb", "a?b", "a@evil.example", "x" * 101]
+)
+@pytest.mark.parametrize("option", ["region", "project"])
+def test_an_odd_region_or_project_is_refused_at_once(option: str, value: str) -> None:
+    with pytest.raises(BadModelOptions, match=f"`{option}` is "):
+        model_of("vertex:gemini-3-flash-preview").check(freeze_object({"region": "global", option: value}))
+
+
+GOOGLE = [
+    (401, {"code": 401, "message": "no", "status": "UNAUTHENTICATED"}, KeyRefused),
+    (403, {"code": 403, "message": "no", "status": "PERMISSION_DENIED"}, AccessDenied),
+    (404, {"code": 404, "message": "not enabled", "status": "NOT_FOUND"}, ModelMissing),
+    (429, {"code": 429, "message": "later", "status": "RESOURCE_EXHAUSTED"}, RateLimited),
+]
+
+
+@pytest.mark.parametrize(("status", "error", "wanted"), GOOGLE)
+@pytest.mark.parametrize("model", ["gemini-3-flash-preview", "claude-sonnet-5"])
+@pytest.mark.parametrize("in_list", [False, True])
+def test_google_s_errors_mean_the_same_for_both_makers(
+    status: int, error: dict[str, object], wanted: type[ModelError], model: str, in_list: bool
+) -> None:
+    faults = format_of(PROVIDERS["vertex"], model).faults
+    body: object = [{"error": error}] if in_list else {"error": error}
+    assert type(error_of_body(faults, status, {}, json.dumps(body).encode())) is wanted
+
+
+FILTERED = {
+    "code": "content_filter",
+    "message": "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
+    "param": "prompt",
+    "status": 400,
+    "innererror": {"code": "ResponsibleAIPolicyViolation", "content_filter_result": {"hate": {"filtered": True}}},
+}
+
+
+@pytest.mark.parametrize("provider", ["azure", "azure-chat"])
+@pytest.mark.parametrize(
+    ("status", "error", "wanted", "wait"),
+    [
+        (404, {"code": "DeploymentNotFound", "message": "no such deployment"}, ModelMissing, None),
+        (400, FILTERED, RequestRefused, None),
+        (400, {"code": "context_length_exceeded", "message": "too long"}, ContextTooLong, None),
+        (401, {"code": "401", "message": "invalid subscription key"}, KeyRefused, None),
+        (429, {"code": "429", "message": "later"}, RateLimited, 1.5),
+    ],
+)
+def test_azure_s_errors(
+    provider: str, status: int, error: dict[str, object], wanted: type[ModelError], wait: float | None
+) -> None:
+    headers = {"retry-after-ms": "1500"} if wait else {}
+    body = json.dumps({"error": error}).encode()
+    fault = error_of_body(format_of(PROVIDERS[provider]).faults, status, headers, body)
+    assert (type(fault), fault.retry_after) == (wanted, wait)
