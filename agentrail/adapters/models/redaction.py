@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from agentrail.adapters.models.clouds.cloud import cloud_of
 from agentrail.adapters.models.providers import Provider
 from agentrail.adapters.models.settings import Settings
-from agentrail.errors import BadModelOptions, KeyMissing, ModelError
+from agentrail.errors import BadModelOptions, KeyMissing, ModelError, TransientModelError
 from agentrail.errors.agentrail_error import listed
 from agentrail.values.content import Said, Thinking, ToolCall
 from agentrail.values.secrets import secret_name
@@ -148,7 +148,9 @@ def api_key(provider: Provider, settings: Settings, look_up: LookUp) -> str | No
     is only used if the request goes to the provider's own host.
     """
     names = key_names(provider, settings)
-    if not names or (has_account(provider) and not settings.api_key and not any(map(look_up, names))):
+    if has_account(provider) and not settings.api_key:
+        names = tuple([name for name in names if _looked_up(name, look_up)])
+    if not names:
         return None
     name = first_key(names, look_up)
     if name is None:
@@ -181,7 +183,7 @@ def is_own(provider: Provider, settings: Settings) -> bool:
 
 def first_key(names: Sequence[str], look_up: LookUp) -> str | None:
     """Return the first of *names* that is set, or the only one; `None` if none is."""
-    return names[0] if len(names) == 1 else next((name for name in names if look_up(name)), None)
+    return names[0] if len(names) == 1 else next((name for name in names if _looked_up(name, look_up)), None)
 
 
 def check_secrets(provider: Provider, settings: Settings, look_up: LookUp) -> None:
@@ -202,7 +204,7 @@ def usable(name: str, look_up: LookUp) -> str:
 
     Raise `KeyMissing` if it is empty or not set, and `BadModelOptions` if an HTTP header cannot contain it.
     """
-    key = (look_up(name) or "").strip()
+    key = _looked_up(name, look_up).strip()
     if not key:
         problem = f"`{name}`"
         raise KeyMissing(problem)
@@ -210,6 +212,26 @@ def usable(name: str, look_up: LookUp) -> str:
         problem = f"the secret `{name}` has characters that no header can hold"
         raise BadModelOptions(problem)
     return key
+
+
+def _looked_up(name: str, look_up: LookUp) -> str:
+    """Return what *look_up*, which may be a user's function, has for *name*; an empty text if it has nothing.
+
+    Its errors may hold secrets, so nothing but their type is told. A function that renews a token may fail for now.
+    """
+    try:
+        value = cast("object", look_up(name))
+    except LookupError:
+        return ""
+    except Exception as error:  # noqa: BLE001 - of a user's function
+        problem = f"the secret `{name}` cannot be looked up: the function for secrets raised `{type(error).__name__}`"
+        raise TransientModelError(problem) from None
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    problem = f"the secret `{name}` is of the type `{type(value).__name__}`, and must be a text"
+    raise BadModelOptions(problem)
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

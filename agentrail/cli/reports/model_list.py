@@ -31,6 +31,9 @@ UNKNOWN: Final = "-"
 
 NO_KEY: Final = "needs no key"
 
+OF_MACHINE: Final = "the machine's credentials, or `token`"
+"""Stands for the key of a cloud that takes none; whether there are credentials takes time to find out."""
+
 
 class KnownModel(Value):
     """The known window and prices of a model, or of all models whose names begin with `name`."""
@@ -122,7 +125,7 @@ def _found_key(provider: str) -> str | None:
 def _key_text(provider: str) -> str:
     """Return whether the key of *provider* is set, with the name of its variable; its value is never shown."""
     if not _keys(provider):
-        return NO_KEY
+        return NO_KEY if provider == DEMO or not PROVIDERS[provider].cloud else OF_MACHINE
     key = _found_key(provider)
     return f"{' or '.join(_keys(provider))} is not set" if key is None else f"{key} is set"
 

@@ -30,7 +30,7 @@ def meant_models(name: str, offered: Collection[str], look_up: LookUp) -> Sequen
     """Return the models that *name* may stand for, the likeliest first; empty if none is like it.
 
     They are those *offered*, of which `openai:*` is each of that provider. Those of providers whose key *look_up* finds
-    come first, and of each provider the default one.
+    come first, those of makers before those of clouds, and of each provider the default one.
     """
     word = name[:MAX_NAME].lower().rpartition(":")[2]
     models = [model for entry in offered for model in _models_of(entry, word)]
@@ -65,11 +65,15 @@ def _own_name(model: str) -> str:
     return (model.partition(":")[2] or model).lower()
 
 
-def _rank(word: str, model: str, look_up: LookUp) -> tuple[bool, bool, bool, float, list[int], int] | None:
+def _rank(word: str, model: str, look_up: LookUp) -> tuple[bool, bool, bool, bool, float, list[int], int] | None:
     """Return how likely *model* is meant by *word*, as a rank, newer ones higher; `None` if they are not alike."""
     own_name = _own_name(model)
     likeness = SequenceMatcher(None, word, own_name).ratio()
     if not word or (word not in own_name and likeness < ALIKE):
         return None
     version = [int(digits) for digits in _VERSION.findall(own_name)]
-    return not missing_key(model, look_up), own_name.startswith(word), model in USUAL, likeness, version, -len(model)
+    provider = PROVIDERS.get(model.partition(":")[0])
+    is_cloud = provider is not None and bool(provider.cloud)
+    has_key = not missing_key(model, look_up) and not (provider is not None and is_cloud and not provider.keys)
+    begins = own_name.startswith(word)
+    return has_key, not is_cloud, begins, model in USUAL, likeness, version, -len(model)

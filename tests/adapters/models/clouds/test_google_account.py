@@ -3,7 +3,7 @@
 import json
 import logging
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,7 +16,16 @@ from agentrail import Secret
 from agentrail.adapters.models.clouds.accounts import Accounts
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.remote_model import RemoteModel
-from agentrail.errors import CredentialsMissing, KeyMissing, KeyRefused, ModelError, NoFirstByte, ProviderNotReached
+from agentrail.errors import (
+    BadModelOptions,
+    CredentialsMissing,
+    KeyMissing,
+    KeyRefused,
+    ModelError,
+    NoFirstByte,
+    ProviderNotReached,
+    TransientModelError,
+)
 from agentrail.models import PROVIDERS, Chunk, Json
 from tests.adapters.models import gemini_events as gemini
 from tests.adapters.models.histories import asked, user
@@ -212,3 +221,23 @@ async def test_a_function_for_the_token_that_blocks_is_given_up() -> None:
     with pytest.raises(NoFirstByte, match=r"looked up for 0\.2 seconds"):
         await ask(model, token=Secret("T"), project="lamps-1", first_byte_timeout=0.2)
     gate.set()
+
+
+def raising(_: str) -> str:
+    problem = "vault: ya29.0123456789"
+    raise RuntimeError(problem)
+
+
+@pytest.mark.parametrize("option", ["token", "api_key"])
+@pytest.mark.parametrize(
+    ("look_up", "wanted"),
+    [(raising, TransientModelError), ({}.__getitem__, KeyMissing), (lambda _: 7, BadModelOptions)],
+    ids=["raises", "has nothing", "odd"],
+)
+async def test_a_function_for_secrets_that_fails_is_an_error_of_the_model(
+    option: str, look_up: Callable[[str], str | None], wanted: type[ModelError]
+) -> None:
+    model = RemoteModel("azure:m", PROVIDERS["azure"], Http(), look_up, Accounts())
+    with pytest.raises(wanted) as caught:
+        await ask(model, base_url="http://127.0.0.1:9", **{option: Secret("T")})
+    assert "ya29" not in f"{caught.value} {caught.value.__cause__}"
