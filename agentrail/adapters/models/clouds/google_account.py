@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, cast, final
 from urllib.parse import urlsplit
 
 from agentrail.adapters.models.clouds.cloud import Cloud, Environment, check_label, need_cloud_extra, unknown_address
@@ -107,7 +107,7 @@ class GoogleAccount:
             problem = f"the credentials of Google Cloud did not come ({type(error).__name__})"
             raise ProviderNotReached(problem) from None
         except (GoogleAuthError, OSError, ValueError) as error:
-            if isinstance(error, GoogleAuthError) and error.retryable:
+            if cast("object", getattr(error, "retryable", False)) is True:
                 problem = f"the credentials of Google Cloud did not come ({type(error).__name__})"
                 raise ProviderNotReached(problem) from None
             reason = next(iter(str(error).splitlines()), type(error).__name__)
@@ -118,11 +118,13 @@ class GoogleAccount:
     def _find(self) -> Credentials:
         import google.auth  # noqa: PLC0415 - an extra
 
-        credentials, project = google.auth.default(scopes=SCOPES)
-        self._project, self._quota = project or "", credentials.quota_project_id or ""
+        default = cast("Callable[..., tuple[Credentials, str | None]]", google.auth.default)  # pyright: ignore[reportUnknownMemberType]
+        credentials, project = default(scopes=SCOPES)
+        quota = cast("str | None", credentials.quota_project_id)
+        self._project, self._quota = project or "", quota or ""
         return credentials
 
-    def sign(self, _url: str, _body: bytes) -> Mapping[str, str]:
+    def sign(self, url: str, body: bytes) -> Mapping[str, str]:  # noqa: ARG002 - a signature of AWS is made of them
         """Return the token, and the project that pays if the credentials name one."""
         quota = {"x-goog-user-project": self._quota} if self._quota else {}
         return {"authorization": f"Bearer {self._token}", **quota}

@@ -23,6 +23,9 @@ from agentrail.errors import (
     RequestRefused,
 )
 from agentrail.models import PROVIDERS, Json
+from tests.adapters.models import anthropic_events, gemini_events, openai_chat_events, openai_events
+from tests.adapters.models.histories import asked, user
+from tests.adapters.models.server import serving, streaming
 from tests.kit import freeze_object
 
 
@@ -57,8 +60,8 @@ def test_vertex_s_own_hosts(host: str) -> None:
     assert CLOUD.is_own("http://127.0.0.1:1", {"GOOGLE_VERTEX_BASE_URL": "http://127.0.0.1:1/"}.get)
 
 
-def model_of(name: str, secrets: Mapping[str, str] | None = None) -> RemoteModel:
-    return RemoteModel(name, PROVIDERS[name.partition(":")[0]], Http(), (secrets or {}).get, Accounts())
+def model_of(name: str) -> RemoteModel:
+    return RemoteModel(name, PROVIDERS[name.partition(":")[0]], Http(), {}.get, Accounts())
 
 
 CLOUD_VALUES: Mapping[str, Json] = {
@@ -144,3 +147,28 @@ def test_azure_s_errors(
     body = json.dumps({"error": error}).encode()
     fault = error_of_body(format_of(PROVIDERS[provider]).faults, status, headers, body)
     assert (type(fault), fault.retry_after) == (wanted, wait)
+
+
+ANSWERS = {
+    "vertex:gemini-3-flash-preview": gemini_events.saying("well"),
+    "vertex:claude-sonnet-4@20250514": anthropic_events.saying("well"),
+    "azure:lamps": openai_events.saying("well"),
+    "azure-chat:lamps": openai_chat_events.saying("well"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+async def test_the_stream_of_the_maker_is_read_at_the_cloud(name: str) -> None:
+    options: dict[str, Json] = {"token": Secret("TOKEN")}
+    if name.startswith("vertex"):
+        options |= {"project": "lamps-1"}
+    async with serving(streaming(ANSWERS[name])) as server:
+        options |= {"base_url": server.url}
+        http = Http()
+        provider = PROVIDERS[name.partition(":")[0]]
+        model = RemoteModel(name, provider, http, {"TOKEN": "ya29.token"}.get, Accounts())
+        request = asked(user("hello"), model=name).but(options=freeze_object(options))
+        response = await model.stream(request, lambda _: None)
+        await http.close()
+    assert [part.text for part in response.parts] == ["well"]
+    assert server.asked[0].headers["authorization"] == "Bearer ya29.token"
