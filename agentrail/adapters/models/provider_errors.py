@@ -65,6 +65,7 @@ TOO_LONG: Final = re.compile(
     r"|maximum context length"  # OpenAI's older models, vLLM, OpenRouter
     r"|context[_ ]length[_ ]exceeded"  # compatible servers that give OpenAI's code as text
     r"|exceeds the available context size"  # llama.cpp
+    r"|input is too long|too many input tokens|exceeds? the maximum (?:number of )?(?:input )?tokens"  # Bedrock
     r"|input token count .{0,40}exceeds the maximum",  # Gemini
     re.IGNORECASE,
 )
@@ -78,6 +79,8 @@ class Faults(Value, gc=True):
     """The exception for each error type."""
     fields: tuple[str, ...] = ("code", "type")
     """The fields of the `error` object that may name a type, the most specific first."""
+    header: str = ""
+    """The header of an error answer that names its type, before a colon; empty if none does."""
 
 
 class Reported(Value):
@@ -105,7 +108,7 @@ def reported(body: object, faults: Faults) -> Reported:
         return Reported()
     inner = cast("Mapping[str, object]", error)
     types = tuple(str(inner[field]) for field in faults.fields if isinstance(inner.get(field), str | int))
-    message = inner.get("message") or inner.get("detail")
+    message = inner.get("message") or inner.get("Message") or inner.get("detail")
     reasons, wait = _details(inner.get("details"))
     return Reported(
         (*reasons, *types), message if isinstance(message, str) else json.dumps(message) if message else "", wait
@@ -166,6 +169,9 @@ def error_of_body(faults: Faults, status: int, headers: Mapping[str, str], body:
         parsed = {"message": shown_body[:SHOWN]}
     if shown_body and status < MOVED and not _is_error(parsed):
         parsed = {"message": f"it is no stream, but begins with {shown_body[:BEGINNING]}"}
+    named = headers.get(faults.header, "").partition(":")[0] if faults.header else ""
+    if named and isinstance(parsed, dict) and not _is_error(parsed):
+        parsed = {"error": {**parsed, "type": named}}
     return error_of(faults, parsed, status, headers)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from agentrail.adapters.models.anthropic.thinking import manner_of, temperature_of
+from agentrail.adapters.models.cache_marks import marks_of, passing_of
 from agentrail.adapters.models.model_turns import (
     Asked,
     ModelTurn,
@@ -25,8 +26,7 @@ from agentrail.adapters.models.wire_format import A_FILE, PDF, TEXTS, Rendered, 
 from agentrail.errors import BadModelOptions
 from agentrail.values.content import File, Image, Part, Said, Text
 from agentrail.values.json import Json, JsonObject
-from agentrail.values.messages import AssistantMessage, answered_of, size_of, total_size
-from agentrail.values.stream import ModelRequest, tokens
+from agentrail.values.stream import ModelRequest
 from agentrail.values.tools import ToolSpec
 
 VERSION: Final = "2026-10-21"
@@ -65,12 +65,14 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     most = settings.max_tokens or _max_tokens(model)
     manner = manner_of(model, settings, most, turns)
     sent_turns = turns if manner.thoughts else tuple(map(_without_thoughts, turns))
-    marks = _marks(request, settings, turns)
+    marks = marks_of(request, settings, turns)
     body: dict[str, Json] = {
         "model": model,
         "max_tokens": most,
         "stream": True,
-        "messages": _messages(sent_turns, search, marks, _passing(request, provider, model)),
+        "messages": _messages(
+            sent_turns, search, marks, passing_of(request, provider, seen_by(TAKES, provider, model))
+        ),
     }
     system = system_of(request)
     if system:
@@ -105,39 +107,6 @@ def _choice(request: ModelRequest, settings: Settings) -> JsonObject:
     if settings.tool_choice == "tool":
         return {"type": "tool", "name": settings.tool}
     return {"type": settings.tool_choice}
-
-
-# At most four cache marks: the API takes no more. Two marks move with the conversation. One is on the last message that
-# later requests repeat, the other where the last answered request had its own. From a mark, the provider looks back
-# over some 20 blocks only, and a round with 15 calls has 30, so without the second mark the history would not be found
-# in the cache. The other marks are on the last section of the system prompt, on its fixed part, and on the last tool:
-# after a change, the part of the request before it is still read from the cache.
-
-WORTH: Final = ("messages", "answered", "sections", "system", "tools")
-"""The places of cache marks, the most valuable first; a request has no more of them than are allowed."""
-
-
-def _marks(request: ModelRequest, settings: Settings, turns: Sequence[RoleTurn]) -> frozenset[str]:
-    """Return the places that get a cache mark; a place needs at least `cache_min_tokens` tokens before it."""
-    if not settings.cache or request.once:
-        return frozenset()
-    lasting = request.messages[: len(request.messages) - request.passing] if request.passing else request.messages
-    answered = answered_of(lasting) if len(turns) > 1 else 0
-    since = sum(map(size_of, request.messages[answered:]))
-    parts = (
-        ("tools", sum(tool.size for tool in request.tools)),
-        ("system", len(fixed_of(request))),
-        ("sections", sum(len(text) for _, text in request.background)),
-        ("answered", total_size(request.messages) - since if answered else 0),
-        ("messages", since),
-    )
-    size = 0
-    big_enough: set[str] = set()
-    for mark, more in parts:
-        size += more
-        if more and tokens(size) >= settings.cache_min_tokens:
-            big_enough.add(mark)
-    return frozenset([mark for mark in WORTH if mark in big_enough][: settings.cache_points])
 
 
 def _tools(tools: Iterable[ToolSpec], search: ToolSearch, *, marked: bool) -> list[Json]:
@@ -186,19 +155,6 @@ def _messages(
 def _mark(blocks: list[JsonObject], index: int) -> None:
     if index >= 0:
         blocks[index] = {**blocks[index], "cache_control": MARK}
-
-
-def _passing(request: ModelRequest, provider: str, model: str) -> tuple[int, int]:
-    """Return how many turns at the end later requests do not repeat, and how many blocks of the turn before them."""
-    if not request.passing:
-        return 0, 0
-    start = len(request.messages) - request.passing
-    turns = turns_of(request.messages[start:], provider, seen_by(TAKES, provider, model))
-    # a user's turn is inserted before an answer that stands alone
-    if isinstance(request.messages[start], AssistantMessage):
-        is_made_up = start > 0 and isinstance(request.messages[start - 1], AssistantMessage)
-        return len(turns) - 1, int(is_made_up)
-    return len(turns) - 1, len(turns[0].parts)
 
 
 def _without_thoughts(turn: RoleTurn) -> RoleTurn:

@@ -48,6 +48,13 @@ PROVIDERS: Final = {
     "azure-chat": Provider(
         "azure.azure_chat", AZURE, ("AZURE_OPENAI_API_KEY",), "azure_address", ("token", "api_version")
     ),
+    "bedrock": Provider(
+        "bedrock",
+        "https://bedrock-runtime.{region}.amazonaws.com",
+        ("AWS_BEARER_TOKEN_BEDROCK",),
+        "aws_account",
+        ("region", "profile", "token"),
+    ),
     "deepseek": Provider("openai_chat", "https://api.deepseek.com", ("DEEPSEEK_API_KEY",)),
     "fireworks": Provider("openai_chat", "https://api.fireworks.ai/inference/v1", ("FIREWORKS_API_KEY",)),
     "gemini": Provider("gemini", "https://generativelanguage.googleapis.com", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
