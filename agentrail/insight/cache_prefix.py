@@ -90,6 +90,9 @@ REREADS_ON_TOOL_CHOICE: Final = re.compile("^anthropic:|claude", re.IGNORECASE)
 They are those of the wire format of Anthropic, wherever its server is, and Claude behind other servers.
 """
 
+FORBIDS_IN_WORDS: Final = "bedrock:"
+"""Prefix of the names of models whose API cannot forbid calls: a text at the end says so, and nothing is read again."""
+
 FORBIDDEN: Final = "max_rounds"
 """Name of the part that the last request of a turn changes, as it forbids calls."""
 
@@ -405,6 +408,8 @@ def _sent_prompt(state: State, rulings: Iterable[Ruling]) -> SentPrompt:
 
 def _forbids(state: State, model: str) -> bool:
     """Whether the request of *state* forbids tool calls, and the cache of its *model* depends on that."""
+    if model.startswith(FORBIDS_IN_WORDS):
+        return False
     return state.round >= state.setup.options.max_rounds and REREADS_ON_TOOL_CHOICE.search(model) is not None
 
 

@@ -25,7 +25,7 @@ CHOICES: Final = ("auto", "any", "none")
 """The values of `tool_choice`: tools may, must or must not be called. `{"tool": name}` demands a call of that tool."""
 
 
-_WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_. -]{0,99}")
+_WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 _HEADER: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 

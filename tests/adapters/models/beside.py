@@ -15,7 +15,7 @@ from attrs import field, frozen
 from docs.printing.markdown import table
 from tests.adapters.models.server import Asked
 
-ALL: Final = ("anthropic", "openai", "openai-chat", "gemini")
+ALL: Final = ("anthropic", "openai", "openai-chat", "gemini", "bedrock")
 
 
 def _places(given: str) -> tuple[str, ...]:
@@ -57,6 +57,7 @@ DIFFERENCES: Final = (
     ),
     Difference("header user-agent", "its own name and version", "`agentrail`", TELEMETRY),
     Difference("header x-stainless-*", "system, runtime, retries", "–", TELEMETRY, ("anthropic", *OF_OPENAI)),
+    Difference("header amz-sdk-*", "retries, and an id of the call", "–", TELEMETRY, ("bedrock",)),
     Difference("header x-goog-api-client", "its own name and version", "–", TELEMETRY, ("gemini",)),
     Difference(
         "path",
@@ -104,8 +105,17 @@ DIFFERENCES: Final = (
         stories=("blanks beside a call",),
     ),
     Difference(
+        "messages[].content[]",
+        "–",
+        "a text that no tool may be called",
+        "the API has no other way to say it",
+        ("bedrock",),
+        ("no call may be made", "no more calls"),
+    ),
+    Difference(
         "messages[].content[].id messages[].content[].tool_use_id input[].call_id messages[].tool_calls[].id "
-        "messages[].tool_call_id contents[].parts[].functionCall.id contents[].parts[].functionResponse.id",
+        "messages[].tool_call_id contents[].parts[].functionCall.id contents[].parts[].functionResponse.id "
+        "messages[].content[].toolUse.toolUseId messages[].content[].toolResult.toolUseId",
         "as it is",
         "the session's id of the call, in letters, digits, `_` and `-`",
         "APIs refuse the ids that other providers make; a call and its result have the same one",
@@ -113,7 +123,8 @@ DIFFERENCES: Final = (
     ),
     Difference(
         "messages[].content[].name input[].name messages[].tool_calls[].function.name "
-        "contents[].parts[].functionCall.name contents[].parts[].functionResponse.name",
+        "contents[].parts[].functionCall.name contents[].parts[].functionResponse.name "
+        "messages[].content[].toolUse.name",
         "as it is",
         "with `_` for each character that no name may have",
         "a model made it up and was told that there is no such tool; APIs refuse a history that has it",
@@ -121,7 +132,7 @@ DIFFERENCES: Final = (
     ),
     Difference(
         "messages[].content[].content[].text input[].output messages[].content "
-        "contents[].parts[].functionResponse.response.output",
+        "contents[].parts[].functionResponse.response.output messages[].content[].toolResult.content[].text",
         "what `json.dumps` writes, if the user calls it",
         "sorted keys, no blanks, no escapes but the needed ones",
         "the same values are the same text, so that the provider's cache knows them again, and fewer tokens",
@@ -129,7 +140,7 @@ DIFFERENCES: Final = (
     ),
     Difference(
         "messages[].content[].content[] input[].output messages[].content "
-        "contents[].parts[].functionResponse.response.output",
+        "contents[].parts[].functionResponse.response.output messages[].content[].toolResult.content[]",
         "empty",
         "`(no output)`",
         "servers refuse an empty text, and a model takes it for a fault",
@@ -140,7 +151,7 @@ DIFFERENCES: Final = (
         "in the result",
         "behind the result, as if the user showed it",
         "the API refuses pictures in a result that is an error",
-        ("anthropic",),
+        ("anthropic", "bedrock"),
         stories=("a failed result with a picture",),
     ),
     Difference(
@@ -227,6 +238,7 @@ READINGS: Final[Mapping[str, Callable[[object], object]]] = {
     "openai": _with_arguments,
     "openai-chat": _with_arguments,
     "gemini": _in_one_spelling,
+    "bedrock": _as_it_is,
 }
 
 

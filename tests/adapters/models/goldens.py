@@ -20,6 +20,7 @@ GOLDEN: Final = Path(__file__).parent / "golden"
 
 OWN: Final = {
     "anthropic": "anthropic:claude-sonnet-5",
+    "bedrock": "bedrock:anthropic.claude-sonnet-5-v1:0",
     "gemini": "gemini:gemini-3-flash-preview",
     "openai": "openai:gpt-5.4",
     "openai-chat": "openai-chat:gpt-4.1",
@@ -28,6 +29,7 @@ OWN: Final = {
 
 WITHOUT: Final[dict[str, dict[str, frozenset[str]]]] = {
     "anthropic": {"everything": frozenset({"temperature", "tool_choice"})},
+    "bedrock": {"everything": frozenset({"temperature", "tool_choice"})},
     "openai": {"everything": frozenset({"stop"})},
 }
 """Options that a provider does not take, or not together with the others."""
@@ -39,8 +41,9 @@ SEARCHING: Final = ("anthropic", "openai")
 
 def rendered(provider: str) -> dict[str, Rendered]:
     """Return what *provider* makes of the histories, by name."""
-    wire, own = format_of(PROVIDERS[provider]), OWN[provider]
+    own = OWN[provider]
     model = own.partition(":")[2]
+    wire = format_of(PROVIDERS[provider], model)
     requests = histories(own, "elsewhere:some-model")
     found = {name: wire.render(request, provider, model, read_settings(EMPTY)) for name, request in requests.items()}
     for name, options in SETTINGS.items():

@@ -30,7 +30,10 @@ With another `tool_choice`, messages are read again, but neither tools nor syste
 "What invalidates the cache" in its guide to prompt caching says so; the others say nothing of it.
 """
 
-UNREAD: Final = frozenset({"cache_control", "maxOutputTokens", "temperature", "stopSequences"})
+POINT: Final = {"cachePoint": {"type": "default"}}
+"""A block that is a cache mark."""
+
+UNREAD: Final = frozenset({"cache_control", "cachePoint", "maxOutputTokens", "temperature", "stopSequences"})
 """Fields within these that the model does not read."""
 
 
@@ -51,13 +54,22 @@ def prompt_of(request: ModelRequest, reader: str) -> bytes:
             request, _ = with_answer_tool(request)
     if request.must_call:
         settings = demanding(request, settings, able=wire.demands(provider, model, settings))
-    body = cast("Mapping[str, object]", thaw(wire.render(request, provider, model, settings).body))
+    body = flat(cast("Mapping[str, object]", thaw(wire.render(request, provider, model, settings).body)))
     is_claude = provider == "anthropic" or "claude" in model.lower()
     if is_claude and "system" not in body:
         body = _with_system(body)
-    items = [_unmarked(item) for key in (WITH_CHOICE if is_claude else READ) for item in _items(body.get(key, ()))]
+    keys = WITH_CHOICE if is_claude else READ
+    items = [_unmarked(item) for key in keys for item in _items(body.get(key, ())) if item != POINT]
     read = b"".join(json.dumps(item).encode() for item in items if item)
     return request.model.encode() + read
+
+
+def flat(body: Mapping[str, object]) -> Mapping[str, object]:
+    """Return *body* with tools and their choice where most APIs have them, and not in a field `toolConfig`."""
+    config = cast("Mapping[str, object]", body.get("toolConfig", {}))
+    if "tools" not in config:
+        return body
+    return {**body, "tools": config["tools"], "tool_choice": config.get("toolChoice", {})}
 
 
 def _with_system(body: Mapping[str, object]) -> Mapping[str, object]:
@@ -81,4 +93,6 @@ def _unmarked(found: object) -> object:
     if isinstance(found, dict):
         items = cast("dict[str, object]", found).items()
         return {key: _unmarked(item) for key, item in items if key not in UNREAD}
-    return [_unmarked(item) for item in cast("list[object]", found)] if isinstance(found, list) else found
+    if not isinstance(found, list):
+        return found
+    return [_unmarked(item) for item in cast("list[object]", found) if item != POINT]

@@ -30,6 +30,7 @@ from agentrail.testing import (
     transient,
 )
 from tests.adapters.models import anthropic_events as anthropic
+from tests.adapters.models import converse_events as converse
 from tests.adapters.models import gemini_events as gemini
 from tests.adapters.models import openai_chat_events as chat
 from tests.adapters.models import openai_events as openai
@@ -60,6 +61,16 @@ PLAYS: Final[Mapping[str, Mapping[ModelScene, Callable[[], Play]]]] = {
         ModelScene.TRANSIENT: lambda: refusing(529, _error("overloaded_error", "Overloaded")),
         ModelScene.PERMANENT: lambda: refusing(401, _error("authentication_error", "invalid x-api-key")),
         ModelScene.OVERFLOW: lambda: refusing(400, _error("invalid_request_error", "prompt is too long: 9 > 8")),
+    },
+    "bedrock": {
+        ModelScene.TEXT: lambda: streaming(converse.saying("All ", "lamps ", "are on."), size=50),
+        ModelScene.THINKING: lambda: streaming(converse.saying("They are.", thinking="Let me see.")),
+        ModelScene.CALLS: lambda: streaming(converse.calling(("a", "lamp", '{"room": "kitchen"}'), ("b", "lamps", ""))),
+        ModelScene.LAST_ROUND: lambda: streaming(converse.saying("I stop here.")),
+        ModelScene.SILENT: lambda: steps(Stall()),
+        ModelScene.TRANSIENT: lambda: streaming(converse.exception("throttlingException", "slow down")),
+        ModelScene.PERMANENT: lambda: _bedrock(403, "AccessDeniedException", "not with this key"),
+        ModelScene.OVERFLOW: lambda: _bedrock(400, "ValidationException", "Input is too long for requested model."),
     },
     "gemini": {
         ModelScene.TEXT: lambda: streaming(gemini.saying("All ", "lamps ", "are on."), size=50),
@@ -92,6 +103,10 @@ PLAYS: Final[Mapping[str, Mapping[ModelScene, Callable[[], Play]]]] = {
 
 def _error(kind: str, message: str) -> bytes:
     return json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode()
+
+
+def _bedrock(status: int, kind: str, message: str) -> Play:
+    return refusing(status, json.dumps({"message": message}).encode(), f"x-amzn-errortype: {kind}:http://x/")
 
 
 def _gemini(code: int, status: str, message: str) -> Play:

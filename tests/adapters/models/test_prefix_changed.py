@@ -584,5 +584,5 @@ def test_only_options_that_no_provider_reads_are_left_out() -> None:
         ]
         assert any(read) == (name not in NOT_IN_PROMPT), name
         if name == CHOICE:
-            assert read == [provider == "anthropic" for provider in OWN]
+            assert read == [provider in {"anthropic", "bedrock"} for provider in OWN]
     assert set(READERS) - NOT_IN_PROMPT - set(CHOSEN) == ELSEWHERE

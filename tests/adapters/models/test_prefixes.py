@@ -136,12 +136,17 @@ async def test_the_common_prefix_of_fifty_turns_shrinks_at_compactions_alone(pro
         assert shared[place - 1] >= prompts[0].index(b"question 0")
 
 
+AUTO: Final = {"anthropic": b'{"type": "auto"}', "bedrock": b'{"auto": {}}'}
+"""Providers that read the messages again after a change of the tool choice, and how the usual one is written."""
+
+
 @pytest.mark.parametrize("provider", OWN)
 @pytest.mark.parametrize("by_tool", [False, True], ids=["plain", "answer tool"])
 async def test_the_last_request_of_a_turn_keeps_the_prefix_as_it_forbids_calls(provider: str, by_tool: bool) -> None:
     """A counter of rounds in the system prompt, or tools that are withdrawn at the end, would have all read again.
 
-    Anthropic reads the messages again, and tools and system prompt not, because other calls are allowed.
+    Anthropic reads the messages again, and tools and system prompt not, because other calls are allowed. Bedrock's API
+    cannot forbid calls: a text at the end says so, and nothing is read again.
     """
     form = {"type": "object", "properties": {"answer": {"type": "string"}}}
     given: dict[str, object] = {"script": in_form, "returns": form} if by_tool else {}
@@ -149,8 +154,9 @@ async def test_the_last_request_of_a_turn_keeps_the_prefix_as_it_forbids_calls(p
     assert {request.may_call and not request.must_call for request in requests} == {True, False}
     prompts = [prompt_of(request, provider) for request in requests]
     shared = [common(before, after) for before, after in pairwise(prompts)]
-    flips = [(one.may_call, one.must_call) != (other.may_call, other.must_call) for one, other in pairwise(requests)]
-    choosy = provider == "anthropic"
-    kept = prompts[0].index(b'{"type": "auto"}') if choosy else 0
+    choices = [("" if provider == "bedrock" else one.may_call, one.must_call) for one in requests]
+    flips = [one != other for one, other in pairwise(choices)]
+    choosy = provider in AUTO
+    kept = prompts[0].index(AUTO[provider]) if choosy else 0
     for before, same, flipped in zip(prompts, shared, flips, strict=False):
         assert kept < same < kept + 16 if choosy and flipped else same > len(before) - CHANGING

@@ -25,6 +25,11 @@ GOOD: dict[str, tuple[Json, Settings]] = {
     "response_format": ({}, Settings(response_format=EMPTY)),
     "cache": (False, Settings(cache=False)),
     "tool_search": (True, Settings(tool_search=True)),
+    "region": ("us-east-1", Settings(region="us-east-1")),
+    "project": ("my-project", Settings(project="my-project")),
+    "profile": ("work", Settings(profile="work")),
+    "token": (Secret("TOKEN"), Settings(token="TOKEN")),
+    "api_version": ("2025-04-01-preview", Settings(api_version="2025-04-01-preview")),
     "extra": ({"seed": 1}, Settings(extra=freeze_object({"seed": 1}))),
 }
 
@@ -53,6 +58,11 @@ BAD: tuple[tuple[str, Json, str], ...] = (
     ("reasoning_effort", "huge", "one of `none`, `minimal`"),
     ("stop", [""], "a text, or a list of texts"),
     ("stop", 3, "a text, or a list of texts"),
+    ("region", "us-east-1.evil.com/", "letters, digits"),
+    ("region", 3, "letters, digits"),
+    ("project", "../x", "letters, digits"),
+    ("api_version", "", "letters, digits"),
+    ("token", 3, "the name of a secret"),
     ("tool_choice", "some", "one of `auto`, `any`, `none`"),
     ("tool_choice", {"tool": ""}, "one of `auto`, `any`, `none`"),
     ("response_format", "json", "it must be an object"),

@@ -21,6 +21,7 @@ from agentrail.tools import Ok, ToolContext, ToolSpec, ok
 from agentrail.values.stream import tokens
 from tests.adapters.models.goldens import OWN, SEARCHING
 from tests.adapters.models.official import SEARCHED
+from tests.adapters.models.prefixes import flat
 from tests.kit import EMPTY, Element, freeze_object, thaw
 
 VERBS: Final = ("create", "delete", "find", "list", "merge", "move", "read", "rename", "share", "update")
@@ -67,7 +68,7 @@ def body_of(provider: str, request: ModelRequest, options: JsonObject = EMPTY) -
 
 def definitions(provider: str, request: ModelRequest) -> int:
     """Return about how many tokens the definitions of the tools of *request* have."""
-    return tokens(len(json.dumps(thaw(body_of(provider, request)["tools"]))))
+    return tokens(len(json.dumps(thaw(flat(body_of(provider, request))["tools"]))))
 
 
 def both(provider: str) -> tuple[int, int]:
@@ -85,7 +86,7 @@ def test_the_definitions_of_300_tools_are_left_out(provider: str) -> None:
 
 def prefix(provider: str, request: ModelRequest, options: JsonObject) -> str:
     """Return what *provider* reads of *request*, in the order in which it caches: tools, system prompt, messages."""
-    body = body_of(provider, request, options)
+    body = flat(body_of(provider, request, options))
     system = [body.get(name) for name in ("system", "instructions", "systemInstruction")]
     (messages,) = (body[name] for name in ("messages", "input", "contents") if name in body)
     whole = json.dumps(thaw([body["tools"], system, messages]))

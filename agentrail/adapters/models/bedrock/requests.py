@@ -83,8 +83,7 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     """Return *request* as an HTTP request (path, body, headers) for *model*."""
     refuse_tool_search(settings)
     takes = seen_by(TAKES, provider, model)
-    can_call = request.may_call and settings.tool_choice != "none"
-    if request.tools and not can_call:
+    if request.tools and not (request.may_call and settings.tool_choice != "none"):
         request = request.but(sections=(*request.sections, NO_CALLS))
     turns = with_sections(turns_of(request.messages, provider, takes), request)
     marks = marks_of(request, settings, turns) if CACHING.search(model) else frozenset[str]()
@@ -96,8 +95,7 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     if system := system_of(request):
         body["system"] = _system(request, system, marks)
     if tools := _tools(request.tools, turns, has_mark="tools" in marks and not WITHOUT_TOOL_MARKS.search(model)):
-        choice = _choice(settings) if request.tools and can_call else {}
-        body["toolConfig"] = {"tools": tools, **choice}
+        body["toolConfig"] = {"tools": tools, **(_choice(settings) if request.tools else {})}
     path = f"/model/{quote(model, safe='')}/converse-stream"
     return Rendered(path, body, {"accept": STREAM})
 
@@ -143,8 +141,10 @@ def _without_thoughts(turn: RoleTurn) -> RoleTurn:
 
 
 def _choice(settings: Settings) -> dict[str, Json]:
-    tool: JsonObject = {"name": settings.tool} if settings.tool_choice == "tool" else EMPTY
-    return {"toolChoice": {settings.tool_choice: tool}}
+    """Return the choice; that no tool may be called is said in words (`NO_CALLS`), which leaves the cache as it is."""
+    if settings.tool_choice == "tool":
+        return {"toolChoice": {"tool": {"name": settings.tool}}}
+    return {"toolChoice": {"any" if settings.tool_choice == "any" else "auto": EMPTY}}
 
 
 def _tools(tools: Sequence[ToolSpec], turns: Iterable[RoleTurn], *, has_mark: bool) -> list[Json]:
