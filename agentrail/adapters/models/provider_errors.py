@@ -169,10 +169,15 @@ def error_of_body(faults: Faults, status: int, headers: Mapping[str, str], body:
         parsed = {"message": shown_body[:SHOWN]}
     if shown_body and status < MOVED and not _is_error(parsed):
         parsed = {"message": f"it is no stream, but begins with {shown_body[:BEGINNING]}"}
-    named = headers.get(faults.header, "").partition(":")[0] if faults.header else ""
-    if named and isinstance(parsed, dict) and not _is_error(parsed):
-        parsed = {"error": {**parsed, "type": named}}
-    return error_of(faults, parsed, status, headers)
+    return error_of(faults, _with_type(parsed, headers.get(faults.header, "")), status, headers)
+
+
+def _with_type(body: object, header: str) -> object:
+    """Return *body* as an error object with the type that *header* names before a colon, if it names one."""
+    kind = header.partition(":")[0]
+    if not kind or not isinstance(body, dict) or _is_error(cast("object", body)):
+        return cast("object", body)
+    return {"error": {**cast("dict[str, object]", body), "type": kind}}
 
 
 # When to try again

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias, cast
 
-import boto3
+import boto3  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 
@@ -130,8 +130,8 @@ class Boto3:
 
     def __init__(self, url: str) -> None:
         config = Config(retries={"total_max_attempts": 1})
-        session = boto3.session.Session(ACCESS_KEY, SECRET_KEY, TOKEN, REGION)
-        self._client = cast("Any", session).client("bedrock-runtime", endpoint_url=url, config=config)
+        session = cast("Any", boto3).session.Session(ACCESS_KEY, SECRET_KEY, TOKEN, REGION)
+        self._client = session.client("bedrock-runtime", endpoint_url=url, config=config)
 
     def ask(self, body: Body) -> list[object]:
         """Ask, and return the events of the answer."""

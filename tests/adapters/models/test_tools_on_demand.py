@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from itertools import pairwise, product
 from random import Random
-from typing import Final
+from typing import Final, cast
 
 import pytest
 
@@ -66,9 +67,13 @@ def body_of(provider: str, request: ModelRequest, options: JsonObject = EMPTY) -
     return dict(wire.render(request, provider, own, read_settings(options)).body)
 
 
+def thawed(provider: str, request: ModelRequest, options: JsonObject = EMPTY) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", thaw(freeze_object(body_of(provider, request, options))))
+
+
 def definitions(provider: str, request: ModelRequest) -> int:
     """Return about how many tokens the definitions of the tools of *request* have."""
-    return tokens(len(json.dumps(thaw(flat(body_of(provider, request))["tools"]))))
+    return tokens(len(json.dumps(flat(thawed(provider, request))["tools"])))
 
 
 def both(provider: str) -> tuple[int, int]:
@@ -86,10 +91,10 @@ def test_the_definitions_of_300_tools_are_left_out(provider: str) -> None:
 
 def prefix(provider: str, request: ModelRequest, options: JsonObject) -> str:
     """Return what *provider* reads of *request*, in the order in which it caches: tools, system prompt, messages."""
-    body = flat(body_of(provider, request, options))
+    body = flat(thawed(provider, request, options))
     system = [body.get(name) for name in ("system", "instructions", "systemInstruction")]
     (messages,) = (body[name] for name in ("messages", "input", "contents") if name in body)
-    whole = json.dumps(thaw([body["tools"], system, messages]))
+    whole = json.dumps([body["tools"], system, messages])
     return whole.rstrip("]}")
 
 

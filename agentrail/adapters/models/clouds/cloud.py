@@ -45,7 +45,7 @@ class CloudAccount(Protocol):
         """Get credentials that hold, or raise a `ModelError`. It blocks, on files, servers and programs."""
         ...
 
-    def sign(self, url: str, body: bytes) -> Mapping[str, str]:
+    def sign(self, url: str, body: bytes, /) -> Mapping[str, str]:
         """Return the headers that prove who sends *body* to *url*. It takes no time."""
         ...
 
