@@ -175,8 +175,8 @@ def error_of_body(faults: Faults, status: int, headers: Mapping[str, str], body:
 def _with_type(body: object, header: str) -> object:
     """Return *body* as an error object with the type that *header* names before a colon, if it names one."""
     kind = header.partition(":")[0]
-    if not kind or not isinstance(body, dict) or _is_error(cast("object", body)):
-        return cast("object", body)
+    if not kind or _is_error(body) or not isinstance(body, dict):
+        return body  # pyright: ignore[reportUnknownVariableType]  # a `dict` of anything
     return {"error": {**cast("dict[str, object]", body), "type": kind}}
 
 
