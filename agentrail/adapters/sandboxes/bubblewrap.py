@@ -300,12 +300,12 @@ class BubblewrapSandbox(LocalSandbox):
                 *self._view(),
                 *_read_only(self.root, guarded),
                 *covers,
-                *_variables(env),
             )
             confined = (bwrap, *words, "--chdir", folder, "--", *self._within(argv, above))
             return Ready(confined if connector is None else connected(connector, confined), fd)
 
-        launch = Launch(argv[0], {"PATH": SAFE_PATH}, enter, self._release, self._rlimits(), wraps=True)
+        # `bwrap` passes its environment on: as `--setenv`, other users of the machine would see the values.
+        launch = Launch(argv[0], env, enter, self._release, self._rlimits(), wraps=True)
         return ProcessTree(command, launch, on_output)
 
     def _hold(self) -> tuple[list[str], list[str], dict[str, str]]:
@@ -381,18 +381,13 @@ def _namespaces(*, network: bool) -> tuple[str, ...]:
     return (
         *("--unshare-all", "--unshare-user", "--disable-userns", "--uid", USER, "--gid", USER),
         *(("--share-net",) if network else ()),
-        *("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"),
+        *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
     )
 
 
 def _read_only(root: str, names: Iterable[str]) -> Iterator[str]:
     for name in names:
         yield from ("--ro-bind", f"{root}/{name}", f"{root}/{name}")
-
-
-def _variables(env: Mapping[str, str]) -> Iterator[str]:
-    for name, text in env.items():
-        yield from ("--setenv", name, text)
 
 
 def find_bwrap() -> str:

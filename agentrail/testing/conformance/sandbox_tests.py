@@ -12,6 +12,9 @@ The tests are async functions for pytest-trio. For a sandbox that runs commands,
 
 from __future__ import annotations
 
+import secrets
+from contextlib import suppress
+from pathlib import Path
 from typing import cast
 
 import trio
@@ -42,6 +45,15 @@ REFUSED = (
 def paths(entries: tuple[Entry, ...]) -> list[str]:
     """Return the paths of *entries*, in order."""
     return [entry.path for entry in entries]
+
+
+def _command_lines() -> list[bytes]:
+    """Return the command lines of all processes of this machine; empty on systems other than Linux."""
+    lines: list[bytes] = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has ended
+            lines.append(path.read_bytes())
+    return lines
 
 
 class SandboxConformance:
@@ -235,6 +247,27 @@ class CommandConformance:
         assert names <= {*usual, "USER", "_"}
         for name in ("LD_PRELOAD", "BASH_ENV", "PATH", "a b", ""):
             await raised(CommandRefused, sandbox.execute(Command("true", env=((name, "x"),))))
+
+    async def test_no_command_line_shows_the_value_of_a_variable(self, sandbox: Sandbox) -> None:
+        """A variable of any name and value reaches the command, and no process has the value on its command line."""
+        value = f"{secrets.token_hex(8)}\n'\" $HOME `id`"
+        names = ("name", "names", "kind", "merge", "folder", "HOME", "DOCKER_HOST", "UID")
+        words = " ".join(f'"${name}"' for name in names[:-1])  # some shells have a UID of their own
+        env = tuple([(name, value) for name in names])
+        is_written = trio.Event()
+
+        def listen(_: object) -> None:
+            if process.heard().data.count(b"|") == len(names[:-1]):
+                is_written.set()
+
+        process = sandbox.prepare(Command(f"printf '%s|' {words}; sleep 100", env=env), listen)
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - the process ends with the test
+            nursery.start_soon(process.run)
+            await is_written.wait()
+            lines = await trio.to_thread.run_sync(_command_lines)
+            process.kill()
+        assert not [line for line in lines if value.partition("\n")[0].encode() in line]
+        assert process.heard().data.decode() == f"{value}|" * len(names[:-1])
 
     async def test_an_empty_command_is_refused(self, sandbox: Sandbox) -> None:
         """An empty command is refused, and so is one that no system accepts."""

@@ -38,6 +38,12 @@ BEGUN: Final = b"begun\n"
 TERM: Final = b"t\n"
 """The order to send SIGTERM to all processes of the command."""
 
+CARRIER: Final = "AGENTRAIL_OF_"
+"""What the name of each variable of a command begins with until the script runs it.
+
+So none of them is one that the client itself obeys, such as `HOME` or `DOCKER_HOST`.
+"""
+
 _MARKS: Final = count(1 << 32)
 """Marks of runs; more KiB than any machine has."""
 
@@ -66,7 +72,8 @@ class ContainerCommand(ProcessTree):
         check_folder: Callable[[], None],
         on_output: OnOutput | None,
     ) -> None:
-        super().__init__(command, Launch(container.engine.name, client_env(), self._enter, self._leave), on_output)
+        env = client_env() | {f"{CARRIER}{name}": text for name, text in variables.items()}
+        super().__init__(command, Launch(container.engine.name, env, self._enter, self._leave), on_output)
         self._container = container
         self._folder = folder  # its absolute path, which is the same in the container
         self._variables = variables
@@ -123,13 +130,13 @@ class ContainerCommand(ProcessTree):
         """Return the call of the client; its standard input is a pipe."""
         self._check_folder()
         command, (name, points) = self._command, (self._started_in.name, self._started_in.points)
-        variables = [f"--env={key}={text}" for key, text in self._variables.items()]
+        # Of a name without a value the client sends that of its own environment: other users see command lines.
+        carriers = [f"--env={CARRIER}{name}" for name in self._variables]
         words = (command.run,) if isinstance(command.run, str) else command.run
         kind = "line" if isinstance(command.run, str) else "words"
         order = (f"{INSIDE}/{SCRIPT.name}", "run", str(self._mark), *counted(points), self._folder, kind)
-        argv = self._container.engine.words(
-            "exec", *variables, name, "/bin/sh", *order, str(int(command.merge)), *words
-        )
+        more = (str(int(command.merge)), " ".join(self._variables))
+        argv = self._container.engine.words("exec", *carriers, name, "/bin/sh", *order, *more, *words)
         reading, self._input = os.pipe()
         folder = process_folder(self._container.engine).path  # not that of the session: see `Engine.ask`
         return Ready(argv, os.open(folder, os.O_RDONLY), (reading,))

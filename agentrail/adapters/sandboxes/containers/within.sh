@@ -1,9 +1,11 @@
 # Runs one command inside of a container, and ends all processes that it has started. Run by `container_command.py`.
 #
-# Usage: run MARK COUNT POINT… FOLDER KIND MERGE WORD…, or end MARK COUNT POINT….
+# Usage: run MARK COUNT POINT… FOLDER KIND MERGE NAMES WORD…, or end MARK COUNT POINT….
 #
 # Each POINT is a path on which something is mounted read-only, as `/proc/self/mountinfo` writes it. If one is not, since
 # somebody has moved what it covered, nothing is run.
+#
+# NAMES are those of the command's variables, with blanks between them; the value of NAME is in AGENTRAIL_OF_NAME.
 #
 # All processes of a run have its mark, a number: their limit of resident memory in KiB, which Linux does not enforce.
 # Descendants inherit it, also those that leave the session or clear their environment, and none can raise it again. A
@@ -74,8 +76,8 @@ if [ "$uncovered" != 0 ]; then
   exit 126
 fi
 
-folder=$1 kind=$2 merge=$3
-shift 3
+folder=$1 kind=$2 merge=$3 names=$4
+shift 4
 ulimit -m "$((own / 1024))"
 cd "$folder" || exit 126
 unset container HOSTNAME http_proxy https_proxy ftp_proxy no_proxy all_proxy
@@ -99,12 +101,18 @@ exec 3<&-
   if [ "$merge" = 0 ]; then exec 2>&4; else exec 2>&1; fi
   exec 4>&-
   if [ "$kind" = words ]; then
-    exec "$@"
+    :
   elif [ -x /bin/bash ]; then
-    exec /bin/bash --noprofile --norc -c "$1"
+    set -- /bin/bash --noprofile --norc -c "$1"
   else
-    exec /bin/sh -c "$1"
+    set -- /bin/sh -c "$1"
   fi
+  # One text of it all: a variable may have a name that this script uses. `command`: some are read-only in some shells.
+  exported=''
+  for name in $names; do
+    exported="$exported command export $name=\"\$AGENTRAIL_OF_$name\"; unset AGENTRAIL_OF_$name;"
+  done
+  eval "$exported"' exec "$@"'
 )
 status=$?
 kill -KILL "$watcher"
