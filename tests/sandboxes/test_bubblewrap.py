@@ -10,7 +10,7 @@ import trio
 
 from agentrail.adapters.processes import SAFE_PATH
 from agentrail.adapters.sandboxes import bubblewrap, outward_network, own_network
-from agentrail.adapters.sandboxes.bubblewrap import find_bwrap
+from agentrail.adapters.sandboxes.bubblewrap import Guards, find_bwrap
 from agentrail.adapters.sandboxes.outward_network import CONNECTORS
 from agentrail.adapters.sandboxes.own_network import GATEWAY, RESOLVER
 from agentrail.errors import CommandRefused, SandboxMissing
@@ -237,6 +237,15 @@ async def test_what_exists_and_is_protected_can_be_read(tmp_path: Path) -> None:
 async def test_a_name_that_counts_in_a_home_alone_can_be_made_elsewhere(tmp_path: Path) -> None:
     assert (await run(tmp_path, "echo x > .bashrc")).exit_code == 0
     assert names(tmp_path) == [".bashrc"]
+
+
+def test_what_one_sandbox_has_created_stays_while_another_one_of_the_folder_needs_it(tmp_path: Path) -> None:
+    first, second = Guards(str(tmp_path), (".envrc",)), Guards(str(tmp_path), (".envrc", ".git"))
+    assert (first.hold(), second.hold()) == ([".envrc"], [".envrc", ".git"])
+    first.release()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".envrc", ".git"]
+    second.release()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.long

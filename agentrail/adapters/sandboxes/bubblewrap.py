@@ -20,6 +20,7 @@ import shutil
 import stat
 import subprocess
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePath
@@ -38,54 +39,68 @@ from agentrail.ports.sandbox import Command, OnOutput, Process
 from agentrail.values.argument_checks import checked
 from agentrail.values.value import Authored
 
+_GUARDING: Final = threading.Lock()
+_HOLDERS: Final = Counter[str]()
+"""How many commands and containers of this process hold each protected path."""
+_CREATED: Final[set[str]] = set()
+"""Those of the paths that were created."""
+
 
 class Guards:
     """Creates an empty folder for each protected name that does not exist, while commands run.
 
-    Such a folder can be mounted read-only, so a command cannot create the name. Git ignores empty folders.
+    Such a folder can be mounted read-only, so a command cannot create the name. Git ignores empty folders. What one
+    sandbox has created, another one of the same folder may still need: it is removed when nobody of this process does.
     """
 
-    __slots__ = ("_free", "_lock", "_made", "_names", "_root", "_users")
+    __slots__ = ("_free", "_names", "_root")
 
     def __init__(self, root: str, names: Iterable[str], free: frozenset[str] = frozenset()) -> None:
         self._root = root
         self._free = free  # no folder is created for these names
         self._names = tuple(names)
-        self._lock = threading.Lock()
-        self._users = 0
-        self._made: list[str] = []
 
     def hold(self) -> list[str]:
         """Create the missing folders, and return the names to mount read-only. Links are left out."""
         names: list[str] = []
-        with self._lock, Root(self._root, NOTHING_HIDDEN) as root:
+        with _GUARDING, Root(self._root, NOTHING_HIDDEN) as root:
             for name in self._names:
                 if name not in self._free:
                     with suppress(FileExistsError):
                         os.mkdir(name, dir_fd=root.fd)
-                        self._made.append(name)
+                        _CREATED.add(f"{self._root}/{name}")
                 with suppress(FileNotFoundError):
                     if not stat.S_ISLNK(os.stat(name, dir_fd=root.fd, follow_symlinks=False).st_mode):
                         names.append(name)
-            self._users += 1
+            _HOLDERS.update(self._paths)
         return names
+
+    @property
+    def _paths(self) -> Iterator[str]:
+        return (f"{self._root}/{name}" for name in self._names)
 
     @property
     def created(self) -> tuple[str, ...]:
         """The paths of the folders that were created."""
-        with self._lock:
-            return tuple(f"{self._root}/{name}" for name in self._made)
+        with _GUARDING:
+            return tuple(path for path in self._paths if path in _CREATED)
 
     def release(self) -> None:
         """Remove the created folders after the last command has ended; folders that are not empty any more stay."""
+        with _GUARDING:
+            _HOLDERS.subtract(self._paths)
+            unused = [path for path in self._paths if _HOLDERS[path] <= 0]
+            for path in unused:
+                del _HOLDERS[path]
+            self._remove([path for path in unused if path in _CREATED])
+            _CREATED.difference_update(unused)
+
+    def _remove(self, paths: Iterable[str]) -> None:
         # the root folder itself may have been deleted
-        with self._lock, suppress(FileNotFoundError), Root(self._root, NOTHING_HIDDEN) as root:
-            self._users -= 1
-            if not self._users:
-                for name in self._made:
-                    with suppress(OSError):
-                        os.rmdir(name, dir_fd=root.fd)
-                self._made.clear()
+        with suppress(FileNotFoundError), Root(self._root, NOTHING_HIDDEN) as root:
+            for path in paths:
+                with suppress(OSError):
+                    os.rmdir(path.removeprefix(f"{self._root}/"), dir_fd=root.fd)
 
 
 class Covers:
