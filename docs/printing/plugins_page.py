@@ -91,7 +91,7 @@ def matrix() -> list[str]:
     """Return which actions each hook accepts; those that all accept come first."""
     everywhere = [action for action in ACTIONS if all(action in MATRIX[hook.hook_name] for hook in HOOKS)]
     own = [
-        f"- {code(name)}: {codes(action.__name__ for action in ACTIONS if action in MATRIX[name] - {*everywhere})}."
+        f"- {code(name)}: {codes(one.__name__ for one in ACTIONS if one in MATRIX[name] - {*everywhere}) or 'none'}."
         for name in [hook.hook_name for hook in HOOKS]
     ]
     return [f"All hooks accept {codes(action.__name__ for action in everywhere)}. Beside these:", "", *own]
@@ -164,7 +164,7 @@ def built_in(source: Source, plugin: type[AnyPlugin]) -> list[str]:
     """Return the options of *plugin*, and at which place it is asked at which hooks."""
     used = [name for name in (*(hook.hook_name for hook in HOOKS), "on_event") if name in vars(plugin)]
     kind = "critical" if plugin.critical else "not critical"
-    place = f"Its priority is {int(plugin.priority)}, it is {kind}, and it uses {codes(used)}."
+    place = f"Its priority is {int(plugin.priority)}, it is {kind}, and it uses {codes(used) or 'no hook'}."
     options = [
         one for one in source.fields(plugin, inherited=False) if not isinstance(vars(plugin).get(one.name), property)
     ]
