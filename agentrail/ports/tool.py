@@ -295,7 +295,11 @@ NO_DEPS: Final = object()
 # Not frozen: one is made for each call, and filling the slots of a frozen class takes six times as long.
 @attrs.frozen(repr=False, slots=False)
 class ToolContext(Generic[Deps_co]):
-    """Passed to each tool call beside its arguments: facts about the session, and what the tool may use."""
+    """Passed to each tool call beside its arguments: facts about the session, and what the tool may use.
+
+    In a call that a program makes outside of a session, `jobs`, `threads`, `past`, `peers`, `sandbox` and `web` may be
+    `None`; in a session they never are.
+    """
 
     session_id: str = "session"
     """Session that makes the call."""
@@ -321,19 +325,18 @@ class ToolContext(Generic[Deps_co]):
     """Report progress to subscribers at once. In the thread of a cancelled call it raises, to end the thread."""
     _sandbox: Sandbox | ToolResources | None = attrs.field(default=None, alias="sandbox")
     jobs: Jobs | None = None
-    """The session's background commands; set in each call of a session, `None` only in calls by a program."""
+    """The session's background commands."""
     _web: Web | ToolResources | None = attrs.field(default=None, alias="web")
     threads: Threads | None = None
-    """Worker threads for synchronous code; set in each call of a session."""
+    """Worker threads for synchronous code."""
     agents: Agents | None = None
     """The session's sub-agents; `None` if it may start none."""
     memory_contents: JsonObject = EMPTY
     """The sections of the layer `memory`: contents of memory files, by path."""
     past: Past | None = None
-    """All messages of the session; set in each call of a session, `None` only in calls by a program."""
+    """All messages of the session."""
     peers: Peers | None = None
-    """The sub-agents to which the session may write; set in each call of a session, `None` only in calls by a program.
-    """
+    """The sub-agents to which the session may write."""
     person_answer: PersonAnswer | None = None
     """The answer with which the call goes on after `AskPerson(resume=…)`; `None` if it starts from the beginning."""
     shell_folder: str = "."
@@ -356,13 +359,13 @@ class ToolContext(Generic[Deps_co]):
 
     @property
     def sandbox(self) -> Sandbox | None:
-        """The session's sandbox, made at its first use; `None` only in calls outside a session."""
+        """The session's sandbox, made at its first use."""
         sandbox = self._sandbox
         return sandbox.sandbox if isinstance(sandbox, ToolResources) else sandbox
 
     @property
     def web(self) -> Web | None:
-        """The session's fetcher of web pages, made at its first use; `None` only in calls outside a session."""
+        """The session's fetcher of web pages, made at its first use."""
         web = self._web
         return web.web if isinstance(web, ToolResources) else web
 
