@@ -191,7 +191,8 @@ async def test_the_commands_of_the_guide_do_what_it_says(tmp_path: Path) -> None
     app = next(block.text for block in blocks_of(GUIDE) if block.language == "python")
     (tmp_path / "app.py").write_text(app, encoding="utf-8")
     serve, export, *rest = _commands()
-    chat, stream, approve, events, upload = [command for command in rest if command.startswith("curl")]
+    chat, stream, approve, events = [command for command in rest if command.startswith("curl")]
+    (upload,) = [block.text for block in blocks_of(GUIDE.with_name("files.md")) if block.text.startswith("curl")]
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {"PATH": path, "HOME": str(tmp_path)}
     with trio.fail_after(60):
@@ -216,8 +217,9 @@ async def test_the_commands_of_the_guide_do_what_it_says(tmp_path: Path) -> None
             assert (held["tool"], held["args"]) == ("write_file", {"path": "a.txt", "content": "hello"})
             assert await said(approve.replace('"ID"', json.dumps(held["id"]))) == ""
             assert "wrote a.txt" in await said(events, "wrote a.txt")
-            (tmp_path / "table.csv").write_text("a,b", encoding="utf-8")
-            assert json.loads(await said(upload))["type"] == "urn:agentrail:problem:files-not-taken", "no `sandbox`"
+            (tmp_path / "plan.pdf").write_bytes(b"%PDF-1.7")
+            refused = json.loads(await said(upload.replace("/trip/", "/first/")))
+            assert refused["type"] == "urn:agentrail:problem:files-not-taken", "no `sandbox`"
             process.send_signal(signal.SIGTERM)
             assert await process.wait() == 0
 
