@@ -28,7 +28,7 @@ def _call(one: Callable, called: str) -> list[str]:
 def written(one: Callable, called: str = "") -> str:
     """Return an example call of *one* as code; *called* is the variable name of its object."""
     owner = f"{called}." if called else ""
-    signature = one.signature.replace(COMMAND_ID, "command=None")
+    signature = one.signature.replace(COMMAND_ID, "command=None").removesuffix(" -> None")
     match one.kind:
         case "property":
             return code(f"{owner}{one.name}{signature[2:]}")

@@ -70,7 +70,7 @@ def _one_line(where: str, offered: list[str], there: set[str]) -> list[str]:
 def _described_on(path: str) -> set[str]:
     """Return the names that the page *path* of the reference describes: in headings, and at the begin of lines."""
     text = (REFERENCE / path).read_text(encoding="utf-8")
-    return set(re.findall(r"^(?:#+ (?:`\w+`: )?|- |\| \[?)`([A-Z]\w+)(?:\(.*?\))?`", text, re.MULTILINE))
+    return set(re.findall(r"^(?:#+ (?:`\w+`: )?|- \[?)`([A-Z]\w+)(?:\(.*?\))?`", text, re.MULTILINE))
 
 
 @cache

@@ -21,7 +21,7 @@ from tests.runtime.tools import quick
 from tests.runtime.world import World
 
 PAGE: Final = (ROOT / "docs" / "reference" / "handle.md").read_text(encoding="utf-8")
-TABLE: Final = PAGE.partition("## What a call may raise")[2].partition("\n## ")[0]
+LIST: Final = PAGE.partition("## What a call may raise")[2].partition("\n## ")[0]
 SCHEMA: Final[Mapping[str, Json]] = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
 
@@ -34,14 +34,14 @@ class Refusing(Plugin[None]):
 
 def named(method: str) -> set[str]:
     """Return the errors that the row of *method* names."""
-    (row,) = [line for line in TABLE.splitlines() if line.startswith(f"| `{method}`")]
-    return {name for name in re.findall(r"`([\w-]+)`", row.split("|")[2]) if name[0].isupper() or name in BRANCHES}
+    (row,) = [line for line in LIST.splitlines() if line.startswith(f"- `{method}`: ")]
+    return {name for name in re.findall(r"`([\w-]+)`", row) if name[0].isupper() or name in BRANCHES}
 
 
 def test_each_error_that_the_table_of_calls_names_is_one() -> None:
-    words = set(re.findall(r"`([A-Z]\w+)`", TABLE)) - {"StreamError"}  # an event
+    words = set(re.findall(r"`([A-Z]\w+)`", LIST)) - {"StreamError"}  # an event
     assert {word for word in words if not hasattr(errors, word)} == set()
-    assert {word for word in re.findall(r"`([a-z]+(?:-[a-z]+)+)`", TABLE) if word not in BRANCHES} == set()
+    assert {word for word in re.findall(r"`([a-z]+(?:-[a-z]+)+)`", LIST) if word not in BRANCHES} == set()
 
 
 class Untaking:
