@@ -8,7 +8,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType, UnionType
 from typing import Final, Literal, Union, cast, get_args, get_origin
 
-from docs.printing.fields_page import item, summary
+from docs.printing.fields_page import summary
 from docs.printing.markdown import code, codes
 from docs.printing.source_text import Source
 
@@ -19,6 +19,7 @@ PAGES: Final = {
     "hooks.md": "Hooks and actions",
     "contracts.md": "Contracts",
     "host.md": "The host",
+    "errors.md": "Errors",
     "../plugins/index.md": "Plugins that ship",
 }
 """The pages that describe some of the names, by their paths below the reference, with their titles."""
@@ -55,8 +56,16 @@ def names(source: Source, package: ModuleType, *others: ModuleType) -> list[str]
     return [
         *lines,
         *([""] if lines and offered else []),
-        *(item(name, _about(source, package, name)) for name in offered),
+        *_described(source, package, offered),
     ]
+
+
+def _described(source: Source, package: ModuleType, offered: list[str]) -> list[str]:
+    """Return a line about each name that is *offered*; those with one sentence share a line."""
+    names: dict[str, list[str]] = {}
+    for name in offered:
+        names.setdefault(_about(source, package, name), []).append(name)
+    return [f"- {codes(alike)}: {about}" for about, alike in names.items()]
 
 
 def _one_line(where: str, offered: list[str], there: set[str]) -> list[str]:
