@@ -164,7 +164,7 @@ def built_in(source: Source, plugin: type[AnyPlugin]) -> list[str]:
     """Return the options of *plugin*, and at which place it is asked at which hooks."""
     used = [name for name in (*(hook.hook_name for hook in HOOKS), "on_event") if name in vars(plugin)]
     kind = "critical" if plugin.critical else "not critical"
-    place = f"Its priority is {int(plugin.priority)}, it is {kind}, and it uses {codes(used) or 'no hook'}."
+    place = f"Priority {int(plugin.priority)}, {kind}, at {codes(used) or 'no hook'}."
     options = [
         one for one in source.fields(plugin, inherited=False) if not isinstance(vars(plugin).get(one.name), property)
     ]
