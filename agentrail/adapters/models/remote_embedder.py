@@ -113,6 +113,7 @@ class RemoteEmbedder:
 
     __slots__ = ("_form", "_http", "_look_up", "_model", "_provider", "_settings", "name")
 
+    @checked
     def __init__(self, name: str, provider: Provider, settings: Settings, look_up: LookUp) -> None:
         self.name = name
         """The provider and its model."""

@@ -64,6 +64,7 @@ EXTRAS: Final = {
     "cli": ("rich", "lay out Markdown in the terminal"),
     "cluster": ("ray", "run hosts on the machines of a Ray cluster"),
     "gcp": ("google.auth", "use the credentials of Google Cloud for models of Vertex AI"),
+    "knowledge": ("numpy", "search documents by meaning"),
     "mcp": ("mcp", "use MCP servers, and be one"),
     "otel": ("opentelemetry.sdk", "export what sessions do as spans and metrics"),
     "postgres": ("psycopg", "keep sessions in PostgreSQL"),
