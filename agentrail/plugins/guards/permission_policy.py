@@ -80,8 +80,8 @@ class PermissionPolicy(Plugin[None]):
     mode: PermissionMode = attrs.field(default="default", validator=check_choice(*get_args(PermissionMode)))
     """What happens to other calls, and to those that `ask` names.
 
-    `default` lets the others pass, `strict` blocks them, `accept_edits` lets edits of files in the session's folder pass
-    that `ask` names, `dont_ask` blocks what would be held, and `bypass` reads `deny` alone.
+    `default` lets the others pass, `strict` blocks them, `accept_edits` lets edits of the session's files pass that
+    `ask` names, `dont_ask` blocks what would be held, and `bypass` reads `deny` alone.
     """
     timeout: float | None = attrs.field(default=120.0, validator=check_optional_seconds)
     """Seconds that a held call waits for a person; `None` if it waits for ever."""
