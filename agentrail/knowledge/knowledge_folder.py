@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -11,13 +12,13 @@ from typing import Final, Self
 import trio
 
 from agentrail.knowledge.embedder import Embedder
-from agentrail.knowledge.knowledge_store import Convert, Knowledge, NamedEmbedder, made_embedder
+from agentrail.knowledge.knowledge_store import Convert, Knowledge, NamedEmbedder, checked_similarity, made_embedder
 from agentrail.knowledge.store_file import stored_name
 from agentrail.knowledge.store_names import check_store_name, file_stem
 from agentrail.values.argument_checks import checked
 
 MAX_OPEN: Final = 200
-"""The most stores that are remembered; the one used longest ago is closed."""
+"""The most stores that stay open though nobody has them; of more, those asked for longest ago are closed."""
 
 ENDING: Final = ".sqlite"
 
@@ -34,6 +35,8 @@ class TenantStore(Knowledge):
         min_similarity: float,
     ) -> None:
         self._set_up(path, identity, embedder, convert, min_similarity)
+        # A call that runs has the store, so that this waits for none; at the exit, the system closes files itself
+        weakref.finalize(self, self._file.close).atexit = False
 
 
 class KnowledgeFolder:
@@ -56,9 +59,11 @@ class KnowledgeFolder:
         """Path of the folder."""
         self._embedder = made_embedder(embedder)
         self._convert = convert
-        self._min_similarity = min_similarity
-        self._stores: dict[tuple[str, str], Knowledge] = {}
-        """The stores that were asked for, by tenant and name, the last one last."""
+        self._min_similarity = checked_similarity(min_similarity)
+        self._stores = weakref.WeakValueDictionary[tuple[str, str], Knowledge]()
+        """The stores that somebody has, by tenant and name; one that nobody has closes its file."""
+        self._recent: dict[tuple[str, str], Knowledge] = {}
+        """The stores that were asked for last, at most `MAX_OPEN`, the last one last."""
 
     def __repr__(self) -> str:
         return f"<KnowledgeFolder {str(self.path)!r}>"
@@ -75,21 +80,23 @@ class KnowledgeFolder:
         """Close all stores; the next use of one opens it again."""
         for store in [*self._stores.values()]:
             await store.aclose()
-        self._stores.clear()
+        self._recent.clear()
 
     @checked
     def store(self, name: str, tenant: str = "") -> Knowledge:
         """Return the store *name* of *tenant*; raise `UsageError` if none can be called so. Its file may be missing."""
         check_store_name(name)
         key = (tenant, name)
-        store = self._stores.pop(key, None)
+        store = self._stores.get(key)
         if store is None:
             path = self._folder(tenant) / f"{file_stem(name)}{ENDING}"
             identity = {"tenant": tenant.encode("utf-8", "replace").decode(), "store": name}
             store = TenantStore(path, identity, self._embedder, self._convert, self._min_similarity)
-        self._stores[key] = store
-        while len(self._stores) > MAX_OPEN:
-            self._stores.pop(next(iter(self._stores)))  # SQLite closes its files with the object
+            self._stores[key] = store
+        self._recent.pop(key, None)
+        self._recent[key] = store
+        while len(self._recent) > MAX_OPEN:
+            del self._recent[next(iter(self._recent))]
         return store
 
     @checked

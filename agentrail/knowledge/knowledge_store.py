@@ -85,7 +85,7 @@ class Knowledge:
             raise WrongType("path", "a path with a NUL", "the path of a file")
         self._embedder = embedder
         self._convert = convert
-        self._min_similarity = min_similarity
+        self._min_similarity = checked_similarity(min_similarity)
         self._file = StoreFile(self.path, identity, "" if embedder is None else embedder.name)
 
     def __repr__(self) -> str:
@@ -334,9 +334,17 @@ def made_embedder(embedder: NamedEmbedder | None) -> Embedder | None:
             raise WrongType.of("embedder", embedder, "an `Embedder`, its name, or a pair of its name and options")
 
 
+def checked_similarity(value: float) -> float:
+    """Return *value*; raise an error unless it is a cosine, which no vector is near enough to otherwise."""
+    if not -1 <= value <= 1:  # so neither is NaN
+        raise WrongType.of("min_similarity", value, "a number from -1 to 1")
+    return value
+
+
 def _check_range(argument: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
-        raise WrongType(argument, str(value)[:20], f"a whole number from {least} to {most}")
+        shown = str(value) if abs(value) < 10**20 else "a number of more than 20 digits"  # Python prints none of 5,000
+        raise WrongType(argument, shown, f"a whole number from {least} to {most}")
 
 
 def _encodable(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,7 @@ import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import AgentrailError, OutsideError, UsageError
-from agentrail.knowledge import Knowledge, KnowledgeFolder, knowledge_tools
+from agentrail.knowledge import Knowledge, KnowledgeFolder, knowledge_folder, knowledge_tools
 from agentrail.models import ToolMessage
 from agentrail.plugins import Cited
 from agentrail.testing import ScriptedModel, call, say
@@ -143,3 +144,27 @@ async def test_a_cancelled_block_closes_the_file(tmp_path: Path) -> None:
             await knowledge.add("leave.md", LEAVE)
             scope.cancel()
     assert not (tmp_path / "k.sqlite-wal").exists()  # noqa: ASYNC240 - a test
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1.1, -2, 10**400])
+def test_a_similarity_that_is_no_cosine_is_refused(tmp_path: Path, value: float) -> None:
+    for kind in (Knowledge, KnowledgeFolder):
+        with pytest.raises(UsageError, match="min_similarity"):
+            kind(tmp_path / "k", min_similarity=value)
+
+
+async def test_a_store_is_one_object_while_somebody_has_it_and_closed_when_nobody_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(knowledge_folder, "MAX_OPEN", 2)
+    log = tmp_path / "b.sqlite-wal"
+    async with KnowledgeFolder(tmp_path) as folder:
+        mine = folder.store("a")
+        await folder.store("b").add("b.md", LEAVE)
+        assert log.exists()  # noqa: ASYNC240 - a test
+        for name in ("c", "d", "e"):
+            await folder.store(name).add("a.md", LEAVE)
+        gc.collect()
+        assert not log.exists()  # noqa: ASYNC240 - a test
+        assert folder.store("a") is mine
+        assert [row.document for row in await folder.store("b").search("leave")] == ["b.md"]
