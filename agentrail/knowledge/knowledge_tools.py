@@ -69,7 +69,7 @@ def knowledge_tools(knowledge: Knowledge) -> list[object]:
 def _as_result(passages: Sequence[Found]) -> Ok:
     """Return *passages* for the model, each between tags that its text cannot close."""
     if not passages:
-        return ok("Nothing was passage. Try other words, or say that the documents do not have it.", {"passages": []})
+        return ok("Nothing was found. Try other words, or say that the documents do not have it.", {"passages": []})
     text = "\n\n".join([_tagged(passage) for passage in passages])
     return ok(text, {"passages": [passage.citation for passage in passages]})
 
