@@ -108,7 +108,7 @@ USAGE: Final[Mapping[str, Texts]] = {
     ),
     "document-too-large": Texts(
         "A document is larger than a store takes",
-        "the document `{name}` is too large: {limit} characters are the most; add it in parts",
+        "the document `{name}` is too large: {limit} are the most; add it in parts",
     ),
     "document-unreadable": Texts(
         "The text of a document cannot be read",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Final, Self, TypeAlias, cast
@@ -31,6 +32,9 @@ NamedEmbedder: TypeAlias = Embedder | str | tuple[str, Mapping[str, object]]
 
 MAX_CHARS: Final = 64 * 1024 * 1024
 """The most characters of a document, and the most bytes."""
+
+MAX_CHUNKS: Final = 200_000
+"""The most passages of a document: more than `MAX_CHARS` without headings have, but each heading begins another one."""
 
 MAX_TEXT: Final = 100_000
 """The most characters that `Knowledge.text` returns at once."""
@@ -249,10 +253,10 @@ class Knowledge:
     async def _text_of(self, name: str, text: str | bytes) -> tuple[str, str]:
         """Return the text of a document, and the SHA-256 of it."""
         if len(text) > MAX_CHARS:
-            raise UsageError("document-too-large", name, MAX_CHARS)
+            raise UsageError("document-too-large", name, f"{MAX_CHARS:,} characters")
         plain = text if isinstance(text, str) else await trio.to_thread.run_sync(self._converted, name, text)
         if len(plain) > MAX_CHARS:
-            raise UsageError("document-too-large", name, MAX_CHARS)
+            raise UsageError("document-too-large", name, f"{MAX_CHARS:,} characters")
         try:
             return plain, await trio.to_thread.run_sync(_digest, plain)
         except UnicodeEncodeError as error:
@@ -284,6 +288,8 @@ class Knowledge:
     async def _embedded(self, name: str, text: str, digest: str) -> NewDocument:
         """Return the document with its chunks and their vectors."""
         chunks = await trio.to_thread.run_sync(_chunks, text)
+        if len(chunks) > MAX_CHUNKS:
+            raise UsageError("document-too-large", name, f"{MAX_CHUNKS:,} passages")
         vectors: list[bytes] = []
         if self._embedder is not None:
             for start in range(0, len(chunks), BATCH):
@@ -357,7 +363,8 @@ def _digest(text: str) -> str:
 
 
 def _chunks(text: str) -> list[Chunk]:
-    return list(chunks_of(text))
+    """Return the chunks of *text*; of too many, one more than a document may have."""
+    return list(islice(chunks_of(text), MAX_CHUNKS + 1))
 
 
 def _packed(answer: object, count: int) -> list[bytes]:

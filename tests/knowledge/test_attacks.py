@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import AgentrailError, OutsideError, UsageError
-from agentrail.knowledge import Knowledge, KnowledgeFolder, knowledge_tools
+from agentrail.knowledge import Knowledge, KnowledgeFolder, knowledge_store, knowledge_tools
 from agentrail.knowledge.store_names import file_stem
 from agentrail.models import Json, ToolMessage
 from agentrail.testing import ScriptedModel, call, say
@@ -415,3 +415,13 @@ async def test_a_store_that_is_deleted_can_be_made_again(tmp_path: Path) -> None
         assert not path.exists()  # noqa: ASYNC240 - a test
         with pytest.raises(AgentrailError, match="no document"):
             await knowledge.read("b.md")
+
+
+async def test_a_document_of_too_many_headings_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knowledge_store, "MAX_CHUNKS", 50)
+    async with Knowledge(tmp_path / "k.sqlite") as knowledge:
+        assert await knowledge.add("a.md", "# h\n" * 50) == 50
+        with pytest.raises(UsageError, match="50 passages are the most") as raised:
+            await knowledge.add("a.md", "# h\n" * 10_000)
+        assert raised.value.code == "document-too-large"
+        assert (await knowledge.document("a.md")).passages == 50

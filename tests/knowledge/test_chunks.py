@@ -58,3 +58,23 @@ def test_a_chunk_is_cut_after_a_paragraph_then_a_sentence_then_a_word() -> None:
     words = "word " * 1_000
     assert all(words[: chunk.end].endswith(" ") for chunk in chunks_of(words))
     assert [chunk.end - chunk.start for chunk in chunks_of("x" * 3_000)] == [1_200, 1_200, 900]
+
+
+class CountedText(str):
+    """Counts the characters that its slices copy."""
+
+    __slots__ = ("copied",)
+
+    def __getitem__(self, key: object) -> str:
+        part = str.__getitem__(self, key)  # type: ignore[index]
+        self.copied: int = getattr(self, "copied", 0) + len(part)
+        return part
+
+
+def test_cutting_copies_each_character_a_few_times_whatever_the_length() -> None:
+    copied: list[float] = []
+    for count in (1_000, 10_000):
+        text = CountedText("words without a paragraph. " * count)
+        assert len(list(chunks_of(text))) > count // 50
+        copied.append(text.copied / len(text))
+    assert copied[1] < 1.1 * copied[0] < 10
