@@ -349,8 +349,8 @@ def checked_similarity(value: float) -> float:
 
 def _check_range(argument: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
-        shown = str(value) if abs(value) < 10**20 else "a number of more than 20 digits"  # Python prints none of 5,000
-        raise WrongType(argument, shown, f"a whole number from {least} to {most}")
+        number = str(value) if abs(value) < 10**20 else "a number of more than 20 digits"  # Python prints none of 5,000
+        raise WrongType(argument, number, f"a whole number from {least} to {most}")
 
 
 def _encodable(text: str) -> str:
