@@ -107,7 +107,8 @@ def test_extra_adds_tools_that_the_provider_runs() -> None:
     assert thaw(added["include"]) == ["a", "b"]
     with pytest.raises(BadModelOptions, match="brings a tool 'lamp', and the session has one of this name"):
         with_extra(body, freeze_object({"tools": [{"name": "lamp"}]}))
-    for extra in ({"stop": ["y"]}, {"tools": {}}, {"tools": "x"}):
+    replacing: list[dict[str, object]] = [{"stop": ["y"]}, {"tools": {}}, {"tools": "x"}]
+    for extra in replacing:
         with pytest.raises(BadModelOptions, match="`extra` may not replace"):
             with_extra(body, freeze_object(extra))
 

@@ -45,7 +45,7 @@ def vertex_gemini(url: str) -> Iterator[Ask]:
         vertexai=True,
         project="lamps-1",
         location="europe-west4",
-        credentials=Credentials(TOKEN),
+        credentials=Credentials(TOKEN),  # type: ignore[no-untyped-call]  # it has no types
         http_options=types.HttpOptions(base_url=url),
     )
     try:
@@ -88,10 +88,10 @@ def azure_entra(url: str, *, chat: bool = False) -> Iterator[Ask]:
         yield asking(client, chat=chat)
 
 
-BY_KEY: Final = {"api_key": Secret("KEY")}
-BY_TOKEN: Final = {"token": Secret("TOKEN")}
-AT: Final = {"project": "lamps-1", "region": "europe-west4", **BY_TOKEN}
-OLDER: Final = {"api_version": VERSION}
+BY_KEY: Final[dict[str, object]] = {"api_key": Secret("KEY")}
+BY_TOKEN: Final[dict[str, object]] = {"token": Secret("TOKEN")}
+AT: Final[dict[str, object]] = {"project": "lamps-1", "region": "europe-west4", **BY_TOKEN}
+OLDER: Final[dict[str, object]] = {"api_version": VERSION}
 
 CLOUDS: Final = {
     "gemini": Cloud("vertex", "gemini", vertex_gemini, AT),

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from typing import Final
 
 import pytest
 
@@ -50,18 +51,18 @@ from tests.kit import freeze_object
     ],
 )
 def test_the_machine_s_token_goes_to_no_other_host(url: str) -> None:
-    assert not CLOUD.is_own(url, {}.get)
+    assert not CLOUD.is_own(url, NOTHING.get)
 
 
 @pytest.mark.parametrize("host", ["", "europe-west4-", "us-central1-"])
 def test_vertex_s_own_hosts(host: str) -> None:
-    assert CLOUD.is_own(f"https://{host}aiplatform.googleapis.com", {}.get)
-    assert CLOUD.is_own("https://aiplatform.eu.rep.googleapis.com", {}.get)
+    assert CLOUD.is_own(f"https://{host}aiplatform.googleapis.com", NOTHING.get)
+    assert CLOUD.is_own("https://aiplatform.eu.rep.googleapis.com", NOTHING.get)
     assert CLOUD.is_own("http://127.0.0.1:1", {"GOOGLE_VERTEX_BASE_URL": "http://127.0.0.1:1/"}.get)
 
 
 def model_of(name: str) -> RemoteModel:
-    return RemoteModel(name, PROVIDERS[name.partition(":")[0]], Http(), {}.get, Accounts())
+    return RemoteModel(name, PROVIDERS[name.partition(":")[0]], Http(), NOTHING.get, Accounts())
 
 
 CLOUD_VALUES: Mapping[str, Json] = {
@@ -100,6 +101,9 @@ def test_an_odd_region_or_project_is_refused_at_once(option: str, value: str) ->
     with pytest.raises(BadModelOptions, match=f"`{option}` is "):
         model_of("vertex:gemini-3-flash-preview").check(freeze_object({"region": "global", option: value}))
 
+
+NOTHING: Final[dict[str, str]] = {}
+"""An environment without any variable."""
 
 GOOGLE = [
     (401, {"code": 401, "message": "no", "status": "UNAUTHENTICATED"}, KeyRefused),

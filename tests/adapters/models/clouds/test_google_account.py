@@ -6,6 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Final
 
 import pytest
 import trio
@@ -31,6 +32,9 @@ from tests.adapters.models import gemini_events as gemini
 from tests.adapters.models.histories import asked, user
 from tests.adapters.models.server import Asked, Play, Server, Stall, refusing, serving, steps, streaming
 from tests.kit import freeze_object
+
+NOTHING: Final[dict[str, str]] = {}
+"""An environment without any variable."""
 
 MODEL = "vertex:gemini-3-flash-preview"
 
@@ -80,7 +84,7 @@ def user_account(folder: Path) -> Path:
 async def client() -> AsyncIterator[RemoteModel]:
     http = Http()
     try:
-        yield RemoteModel(MODEL, PROVIDERS["vertex"], http, {}.get, Accounts())
+        yield RemoteModel(MODEL, PROVIDERS["vertex"], http, NOTHING.get, Accounts())
     finally:
         await http.close()
 
