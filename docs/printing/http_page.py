@@ -13,7 +13,7 @@ from agentrail.api.bodies import CallBody
 from agentrail.api.openapi import Document, classes_below, document
 from agentrail.api.operation_table import CALLS, JSON, ROUTES, HostCall, HostRoute
 from agentrail.api.problems import ROWS, code_of
-from agentrail.api.session_values import HeldCall
+from agentrail.api.session_values import HeldCall, Reply
 from agentrail.api.views import View
 from agentrail.core.vocabulary.commands import Accepted
 from docs.printing.fields_page import item, summary
@@ -31,6 +31,9 @@ REQUIRED: Final = r"\*"
 
 LOCAL: Final[Mapping[str, type]] = {"HeldView": HeldCall, "AcceptedView": Accepted}
 """The views with all fields of an object of the library, which the page of handles describes."""
+
+REPLY: Final = "[`Reply`](handle.md#reply)"
+"""Where most fields of a `ReplyView` are told."""
 
 SENT_FIRST: Final = ("ChatBody", "OpenBody", "PromptBody", "SteerBody", "AbortBody", "ApproveBody", "RejectBody")
 """The bodies that a first client sends; of the others the document has the sentences about each field."""
@@ -118,7 +121,8 @@ class HttpPage:
 
     def described_bodies(self) -> list[str]:
         """Return a section about each body that a first client sends."""
-        return joined(self._section(name) for name in SENT_FIRST)
+        owners: dict[str, str] = {}
+        return joined(self._section(name, owners) for name in SENT_FIRST)
 
     def bodies(self) -> list[str]:
         """Return a line about each other body: what it is, and the names of its fields."""
@@ -130,26 +134,31 @@ class HttpPage:
         needed = cast("Sequence[str]", schema.get("required", ()))
         return _named((field, field in needed) for field in _fields(schema))
 
-    def queries(self) -> list[str]:
-        """Return a line about each query, in the order of the routes: the names of its parameters."""
-        routes = {name: route for route in ROUTES if (name := _query_name(route))}
-        return [f"- {code(name)}: {self._parameter_names(route)}" for name, route in routes.items()]
-
-    def _parameter_names(self, route: HostRoute) -> str:
-        parameters = [part for part in _parameters(self._document, route) if part["in"] == "query"]
-        return _named((str(part["name"]), bool(part["required"])) for part in parameters)
-
     def described_views(self) -> list[str]:
         """Return a section about each object that the first programs of a client read."""
-        return joined(self._section(name) for name in READ_FIRST)
+        reply = {item(field.name, _sentence(field.about)): REPLY for field in self._source.fields(Reply)}
+        return joined(self._section(name, reply) for name in READ_FIRST)
 
-    def _section(self, name: str) -> list[str]:
+    def _section(self, name: str, owners: dict[str, str]) -> list[str]:
+        """Return the section about *name*; lines of fields that *owners* has are told there, and new ones are added."""
         schema = self._schemas[name]
         needed = () if name in READ_FIRST else cast("Sequence[str]", schema.get("required", ()))
         known = {field.name for field in self._source.fields(LOCAL[name])} if name in LOCAL else set[str]()
         listed = {field: part for field, part in _fields(schema).items() if field not in known}
-        fields = [_field(field, part, needed=field in needed) for field, part in listed.items()]
-        return section(code(name), [str(schema["description"])], _as_local(name), fields)
+        lines = {field: _field(field, part, needed=field in needed) for field, part in listed.items()}
+        told = _told_by(lines, owners)
+        own = [line for line in lines.values() if line not in owners]
+        owners |= dict.fromkeys(own, code(name))
+        return section(code(name), [str(schema["description"])], _as_local(name), [*told, *own])
+
+
+def _told_by(lines: Mapping[str, str], owners: Mapping[str, str]) -> list[str]:
+    """Return a line about the fields of each of *owners* that are told there in the same words."""
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for field, line in lines.items():
+        if line in owners:
+            names[owners[line]].append(field)
+    return [f"- {codes(fields)}: as in {owner}." for owner, fields in names.items()]
 
 
 def _as_local(view: str) -> list[str]:
@@ -196,18 +205,18 @@ def _scopes(call: HostCall) -> str:
     return f"With {code(call.scope)}, for sessions of other users {code(call.others)}"
 
 
-def _query_name(route: HostRoute) -> str:
-    """Return the name of the query of *route*; empty if it has none, or its path has all of it."""
-    query = route.call.query
-    return "" if query is None or set(query.__struct_fields__) <= set(route.path_fields) else query.__name__
-
-
 def _takes(route: HostRoute) -> str:
-    call, query = route.call, _query_name(route)
+    call = route.call
     parts = [codes(cls.__name__ for cls in _classes(call.body))] if call.body is not None else []
     parts += [code(call.takes)] if call.takes != JSON else []
-    parts += [code(query)] if query else []
-    return "; ".join(parts)
+    parts += [_parameters_of(route)]
+    return "; ".join(filter(None, parts))
+
+
+def _parameters_of(route: HostRoute) -> str:
+    """Return the parameters of the query of *route*, without those that its path has."""
+    fields = msgspec.structs.fields(route.call.query) if route.call.query is not None else ()
+    return _named((f"?{field.encode_name}", field.required) for field in fields if field.name not in route.path_fields)
 
 
 def _gives(call: HostCall) -> str:

@@ -3,6 +3,8 @@
 import re
 from typing import cast
 
+import msgspec
+
 from agentrail.api import bodies
 from agentrail.api.openapi import Document, classes_below
 from agentrail.api.operation_table import ROUTES
@@ -35,16 +37,19 @@ def test_each_kind_of_problem_has_a_place() -> None:
     assert http_page.problems()[-1] == "- 500: all others."
 
 
-def test_each_class_is_there_and_all_fields_are_described() -> None:
-    in_path = {bodies.StoreQuery, bodies.DocumentQuery}  # the path of a route has all of their fields
-    described = (
-        (classes_below(bodies.CallBody), [*PAGE.described_bodies(), *PAGE.bodies()]),
-        ([query for query in classes_below(bodies.Query) if query not in in_path], PAGE.queries()),
-    )
-    for classes, printed in described:
-        named = {match[1] for line in printed if (match := re.match(r"(?:### |- )`(\w+)`", line))}
-        assert {cls.__name__ for cls in classes} - named == set()
-        assert [line for line in printed if line.endswith(": ")] == []
+def test_each_body_is_there_and_all_fields_are_described() -> None:
+    printed = [*PAGE.described_bodies(), *PAGE.bodies()]
+    named = {match[1] for line in printed if (match := re.match(r"(?:### |- )`(\w+)`", line))}
+    assert {cls.__name__ for cls in classes_below(bodies.CallBody)} - named == set()
+    assert [line for line in printed if line.endswith(": ")] == []
+
+
+def test_each_parameter_stands_at_its_route() -> None:
+    lines = {line.split("`")[1]: line for line in http_page.routes() if line.startswith("- ")}
+    for route in ROUTES:
+        names = re.findall(r"`\?(\w+)`", lines[f"{route.method} {route.path}"])
+        fields = msgspec.structs.fields(route.call.query) if route.call.query is not None else ()
+        assert names == [field.encode_name for field in fields if field.name not in route.path_fields]
 
 
 def test_a_view_that_is_told_by_an_object_of_the_library_has_all_its_fields() -> None:
