@@ -110,7 +110,7 @@ MODEL_OPTIONS: Final = frozenset(
     {
         *("api_key", "base_url", "cache", "connect_timeout", "extra", "first_byte_timeout", "headers", "max_tokens"),
         *("next_byte_timeout", "reasoning_effort", "response_format", "stop", "temperature", "tool_choice"),
-        "tool_search",
+        *("tool_search", "region", "project", "profile", "token", "api_version"),
     }
 )
 """Names of the options of models: people give them to a `SessionSpec` too."""

@@ -32,7 +32,10 @@ NAMED = re.compile(rf"\b({'|'.join(PROVIDERS)}):([a-z][\w./-]*[\w])")
 LOCAL = {"llamacpp", "lmstudio", "ollama", "vllm"}
 """Providers on the user's machine, which reads as many tokens as its user has set."""
 
-STAND_INS = {"anthropic:some-model"}
+STAND_INS = {
+    *("anthropic:some-model", "azure:my-deployment"),
+    *("bedrock:anthropic.claude", "vertex:claude", "vertex:gemini"),
+}
 """Names in guides that stand for that of any model."""
 
 CHATS = ("gpt-5-chat", "gpt-5.1-chat", "gpt-5.2-chat")

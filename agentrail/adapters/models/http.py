@@ -95,7 +95,7 @@ class Patience(Value):
     """The most seconds from one byte of the stream to the next."""
 
 
-class Post(Value):
+class Post(Value, gc=True):
     """A POST request."""
 
     url: str
