@@ -116,6 +116,7 @@ DOCUMENTS: Final = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", DOCUMENTS)
 async def test_any_text_comes_back_as_it_was(tmp_path: Path, kind: str) -> None:
     text = DOCUMENTS[kind]
@@ -347,6 +348,7 @@ async def test_an_embedder_that_returns_no_vectors_is_named(tmp_path: Path, answ
         assert await knowledge.count() == 0
 
 
+@pytest.mark.long
 async def test_a_cancelled_add_leaves_the_old_document(tmp_path: Path) -> None:
     async with Knowledge(tmp_path / "k.sqlite") as knowledge:
         await knowledge.add("a.md", "old")

@@ -77,6 +77,7 @@ async def test_the_meaning_counts_where_there_is_an_embedder(tmp_path: Path) -> 
             assert (await knowledge.search("number7"))[0].document == "7.md"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_whole", [True, False])
 async def test_nothing_of_a_removed_document_stays_in_the_files(tmp_path: Path, is_whole: bool) -> None:
     async with Knowledge(tmp_path / "k.sqlite", embedder=HashEmbedder()) as knowledge:
