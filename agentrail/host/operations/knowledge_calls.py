@@ -109,7 +109,7 @@ class KnowledgeCalls:
     async def documents(self, call: OperationCall) -> Answer:
         """List the documents of a store."""
         query = call.query(DocumentsQuery)
-        store = await self._found(call, query.store)
+        store = await self._existing_store(call, query.store)
         limit = min(page_of(query.limit), MOST_PAGE - 1)  # one more tells whether there is a next page
         documents = await store.documents(query.after or "", limit + 1)
         items = tuple([view(DocumentView, document) for document in documents[:limit]])
@@ -119,7 +119,7 @@ class KnowledgeCalls:
     async def document(self, call: OperationCall) -> Answer:
         """Show a part of a document."""
         query = call.query(DocumentTextQuery)
-        store = await self._found(call, query.store)
+        store = await self._existing_store(call, query.store)
         document = await store.document(query.name)
         start = min(query.start, document.chars)
         most = start + PART
@@ -145,7 +145,7 @@ class KnowledgeCalls:
     async def delete_document(self, call: OperationCall) -> Answer:
         """Delete a document, with its words and vectors."""
         query = call.query(DocumentQuery)
-        store = await self._found(call, query.store)
+        store = await self._existing_store(call, query.store)
         if not await store.remove(query.name):
             raise UsageError("unknown-document", cut(query.name))
         _audit(call, f"the document {query.name!r} was deleted from the store `{query.store}`")
@@ -154,7 +154,7 @@ class KnowledgeCalls:
     async def erase_store(self, call: OperationCall) -> Answer:
         """Erase a store with all that is in it."""
         query = call.query(StoreQuery)
-        store = await self._found(call, query.store)
+        store = await self._existing_store(call, query.store)
         async with self._alone(call.who.tenant):  # else what is put meanwhile would be lost with the file
             await store.delete()
         _audit(call, f"the store `{query.store}` was erased")
@@ -163,18 +163,18 @@ class KnowledgeCalls:
     async def search(self, call: OperationCall) -> Answer:
         """Search a store as an agent does."""
         query = call.query(SearchQuery)
-        store = await self._found(call, query.store)
+        store = await self._existing_store(call, query.store)
         limit = min(query.limit or MOST_FOUND // 5, MOST_FOUND)
         work = partial(store.search, query.query, limit)
-        founds = await _within(SEARCH_SECONDS, f"search the store `{cut(query.store)}`", work)
-        return call.view_answer(SearchView(tuple([view(FoundView, found) for found in founds])))
+        passages = await _within(SEARCH_SECONDS, f"search the store `{cut(query.store)}`", work)
+        return call.view_answer(SearchView(tuple([view(FoundView, passage) for passage in passages])))
 
     async def cited(self, call: OperationCall) -> Answer:
         """List the passages of a store that the last answers of a session cite."""
         query = call.query(CitedQuery)
         name = self._sessions.name(call.row, call.who, call.session)
         history = (await self._sessions.state(name)).history
-        store = await self._found(call, query.store)
+        store = await self._existing_store(call, query.store)
         citations, is_cut = await trio.to_thread.run_sync(_citations, history)
         items = [await _citation_view(store, number, citation) for citation, number in citations.items()]
         return call.view_answer(CitedView(tuple(items), is_cut))
@@ -185,7 +185,7 @@ class KnowledgeCalls:
             raise UsageError("no-knowledge")
         return self._folder.store(name, call.who.tenant)
 
-    async def _found(self, call: OperationCall, name: str) -> Knowledge:
+    async def _existing_store(self, call: OperationCall, name: str) -> Knowledge:
         """Return the store of the tenant with a *name*; raise `UsageError` if there is none."""
         store = self._store(call, name)
         if not await store.exists():
