@@ -1,4 +1,6 @@
-"""Documents: what is found for a question, by words alone and without a model, each with its citation and its place.
+"""Documents: what is found for a question, by words alone and without a model.
+
+Each passage has its citation and its place.
 
     [[leave.md#0]] characters 0 to 48: # Leave
     [[travel.md#1]] characters 10 to 52: ## Trains
