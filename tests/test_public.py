@@ -172,6 +172,7 @@ def test_a_checker_of_types_sees_each_event_that_the_catalogue_has(package: str)
     assert sorted(_offered(package)) == sorted(_names(package)) == public
 
 
+@pytest.mark.long
 @each_case(PACKAGES)
 def test_every_name_is_there(package: str) -> None:
     module = import_module(package)

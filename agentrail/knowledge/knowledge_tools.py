@@ -60,8 +60,8 @@ def knowledge_tools(knowledge: Knowledge) -> list[object]:
         except UsageError as error:
             if error.code != "unknown-document":
                 raise
-            names = ", ".join([f"`{row.name}`" for row in await knowledge.documents(limit=SHOWN)])
-            raise ToolError(f"there is no document `{document[:300]}`; there are {names or 'none'}") from None
+        names = ", ".join([f"`{row.name}`" for row in await knowledge.documents(limit=SHOWN)])
+        raise ToolError(f"there is no document `{document[:300]}`; there are {names or 'none'}")
 
     return [knowledge_search, knowledge_read]
 
