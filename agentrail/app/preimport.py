@@ -53,7 +53,10 @@ _FORMATS: Final = dict.fromkeys(
     for name in (provider.format, *(other for _, other in provider.formats))
 )
 
-REMOTE: Final = (*HTTP, "agentrail.adapters.models.http", "agentrail.adapters.models.remote_model", *_FORMATS, PACKAGE)
+REMOTE: Final = (
+    *(*HTTP, "agentrail.adapters.models.http", "agentrail.adapters.models.remote_model"),
+    *("agentrail.adapters.models.clouds.accounts", *_FORMATS, PACKAGE),
+)
 """Modules that a model reached by HTTP needs, and the package of published prices, if it is installed."""
 
 BUILT_IN: Final[Mapping[str, tuple[str, ...]]] = {"demo": ("agentrail.adapters.models.demo",)}
