@@ -29,10 +29,11 @@ OF_OTHERS: Final = ("CHANGELOG.md", "compare.md", "originals.md", "langgraph.md"
 """Pages about what names were, or about names of other projects."""
 NOT_OURS: Final = frozenset(
     {
-        *("BatchSpanProcessor", "Concatenate", "PyYAML", "RestrictNamespaces", "aiohttp", "bashlex", "difflib"),
-        *("fastjsonschema", "html2text", "manyFiles", "markdownify", "max_prepared_statements", "passt", "redis"),
-        *("stdio_client", "synchronous_standby_names", "typer", "OTEL_EXPORTER_OTLP_HEADERS", "RESOLVE_BENEATH"),
-        *("ditto", "fpath", "lex", "somaxconn", "timerfd", "websocket_max_message_size", "websocket_ping_interval"),
+        *("BatchSpanProcessor", "Concatenate", "ConverseStream", "PyYAML", "RestrictNamespaces", "aiohttp"),
+        *("bashlex", "difflib", "fastjsonschema", "html2text", "manyFiles", "markdownify", "max_prepared_statements"),
+        *("passt", "redis", "stdio_client", "synchronous_standby_names", "typer"),
+        *("OTEL_EXPORTER_OTLP_HEADERS", "RESOLVE_BENEATH", "ditto", "fpath", "lex", "somaxconn", "timerfd"),
+        *("websocket_max_message_size", "websocket_ping_interval"),
     }
 )
 """Names of other programs and libraries that no code of ours has."""
