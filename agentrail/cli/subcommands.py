@@ -578,7 +578,8 @@ rule otherwise: exactly, up to the first such ruling of each. Nothing is run.
         example="""\
 exit status: 0 none differs, 1 some do, 2 usage, 130 interrupted
 example: agentrail backtest ./sessions.db --plugins guards.py
-         agentrail backtest ./sessions.db --options '{"BudgetGuard": {"max_rounds": 5}}'""",
+         agentrail backtest ./sessions.db \\
+           --options '{"BudgetGuard": {"max_rounds": 5}}'""",
     ),
     CommandGroup(
         "evals",
