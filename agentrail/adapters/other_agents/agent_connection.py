@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from urllib.parse import SplitResult, urlsplit
 
 from agentrail.adapters import tls_contexts
+from agentrail.adapters.models.sse import EventReader
 from agentrail.adapters.other_agents.remote_task import object_in, objects_in, text_in
-from agentrail.errors import ToolError
+from agentrail.errors import StreamGarbled, ToolError
 from agentrail.values.json import JsonObject
 
 if TYPE_CHECKING:  # importing httpx takes longer than importing all of agentrail
@@ -37,6 +38,8 @@ OLDER: Final[Mapping[str, str]] = {
     "CancelTask": "tasks/cancel",
 }
 """What protocol 0.3 calls the methods."""
+
+TOO_LARGE: Final = "its stream is larger than what is read of one"
 
 OK: Final = 200
 JSON: Final = "application/json"
@@ -108,15 +111,19 @@ class AgentConnection:
             if not response.headers.get("content-type", "").startswith("text/event-stream"):
                 take(self._result(self._json(await _body(response, MAX_ANSWER))))
                 return
-            events = SseData()
+            reader, size = EventReader(MAX_ANSWER), 0
             failures: list[ToolError] = []
 
             def take_piece(piece: bytes) -> bool:
+                nonlocal size
+                size += len(piece)
                 try:
-                    for data in events.add(piece):
-                        take(self._result(self._json(data)))
-                    if events.is_too_large:
-                        raise self._error("its stream is larger than what is read of one")
+                    for event in reader.feed(piece):
+                        take(self._result(self._json(event.data)))
+                    if size > MAX_STREAM:
+                        raise self._error(TOO_LARGE)
+                except StreamGarbled:
+                    failures.append(self._error(TOO_LARGE))
                 except ToolError as error:
                     failures.append(error)
                 return not failures
@@ -149,7 +156,7 @@ class AgentConnection:
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as error:
             raise self._error(f"{type(error).__name__}: {error}") from None
 
-    def _json(self, content: bytes) -> JsonObject:
+    def _json(self, content: bytes | str) -> JsonObject:
         value: object = None
         with suppress(ValueError, RecursionError):
             value = json.loads(content)
@@ -165,38 +172,6 @@ class AgentConnection:
 
     def _error(self, problem: str) -> ToolError:
         return ToolError(f"the agent `{self._name}` at {self._url} cannot be used: {problem}")
-
-
-class SseData:
-    """Finds the data of server-sent events in the pieces of a stream."""
-
-    def __init__(self) -> None:
-        self._line = bytearray()
-        """The beginning of the next line."""
-        self._data = bytearray()
-        """The data of the event whose end has not come."""
-        self._total = 0
-
-    @property
-    def is_too_large(self) -> bool:
-        """Whether more has come than what is read of a stream, or of one event."""
-        return self._total > MAX_STREAM or len(self._line) + len(self._data) > MAX_ANSWER
-
-    def add(self, piece: bytes) -> list[bytes]:
-        """Return the data of the events that are whole now that *piece* has come."""
-        self._total += len(piece)
-        first, *lines = piece.split(b"\n")
-        self._line += first
-        events: list[bytes] = []
-        for line in lines:
-            text = bytes(self._line).rstrip(b"\r")
-            self._line[:] = line
-            if text.startswith(b"data:"):
-                self._data += text.removeprefix(b"data:").removeprefix(b" ")
-            elif not text and self._data:
-                events.append(bytes(self._data))
-                self._data.clear()
-        return events
 
 
 async def _read(response: httpx.Response, take: Callable[[bytes], bool]) -> None:
