@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias, cast
-from urllib.parse import urlsplit
 
 from agentrail.adapters.models.clouds.cloud import cloud_of
 from agentrail.adapters.models.providers import Provider
 from agentrail.adapters.models.settings import Settings
+from agentrail.adapters.url_origin import origin_of
 from agentrail.errors import BadModelOptions, KeyMissing, ModelError, TransientModelError
 from agentrail.errors.agentrail_error import listed
 from agentrail.values.content import Said, Thinking, ToolCall
@@ -137,9 +137,6 @@ def _beginning(text: str, keys: tuple[str, ...]) -> int:
 LookUp: TypeAlias = Callable[[str], str | None]
 """Function that returns the value of the secret with this name, or `None` if there is none."""
 
-PORTS: Final = {"https": 443, "http": 80}
-"""The port of a URL that names none, by scheme."""
-
 
 def api_key(provider: Provider, settings: Settings, look_up: LookUp) -> str | None:
     """Return the API key, or `None` if none is sent; raise `KeyMissing` if it is not set.
@@ -178,7 +175,7 @@ def is_own(provider: Provider, settings: Settings) -> bool:
     cloud = cloud_of(provider.cloud)
     if cloud is not None:
         return cloud.is_own(settings.base_url, os.environ.get)
-    return _origin(settings.base_url) == _origin(provider.base_url)
+    return origin_of(settings.base_url) == origin_of(provider.base_url)
 
 
 def first_key(names: Sequence[str], look_up: LookUp) -> str | None:
@@ -232,9 +229,3 @@ def _looked_up(name: str, look_up: LookUp) -> str:
         return value
     problem = f"the secret `{name}` is of the type `{type(value).__name__}`, and must be a text"
     raise BadModelOptions(problem)
-
-
-def _origin(url: str) -> tuple[str, str | None, int | None]:
-    """Return scheme, host and port of *url*, by which two URLs are compared."""
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or PORTS.get(parts.scheme)

@@ -10,11 +10,11 @@ import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
-from urllib.parse import SplitResult, urlsplit
 
 from agentrail.adapters import tls_contexts
 from agentrail.adapters.models.sse import EventReader
 from agentrail.adapters.other_agents.remote_task import object_in, objects_in, text_in
+from agentrail.adapters.url_origin import origin_of
 from agentrail.errors import StreamGarbled, ToolError
 from agentrail.values.json import JsonObject
 
@@ -53,12 +53,6 @@ class AgentInterface(NamedTuple):
     """Whether it speaks protocol 0.3."""
     streams: bool
     """Whether it tells of tasks while they run."""
-
-
-def origin_of(url: str) -> tuple[str, str, int | None]:
-    """Return scheme, host and port of *url*."""
-    parts: SplitResult = urlsplit(url)
-    return parts.scheme, parts.hostname or "", parts.port or {"https": 443, "http": 80}.get(parts.scheme)
 
 
 class AgentConnection:
