@@ -18,6 +18,7 @@ from agentrail.adapters.models.redaction import (
     has_account,
     is_own,
     key_names,
+    option_headers,
     usable,
 )
 from agentrail.adapters.models.settings import CLOUD_OPTIONS
@@ -69,23 +70,19 @@ async def access_to(
     account = None
     cloud = cloud_of(provider.cloud)
     secrets: list[str] = []
-    headers: dict[str, str] = {}
+    credentials: Mapping[str, str] = {}
     if settings.token:
         secrets.append(await _token(settings, look_up))
-        headers |= bearer(secrets[0])
+        credentials = bearer(secrets[0])
     elif (key := api_key(provider, settings, look_up)) is not None:
         secrets.append(key)
-        headers |= wire.key_headers(key)
+        credentials = wire.key_headers(key)
     elif cloud is not None and cloud.open_account is not None and is_own(provider, settings):
         account = await accounts.fresh(provider.cloud, cloud.open_account, settings, refused)
         secrets += account.secrets
-    for name, value in settings.headers.items():
-        named = secret_name(value)
-        if named is not None:
-            secrets.append(usable(named, look_up))
-        headers[name.lower()] = str(value) if named is None else secrets[-1]
+    headers, named_secrets = option_headers(settings, look_up)
     base_url = _base_url(provider, model, settings, "" if account is None else account.configured)
-    return Access(base_url, headers, Redactor(secrets), account)
+    return Access(base_url, {**credentials, **headers}, Redactor([*secrets, *named_secrets]), account)
 
 
 async def _token(settings: Settings, look_up: LookUp) -> str:

@@ -15,7 +15,7 @@ from agentrail.adapters.models.clouds.cloud import cloud_of
 from agentrail.adapters.models.providers import Provider
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.url_origin import origin_of
-from agentrail.errors import BadModelOptions, KeyMissing, ModelError, TransientModelError
+from agentrail.errors import BadModelOptions, KeyMissing, KeyRefused, KeyWanted, ModelError, TransientModelError
 from agentrail.errors.agentrail_error import listed
 from agentrail.values.content import Said, Thinking, ToolCall
 from agentrail.values.secrets import secret_name
@@ -134,6 +134,14 @@ def _beginning(text: str, keys: tuple[str, ...]) -> int:
     return first
 
 
+def redacted_error(error: ModelError, redactor: Redactor) -> ModelError:
+    """Return *error* itself if there is no secret in it, else one without; `KeyWanted` if a refused key was none."""
+    redacted = redactor.error(error)
+    if isinstance(error, KeyRefused) and redactor.knows_none:
+        return KeyWanted(str(redacted.args[0]))
+    return error if redacted == error else redacted
+
+
 LookUp: TypeAlias = Callable[[str], str | None]
 """Function that returns the value of the secret with this name, or `None` if there is none."""
 
@@ -168,6 +176,18 @@ def key_names(provider: Provider, settings: Settings) -> tuple[str, ...]:
     return provider.keys if is_own(provider, settings) and not settings.token else ()
 
 
+def option_headers(settings: Settings, look_up: LookUp) -> tuple[dict[str, str], list[str]]:
+    """Return the headers that the options add, their names in lower case, and the secrets in them."""
+    headers: dict[str, str] = {}
+    secrets: list[str] = []
+    for name, value in settings.headers.items():
+        named = secret_name(value)
+        if named is not None:
+            secrets.append(usable(named, look_up))
+        headers[name.lower()] = str(value) if named is None else secrets[-1]
+    return headers, secrets
+
+
 def is_own(provider: Provider, settings: Settings) -> bool:
     """Whether requests go to the provider's own host: what the environment holds for it goes nowhere else."""
     if not settings.base_url:
@@ -190,10 +210,7 @@ def check_secrets(provider: Provider, settings: Settings, look_up: LookUp) -> No
         usable(settings.token, look_up)
     elif api_key(provider, settings, look_up) is None and cloud is not None and cloud.open_account is not None:
         cloud.open_account(settings)  # what it needs is installed; whether there are credentials takes time to find out
-    for value in settings.headers.values():
-        named = secret_name(value)
-        if named is not None:
-            usable(named, look_up)
+    option_headers(settings, look_up)
 
 
 def usable(name: str, look_up: LookUp) -> str:

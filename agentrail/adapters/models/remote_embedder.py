@@ -15,12 +15,11 @@ from agentrail.adapters.models.http import OK, Http, Patience, Post
 from agentrail.adapters.models.provider_errors import error_of_body
 from agentrail.adapters.models.provider_requests import AGENT, encoded, merge_headers
 from agentrail.adapters.models.providers import PROVIDERS, Provider, format_of
-from agentrail.adapters.models.redaction import LookUp, Redactor, api_key, usable
+from agentrail.adapters.models.redaction import LookUp, Redactor, api_key, option_headers, redacted_error
 from agentrail.adapters.models.settings import Settings, read_settings, with_extra
-from agentrail.errors import KeyRefused, KeyWanted, ModelError, TransientModelError, UnknownModel, WrongEndpoint
+from agentrail.errors import ModelError, TransientModelError, UnknownModel, WrongEndpoint
 from agentrail.values.argument_checks import checked
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
-from agentrail.values.secrets import secret_name
 
 MAX_ANSWER: Final = 64 * 1024 * 1024
 """The most bytes of an answer: 64 vectors of 16,384 numbers, each of 20 characters, and more."""
@@ -153,9 +152,9 @@ class RemoteEmbedder:
         try:
             return await self._send(texts, is_query, headers)
         except ModelError as error:
-            redacted = redactor.error(error)
-            if isinstance(error, KeyRefused) and redactor.knows_none:
-                redacted = KeyWanted(str(redacted.args[0]))
+            redacted = redacted_error(error, redactor)
+            if redacted is error:
+                raise
         # Raised outside the `except`: else the error with the secret would be its context, shown in tracebacks.
         raise redacted
 
@@ -173,18 +172,12 @@ class RemoteEmbedder:
 
     def _headers(self) -> tuple[Mapping[str, str], Redactor]:
         """Return the headers from the settings and the key, and the `Redactor` of the secrets in them."""
-        secrets: list[str] = []
-        own: dict[str, str] = {}
         key = api_key(self._provider, self._settings, self._look_up)
+        headers, secrets = option_headers(self._settings, self._look_up)
         if key is not None:
             secrets.append(key)
-            own |= format_of(self._provider).key_headers(key)
-        for name, value in self._settings.headers.items():
-            named = secret_name(value)
-            if named is not None:
-                secrets.append(usable(named, self._look_up))
-            own[name.lower()] = str(value) if named is None else secrets[-1]
-        return merge_headers({**AGENT, "accept": "application/json"}, own), Redactor(secrets)
+            headers = {**format_of(self._provider).key_headers(key), **headers}
+        return merge_headers({**AGENT, "accept": "application/json"}, headers), Redactor(secrets)
 
 
 def _no_stream(_: bytes) -> bool:

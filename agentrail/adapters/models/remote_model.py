@@ -8,12 +8,11 @@ from agentrail.adapters.models.model_access import Access, access_to, check_clou
 from agentrail.adapters.models.provider_errors import error_of_body
 from agentrail.adapters.models.provider_requests import address, ask_by_tool, encoded, merge_headers, with_demanded
 from agentrail.adapters.models.providers import Provider, format_of
-from agentrail.adapters.models.redaction import LookUp, Redactor
+from agentrail.adapters.models.redaction import LookUp, Redactor, redacted_error
 from agentrail.adapters.models.settings import Settings, read_settings, with_extra
 from agentrail.core.answers import without_answer_tool
 from agentrail.errors import (
     KeyRefused,
-    KeyWanted,
     ModelError,
     ModelMissing,
     NoNextByte,
@@ -145,10 +144,8 @@ class RemoteModel:
         try:
             return estimate_usage(await self._attempt(request, settings, access, hearing), request)
         except ModelError as error:
-            redacted = redactor.error(error)
-            if isinstance(error, KeyRefused) and redactor.knows_none:
-                redacted = KeyWanted(str(redacted.args[0]))
-            elif redacted == error:
+            redacted = redacted_error(error, redactor)
+            if redacted is error:
                 raise
         # Raised outside the `except`: else the error with the secret would be its context, shown in tracebacks.
         raise redacted
