@@ -15,6 +15,8 @@ from tests.adapters.models.goldens import OWN
 from tests.kit import thaw
 
 HEAD: Final = (
+    "additionalModelRequestFields",
+    "outputConfig",
     *("model", "thinking", "output_config", "reasoning", "reasoning_effort", "text", "response_format"),
     "generationConfig",
 )
