@@ -99,7 +99,9 @@ def without_results(found: object) -> object:
         return found
     if found.get("type") in {"tool_result", "function_call_output"} or found.get("role") == "tool":
         return {}
-    return {name: without_results(item) for name, item in found.items() if name != "functionResponse"}
+    return {
+        name: without_results(item) for name, item in found.items() if name not in {"functionResponse", "toolResult"}
+    }
 
 
 def system(provider: str, request: ModelRequest) -> str:

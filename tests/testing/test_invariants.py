@@ -11,7 +11,7 @@ from agentrail.core.vocabulary.effects import StartCall, StartRequest
 from agentrail.events import AgentEnd
 from agentrail.models import ToolMessage, Usage
 from agentrail.plugins import AnyPlugin, BudgetGuard
-from agentrail.testing import Holder, ScriptStep, Trace, approve, call, prompt, say, simulate
+from agentrail.testing import Holder, ScriptStep, Trace, approve, call, prompt, say, simulate, stall
 from agentrail.testing.probe_plugins import Guard
 from agentrail.testing.turns.simulation import Happened
 from tests.machinery.checks.trace_invariants import ALL_INVARIANTS
@@ -105,6 +105,11 @@ def test_a_plugin_that_throws_dice_does_not_do_the_same_again() -> None:
 def test_a_script_of_something_else_is_refused() -> None:
     with pytest.raises(TypeError, match="is made of steps such as"):
         simulate([], [cast("ScriptStep", "hello")])
+
+
+def test_an_answer_that_stalls_after_its_first_piece_keeps_the_books() -> None:
+    """No input tells of the first piece: the replay once took such an answer for one that had not begun."""
+    ALL_INVARIANTS["keeps_the_books"](simulate([], [prompt("go"), stall(after=1)]))
 
 
 def test_a_held_call_that_a_person_has_approved_runs_once() -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from agentrail.testing import INVARIANTS, Trace
 from agentrail.testing.world.outstanding import Outstanding
-from tests.kit import TimerFired
+from tests.kit import Phase, TimerFired
 from tests.machinery.checks.state_invariants import Ledger
 
 
@@ -17,6 +17,9 @@ def keeps_the_books(trace: Trace) -> None:
     ledger, out = Ledger(), Outstanding()
     for happened in trace.steps:
         input_ = happened.arrival.input
+        request = happened.before.request
+        if happened.before.phase is Phase.STREAMING and request is not None:
+            out.requests[request.request_id].began = True  # no input tells of the first piece of an answer
         if isinstance(input_, TimerFired):
             out.timers.pop(input_.timer, None)
         out.answered(input_)
