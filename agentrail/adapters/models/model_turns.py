@@ -26,7 +26,7 @@ from typing import Final, TypeAlias
 from unicodedata import category, normalize
 
 from agentrail.adapters.models.settings import Settings
-from agentrail.adapters.models.wire_format import PDF, TEXTS, Takes, accepted_part, text_in
+from agentrail.adapters.models.wire_format import A_FILE, AN_IMAGE, PDF, TEXTS, Takes, accepted_part, text_in
 from agentrail.core.tools_on_demand import as_called, finder_of, found_by
 from agentrail.errors import BadModelOptions
 from agentrail.values.content import Data, File, Image, Part, Said, Text, Thinking, ToolCall
@@ -108,6 +108,19 @@ class Result(Value):
         media = (part for part in self.parts if isinstance(part, Image | File))
         return tuple(_quote_file(part) if isinstance(part, File) else part for part in media)
 
+    @property
+    def follows(self) -> str:
+        """The text in place of a result of images and files alone, which are in `outside`."""
+        return A_FILE if any(isinstance(part, File) for part in self.parts) else AN_IMAGE
+
+    @property
+    def inside(self) -> tuple[Part, ...]:
+        """The parts for an API that takes images and files in results, but not in those that are errors."""
+        if not self.is_error:
+            return self.parts
+        texts = tuple(part for part in self.parts if not isinstance(part, Image | File))
+        return texts or (Text(self.follows),)
+
 
 class Asked(Value):
     """A tool call of an earlier answer, as it is sent to the provider."""
@@ -182,6 +195,18 @@ def fixed_of(request: ModelRequest) -> str:
     """
     texts = (request.system, RULE if request.request_id and request.explains_tags else "")
     return "\n\n".join(text for text in texts if text.strip())
+
+
+def media_of_failed(results: Iterable[Result]) -> tuple[Image | File, ...]:
+    """Return the images and files of failed *results*, which follow them: see `Result.inside`."""
+    return tuple(part for result in results if result.is_error for part in result.outside)
+
+
+def without_thoughts(turn: RoleTurn) -> RoleTurn:
+    """Return *turn* without the thoughts of the model."""
+    if isinstance(turn, UserTurn):
+        return turn
+    return turn.but(parts=tuple(part for part in turn.parts if isinstance(part, Text)))
 
 
 def with_sections(turns: tuple[RoleTurn, ...], request: ModelRequest) -> tuple[RoleTurn, ...]:

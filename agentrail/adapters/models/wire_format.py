@@ -55,6 +55,9 @@ UNREAD: Final = "(its bytes are no base64)"
 A_FILE: Final = "(the file follows)"
 """The text of a result without a text, whose files the API takes only after the results."""
 
+AN_IMAGE: Final = "(the image follows)"
+"""The text of a result of images alone, which the API takes only after the results."""
+
 
 class Rendered(Value):
     """An HTTP request for a provider, without the API key."""

@@ -15,14 +15,16 @@ from agentrail.adapters.models.model_turns import (
     ToolSearch,
     UserTurn,
     fixed_of,
+    media_of_failed,
     system_of,
     tool_search,
     turns_of,
     with_sections,
+    without_thoughts,
 )
 from agentrail.adapters.models.providers.unsupported_media import seen_by
 from agentrail.adapters.models.settings import Settings
-from agentrail.adapters.models.wire_format import A_FILE, PDF, TEXTS, Rendered, Takes, text_in
+from agentrail.adapters.models.wire_format import PDF, TEXTS, Rendered, Takes, text_in
 from agentrail.errors import BadModelOptions
 from agentrail.values.content import File, Image, Part, Said, Text
 from agentrail.values.json import Json, JsonObject
@@ -36,11 +38,10 @@ PATH: Final = "/v1/messages"
 REDACTED: Final = "redacted:"
 """Prefix of `Thinking.signature` for thinking that arrived encrypted, without text. The encrypted data follows it."""
 
-AN_IMAGE: Final = "(the image follows)"
-"""The text of a failed tool result that has only images: the API takes none there, so they follow the results."""
-
 MARK: Final = {"type": "ephemeral"}
 """The cache mark of a block: the provider caches the request up to and including this block for some minutes."""
+
+NO_SCHEMA: Final = "`response_format` is empty, and this provider wants a JSON Schema"
 
 MAX_TOKENS: Final = 32_000
 """The default of `max_tokens`, the most tokens of an answer; the API demands a number."""
@@ -55,8 +56,6 @@ MAX_TOKENS_OF: Final[Mapping[str, int]] = {
 TAKES: Final = Takes((PDF, TEXTS), (PDF,), ids=True)
 """Files that the API takes."""
 
-NO_SCHEMA: Final = "`response_format` is empty, and this provider wants a JSON Schema"
-
 
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
     """Return *request* as an HTTP request (path, body, headers) for *model*."""
@@ -64,7 +63,7 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     search = tool_search(request, settings)
     most = settings.max_tokens or _max_tokens(model)
     manner = manner_of(model, settings, most, turns)
-    sent_turns = turns if manner.thoughts else tuple(map(_without_thoughts, turns))
+    sent_turns = turns if manner.thoughts else tuple(map(without_thoughts, turns))
     marks = marks_of(request, settings, turns)
     body: dict[str, Json] = {
         "model": model,
@@ -157,17 +156,11 @@ def _mark(blocks: list[JsonObject], index: int) -> None:
         blocks[index] = {**blocks[index], "cache_control": MARK}
 
 
-def _without_thoughts(turn: RoleTurn) -> RoleTurn:
-    if isinstance(turn, UserTurn):
-        return turn
-    return turn.but(parts=tuple(part for part in turn.parts if isinstance(part, Text)))
-
-
 def _message(turn: RoleTurn, search: ToolSearch) -> tuple[str, list[JsonObject]]:
     match turn:
         case UserTurn(results=results, parts=parts):
             answers = [_result(result, search) for result in results]
-            return "user", [*answers, *map(_part, _media_after(results)), *map(_part, parts)]
+            return "user", [*answers, *map(_part, media_of_failed(results)), *map(_part, parts)]
         case ModelTurn(parts=model_parts, asked=calls):
             return "assistant", [*map(_part_json, model_parts), *map(_call, calls)]
 
@@ -195,22 +188,12 @@ def _source(file: File) -> JsonObject:
     return {"type": "base64", "media_type": file.media_type, "data": file.data}
 
 
-def _media_after(results: Iterable[Result]) -> Iterable[Image | File]:
-    """Return images and files of failed *results*. The API takes only text in them, so these follow the results."""
-    return (part for result in results if result.is_error for part in result.outside)
-
-
-def _follows(result: Result) -> str:
-    return A_FILE if any(isinstance(part, File) for part in result.parts) else AN_IMAGE
-
-
 def _result(result: Result, search: ToolSearch) -> JsonObject:
-    parts = [part for part in result.parts if not (result.is_error and isinstance(part, Image | File))]
     references: list[Json] = [{"type": "tool_reference", "tool_name": tool.name} for tool in search.loaded(result)]
     rendered: dict[str, Json] = {
         "type": "tool_result",
         "tool_use_id": result.wire_id,
-        "content": references or [_part(part) for part in parts or (Text(_follows(result)),)],
+        "content": references or [_part(part) for part in result.inside],
     }
     if result.is_error:
         rendered["is_error"] = True

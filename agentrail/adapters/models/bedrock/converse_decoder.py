@@ -7,9 +7,9 @@ from typing import Final, final
 
 from attrs import define, field
 
+from agentrail.adapters.models.anthropic.requests import REDACTED
 from agentrail.adapters.models.bedrock.faults import FAULTS
 from agentrail.adapters.models.bedrock.frame_reader import EXCEPTION
-from agentrail.adapters.models.bedrock.requests import REDACTED
 from agentrail.adapters.models.provider_errors import error_of
 from agentrail.adapters.models.sse import ServerEvent
 from agentrail.adapters.models.wire_format import arguments, count, index_of, object_of, sub, text

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
+from agentrail.adapters.models.anthropic.requests import NO_SCHEMA, REDACTED
 from agentrail.adapters.models.anthropic.thinking import Manner, manner_of, temperature_of
 from agentrail.adapters.models.cache_marks import marks_of, passing_of
 from agentrail.adapters.models.model_turns import (
@@ -16,10 +17,12 @@ from agentrail.adapters.models.model_turns import (
     RoleTurn,
     UserTurn,
     fixed_of,
+    media_of_failed,
     refuse_tool_search,
     system_of,
     turns_of,
     with_sections,
+    without_thoughts,
 )
 from agentrail.adapters.models.providers.unsupported_media import seen_by
 from agentrail.adapters.models.settings import Settings
@@ -46,9 +49,6 @@ DOCUMENTS: Final[Mapping[str, str]] = {
 TAKES: Final = Takes(tuple(DOCUMENTS))
 """Files that the API takes. Texts are sent as texts."""
 
-REDACTED: Final = "redacted:"
-"""Prefix of `Thinking.signature` for thinking that arrived encrypted, without text. The encrypted data follows it."""
-
 FORCED: Final = re.compile(r"(?:^|\.)(?:amazon\.nova|mistral\.)")
 """Models beside Claude that can be made to call a tool."""
 
@@ -67,11 +67,6 @@ MAX_THINKING_TOKENS: Final = 32_000
 NO_CALLS: Final = ("Tools", "You cannot call a tool now. Answer in words.")
 """A section for requests in which no tool may be called: the API has no other way to say it."""
 
-NO_SCHEMA: Final = "`response_format` is empty, and this provider wants a JSON Schema"
-
-AN_IMAGE: Final = "(the image follows)"
-"""The text of a failed tool result that has only images: Claude takes none there, so they follow the results."""
-
 
 def claude_of(model: str) -> str:
     """Return the name that Anthropic has for *model*; empty if it is not Anthropic's."""
@@ -89,7 +84,7 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     marks = marks_of(request, settings, turns) if CACHING.search(model) else frozenset[str]()
     manner = _manner(model, settings, turns)
     if not manner.thoughts:
-        turns = tuple(map(_without_thoughts, turns))
+        turns = tuple(map(without_thoughts, turns))
     body = _configs(model, settings, manner)
     body["messages"] = _messages(turns, marks, passing_of(request, provider, takes))
     if system := system_of(request):
@@ -132,12 +127,6 @@ def _form(schema: JsonObject) -> JsonObject:
     if not schema:
         raise BadModelOptions(NO_SCHEMA)
     return {"type": "json_schema", "structure": {"jsonSchema": {"schema": canonical(schema), "name": "answer"}}}
-
-
-def _without_thoughts(turn: RoleTurn) -> RoleTurn:
-    if isinstance(turn, UserTurn):
-        return turn
-    return turn.but(parts=tuple(part for part in turn.parts if isinstance(part, Text)))
 
 
 def _choice(settings: Settings) -> dict[str, Json]:
@@ -207,8 +196,7 @@ def _message(turn: RoleTurn, names: DocumentNames) -> tuple[str, list[JsonObject
     match turn:
         case UserTurn(results=results, parts=parts):
             blocks = [_result(result, names) for result in results]
-            media = [part for result in results if result.is_error for part in result.outside]
-            blocks += [_part(part, names) for part in (*media, *parts)]
+            blocks += [_part(part, names) for part in (*media_of_failed(results), *parts)]
             has_document = any("document" in block for block in blocks)
             if has_document and not any("text" in block for block in blocks):
                 blocks.append({"text": A_FILE})  # the API refuses a document without a text beside it
@@ -231,9 +219,7 @@ def _part(part: Part, names: DocumentNames) -> JsonObject:
 
 
 def _result(result: Result, names: DocumentNames) -> JsonObject:
-    parts = [part for part in result.parts if not (result.is_error and isinstance(part, Image | File))]
-    follows = A_FILE if any(isinstance(part, File) for part in result.parts) else AN_IMAGE
-    content: list[Json] = [_part(part, names) for part in parts or (Text(follows),)]
+    content: list[Json] = [_part(part, names) for part in result.inside]
     status = "error" if result.is_error else "success"
     return {"toolResult": {"toolUseId": result.wire_id, "content": content, "status": status}}
 

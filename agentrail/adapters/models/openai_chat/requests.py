@@ -21,7 +21,7 @@ from agentrail.adapters.models.model_turns import (
 from agentrail.adapters.models.openai.requests import NO_NAME, schema_of, text_of, url_of
 from agentrail.adapters.models.providers.unsupported_media import seen_by
 from agentrail.adapters.models.settings import Settings
-from agentrail.adapters.models.wire_format import A_FILE, PDF, Rendered, Takes
+from agentrail.adapters.models.wire_format import PDF, Rendered, Takes
 from agentrail.values.content import File, Image, Part, Text, Thinking
 from agentrail.values.json import Json, JsonObject, canonical, freeze
 from agentrail.values.stream import ModelRequest
@@ -38,9 +38,6 @@ DETAILS: Final = "reasoning_details"
 
 The signature is this name, `:` and the JSON.
 """
-
-AN_IMAGE: Final = "(the image follows)"
-"""The text of a tool result that has only images: they follow in a message of the user."""
 
 IMAGE_OF: Final = "The image that `{name}` returned:"
 """The text before the images of the tool `name`, in a message of the user."""
@@ -205,7 +202,7 @@ def _messages(request: ModelRequest, provider: str, dialect: Dialect) -> list[Js
 
 def _result(result: Result) -> JsonObject:
     """Return the message with the result of a call. It can contain only text; images and files follow separately."""
-    text = text_of(result.parts) or (A_FILE if _has_file(result) else AN_IMAGE)
+    text = text_of(result.parts) or result.follows
     return {"role": "tool", "tool_call_id": result.wire_id, "content": text}
 
 
