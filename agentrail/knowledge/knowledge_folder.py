@@ -6,10 +6,10 @@ import os
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import trio
+import trio.abc
 
 from agentrail.knowledge.embedder import Embedder
 from agentrail.knowledge.knowledge_store import Convert, Knowledge, NamedEmbedder, checked_similarity, made_embedder
@@ -39,7 +39,7 @@ class TenantStore(Knowledge):
         weakref.finalize(self, self._file.close).atexit = False
 
 
-class KnowledgeFolder:
+class KnowledgeFolder(trio.abc.AsyncResource):
     """The stores of all tenants in the folder *path*, with one *embedder*; see `Knowledge` for the other arguments.
 
     What one tenant has stored is in files of its own, so that no search can find it for another. The names of tenant
@@ -67,14 +67,6 @@ class KnowledgeFolder:
 
     def __repr__(self) -> str:
         return f"<KnowledgeFolder {str(self.path)!r}>"
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         """Close all stores; the next use of one opens it again."""

@@ -7,10 +7,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType, TracebackType
-from typing import Final, Self, TypeAlias, cast
+from types import MappingProxyType
+from typing import Final, TypeAlias, cast
 
 import trio
+import trio.abc
 
 from agentrail.adapters.extras import need_extra
 from agentrail.errors import OutsideError, UsageError, WrongType
@@ -54,7 +55,7 @@ BATCH: Final = 64
 NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class Knowledge:
+class Knowledge(trio.abc.AsyncResource):
     """Documents in the SQLite file *path*, which models search and cite.
 
     *embedder* makes vectors of passages, so that a search finds what means alike; without one, words alone are
@@ -94,14 +95,6 @@ class Knowledge:
 
     def __repr__(self) -> str:
         return f"<Knowledge {str(self.path)!r}>"
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         """Close the file, and the connections of the embedder; the next use opens them again."""

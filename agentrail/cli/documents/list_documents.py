@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import trio
 
 from agentrail.cli.documents.existing_store import check_store
@@ -23,14 +24,7 @@ def main(store: Path, *, as_json: bool) -> int:
     documents = trio.run(_documents, store)
     if as_json:
         for row in documents:
-            line: dict[str, str | int] = {
-                "name": row.name,
-                "chars": row.chars,
-                "passages": row.passages,
-                "digest": row.digest,
-                "added_ms": row.added_ms,
-            }
-            print(json_line(line))
+            print(json_line(msgspec.structs.asdict(row)))
         return DONE
     rows = [(row.name, f"{row.passages:,}", f"{row.chars:,}") for row in documents]
     for text in aligned([("document", "passages", "characters"), *rows], WIDTH, right=(1, 2)):
