@@ -29,6 +29,10 @@ RAISED: Final = (sqlite3.Error, OSError, UnicodeDecodeError)
 """What a connection raises; messages of SQLite may quote bytes of a damaged file."""
 
 
+DELETED: Final = frozenset({sqlite3.SQLITE_READONLY_DBMOVED, sqlite3.SQLITE_IOERR_DELETE_NOENT})
+"""Errors of a file that was deleted while it was opened."""
+
+
 class StoreConnection:
     """Opens the file at its first use, and again if it was replaced. All methods block: use a thread."""
 
@@ -105,12 +109,24 @@ class StoreConnection:
 
     def _opened(self) -> sqlite3.Connection | None:
         """Return the connection; `None` if there is no file."""
-        file = _identity(self._path)
-        if self._db is not None and file == self._file:
-            return self._db
-        self._close()
-        if file is None:
-            return None
+        while True:
+            file = _identity(self._path)
+            if self._db is not None and file == self._file:
+                return self._db
+            self._close()
+            if file is None:
+                return None
+            try:
+                return self._connected(file)
+            except FileNotFoundError:
+                pass  # it was deleted meanwhile
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode not in DELETED:
+                    raise
+                self._close()
+
+    def _connected(self, file: tuple[int, int]) -> sqlite3.Connection:
+        """Open *file*, which has the path now, and return the connection."""
         check_file(self._path)
         self._db = db = sqlite3.connect(
             str(self._path), timeout=WAIT, isolation_level=None, check_same_thread=False, cached_statements=64
