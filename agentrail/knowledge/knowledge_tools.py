@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Final
 
@@ -19,6 +20,10 @@ MOST: Final = 20
 
 SHOWN: Final = 20
 """The most names of documents in an error."""
+
+
+_TAG: Final = re.compile(r"<(?=/?passage)", re.IGNORECASE)
+"""What begins the tags around a passage, so that none is in one; a model reads capitals as it reads small letters."""
 
 
 @checked
@@ -75,6 +80,6 @@ def _as_result(passages: Sequence[Found]) -> Ok:
 
 
 def _tagged(passage: Found) -> str:
-    body = passage.text.replace("<passage", "< passage").replace("</passage", "< /passage")
+    body = _TAG.sub("< ", passage.text)
     heading = f"{passage.heading}\n" if passage.heading and passage.heading not in passage.text else ""
     return f"[[{passage.citation}]]\n<passage>\n{heading.replace('</', '< /')}{body.strip()}\n</passage>"
