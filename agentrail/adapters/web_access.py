@@ -19,6 +19,7 @@ from agentrail.adapters.search_services import SERVICES, SearchService
 from agentrail.adapters.web import HttpxWeb, WebResponse, networks
 from agentrail.errors import BadChoice, SearchFailed, UsageError, WebFailed, WebRefused
 from agentrail.errors.agentrail_error import listed
+from agentrail.plugins.short_texts import one_line
 from agentrail.ports.tool import Page, SearchResult
 from agentrail.reprs import in_brackets
 from agentrail.values.argument_checks import checked
@@ -27,11 +28,11 @@ from agentrail.values.secrets import Secret, secret_name
 MAX_URL: Final = 2_000
 """The most characters of the address of a result; one with a longer address is left out."""
 
-MAX_TITLE: Final = 200
-"""The most characters of the title of a result, and of its date; the rest is cut."""
+MAX_TITLE: Final = 201
+"""The most characters of the title of a result, and of its date; the rest is cut, with the mark of a cut."""
 
-MAX_SNIPPET: Final = 1_000
-"""The most characters of the snippet of a result; the rest is cut."""
+MAX_SNIPPET: Final = 1_001
+"""The most characters of the snippet of a result; the rest is cut, with the mark of a cut."""
 
 MAX_ANSWER: Final = 2**19
 """The most bytes of an answer that is read as JSON: that takes up to 17 ms, in which no session goes on."""
@@ -229,7 +230,9 @@ def _clean(results: Iterable[SearchResult], redactor: Redactor) -> Iterator[Sear
     for result in results:
         if _is_page(result.url) and redactor.text(result.url) == result.url:
             title, snippet, date = map(redactor.text, (result.title, result.snippet, result.date))
-            yield SearchResult(result.url, _line(title, MAX_TITLE), _line(snippet, MAX_SNIPPET), _line(date, MAX_TITLE))
+            yield SearchResult(
+                result.url, one_line(title, MAX_TITLE), one_line(snippet, MAX_SNIPPET), one_line(date, MAX_TITLE)
+            )
 
 
 def _is_page(url: str) -> bool:
@@ -241,11 +244,3 @@ def _is_page(url: str) -> bool:
         return parts.scheme in {"http", "https"} and bool(parts.hostname) and "@" not in parts.netloc
     except ValueError:
         return False
-
-
-def _line(text: str, most: int) -> str:
-    """Return the words of *text* on one line, up to *most* characters; spaces stand for what cannot be printed."""
-    # most of a long text is left out before it is looked at letter by letter
-    words = "".join([letter if letter.isprintable() else " " for letter in text[: 4 * most]])
-    line = " ".join(words.split())
-    return line if len(line) <= most else f"{line[:most]}…"
