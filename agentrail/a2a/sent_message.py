@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, cast
 
 from agentrail import to_json
 from agentrail.a2a.a2a_errors import INVALID_PARAMS, NO_CONTENT_TYPE, A2aError
+from agentrail.a2a.shapes import HELD_IDS
 from agentrail.models import Data, File, Image, Json, JsonObject, Part, Text
 from agentrail.tools import Err, Ok, err, ok
 
@@ -202,7 +203,7 @@ def _digest(data: JsonObject) -> JsonObject:
     return {"digest": data["digest"]} if data.get("digest") else {}
 
 
-KINDS: Final = {"approval": "approval", "question": "question", "call": "result"}
+KINDS: Final = {field: kind for kind, field in HELD_IDS.items()}
 """The kind of a call that waits, by the field of data with its id."""
 
 
