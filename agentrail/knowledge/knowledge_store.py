@@ -23,6 +23,7 @@ from agentrail.knowledge.store_file import NewDocument, StoreFile
 from agentrail.knowledge.store_names import check_document_name
 from agentrail.knowledge.vectors import MAX_DIMENSIONS, packed
 from agentrail.knowledge.words import MAX_QUERY
+from agentrail.ports.protocol_members import has_members
 from agentrail.values.argument_checks import checked
 
 Convert: TypeAlias = Callable[[str, bytes], str | None]
@@ -102,7 +103,7 @@ class Knowledge(trio.abc.AsyncResource):
         # tests/knowledge/test_knowledge.py::test_a_cancelled_block_closes_the_file
         with trio.CancelScope(shield=True):
             await trio.to_thread.run_sync(self._file.close)
-            if isinstance(self._embedder, ClosableEmbedder):
+            if has_members(self._embedder, ClosableEmbedder):
                 await self._embedder.aclose()
 
     async def exists(self) -> bool:
@@ -320,7 +321,7 @@ HOW: Final = (
 
 def made_embedder(embedder: NamedEmbedder | None) -> Embedder | None:
     """Return *embedder*, made if it was named; raise an error if it is none."""
-    if embedder is None or isinstance(embedder, Embedder):
+    if embedder is None or has_members(embedder, Embedder):
         return embedder
     from agentrail.models import open_embedder  # noqa: PLC0415 - it brings the client of HTTP
 

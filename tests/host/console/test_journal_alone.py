@@ -45,21 +45,23 @@ def test_a_journal_alone_is_shown_in_each_room(tmp_path: Path) -> None:
         assert match is not None
         url = match[0].partition("/#")[0]
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        page = browser.new_page()
-        page.set_default_timeout(SECONDS * 1000)
-        page.goto(match[0])
-        page.wait_for_selector(".stored a >> text=plain")
-        page.click(f".stored a >> text={HOSTED}")
-        page.wait_for_url(f"**/#/s/{HOSTED}")
-        for path, heading in ROOMS.items():
-            page.goto(f"{url}/#{path}")
-            page.wait_for_selector(heading)
-            assert [text for text in page.locator("[role=alert]").all_inner_texts() if text] == []
-        page.goto(f"{url}/#/s/plain/record/3")
-        page.click("text=Fork here")
-        page.wait_for_selector(".told.bad >> text=the key has no scope")
-        browser.close()
-        process.send_signal(signal.SIGINT)
+        try:
+            page = browser.new_page()
+            page.set_default_timeout(SECONDS * 1000)
+            page.goto(match[0])
+            page.wait_for_selector(".stored a >> text=plain")
+            page.click(f".stored a >> text={HOSTED}")
+            page.wait_for_url(f"**/#/s/{HOSTED}")
+            for path, heading in ROOMS.items():
+                page.goto(f"{url}/#{path}")
+                page.wait_for_selector(heading)
+                assert [text for text in page.locator("[role=alert]").all_inner_texts() if text] == []
+            page.goto(f"{url}/#/s/plain/record/3")
+            page.click("text=Fork here")
+            page.wait_for_selector(".told.bad >> text=the key has no scope")
+        finally:  # else a test that fails waits for the console for ever
+            browser.close()
+            process.send_signal(signal.SIGINT)
         assert process.wait(SECONDS) == 0
 
 
