@@ -47,11 +47,19 @@ class FaceCalls:
     """
 
     def __init__(
-        self, operations: HostOperations, nursery: trio.Nursery, identity: Identity, headers: Headers, note: RequestNote
+        self,
+        operations: HostOperations,
+        nursery: trio.Nursery,
+        identity: Identity,
+        wait_withdrawn: Callable[[], Awaitable[object]],
+        headers: Headers,
+        note: RequestNote,
     ) -> None:
         self._operations = operations
         self._nursery = nursery
         self._identity = identity
+        self._wait_withdrawn = wait_withdrawn
+        """Returns when the key of the client does not count any more."""
         self._headers = tuple([header for header in headers if header[0] not in OF_THE_FACE])
         self._note = note
 
@@ -113,8 +121,25 @@ class FaceCalls:
             return events.position
 
     def start_task(self, function: Callable[[Unpack[Ts]], Awaitable[object]], *args: *Ts) -> None:
-        """Run the async *function* beside the host, until it returns or the host ends; an error of it is logged."""
-        self._nursery.start_soon(_contained, function, args)
+        """Run the async *function* beside the host, until it returns, the host ends or the client's key is withdrawn.
+
+        An error of it is logged.
+        """
+        self._nursery.start_soon(self._run_task, function, args)
+
+    async def _run_task(self, function: Callable[..., Awaitable[object]], args: tuple[object, ...]) -> None:
+        """Body of a task of the face: run *function* as long as the key of its client counts."""
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - the watch on the key ends with the function
+            nursery.start_soon(self._watch_key, nursery.cancel_scope)
+            with Contained(_log_failure):
+                await function(*args)
+            nursery.cancel_scope.cancel()
+
+    async def _watch_key(self, scope: trio.CancelScope) -> None:
+        """Cancel *scope* when the key does not count any more, or nobody can say whether it does."""
+        with Contained(_log_failure):
+            await self._wait_withdrawn()
+        scope.cancel()
 
     @checked
     def own_name(self, session: str) -> str:
@@ -153,11 +178,6 @@ def _told_error(document: JsonObject, session: str) -> AgentrailError:
     error = error_of(document, session)
     error.told = str(document.get("detail") or error)
     return error
-
-
-async def _contained(function: Callable[..., Awaitable[object]], args: tuple[object, ...]) -> None:
-    with Contained(_log_failure):
-        await function(*args)
 
 
 def _log_failure(error: BaseException) -> None:

@@ -107,7 +107,7 @@ class HostedFaces:
         """Return the answer of *face* to a request of *who*, whose key is watched by *wait_withdrawn*."""
         limits = self._operations.limits
         body = await request.body.read(limits.body_bytes)
-        calls = FaceCalls(self._operations, self._nursery, who, request.headers, request.note)
+        calls = FaceCalls(self._operations, self._nursery, who, wait_withdrawn, request.headers, request.note)
         url = f"{request.scheme}://{request.header('host')}"
         face_request = FaceRequest(
             request.method,

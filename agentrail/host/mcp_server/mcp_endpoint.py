@@ -65,7 +65,7 @@ class McpEndpoint:
         """Return the answer to a request of *who*; *wait_withdrawn* returns when their key does not count any more."""
         await self._is_running.wait()
         body = await request.body.read(self._operations.limits.body_bytes)
-        face_calls = FaceCalls(self._operations, self._nursery, who, request.headers, request.note)
+        face_calls = FaceCalls(self._operations, self._nursery, who, wait_withdrawn, request.headers, request.note)
         calls = HostedCalls(face_calls, self._operations, self._views, who, request.note)
         user = AuthenticatedUser(AccessToken(token="-", client_id=f"{who.tenant}\n{who.user}", scopes=[]))  # noqa: S106 - it is none
         exchange = McpExchange(request, body, {CALLER: calls, "user": user})

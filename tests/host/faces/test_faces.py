@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, cast
 
 import httpx
@@ -16,10 +17,12 @@ from agentrail import SessionSpec
 from agentrail.errors import AgentrailError, BadChoice, WrongType
 from agentrail.events import AgentEnd
 from agentrail.host import ApiKeys, Face, FaceRequest, FaceResponse, Host, Profile
+from agentrail.host.authentication.api_keys import KeyFile
 from agentrail.models import JsonObject
 from agentrail.testing import ScriptedModel
 from tests.each_case import each_case
-from tests.host.hosted import LIMITS, LINES, Desk, desk_of
+from tests.host.hosted import LIMITS, LINES, MADE, Desk, desk_of
+from tests.patience import within
 
 
 class Talk(Face):
@@ -177,3 +180,46 @@ async def test_odd_arguments_are_refused_in_words(caplog: pytest.LogCaptureFixtu
         answer = await desk.ann.post("/v1/odd")
     assert (answer.status_code, "TypeError" in caplog.text) == (500, True), caplog.text
     assert len(face.outcomes) > 6 * len(ODD), face.outcomes
+
+
+class Lasting(Face):
+    """Starts a task for each request, which ends when it is cancelled, and one that fails."""
+
+    path = "/v1/lasting"
+
+    def __init__(self) -> None:
+        self.ended = {name: trio.Event() for name in MADE}
+
+    async def answer(self, request: FaceRequest) -> FaceResponse:
+        request.calls.start_task(self._last, request.identity.user)
+        request.calls.start_task(self._fail)
+        return FaceResponse(b"{}")
+
+    async def _last(self, user: str) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            self.ended[user].set()
+
+    async def _fail(self) -> None:
+        problem = "not today"
+        raise RuntimeError(problem)
+
+
+@pytest.mark.long
+async def test_a_task_of_a_face_ends_with_the_key_or_the_host(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "folder").mkdir()
+    file, face = KeyFile(tmp_path / "folder" / "keys"), Lasting()
+    for row, _ in MADE.values():
+        file.add(row)
+    spec, limits = SessionSpec(model=ScriptedModel(["one"])), LIMITS.but(heartbeat_seconds=0.2)
+    host = Host([Profile("desk", spec)], authenticator=ApiKeys(file.path), limits=limits, faces=[face])
+    with trio.fail_after(within(30)):
+        async with desk_of(host) as desk:
+            for user in ("ann", "bob"):
+                assert (await desk.clients[user].post("/v1/lasting")).status_code == 200
+            file.withdraw(MADE["ann"][0].id)
+            await face.ended["ann"].wait()
+            assert not face.ended["bob"].is_set()
+        await face.ended["bob"].wait()
+    assert caplog.text.count("a task of a face failed") == 2
