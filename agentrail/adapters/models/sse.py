@@ -1,12 +1,15 @@
 """Parses server-sent events from bytes, in pieces of any size, without I/O.
 
 It follows the parsing rules of the standard (CR, LF or CRLF; comments; several `data` lines; one byte order mark), with
-one exception: an event at the end of the stream counts even without the empty line after it (`EventReader.end`).
+two exceptions: an event at the end of the stream counts even without the empty line after it (`EventReader.end`), and
+an error that a server writes as bare JSON, without `data:`, counts as an event.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import json
+from collections.abc import Sequence
+from typing import Final, NamedTuple, cast
 
 from agentrail.errors import StreamGarbled
 
@@ -15,6 +18,12 @@ MAX_EVENT: Final = 16 * 1024 * 1024
 
 _BOM: Final = b"\xef\xbb\xbf"
 _ENDS: Final = (b"\n", b"\r")
+
+_JSON: Final = (b"{", b"[")
+"""How a line begins that is no field of an event, but may be an error."""
+
+MAX_BARE: Final = 64 * 1024
+"""The most bytes of an error without `data:`; what is longer is none."""
 
 
 class ServerEvent(NamedTuple):
@@ -29,12 +38,13 @@ class ServerEvent(NamedTuple):
 class EventReader:
     """Parses one stream of server-sent events."""
 
-    __slots__ = ("_after_cr", "_begun", "_data", "_limit", "_name", "_rest", "_size")
+    __slots__ = ("_after_cr", "_bare", "_begun", "_data", "_limit", "_name", "_rest", "_size")
 
     def __init__(self, limit: int = MAX_EVENT) -> None:
         self._limit = limit
         self._rest: list[bytes] = []
         self._data: list[str] = []
+        self._bare: list[bytes] = []
         self._name = ""
         self._size = 0
         self._begun = False
@@ -84,13 +94,34 @@ class EventReader:
             self._data.append(value.decode("utf-8", "replace"))
         elif field == b"event":
             self._name = value.decode("utf-8", "replace")
+        elif self._bare or line.startswith(_JSON):
+            self._bare.append(line)
         return None
 
     def _finish_event(self) -> ServerEvent | None:
         data, name = self._data, self._name
+        if self._bare:
+            data = data or _bare_error(self._bare)
+            self._bare = []
         self._name = ""
         self._size = sum(map(len, self._rest))
         if not data:
             return None
         self._data = []
         return ServerEvent(name, data[0] if len(data) == 1 else "\n".join(data))
+
+
+def _bare_error(lines: Sequence[bytes]) -> list[str]:
+    """Return the error in *lines*, JSON that stands in the stream without `data:`, as data; nothing if it is none.
+
+    Google's servers write the errors so that end an answer which has begun; some of them as a list.
+    """
+    written = b"\n".join(lines)
+    try:
+        parsed: object = json.loads(written) if len(written) <= MAX_BARE else None
+    except (ValueError, RecursionError):
+        return []
+    if isinstance(parsed, list) and parsed:
+        parsed = cast("list[object]", parsed)[0]
+    is_error = isinstance(parsed, dict) and bool(cast("dict[str, object]", parsed).get("error"))
+    return [json.dumps(parsed)] if is_error else []

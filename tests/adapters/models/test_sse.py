@@ -26,6 +26,13 @@ def read(*pieces: bytes) -> list[ServerEvent]:
         (b"data: \xef\xbb\xbfone\n\n", [("", "\ufeffone")]),
         (b"data: \xff\n\n", [("", "\ufffd")]),
         ("data: a\x0bb\x85c\u2028d\n\n".encode(), [("", "a\x0bb\x85c\u2028d")]),
+        (
+            b'data: one\n\n{\n  "error": {"a": 1}\n}\n\ndata: two',
+            [("", "one"), ("", '{"error": {"a": 1}}'), ("", "two")],
+        ),
+        (b'[{\r\n "error": "no"\r\n}\r\n]', [("", '{"error": "no"}')]),
+        (b'{"error": null}\n\n{"a": 1}\n\n{"error": \n\n[]\n\n{not json}\n\n', []),
+        (b'data: one\n{"error": 1}\n\n', [("", "one")]),
         (b"data: one", [("", "one")]),
         (b"data: one\n", [("", "one")]),
         (b"event: x", []),
@@ -64,3 +71,9 @@ def test_a_long_line_in_small_pieces_takes_no_more_time_than_it_has_bytes() -> N
         reader.feed(b"x" * 50)
     (event,) = reader.feed(b"\n\n")
     assert len(event.data) == 1_000_000
+
+
+@pytest.mark.parametrize("size", [1_000, 100_000])
+def test_a_bare_error_has_a_limit_of_its_own(size: int) -> None:
+    assert len(read(b'{"error": "' + b"x" * size + b'"}')) == (size < 64 * 1024)
+    assert read(b"[" * size) == []
