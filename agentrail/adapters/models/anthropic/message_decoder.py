@@ -10,7 +10,7 @@ from attrs import define, field
 
 from agentrail.adapters.models.anthropic.faults import FAULTS
 from agentrail.adapters.models.anthropic.requests import REDACTED
-from agentrail.adapters.models.provider_errors import error_of
+from agentrail.adapters.models.provider_errors import Faults, error_of
 from agentrail.adapters.models.sse import ServerEvent
 from agentrail.adapters.models.wire_format import arguments, count, index_of, object_of, sub, text
 from agentrail.errors import StreamEndedEarly, StreamGarbled
@@ -53,11 +53,15 @@ class Block:
 
 @final
 class MessageDecoder:
-    """Decodes the events of one answer into chunks, and puts the whole `Response` together."""
+    """Decodes the events of one answer into chunks, and puts the whole `Response` together.
 
-    __slots__ = ("_at", "_blocks", "_counts", "_ended", "_started", "_stop", "_takes")
+    *faults* are the errors of the place that sends the answer: a cloud has some of its own.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_at", "_blocks", "_counts", "_ended", "_faults", "_started", "_stop", "_takes")
+
+    def __init__(self, faults: Faults = FAULTS) -> None:
+        self._faults = faults
         self._blocks: list[Block] = []
         self._at: dict[int | str | None, Block] = {}
         self._counts: dict[str, int] = {}
@@ -82,7 +86,7 @@ class MessageDecoder:
     def feed(self, event: ServerEvent) -> Sequence[Chunk]:
         """Take the next event and return its chunks. Unknown kinds of events are ignored, as the API demands."""
         fields = object_of(event.data)
-        kind = text(fields, "type") or event.name
+        kind = text(fields, "type") or event.name or ("error" if "error" in fields else "")
         take = self._takes.get(kind)
         if take is None:
             return ()
@@ -160,7 +164,7 @@ class MessageDecoder:
         return ()
 
     def _error(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
-        raise error_of(FAULTS, fields)
+        raise error_of(self._faults, fields)
 
     # Usage: each count is a running total, so a later one replaces it; later events may leave counts out
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 from urllib.parse import quote
 
 from agentrail.adapters.models.anthropic import FORMAT as ANTHROPIC
+from agentrail.adapters.models.anthropic.message_decoder import MessageDecoder
 from agentrail.adapters.models.anthropic.requests import VERSION
+from agentrail.adapters.models.gemini.faults import FAULTS as GOOGLE
+from agentrail.adapters.models.provider_errors import Faults
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.vertex import with_own_thoughts
 from agentrail.adapters.models.wire_format import Rendered
 from agentrail.values.json import JsonObject
 from agentrail.values.stream import ModelRequest
+
+FAULTS: Final = Faults({**GOOGLE.by_type, **ANTHROPIC.faults.by_type}, (*ANTHROPIC.faults.fields, *GOOGLE.fields))
+"""The errors of both: Google refuses what does not reach Anthropic's server."""
 
 VERSION_HEADER: Final = "anthropic-version"
 """The header with the version of the API, which stands in the body here."""
@@ -39,4 +46,6 @@ def _dashed(model: str) -> str:
     return model.replace("@", "-")
 
 
-FORMAT: Final = ANTHROPIC._replace(render=render, form=_form, demands=_demands)
+FORMAT: Final = ANTHROPIC._replace(
+    faults=FAULTS, render=render, decoder=partial(MessageDecoder, FAULTS), form=_form, demands=_demands
+)
