@@ -37,6 +37,7 @@ CODES = {
     "billing_not_active": QuotaSpent,
     "unsupported_country_region_territory": AccessDenied,
     "permission_error": AccessDenied,
+    "PermissionDenied": AccessDenied,
     "model_not_found": ModelMissing,
     "context_length_exceeded": ContextTooLong,
     "exceed_context_size_error": ContextTooLong,
@@ -53,8 +54,17 @@ CODES = {
 ONLY_IN_STREAM = {
     "invalid_request_error": RequestRefused,
     "not_found_error": ModelMissing,
+    "bio_policy": RequestRefused,
+    "content_filter": RequestRefused,
+    "content_policy_violation": RequestRefused,
+    "misalignment_policy_violation": RequestRefused,
+    "data_residency_mismatch": RequestRefused,
     "image_content_policy_violation": RequestRefused,
+    "failed_to_download_image": RequestRefused,
+    "image_file_not_found": RequestRefused,
     "invalid_image": RequestRefused,
+    "invalid_image_mode": RequestRefused,
+    "invalid_image_url": RequestRefused,
     "invalid_image_format": RequestRefused,
     "invalid_base64_image": RequestRefused,
     "image_too_large": RequestRefused,
@@ -64,6 +74,8 @@ ONLY_IN_STREAM = {
     "unsupported_image_media_type": RequestRefused,
     "empty_image_file": RequestRefused,
     "insufficient_system_resource": Overloaded,
+    "no_capacity": Overloaded,
+    "too_many_requests": RateLimited,
 }
 
 

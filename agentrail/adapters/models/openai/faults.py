@@ -26,6 +26,7 @@ FAULTS: Final = Faults(
         "billing_not_active": QuotaSpent,
         "unsupported_country_region_territory": AccessDenied,
         "permission_error": AccessDenied,
+        "PermissionDenied": AccessDenied,  # Azure, with the status 401: the token is right, and lacks the role
         "model_not_found": ModelMissing,
         "context_length_exceeded": ContextTooLong,
         "exceed_context_size_error": ContextTooLong,  # llama.cpp
@@ -50,8 +51,17 @@ IN_STREAM: Final = Faults(
         **FAULTS.by_type,
         "invalid_request_error": RequestRefused,
         "not_found_error": ModelMissing,
+        "bio_policy": RequestRefused,
+        "content_filter": RequestRefused,  # Azure
+        "content_policy_violation": RequestRefused,  # Azure, after a `response.failed` that says nothing
+        "misalignment_policy_violation": RequestRefused,
+        "data_residency_mismatch": RequestRefused,
         "image_content_policy_violation": RequestRefused,
+        "failed_to_download_image": RequestRefused,
+        "image_file_not_found": RequestRefused,
         "invalid_image": RequestRefused,
+        "invalid_image_mode": RequestRefused,
+        "invalid_image_url": RequestRefused,
         "invalid_image_format": RequestRefused,
         "invalid_base64_image": RequestRefused,
         "image_too_large": RequestRefused,
@@ -61,6 +71,8 @@ IN_STREAM: Final = Faults(
         "unsupported_image_media_type": RequestRefused,
         "empty_image_file": RequestRefused,
         "insufficient_system_resource": Overloaded,  # DeepSeek, as a `finish_reason`
+        "no_capacity": Overloaded,  # Azure
+        "too_many_requests": RateLimited,  # Azure
     }
 )
 """The exceptions for errors within a stream, which have no HTTP status of their own."""

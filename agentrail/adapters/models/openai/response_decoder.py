@@ -14,7 +14,7 @@ from agentrail.adapters.models.provider_errors import error_of
 from agentrail.adapters.models.sse import ServerEvent
 from agentrail.adapters.models.wire_format import arguments, count, index_of, object_of, sub, text
 from agentrail.core.tools_on_demand import FINDER
-from agentrail.errors import StreamEndedEarly
+from agentrail.errors import ModelError, StreamEndedEarly
 from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import CallChunk, Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
@@ -51,11 +51,12 @@ class OutputItem:
 class ResponseDecoder:
     """Decodes the events of one answer into chunks, and puts the whole `Response` together."""
 
-    __slots__ = ("_ended", "_items", "_refused", "_stop", "_takes", "_usage")
+    __slots__ = ("_ended", "_failure", "_items", "_refused", "_stop", "_takes", "_usage")
 
     def __init__(self) -> None:
         self._items: dict[int | str | None, OutputItem] = {}
         self._ended = False
+        self._failure: ModelError | None = None
         self._refused = False
         self._stop: StopReason | None = None
         self._usage = NOTHING_USED
@@ -86,6 +87,8 @@ class ResponseDecoder:
 
     def response(self) -> Response:
         """Return the whole answer; raise `StreamEndedEarly` if its last event has not arrived."""
+        if self._failure is not None:
+            raise self._failure
         if not self._ended:
             raise StreamEndedEarly("the last event did not complete the response" if self._items else "nothing came")
         items = [self._items[key] for key in sorted(self._items, key=_order_key)]
@@ -148,7 +151,13 @@ class ResponseDecoder:
         return (*chunks, UsageChunk(self._usage))
 
     def _failed(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
-        raise error_of(IN_STREAM, {"error": sub(sub(fields, "response"), "error")})
+        """Raise the failure; without a word about it, keep it: Azure says the reason in an event `error` after it."""
+        error = sub(sub(fields, "response"), "error")
+        failure = error_of(IN_STREAM, {"error": error})
+        if error:
+            raise failure
+        self._failure = failure
+        return ()
 
     def _error(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
         raise error_of(IN_STREAM, fields)
