@@ -66,7 +66,8 @@ TOO_LONG: Final = re.compile(
     r"|context[_ ]length[_ ]exceeded"  # compatible servers that give OpenAI's code as text
     r"|exceeds the available context size"  # llama.cpp
     r"|input is too long|too many input tokens|exceeds? the maximum (?:number of )?(?:input )?tokens"  # Bedrock
-    r"|input token count .{0,40}exceeds the maximum",  # Gemini
+    r"|number of input tokens exceeds"  # Nova at Bedrock
+    r"|input token count .{0,40}(?:exceeds the maximum|but model only supports)",  # Gemini, also at Vertex AI
     re.IGNORECASE,
 )
 """Texts by which providers say that the context is too long, without an error type of its own for it."""
@@ -189,7 +190,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     They may give milliseconds, seconds or a date. A date is compared with the answer's own `date`, so that our clock
     does not matter. Without that header it is ignored.
     """
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+    for name, unit in (("retry-after-ms", 0.001), ("x-amz-retry-after", 0.001), ("retry-after", 1.0)):
         seconds = _number(headers.get(name, ""))
         if seconds is not None:
             return seconds * unit

@@ -111,6 +111,8 @@ def test_a_body_that_is_no_json_is_shown_up_to_a_limit() -> None:
         "context_length_exceeded",
         "the request exceeds the available context size. try increasing the context size",
         "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+        "the input token count is 1251952 but model only supports up to 1048576",
+        "Input Tokens Exceeded: Number of input tokens exceeds maximum length.",
     ],
 )
 def test_a_bad_request_that_says_that_the_context_is_too_long_is_an_overflow(said: str) -> None:
@@ -124,6 +126,7 @@ def test_a_bad_request_that_says_that_the_context_is_too_long_is_an_overflow(sai
         ({"retry-after": "7"}, 7.0),
         ({"retry-after": "0.5"}, 0.5),
         ({"retry-after": "7", "retry-after-ms": "1500"}, 1.5),
+        ({"x-amz-retry-after": "1500"}, 1.5),
         ({"retry-after": "Fri, 20 Nov 2026 12:00:30 GMT", "date": "Fri, 20 Nov 2026 12:00:00 GMT"}, 30.0),
         ({"retry-after": "Fri, 20 Nov 2026 11:00:00 GMT", "date": "Fri, 20 Nov 2026 12:00:00 GMT"}, 0.0),
         ({"retry-after": "Fri, 20 Nov 2026 12:00:30 GMT"}, None),

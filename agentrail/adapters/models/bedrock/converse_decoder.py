@@ -30,6 +30,9 @@ STOPS: Final[Mapping[str, StopReason]] = {
 }
 """Our stop reason for each `stopReason` of the API. An unknown one counts as `StopReason.END`."""
 
+BROKEN: Final = frozenset({"malformed_model_output", "malformed_tool_use"})
+"""Values of `stopReason` after which there is no usable answer; the next one may be well formed."""
+
 INDEX: Final = "contentBlockIndex"
 
 
@@ -77,7 +80,7 @@ class ConverseDecoder:
             case "contentBlockDelta":
                 return self._delta(object_of(event.data))
             case "messageStop":
-                self._stop = text(object_of(event.data), "stopReason")
+                self._end(text(object_of(event.data), "stopReason"))
             case "metadata":
                 return self._metadata(sub(object_of(event.data), "usage"))
             case name if name == EXCEPTION:
@@ -111,6 +114,12 @@ class ConverseDecoder:
                 block.signature = (block.signature or REDACTED) + redacted
             return _chunk(block, ThinkingChunk, text(thought, "text"))
         return _chunk(block, TextChunk, text(delta, "text"))
+
+    def _end(self, reason: str) -> None:
+        if reason in BROKEN:
+            problem = f"the model stopped by `{reason}`"
+            raise StreamGarbled(problem)
+        self._stop = reason
 
     def _metadata(self, usage: Mapping[str, object]) -> Sequence[Chunk]:
         cached, cache_write = count(usage, "cacheReadInputTokens"), count(usage, "cacheWriteInputTokens")

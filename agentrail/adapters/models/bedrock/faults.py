@@ -23,6 +23,7 @@ FAULTS: Final = Faults(
         "IncompleteSignatureException": KeyRefused,
         "InternalServerException": ProviderFailed,
         "InvalidSignatureException": KeyRefused,
+        "MissingAuthenticationTokenException": KeyRefused,
         "ModelErrorException": ProviderFailed,
         "ModelNotReadyException": Overloaded,
         "ModelStreamErrorException": ProviderFailed,
