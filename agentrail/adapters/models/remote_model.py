@@ -101,35 +101,38 @@ class RemoteModel:
         """
         settings = read_settings(request.options)
         request = with_demanded(request, settings)
+        emission = Emission(emit)
         if not request.returns:
-            return await self._answer(request, settings, emit)
+            return await self._answer(request, settings, emission)
         schema = canonical(request.returns)
         is_refused = schema in self._refused
         form = None if is_refused else self._format.form(request, self._provider_name, self._model)
         if form is not None:
             try:
-                return await self._answer(request, settings.but(response_format=form), emit)
+                return await self._answer(request, settings.but(response_format=form), emission)
             except RequestRefused:
-                pass  # the schema may be the reason: if it is not, the request without it is refused, too
+                if emission.has_begun:
+                    raise
+                # the schema may be the reason: if it is not, the request without it is refused, too
         request, settings, tool = ask_by_tool(self._format, self._provider_name, self._model, request, settings)
-        response = await self._answer(request, settings, emit, tool)
+        response = await self._answer(request, settings, emission, tool)
         if form is not None:  # the request without the schema was answered: the schema was the reason
             self._refused = with_refused_schema(self._refused, schema)
         return response
 
     async def _answer(
-        self, request: ModelRequest, settings: Settings, emit: EmitChunk, answer_tool: str = ""
+        self, request: ModelRequest, settings: Settings, emission: Emission, answer_tool: str = ""
     ) -> Response:
         access = await self._access(settings)
         try:
-            return await self._hear(request, settings, access, emit, answer_tool)
+            return await self._hear(request, settings, access, emission, answer_tool)
         except KeyRefused:
-            if access.account is None:
+            if access.account is None or emission.has_begun:
                 raise
             refused = access.account
         # The files with the credentials may have been written anew since they were read.
         access = await self._access(settings, refused)
-        return await self._hear(request, settings, access, emit, answer_tool)
+        return await self._hear(request, settings, access, emission, answer_tool)
 
     async def _access(self, settings: Settings, refused: CloudAccount | None = None) -> Access:
         return await access_to(
@@ -171,6 +174,25 @@ class RemoteModel:
                 raise type(error)(problem, error.retry_after)
             raise error
         return hearing.response()
+
+
+class Emission:
+    """Passes the chunks of an answer on, and knows whether there was one.
+
+    An answer that has begun is not asked for again within the same attempt: its beginning would be heard twice.
+    """
+
+    __slots__ = ("_emit", "has_begun")
+
+    def __init__(self, emit: EmitChunk) -> None:
+        self._emit = emit
+        self.has_begun = False
+        """Whether a chunk was passed on, other than `PING`."""
+
+    def __call__(self, chunk: Chunk) -> None:
+        """Pass *chunk* on."""
+        self.has_begun = self.has_begun or chunk is not PING
+        self._emit(chunk)
 
 
 class Hearing:
