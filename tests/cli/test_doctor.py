@@ -23,6 +23,7 @@ from agentrail.journals import SqliteJournal, export_session
 from agentrail.models import PROVIDERS
 from agentrail.testing import ScriptedModel
 from tests.cli.calling import subcommand
+from tests.cli.test_cloud_check import without_clouds
 
 main = subcommand("doctor")
 
@@ -41,7 +42,8 @@ class Usage(NamedTuple):
 
 @pytest.fixture(autouse=True)
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that has a sandbox, and neither keys nor a journal."""
+    """A machine that has a sandbox, and neither keys, clouds nor a journal."""
+    without_clouds(monkeypatch, tmp_path)
     for provider in PROVIDERS.values():
         for key in provider.keys:
             monkeypatch.delenv(key, raising=False)
@@ -68,12 +70,24 @@ async def _fill(path: Path) -> None:
 def test_a_machine_on_which_agents_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, diagnoses = findings(capsys, "--dir", tmp_path)
     assert status == 0
-    assert list(diagnoses) == ["python", "sqlite", "journal", "sandbox", "keys", "search", "extra", "disk", "clock"]
+    assert list(diagnoses) == [
+        "python",
+        "sqlite",
+        "journal",
+        "sandbox",
+        "keys",
+        "cloud",
+        "search",
+        "extra",
+        "disk",
+        "clock",
+    ]
     assert [level for level, _, _ in diagnoses.values()] == [
         "ok",
         "ok",
         "note",
         "ok",
+        "note",
         "note",
         "note",
         diagnoses["extra"][0],

@@ -36,6 +36,7 @@ from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.error_text import in_own_words
 from agentrail.cli.output.exit_status import DONE, FAILED
 from agentrail.cli.output.screen import clean, one_line
+from agentrail.cli.reports.cloud_check import check_clouds
 from agentrail.cli.reports.config_report import config_report
 from agentrail.cli.reports.doctor_diagnosis import BAD, GOOD, NOTE, Diagnosis
 from agentrail.cli.reports.host_check import KEY, check_members, member_addresses
@@ -121,7 +122,7 @@ async def _diagnoses(journal: JournalAddress | None, key: str, folder: Path) -> 
     return (
         *(_python(), *_stranger(), *_system(), await _sqlite(), *await _journal(journal, key)),
         *(await _sandbox(), *await _container(folder), *_terminal()),
-        *(_keys(), _search_key(), *_extras(), *_sign_ins(), *_disk(journal, folder), _clock()),
+        *(_keys(), *check_clouds(), _search_key(), *_extras(), *_sign_ins(), *_disk(journal, folder), _clock()),
     )
 
 

@@ -5,15 +5,27 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 from urllib.parse import urlsplit
 
-from agentrail.adapters.models.clouds.cloud import Cloud, Environment, check_label, need_cloud_extra, unknown_address
+from agentrail.adapters.models.clouds.cloud import (
+    UNNAMED,
+    Cloud,
+    Environment,
+    NamedCredentials,
+    check_label,
+    need_cloud_extra,
+    unknown_address,
+)
+from agentrail.adapters.user_folders import with_home
 from agentrail.errors import CredentialsMissing, ProviderNotReached
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials, ReadOnlyCredentials
+    from botocore.exceptions import BotoCoreError
+    from botocore.session import Session
 
     from agentrail.adapters.models.settings import Settings
 
@@ -33,9 +45,32 @@ HOST: Final = re.compile(
 SOON: Final = 300
 """Seconds before the end of credentials from which on they are renewed."""
 
+FILES: Final = {"AWS_CONFIG_FILE": "~/.aws/config", "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials"}
+"""The files of AWS, each by the environment variable that names another one."""
+
+PROFILES: Final = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE")
+"""Environment variables that name a profile of the files."""
+
+KEY, SECRET = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
+"""Environment variables with the two halves of a key."""
+
+WEB_IDENTITY: Final = "AWS_WEB_IDENTITY_TOKEN_FILE"
+
+CONTAINER: Final = ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI")
+"""Environment variables with the address at which a container gets the credentials of its role."""
+
+OF_PROFILE: Final = {
+    "role_arn": "a role",
+    "sso_session": "single sign-on",
+    "sso_start_url": "single sign-on",
+    "aws_access_key_id": "keys",
+    "login_session": "a sign-in",
+    "credential_process": "a program",
+}
+"""What the fields of a profile name of credentials, in the order in which botocore looks."""
+
 TO_DO: Final = (
-    "set `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, sign in by `aws sso login`, or set a Bedrock API key as "
-    "`AWS_BEARER_TOKEN_BEDROCK`"
+    f"set `{KEY}` and `{SECRET}`, sign in by `aws sso login`, or set a Bedrock API key as `AWS_BEARER_TOKEN_BEDROCK`"
 )
 
 
@@ -67,7 +102,7 @@ class AwsAccount:
     """The credentials that botocore finds: environment, files, single sign-on, a program, or a role of the machine."""
 
     def __init__(self, settings: Settings) -> None:
-        need_cloud_extra("aws", "botocore", "the credentials of AWS")
+        _need_botocore()
         self._profile = settings.profile
         self._region = _region(settings, os.environ.get)
         self._configured = ""
@@ -103,17 +138,13 @@ class AwsAccount:
             problem = f"the credentials of AWS did not come ({type(error).__name__})"
             raise ProviderNotReached(problem) from None
         except BotoCoreError as error:
-            problem = f"AWS has none for this machine: {error}; {TO_DO}"
-            raise CredentialsMissing(problem) from None
+            raise _missing(error) from None
 
     def _find(self) -> Credentials:
         from botocore.exceptions import NoCredentialsError  # noqa: PLC0415 - an extra
-        from botocore.session import Session  # noqa: PLC0415 - an extra
 
-        _keep_tokens_out_of_logs()
-        session = Session(profile=self._profile or None)
-        configured: object = session.get_config_variable("region")
-        self._configured = configured if isinstance(configured, str) else ""
+        session = _open_session(self._profile)
+        self._configured = _configured_region(session)
         credentials = session.get_credentials()
         if credentials is None:
             raise NoCredentialsError
@@ -144,6 +175,68 @@ class AwsAccount:
         return () if keys is None else tuple(filter(None, (keys.access_key, keys.secret_key, keys.token)))
 
 
+def _need_botocore() -> None:
+    need_cloud_extra("aws", "botocore", "the credentials of AWS")
+
+
+def _open_session(profile: str) -> Session:
+    from botocore.session import Session  # noqa: PLC0415 - an extra
+
+    _keep_tokens_out_of_logs()
+    return Session(profile=profile or None)
+
+
+def _configured_region(session: Session) -> str:
+    region: object = session.get_config_variable("region")
+    return region if isinstance(region, str) else ""
+
+
+def _named() -> NamedCredentials:
+    if not _is_anything_named():
+        return UNNAMED
+    if os.environ.get(KEY) and not os.environ.get(SECRET):
+        problem = f"`{KEY}` is set, and `{SECRET}` is not"
+        raise CredentialsMissing(problem)
+    try:
+        _need_botocore()
+    except CredentialsMissing:
+        return NamedCredentials("variables or files of AWS", "")
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - an extra
+
+    try:
+        session = _open_session("")
+        profile = session.get_scoped_config()
+        region = _configured_region(session)
+    except BotoCoreError as error:
+        raise _missing(error) from None
+    return NamedCredentials(next(_ways(profile, session.profile or "default"), ""), region)
+
+
+def _is_anything_named() -> bool:
+    """Whether it is worth while to import botocore, which takes long."""
+    variables = (KEY, WEB_IDENTITY, *CONTAINER, *PROFILES)
+    files = (os.environ.get(name) or file for name, file in FILES.items())
+    return any(map(os.environ.get, variables)) or any(Path(with_home(file)).exists() for file in files)
+
+
+def _ways(profile: Mapping[str, object], name: str) -> Iterator[str]:
+    """Yield the credentials that environment and the *profile* called *name* have, in the order of botocore."""
+    if os.environ.get(KEY):
+        yield f"`{KEY}` and `{SECRET}`"
+    if os.environ.get(WEB_IDENTITY):
+        yield f"`{WEB_IDENTITY}`"
+    for field, way in OF_PROFILE.items():
+        if field in profile:
+            yield f"{way} in the profile `{name}`"
+    if any(map(os.environ.get, CONTAINER)):
+        yield "the role of the container"
+
+
+def _missing(error: BotoCoreError) -> CredentialsMissing:
+    problem = f"AWS has none for this machine: {error}; {TO_DO}"
+    return CredentialsMissing(problem)
+
+
 def _says_no_request(record: logging.LogRecord) -> bool:
     """Whether a line of botocore's log is not the request that it signs, in which the token stands."""
     return not record.getMessage().startswith("CanonicalRequest")
@@ -153,4 +246,4 @@ def _keep_tokens_out_of_logs() -> None:
     logging.getLogger("botocore.auth").addFilter(_says_no_request)
 
 
-CLOUD: Final = Cloud(_base_url, _is_own, {"authorization": "AWS4-HMAC-SHA256 …", "x-amz-date": "…"}, AwsAccount)
+CLOUD: Final = Cloud(_base_url, _is_own, {"authorization": "AWS4-HMAC-SHA256 …", "x-amz-date": "…"}, AwsAccount, _named)

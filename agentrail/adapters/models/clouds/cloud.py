@@ -28,6 +28,19 @@ LABELS: Final = frozenset({"region", "project"})
 """The options whose values become part of a host or of a path."""
 
 
+class NamedCredentials(NamedTuple):
+    """The credentials that environment variables and files name; a server or a program may have others."""
+
+    where: str
+    """Where they are, in words; empty if none are named."""
+    configured: str
+    """The region or the project that is named beside them, as in `CloudAccount.configured`."""
+
+
+UNNAMED: Final = NamedCredentials("", "")
+"""Stands for a machine whose environment and files name no credentials of a cloud."""
+
+
 class CloudAccount(Protocol):
     """The credentials that this machine has for a cloud."""
 
@@ -73,6 +86,11 @@ class Cloud(NamedTuple):
     """The headers of the machine's credentials, as `render` shows them."""
     open_account: OpenAccount | None = None
     """`None` if a key is all there is."""
+    named: Callable[[], NamedCredentials] = lambda: UNNAMED
+    """Returns the credentials that environment and files name. No server is asked, and no program is run.
+
+    Raise `CredentialsMissing` if what they name is not there. The extra need not be installed.
+    """
 
 
 def cloud_of(name: str) -> Cloud | None:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast, final
 from urllib.parse import urlsplit
 
-from agentrail.adapters.models.clouds.cloud import Cloud, Environment, check_label, need_cloud_extra, unknown_address
+from agentrail.adapters.models.clouds.cloud import (
+    UNNAMED,
+    Cloud,
+    Environment,
+    NamedCredentials,
+    check_label,
+    need_cloud_extra,
+    unknown_address,
+)
+from agentrail.adapters.user_folders import with_home
 from agentrail.errors import CredentialsMissing, ProviderNotReached
 
 if TYPE_CHECKING:
@@ -17,6 +29,12 @@ if TYPE_CHECKING:
 
 ENDPOINT: Final = "GOOGLE_VERTEX_BASE_URL"
 """The environment variable that Google's SDK reads for another address of the service."""
+
+CREDENTIALS: Final = "GOOGLE_APPLICATION_CREDENTIALS"
+"""The environment variable that names a file with credentials."""
+
+GCLOUD: Final = "CLOUDSDK_CONFIG"
+"""The environment variable that names the folder of `gcloud`."""
 
 PROJECT: Final = "GOOGLE_CLOUD_PROJECT"
 
@@ -65,6 +83,12 @@ def _is_own(url: str, environment: Environment) -> bool:
     if parts.scheme == "https" and HOST.fullmatch(parts.hostname or "") and parts.port in {None, 443}:
         return True
     return url == (environment(ENDPOINT) or "").rstrip("/")
+
+
+def gcloud_file(environment: Environment) -> Path:
+    """Return the file in which `gcloud auth application-default login` keeps credentials, as google-auth finds it."""
+    usual = Path(environment("APPDATA") or "", "gcloud") if os.name == "nt" else Path(with_home("~/.config/gcloud"))
+    return Path(environment(GCLOUD) or usual, "application_default_credentials.json")
 
 
 @final
@@ -135,4 +159,21 @@ class GoogleAccount:
         return (self._token,)
 
 
-CLOUD: Final = Cloud(_base_url, _is_own, {"authorization": "Bearer …"}, GoogleAccount)
+def _named() -> NamedCredentials:
+    named = os.environ.get(CREDENTIALS)
+    path = Path(named) if named else gcloud_file(os.environ.get)
+    if not named and not path.exists():
+        return UNNAMED
+    try:
+        stored: object = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        problem = f"the file {path} cannot be read ({type(error).__name__}); {TO_DO}"
+        raise CredentialsMissing(problem) from None
+    if not isinstance(stored, dict) or "type" not in stored:
+        problem = f"the file {path} holds no credentials; {TO_DO}"
+        raise CredentialsMissing(problem)
+    project: object = cast("dict[str, object]", stored).get("project_id")
+    return NamedCredentials(f"the file {path}", project if isinstance(project, str) else "")
+
+
+CLOUD: Final = Cloud(_base_url, _is_own, {"authorization": "Bearer …"}, GoogleAccount, _named)
