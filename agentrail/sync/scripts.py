@@ -134,7 +134,7 @@ def open_supervisor(
 
     *models* are factories by the part of a model's name before the colon. *secrets* looks up a secret by its name when
     one is needed; the default is the environment. *limits* are rate limits by the part of a model's name before the
-    colon, for all sessions together and for each API key: a request over a limit waits, and sessions take turns.
+    colon, for all sessions together, for each key and region: a request over a limit waits, and sessions take turns.
 
     With a *journal*, sessions that still run when the supervisor ends are parked in it, and `resume` goes on
     with them, in this process or another. *specs* are functions that build specifications, by name; they may be async,

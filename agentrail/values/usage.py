@@ -13,7 +13,7 @@ PRICE_WANTED: Final = "US dollars for a million tokens, from 0 on"
 
 
 class Limit(Authored):
-    """Rate limits of one provider, for each of its API keys; `None` means no limit."""
+    """Rate limits of one provider, for each key, region and address; `None` means no limit."""
 
     concurrency: int | None = None
     """The most requests that may run at once; further ones wait."""

@@ -15,7 +15,7 @@ from attrs import define, field
 from agentrail import Secret, SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.errors import BadChoice, RateLimited, TurnAborted, WrongType
 from agentrail.events import StreamStalled
-from agentrail.models import Chunk, EmitChunk, Limit, ModelRequest, Response, Text, TextChunk, Usage, UserMessage
+from agentrail.models import Chunk, EmitChunk, Json, Limit, ModelRequest, Response, Text, TextChunk, Usage, UserMessage
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.permits import LimitKey, Waiter
 from agentrail.runtime.shared.provider_limits import Lane, ProviderLimits, Ticket
@@ -122,6 +122,23 @@ async def test_each_key_has_a_lane_of_its_own_and_other_providers_have_none() ->
             nursery.start_soon(ask, await supervisor.spawn(SessionSpec(model=other)))
     assert sorted(provider.asked) == [("a", began), ("b", began), ("c", began + 1)]
     assert (other.most, other.times(began)) == (3, [0, 0, 0])
+
+
+async def test_each_region_and_address_of_a_cloud_has_a_lane_of_its_own() -> None:
+    provider = Provider()
+    accounts: list[dict[str, Json]] = [
+        {"region": "us-east-1"},
+        {"region": "us-west-2"},
+        {"region": "us-east-1", "profile": "work"},
+        {"project": "lamps-1"},
+        {"token": Secret("ENTRA")},
+        {"base_url": "https://lamps.openai.azure.com"},
+    ]
+    async with open_supervisor(limits={"acme": Limit(concurrency=1)}) as supervisor, trio.open_nursery() as nursery:
+        began = trio.current_time()
+        for options in (*accounts, accounts[0]):
+            nursery.start_soon(ask, await supervisor.spawn(SessionSpec(model=provider, model_options=options)))
+    assert provider.times(began) == [0] * len(accounts) + [1]
 
 
 async def test_waiting_for_a_turn_is_no_stall() -> None:

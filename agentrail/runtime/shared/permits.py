@@ -14,8 +14,8 @@ import trio
 
 from agentrail.runtime.shared.reply_slot import Slot
 
-LimitKey: TypeAlias = tuple[str, str | bool]
-"""Limits that a request must fit: session and whether those of its turn, or provider and name of the secret."""
+LimitKey: TypeAlias = tuple[str | bool, ...]
+"""Limits that a request must fit: session and whether those of its turn, or provider and account."""
 
 Look: TypeAlias = "Callable[[], LimitKey | None]"
 """Takes a permit and returns `None`, or returns limits that are full; what it raises is raised where one waits."""

@@ -1,6 +1,6 @@
 """Rate limits of providers: requests queue here until their provider's limits allow them, fairly between sessions.
 
-There is one `Lane` per provider and API key. A request is sent when a slot is free and the last 60 seconds
+There is one `Lane` per provider and account. A request is sent when a slot is free and the last 60 seconds
 leave room for it. Lanes read no clock: they get the time as an argument.
 """
 
@@ -16,13 +16,20 @@ from agentrail.errors import RateLimited, WrongType
 from agentrail.ports.model import EmitChunk, Model
 from agentrail.runtime.shared.permits import PermitQueue
 from agentrail.runtime.shared.timers import Timers
+from agentrail.values.json import Json
 from agentrail.values.secrets import secret_name
 from agentrail.values.stream import ModelRequest, Response, read_tokens
 from agentrail.values.untrusted_content import fit_response, fit_wait
 from agentrail.values.usage import Limit
 
-Key: TypeAlias = tuple[str, str]
-"""Key of a lane: provider, and name of the secret with the API key (empty: the provider's default one)."""
+Key: TypeAlias = tuple[str, ...]
+"""Key of a lane: the provider, and the values of the options in `ACCOUNT` (empty: the provider's default one)."""
+
+ACCOUNT: Final = ("api_key", "token", "profile", "project", "region", "base_url")
+"""The options that say whose request it is, and where: each such account has limits of its own.
+
+Clouds count by region, and at Azure the address is the customer.
+"""
 
 MINUTE: Final = 60.0
 """Seconds over which requests and tokens are counted."""
@@ -35,6 +42,11 @@ MAX_RESTING: Final = 64
 """Number of lanes above which unused ones are dropped; there may be one API key per customer."""
 
 WANTED: Final = "a `Limit` for the name of each provider, with whole numbers from 1 on"
+
+
+def _account_part(value: Json) -> str:
+    """Return *value* of an option as a part of a `Key`: a text, or the name of a secret."""
+    return value if isinstance(value, str) else secret_name(value) or ""
 
 
 def nobody() -> None:
@@ -58,7 +70,7 @@ class Ticket:
 
 
 class Lane:
-    """The limits of one provider and API key: requests that wait, requests sent, and usage of the last minute."""
+    """The limits of one provider and account: requests that wait, requests sent, and usage of the last minute."""
 
     __slots__ = ("_closed_until", "_limit", "_minute", "_out", "queue")
 
@@ -197,7 +209,9 @@ class ProviderLimits:
     def _key(self, request: ModelRequest) -> Key | None:
         """Return the key of the lane for *request*, `None` if its provider has no limit."""
         provider = request.model.partition(":")[0]
-        return None if provider not in self._limits else (provider, secret_name(request.options.get("api_key")) or "")
+        if provider not in self._limits:
+            return None
+        return provider, *[_account_part(request.options.get(option)) for option in ACCOUNT]
 
     def _lane(self, key: Key) -> Lane:
         """Return the lane of *key*, made if needed; drop unused lanes if there are too many."""
