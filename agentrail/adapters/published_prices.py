@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from agentrail.values.json import Json
 from agentrail.values.usage import Price, Usage
 
 if TYPE_CHECKING:
@@ -33,6 +35,15 @@ PROVIDERS: Final[Mapping[str, str]] = {
     "xai": "x-ai",
 }
 """The names of providers in the package, by our names. The models of all other providers have no price."""
+
+
+AT_AZURE: Final = re.compile(r"https://[a-z0-9-]+\.(?:openai|cognitiveservices|services\.ai)\.azure\.com(?:/.*)?")
+"""The addresses of customers at Azure."""
+
+
+def is_at_azure(model: str, base_url: Json) -> bool:
+    """Whether *base_url* is only the address of a customer at Azure, where *model* costs what is published."""
+    return PROVIDERS.get(model.partition(":")[0]) == "azure" and AT_AZURE.fullmatch(str(base_url)) is not None
 
 
 def published_cost(model: str, usage: Usage) -> float | None:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from agentrail.adapters.published_prices import published_cost
+from agentrail.adapters.published_prices import is_at_azure, published_cost
 from agentrail.runtime.shared.untrusted_calls import traced
 from agentrail.values.json import JsonObject
 from agentrail.values.untrusted_values import as_usd, brief, pass_interrupt
@@ -48,7 +48,8 @@ class PriceList:
         own_cost = self._own_cost(model, usage)
         if own_cost is not None:
             return own_cost
-        if usage.cost_usd is not None or options.get("base_url"):
+        base_url = options.get("base_url")
+        if usage.cost_usd is not None or (base_url and not is_at_azure(model, base_url)):
             return usage.cost_usd  # a server of the user's own has other prices than the published ones
         return published_cost(model, usage)
 

@@ -61,6 +61,24 @@ def test_then_goes_what_the_provider_says_and_an_address_of_ones_own_has_no_publ
     assert not prices.knows(SONNET, FrozenObject(base_url="http://127.0.0.1:8000"))
 
 
+@pytest.mark.parametrize(
+    ("url", "is_known"),
+    [
+        ("https://lamps.openai.azure.com", True),
+        ("https://lamps.openai.azure.com/openai/v1", True),
+        ("https://lamps.services.ai.azure.com/openai/v1/", True),
+        ("https://lamps.openai.azure.com.evil.example", False),
+        ("https://lamps.openai.azure.us", False),
+        ("https://gateway.lamps.example/azure", False),
+    ],
+)
+@pytest.mark.parametrize("provider", ["azure", "azure-chat"])
+def test_the_address_of_a_customer_at_azure_changes_no_price(provider: str, url: str, is_known: bool) -> None:
+    pytest.importorskip("genai_prices", reason="the extra `prices` is not installed")
+    assert PriceList(NO_PRICES).knows(f"{provider}:gpt-4.1", FrozenObject(base_url=url)) is is_known
+    assert not PriceList(NO_PRICES).knows("openai:gpt-4.1", FrozenObject(base_url=url))
+
+
 def test_nothing_used_costs_nothing_that_is_known() -> None:
     assert PriceList({"demo": Price(1.0, 1.0)}).priced("demo", EMPTY, NOTHING_USED) is NOTHING_USED
 
