@@ -8,6 +8,7 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, wraps
 from inspect import unwrap
+from itertools import chain, repeat
 from types import FunctionType, MappingProxyType
 from typing import Final, ParamSpec, TypeAlias, TypeVar, cast
 
@@ -104,6 +105,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     is_init = name == "__init__"
     names = _names(plain)
     parameters = frozenset(names[1:] if is_init else names)
+    positional = names[: plain.__code__.co_argcount]
+    rest = plain.__code__.co_varnames[len(names)] if plain.__code__.co_flags & inspect.CO_VARARGS else ""
 
     @cache  # at the first call, because what an annotation names may be defined after the function
     def kinds_by_name() -> dict[str, tuple[Types, str]]:
@@ -115,7 +118,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         for argument in kwargs:
             if argument not in parameters:
                 raise UnknownArgument.among(owner if is_init else name, argument, parameters)
-        for argument, value in (*zip(names, args, strict=False), *kwargs.items()):
+        placed = zip(chain(positional, repeat(rest)), args, strict=False)
+        for argument, value in (*placed, *kwargs.items()):
             if argument in kinds and not _fits(value, kinds[argument][0]):
                 raise WrongType.of(argument, value, f"`{kinds[argument][1]}`")
         return function(*args, **kwargs)
@@ -124,6 +128,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _fits(value: object, kinds: Types) -> bool:
+    if isinstance(value, bool):  # no number, though it is an `int`
+        return bool in kinds
     if isinstance(value, str | bytes):
         return type(value) in kinds or any(kind in kinds for kind in type(value).__mro__)
     return isinstance(value, kinds)
@@ -145,6 +151,7 @@ def _kinds(annotation: str, names: Mapping[str, object]) -> Types:
     for alternative in _ALTERNATIVE.findall(annotation):
         name = alternative.strip().partition("[")[0]
         kind = CONTAINERS.get(name) or names.get(name, getattr(builtins, name, None))
+        kind = getattr(kind, "__origin__", kind)  # of an alias such as `Callable[[str], str]`
         if name == "None":
             kind = type(None)
         if not isinstance(kind, type) or kind is object or getattr(kind, "_is_protocol", False):
