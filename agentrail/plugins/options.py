@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Final, TypeAlias, TypeVar, cast
 
 import attrs
@@ -24,6 +25,9 @@ NO_NAMES: Final[frozenset[str]] = frozenset()
 MAX_PATH: Final = 400
 """The most characters of a path in an option."""
 
+MAX_TEXTS: Final = 100_000
+"""The most texts in an option."""
+
 NO_LISTS: Final = (bytes, bytearray, Mapping)
 """Iterable types that are not accepted as lists of texts."""
 
@@ -41,7 +45,11 @@ def as_tuple(value: Iterable[str]) -> tuple[str, ...]:
     items = cast("object", value)
     if isinstance(items, str):
         return (items,)
-    return tuple(value) if isinstance(items, Iterable) and not isinstance(items, NO_LISTS) else value  # type: ignore[return-value] # pyright: ignore[reportReturnType]
+    if isinstance(items, Iterable) and not isinstance(items, NO_LISTS):
+        listed = tuple(islice(value, MAX_TEXTS + 1))  # an iterator may have no end
+        if len(listed) <= MAX_TEXTS:
+            return listed
+    return value  # type: ignore[return-value] # pyright: ignore[reportReturnType]
 
 
 def as_set(value: Iterable[str]) -> frozenset[str]:
