@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, supp
 from functools import partial
 from inspect import Parameter
 from itertools import repeat
+from pathlib import Path
 from typing import Final, TypeAlias, cast
 
 import pytest
@@ -35,10 +36,13 @@ from agentrail import (
 )
 from agentrail.errors import AgentrailError, BrokenContractError, UsageError
 from agentrail.host import HostLimits
-from agentrail.plugins import BudgetGuard, HumanApproval
+from agentrail.knowledge import Knowledge, KnowledgeFolder, citations_in, knowledge_tools
+from agentrail.models import RemoteEmbedder, open_embedder
+from agentrail.plugins import BudgetGuard, Cited, HumanApproval
 from agentrail.testing import ScriptedModel
 from tests.host.hosted import KEYS, open_desk
 from tests.kit import PromptSent
+from tests.knowledge.hashing import HashEmbedder
 from tests.runtime.world import World, open_world
 
 Call: TypeAlias = Callable[[], object]
@@ -168,16 +172,34 @@ TAKES: Final[Mapping[str, Sequence[str]]] = {
     "take_over": ("true", *WORDS),
     "max_restarts": ("0", *COUNTS),
     "period": SECONDS,
+    **dict.fromkeys(("documents.after", "citation", "document", "query"), WORDS),
+    **dict.fromkeys(("store.tenant", "stores.tenant"), WORDS),
+    **dict.fromkeys(("documents.limit", "read.limit", "search.limit"), ("5",)),
+    **dict.fromkeys(("read.first", "start"), ("0", "5")),
+    "end": ("none", "0", "5"),
+    **dict.fromkeys(("add.name", "store.name"), ("x", "*")),
+    "add.text": ("bytes", *WORDS),
+    "path": ("empty", "x", "*", "long"),
+    "citations_in.text": WORDS,
+    "embedder": ("none", *WORDS),
+    "convert": ("none", "int"),
+    "min_similarity": ("0", "-1"),
+    "knowledge": (),
+    "open_embedder.options": ("{}",),
+    "texts": ("[]", "[x]"),
+    "is_query": ("true",),
+    "tools": (*WORDS, "[]", "[x]", "{x}"),
+    "max_tries": ("0", *COUNTS),
 }
 """Which of `VALUES` an argument takes, by its name; the name of a method before it says what is special there."""
 
-NOT_REACHED: Final = frozenset({"provider_options", "options", "every", "seconds", "open.recovery"})
+NOT_REACHED: Final = frozenset({"provider_options", "update_plugin.options", "every", "seconds", "open.recovery"})
 """Arguments that are looked at only after those that they go with, which are wrong here."""
 
 REFUSALS: Final = frozenset(
     {
-        *("argument-raised", "bad-choice", "bad-id", "bad-message", "bad-plugin", "bad-returns", "bad-supervisor"),
-        *("bad-tool", "not-json", "wrong-type"),
+        *("argument-raised", "bad-choice", "bad-document-name", "bad-id", "bad-message", "bad-options", "bad-plugin"),
+        *("bad-returns", "bad-store-name", "bad-supervisor", "bad-tool", "not-json", "wrong-type"),
     }
 )
 """Codes of errors that are about the value of an argument."""
@@ -186,6 +208,8 @@ NAMING: Final = frozenset({"argument-raised", "bad-choice", "wrong-type"})
 """Codes of errors that name the argument."""
 
 NEEDED: Final[Mapping[str, object]] = {
+    "open_embedder.name": "openai:x",
+    "texts": ["x"],
     "spec": SessionSpec(model="demo"),
     "service": trio.sleep_forever,
     "attach_plugin.plugin": BudgetGuard(max_rounds=9),
@@ -260,6 +284,11 @@ async def outcome(call: Call, argument: str = "") -> str:
     return ""
 
 
+async def codes_of(call: Callable[..., object], argument: str) -> dict[str, str]:
+    """Return the outcome of each value for an argument of *call*."""
+    return {value: await outcome(partial(called, call, argument, VALUES[value]), argument) for value in VALUES}
+
+
 def takes(owner: type[object], method: str, argument: str) -> Sequence[str] | None:
     """Return which of `VALUES` an argument takes; `None` if that is not asked."""
     names = (f"{owner.__name__}.{method}.{argument}", f"{method}.{argument}", argument)
@@ -300,7 +329,7 @@ async def test_a_supervisor_takes_what_fits_and_refuses_all_else(world: World, n
     session = await world.supervisor.spawn(spec(), "x")
     method = getattr(world.supervisor, name)
     for argument in tried(method):
-        codes = {value: await outcome(partial(called, method, argument, VALUES[value]), argument) for value in VALUES}
+        codes = await codes_of(method, argument)
         assert wrong(Supervisor, name, argument, codes) == {}, argument
     assert (await session.ask("well?")).text == "well"
     assert world.supervisor.crashes() == ()
@@ -317,11 +346,7 @@ async def outcomes(
     for owner in owners:
         for name in sorted({*methods(owner)} - ENDING):
             method = getattr(supervisor if isinstance(supervisor, owner) else await spawn(), name)
-            for argument in tried(method):
-                codes = {
-                    value: await outcome(partial(called, method, argument, VALUES[value]), argument) for value in VALUES
-                }
-                found.append((owner, name, argument, codes))
+            found += [(owner, name, argument, await codes_of(method, argument)) for argument in tried(method)]
     return found
 
 
@@ -400,3 +425,48 @@ def test_what_opens_a_supervisor_is_right_or_refused(argument: str) -> None:
     for value in VALUES.values():
         with suppress(AgentrailError):
             trio.run(answered, value, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+# What sessions search in and cite
+
+
+@pytest.mark.parametrize("name", methods(Knowledge))
+async def test_a_store_of_documents_takes_what_fits_and_refuses_all_else(tmp_path: Path, name: str) -> None:
+    async with Knowledge(tmp_path / "k.sqlite", embedder=HashEmbedder()) as knowledge:
+        await knowledge.add("kept.md", "well")
+        await knowledge.add("x", "text")
+        method = getattr(knowledge, name)
+        for argument in tried(method):
+            codes = {
+                value: await outcome(partial(called, method, argument, VALUES[value]), argument) for value in VALUES
+            }
+            assert wrong(Knowledge, name, argument, codes) == {}, argument
+        assert "kept.md#0" in [passage.citation for passage in await knowledge.search("well")]
+
+
+@pytest.mark.parametrize("name", methods(KnowledgeFolder))
+async def test_so_does_a_folder_of_stores(tmp_path: Path, name: str) -> None:
+    async with KnowledgeFolder(tmp_path) as folder:
+        await folder.store("x").add("kept.md", "well")
+        method = getattr(folder, name)
+        for argument in tried(method):
+            codes = {
+                value: await outcome(partial(called, method, argument, VALUES[value]), argument) for value in VALUES
+            }
+            assert wrong(KnowledgeFolder, name, argument, codes) == {}, argument
+        assert await folder.store("x").count() == 1
+
+
+@pytest.mark.parametrize("make", [Knowledge, KnowledgeFolder, knowledge_tools, Cited, open_embedder, citations_in])
+async def test_so_does_what_makes_them_and_reads_citations(make: Callable[..., object]) -> None:
+    for argument in tried(make):
+        codes = await codes_of(make, argument)
+        assert wrong(cast("type[object]", make), make.__name__, argument, codes) == {}, argument
+
+
+async def test_so_does_an_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)  # what fits fails for the lack of a key
+    embedder = open_embedder("openai:x")
+    for argument in tried(embedder.embed):
+        codes = await codes_of(embedder.embed, argument)
+        assert wrong(RemoteEmbedder, "embed", argument, codes) == {}, argument

@@ -12,7 +12,14 @@ import trio
 import trio.abc
 
 from agentrail.knowledge.embedder import Embedder
-from agentrail.knowledge.knowledge_store import Convert, Knowledge, NamedEmbedder, checked_similarity, made_embedder
+from agentrail.knowledge.knowledge_store import (
+    Convert,
+    Knowledge,
+    NamedEmbedder,
+    checked_path,
+    checked_similarity,
+    made_embedder,
+)
 from agentrail.knowledge.store_file import stored_name
 from agentrail.knowledge.store_names import check_store_name, file_stem
 from agentrail.values.argument_checks import checked
@@ -55,7 +62,7 @@ class KnowledgeFolder(trio.abc.AsyncResource):
         convert: Convert | None = None,
         min_similarity: float = 0.2,
     ) -> None:
-        self.path = Path(os.path.abspath(path))  # noqa: PTH100 - links stay as they are
+        self.path = checked_path(path)
         """Path of the folder."""
         self._embedder = made_embedder(embedder)
         self._convert = convert

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -12,6 +12,7 @@ from typing import Final, TypeAlias, cast
 
 import trio
 import trio.abc
+from typing_extensions import TypeIs
 
 from agentrail.adapters.extras import need_extra
 from agentrail.errors import OutsideError, UsageError, WrongType
@@ -75,7 +76,7 @@ class Knowledge(trio.abc.AsyncResource):
         convert: Convert | None = None,
         min_similarity: float = 0.2,
     ) -> None:
-        self._set_up(Path(path), NOBODY, made_embedder(embedder), convert, min_similarity)
+        self._set_up(checked_path(path), NOBODY, made_embedder(embedder), convert, min_similarity)
 
     def _set_up(
         self,
@@ -85,10 +86,8 @@ class Knowledge(trio.abc.AsyncResource):
         convert: Convert | None,
         min_similarity: float,
     ) -> None:
-        self.path = Path(os.path.abspath(path))  # noqa: PTH100 - links stay, and are refused when it is opened
+        self.path = path
         """Path of the file."""
-        if "\0" in str(self.path):
-            raise WrongType("path", "a path with a NUL", "the path of a file")
         self._embedder = embedder
         self._convert = convert
         self._min_similarity = checked_similarity(min_similarity)
@@ -129,7 +128,7 @@ class Knowledge(trio.abc.AsyncResource):
     @checked
     async def remove(self, *names: str) -> int:
         """Remove the documents *names*, leave nothing of them in the file, and return how many there were."""
-        count = await trio.to_thread.run_sync(self._file.remove, names)
+        count = await trio.to_thread.run_sync(self._file.remove, [*map(_encodable, names)])
         await self.erase()
         return count
 
@@ -208,6 +207,7 @@ class Knowledge(trio.abc.AsyncResource):
     async def text(self, document: str, start: int = 0, end: int | None = None) -> str:
         """Return the characters of *document* from *start* to *end*, 100,000 at most; raise `UsageError` if unknown."""
         _check_range("start", start, 0, MAX_CHARS)
+        _check_range("end", MAX_CHARS if end is None else end, 0, MAX_CHARS)
         past = start + MAX_TEXT if end is None else min(end, start + MAX_TEXT)
         text = await trio.to_thread.run_sync(self._file.text, _encodable(document), start, past)
         if not text:
@@ -298,7 +298,10 @@ class Knowledge(trio.abc.AsyncResource):
         """Return a vector for each of *texts*; raise `OutsideError` if the embedder returns none for one."""
         if self._embedder is None:
             return []
-        answer: object = await self._embedder.embed(texts, is_query=is_query)
+        answering = cast("object", self._embedder.embed(texts, is_query=is_query))
+        if not isinstance(answering, Awaitable):
+            raise self._bad_embedding("its `embed` returns nothing to wait for; make it an `async def`")
+        answer = await cast("Awaitable[object]", answering)
         try:
             return await trio.to_thread.run_sync(_packed, answer, len(texts))
         except (TypeError, ValueError, OverflowError) as error:
@@ -321,7 +324,7 @@ HOW: Final = (
 
 def made_embedder(embedder: NamedEmbedder | None) -> Embedder | None:
     """Return *embedder*, made if it was named; raise an error if it is none."""
-    if embedder is None or has_members(embedder, Embedder):
+    if embedder is None or _is_embedder(embedder):
         return embedder
     from agentrail.models import open_embedder  # noqa: PLC0415 - it brings the client of HTTP
 
@@ -332,6 +335,26 @@ def made_embedder(embedder: NamedEmbedder | None) -> Embedder | None:
             return open_embedder(name, options)
         case _:
             raise WrongType.of("embedder", embedder, "an `Embedder`, its name, or a pair of its name and options")
+
+
+def _is_embedder(value: object) -> TypeIs[Embedder]:
+    try:
+        if isinstance(value, type) or not has_members(value, Embedder):
+            return False
+        return isinstance(cast("object", value.name), str)
+    except Exception as error:
+        raise UsageError("argument-raised", type(value).__name__, "embedder", type(error).__name__) from error
+
+
+def checked_path(path: str | os.PathLike[str]) -> Path:
+    """Return the whole *path*, with its links; raise an error if no file can have it."""
+    try:
+        is_path = isinstance(cast("object", os.fspath(path)), str) and b"\0" not in os.fsencode(path)
+    except (TypeError, UnicodeEncodeError):
+        is_path = False
+    if not is_path:
+        raise WrongType.of("path", path, "a `Path`, or a text without a NUL and halves of pairs")
+    return Path(os.path.abspath(path))  # noqa: PTH100 - links stay, and are refused when a file is opened
 
 
 def checked_similarity(value: float) -> float:
@@ -348,8 +371,8 @@ def _check_range(argument: str, value: int, least: int, most: int) -> None:
 
 
 def _encodable(text: str) -> str:
-    """Return *text* with a mark in place of halves of surrogate pairs, which no file can hold."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    """Return *text* with a mark in place of halves of surrogate pairs, which no file can hold; a plain `str`."""
+    return str.encode(text, "utf-8", "replace").decode()
 
 
 def _digest(text: str) -> str:

@@ -427,3 +427,29 @@ async def test_a_document_of_too_many_headings_is_refused(tmp_path: Path, monkey
             await knowledge.add("a.md", "# h\n" * 10_000)
         assert raised.value.code == "document-too-large"
         assert (await knowledge.document("a.md")).passages == 50
+
+
+class Blocking:
+    """An embedder whose author forgot `async`."""
+
+    name = "test:blocking"
+
+    def embed(self, texts: list[str], *, is_query: bool = False) -> list[list[float]]:
+        return [[1.0] for _ in texts]
+
+
+class Numbered(HashEmbedder):
+    """An embedder that has a number for its name."""
+
+    def __init__(self) -> None:
+        super().__init__(5)  # type: ignore[arg-type]
+
+
+async def test_an_embedder_that_is_none_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    for embedder in (HashEmbedder, Numbered()):
+        with pytest.raises(UsageError, match="`embedder`"):
+            Knowledge(tmp_path / "k.sqlite", embedder=embedder)  # type: ignore[arg-type]
+    async with Knowledge(tmp_path / "k.sqlite", embedder=Blocking()) as knowledge:  # type: ignore[arg-type]
+        with pytest.raises(OutsideError, match="async def"):
+            await knowledge.add("a.md", "text")
+    assert not [*tmp_path.iterdir()]  # noqa: ASYNC240 - a test

@@ -17,7 +17,7 @@ from agentrail.adapters.models.provider_requests import AGENT, encoded, merge_he
 from agentrail.adapters.models.providers import PROVIDERS, Provider, format_of
 from agentrail.adapters.models.redaction import LookUp, Redactor, api_key, option_headers, redacted_error
 from agentrail.adapters.models.settings import Settings, read_settings, with_extra
-from agentrail.errors import ModelError, TransientModelError, UnknownModel, WrongEndpoint
+from agentrail.errors import ModelError, TransientModelError, UnknownModel, WrongEndpoint, WrongType
 from agentrail.values.argument_checks import checked
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
 
@@ -127,8 +127,12 @@ class RemoteEmbedder:
     def __repr__(self) -> str:
         return f"<RemoteEmbedder {self.name!r}>"
 
+    @checked
     async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Vectors:
         """Return a vector for each of *texts*; raise a `ModelError` if the provider gives none."""
+        for text in cast("Sequence[object]", texts):
+            if not isinstance(text, str):
+                raise WrongType.of("texts", text, "a list of texts")
         wait = FIRST_WAIT
         for _ in range(MAX_ATTEMPTS - 1):
             try:

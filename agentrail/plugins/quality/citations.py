@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from agentrail.values.argument_checks import checked
+
 MAX_CITATION: Final = 320
 """The most characters of a citation."""
 
@@ -16,6 +18,7 @@ _CITATION: Final = re.compile(
 )
 
 
+@checked
 def citations_in(text: str) -> tuple[str, ...]:
     """Return the citations in *text*, each once, in order: `handbook.md#3` for `[[handbook.md#3]]`."""
     return tuple(dict.fromkeys(_CITATION.findall(text[:MAX_READ])))
