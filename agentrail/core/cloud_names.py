@@ -14,7 +14,7 @@ MAKERS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Providers that have the models of others alone."""
 
-AT_BEDROCK: Final = re.compile(r"(?:(?:us|us-gov|eu|apac|jp|au|ca|sa|me|af|global)\.)?(.+)")
+AT_BEDROCK: Final = re.compile(r"(?:(?:us|us-gov|eu|apac|jp|au|in|ca|sa|me|af|global)\.)?(.+)")
 """A name at Bedrock may begin with the part of the world whose regions share the requests."""
 
 ANTHROPIC: Final = re.compile(r"anthropic\.(claude-.+?)(?:-v[0-9]+(?::[0-9]+)?)?")

@@ -45,15 +45,12 @@ PRINTED: Final[Mapping[str, Mapping[int, str]]] = {
             "openai.gpt-oss-20b-1:0 qwen.qwen3-coder-480b-a35b-v1:0 writer.palmyra-x4-v1:0 writer.palmyra-x5-v1:0 "
         ),
         200_000: (
-            "claude-haiku-4-5-20251001 claude-opus-4-1-20250805 claude-opus-4-20250514 claude-opus-4-5 "
-            "claude-sonnet-4-20250514 claude-sonnet-4-5-20250929 "
-            "regional.anthropic.claude-3-5-haiku-20241022-v1:0 regional.anthropic.claude-3-5-sonnet-20240620-v1:0 "
-            "regional.anthropic.claude-3-5-sonnet-20241022-v2:0 "
-            "regional.anthropic.claude-3-7-sonnet-20250219-v1:0 regional.anthropic.claude-3-haiku-20240307-v1:0 "
-            "regional.anthropic.claude-3-opus-20240229-v1:0 regional.anthropic.claude-3-sonnet-20240229-v1:0 "
-            "regional.anthropic.claude-haiku-4-5-20251001-v1:0 regional.anthropic.claude-opus-4-1-20250805-v1:0 "
-            "regional.anthropic.claude-opus-4-20250514-v1:0 regional.anthropic.claude-opus-4-5-v1:0 "
-            "regional.anthropic.claude-sonnet-4-20250514-v1:0 regional.anthropic.claude-sonnet-4-5-20250929-v1:0 "
+            "anthropic.claude-3-5-haiku-20241022-v1:0 anthropic.claude-3-5-sonnet-20240620-v1:0 "
+            "anthropic.claude-3-5-sonnet-20241022-v2:0 anthropic.claude-3-7-sonnet-20250219-v1:0 "
+            "anthropic.claude-3-haiku-20240307-v1:0 anthropic.claude-3-opus-20240229-v1:0 "
+            "anthropic.claude-3-sonnet-20240229-v1:0 anthropic.claude-haiku-4-5-20251001 "
+            "anthropic.claude-opus-4-1-20250805 anthropic.claude-opus-4-20250514 anthropic.claude-opus-4-5 "
+            "anthropic.claude-sonnet-4-20250514 anthropic.claude-sonnet-4-5-20250929 "
         ),
         256_000: (
             "mistral.devstral-2-123b mistral.mistral-large-3-675b-instruct nvidia.nemotron-nano-3-30b:0 "
@@ -61,26 +58,14 @@ PRINTED: Final[Mapping[str, Mapping[int, str]]] = {
         ),
         300_000: "amazon.nova-lite-v1:0 amazon.nova-pro-v1:0",
         1_000_000: (
-            "amazon.nova-2-sonic-v1:0 amazon.nova-premier-v1:0 claude-fable-5 claude-haiku-5-5 claude-mythos-5-2 "
-            "claude-opus-4-6 claude-opus-4-7 claude-opus-4-8 claude-opus-5 claude-sonnet-4-6 claude-sonnet-5 "
-            "gpt-5.6-luna gpt-5.6-sol gpt-5.6-terra gpt-6-luna gpt-6-sol gpt-6.1-sol in.anthropic.claude-opus-5 "
-            "in.anthropic.claude-sonnet-5 in.moonshotai.kimi-k3 meta.llama4-maverick-17b-instruct-v1:0 "
+            "amazon.nova-2-lite-v1:0 amazon.nova-2-sonic-v1:0 amazon.nova-premier-v1:0 anthropic.claude-fable-5 "
+            "anthropic.claude-haiku-5-5 anthropic.claude-mythos-5-2 anthropic.claude-opus-4-6 "
+            "anthropic.claude-opus-4-7 anthropic.claude-opus-4-8 anthropic.claude-opus-5 "
+            "anthropic.claude-sonnet-4-6 anthropic.claude-sonnet-5 meta.llama4-maverick-17b-instruct-v1:0 "
             "moonshotai.kimi-k3 openai.gpt-5.6-luna openai.gpt-5.6-sol openai.gpt-5.6-terra openai.gpt-6-luna "
-            "openai.gpt-6-sol openai.gpt-6.1-sol regional.amazon.nova-2-lite-v1:0 "
-            "regional.anthropic.claude-fable-5-1-v1:0 regional.anthropic.claude-fable-5-2 "
-            "regional.anthropic.claude-fable-5-v1:0 regional.anthropic.claude-haiku-5-5 "
-            "regional.anthropic.claude-mythos-5-2 regional.anthropic.claude-opus-4-6-v1:0 "
-            "regional.anthropic.claude-opus-4-7-v1:0 regional.anthropic.claude-opus-4-8-v1:0 "
-            "regional.anthropic.claude-opus-5 regional.anthropic.claude-sonnet-4-6-v1:0 "
-            "regional.anthropic.claude-sonnet-5-5 regional.anthropic.claude-sonnet-5-v1:0 "
-            "regional.moonshotai.kimi-k3 regional.openai.gpt-5.6-luna regional.openai.gpt-5.6-sol "
-            "regional.openai.gpt-5.6-terra regional.openai.gpt-6-luna regional.openai.gpt-6-sol "
-            "regional.openai.gpt-6.1-sol regional.zai.glm-5.3 "
+            "openai.gpt-6-sol openai.gpt-6.1-sol zai.glm-5.3 "
         ),
-        1_050_000: (
-            "gpt-6-astra gpt-6.1-terra openai.gpt-6-astra openai.gpt-6.1-terra regional.openai.gpt-6-astra "
-            "regional.openai.gpt-6.1-terra "
-        ),
+        1_050_000: "openai.gpt-6-astra openai.gpt-6.1-terra",
         10_000_000: "meta.llama4-scout-17b-instruct-v1:0",
     },
     "deepseek": {
@@ -130,17 +115,12 @@ PRINTED: Final[Mapping[str, Mapping[int, str]]] = {
         ),
         32_768: "gemini-1.0-pro gemini-pro",
         131_072: "gemini-3.8-live",
-        200_000: (
-            "anthropic/claude-sonnet-4 claude-3-5-haiku claude-3-5-sonnet claude-3-7-sonnet claude-3-haiku "
-            "claude-3-opus claude-4-opus claude-4-sonnet claude-haiku-4-5 claude-opus-4 claude-sonnet-4 "
-        ),
         262_144: "gemma-4-26b-a4b-it gemma-4-31b-it",
         1_000_000: (
-            "claude-fable-5 claude-haiku-5-5 claude-opus-4-6 claude-opus-4-7 claude-opus-4-8 claude-opus-5 "
-            "claude-sonnet-4-6 claude-sonnet-5-5 gemini-1.5-flash gemini-1.5-pro gemini-2.0-flash "
-            "gemini-2.5-flash-image gemini-2.5-flash-lite gemini-3-flash-preview gemini-3-pro-image "
-            "gemini-3.1-flash-image gemini-3.1-flash-lite gemini-3.5-flash gemini-3.6-flash gemini-3.7-flash "
-            "gemini-3.8-flash gemini-flash-1.5-8b gemini-flash-latest gemini-flash-lite-latest "
+            "gemini-1.5-flash gemini-1.5-pro gemini-2.0-flash gemini-2.5-flash-image gemini-2.5-flash-lite "
+            "gemini-3-flash-preview gemini-3-pro-image gemini-3.1-flash-image gemini-3.1-flash-lite "
+            "gemini-3.5-flash gemini-3.6-flash gemini-3.7-flash gemini-3.8-flash gemini-flash-1.5-8b "
+            "gemini-flash-latest gemini-flash-lite-latest "
         ),
         1_048_576: "gemini-2.5-flash gemini-4-argon",
         2_000_000: "gemini-pro-1.5",

@@ -3,6 +3,7 @@
 Run as `python -m tests.adapters.printed_windows > agentrail/core/printed_windows.py`.
 """
 
+import re
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,7 @@ import genai_prices.types as theirs
 from genai_prices import data_snapshot
 
 from agentrail.adapters.published_prices import PROVIDERS
-from agentrail.core.cloud_names import MAKERS, maker_name
+from agentrail.core.cloud_names import AT_BEDROCK, MAKERS
 
 HEAD: Final = '''"""Context windows of models, in tokens. Printed by `tests.adapters.printed_windows`; not edited.
 
@@ -28,6 +29,12 @@ from typing import Final
 
 PRINTED: Final[Mapping[str, Mapping[int, str]]] = {{
 '''
+
+AT_VERTEX: Final = ("claude-", "anthropic/")
+"""How the names of Anthropic's models at Vertex AI begin, which the package has among those of Google."""
+
+OF_MAKER: Final = re.compile(r"[a-z0-9]+\.[a-z]")
+"""A name at Bedrock begins with that of the maker; the package also has names without."""
 
 WIDTH: Final = 100
 """Characters of a line of names."""
@@ -46,14 +53,24 @@ def names_of(model: theirs.ModelInfo) -> Iterator[str]:
             yield clause.starts_with
 
 
+def typed_name(provider: str, name: str) -> str | None:
+    """Return *name* as *provider* takes it; `None` if it takes none such: the package has names of others beside."""
+    if " " in name or (provider == "gemini" and name.startswith(AT_VERTEX)):
+        return None
+    if provider != "bedrock":
+        return name
+    regional = AT_BEDROCK.fullmatch(name.removeprefix("regional."))  # the package's own word for several regions
+    return regional[1] if regional and OF_MAKER.match(regional[1]) else None
+
+
 def figures(provider: str) -> dict[str, int]:
-    """Return the windows that the package knows of *provider*, by name, without names that stand for others."""
+    """Return the windows that the package knows of *provider*, by the names that it takes."""
     (found,) = (each for each in data_snapshot.get_snapshot().providers if each.id == PROVIDERS[provider])
     known: dict[str, int] = {}
     for model in found.models:
         for name in names_of(model) if model.context_window else ():
-            if " " not in name and maker_name(f"{provider}:{name}") == f"{provider}:{name}":
-                known.setdefault(name, model.context_window or 0)
+            if (typed := typed_name(provider, name)) is not None:
+                known.setdefault(typed, model.context_window or 0)
     return known
 
 

@@ -12,7 +12,7 @@ import pytest
 import agentrail
 from agentrail.app.model_registry import BUILT_IN
 from agentrail.core.cloud_names import MAKERS, maker_name
-from agentrail.core.context_window import BY_HAND, LOOKED_UP, ByHand, window_of
+from agentrail.core.context_window import BY_HAND, LOOKED_UP, ByHand, window_of, windows_of
 from agentrail.core.printed_windows import PRINTED
 from agentrail.models import PROVIDERS
 from agentrail.testing import ScriptedModel
@@ -95,6 +95,8 @@ AT_CLOUDS: Final = {
     "bedrock:global.anthropic.claude-opus-5": "anthropic:claude-opus-5",
     "bedrock:eu.amazon.nova-pro-v1:0": "bedrock:amazon.nova-pro-v1:0",
     "bedrock:us-gov.amazon.nova-pro-v1:0": "bedrock:amazon.nova-pro-v1:0",
+    "bedrock:in.anthropic.claude-opus-5": "anthropic:claude-opus-5",
+    "bedrock:jp.amazon.nova-2-lite-v1:0": "bedrock:amazon.nova-2-lite-v1:0",
 }
 """Names of models at clouds, and what those who make the models call them."""
 
@@ -104,6 +106,15 @@ def test_a_model_at_a_cloud_has_the_window_that_it_has_elsewhere(name: str) -> N
     assert maker_name(name) == AT_CLOUDS[name]
     assert window_of(name) == window_of(AT_CLOUDS[name])
     assert window_of(name) is not None
+
+
+def test_the_names_of_a_cloud_are_those_that_it_takes() -> None:
+    makers = {name.partition(".")[0] for name in windows_of("bedrock")}
+    assert {"amazon", "anthropic", "meta"} < makers
+    assert not makers & {"claude", "gpt-5", "in", "regional", "us"}
+    assert [name for name in windows_of("gemini") if not name.startswith(FAMILIES["gemini"])] == []
+    vertex = ("claude-", *FAMILIES["gemini"])
+    assert [name for name in windows_of("vertex") if not name.startswith(vertex)] == []
 
 
 @each_case(BY_HAND)
