@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.host.console.test_looks import COVERED
 from tests.host.console.visiting import Visitor, needs_browser, until
 
 if TYPE_CHECKING:
@@ -27,6 +28,16 @@ WATCH: Final = """() => {
   look()
 }"""
 """Notes where the card is in each frame that is painted, from now on."""
+
+WATCH_FOCUS: Final = f"""() => {{
+  window.covered = []
+  const look = () => {{
+    window.covered.push(({COVERED})())
+    requestAnimationFrame(look)
+  }}
+  look()
+}}"""
+"""Notes in each frame whether the element with the focus is covered."""
 
 PIXELS: Final = 0.1
 """Fractions of a pixel that rounding makes."""
@@ -76,3 +87,20 @@ def test_it_goes_along_with_what_a_person_scrolls_and_opens_and_with_nothing_els
         _watch(page)
         assert _moved(page) < PIXELS
     visitor.end("scrolled")
+
+
+def test_what_has_the_focus_of_the_keyboard_stays_in_sight_while_the_card_is_kept(visitor: Visitor) -> None:
+    visitor.open("read", "markdown")
+    with visitor.page("/s/read", width=320, height=600) as page:
+        visitor.post("/v1/sessions/read/prompt", {"message": "beside"})
+        page.wait_for_selector(".held")
+        page.eval_on_selector(".branch > summary", "it => it.click()")
+        page.focus("#say")
+        while "branch" not in str(page.evaluate("document.activeElement.parentElement.className")):
+            page.keyboard.press("Shift+Tab")
+        page.wait_for_timeout(400)  # what came into sight with the focus is there
+        page.evaluate(WATCH_FOCUS)
+        until(page, lambda: page.locator(".call[data-state=done]").count() == 2)
+        assert len(page.evaluate("window.covered")) > 10
+        assert page.evaluate("window.covered.filter(it => it)") == []
+    visitor.end("read")

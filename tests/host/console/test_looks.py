@@ -116,7 +116,7 @@ def test_what_opens_above_the_page_is_for_everybody(visitor: Visitor, width: int
 
 COVERED: Final = """() => {
   const it = document.activeElement
-  if (it.closest('.rail') || it.role === 'grid') return ''
+  if (it === document.body || it.closest('.rail') || it.role === 'grid') return ''
   const { left, top, bottom } = it.getBoundingClientRect()
   const isSeen = [top + 2, bottom - 2].some(y => {
     const hit = document.elementFromPoint(Math.max(0, left) + 4, y)
@@ -124,7 +124,10 @@ COVERED: Final = """() => {
   })
   return isSeen ? '' : it.outerHTML.slice(0, 100)
 }"""
-"""The element with the focus, if it is out of sight, or something that sticks covers it."""
+"""The element with the focus, if it is out of sight, or something that sticks covers it.
+
+Behind the last one Tab reaches the page itself, which is wherever it was scrolled to.
+"""
 
 
 @pytest.mark.parametrize("room", ["conversation", "held", "timeline"])

@@ -6,9 +6,16 @@ import { HeldStill } from "./held_still";
 const HAND_MS = 1000;
 const NEAR_END = 40;
 
+/** Whether something of an element is neither out of sight nor below what sticks. */
+function isInSight(element: Element): boolean {
+  const { top, bottom } = element.getBoundingClientRect();
+  const { scrollPaddingTop, scrollPaddingBottom } = getComputedStyle(document.documentElement);
+  return bottom > Number.parseFloat(scrollPaddingTop) && top < innerHeight - Number.parseFloat(scrollPaddingBottom);
+}
+
 /**
  * Keeps the end of the page in sight while it grows, until a person scrolls away; returns what leaves the end. A call that
- * waits for a person is not moved at all.
+ * waits for a person is not moved at all, unless it would push away what has the focus of the keyboard.
  *
  * Items get their heights when they come into sight, and the browser moves what is shown along: only a person leaves the end.
  */
@@ -21,10 +28,19 @@ export function useEndInSight(list: { readonly current: HTMLElement | null }, is
     const held = new HeldStill();
     let touchedAt = -HAND_MS;
     const touch = () => (touchedAt = performance.now());
-    const stay = () => {
+    const follow = () => {
       if (held.keep()) return;
       if (isAtEnd.current && wanted.current) page.scrollTop = page.scrollHeight;
       held.look();
+    };
+    const stay = () => {
+      const focus = list.current?.querySelector(":focus-visible");
+      const isRead = focus && isInSight(focus);
+      follow();
+      if (!isRead || isInSight(focus)) return;
+      focus.scrollIntoView({ block: "nearest" });
+      held.look();
+      isAtEnd.current = false;
     };
     const scrolled = () => {
       held.scrolled();
