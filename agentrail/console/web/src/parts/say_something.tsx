@@ -1,5 +1,6 @@
 /** The composer: a prompt when no turn is open, steering while one is; and the way to stop the turn. */
 import { useSignal, type Signal } from "@preact/signals";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { useHost } from "../host/host_context";
 import type { BodyOf } from "../host/interface";
 import type { LiveConversation } from "../store/live_conversation";
@@ -34,6 +35,8 @@ export function SaySomething({ session, live, waits, telling }: Props) {
   const way = useSignal<Way>("gap");
   const isAsking = useSignal(false);
   const isStopping = useSignal(false);
+  const form = useRef<HTMLFormElement>(null);
+  useRoomAbove(form);
   void live.version.value;
   const { isTurnOpen, queue } = live.conversation.status;
 
@@ -75,7 +78,7 @@ export function SaySomething({ session, live, waits, telling }: Props) {
   };
 
   return (
-    <form class="say" onSubmit={(event) => event.preventDefault()}>
+    <form class="say" ref={form} onSubmit={(event) => event.preventDefault()}>
       <Queue session={session} queue={queue} telling={telling} />
       {pictures.value.length > 0 && (
         <ul class="attached" aria-label="Pictures that go along">
@@ -155,6 +158,19 @@ export function SaySomething({ session, live, waits, telling }: Props) {
       <Question title="Stop the turn" text={`${NOT_MADE} Stop the turn all the same?`} yes="Stop the turn" isOpen={isStopping} act={abort} />
     </form>
   );
+}
+
+/** Has what gets the focus stop above the composer, however much is written there. */
+function useRoomAbove(form: { readonly current: HTMLFormElement | null }): void {
+  useLayoutEffect(() => {
+    const { style } = document.documentElement;
+    const watch = new ResizeObserver(([box]) => (style.scrollPaddingBlockEnd = `${box?.target.clientHeight ?? 0}px`));
+    if (form.current) watch.observe(form.current);
+    return () => {
+      watch.disconnect();
+      style.scrollPaddingBlockEnd = "";
+    };
+  }, []);
 }
 
 async function messageOf(words: string, pictures: readonly File[]): Promise<Message> {
