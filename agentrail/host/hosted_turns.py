@@ -13,7 +13,7 @@ from agentrail.api.public_ids import read_internal
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor
 from agentrail.core.vocabulary.state import ENDED, NOBODY_ASKED, AskedBy, State
-from agentrail.errors import AgentrailError, BadModelOptions, KeyMissing
+from agentrail.errors import AgentrailError, BadModelOptions, CredentialsMissing, KeyMissing
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.plugins.plugin_values import RequestContext, RequestKind
 from agentrail.runtime.diagnosis.session_listener import SessionListener
@@ -202,7 +202,7 @@ def number_of(ref: str) -> int:
 TURN_EVENTS: Final = frozenset({AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn, StreamError})
 """Classes of the events after which a prompt has no turn any more, and of that which tells that a model has failed."""
 
-LOGGED_ERRORS: Final = frozenset({KeyMissing.__name__, BadModelOptions.__name__})
+LOGGED_ERRORS: Final = frozenset(kind.__name__ for kind in (KeyMissing, CredentialsMissing, BadModelOptions))
 """Errors of models whose words the log gets: they tell how the model is set up, and never quote the conversation."""
 
 

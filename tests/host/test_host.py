@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -572,6 +573,20 @@ async def test_what_the_host_has_set_up_wrongly_is_no_fault_of_the_request(
     about, answered = [record for record in warnings if record.name != "agentrail.watchdog"]  # of a busy machine
     assert about.message.startswith(problem)
     assert answered.message.startswith("cannot ")
+
+
+async def test_the_log_says_what_a_cloud_lacks(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "google.auth", None)
+    async with open_desk(SessionSpec(model="vertex:gemini-3-flash-preview")) as desk:
+        assert (await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})).status_code == 502
+    texts = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    about = (
+        "there are no credentials for this provider: cannot use the credentials of Google Cloud: it needs packages of"
+    )
+    assert texts[0].startswith(f"the profile `desk` cannot use its model `vertex:gemini-3-flash-preview`: {about}")
+    assert texts[1].startswith(f"a model of `h.acme.ann.trip` (desk) failed: CredentialsMissing: {about}")
 
 
 async def test_the_log_says_which_sub_agent_lacks_a_key_at_any_depth(caplog: pytest.LogCaptureFixture) -> None:
