@@ -176,7 +176,7 @@ class AwsAccount:
 
 
 def _need_botocore() -> None:
-    need_cloud_extra("aws", "botocore", "the credentials of AWS")
+    need_cloud_extra("aws", "botocore", "use the credentials of AWS")
 
 
 def _open_session(profile: str) -> Session:

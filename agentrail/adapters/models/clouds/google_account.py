@@ -96,7 +96,7 @@ class GoogleAccount:
     """The credentials that google-auth finds: a file, those of `gcloud`, or the service account of the machine."""
 
     def __init__(self, _: Settings) -> None:
-        need_cloud_extra("gcp", "google.auth", "the credentials of Google Cloud")
+        need_cloud_extra("gcp", "google.auth", "use the credentials of Google Cloud")
         self._credentials: Credentials | None = None
         self._project = ""
         self._token = ""
