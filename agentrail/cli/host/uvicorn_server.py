@@ -15,7 +15,7 @@ from agentrail.host.host_server import Host
 from agentrail.host.http11.listening import Certificate, inherited, listen_tcp, url_of
 from agentrail.host.served_file import NothingToServeError
 
-need_extra("uvicorn", "uvicorn", "a host on uvicorn")
+need_extra("uvicorn", "uvicorn", "serve a host by uvicorn")
 
 from uvicorn import Config, Server  # noqa: E402 - it need not be there
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol  # noqa: E402
