@@ -13,6 +13,7 @@ import trio
 
 from agentrail import SessionSpec, tool
 from agentrail.host import ApiKeys, Cluster, Host, Profile
+from agentrail.host.requests import http_messages
 from agentrail.journals import Journal, MemoryJournal
 from agentrail.models import ModelRequest, ToolMessage
 from agentrail.plugins import HumanApproval
@@ -173,7 +174,11 @@ async def test_progress_tells_which_tools_start(mode: str) -> None:
 
 
 @EACH_VERSION
-async def test_a_cancelled_call_aborts_its_turn(mode: str) -> None:
+@pytest.mark.parametrize("takes_long", [False, True])
+async def test_a_cancelled_call_aborts_its_turn(mode: str, takes_long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host watches the client of an answer that takes long by a second task, which is cancelled with the first."""
+    if takes_long:
+        monkeypatch.setattr(http_messages, "SOON", 0.0)
     started, stopped = trio.Event(), trio.Event()
 
     @tool
