@@ -7,12 +7,14 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import AgentrailError, OutsideError, UsageError
 from agentrail.knowledge import Knowledge, KnowledgeFolder, knowledge_folder, knowledge_tools
+from agentrail.knowledge.vectors import Vectors, packed
 from agentrail.models import ToolMessage
 from agentrail.plugins import Cited
 from agentrail.testing import ScriptedModel, call, say
@@ -171,3 +173,32 @@ async def test_a_store_is_one_object_while_somebody_has_it_and_closed_when_nobod
         assert not log.exists()  # noqa: ASYNC240 - a test
         assert folder.store("a") is mine
         assert [row.document for row in await folder.store("b").search("leave")] == ["b.md"]
+
+
+async def test_a_file_that_takes_the_place_of_another_has_its_own_vectors(tmp_path: Path) -> None:
+    texts = {"zebra.md": "zebra crossing", "apple.md": "apple pie"}
+    for path, names in ((tmp_path / "k.sqlite", [*texts]), (tmp_path / "copy.sqlite", [*reversed(texts)])):
+        async with Knowledge(path, embedder=HashEmbedder()) as knowledge:
+            for name in names:
+                await knowledge.add(name, texts[name])
+    async with Knowledge(tmp_path / "k.sqlite", embedder=HashEmbedder(), min_similarity=0.9) as knowledge:
+        assert [row.document for row in await knowledge.search("zebra crossing")] == ["zebra.md"]
+        (tmp_path / "copy.sqlite").replace(tmp_path / "k.sqlite")  # noqa: ASYNC240 - a test
+        assert [row.document for row in await knowledge.search("zebra crossing")] == ["zebra.md"]
+
+
+def test_vectors_that_another_thread_forgets_meanwhile_are_compared_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors, frombuffer = Vectors(), np.frombuffer
+
+    def forgotten_first(data: bytes, dtype: str) -> object:
+        vectors.forget()
+        return frombuffer(data, dtype)
+
+    monkeypatch.setattr(np, "frombuffer", forgotten_first)
+    with closing(sqlite3.connect(tmp_path / "k.sqlite")) as db:
+        db.execute("CREATE TABLE chunk(id INTEGER PRIMARY KEY, vector BLOB)")
+        db.execute("INSERT INTO chunk(vector) VALUES(?)", (packed([1.0, 0.0]),))
+        for _ in range(2):
+            assert vectors.nearest(db, packed([1.0, 0.0]), 5, 0.5) == [1]
