@@ -3,7 +3,7 @@ from collections.abc import Mapping
 import pytest
 
 from agentrail.cli.agents.agent_source import ANY_MODEL
-from agentrail.cli.talk.meant_models import MOST_MEANT, meant_models, missing_key
+from agentrail.cli.talk.meant_models import MOST_MEANT, meant_models, missing_key, models_like
 
 NO_KEYS: Mapping[str, str] = {}
 
@@ -30,6 +30,27 @@ def test_a_provider_with_a_key_comes_first() -> None:
     assert missing_key("openrouter:openrouter/auto", keys.get) == ""
     assert missing_key("demo", NO_KEYS.get) == ""
     assert meant_models("sonnet", ANY_MODEL, keys.get)[0].startswith("openrouter:anthropic/claude-sonnet-")
+
+
+def test_a_cloud_with_a_key_comes_first_and_without_one_no_key_is_missing() -> None:
+    keys = {"AWS_BEARER_TOKEN_BEDROCK": "k"}
+    assert meant_models("sonnet", ANY_MODEL, keys.get)[0].startswith("bedrock:anthropic.claude-sonnet-")
+    assert meant_models("sonnet", ANY_MODEL, NO_KEYS.get)[0] == "anthropic:claude-sonnet-5"
+    assert [missing_key(f"{cloud}:m", NO_KEYS.get) for cloud in ("bedrock", "vertex")] == ["", ""]
+    assert missing_key("azure:m", NO_KEYS.get) == "AZURE_OPENAI_API_KEY"
+
+
+def test_a_name_is_completed_by_its_provider_and_then_by_its_models() -> None:
+    assert [model for model in models_like("be") if model.startswith("be")] == ["bedrock:"]
+    assert [model for model in models_like("an") if model.startswith("an")] == [
+        "anthropic:claude-sonnet-5",
+        "anthropic:",
+    ]
+    models = models_like("bedrock:anthropic.cl")
+    assert "bedrock:anthropic.claude-opus-5" in models
+    assert {model.partition(":")[0] for model in models} == {"bedrock"}
+    assert models_like("mistral:")[0] == "mistral:mistral-large-latest"
+    assert models_like("nobody:") == ()
 
 
 @pytest.mark.parametrize("name", ["big", "", ":", "x" * 100_000])

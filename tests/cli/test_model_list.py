@@ -68,6 +68,19 @@ def test_a_key_is_named_and_never_told(
     assert "GROQ_API_KEY is not set" in out
 
 
+def test_of_a_cloud_doctor_says_whether_there_are_credentials(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", SECRET)
+    assert main([]) == 0
+    lines = {line.partition(" ")[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert all("  see `agentrail doctor`  " in lines[cloud] for cloud in ("bedrock", "vertex"))
+    assert "  AZURE_OPENAI_API_KEY is set  " in lines["azure"]
+    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", SECRET)
+    assert main([]) == 0
+    assert "  AWS_BEARER_TOKEN_BEDROCK is set  " in capsys.readouterr().out
+
+
 def test_a_model_has_its_window_and_its_price(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("genai_prices", reason="the extra `prices` is not installed")
     (row,) = rows(capsys, "anthropic:claude-sonnet-4-5")

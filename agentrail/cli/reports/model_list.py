@@ -10,6 +10,7 @@ import msgspec
 
 from agentrail.adapters.extras import need_extra
 from agentrail.adapters.models.providers import PROVIDERS
+from agentrail.adapters.models.redaction import has_account
 from agentrail.adapters.published_prices import PACKAGE, published_price
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.exit_status import DONE, tell
@@ -31,8 +32,8 @@ UNKNOWN: Final = "-"
 
 NO_KEY: Final = "needs no key"
 
-OF_MACHINE: Final = "the machine's credentials, or `token`"
-"""Stands for the key of a cloud that takes none; whether there are credentials takes time to find out."""
+OF_MACHINE: Final = "see `agentrail doctor`"
+"""Stands for the key of a cloud for which the machine may have credentials: `doctor` looks for them."""
 
 
 class KnownModel(Value):
@@ -124,10 +125,11 @@ def _found_key(provider: str) -> str | None:
 
 def _key_text(provider: str) -> str:
     """Return whether the key of *provider* is set, with the name of its variable; its value is never shown."""
-    if not _keys(provider):
-        return NO_KEY if provider == DEMO or not PROVIDERS[provider].cloud else OF_MACHINE
-    key = _found_key(provider)
-    return f"{' or '.join(_keys(provider))} is not set" if key is None else f"{key} is set"
+    if (key := _found_key(provider)) is not None:
+        return f"{key} is set"
+    if provider != DEMO and has_account(PROVIDERS[provider]):
+        return OF_MACHINE
+    return f"{' or '.join(_keys(provider))} is not set" if _keys(provider) else NO_KEY
 
 
 def _reason(chosen: str) -> str:

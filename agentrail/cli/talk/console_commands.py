@@ -22,13 +22,13 @@ from agentrail.cli.host.page_browser import open_in_browser
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.screen import Tone, aside, clipped, date_and_time, escaped, one_line
 from agentrail.cli.session_names import OWN, new_name
-from agentrail.cli.settings.default_agent import ASK_FIRST, DEMO, OF_SERVERS, USUAL, Mode, mode_named
+from agentrail.cli.settings.default_agent import ASK_FIRST, OF_SERVERS, Mode, mode_named
 from agentrail.cli.stored.session_rows import session_rows
 from agentrail.cli.talk.context_rows import context_rows
 from agentrail.cli.talk.file_names import without_files
 from agentrail.cli.talk.files_back import REWINDS, ROWS, WHAT, Rewind, rewind_named, rows_of
 from agentrail.cli.talk.key_commands import AT_REST_ALONE, NEXT, STOP
-from agentrail.cli.talk.meant_models import meant_models, missing_key
+from agentrail.cli.talk.meant_models import meant_models, missing_key, models_like
 from agentrail.cli.talk.memory_lines import add_to_memory, memory_paths
 from agentrail.cli.talk.named_files import (
     AT,
@@ -234,7 +234,7 @@ class ConsoleCommands:
         if typed.startswith("/") and not space:
             return _ends_of({f"{row}{' ' if argument else ''}": about for row, argument, about in self._table}, typed)
         if name in CHOICES:
-            return _ends_of(dict.fromkeys(CHOICES[name], ""), rest)
+            return _ends_of(dict.fromkeys(CHOICES[name](rest), ""), rest)
         word = typed.rpartition(" ")[2]
         return dict.fromkeys(paths_behind(word.removeprefix(AT), self._folder), "") if word.startswith(AT) else {}
 
@@ -777,8 +777,11 @@ def _ends_of(words: Mapping[str, str], beginning: str) -> Mapping[str, str]:
     return {word.removeprefix(beginning): about for word, about in words.items() if word.startswith(beginning)}
 
 
-CHOICES: Final[Mapping[str, Sequence[str]]] = {"/model": (*USUAL, DEMO), "/mode": CHANGEABLE_MODES}
-"""What may follow a command."""
+CHOICES: Final[Mapping[str, Callable[[str], Sequence[str]]]] = {
+    "/model": models_like,
+    "/mode": lambda _: CHANGEABLE_MODES,
+}
+"""What may follow a command, by what is typed of it."""
 
 ALIASES: Final = {"/exit": "/quit", "/clear": "/new", "/sessions": "/resume"}
 """Other names of commands."""

@@ -1,4 +1,4 @@
-"""`meant_models`: which of the offered models a person may mean who typed a name that is none of them."""
+"""Models that a person may mean who has typed a part of a name, or a name that is none of those offered."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from difflib import SequenceMatcher
 from typing import Final, TypeAlias
 
 from agentrail.adapters.models.providers import PROVIDERS
+from agentrail.adapters.models.redaction import has_account
 from agentrail.app.model_registry import FAMILIES
-from agentrail.cli.settings.default_agent import USUAL, key_of
+from agentrail.cli.settings.default_agent import DEMO, USUAL, key_of
 from agentrail.core.context_window import windows_of
 from agentrail.errors.agentrail_error import ALIKE, MAX_NAME
 
@@ -41,11 +42,24 @@ def meant_models(name: str, offered: Collection[str], look_up: LookUp) -> Sequen
     return list(by_own_name.values())[:MOST_MEANT]
 
 
+def models_like(beginning: str) -> Sequence[str]:
+    """Return the models to complete *beginning* by: the default ones and the providers, or those of its provider."""
+    provider, colon, _ = beginning.partition(":")
+    if not colon:
+        return (*USUAL, DEMO, *(f"{name}:" for name in PROVIDERS))
+    return tuple(dict.fromkeys((*_usual_of(provider), *_known_of(provider))))
+
+
 def missing_key(model: str, look_up: LookUp) -> str:
-    """Return the variable with the key of the provider of *model* if *look_up* does not find it; else an empty text."""
-    provider = model.partition(":")[0]
-    keys = PROVIDERS[provider].keys if provider in PROVIDERS else ()
-    return "" if not keys or key_of(provider, look_up) else keys[0]
+    """Return the variable with the key of the provider of *model* if *look_up* does not find it; else an empty text.
+
+    Of a cloud for which the machine may have credentials, no key is missing.
+    """
+    name = model.partition(":")[0]
+    provider = PROVIDERS.get(name)
+    if provider is None or not provider.keys or has_account(provider) or key_of(name, look_up):
+        return ""
+    return provider.keys[0]
 
 
 def _models_of(entry: str, word: str) -> Iterator[str]:
@@ -54,10 +68,19 @@ def _models_of(entry: str, word: str) -> Iterator[str]:
     if own_name != ANY:
         yield entry
         return
-    yield from (model for model in USUAL if model.startswith(f"{provider}:"))
+    yield from _usual_of(provider)
     if any(word.startswith(f"{family}-") for family, of in FAMILIES.items() if of == provider):
         yield f"{provider}:{word}"
-    yield from (f"{provider}:{beginning}" for beginning in windows_of(provider) if beginning[-1:].isalnum())
+    yield from _known_of(provider)
+
+
+def _usual_of(provider: str) -> Iterator[str]:
+    return (model for model in USUAL if model.startswith(f"{provider}:"))
+
+
+def _known_of(provider: str) -> Iterator[str]:
+    """Return the models of *provider* whose windows are known, by their names or how these begin."""
+    return (f"{provider}:{beginning}" for beginning in windows_of(provider) if beginning[-1:].isalnum())
 
 
 def _own_name(model: str) -> str:
@@ -72,8 +95,10 @@ def _rank(word: str, model: str, look_up: LookUp) -> tuple[bool, bool, bool, boo
     if not word or (word not in own_name and likeness < ALIKE):
         return None
     version = [int(digits) for digits in _VERSION.findall(own_name)]
-    provider = PROVIDERS.get(model.partition(":")[0])
+    name = model.partition(":")[0]
+    provider = PROVIDERS.get(name)
     is_cloud = provider is not None and bool(provider.cloud)
-    has_key = not missing_key(model, look_up) and not (provider is not None and is_cloud and not provider.keys)
+    needs_key = provider is not None and (is_cloud or bool(provider.keys))
+    has_key = not needs_key or key_of(name, look_up) is not None
     begins = own_name.startswith(word)
     return has_key, not is_cloud, begins, model in USUAL, likeness, version, -len(model)
