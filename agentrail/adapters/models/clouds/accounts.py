@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import trio
+from attrs import define
 
 from agentrail.adapters.models.clouds.cloud import CloudAccount, OpenAccount
 from agentrail.adapters.models.settings import Settings
-from agentrail.errors import ProviderNotReached
+from agentrail.errors import CredentialsMissing, ModelError, ProviderNotReached
 
 
-class _Opened(NamedTuple):
+@define
+class OpenedAccount:
+    """An account, and how its renewals went."""
+
     account: CloudAccount
+    """The account."""
     thread: trio.CapacityLimiter
     """One thread at a time: what is cancelled while it blocks leaves one thread behind, and not one more each time."""
+    renewals: int = 0
+    """How many renewals have ended."""
+    failure: ModelError | None = None
+    """The error of the last renewal; `None` if it went well."""
+
+    def renew(self, before: int) -> None:
+        """Renew the credentials, unless a renewal has ended since there were *before* of them: it counts for all."""
+        if self.renewals == before:
+            self.failure = None
+            try:
+                self.account.refresh()
+                _check_secrets(self.account)
+            except ModelError as error:
+                self.failure = error
+            self.renewals += 1
+        if self.failure is not None:
+            raise type(self.failure)(str(self.failure.args[0]), self.failure.retry_after)
+
+
+def _check_secrets(account: CloudAccount) -> None:
+    """Raise `CredentialsMissing` unless a header can hold the secrets of *account*."""
+    if not all(secret and secret.isascii() and secret.isprintable() for secret in account.secrets):
+        problem = "what came from a file, a server or a program is empty, or has characters that no header can hold"
+        raise CredentialsMissing(problem)
 
 
 class Accounts:
@@ -23,7 +52,7 @@ class Accounts:
     __slots__ = ("_opened",)
 
     def __init__(self) -> None:
-        self._opened: Final[dict[tuple[str, str, str], _Opened]] = {}
+        self._opened: Final[dict[tuple[str, str, str], OpenedAccount]] = {}
 
     async def fresh(
         self, name: str, open_account: OpenAccount, settings: Settings, refused: CloudAccount | None
@@ -35,20 +64,16 @@ class Accounts:
         key = name, settings.profile, settings.region
         opened = self._opened.get(key)
         if opened is None or opened.account is refused:
-            opened = _Opened(open_account(settings), trio.CapacityLimiter(1) if opened is None else opened.thread)
+            opened = OpenedAccount(open_account(settings), trio.CapacityLimiter(1) if opened is None else opened.thread)
             self._opened[key] = opened
         if not opened.account.is_fresh:
             await self._refresh(opened, settings.first_byte_timeout)
         return opened.account
 
     @staticmethod
-    async def _refresh(opened: _Opened, seconds: float) -> None:
-        def refresh() -> None:
-            if not opened.account.is_fresh:  # whoever had the thread before may have done it
-                opened.account.refresh()
-
+    async def _refresh(opened: OpenedAccount, seconds: float) -> None:
         with trio.move_on_after(seconds) as scope:
-            await trio.to_thread.run_sync(refresh, abandon_on_cancel=True, limiter=opened.thread)
+            await trio.to_thread.run_sync(opened.renew, opened.renewals, abandon_on_cancel=True, limiter=opened.thread)
         if scope.cancelled_caught:
             problem = (
                 f"no credentials of the cloud came for {seconds:g} seconds, from a server or a program that was asked"

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, cast, final
 from urllib.parse import urlsplit
 
 from agentrail.adapters.models.clouds.cloud import (
@@ -133,12 +133,16 @@ class AwsAccount:
 
         try:
             self._credentials = self._credentials or self._find()
-            self._frozen = self._credentials.get_frozen_credentials()
+            self._frozen = _checked(self._credentials.get_frozen_credentials())
         except (ConnectionError, HTTPClientError) as error:
             problem = f"the credentials of AWS did not come ({type(error).__name__})"
             raise ProviderNotReached(problem) from None
         except BotoCoreError as error:
             raise _missing(error) from None
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            # botocore takes what a program or a server says for what it should say
+            problem = f"what a program or a server answers are no credentials of AWS ({type(error).__name__}); {TO_DO}"
+            raise CredentialsMissing(problem) from None
 
     def _find(self) -> Credentials:
         from botocore.exceptions import NoCredentialsError  # noqa: PLC0415 - an extra
@@ -173,6 +177,14 @@ class AwsAccount:
         """The keys and the token."""
         keys = self._frozen
         return () if keys is None else tuple(filter(None, (keys.access_key, keys.secret_key, keys.token)))
+
+
+def _checked(keys: ReadOnlyCredentials) -> ReadOnlyCredentials:
+    """Return *keys*; raise `TypeError` unless they are texts, as what a program prints need not be."""
+    for key in (keys.access_key, keys.secret_key, keys.token or keys.access_key):
+        if not (key and isinstance(cast("object", key), str)):
+            raise TypeError
+    return keys
 
 
 def _need_botocore() -> None:
@@ -233,8 +245,8 @@ def _ways(profile: Mapping[str, object], name: str) -> Iterator[str]:
 
 
 def _missing(error: BotoCoreError) -> CredentialsMissing:
-    problem = f"AWS has none for this machine: {error}; {TO_DO}"
-    return CredentialsMissing(problem)
+    reason = next(iter(str(error).splitlines()), type(error).__name__)
+    return CredentialsMissing(f"AWS has none for this machine: {reason:.300}; {TO_DO}")
 
 
 def _says_no_request(record: logging.LogRecord) -> bool:

@@ -20,7 +20,7 @@ from agentrail.adapters.models.clouds.cloud import (
     unknown_address,
 )
 from agentrail.adapters.user_folders import with_home
-from agentrail.errors import CredentialsMissing, ProviderNotReached
+from agentrail.errors import CredentialsMissing, ModelError, ProviderNotReached
 
 if TYPE_CHECKING:
     from google.auth.credentials import Credentials
@@ -121,23 +121,20 @@ class GoogleAccount:
 
     def refresh(self) -> None:
         """Let google-auth find the credentials, and get a token."""
-        from google.auth.exceptions import GoogleAuthError, TransportError  # noqa: PLC0415 - an extra
+        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - an extra
         from google.auth.transport.requests import Request  # noqa: PLC0415 - an extra
 
         try:
             self._credentials = self._credentials or self._find()
             self._credentials.refresh(Request())  # type: ignore[no-untyped-call]  # it has no types
-        except TransportError as error:
-            problem = f"the credentials of Google Cloud did not come ({type(error).__name__})"
-            raise ProviderNotReached(problem) from None
+            token = cast("object", self._credentials.token)
         except (GoogleAuthError, OSError, ValueError) as error:
-            if cast("object", getattr(error, "retryable", False)) is True:
-                problem = f"the credentials of Google Cloud did not come ({type(error).__name__})"
-                raise ProviderNotReached(problem) from None
-            reason = next(iter(str(error).splitlines()), type(error).__name__)
-            problem = f"Google Cloud has none for this machine: {reason:.300}; {TO_DO}"
+            raise _failure(error) from None
+        except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+            # google-auth takes what a server says for what it should say
+            problem = f"what a token server answers is no token ({type(error).__name__}); {TO_DO}"
             raise CredentialsMissing(problem) from None
-        self._token = self._credentials.token or ""
+        self._token = token if isinstance(token, str) else ""
 
     def _find(self) -> Credentials:
         import google.auth  # noqa: PLC0415 - an extra
@@ -174,6 +171,22 @@ def _named() -> NamedCredentials:
         raise CredentialsMissing(problem)
     project: object = cast("dict[str, object]", stored).get("project_id")
     return NamedCredentials(f"the file {path}", project if isinstance(project, str) else "")
+
+
+def _failure(error: Exception) -> ModelError:
+    """Return the exception for *error* of google-auth, with its first words alone: others may hold an answer."""
+    from google.auth.exceptions import TransportError  # noqa: PLC0415 - an extra
+
+    first: object = error
+    has_answer = False
+    while isinstance(first, Exception) and first.args:
+        error, has_answer = first, len(first.args) > 1
+        first = cast("object", first.args[0])
+    is_transport = isinstance(error, TransportError) and not has_answer
+    if is_transport or cast("object", getattr(error, "retryable", False)) is True:
+        return ProviderNotReached(f"the credentials of Google Cloud did not come ({type(error).__name__})")
+    reason = next(iter(str(first).splitlines()), type(error).__name__)
+    return CredentialsMissing(f"Google Cloud has none for this machine: {reason:.300}; {TO_DO}")
 
 
 CLOUD: Final = Cloud(_base_url, _is_own, {"authorization": "Bearer …"}, GoogleAccount, _named)
