@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -18,7 +19,7 @@ from botocore.eventstream import EventStreamBuffer
 
 from agentrail import Secret, SessionSpec, open_supervisor, tool
 from agentrail.adapters.models.bedrock.frame_reader import FrameReader
-from agentrail.adapters.models.clouds.accounts import Accounts
+from agentrail.adapters.models.clouds.accounts import Accounts, OpenedAccount
 from agentrail.adapters.models.clouds.aws_account import CLOUD
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.remote_model import RemoteModel
@@ -277,6 +278,56 @@ async def test_without_credentials_the_error_says_what_to_do(monkeypatch: pytest
             await ask(model)
         with pytest.raises(CredentialsMissing, match="nobody"):
             await ask(model, profile="nobody")
+        assert server.asked == []
+
+
+def keys_of(**more: object) -> str:
+    return json.dumps({"Version": 1, "AccessKeyId": "AKIDSECRET012345", "SecretAccessKey": "s" * 40, **more})
+
+
+PROGRAMS: Final = {
+    "no JSON": "secret-0123456789",
+    "a list": "[]",
+    "no keys": '{"Version": 1}',
+    "odd keys": keys_of(AccessKeyId=5),
+    "an odd secret": keys_of(SecretAccessKey=["s"]),
+    "an empty secret": keys_of(SecretAccessKey=""),
+    "an odd token": keys_of(SessionToken={"a": "b"}),
+    "two lines": keys_of(SessionToken="a\nb"),
+    "nothing": "",
+}
+"""What a program may print that should print credentials."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("printed", [*PROGRAMS, "missing"])
+async def test_a_program_for_credentials_that_lies_is_a_clear_error(
+    printed: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    output, config = tmp_path / "output", tmp_path / "config"
+    output.write_text(PROGRAMS.get(printed, ""))
+    command = "no-such-program" if printed == "missing" else f"cat {output}"
+    config.write_text(f"[default]\ncredential_process = {command}\n")
+    async with at_bedrock(monkeypatch, streaming(converse.saying("On."))) as (server, model, _):
+        for name in KEYS:
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+        with pytest.raises(CredentialsMissing) as caught:
+            await ask(model)
+        assert server.asked == []
+    assert "AKIDSECRET" not in f"{caught.value}{caught.value.__cause__}"
+
+
+@pytest.mark.parametrize("token", ["a\nb", "session-é", "x\0"])
+async def test_keys_that_no_header_can_hold_are_named_so(token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with at_bedrock(monkeypatch, streaming(converse.saying("On."))) as (server, model, accounts):
+        account = Slow(None)
+        account.secrets = (token,)
+        account.let.set()
+        accounts._opened["aws_account", "", ""] = OpenedAccount(account, trio.CapacityLimiter(1))  # noqa: SLF001 - an odd one
+        with pytest.raises(CredentialsMissing, match="no header can hold"):
+            await ask(model)
         assert server.asked == []
 
 
