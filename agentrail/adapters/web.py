@@ -14,7 +14,7 @@ import ipaddress
 import re
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import trio
 
@@ -117,6 +117,12 @@ Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 """Function that returns the IP addresses of a host and port."""
 
 
+T = TypeVar("T")
+
+Read: TypeAlias = "Callable[[httpx.Response], Awaitable[T]]"
+"""Function that reads an answer, of which the head has come."""
+
+
 async def resolve(host: str, port: int) -> Sequence[str]:
     """Ask the system for the addresses of *host*."""
     addresses = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
@@ -188,29 +194,53 @@ class HttpxWeb:
 
         Raise the errors of `fetch`. Without TLS the key goes to `allowed` networks alone.
         """
+        return await self._send(url, request, timeout, _answer)
+
+    async def status_of(self, url: str, request: WebRequest, *, timeout: float) -> int:  # noqa: ASYNC109 - as above
+        """Send *request* as `send` does; return the status of the answer, of which nothing else is read."""
+        return await self._send(url, request, timeout, _status)
+
+    async def check(self, url: str, *, timeout: float) -> None:  # noqa: ASYNC109 - as above
+        """Raise the error that `send` would raise before it connects."""
+        with trio.move_on_after(timeout) as scope:
+            await self._private_addresses(_parse_url(url))
+        if scope.cancelled_caught:
+            raise WebFailed(url, f"it took longer than {timeout:g} seconds")
+
+    async def _send(
+        self,
+        url: str,
+        request: WebRequest,
+        timeout: float,  # noqa: ASYNC109 - as above
+        read: Read[T],
+    ) -> T:
         with trio.move_on_after(timeout):
             where = _parse_url(url)
-            addresses = await self._addresses(where)
-            if where.scheme == "http" and any(map(is_open, addresses)):
-                raise WebRefused(str(where), "the key would cross the network unencrypted; use `https://`")
-            return await self._try(where, addresses, request)
+            return await self._try(where, await self._private_addresses(where), request, read)
         raise WebFailed(url, f"it took longer than {timeout:g} seconds")
+
+    async def _private_addresses(self, where: httpx.URL) -> list[Address]:
+        """Return the addresses of the host; raise `WebRefused` if a key would go there unencrypted."""
+        addresses = await self._addresses(where)
+        if where.scheme == "http" and any(map(is_open, addresses)):
+            raise WebRefused(str(where), "the key would cross the network unencrypted; use `https://`")
+        return addresses
 
     async def _fetch(self, url: str, *, raw: bool) -> Page:
         where = _parse_url(url)
         for _ in range(MAX_REDIRECTS + 1):
-            answer = await self._try(where, await self._addresses(where), PLAIN)
+            answer = await self._try(where, await self._addresses(where), PLAIN, _answer)
             if answer.status not in _MOVED or not answer.location:
                 return await _page(str(where), answer, raw=raw)
             where = _next(where, answer.location)
         raise WebFailed(url, f"it redirects more than {MAX_REDIRECTS} times")
 
-    async def _try(self, where: httpx.URL, addresses: Sequence[Address], request: WebRequest) -> WebResponse:
-        """Return the answer to *request*; raise `WebFailed` if there is none."""
+    async def _try(self, where: httpx.URL, addresses: Sequence[Address], request: WebRequest, read: Read[T]) -> T:
+        """Return what *read* returns of the answer to *request*; raise `WebFailed` if there is none."""
         import httpx  # noqa: ASYNC127, PLC0415 - importing it takes longer than importing all of agentrail
 
         try:
-            return await self._ask(where, addresses, request)
+            return await self._ask(where, addresses, request, read)
         except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, ValueError, OSError) as error:
             raise WebFailed(str(where), f"{type(error).__name__}: {error}") from error
 
@@ -229,8 +259,8 @@ class HttpxWeb:
                 raise WebRefused(str(where), f"it leads to {address}, which is no public address")
         return addresses[:MAX_ADDRESSES]
 
-    async def _ask(self, where: httpx.URL, addresses: Sequence[Address], web_request: WebRequest) -> WebResponse:
-        """Send one request to the first of *addresses* that accepts a connection; return the answer."""
+    async def _ask(self, where: httpx.URL, addresses: Sequence[Address], web_request: WebRequest, read: Read[T]) -> T:
+        """Send one request to the first of *addresses* that accepts a connection; return what *read* returns."""
         import httpx  # noqa: ASYNC127, PLC0415 - slow to import
 
         host = where.netloc.decode("ascii")
@@ -255,7 +285,7 @@ class HttpxWeb:
                         raise
                     continue
                 try:
-                    return await _answer(response)
+                    return await read(response)
                 finally:
                     await response.aclose()  # noqa: ASYNC102 - if cancelled, the client around it closes everything
         raise WebFailed(str(where), "no address took the connection")
@@ -319,6 +349,11 @@ async def _answer(response: httpx.Response) -> WebResponse:
     kind = response.headers.get("content-type", "")
     retry_after = response.headers.get("retry-after", "")
     return WebResponse(response.status_code, location, kind, body, cut or inflated_cut, retry_after)
+
+
+async def _status(response: httpx.Response) -> int:
+    await trio.lowlevel.checkpoint()
+    return response.status_code
 
 
 async def _body(response: httpx.Response) -> tuple[bytes, bool]:

@@ -18,6 +18,7 @@ from agentrail.host.faces.face import FaceSend as FaceSend
 from agentrail.host.faces.face import FaceStream as FaceStream
 from agentrail.host.faces.face_calls import FaceCalls as FaceCalls
 from agentrail.host.faces.session_events import SessionEvents as SessionEvents
+from agentrail.host.faces.webhooks import Webhooks as Webhooks
 from agentrail.host.health.health_parts import HostCheck as HostCheck
 from agentrail.host.health.health_parts import HostChecks as HostChecks
 from agentrail.host.host_server import Host as Host

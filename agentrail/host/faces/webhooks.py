@@ -1,0 +1,167 @@
+"""`Webhooks`: sends what a face tells to addresses that its clients name: signed, and to public addresses alone.
+
+Requests are signed as [Standard Webhooks](https://www.standardwebhooks.com) says, for which receivers have libraries.
+An address is looked up when a client names it and again for each request, and the connection goes to what was found
+then; no redirect is followed. So no address leads into a private network, whatever its name means later.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import os
+import secrets
+import socket
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from types import MappingProxyType
+from typing import Final, cast
+from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
+
+import trio
+
+from agentrail.adapters.web import HttpxWeb, WebRequest, networks
+from agentrail.errors import BadChoice, WebFailed, WebRefused
+from agentrail.runtime.shared.clock import Clock
+from agentrail.values.argument_checks import checked
+from agentrail.values.secrets import Secret, secret_name
+
+log = logging.getLogger("agentrail.host")
+
+KEY_CHARS: Final = 32
+"""The fewest characters of the key: who guesses it can sign."""
+
+KEY_WANTED: Final = f"a random text of {KEY_CHARS} characters or more, or a `Secret` that names its variable"
+ALLOWED_WANTED: Final = "networks such as `10.0.0.0/8`, or addresses such as `127.0.0.1`"
+URL_WANTED: Final = "it must begin with `https://`, have no user name, and lead to public addresses alone"
+
+PAUSES: Final = (0.0, 1.0, 5.0, 25.0)
+"""Seconds before each attempt."""
+
+SECONDS: Final = 10.0
+"""The most seconds of one attempt."""
+
+AT_ONCE: Final = 32
+"""The most requests that are made at once."""
+
+AT_ONCE_OF_TENANT: Final = 4
+"""The most requests for one tenant that are made at once: receivers that do not answer hold up their own tenant alone.
+"""
+
+LOOK_UPS: Final = 16
+"""The most names that are looked up at once: each takes a thread, and one that gets no answer keeps it for long."""
+
+TAKEN: Final = range(200, 300)
+"""Statuses by which a receiver says that it has taken a request."""
+
+BUSY: Final = frozenset({408, 425, 429})
+"""Statuses after which a request is sent again, besides those of faults of the receiver."""
+
+FAULTS: Final = 500
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Webhooks:
+    """Sends signed requests to addresses that clients have named.
+
+    Each tenant has a secret of its own, which is made of *key*: see `secret_of`. Private, local and special networks
+    are refused, but for those *allowed*, where addresses may also begin with `http://`.
+    """
+
+    @checked
+    def __init__(self, key: str | Secret, *, allowed: Sequence[str] = ()) -> None:
+        name = secret_name(key)
+        text = os.environ.get(name, "") if name is not None else key
+        if not isinstance(text, str) or len(text) < KEY_CHARS:
+            raise BadChoice("key", "a text that is missing or too short", KEY_WANTED)
+        try:
+            networks([name if isinstance(cast("object", name), str) else "" for name in allowed])
+        except ValueError:
+            raise BadChoice("allowed", allowed, ALLOWED_WANTED) from None
+        self._key = text.encode()
+        """What the secrets are made of, which is shown nowhere."""
+        self._look_ups = trio.CapacityLimiter(LOOK_UPS)
+        self._web = HttpxWeb(allowed=allowed, resolve=self._resolve)
+        self._slots = trio.CapacityLimiter(AT_ONCE)
+        self._slots_of_tenant = WeakValueDictionary[str, trio.CapacityLimiter]()
+        """For each tenant for which there are requests."""
+
+    def __repr__(self) -> str:
+        return "<Webhooks>"
+
+    @checked
+    def secret_of(self, tenant: str) -> str:
+        """Return the secret by which receivers of *tenant* know what this host has sent, such as `whsec_…`."""
+        return f"whsec_{b64encode(self._signing_key(tenant)).decode()}"
+
+    @checked
+    async def check(self, url: str, tenant: str) -> None:
+        """Raise `WebRefused` if nothing is sent to *url*. The error does not say what its name means here."""
+        async with self._slot_of(tenant), self._slots:
+            try:
+                await self._web.check(url, timeout=SECONDS)
+            except (WebFailed, WebRefused):
+                raise WebRefused(url, URL_WANTED) from None
+
+    @checked
+    async def send(self, url: str, body: bytes, tenant: str, *, headers: Mapping[str, str] = NO_HEADERS) -> bool:
+        """Send *body* for *tenant*, up to four times; return whether the receiver has taken it, with a status of 2xx.
+
+        Names in *headers* are in lower case.
+        """
+        number = f"msg_{secrets.token_hex(16)}"
+        status = 0
+        for pause in PAUSES:
+            await trio.sleep(pause)
+            async with self._slot_of(tenant), self._slots:
+                status = await self._post(url, body, {**headers, **self._signature(number, body, tenant)})
+            if status and status < FAULTS and status not in BUSY:
+                break
+        if status not in TAKEN:
+            log.info("a webhook at %s takes nothing: %s", _host_in(url), status or "no answer")
+        return status in TAKEN
+
+    async def _post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
+        """Return the status of the answer; 0 if there is none, 403 if nothing may be sent there."""
+        # its filters keep queries, and what a server has sent, out of the logs of httpx
+        import_module("agentrail.adapters.models.http")
+        try:
+            return await self._web.status_of(url, WebRequest("POST", headers, body), timeout=SECONDS)
+        except WebFailed:
+            return 0
+        except WebRefused:
+            return 403
+
+    def _slot_of(self, tenant: str) -> trio.CapacityLimiter:
+        return self._slots_of_tenant.setdefault(tenant, trio.CapacityLimiter(AT_ONCE_OF_TENANT))
+
+    def _signing_key(self, tenant: str) -> bytes:
+        return hmac.digest(self._key, f"agentrail webhooks of {tenant}".encode(), "sha256")
+
+    def _signature(self, number: str, body: bytes, tenant: str) -> Mapping[str, str]:
+        """Return the headers that sign *body*, which has this *number*."""
+        at = str(Clock().now_ms() // 1000)
+        signature = hmac.digest(self._signing_key(tenant), f"{number}.{at}.".encode() + body, "sha256")
+        return {
+            "user-agent": "agentrail",
+            "webhook-id": number,
+            "webhook-timestamp": at,
+            "webhook-signature": f"v1,{b64encode(signature).decode()}",
+        }
+
+    async def _resolve(self, host: str, port: int) -> Sequence[str]:
+        """Return the addresses of *host*; threads for it are apart from those of the host, as clients choose names."""
+        look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        rows = await trio.to_thread.run_sync(look_up, abandon_on_cancel=True, limiter=self._look_ups)
+        return tuple(dict.fromkeys([str(address[0]) for *_, address in rows]))
+
+
+def _host_in(url: str) -> str:
+    """Return the host of *url*, without what else is in it: that may be a secret of the client."""
+    try:
+        return ascii(urlsplit(url).hostname)
+    except ValueError:
+        return "an address that is none"
