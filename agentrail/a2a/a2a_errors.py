@@ -58,6 +58,7 @@ UNFIT: Final = frozenset(
         "result-not-wanted",
         "unknown-approval",
         "unknown-cursor",
+        "web-refused",
         "wrong-decision",
     }
 )

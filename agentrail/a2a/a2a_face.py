@@ -22,15 +22,16 @@ from agentrail.a2a.a2a_errors import (
     a2a_error_of,
 )
 from agentrail.a2a.agent_card import WELL_KNOWN, address_of, agent_card
+from agentrail.a2a.client_pushes import BeginPush, ClientPushes, PushTable
 from agentrail.a2a.older_shapes import frame_03, task_03
 from agentrail.a2a.sent_message import MAX_ID, SentMessage, objects_in, read_message, text_in
 from agentrail.a2a.shapes import Shape, TaskName
-from agentrail.a2a.task_calls import TaskCalls
+from agentrail.a2a.task_calls import TaskCalls, is_over
 from agentrail.a2a.task_listing import MOST_OF_CONTEXT, list_tasks, whole_number
 from agentrail.a2a.task_stream import SendFrame, TaskStream
 from agentrail.errors import AgentrailError, BadChoice, BadText, HostClosing, MethodRefused, UnknownAgent
 from agentrail.events import Cursor
-from agentrail.host import Face, FaceRequest, FaceResponse
+from agentrail.host import Face, FaceRequest, FaceResponse, Webhooks
 from agentrail.models import JsonObject
 
 PATH: Final = "/v1/a2a"
@@ -97,17 +98,22 @@ class A2aFace(Face):
         f"{PATH}/*{OLDER_CARD}",
     )
 
-    def __init__(self, *, url: str = "", about: Mapping[str, str] = NOTHING) -> None:
+    def __init__(self, *, url: str = "", about: Mapping[str, str] = NOTHING, push: Webhooks | None = None) -> None:
         """Make the face. Cards say that the host is at *url*, by default where the request for the card was sent.
 
-        *about* has what cards say of the agents, by the names of their profiles.
+        *about* has what cards say of the agents, by the names of their profiles. Clients are told of their tasks by
+        *push*; without it, there are no push notifications.
         """
         if not isinstance(cast("object", url), str) or not ADDRESS.fullmatch(url):
             raise BadChoice("url", url, "an address such as `https://agents.example`, without a path, or an empty text")
         if not _are_texts(about):
             raise BadChoice("about", about, "texts by the names of profiles")
+        if push is not None and not isinstance(cast("object", push), Webhooks):
+            raise BadChoice("push", push, "`agentrail.host.Webhooks`, or None")
         self._url = url.removesuffix("/")
         self._about = dict(about)
+        self._push_table = None if push is None else PushTable(push)
+        """The push configurations of its clients; `None` if it sends no notifications."""
 
     async def answer(self, request: FaceRequest) -> FaceResponse:
         """Return a card, or the answer to a request of JSON-RPC."""
@@ -121,7 +127,8 @@ class A2aFace(Face):
         if is_card:
             name = agent or next(iter(request.agents), "agentrail")
             about = self._about.get(name) or f"The agent {name}."
-            return FaceResponse(_encoded(agent_card(name, about, address_of(self._url or request.url, PATH, agent))))
+            address = address_of(self._url or request.url, PATH, agent)
+            return FaceResponse(_encoded(agent_card(name, about, address, pushes=self._push_table is not None)))
         call_id: str | int | None = None
         try:
             body = await _rpc_object(request)
@@ -140,24 +147,50 @@ class A2aFace(Face):
     async def _carry_out(self, call: RpcCall, request: FaceRequest, tasks: TaskCalls) -> FaceResponse:
         match call.method:
             case "SendStreamingMessage":
-                return _streamed(call, partial(_stream_message, tasks, _message(call)))
+                message = read_message(call.params)
+                begin_push = await self._begin_push(call, message, request, tasks)
+                return _streamed(call, partial(_stream_message, tasks, message, begin_push))
             case "SubscribeToTask":
                 return await _subscribed(call, request, tasks)
             case "SendMessage":
-                frame = await _send_message(call, tasks)
-                result = frame_03(frame) if call.is_older else frame
+                message = read_message(call.params)
+                begin_push = await self._begin_push(call, message, request, tasks)
+                frame = await _send_message(call, tasks, message, begin_push)
+                result: object = frame_03(frame) if call.is_older else frame
             case "ListTasks":
-                result = await list_tasks(tasks, call.params)
+                page = result = await list_tasks(tasks, call.params)
                 if call.is_older:
-                    result = {**result, "tasks": [task_03(task) for task in cast("Sequence[Shape]", result["tasks"])]}
+                    result = {**page, "tasks": [task_03(task) for task in cast("Sequence[Shape]", page["tasks"])]}
             case "GetTask" | "CancelTask":
                 shape = await _task(call, tasks)
                 result = task_03(shape) if call.is_older else shape
             case "GetExtendedAgentCard":
                 raise A2aError(NO_EXTENDED_CARD, "there is no other card than the one that everybody gets")
             case _:
-                raise A2aError(NO_PUSH, NO_PUSHES)
+                pushes = self._pushes(request, tasks)
+                result = await pushes.carry_out(call.method, call.params, is_older=call.is_older)
         return FaceResponse(_encoded({"jsonrpc": "2.0", "id": call.id, "result": result}))
+
+    def _pushes(self, request: FaceRequest, tasks: TaskCalls) -> ClientPushes:
+        """Return the push configurations of a client; raise `A2aError` if the face sends no notifications."""
+        if self._push_table is None:
+            raise A2aError(NO_PUSH, NO_PUSHES)
+        return ClientPushes(self._push_table, tasks, request.identity)
+
+    async def _begin_push(
+        self, call: RpcCall, message: SentMessage, request: FaceRequest, tasks: TaskCalls
+    ) -> BeginPush:
+        """Return what begins to tell of the task of *message*, if its client wants that."""
+        configuration = _configuration(call)
+        fields = configuration.get("taskPushNotificationConfig") or configuration.get("pushNotificationConfig")
+        if not fields:
+            return _tell_nobody
+        pushes = self._pushes(request, tasks)
+        return await pushes.begin_of(objects_in(fields, "configuration"), message.task, is_older=call.is_older)
+
+
+def _tell_nobody(_task: TaskName) -> None:
+    """No-op: the client wants no push notifications."""
 
 
 def _are_texts(value: object) -> bool:
@@ -204,14 +237,6 @@ def _configuration(call: RpcCall) -> JsonObject:
     return objects_in(call.params.get("configuration") or {}, "configuration")
 
 
-def _message(call: RpcCall) -> SentMessage:
-    """Return the message of a call; raise `A2aError` if it does not fit, or wants push notifications."""
-    configuration = _configuration(call)
-    if configuration.get("taskPushNotificationConfig") or configuration.get("pushNotificationConfig"):
-        raise A2aError(NO_PUSH, NO_PUSHES)
-    return read_message(call.params)
-
-
 def _history_length(fields: JsonObject) -> int | None:
     if fields.get("historyLength") is None:
         return None
@@ -221,14 +246,15 @@ def _history_length(fields: JsonObject) -> int | None:
 # Answers
 
 
-async def _send_message(call: RpcCall, tasks: TaskCalls) -> Shape:
+async def _send_message(call: RpcCall, tasks: TaskCalls, message: SentMessage, begin_push: BeginPush) -> Shape:
     """Send a message, and return its task, as soon as that is over or waits, unless the client will not wait."""
-    message, configuration = _message(call), _configuration(call)
+    configuration = _configuration(call)
     returns_at_once = configuration.get("returnImmediately") is True or configuration.get("blocking") is False
     length = _history_length(configuration)
     task = await tasks.send(await tasks.session_of(message), message)
     if not isinstance(task, TaskName):
         return {"message": task}
+    begin_push(task)
     return {"task": await tasks.shape(task, await tasks.outcome(task, wait=not returns_at_once), length)}
 
 
@@ -241,11 +267,12 @@ async def _task(call: RpcCall, tasks: TaskCalls) -> Shape:
     return await tasks.shape(task, await tasks.outcome(task), length)
 
 
-async def _stream_message(tasks: TaskCalls, message: SentMessage, send: SendFrame) -> None:
+async def _stream_message(tasks: TaskCalls, message: SentMessage, begin_push: BeginPush, send: SendFrame) -> None:
     session = await tasks.session_of(message)
     async with tasks.calls.events(session) as events:
         task = await tasks.send(session, message)
         if isinstance(task, TaskName):
+            begin_push(task)
             await TaskStream(tasks, task, events, send).follow()
         else:
             await send({"message": task}, None)
@@ -260,7 +287,7 @@ async def _subscribed(call: RpcCall, request: FaceRequest, tasks: TaskCalls) -> 
         raise A2aError(INVALID_PARAMS, "the header `Last-Event-ID` is none of an event of this stream, such as 12.0")
     after = None if match_ is None else Cursor(int(match_[1]), int(match_[2] or 0))
     outcome = await tasks.outcome(task)
-    if after is None and (isinstance(outcome, AgentrailError) or outcome["stop_reason"] not in {"running", "held"}):
+    if after is None and is_over(outcome):
         raise A2aError(UNSUPPORTED, "the task is over: get it, or send `Last-Event-ID` to have its events again")
     return _streamed(call, partial(_stream_task, tasks, task, after))
 

@@ -17,8 +17,8 @@ INPUTS: Final = ("text/plain", "application/json", "image/png", "image/jpeg", "a
 OUTPUTS: Final = ("text/plain", "application/json")
 
 
-def agent_card(name: str, description: str, address: str) -> Shape:
-    """Return the card of the agent *name* at *address*."""
+def agent_card(name: str, description: str, address: str, *, pushes: bool) -> Shape:
+    """Return the card of the agent *name* at *address*, which sends push notifications if *pushes*."""
     skill = {"id": "chat", "name": name, "description": description, "tags": ["chat"]}
     # A scheme is written as both protocols have it: each leaves out the fields of the other.
     scheme = {"type": "http", "scheme": BEARER, "httpAuthSecurityScheme": {"scheme": "Bearer"}}
@@ -32,7 +32,7 @@ def agent_card(name: str, description: str, address: str) -> Shape:
         "supportedInterfaces": [
             {"url": address, "protocolBinding": "JSONRPC", "protocolVersion": version} for version in ("1.0", "0.3")
         ],
-        "capabilities": {"streaming": True, "pushNotifications": False, "extendedAgentCard": False},
+        "capabilities": {"streaming": True, "pushNotifications": pushes, "extendedAgentCard": False},
         "securitySchemes": {BEARER: scheme},
         "securityRequirements": [{"schemes": {BEARER: {"list": NO_SCOPES}}}],
         "security": [{BEARER: NO_SCOPES}],

@@ -21,6 +21,11 @@ Outcome: TypeAlias = JsonObject | AgentrailError
 """The answer of the call `reply`, or the error with which the turn has ended."""
 
 
+def is_over(outcome: Outcome) -> bool:
+    """Whether the task with this *outcome* is over."""
+    return isinstance(outcome, AgentrailError) or outcome["stop_reason"] not in {"running", "held"}
+
+
 class TaskCalls:
     """The tasks of one client with one agent."""
 

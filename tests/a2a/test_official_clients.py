@@ -11,6 +11,9 @@ from typing import Final
 import pytest
 import trio
 
+from agentrail.a2a import A2aFace
+from agentrail.host import Webhooks
+from tests.a2a.receiver import receiving
 from tests.a2a.test_turns import served
 from tests.cli.acp.test_foreign_editors import node
 from tests.docs.sources import ROOT
@@ -107,3 +110,42 @@ async def test_contract_tests_from_elsewhere_pass(tmp_path: Path) -> None:
         printed = await output_of(BUILD / "python" / "bin" / "a2a-proof", "run", "--format", "json", folder=tmp_path)
     report = json.loads(printed)
     assert (report["passed"], [scene["name"] for scene in report["scenarios"]]) == (True, ["says", "waits", "cancels"])
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+async def test_the_client_in_python_reads_push_notifications(version: str) -> None:
+    webhooks = Webhooks("k" * 32, allowed=["127.0.0.1"])
+    async with served(face=A2aFace(push=webhooks)) as desk:
+        python, secret = BUILD / "python" / "bin" / "python", webhooks.secret_of("acme")
+        printed = await output_of(python, HERE / "push_client.py", desk.serving.url, KEYS["ann"], version, secret)
+    scene = json.loads(printed)
+    assert [row[:2] for row in scene["first"]] == [["by message", "INPUT_REQUIRED"]]
+    assert [row[:2] for row in scene["second"]] == [["by method", "INPUT_REQUIRED"]]
+    assert (len(scene["both"]), scene["rest"]) == (2, ["second"])
+    assert {row[0] for row in scene["last"]} == {"by method"}, "the other configuration was deleted"
+    assert {row[2] for row in scene["first"] + scene["last"]} == {scene["id"]}
+
+
+async def test_the_older_client_in_python_reads_push_notifications() -> None:
+    async with served(face=A2aFace(push=Webhooks("k" * 32, allowed=["127.0.0.1"]))) as desk:
+        python = BUILD / "older" / "bin" / "python"
+        printed = await output_of(python, HERE / "older_push_client.py", f"{desk.serving.url}/v1/a2a/desk", KEYS["ann"])
+    scene = json.loads(printed)
+    assert [row[:2] for row in scene["first"]] == [["by message", "input-required"]]
+    assert [row[:2] for row in scene["second"]] == [["by method", "input-required"]]
+    assert {row[0] for row in scene["last"]} == {"by message", "by method"}
+    assert scene["text"] == "It ran x."
+
+
+async def test_the_client_in_javascript_wants_push_notifications(tmp_path: Path) -> None:
+    (tmp_path / "node_modules").symlink_to(BUILD / "node_modules")
+    shutil.copy(HERE / "push_client.mjs", tmp_path)
+    async with receiving() as receiver, served(face=A2aFace(push=Webhooks("k" * 32, allowed=["127.0.0.1"]))) as desk:
+        url = f"{desk.serving.url}/v1/a2a/desk"
+        printed = await output_of(node(20), "push_client.mjs", url, KEYS["ann"], receiver.url, folder=tmp_path)
+        scene = json.loads(printed)
+        assert (scene["got"], scene["ids"]) == (receiver.url, ["second", scene["task"]])
+        (tmp_path / "bodies.json").write_text(json.dumps([json.loads(request.body) for request in receiver.requests]))
+    parsed = json.loads(await output_of(node(20), "push_client.mjs", "parse", folder=tmp_path))
+    assert {(kind, task) for kind, task, _ in parsed} == {("task", scene["task"])}
+    assert 3 in {state for *_, state in parsed}, "the task is completed"
