@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from agentrail.adapters.models.providers import PROVIDERS, Provider
-from agentrail.adapters.models.redaction import check_secrets
 from agentrail.adapters.models.settings import read_settings
 from agentrail.app.model_chain import why_no_model
 from agentrail.app.preimport import HTTP, bring_modules
@@ -127,14 +126,16 @@ def check_set_up(name: str, options: JsonObject) -> None:
     """Raise an error if no request to the model called *name*, with these options, could be answered.
 
     It is `UnknownModel` if no provider is named, `KeyMissing` if its key is not in the environment, and
-    `BadModelOptions` if the options are invalid.
+    `BadModelOptions` if the options are invalid, or nothing says where a cloud has the model.
     """
     provider, _, model = name.partition(":")
     if provider in BUILT_IN:
         return
     if provider not in PROVIDERS or not model:
         raise _unknown(name, BUILT_IN)
-    check_secrets(PROVIDERS[provider], read_settings(options), os.environ.get)
+    from agentrail.adapters.models.model_access import check_access  # noqa: PLC0415 - at its first use
+
+    check_access(PROVIDERS[provider], model, read_settings(options), os.environ.get)
 
 
 def _unknown(name: str, factories: Iterable[str]) -> UnknownModel:

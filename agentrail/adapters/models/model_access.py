@@ -100,6 +100,22 @@ def _base_url(provider: Provider, model: str, settings: Settings, configured: st
     return cloud.base_url(model, settings, os.environ.get, configured)
 
 
+def check_access(provider: Provider, model: str, settings: Settings, look_up: LookUp) -> None:
+    """Raise `KeyMissing` or `BadModelOptions` if *model* lacks a secret or an address, as far as is known at once.
+
+    Of a machine's account at a cloud, only what it needs to be opened is known: the rest takes time to find out.
+    """
+    option_headers(settings, look_up)
+    cloud = cloud_of(provider.cloud)
+    if settings.token:
+        usable(settings.token, look_up)
+    elif api_key(provider, settings, look_up) is None and cloud is not None and cloud.open_account is not None:
+        if is_own(provider, settings):
+            cloud.open_account(settings)
+        return
+    _base_url(provider, model, settings, "")
+
+
 def check_cloud_options(name: str, provider: Provider, options: JsonObject) -> None:
     """Raise `BadModelOptions` for an option that the provider called *name* does not have.
 

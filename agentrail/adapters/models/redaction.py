@@ -203,16 +203,6 @@ def first_key(names: Sequence[str], look_up: LookUp) -> str | None:
     return names[0] if len(names) == 1 else next((name for name in names if _looked_up(name, look_up)), None)
 
 
-def check_secrets(provider: Provider, settings: Settings, look_up: LookUp) -> None:
-    """Raise `KeyMissing` or `BadModelOptions` if a secret that requests need is not set, or fits no header."""
-    cloud = cloud_of(provider.cloud)
-    if settings.token:
-        usable(settings.token, look_up)
-    elif api_key(provider, settings, look_up) is None and cloud is not None and cloud.open_account is not None:
-        cloud.open_account(settings)  # what it needs is installed; whether there are credentials takes time to find out
-    option_headers(settings, look_up)
-
-
 def usable(name: str, look_up: LookUp) -> str:
     """Return the secret called *name*, without spaces around it.
 

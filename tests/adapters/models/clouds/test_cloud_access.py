@@ -1,6 +1,7 @@
 """Where requests to clouds go, with what, and which options are refused."""
 
 import json
+import sys
 from collections.abc import Mapping
 from typing import Final
 
@@ -13,10 +14,13 @@ from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.provider_errors import error_of_body
 from agentrail.adapters.models.providers import format_of
 from agentrail.adapters.models.remote_model import RemoteModel
+from agentrail.app.model_registry import check_set_up
 from agentrail.errors import (
     AccessDenied,
     BadModelOptions,
     ContextTooLong,
+    CredentialsMissing,
+    KeyMissing,
     KeyRefused,
     ModelError,
     ModelMissing,
@@ -100,6 +104,49 @@ def test_vertex_takes_no_api_key() -> None:
 def test_an_odd_region_or_project_is_refused_at_once(option: str, value: str) -> None:
     with pytest.raises(BadModelOptions, match=f"`{option}` is "):
         model_of("vertex:gemini-3-flash-preview").check(freeze_object({"region": "global", option: value}))
+
+
+KEY: Final = "AZURE_OPENAI_API_KEY"
+
+BEARER: Final = "AWS_BEARER_TOKEN_BEDROCK"
+
+LACKING: Final[list[tuple[str, dict[str, str], dict[str, Json], str]]] = [
+    ("azure:lamps", {}, {}, KEY),
+    ("azure:lamps", {KEY: "k"}, {}, "AZURE_OPENAI_ENDPOINT"),
+    ("azure:lamps", {KEY: "k", "AZURE_OPENAI_ENDPOINT": "https://lamps.openai.azure.com"}, {}, ""),
+    ("azure-chat:lamps", {KEY: "k"}, {"base_url": "https://lamps.openai.azure.com", "api_key": Secret(KEY)}, ""),
+    ("bedrock:m", {BEARER: "k"}, {}, "AWS_REGION"),
+    ("bedrock:m", {BEARER: "k"}, {"region": "eu-west-1"}, ""),
+    ("bedrock:m", {}, {}, ""),
+    ("vertex:m", {"TOKEN": "t"}, {"token": Secret("TOKEN")}, "GOOGLE_CLOUD_PROJECT"),
+    ("vertex:m", {"TOKEN": "t"}, {"token": Secret("TOKEN"), "project": "lamps-1"}, ""),
+    ("vertex:m", {}, {"token": Secret("TOKEN"), "project": "lamps-1"}, "TOKEN"),
+    ("vertex:m", {}, {}, ""),
+]
+"""A model, environment, options, and the variable that is said to be missing; empty if nothing is known to be."""
+
+
+@pytest.mark.parametrize(("name", "environment", "options", "missing"), LACKING)
+def test_what_a_model_of_a_cloud_lacks_is_known_before_its_first_request(
+    name: str, environment: dict[str, str], options: dict[str, Json], missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.environ", environment)
+    if missing:
+        with pytest.raises((KeyMissing, BadModelOptions), match=missing):
+            check_set_up(name, freeze_object(options))
+    else:
+        check_set_up(name, freeze_object(options))
+
+
+@pytest.mark.parametrize(("name", "package"), [("bedrock:m", "botocore"), ("vertex:m", "google.auth")])
+def test_an_extra_is_needed_where_the_machine_s_credentials_go(
+    name: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.environ", NOTHING)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(CredentialsMissing, match="packages of the extra"):
+        check_set_up(name, freeze_object({}))
+    check_set_up(name, freeze_object({"base_url": "http://127.0.0.1:9"}))  # a server of somebody else gets none
 
 
 NOTHING: Final[dict[str, str]] = {}
