@@ -29,11 +29,11 @@ def test_a_folder_is_added_searched_listed_and_removed(
     (folder / "latin.txt").write_bytes(b"caf\xe9")
     assert add([Path("docs")], store, None) == 1
     out, err = capsys.readouterr()
-    assert "1 added (1 passages), 0 as they were, 2 left out; 1 documents in the store" in out
+    assert "1 added (1 passage), 0 unchanged, 2 left out; 1 document in the store" in out
     assert "`convert`" in err
     assert "\x1b" not in out + err
     assert add([folder / "leave.md"], store, None) == 0
-    assert "0 added (0 passages), 1 as they were" in capsys.readouterr().out
+    assert "0 added (0 passages), 1 unchanged" in capsys.readouterr().out
     assert search(("days", "leave"), store, None, 5, as_json=False) == 0
     text = capsys.readouterr().out
     assert text.startswith("[[docs/leave.md#0]]  characters 0 to 33  Leave\n")
@@ -45,8 +45,11 @@ def test_a_folder_is_added_searched_listed_and_removed(
     assert list_documents(store, as_json=True) == 0
     assert json.loads(capsys.readouterr().out)["name"] == "docs/leave.md"
     assert rebuild(store, None) == 0
+    assert capsys.readouterr().out == "1 document made anew\n"
     assert remove(("docs/leave.md", "docs/none.md"), store) == 1
-    capsys.readouterr()
+    out, err = capsys.readouterr()
+    assert out == "1 removed\n"
+    assert "not there: 1 document;" in err
     assert list_documents(store, as_json=False) == 0
     assert capsys.readouterr().out == "document  passages  characters\n"
     with pytest.raises(BadInputError, match="there is no store"):

@@ -12,7 +12,7 @@ from agentrail.cli.documents.document_files import document_files
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.exit_status import DONE, FAILED, tell
 from agentrail.cli.output.progress_bar import ProgressBar
-from agentrail.cli.output.screen import clean, shortened
+from agentrail.cli.output.screen import clean, counted, shortened
 from agentrail.errors import UsageError
 from agentrail.knowledge import Knowledge
 
@@ -54,6 +54,7 @@ async def _add(files: Sequence[Path], store: Path, embedder: str | None) -> int:
         total = await knowledge.count()
     same = len(documents) - added - failed
     print(
-        f"{added} added ({passages} passages), {same} as they were, {failed} left out; {total} documents in the store"
+        f"{added:,} added ({counted(passages, 'passage')}), {same:,} unchanged, {failed:,} left out; "
+        f"{counted(total, 'document')} in the store"
     )
     return FAILED if failed else DONE

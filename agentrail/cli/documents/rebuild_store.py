@@ -8,6 +8,7 @@ import trio
 
 from agentrail.cli.documents.existing_store import check_store
 from agentrail.cli.output.exit_status import DONE
+from agentrail.cli.output.screen import counted
 from agentrail.knowledge import Knowledge
 
 
@@ -15,7 +16,7 @@ def main(store: Path, embedder: str | None) -> int:
     """Make *store* anew, and return the exit status."""
     check_store(store)
     count = trio.run(_rebuild, store, embedder)
-    print(f"{count} documents made anew")
+    print(f"{counted(count, 'document')} made anew")
     return DONE
 
 

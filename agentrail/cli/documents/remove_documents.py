@@ -8,6 +8,7 @@ import trio
 
 from agentrail.cli.documents.existing_store import check_store
 from agentrail.cli.output.exit_status import DONE, FAILED, tell
+from agentrail.cli.output.screen import counted
 from agentrail.knowledge import Knowledge
 
 
@@ -15,9 +16,10 @@ def main(names: tuple[str, ...], store: Path) -> int:
     """Remove the documents *names* from *store*, and return the exit status."""
     check_store(store)
     count = trio.run(_remove, tuple(dict.fromkeys(names)), store)
-    print(f"{count} removed")
-    if count < len(set(names)):
-        tell("agentrail: the others are not there; `agentrail knowledge list` shows what there is")
+    print(f"{count:,} removed")
+    missing = len(set(names)) - count
+    if missing:
+        tell(f"agentrail: not there: {counted(missing, 'document')}; `agentrail knowledge list` shows what there is")
         return FAILED
     return DONE
 

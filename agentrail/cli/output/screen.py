@@ -330,6 +330,11 @@ def columns(text: str) -> int:
     )
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its *noun*, in the plural if need be."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def date_and_time(milliseconds: int) -> str:
     """Return the local date and time, to the minute, of *milliseconds* since 1970."""
     return f"{utc_time(milliseconds).astimezone():%Y-%m-%d %H:%M}"

@@ -18,7 +18,7 @@ from agentrail.adapters.journals.session_copy import (
 from agentrail.cli.journal_file import check_differ, open_source, open_target, without_password
 from agentrail.cli.output.exit_status import DONE, FAILED, tell
 from agentrail.cli.output.progress_bar import ProgressBar
-from agentrail.cli.output.screen import clean, one_line
+from agentrail.cli.output.screen import clean, counted, one_line
 from agentrail.cli.stored.unsealed_records import UnsealedRecords, UnsealedTarget
 from agentrail.runtime.shared.clock import Clock
 
@@ -81,8 +81,3 @@ class _PrintedReport(CopyReport):
         self._bar.wipe()
         count = f"{self.whole:,} of {counted(self._totals.sessions, 'session')}"
         tell(f"{count} with {counted(self.records, 'record')} are in {target}: {self.new:,} were written and read back")
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its *noun*, in the plural if need be."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

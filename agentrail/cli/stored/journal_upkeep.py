@@ -12,8 +12,7 @@ from agentrail.adapters.journals.postgres.postgres_journal import PostgresJourna
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.exit_status import DONE, FAILED, tell
 from agentrail.cli.output.progress_bar import ProgressBar
-from agentrail.cli.output.screen import clean, one_line
-from agentrail.cli.stored.journal_copy import counted
+from agentrail.cli.output.screen import clean, counted, one_line
 from agentrail.cli.stored.stored_sessions import PAGE
 from agentrail.errors import AgentrailError
 from agentrail.ports.journal import StoredSession
