@@ -164,7 +164,7 @@ def seen(records: Iterable[Record], which: RequestName | None = None) -> Seen:
     return Seen(
         row,
         request,
-        tuple(_with_cached(rendering.parts, usage)),
+        rendering.parts,
         read_tokens(request),
         usage,
         response,
@@ -266,9 +266,10 @@ class _Past:
         request = sent_request(moment.before, moment.state)
         if request is None:
             raise UnknownRequest(self.session_id, f"`{row.request_id}`", 0)
-        _, response = self.responses.get(row.request_id, (None, None))
+        usage, response = self.responses.get(row.request_id, (None, None))
         by_tool = response is not None and response.by_tool
-        return _Shown(row, request, tuple(self._parts(moment, request, by_tool=by_tool)))
+        parts = tuple(self._parts(moment, request, by_tool=by_tool))
+        return _Shown(row, request, tuple(_with_cached(parts, usage)))
 
     def _parts(self, moment: Moment, request: ModelRequest, *, by_tool: bool) -> Iterator[SeenPart]:
         """Yield the parts of *request* in the order in which a provider reads them."""

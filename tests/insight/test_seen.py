@@ -88,7 +88,10 @@ def test_what_the_provider_had_cached_is_told_by_the_usage_that_it_reported() ->
     bench.prompt("c" * 400)
     assert [part.cached for part in told(bench).parts] == [None] * 3, "no response has come"
     bench.send(StreamEnded(bench.request_id, response("done").but(usage=Usage(300, 5, cached_tokens=210))))
-    assert [part.cached for part in told(bench).parts] == [True, True, False]
+    one = told(bench)
+    assert [part.cached for part in one.parts] == [True, True, False]
+    assert one.difference is not None
+    assert one.difference.new == one.parts[1:], "it says the same of a part wherever it tells of it"
     bench.prompt("more")
     bench.send(StreamEnded(bench.request_id, response("done").but(usage=Usage(300, 5, estimated=True))))
     assert {part.cached for part in told(bench).parts} == {None}, "the provider has not counted"
