@@ -47,13 +47,15 @@ class Access(Value, gc=True):
     """Knows the secrets of the request."""
     account: CloudAccount | None = None
     """The account that signs it; `None` if a key or a token is in `headers`, or nothing is sent."""
+    region: str = ""
+    """The option `region`, for a signature."""
 
     def __repr__(self) -> str:
         return f"<Access to {self.base_url}>"
 
     def signed(self, url: str, body: bytes) -> Mapping[str, str]:
         """Return the headers that sign *body* for *url*; none without an account."""
-        return {} if self.account is None else self.account.sign(url, body)
+        return {} if self.account is None else self.account.sign(url, body, self.region)
 
 
 async def access_to(
@@ -82,7 +84,7 @@ async def access_to(
         secrets += account.secrets
     headers, named_secrets = option_headers(settings, look_up)
     base_url = _base_url(provider, model, settings, "" if account is None else account.configured)
-    return Access(base_url, {**credentials, **headers}, Redactor([*secrets, *named_secrets]), account)
+    return Access(base_url, {**credentials, **headers}, Redactor([*secrets, *named_secrets]), account, settings.region)
 
 
 async def _token(settings: Settings, look_up: LookUp) -> str:
@@ -111,7 +113,7 @@ def check_access(provider: Provider, model: str, settings: Settings, look_up: Lo
         usable(settings.token, look_up)
     elif api_key(provider, settings, look_up) is None and cloud is not None and cloud.open_account is not None:
         if is_own(provider, settings):
-            cloud.open_account(settings)
+            cloud.open_account(settings.profile)
         return
     _base_url(provider, model, settings, "")
 

@@ -44,7 +44,7 @@ def _diagnosis(provider: str, cloud: Cloud) -> Diagnosis | None:
         return Diagnosis("cloud", BAD, f"`{provider}`: the credentials that are named cannot be used", str(missing))
     if where and key is None and cloud.open_account is not None:
         try:
-            cloud.open_account(Settings())
+            cloud.open_account("")
         except CredentialsMissing as missing:
             return Diagnosis("cloud", NOTE, f"`{provider}`: {where}, and nothing that reads them", str(missing))
     try:

@@ -325,7 +325,7 @@ async def test_keys_that_no_header_can_hold_are_named_so(token: str, monkeypatch
         account = Slow(None)
         account.secrets = (token,)
         account.let.set()
-        accounts._opened["aws_account", "", ""] = OpenedAccount(account, trio.CapacityLimiter(1))  # noqa: SLF001 - an odd one
+        accounts._opened["aws_account", ""] = OpenedAccount(account, trio.CapacityLimiter(1))  # noqa: SLF001 - an odd one
         with pytest.raises(CredentialsMissing, match="no header can hold"):
             await ask(model)
         assert server.asked == []
@@ -374,7 +374,7 @@ class Slow:
         self.let.wait(20)
         self.is_fresh = True
 
-    def sign(self, _url: str, _body: bytes) -> Mapping[str, str]:
+    def sign(self, _url: str, _body: bytes, _region: str) -> Mapping[str, str]:
         return {}
 
 
@@ -459,6 +459,15 @@ async def test_nothing_of_a_key_is_in_a_log(monkeypatch: pytest.MonkeyPatch, cap
         await ask(model)
         assert server.asked[0].headers["x-amz-security-token"] == token
     assert [secret for secret in (token, KEYS["AWS_SECRET_ACCESS_KEY"]) if secret in caplog.text] == []
+
+
+async def test_one_account_signs_for_all_regions(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with at_bedrock(monkeypatch, streaming(converse.saying("On."))) as (server, model, accounts):
+        for region in ("eu-west-1", "us-west-2"):
+            await ask(model, region=region)
+        assert list(accounts._opened) == [("aws_account", "")]  # noqa: SLF001 - how many there are is seen nowhere else
+    signed = [asked.headers["authorization"].partition("/aws4_request")[0] for asked in server.asked]
+    assert [scope.split("/")[2:] for scope in signed] == [["eu-west-1", "bedrock"], ["us-west-2", "bedrock"]]
 
 
 async def test_nobody_knows_the_region(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ class Accounts:
     __slots__ = ("_opened",)
 
     def __init__(self) -> None:
-        self._opened: Final[dict[tuple[str, str, str], OpenedAccount]] = {}
+        self._opened: Final[dict[tuple[str, str], OpenedAccount]] = {}
 
     async def fresh(
         self, name: str, open_account: OpenAccount, settings: Settings, refused: CloudAccount | None
@@ -61,10 +61,12 @@ class Accounts:
 
         *refused* is one whose credentials were refused: it is opened anew, in case its files have changed.
         """
-        key = name, settings.profile, settings.region
+        key = name, settings.profile
         opened = self._opened.get(key)
         if opened is None or opened.account is refused:
-            opened = OpenedAccount(open_account(settings), trio.CapacityLimiter(1) if opened is None else opened.thread)
+            opened = OpenedAccount(
+                open_account(settings.profile), trio.CapacityLimiter(1) if opened is None else opened.thread
+            )
             self._opened[key] = opened
         if not opened.account.is_fresh:
             await self._refresh(opened, settings.first_byte_timeout)

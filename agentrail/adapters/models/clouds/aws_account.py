@@ -74,12 +74,12 @@ TO_DO: Final = (
 )
 
 
-def _region(settings: Settings, environment: Environment) -> str:
-    return settings.region or next((region for name in REGIONS if (region := environment(name))), "")
+def _region(option: str, environment: Environment) -> str:
+    return option or next((region for name in REGIONS if (region := environment(name))), "")
 
 
 def _base_url(_model: str, settings: Settings, environment: Environment, configured: str) -> str:
-    region = _region(settings, environment) or configured
+    region = _region(settings.region, environment) or configured
     if settings.base_url:
         return settings.base_url
     if endpoint := environment(ENDPOINT):
@@ -101,10 +101,9 @@ def _is_own(url: str, environment: Environment) -> bool:
 class AwsAccount:
     """The credentials that botocore finds: environment, files, single sign-on, a program, or a role of the machine."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, profile: str) -> None:
         _need_botocore()
-        self._profile = settings.profile
-        self._region = _region(settings, os.environ.get)
+        self._profile = profile
         self._configured = ""
         self._credentials: Credentials | None = None
         self._frozen: ReadOnlyCredentials | None = None
@@ -154,23 +153,23 @@ class AwsAccount:
             raise NoCredentialsError
         return credentials
 
-    def sign(self, url: str, body: bytes) -> Mapping[str, str]:
-        """Return the signature of *body* for *url*, with its date and the token of temporary credentials."""
+    def sign(self, url: str, body: bytes, region: str) -> Mapping[str, str]:
+        """Return the signature of *body* for *url*, with its date and the token of temporary credentials.
+
+        It is for the region in the name of the host, else for *region*, or that of the environment or the files.
+        """
         from botocore.auth import SigV4Auth  # noqa: PLC0415 - an extra
         from botocore.awsrequest import AWSRequest  # noqa: PLC0415 - an extra
 
         if self._frozen is None:
             raise CredentialsMissing(TO_DO)
         request = AWSRequest("POST", url, {"content-type": "application/json"}, body)
-        SigV4Auth(self._frozen, SERVICE, self._region_of(url)).add_auth(request)
+        host = HOST.fullmatch(urlsplit(url).hostname or "")
+        region = host[1] if host else _region(region, os.environ.get) or self._configured or "us-east-1"
+        SigV4Auth(self._frozen, SERVICE, region).add_auth(request)
         signed: dict[str, str] = {name.lower(): value for name, value in request.headers.items()}
         del signed["content-type"]
         return signed
-
-    def _region_of(self, url: str) -> str:
-        """Return the region for a signature: the one in the name of the host, else that of the options or the files."""
-        host = HOST.fullmatch(urlsplit(url).hostname or "")
-        return host[1] if host else self._region or self._configured or "us-east-1"
 
     @property
     def secrets(self) -> tuple[str, ...]:

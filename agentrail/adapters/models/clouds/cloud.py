@@ -58,8 +58,8 @@ class CloudAccount(Protocol):
         """Get credentials that hold, or raise a `ModelError`. It blocks, on files, servers and programs."""
         ...
 
-    def sign(self, url: str, body: bytes, /) -> Mapping[str, str]:
-        """Return the headers that prove who sends *body* to *url*. It takes no time."""
+    def sign(self, url: str, body: bytes, region: str, /) -> Mapping[str, str]:
+        """Return the headers that prove who sends *body* to *url*, in the *region* of the options. It takes no time."""
         ...
 
     @property
@@ -68,8 +68,8 @@ class CloudAccount(Protocol):
         ...
 
 
-OpenAccount: TypeAlias = Callable[["Settings"], CloudAccount]
-"""Returns the account by the options, without credentials yet; it takes no time."""
+OpenAccount: TypeAlias = Callable[[str], CloudAccount]
+"""Returns the account of a profile, without credentials yet; it takes no time."""
 
 
 class Cloud(NamedTuple):

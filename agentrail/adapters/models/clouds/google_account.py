@@ -95,7 +95,7 @@ def gcloud_file(environment: Environment) -> Path:
 class GoogleAccount:
     """The credentials that google-auth finds: a file, those of `gcloud`, or the service account of the machine."""
 
-    def __init__(self, _: Settings) -> None:
+    def __init__(self, _: str) -> None:
         need_cloud_extra("gcp", "google.auth", "use the credentials of Google Cloud")
         self._credentials: Credentials | None = None
         self._project = ""
@@ -145,7 +145,7 @@ class GoogleAccount:
         self._project, self._quota = project or "", quota or ""
         return credentials
 
-    def sign(self, url: str, body: bytes) -> Mapping[str, str]:  # noqa: ARG002 - a signature of AWS is made of them
+    def sign(self, url: str, body: bytes, region: str) -> Mapping[str, str]:  # noqa: ARG002 - those of AWS are made of them
         """Return the token, and the project that pays if the credentials name one."""
         quota = {"x-goog-user-project": self._quota} if self._quota else {}
         return {"authorization": f"Bearer {self._token}", **quota}

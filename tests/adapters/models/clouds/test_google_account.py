@@ -3,8 +3,10 @@
 import json
 import logging
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -105,7 +107,7 @@ def set_env(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 @pytest.mark.long
-async def test_a_service_account_is_asked_once_for_many_sessions_and_nothing_of_it_is_logged(
+async def test_a_service_account_is_asked_once_for_many_sessions_and_regions_and_nothing_of_it_is_logged(
     tmp_path: Path, set_env: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -114,11 +116,13 @@ async def test_a_service_account_is_asked_once_for_many_sessions_and_nothing_of_
         set_env.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(service_account(tmp_path, f"{token_server.url}/token")))
         set_env.setenv("GOOGLE_VERTEX_BASE_URL", server.url)
         async with client() as model, trio.open_nursery() as nursery:
-            for _ in range(20):
-                nursery.start_soon(ask, model)
+            for number in range(20):
+                nursery.start_soon(partial(ask, model, region=("europe-west4", "global")[number % 2]))
     assert tokens.count == 1
     assert sent(server) == ["Bearer ya29.secret-00000001"] * 20
-    assert "/projects/lamps-1/locations/global/" in server.asked[0].target
+    regions = Counter(request.target.partition("/locations/")[2].partition("/")[0] for request in server.asked)
+    assert regions == {"europe-west4": 10, "global": 10}
+    assert "/projects/lamps-1/locations/" in server.asked[0].target
     logged = "\n".join(f"{record.getMessage()} {vars(record)}" for record in caplog.records)
     assert "ya29.secret" not in logged
     assert "PRIVATE KEY" not in logged
