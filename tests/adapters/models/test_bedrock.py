@@ -419,6 +419,7 @@ HOSTILE: Final = (
     "https://bedrock-runtime.us-east-1.amazonaws.com.",
     "https://bedrock-runtime.us-east-1.amazonaws.com@evil.example",
     "https://bedrock-runtimeXus-east-1.amazonaws.com",
+    "https://bedrock-runtime.us-east-1.amazonaws.com:8443",
 )
 OWN: Final = (
     "https://bedrock-runtime.us-east-1.amazonaws.com",

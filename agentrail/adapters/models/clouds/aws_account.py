@@ -16,6 +16,7 @@ from agentrail.adapters.models.clouds.cloud import (
     Environment,
     NamedCredentials,
     check_label,
+    is_at,
     need_cloud_extra,
     unknown_address,
 )
@@ -91,10 +92,7 @@ def _base_url(_model: str, settings: Settings, environment: Environment, configu
 
 
 def _is_own(url: str, environment: Environment) -> bool:
-    parts = urlsplit(url)
-    if parts.scheme == "https" and HOST.fullmatch(parts.hostname or ""):
-        return True
-    return url == (environment(ENDPOINT) or "").rstrip("/")
+    return is_at(url, HOST, environment(ENDPOINT))
 
 
 @final

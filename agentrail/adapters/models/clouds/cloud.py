@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, cast
+from urllib.parse import urlsplit
 
 from agentrail.adapters.extras import need_extra
 from agentrail.errors import BadModelOptions, CredentialsMissing, ExtraMissing
@@ -106,6 +107,14 @@ def need_cloud_extra(extra: str, package: str, purpose: str) -> None:
         need_extra(extra, package, purpose)
     except ExtraMissing as missing:
         raise CredentialsMissing(str(missing)) from None
+
+
+def is_at(url: str, hosts: re.Pattern[str], endpoint: str | None) -> bool:
+    """Whether *url* is at one of a cloud's *hosts*, or is the *endpoint* that the environment names in their place."""
+    parts = urlsplit(url)
+    if parts.scheme == "https" and parts.port in {None, 443} and hosts.fullmatch(parts.hostname or ""):
+        return True
+    return url == (endpoint or "").rstrip("/")
 
 
 def check_label(option: str, value: str) -> None:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast, final
-from urllib.parse import urlsplit
 
 from agentrail.adapters.models.clouds.cloud import (
     UNNAMED,
@@ -16,6 +15,7 @@ from agentrail.adapters.models.clouds.cloud import (
     Environment,
     NamedCredentials,
     check_label,
+    is_at,
     need_cloud_extra,
     unknown_address,
 )
@@ -79,10 +79,7 @@ def _host(region: str) -> str:
 
 
 def _is_own(url: str, environment: Environment) -> bool:
-    parts = urlsplit(url)
-    if parts.scheme == "https" and HOST.fullmatch(parts.hostname or "") and parts.port in {None, 443}:
-        return True
-    return url == (environment(ENDPOINT) or "").rstrip("/")
+    return is_at(url, HOST, environment(ENDPOINT))
 
 
 def gcloud_file(environment: Environment) -> Path:
