@@ -51,8 +51,8 @@ class ServedFile:
     """Networks of the other hosts of its cluster; empty for those that the `Cluster` of the file says."""
     evals: Path | None = None
     """Folder with results of experiments; `None` for that of the host, or none."""
-    sandbox: str | None = None
-    """Engine and image of the containers in which commands of its agents run; `None` if the agents say it."""
+    sandbox: str = ""
+    """Engine and image of the containers in which commands of its agents run; empty if the agents say it."""
 
 
 class NothingToServeError(Exception):
@@ -77,18 +77,20 @@ def find_host(served: ServedFile, cluster: Cluster | None = None) -> tuple[Host,
 
 def _listed(host: Host) -> Sequence[Profile]:
     if not host.profiles:
-        raise NothingToServeError(f"cannot serve with --sandbox: {FROM_FUNCTION}")
+        raise NothingToServeError(f"cannot serve with --sandbox or AGENTRAIL_SANDBOX: {FROM_FUNCTION}")
     return host.profiles
 
 
 def _in_container(profile: Profile, sandbox: str) -> Profile:
     """Return *profile* with *sandbox*; raise `NothingToServeError` if it would not hold for all of its commands."""
     if not isinstance(profile.spec, SessionSpec):
-        raise NothingToServeError(f"cannot serve `{profile.id}` with --sandbox: {FROM_FUNCTION}")
+        raise NothingToServeError(f"cannot serve `{profile.id}` with --sandbox or AGENTRAIL_SANDBOX: {FROM_FUNCTION}")
     try:
         return profile.but(spec=in_container(profile.spec, sandbox))
     except BadSpec as error:
-        raise NothingToServeError(f"cannot serve `{profile.id}` with --sandbox: {error}") from error
+        raise NothingToServeError(
+            f"cannot serve `{profile.id}` with --sandbox or AGENTRAIL_SANDBOX: {error}"
+        ) from error
 
 
 def _find_host(served: ServedFile, cluster: Cluster | None) -> tuple[Host, str]:

@@ -19,6 +19,7 @@ from agentrail.host.served_file import NothingToServeError, ServedFile, find_hos
 from agentrail.plugins import HumanApproval
 from agentrail.sandboxes import ContainerSandbox, MemorySandbox
 from agentrail.values.value import Value
+from tests.cli.calling import serve_options
 from tests.sandboxes.containers.image import IMAGE
 from tests.sandboxes.containers.kinds import containers, podman
 
@@ -88,6 +89,16 @@ def test_a_host_gives_it_to_each_agent_or_serves_none(tmp_path: Path) -> None:
     )
     with pytest.raises(NothingToServeError, match="built for each request by a function"):
         find_host(ServedFile(file, sandbox=NAME))
+
+
+def test_what_is_served_has_the_sandbox_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert serve_options([]).served.sandbox == ""
+    monkeypatch.setenv("AGENTRAIL_SANDBOX", NAME)
+    assert serve_options([]).served.sandbox == NAME
+    assert serve_options(["--sandbox", "docker:of-the-option"]).served.sandbox == "docker:of-the-option"
+    monkeypatch.setenv("AGENTRAIL_SANDBOX", "alpine")
+    with pytest.raises(BadInputError, match="AGENTRAIL_SANDBOX: 'alpine' names no image"):
+        serve_options([])
 
 
 @pytest.mark.long

@@ -11,6 +11,7 @@ from attrs import frozen
 from agentrail.adapters.journals.journal_addresses import JournalAddress
 from agentrail.cli.command_options import PORT, NamedAgent
 from agentrail.cli.output.bad_input import BadInputError
+from agentrail.cli.settings.setting_order import chosen_sandbox
 from agentrail.host.http11.listening import Tcp
 from agentrail.host.served_file import ServedFile
 
@@ -53,7 +54,7 @@ class ServeOptions:
     evals: Path | None
     """Folder with results of experiments that the console shows; `None` if it shows none."""
     sandbox: str | None
-    """Engine and image of the containers in which commands run; `None` if the agents say it."""
+    """Engine and image of the containers in which commands run; `None` if the environment or the agents say it."""
     names: tuple[str, ...]
     origins: tuple[str, ...]
     proxies: tuple[str, ...]
@@ -83,6 +84,7 @@ class ServeOptions:
             raise BadInputError("--reload is for one process, without --cores and --ray; leave it out")
         if self.reload and self.agent is None:
             raise BadInputError("--reload is for a file that changes; give its FILE")
+        chosen_sandbox(self.sandbox, None)  # what the environment names may be none
 
     @property
     def tcp(self) -> Tcp:
@@ -93,7 +95,8 @@ class ServeOptions:
     def served(self) -> ServedFile:
         """The file with what its host gets."""
         file, name = (None, "") if self.agent is None else self.agent
-        return ServedFile(file, name, self.journal, self.keys, self.otel, self.members, self.evals, self.sandbox)
+        sandbox = chosen_sandbox(self.sandbox, None)
+        return ServedFile(file, name, self.journal, self.keys, self.otel, self.members, self.evals, sandbox)
 
     @property
     def folder(self) -> Path:
