@@ -9,6 +9,7 @@ from agentrail.adapters.models.anthropic import FORMAT
 from agentrail.adapters.models.anthropic.faults import FAULTS
 from agentrail.adapters.models.settings import read_settings
 from agentrail.adapters.models.sse import ServerEvent
+from agentrail.adapters.models.wire_format import Rendered
 from agentrail.errors import (
     AccessDenied,
     BadModelOptions,
@@ -76,9 +77,13 @@ SHOWN = {"type": "adaptive", "display": "summarized"}
 BOUND = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
 
 
-def body(model: str, messages: Sequence[Message] = (user("hello"),), /, **options: Json) -> dict[str, object]:
+def rendered(model: str, messages: Sequence[Message] = (user("hello"),), /, **options: Json) -> Rendered:
     request = ModelRequest(f"anthropic:{model}", messages, tools=TOOLS)
-    return dict(FORMAT.render(request, "anthropic", model, read_settings(freeze_object(options))).body)
+    return FORMAT.render(request, "anthropic", model, read_settings(freeze_object(options)))
+
+
+def body(model: str, messages: Sequence[Message] = (user("hello"),), /, **options: Json) -> dict[str, object]:
+    return dict(rendered(model, messages, **options).body)
 
 
 @each_case(KINDS.items())
@@ -259,9 +264,18 @@ def test_what_a_model_would_refuse_is_refused_before_the_request(
         ("claude-haiku-4-5", {"temperature": 1.0, "reasoning_effort": "low"}, {}),
     ],
 )
-def test_a_temperature_goes_to_who_takes_one(model: str, options: dict[str, Json], wanted: dict[str, object]) -> None:
-    found = body(model, **options)
-    assert {name: found[name] for name in found if name == "temperature"} == wanted
+def test_a_temperature_goes_to_who_takes_one_by_the_version_that_has_it(
+    model: str, options: dict[str, Json], wanted: dict[str, object]
+) -> None:
+    found = rendered(model, **options)
+    assert {name: found.body[name] for name in found.body if name == "temperature"} == wanted
+    assert found.headers["anthropic-version"] == ("2023-06-01" if wanted else "2026-10-21")
+
+
+@pytest.mark.parametrize(("field", "version"), [("top_p", "2023-06-01"), ("top_k", "2023-06-01"), ("x", "2026-10-21")])
+def test_extra_fields_for_sampling_are_sent_by_the_version_that_has_them(field: str, version: str) -> None:
+    found = rendered("claude-haiku-4-5", extra=freeze_object({field: 1}))
+    assert found.headers["anthropic-version"] == version
 
 
 def turn_of_two(*parts: Said, model: str = "anthropic:claude-haiku-4-5") -> tuple[Message, ...]:

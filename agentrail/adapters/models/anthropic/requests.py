@@ -31,8 +31,12 @@ from agentrail.values.json import Json, JsonObject
 from agentrail.values.stream import ModelRequest
 from agentrail.values.tools import ToolSpec
 
+VERSION_HEADER: Final = "anthropic-version"
 VERSION: Final = "2026-10-21"
 """The version of the API, sent as a header. The official SDK sends the same; its types describe this version."""
+OLDER: Final = "2023-06-01"
+"""The version before it, sent with a field of `SAMPLING`: the newer one refuses these for all models."""
+SAMPLING: Final = frozenset({"temperature", "top_p", "top_k"})
 PATH: Final = "/v1/messages"
 
 REDACTED: Final = "redacted:"
@@ -93,7 +97,8 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     if output:
         body["output_config"] = output
     betas = {"anthropic-beta": manner.betas} if manner.betas else {}
-    return Rendered(PATH, body, {"anthropic-version": VERSION, **betas})
+    version = VERSION if SAMPLING.isdisjoint((*body, *settings.extra)) else OLDER
+    return Rendered(PATH, body, {VERSION_HEADER: version, **betas})
 
 
 def _max_tokens(model: str) -> int:

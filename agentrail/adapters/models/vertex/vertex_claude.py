@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from agentrail.adapters.models.anthropic import FORMAT as ANTHROPIC
 from agentrail.adapters.models.anthropic.message_decoder import MessageDecoder
-from agentrail.adapters.models.anthropic.requests import VERSION
+from agentrail.adapters.models.anthropic.requests import OLDER, VERSION, VERSION_HEADER
 from agentrail.adapters.models.gemini.faults import FAULTS as GOOGLE
 from agentrail.adapters.models.provider_errors import Faults
 from agentrail.adapters.models.settings import Settings
@@ -20,8 +20,12 @@ from agentrail.values.stream import ModelRequest
 FAULTS: Final = Faults({**GOOGLE.by_type, **ANTHROPIC.faults.by_type}, (*ANTHROPIC.faults.fields, *GOOGLE.fields))
 """The errors of both: Google refuses what does not reach Anthropic's server."""
 
-VERSION_HEADER: Final = "anthropic-version"
-"""The header with the version of the API, which stands in the body here."""
+VERSIONS: Final = {VERSION: VERSION, OLDER: "vertex-2023-10-16"}
+"""The version in the body, by that of Anthropic's own API, whose header is left out here.
+
+`AnthropicVertex` sends the newer one since its version 2, and Anthropic's page on versions has it for Google Cloud.
+Pages that ask for `vertex-2023-10-16` are from before: it is what the SDK sent until then.
+"""
 
 
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
@@ -29,8 +33,9 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     rendered = ANTHROPIC.render(with_own_thoughts(request, "anthropic"), provider, _dashed(model), settings)
     body = {name: value for name, value in rendered.body.items() if name != "model"}
     path = f"/publishers/anthropic/models/{quote(model, safe='@')}:streamRawPredict"
-    headers = {name: value for name, value in rendered.headers.items() if name != VERSION_HEADER}
-    return rendered.but(path=path, headers=headers, body={"anthropic_version": VERSION, **body})
+    headers = dict(rendered.headers)
+    version = VERSIONS[headers.pop(VERSION_HEADER)]
+    return rendered.but(path=path, headers=headers, body={"anthropic_version": version, **body})
 
 
 def _form(request: ModelRequest, provider: str, model: str) -> JsonObject | None:

@@ -33,6 +33,13 @@ def test_a_dated_name_means_what_it_means_to_anthropic(effort: str) -> None:
     assert "anthropic-version" not in here.headers
 
 
+@pytest.mark.parametrize(
+    ("temperature", "version"), [(None, "2026-10-21"), (1.0, "2026-10-21"), (0.5, "vertex-2023-10-16")]
+)
+def test_a_temperature_is_sent_by_the_version_that_has_it(temperature: float | None, version: str) -> None:
+    assert rendered(CLAUDE, HELLO, temperature=temperature).body["anthropic_version"] == version
+
+
 @pytest.mark.parametrize(("model", "other"), [(CLAUDE, GEMINI), (GEMINI, CLAUDE)])
 def test_thoughts_of_the_other_maker_stay_behind(model: str, other: str) -> None:
     def of(author: str) -> AssistantMessage:
