@@ -164,9 +164,27 @@ def test_a_session_is_opened_and_stored_ones_are_found(visitor: Visitor) -> None
         assert page.url.endswith("#/s/you.fresh")
         page.click("nav >> text=Now")
         page.click("text=Search the stored ones")
-        page.click(".stored >> text=you.fresh")
+        page.click(".stored >> text=fresh")
         page.wait_for_selector("h1:has-text('fresh')")
     visitor.end("fresh")
+
+
+def test_a_session_without_a_name_is_called_by_what_was_said_first(visitor: Visitor) -> None:
+    with visitor.page("/now") as page:
+        page.click("role=button[name='New session']")
+        page.click("role=button[name='Begin']")
+        page.wait_for_url("**/s/*")
+        session = page.url.rpartition("/")[2]
+        page.wait_for_selector("dt:text-is('Agent')")
+        for text in ("Which of the\n November  invoices are due, and which of them have a discount?", "another thing"):
+            page.fill("#say", text)
+            page.press("#say", "Enter")
+            page.wait_for_selector(f".asked >> text={text[:5]}")
+        title = "Which of the November invoices are due, and which of them h…"
+        page.wait_for_selector(f"h1 >> text={title}")
+        page.click("nav >> text=Now")
+        page.wait_for_selector(f"[role=gridcell] >> text={title}")
+    visitor.end(session)
 
 
 def test_what_was_said_is_searched_and_leads_to_where_it_was_said(visitor: Visitor) -> None:

@@ -23,7 +23,7 @@ export function NewSession({ telling }: { telling: Signal<Telling> }) {
   const chosen = agent.value || agents.value?.[0] || "";
   const begin = (event: Event) => {
     event.preventDefault();
-    const body = { ...(chosen && { agent: chosen }), ...(name.value && { session: name.value }) };
+    const body = { ...(chosen && { agent: chosen }), ...(name.value && { session: name.value, title: name.value }) };
     void act(telling, "Begun", async () => go(address((await host.call("open_session", { body })).session)));
     isOpen.value = false;
   };

@@ -25,10 +25,12 @@ interface Props {
   readonly live: LiveConversation;
   /** Whether the open turn waits for a person. */
   readonly waits: boolean;
+  /** Whether the session has no title: its first prompt gives it one. */
+  readonly isUntitled: boolean;
   readonly telling: Signal<Telling>;
 }
 
-export function SaySomething({ session, live, waits, telling }: Props) {
+export function SaySomething({ session, live, waits, isUntitled, telling }: Props) {
   const host = useHost();
   const text = useSignal("");
   const pictures = useSignal<readonly File[]>([]);
@@ -48,6 +50,7 @@ export function SaySomething({ session, live, waits, telling }: Props) {
   };
   const prompt = () =>
     sendAs(isTurnOpen ? "Queued" : "Sent", async (words) => {
+      if (isUntitled && live.conversation.items.length === 0) await host.call("label", { session, body: { title: titleOf(words) } });
       await host.call("prompt", { session, body: { message: await messageOf(words, pictures.value) } });
       pictures.value = [];
     });
@@ -171,6 +174,14 @@ function useRoomAbove(form: { readonly current: HTMLFormElement | null }): void 
       style.scrollPaddingBlockEnd = "";
     };
   }, []);
+}
+
+/** The most characters of the title that a session gets from its first prompt. */
+const TITLE = 60;
+
+function titleOf(words: string): string {
+  const characters = [...words.trim().replace(/\s+/g, " ")];
+  return characters.length > TITLE ? `${characters.slice(0, TITLE - 1).join("")}…` : characters.join("");
 }
 
 async function messageOf(words: string, pictures: readonly File[]): Promise<Message> {

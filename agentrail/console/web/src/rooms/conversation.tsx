@@ -51,7 +51,7 @@ export default function ConversationRoom({ session, place }: SessionRoomProps) {
         <LiveLine live={live} waits={waits} />
         <Told telling={telling} />
         {!live.hasEnded.value && !live.problem.value && (
-          <SaySomething session={session} live={live} waits={waits} telling={telling} />
+          <SaySomething session={session} live={live} waits={waits} isUntitled={detail.view.value?.title === ""} telling={telling} />
         )}
       </div>
       {hasSide.value && (
