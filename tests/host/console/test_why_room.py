@@ -52,6 +52,16 @@ def test_it_says_who_approved(visitor: Visitor) -> None:
     visitor.end("why-who")
 
 
+def test_the_headline_says_what_came_of_a_call_and_who_decided(visitor: Visitor) -> None:
+    call = held(visitor, "why-headline")
+    visitor.post("/v1/sessions/why-headline/approve", {"approval": visitor.held("why-headline")})
+    visitor.rest("why-headline")
+    with visitor.page(f"/s/you.why-headline/why/{call}") as page:
+        answer = "Transfer ended with a result: approved by you, after HumanApproval had held it"
+        page.wait_for_selector(f".story-title >> text={answer}")
+    visitor.end("why-headline")
+
+
 @pytest.mark.campaign
 def test_a_turn_and_an_end_are_asked_for_in_the_room(visitor: Visitor) -> None:
     visitor.open("why-end", "hello", "again")

@@ -123,7 +123,7 @@ function Account({ session, about, calls }: { session: string; about: string; ca
         </p>
         {account && (
           <h2 class="story-title" aria-live="polite">
-            <Ticked text={capitalised(shortened(account.sentence))} />
+            <Ticked text={capitalised(answerOf(account))} />
           </h2>
         )}
       </div>
@@ -183,6 +183,15 @@ function inOrder(entries: readonly Entry[]): Entry[] {
 /** Returns a sentence without the arguments that follow it, which stand elsewhere. */
 function shortened(sentence: string): string {
   return sentence.replace(/: `[^`]*` wants to run with \{.*\}$/s, "");
+}
+
+/** Returns what became of what is asked about, and who decided that. */
+function answerOf({ sentence, entries }: View<"AccountView">): string {
+  if (entries.at(-1)?.event !== "ToolExecutionEnd") return shortened(sentence);
+  const approval = entries.find(({ event }) => event === "ApprovalResolved")?.sentence.replace(/^.*? was (?=approved)/s, "");
+  const holder = entries.find(({ rule }) => rule === "hold")?.plugins.find(({ decided }) => decided)?.plugin;
+  if (approval) return `${sentence}: ${approval}${holder ? `, after ${holder} had held it` : ""}`;
+  return entries.some(({ rule }) => rule === "all_passed") ? `${sentence}: nobody objected` : sentence;
 }
 
 /** Returns the sentence of a hook without its name and its rule, which can be opened beside it. */
