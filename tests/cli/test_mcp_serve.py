@@ -34,6 +34,9 @@ async def test_a_client_starts_it_and_decides_what_waits(tmp_path: Path, mode: s
     with (tmp_path / "errors.txt").open("w", encoding="utf-8") as errors, trio.fail_after(within(60)):
         async with Client(stdio_client(command, errlog=errors), mode=mode, elicitation_callback=approve) as client:
             result = await client.call_tool("prompt", {"text": "write hello to a.txt"})
+            refused = await client.call_tool("prompt", {"text": "hi", "session": "nobody"})
     assert result.is_error is False
     assert len(asked) == 1
     assert (tmp_path / "a.txt").read_text("utf-8") == "hello"
+    assert refused.is_error is True
+    assert "there is no session" in str(refused.content)

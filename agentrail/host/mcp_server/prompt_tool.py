@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import trio
@@ -209,14 +209,14 @@ async def _tell_progress(
 ) -> None:
     """Tell the client of each tool that starts; it has said whether it wants to hear that."""
     count = 0
-    try:
-        subscription = await calls.starts(session)
-    except AgentrailError:  # the session runs at another host, which tells nothing
-        task_status.started()
-        return
-    with suppress(AgentrailError):  # the session has ended
-        async with subscription as starts:
+    async with AsyncExitStack() as entered:
+        try:
+            starts = await entered.enter_async_context(await calls.starts(session))
+        except AgentrailError:  # it runs at another host, which tells nothing, or there is none
             task_status.started()
+            return
+        task_status.started()
+        with suppress(AgentrailError):  # the session has ended
             async for envelope in starts:
                 if isinstance(envelope.event, ToolExecutionStart):
                     count += 1
