@@ -319,6 +319,20 @@ async def test_a_program_for_credentials_that_lies_is_a_clear_error(
     assert "AKIDSECRET" not in f"{caught.value}{caught.value.__cause__}"
 
 
+@pytest.mark.long
+async def test_a_program_gives_the_keys_of_a_profile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    output, config = tmp_path / "output", tmp_path / "config"
+    output.write_text(keys_of(SessionToken="session-0123456789"))
+    config.write_text(f"[profile work]\nregion = eu-west-1\ncredential_process = cat {output}\n")
+    async with at_bedrock(monkeypatch, streaming(converse.saying("On."))) as (server, model, _):
+        monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+        await ask(model, profile="work")
+    headers = server.asked[0].headers
+    assert headers["x-amz-security-token"] == "session-0123456789"
+    assert "Credential=AKIDSECRET012345/" in headers["authorization"]
+    assert "/eu-west-1/bedrock/" in headers["authorization"]
+
+
 @pytest.mark.parametrize("token", ["a\nb", "session-é", "x\0"])
 async def test_keys_that_no_header_can_hold_are_named_so(token: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with at_bedrock(monkeypatch, streaming(converse.saying("On."))) as (server, model, accounts):
