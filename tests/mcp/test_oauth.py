@@ -18,6 +18,7 @@ from agentrail.mcp import McpServer, OAuth
 from agentrail.models import ToolMessage
 from tests.coded import coded
 from tests.each_case import each_case
+from tests.free_port import free_port
 from tests.mcp.realm import SECRET, Realm, open_realm
 from tests.mcp.rig import NO_EXTRA, asked, obedient, until, use
 from tests.patience import PATIENCE
@@ -311,6 +312,12 @@ async def test_a_hostile_sign_in_is_an_error_and_no_token_is_kept(
         await login.sign_in(server_of(realm), print, realm)
     assert SECRET not in str(failed.value) + caplog.text
     assert not list(home.glob("*.json"))  # noqa: ASYNC240 - a test
+
+
+async def test_a_server_that_is_not_reached_is_told(realm: Realm) -> None:
+    server = McpServer(url=f"http://127.0.0.1:{free_port()}/mcp", auth=OAuth())
+    with pytest.raises(OutsideError, match="is not there: ConnectError: all attempts to connect"):
+        await login.sign_in(server, print, realm)
 
 
 async def test_what_a_browser_brings_back_is_checked(realm: Realm) -> None:

@@ -16,6 +16,7 @@ from agentrail.adapters.mcp.sign_in import Browser
 from agentrail.adapters.mcp.token_auth import TokenAuth
 from agentrail.errors import OutsideError
 from agentrail.values.argument_checks import checked
+from agentrail.values.untrusted_values import leaves
 
 
 @checked
@@ -48,8 +49,14 @@ async def _connect(server: McpServer, browser: Browser) -> None:
         ):
             await client.list_tools()  # a server may let everybody connect, and no more
     except Exception as error:  # noqa: BLE001 - the client fails by groups of whatever its tasks met
-        raise OutsideError("mcp-failed", server.name, auth.problem or type(error).__name__) from None
+        raise OutsideError("mcp-failed", server.name, auth.problem or _why(error)) from None
     if not auth.has_signed_in and not auth.problem:
         raise OutsideError("mcp-failed", server.name, "it asks nobody to sign in")
     if auth.problem:
         raise OutsideError("mcp-failed", server.name, auth.problem)
+
+
+def _why(error: Exception) -> str:
+    """Return what failed first; without its text, in which a token may be, unless the machine was not reached."""
+    first = next(leaves(error))
+    return f"{type(first).__name__}: {first}" if isinstance(first, httpx2.ConnectError) else type(first).__name__
