@@ -65,10 +65,12 @@ class TaskPush:
     async def _wait_change(self, previous: Outcome) -> None:
         """Wait until other calls wait than in *previous*; if the task is at work again, tell that."""
         async with self._tasks.calls.events(self._task.session) as events:
-            while _held_ids(outcome := await self._tasks.outcome(self._task)) == _held_ids(previous):
+            outcome = await self._tasks.outcome(self._task)
+            while not is_over(outcome) and _held_ids(outcome) == _held_ids(previous):
                 if await anext(events, None) is None:  # the session was parked, or is at another host now
                     await trio.sleep(PAUSE)
                     return
+                outcome = await self._tasks.outcome(self._task)
         if not is_over(outcome):
             await self._tell(outcome)
 

@@ -85,10 +85,10 @@ class Receiver:
 
 
 @asynccontextmanager
-async def receiving() -> AsyncGenerator[Receiver]:
-    """Listen at a port of loopback."""
+async def receiving(host: str = "127.0.0.1") -> AsyncGenerator[Receiver]:
+    """Listen at a port of this machine."""
     async with trio.open_nursery() as nursery:
-        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        listeners = await trio.open_tcp_listeners(0, host=host)
         receiver = Receiver(listeners[0].socket.getsockname()[1])
         nursery.start_soon(trio.serve_listeners, receiver.hear, listeners)
         yield receiver

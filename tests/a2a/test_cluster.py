@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agentrail import SessionSpec
 from agentrail.a2a import A2aFace
 from agentrail.journals import MemoryJournal
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel
+from tests.a2a.receiver import receiving
+from tests.a2a.test_push import code, pushing, table, until_empty
 from tests.a2a.test_turns import answer, facts, message, rpc, shell, state, streamed, task, text
 from tests.host.cluster.several import KNOWN_LEASE, open_member
 
@@ -29,3 +33,22 @@ async def test_a_task_of_another_host_is_streamed_decided_and_cancelled_here() -
         other = await task(second.ann, "run y", id="m3", contextId="trip")
         assert state(await rpc(first.ann, "CancelTask", {"id": other["id"]})) == "CANCELED"
         assert (await rpc(second.clients["eve"], "GetTask", {"id": waiting["id"]}))["code"] == -32001
+
+
+@pytest.mark.long
+async def test_the_host_that_has_a_configuration_tells_of_a_task_at_another_one() -> None:
+    journal, face = MemoryJournal(), pushing()
+    spec = SessionSpec(model=ScriptedModel([answer], repeat_last=True), tools=[shell], plugins=[HumanApproval()])
+    async with (
+        receiving() as receiver,
+        open_member(journal, spec, lease=KNOWN_LEASE, faces=[A2aFace()]) as first,
+        open_member(journal, spec, lease=KNOWN_LEASE, faces=[face]) as second,
+    ):
+        waiting = await task(first.ann, "run x", contextId="trip")
+        create = {"taskId": waiting["id"], "url": receiver.url}
+        assert await code(second.ann, "CreateTaskPushNotificationConfig", create) is None
+        await receiver.until(1)
+        assert table(face) == {("acme", "ann"): [waiting["id"]]}
+        await task(first.ann, {**facts(waiting), "decision": "approve"}, id="yes", taskId=waiting["id"])
+        await until_empty(face)
+        assert [receiver.requests[number].state for number in (0, -1)] == ["INPUT_REQUIRED", "COMPLETED"]

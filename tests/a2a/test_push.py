@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import hmac
+import json
 from base64 import b64decode, b64encode
+from pathlib import Path
 from typing import Final, cast
 
+import httpx
 import pytest
+import trio
 
 from agentrail.a2a import A2aFace
-from agentrail.host import Webhooks
-from tests.a2a.receiver import Notification, receiving
-from tests.a2a.test_turns import Answer, facts, message, rpc, served, state, task
+from agentrail.host import ApiKeys, Webhooks
+from agentrail.host.authentication.api_keys import KeyFile, new_key
+from tests.a2a.receiver import Notification, answer, receiving
+from tests.a2a.test_turns import Answer, facts, message, rpc, served, state, streamed, task
+from tests.host.hosted import LIMITS, MADE
+from tests.patience import within
 
 pytestmark = pytest.mark.long
 
@@ -64,3 +71,222 @@ async def test_a_receiver_is_told_of_each_state_by_the_configuration_of_a_messag
         assert [request.state for request in requests[1:-1]] in ([], ["WORKING"])
         again = await rpc(desk.ann, "GetTaskPushNotificationConfig", {"taskId": waiting["id"], "id": waiting["id"]})
         assert again["code"] == -32001, "it has ended with its task"
+
+
+def pushing() -> A2aFace:
+    return A2aFace(push=Webhooks(KEY, allowed=LOOPBACK))
+
+
+def table(face: A2aFace) -> object:
+    """Return all configurations of a face, as the ids of each user's."""
+    pushes = face._push_table  # noqa: SLF001
+    assert pushes is not None
+    return {user: sorted(name[1] for name in own) for user, own in pushes.by_user.items()}
+
+
+async def until_empty(face: A2aFace) -> None:
+    with trio.fail_after(within(30)):
+        while table(face) != {}:  # noqa: ASYNC110 - the tasks of the face end by themselves
+            await trio.sleep(0.01)
+
+
+def with_push(config: object, *parts: object, **more: object) -> dict[str, object]:
+    return {**message(*parts, **more), "configuration": {"taskPushNotificationConfig": config}}  # type: ignore[arg-type]
+
+
+async def code(client: httpx.AsyncClient, method: str, params: object) -> object:
+    return (await rpc(client, method, params)).get("code")
+
+
+GOOD: Final = "https://93.184.216.34/"
+ODD_TEXTS: Final[list[object]] = [3, [], {}, "a\r\nx: y", "a\0", "é", " a", "x" * 2000]
+ODD_URLS: Final[list[object]] = [
+    *(3, None, "", [], "http://93.184.216.34/", "http://127.0.0.2:9/", "http://0.0.0.0:9/", "file:///etc/passwd"),
+    *("http://[::ffff:127.0.0.2]/", "http://169.254.169.254/latest/meta-data/", "https://10.0.0.1/"),
+    *("https://user:secret@93.184.216.34/", "https://" + "x" * 2000),
+]
+ODD_AUTHENTICATIONS: Final[list[object]] = [
+    *(3, "Bearer", {"credentials": "x"}, {"scheme": "a b", "credentials": "x"}, {"scheme": 3}, {"schemes": [3]}),
+    *({"schemes": ["a:b"]}, {"schemes": [[]]}, {"schemes": [], "credentials": "x"}),
+]
+ODD: Final[list[object]] = [
+    *(3, GOOD, ["x"], {"token": "t"}),
+    *({"url": odd} for odd in ODD_URLS),
+    *({"url": GOOD, "token": odd} for odd in ODD_TEXTS if odd),
+    *({"url": GOOD, "id": odd} for odd in ODD_TEXTS[:1]),
+    *({"url": GOOD, "authentication": odd} for odd in ODD_AUTHENTICATIONS),
+    *({"url": GOOD, "authentication": {"scheme": "Bearer", "credentials": odd}} for odd in ODD_TEXTS if odd),
+]
+
+
+async def test_odd_configurations_are_refused_before_anything_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    face = pushing()
+    async with served(face=face) as desk:
+        for number, odd in enumerate(ODD):
+            sent = with_push(odd, "hi", id=f"m{number}", contextId="odd")
+            assert await code(desk.ann, "SendMessage", sent) == -32602, odd
+            assert await code(desk.ann, "SendStreamingMessage", sent) == -32602, odd
+        assert (await desk.ann.get("/v1/sessions")).json()["items"] == []
+        waiting = await task(desk.ann, "run x", contextId="trip")
+        for odd in ODD:
+            create = {"taskId": waiting["id"], **odd} if isinstance(odd, dict) else odd
+            assert await code(desk.ann, "CreateTaskPushNotificationConfig", create) == -32602, odd
+            older = {"taskId": waiting["id"], "pushNotificationConfig": odd}
+            assert await code(desk.ann, "tasks/pushNotificationConfig/set", older) == -32602, odd
+        for method in ("Create", "Get", "List", "Delete"):
+            name = f"{method}TaskPushNotificationConfig{'s' if method == 'List' else ''}"
+            for odd in (*ODD_TEXTS, "", None, "nothing:p1", "trip:p99"):
+                params = {"taskId": odd, "id": "x", "url": GOOD}
+                assert await code(desk.ann, name, params) in {-32602, -32001}, (name, odd)
+        assert table(face) == {}
+        over = await task(desk.ann, "hello", id="over", contextId="over")
+        late = {"taskId": over["id"], "url": GOOD}
+        assert await code(desk.ann, "CreateTaskPushNotificationConfig", late) == -32004
+    assert "Traceback" not in caplog.text
+
+
+async def test_there_are_so_many_configurations_and_no_more() -> None:
+    face = pushing()
+    async with receiving() as receiver, served(face=face) as desk:
+        create = "CreateTaskPushNotificationConfig"
+        tasks = [await task(desk.ann, "run x", id=f"m{number}", contextId=f"c{number}") for number in range(5)]
+        for held in tasks:
+            for number in range(6):
+                params = {"taskId": held["id"], "id": str(number), "url": receiver.url}
+                expected = None if number < 5 and held is not tasks[4] else -32000
+                assert await code(desk.ann, create, params) == expected, (held["id"], number)
+        again = {"taskId": tasks[0]["id"], "id": "0", "url": receiver.url}
+        assert await code(desk.ann, create, again) is None, "it takes the place of the one with its id"
+        more = with_push({"url": receiver.url}, "hi", id="more", contextId="more")
+        refused = await rpc(desk.ann, "SendMessage", more)
+        data = cast("list[Answer]", refused["data"])
+        assert (refused["code"], data[0]["reason"]) == (-32000, "TOO_MANY_PUSH_CONFIGS")
+        assert "ann.more" not in (await desk.ann.get("/v1/sessions")).text
+        bob = await task(desk.clients["bob"], "run x", contextId="bob")
+        assert await code(desk.clients["bob"], create, {"taskId": bob["id"], "url": receiver.url}) is None
+        for held in tasks:
+            await rpc(desk.ann, "CancelTask", {"id": held["id"]})
+        await rpc(desk.clients["bob"], "CancelTask", {"id": bob["id"]})
+        await until_empty(face)
+        states = {(request.task["id"], request.state) for request in receiver.requests}
+        assert {(held["id"], "CANCELED") for held in tasks[:4]} <= states
+
+
+async def test_nobody_else_sees_or_deletes_a_configuration() -> None:
+    face = pushing()
+    async with receiving() as receiver, served(face=face) as desk:
+        waiting = await task(desk.ann, "run x", contextId="trip")
+        name, whole = waiting["id"], f"ann.{waiting['id']}"
+        await rpc(desk.ann, "CreateTaskPushNotificationConfig", {"taskId": name, "id": "own", "url": receiver.url})
+        await receiver.until(1)
+        for user in ("bob", "eve", "boss", "root"):
+            client = desk.clients[user]
+            for task_id in (name, whole):
+                one = {"taskId": task_id, "id": "own"}
+                assert await code(client, "GetTaskPushNotificationConfig", one) == -32001
+                listed = await rpc(client, "ListTaskPushNotificationConfigs", {"taskId": task_id})
+                assert listed.get("code") == -32001 or listed["configs"] == [], (user, listed)
+                await rpc(client, "DeleteTaskPushNotificationConfig", one)
+        assert table(face) == {("acme", "ann"): ["own"]}
+        for user in ("bob", "eve"):
+            create = {"taskId": whole, "url": receiver.url}
+            assert await code(desk.clients[user], "CreateTaskPushNotificationConfig", create) == -32001
+        own = {"taskId": name, "id": "own"}
+        for _ in range(2):
+            assert await rpc(desk.ann, "DeleteTaskPushNotificationConfig", own) is None, "it may be sent again"
+        await until_empty(face)
+        await rpc(desk.ann, "CancelTask", {"id": name})
+        assert [request.state for request in receiver.requests] == ["INPUT_REQUIRED"]
+
+
+async def test_a_key_that_is_withdrawn_ends_its_notifications(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    file = KeyFile(tmp_path / "folder" / "keys")
+    second, second_key = new_key("acme", "ann", ["talk", "decide"])
+    for row in (*[row for row, _ in MADE.values()], second):
+        file.add(row)
+    face = pushing()
+    keys, limits = ApiKeys(file.path), LIMITS.but(heartbeat_seconds=0.2)
+    async with receiving() as receiver, served(face=face, keys=keys, limits=limits) as desk:
+        waiting = await task(desk.ann, "run x", contextId="trip")
+        create = {"taskId": waiting["id"], "url": receiver.url}
+        await rpc(desk.ann, "CreateTaskPushNotificationConfig", {**create, "id": "first"})
+        async with httpx.AsyncClient(
+            base_url=desk.serving.url, headers={"authorization": f"Bearer {second_key}"}, trust_env=False
+        ) as other:
+            await rpc(other, "CreateTaskPushNotificationConfig", {**create, "id": "second", "token": "second"})
+            await receiver.until(2)
+            file.withdraw(MADE["ann"][0].id)
+            with trio.fail_after(within(30)):
+                while table(face) != {("acme", "ann"): ["second"]}:  # noqa: ASYNC110 - the watch ends it
+                    await trio.sleep(0.01)
+            await rpc(other, "CancelTask", {"id": waiting["id"]})
+        await until_empty(face)
+        ended = [request for request in receiver.requests if request.state == "CANCELED"]
+        assert [request.headers.get("x-a2a-notification-token") for request in ended] == ["second"]
+
+
+async def test_a_receiver_that_never_answers_holds_up_nothing() -> None:
+    face = pushing()
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")  # nobody accepts there, and no more is said
+    url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/"
+    async with receiving() as receiver, served(face=face) as desk:
+        with trio.fail_after(within(5)):
+            for number in range(4):
+                sent = with_push({"url": url, "id": "dead"}, "hello", id=f"m{number}", contextId="trip")
+                assert state(cast("Answer", (await rpc(desk.ann, "SendMessage", sent))["task"])) == "COMPLETED"
+            sent = with_push({"url": receiver.url}, "hello", id="bob", contextId="bob")
+            await rpc(desk.clients["eve"], "SendMessage", sent)
+            await receiver.until(1)
+        assert receiver.requests[0].state == "COMPLETED"
+        first = (await rpc(desk.ann, "ListTasks", {"contextId": "trip"}))["tasks"]
+        for shape in cast("list[Answer]", first):
+            await rpc(desk.ann, "DeleteTaskPushNotificationConfig", {"taskId": shape["id"], "id": "dead"})
+        await until_empty(face)
+    for listener in listeners:
+        await listener.aclose()
+
+
+async def test_a_receiver_that_was_away_is_told_how_the_task_stands_now() -> None:
+    face = pushing()
+    async with receiving() as receiver, served(face=face) as desk:
+        receiver.answers.extend([answer(503), answer(500)])
+        waiting = cast(
+            "Answer", (await rpc(desk.ann, "SendMessage", with_push({"url": receiver.url}, "run x")))["task"]
+        )
+        await receiver.until(1)
+        await task(desk.ann, {**facts(waiting), "decision": "approve"}, id="yes", taskId=waiting["id"])
+        await until_empty(face)
+        states = [request.state for request in receiver.requests]
+        assert states == ["INPUT_REQUIRED"] * 3 + ["COMPLETED"], "the state on the way was missed"
+        numbers = [request.headers["webhook-id"] for request in receiver.requests]
+        assert (len(set(numbers)), numbers[0]) == (2, numbers[2])
+
+
+async def test_a_stream_and_what_happens_elsewhere_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    face = pushing()
+    async with receiving() as receiver, served(face=face) as desk:
+        frames = await streamed(desk.ann, "SendStreamingMessage", with_push({"url": receiver.url}, "run x"))
+        waiting = frames[0][1]["task"]
+        await receiver.until(1)
+        held = facts(frames[-1][1]["statusUpdate"])
+        session = str(waiting["contextId"])
+        body = {"approval": held["approval"], "digest": held["digest"]}
+        assert (await desk.ann.post(f"/v1/sessions/{session}/approve", json=body)).status_code < 300
+        await until_empty(face)
+        assert receiver.requests[-1].state == "COMPLETED"
+        older = {**message("run y", id="m2"), "configuration": {"pushNotificationConfig": {"url": receiver.url}}}
+        second = await rpc(desk.ann, "message/send", older)
+        count = len(receiver.requests)
+        last = (await receiver.until(count + 1))[-1]
+        shape = json.loads(last.body)
+        assert (shape["kind"], shape["id"], shape["status"]) == ("task", second["id"], second["status"])
+        assert last.headers["content-type"] == "application/json"
+        assert (await desk.ann.post(f"/v1/sessions/{second['contextId']}/stop", json={})).status_code < 300
+        await until_empty(face)
+        third = await task(desk.ann, "run z", id="m3", contextId="open")
+        await rpc(desk.ann, "CreateTaskPushNotificationConfig", {"taskId": third["id"], "url": receiver.url})
+        await receiver.until(len(receiver.requests) + 1)
+        assert table(face) == {("acme", "ann"): [third["id"]]}
+    assert table(face) == {}, "they end with the host"
+    assert "failed" not in caplog.text

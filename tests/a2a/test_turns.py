@@ -11,7 +11,7 @@ import httpx
 
 from agentrail import SessionSpec, tool
 from agentrail.a2a import A2aFace
-from agentrail.host import ApiKeys, Host, Profile
+from agentrail.host import ApiKeys, Host, HostLimits, Profile
 from agentrail.journals import Journal
 from agentrail.models import ModelRequest
 from agentrail.plugins import HumanApproval
@@ -38,12 +38,19 @@ def answer(request: ModelRequest) -> Element:
 
 
 @asynccontextmanager
-async def served(journal: Journal | None = None, face: A2aFace | None = None) -> AsyncGenerator[Desk]:
+async def served(
+    journal: Journal | None = None,
+    face: A2aFace | None = None,
+    keys: ApiKeys | None = None,
+    limits: HostLimits = QUICK,
+) -> AsyncGenerator[Desk]:
     spec = SessionSpec(model=ScriptedModel([answer], repeat_last=True), tools=[shell], plugins=[HumanApproval()])
-    keys, faces = ApiKeys(lines=LINES), [face or A2aFace(about={"desk": "Runs things."})]
+    faces = [face or A2aFace(about={"desk": "Runs things."})]
     slow = SessionSpec(model=ScriptedModel([stall()], repeat_last=True))
     profiles = [Profile("desk", spec), Profile("a b", spec), Profile("slow", slow)]
-    async with desk_of(Host(profiles, authenticator=keys, limits=QUICK, journal=journal, faces=faces)) as desk:
+    authenticator = keys or ApiKeys(lines=LINES)
+    host = Host(profiles, authenticator=authenticator, limits=limits, journal=journal, faces=faces)
+    async with desk_of(host) as desk:
         yield desk
 
 
