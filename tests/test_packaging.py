@@ -38,8 +38,8 @@ PROVIDES: Final = {
 }
 """What a requirement brings, where that is not called as it is; the package `mcp` shows packages of its own."""
 
-PEERS: Final = {"a2a", "autogen_agentchat", "autogen_core", "strands"}
-"""Frameworks that `make peers` and `make a2a-sdks` install into environments of their own."""
+PEERS: Final = {"a2a", "autogen_agentchat", "autogen_core", "standardwebhooks", "strands"}
+"""Packages that `make peers` and `make a2a-sdks` install into environments of their own."""
 
 NOT_INSTALLED: Final = {"_typeshed", "agentrail_client", "ray", "schemathesis", *PEERS}
 """What is only there for type checkers, the client that a test makes, what imports our module itself, Ray, without

@@ -119,7 +119,7 @@ Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
 T = TypeVar("T")
 
-Read: TypeAlias = "Callable[[httpx.Response], Awaitable[T]]"
+AnswerReader: TypeAlias = "Callable[[httpx.Response], Awaitable[T]]"
 """Function that reads an answer, of which the head has come."""
 
 
@@ -212,11 +212,11 @@ class HttpxWeb:
         url: str,
         request: WebRequest,
         timeout: float,  # noqa: ASYNC109 - as above
-        read: Read[T],
+        reader: AnswerReader[T],
     ) -> T:
         with trio.move_on_after(timeout):
             where = _parse_url(url)
-            return await self._try(where, await self._private_addresses(where), request, read)
+            return await self._try(where, await self._private_addresses(where), request, reader)
         raise WebFailed(url, f"it took longer than {timeout:g} seconds")
 
     async def _private_addresses(self, where: httpx.URL) -> list[Address]:
@@ -235,12 +235,14 @@ class HttpxWeb:
             where = _next(where, answer.location)
         raise WebFailed(url, f"it redirects more than {MAX_REDIRECTS} times")
 
-    async def _try(self, where: httpx.URL, addresses: Sequence[Address], request: WebRequest, read: Read[T]) -> T:
-        """Return what *read* returns of the answer to *request*; raise `WebFailed` if there is none."""
+    async def _try(
+        self, where: httpx.URL, addresses: Sequence[Address], request: WebRequest, reader: AnswerReader[T]
+    ) -> T:
+        """Return what *reader* returns of the answer to *request*; raise `WebFailed` if there is none."""
         import httpx  # noqa: ASYNC127, PLC0415 - importing it takes longer than importing all of agentrail
 
         try:
-            return await self._ask(where, addresses, request, read)
+            return await self._ask(where, addresses, request, reader)
         except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, ValueError, OSError) as error:
             raise WebFailed(str(where), f"{type(error).__name__}: {error}") from error
 
@@ -259,8 +261,10 @@ class HttpxWeb:
                 raise WebRefused(str(where), f"it leads to {address}, which is no public address")
         return addresses[:MAX_ADDRESSES]
 
-    async def _ask(self, where: httpx.URL, addresses: Sequence[Address], web_request: WebRequest, read: Read[T]) -> T:
-        """Send one request to the first of *addresses* that accepts a connection; return what *read* returns."""
+    async def _ask(
+        self, where: httpx.URL, addresses: Sequence[Address], web_request: WebRequest, reader: AnswerReader[T]
+    ) -> T:
+        """Send one request to the first of *addresses* that accepts a connection; return what *reader* returns."""
         import httpx  # noqa: ASYNC127, PLC0415 - slow to import
 
         host = where.netloc.decode("ascii")
@@ -285,7 +289,7 @@ class HttpxWeb:
                         raise
                     continue
                 try:
-                    return await read(response)
+                    return await reader(response)
                 finally:
                     await response.aclose()  # noqa: ASYNC102 - if cancelled, the client around it closes everything
         raise WebFailed(str(where), "no address took the connection")

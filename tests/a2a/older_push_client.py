@@ -17,7 +17,8 @@ from a2a.types import (
     TaskPushNotificationConfig,
     TextPart,
 )
-from hook import Hook
+
+from tests.a2a.hook import Hook
 
 
 def read(body: bytes, headers: dict[str, str]) -> tuple[str, str, str]:

@@ -14,8 +14,9 @@ from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.compat.v0_3 import types as types_03
 from a2a.types import a2a_pb2 as pb
 from google.protobuf import json_format, struct_pb2
-from hook import Hook
 from standardwebhooks.webhooks import Webhook
+
+from tests.a2a.hook import Hook
 
 
 def message(part: object, **ids: str) -> pb.SendMessageRequest:

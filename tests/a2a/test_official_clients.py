@@ -34,7 +34,7 @@ def _installed() -> None:
 
 async def output_of(*command: str | Path, folder: Path | None = None) -> str:
     """Return what a command prints; it must end well."""
-    environment = {**os.environ, "KEY": f"Bearer {KEYS['ann']}"}
+    environment = {**os.environ, "KEY": f"Bearer {KEYS['ann']}", "PYTHONPATH": str(ROOT)}
     with trio.fail_after(within(60)):
         words = [str(word) for word in command]
         run = await trio.run_process(
