@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -25,3 +26,26 @@ def test_figures_have_titles_and_no_zeros_that_nobody_has_measured(tmp_path: Pat
             assert words(untold.locator("td.amount")) == ["1", "0", "unknown", "unknown", "unknown", "–", "no price"]
             together = page.locator("tfoot td.amount")
             assert words(together)[:2] == ["2", "0"]
+
+
+WRITTEN: Final = """() => {
+  window.written = []
+  const { fillText } = CanvasRenderingContext2D.prototype
+  CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+    if (this.canvas.closest('[aria-label^=Turns]')) window.written.push(text)
+    fillText.call(this, text, ...place)
+  }
+}"""
+"""Notes what is written beside the plot of the turns from now on."""
+
+
+def test_what_is_counted_has_whole_numbers_beside_its_plot(tmp_path: Path) -> None:
+    with visiting(tmp_path) as visitor:
+        visitor.open("counted", "hello")
+        visitor.rest("counted")
+        with visitor.page("/figures") as page:
+            page.wait_for_selector("[aria-label^=Turns] canvas")
+            page.evaluate(WRITTEN)
+            page.click("text='6 h'")
+            until(page, lambda: "1" in page.evaluate("window.written"))
+            assert page.evaluate("window.written.filter(it => it.includes('.'))") == []

@@ -39,6 +39,9 @@ const LEAST = 4;
 /** The fewest pixels of what went wrong. */
 const LEAST_BAD = 2.5;
 
+/** Distances of the lines where things are counted: there is nothing between two numbers. */
+const WHOLE = Array.from({ length: 10 }, (_, digits) => [1, 2, 5].map((first) => first * 10 ** digits)).flat();
+
 /** Returns the colours of classes or properties, as the page has them now. */
 function colours(names: readonly string[]): string[] {
   const probe = document.createElement("span");
@@ -84,6 +87,7 @@ export function Plot(props: PlotProps) {
     const [ink = "", grid = "", ground = ""] = colours(["--text-2", "--line", "--raised"]);
     const inks = colours(lines.map(({ key }) => key));
     const values = isStacked ? stacked(lines, times.length) : lines.map((line) => [...line.values]);
+    const isCounted = lines.every((line) => line.values.every((value) => value === null || Number.isInteger(value)));
     // Of a stack, the highest is drawn first, and the others over it
     const order = lines.map((_, index) => (isStacked ? lines.length - 1 - index : index));
     const bars = uPlot.paths.bars?.({ size: [0.85, 40], align: 1 });
@@ -107,7 +111,7 @@ export function Plot(props: PlotProps) {
             space: 90,
             values: (_, ticks, __, ___, size) => ticks.map((at) => tickTime(at, size)),
           },
-          { stroke: ink, font, grid: { stroke: grid, width: 1 }, ticks: { show: false }, size: 64, space: 40, values: (_, ticks) => ticks.map(format) },
+          { stroke: ink, font, grid: { stroke: grid, width: 1 }, ticks: { show: false }, size: 64, space: 40, ...(isCounted && { incrs: WHOLE }), values: (_, ticks) => ticks.map(format) },
         ],
         series: [
           {},
