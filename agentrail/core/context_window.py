@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
-from agentrail.core.cloud_names import MAKERS, maker_name
+from agentrail.core.cloud_names import MAKERS, WITHOUT_COLON, maker_name
 from agentrail.core.system_prompt import MODES, fixed_text, lasting, split
 from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary.state import AttachedTool, Measured, State
@@ -88,7 +88,9 @@ BY_HAND: Final = (
 
 def windows_of(provider: str) -> Mapping[str, int]:
     """Return the context windows of a *provider*'s models, in tokens, keyed by the beginning of the model's name."""
-    return {name: window for maker in MAKERS.get(provider, (provider,)) for name, window in _rows(maker).items()}
+    makers = MAKERS.get(provider, (provider,))
+    rows = {name: window for maker in makers for name, window in _rows(maker).items()}
+    return {name: rows[name] for name in rows if ":" not in name} if provider in WITHOUT_COLON else rows
 
 
 @cache

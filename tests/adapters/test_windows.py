@@ -113,6 +113,8 @@ def test_the_names_of_a_cloud_are_those_that_it_takes() -> None:
     assert {"amazon", "anthropic", "meta"} < makers
     assert not makers & {"claude", "gpt-5", "in", "regional", "us"}
     assert [name for name in windows_of("gemini") if not name.startswith(FAMILIES["gemini"])] == []
+    assert [name for name in windows_of("azure") if ":" in name] == []
+    assert "ft:gpt-4o" in windows_of("openai-chat")
     vertex = ("claude-", *FAMILIES["gemini"])
     assert [name for name in windows_of("vertex") if not name.startswith(vertex)] == []
 
