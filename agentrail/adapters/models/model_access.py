@@ -74,12 +74,12 @@ async def access_to(
     secrets: list[str] = []
     credentials: Mapping[str, str] = {}
     if settings.token:
-        secrets.append(await _token(settings, look_up))
+        secrets.append(await _token(settings, look_up, accounts))
         credentials = bearer(secrets[0])
     elif (key := api_key(provider, settings, look_up)) is not None:
         secrets.append(key)
         credentials = wire.key_headers(key)
-    elif cloud is not None and cloud.open_account is not None and is_own(provider, settings):
+    elif cloud is not None and cloud.open_account is not None and _is_account_sent(provider, settings):
         account = await accounts.fresh(provider.cloud, cloud.open_account, settings, refused)
         secrets += account.secrets
     headers, named_secrets = option_headers(settings, look_up)
@@ -87,10 +87,17 @@ async def access_to(
     return Access(base_url, {**credentials, **headers}, Redactor([*secrets, *named_secrets]), account, settings.region)
 
 
-async def _token(settings: Settings, look_up: LookUp) -> str:
+def _is_account_sent(provider: Provider, settings: Settings) -> bool:
+    """Whether the machine's credentials are sent: to their own host, unless a header of the options has others."""
+    return is_own(provider, settings) and "authorization" not in map(str.lower, settings.headers)
+
+
+async def _token(settings: Settings, look_up: LookUp, accounts: Accounts) -> str:
     """Look the token up in a thread: whoever renews it may ask a server."""
     with trio.move_on_after(settings.first_byte_timeout):
-        return await trio.to_thread.run_sync(usable, settings.token, look_up, abandon_on_cancel=True)
+        return await trio.to_thread.run_sync(
+            usable, settings.token, look_up, abandon_on_cancel=True, limiter=accounts.threads_for(settings.token)
+        )
     problem = f"the secret `{settings.token}` was looked up for {settings.first_byte_timeout:g} seconds"
     raise NoFirstByte(problem)
 

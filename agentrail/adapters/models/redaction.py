@@ -20,6 +20,7 @@ from agentrail.errors.agentrail_error import listed
 from agentrail.values.content import Said, Thinking, ToolCall
 from agentrail.values.secrets import secret_name
 from agentrail.values.stream import Chunk, Response, TextChunk, ThinkingChunk
+from agentrail.values.untrusted_values import pass_interrupt
 
 INSTEAD: Final = "[secret]"
 """Text that replaces a secret."""
@@ -223,13 +224,18 @@ def _looked_up(name: str, look_up: LookUp) -> str:
 
     Its errors may hold secrets, so nothing but their type is told. A function that renews a token may fail for now.
     """
+    value: object = None
+    failure = ""
     try:
         value = cast("object", look_up(name))
     except LookupError:
         return ""
-    except Exception as error:  # noqa: BLE001 - of a user's function
-        problem = f"the secret `{name}` cannot be looked up: the function for secrets raised `{type(error).__name__}`"
-        raise TransientModelError(problem) from None
+    except BaseException as error:  # noqa: BLE001, ASYNC103 - a user's function may raise anything, also `SystemExit`
+        pass_interrupt(error)
+        failure = type(error).__name__  # noqa: ASYNC104 - it is raised below, without the error as its context
+    if failure:
+        problem = f"the secret `{name}` cannot be looked up: the function for secrets raised `{failure}`"
+        raise TransientModelError(problem)
     if value is None:
         return ""
     if isinstance(value, str):

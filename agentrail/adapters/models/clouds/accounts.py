@@ -10,6 +10,17 @@ from attrs import define
 from agentrail.adapters.models.clouds.cloud import CloudAccount, OpenAccount
 from agentrail.adapters.models.settings import Settings
 from agentrail.errors import CredentialsMissing, ModelError, ProviderNotReached
+from agentrail.values.newest import Newest
+
+TOKEN_THREADS: Final = 8
+"""The most threads that look up one token at once.
+
+Those whose requests are cancelled go on while the function blocks. They may not be all threads of the process: names of
+hosts are looked up in these, too.
+"""
+
+MAX_TOKENS: Final = 1_000
+"""The names of tokens whose threads are counted; of more, the oldest is forgotten."""
 
 
 @define
@@ -49,10 +60,18 @@ def _check_secrets(account: CloudAccount) -> None:
 class Accounts:
     """Opens each account at its first use, keeps it, and renews its credentials before they end, in a thread."""
 
-    __slots__ = ("_opened",)
+    __slots__ = ("_opened", "_threads")
 
     def __init__(self) -> None:
         self._opened: Final[dict[tuple[str, str], OpenedAccount]] = {}
+        self._threads: Final = Newest[str, trio.CapacityLimiter](MAX_TOKENS)
+
+    def threads_for(self, token: str) -> trio.CapacityLimiter:
+        """Return the limit of the threads that look up the secret called *token*."""
+        limiter = self._threads.get(token)
+        if limiter is None:
+            limiter = self._threads[token] = trio.CapacityLimiter(TOKEN_THREADS)
+        return limiter
 
     async def fresh(
         self, name: str, open_account: OpenAccount, settings: Settings, refused: CloudAccount | None
