@@ -125,7 +125,12 @@ def test_credentials_of_aws_without_a_region(machine: Machine) -> None:
     assert (level, state) == ("note", "`bedrock`: keys in the profile `default`, and no address")
     assert "set `AWS_REGION` or `AWS_DEFAULT_REGION`" in to_do
     url = "http://user:password@127.0.0.1:1/bedrock?key=secret"
+    level, state, to_do = machine.says("bedrock", AWS_ENDPOINT_URL_BEDROCK_RUNTIME=url)
+    assert (level, state) == ("note", "`bedrock`: keys in the profile `default`, and no address")
+    assert "`AWS_ENDPOINT_URL_BEDROCK_RUNTIME` cannot be used: it must be a plain address" in to_do
+    assert not [secret for secret in ("password", "key=secret") if secret in to_do]
     state = "`bedrock`: keys in the profile `default`, for http://127.0.0.1:1/bedrock"
+    url = "http://127.0.0.1:1/bedrock/"
     assert machine.says("bedrock", AWS_ENDPOINT_URL_BEDROCK_RUNTIME=url) == ("ok", state, "")
 
 

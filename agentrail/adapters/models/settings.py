@@ -107,7 +107,11 @@ def read_settings(options: JsonObject) -> Settings:
             raise BadModelOptions(problem)
         if value is not None:
             changes |= reader(name, value)
-    return Settings().but(**changes)
+    settings = Settings().but(**changes)
+    if settings.api_key and settings.token:
+        problem = "`api_key` and `token` are two credentials, and a request bears one; leave one of them out"
+        raise BadModelOptions(problem)
+    return settings
 
 
 CLOUD_OPTIONS: Final = ("region", "project", "profile", "token", "api_version")
@@ -129,17 +133,30 @@ def _secret(name: str, value: Json) -> dict[str, object]:
 def _url(name: str, value: Json) -> dict[str, object]:
     if not isinstance(value, str):
         raise _wrong(name, value, "an address")
+    problem = address_problem(value)
+    if problem is not None:
+        text = f"`{name}` cannot be used: {problem}"
+        raise BadModelOptions(text)
+    return {name: value.rstrip("/")}
+
+
+def address_problem(value: str) -> str | None:
+    """Return what is wrong with the address *value*, as in "it must be …"; `None` if it will do.
+
+    The address is not shown: it may hold a password, or be a key in the wrong place.
+    """
     try:
         parts = urlsplit(value)
         _ = parts.port  # may raise `ValueError`, for a text that is no number
     except ValueError:
-        raise _wrong(name, value, "an address") from None
-    if parts.username or parts.password or parts.query or parts.fragment:
-        problem = f"`{name}` must be a plain address, without a user name, `?` or `#`"
-        raise BadModelOptions(problem)
+        return "it must be an address"
+    if "@" in parts.netloc or "?" in value or "#" in value:
+        return "it must be a plain address, without a user name, `?` or `#`"
+    if not value.isprintable() or any(letter in value for letter in ' "<>\\^`{|}'):
+        return "it must be an address without spaces, backslashes or brackets"
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise _wrong(name, value, "an address that begins with `https://` or `http://`")
-    return {name: value.rstrip("/")}
+        return "it must be an address that begins with `https://` or `http://`"
+    return None
 
 
 def _headers(name: str, value: Json) -> dict[str, object]:

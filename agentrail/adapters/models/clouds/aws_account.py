@@ -15,13 +15,13 @@ from agentrail.adapters.models.clouds.cloud import (
     Cloud,
     Environment,
     NamedCredentials,
-    check_label,
     is_at,
+    named_address,
     need_cloud_extra,
     unknown_address,
 )
 from agentrail.adapters.user_folders import with_home
-from agentrail.errors import CredentialsMissing, ProviderNotReached
+from agentrail.errors import BadModelOptions, CredentialsMissing, ProviderNotReached
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials, ReadOnlyCredentials
@@ -39,7 +39,7 @@ ENDPOINT: Final = "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"
 REGIONS: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
 HOST: Final = re.compile(
-    r"(?:[a-z0-9-]+\.)*bedrock-runtime(?:-fips)?\.([a-z]{2}(?:-[a-z]+)+-[0-9])\.(?:vpce\.)?(?:amazonaws\.com|api\.aws)"
+    r"(?:[a-z0-9-]+\.)*bedrock-runtime(?:-fips)?\.([a-z]{2}(?:-[a-z]+)+-[0-9]{1,2})\.(?:vpce\.)?(?:amazonaws\.com|api\.aws)"
 )
 """The hosts of the service, with the region in the group; a machine that somebody rents of AWS has another name."""
 
@@ -83,12 +83,15 @@ def _base_url(_model: str, settings: Settings, environment: Environment, configu
     region = _region(settings.region, environment) or configured
     if settings.base_url:
         return settings.base_url
-    if endpoint := environment(ENDPOINT):
-        return endpoint.rstrip("/")
+    if endpoint := named_address(ENDPOINT, environment):
+        return endpoint
     if not region:
         raise unknown_address("region", "us-east-1", *REGIONS)
-    check_label("region", region)
-    return f"https://bedrock-runtime.{region}.amazonaws.com"
+    url = f"https://bedrock-runtime.{region}.amazonaws.com"
+    if not is_at(url, HOST, None):  # such as `s3`, where any customer may have a name
+        problem = f"the region is {region!r:.80}; it must be one of AWS, such as `us-east-1`"
+        raise BadModelOptions(problem)
+    return url
 
 
 def _is_own(url: str, environment: Environment) -> bool:

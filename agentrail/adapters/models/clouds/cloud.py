@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from agentrail.adapters.extras import need_extra
+from agentrail.adapters.models.settings import address_problem
+from agentrail.adapters.url_origin import origin_of
 from agentrail.errors import BadModelOptions, CredentialsMissing, ExtraMissing
 
 if TYPE_CHECKING:
@@ -114,7 +116,7 @@ def is_at(url: str, hosts: re.Pattern[str], endpoint: str | None) -> bool:
     parts = urlsplit(url)
     if parts.scheme == "https" and parts.port in {None, 443} and hosts.fullmatch(parts.hostname or ""):
         return True
-    return url == (endpoint or "").rstrip("/")
+    return is_same_address(url, (endpoint or "").strip())
 
 
 def check_label(option: str, value: str) -> None:
@@ -122,6 +124,27 @@ def check_label(option: str, value: str) -> None:
     if not LABEL.fullmatch(value):
         problem = f"`{option}` is {value!r:.80}; it must be letters, digits and `-`, as the cloud names it"
         raise BadModelOptions(problem)
+
+
+def named_address(variable: str, environment: Environment) -> str:
+    """Return the address in the environment's *variable*, without a slash at its end; empty if there is none.
+
+    Raise `BadModelOptions` if it is no address.
+    """
+    address = (environment(variable) or "").strip()
+    problem = address_problem(address) if address else None
+    if problem is not None:
+        text = f"the environment variable `{variable}` cannot be used: {problem}"
+        raise BadModelOptions(text)
+    return address.rstrip("/")
+
+
+def is_same_address(url: str, other: str) -> bool:
+    """Whether two addresses are the same: upper case in the host and the usual port make no difference."""
+    if not (url and other) or address_problem(url) or address_problem(other):
+        return False
+    paths = [urlsplit(address).path.rstrip("/") for address in (url, other)]
+    return origin_of(url) == origin_of(other) and paths[0] == paths[1]
 
 
 def unknown_address(option: str, example: str, *variables: str) -> BadModelOptions:

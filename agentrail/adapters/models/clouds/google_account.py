@@ -16,6 +16,7 @@ from agentrail.adapters.models.clouds.cloud import (
     NamedCredentials,
     check_label,
     is_at,
+    named_address,
     need_cloud_extra,
     unknown_address,
 )
@@ -67,7 +68,7 @@ def _base_url(model: str, settings: Settings, environment: Environment, configur
         raise unknown_address("project", "my-project", PROJECT)
     check_label("project", project)
     check_label("region", region)
-    root = settings.base_url or (environment(ENDPOINT) or "").rstrip("/") or f"https://{_host(region)}"
+    root = settings.base_url or named_address(ENDPOINT, environment) or f"https://{_host(region)}"
     version = "v1" if model.startswith(CLAUDE) else "v1beta1"
     return f"{root}/{version}/projects/{project}/locations/{region}"
 
