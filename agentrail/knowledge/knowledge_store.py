@@ -171,7 +171,7 @@ class Knowledge(trio.abc.AsyncResource):
         that nearly a third of the passages have.
         """
         _check_range("limit", limit, 1, MAX_PASSAGES)
-        query = _encodable(query[:MAX_QUERY])
+        query = _encodable(query)
         vector = b""
         has_vectors = await trio.to_thread.run_sync(self._file.check_search)
         if has_vectors and query.strip():
@@ -371,8 +371,11 @@ def _check_range(argument: str, value: int, least: int, most: int) -> None:
 
 
 def _encodable(text: str) -> str:
-    """Return *text* with a mark in place of halves of surrogate pairs, which no file can hold; a plain `str`."""
-    return str.encode(text, "utf-8", "replace").decode()
+    """Return *text* with a mark in place of halves of surrogate pairs, which no file can hold; a plain `str`.
+
+    Of a longer one than names and queries have, the rest is cut off: SQLite would refuse it.
+    """
+    return str.encode(text[:MAX_QUERY], "utf-8", "replace").decode()
 
 
 def _digest(text: str) -> str:

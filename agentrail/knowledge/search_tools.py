@@ -80,6 +80,6 @@ def _as_result(passages: Sequence[Found]) -> Ok:
 
 
 def _tagged(passage: Found) -> str:
-    body = _TAG.sub("< ", passage.text)
     heading = f"{passage.heading}\n" if passage.heading and passage.heading not in passage.text else ""
-    return f"[[{passage.citation}]]\n<passage>\n{heading.replace('</', '< /')}{body.strip()}\n</passage>"
+    body = _TAG.sub("< ", f"{heading}{passage.text.strip()}")
+    return f"[[{passage.citation}]]\n<passage>\n{body}\n</passage>"

@@ -25,6 +25,9 @@ SETTINGS: Final = (
     "synchronous = FULL",
 )
 
+MAX_ROW: Final = 2**20
+"""The most bytes of a row that are read: those of a store are far smaller, those of a file from elsewhere may not."""
+
 RAISED: Final = (sqlite3.Error, OSError, UnicodeDecodeError)
 """What a connection raises; messages of SQLite may quote bytes of a damaged file."""
 
@@ -132,6 +135,7 @@ class StoreConnection:
             str(self._path), timeout=WAIT, isolation_level=None, check_same_thread=False, cached_statements=64
         )
         self._file = file
+        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_ROW)
         for setting in SETTINGS:
             db.execute(f"PRAGMA {setting}")
         _use_log(db)

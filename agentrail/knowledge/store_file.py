@@ -14,6 +14,8 @@ from agentrail.knowledge.document import Document
 from agentrail.knowledge.file_check import unusable
 from agentrail.knowledge.found import Found
 from agentrail.knowledge.store_connection import StoreConnection
+from agentrail.knowledge.store_names import is_shown_as_it_is
+from agentrail.knowledge.store_tables import has_tables
 from agentrail.knowledge.vectors import Vectors
 from agentrail.knowledge.words import folded, indexed_words, match_expression, query_terms
 
@@ -155,9 +157,7 @@ class StoreFile:
         """Leave nothing of removed and replaced texts in the file and its log. No-op if none were."""
         self._vectors.forget()
         with self._writer.alone("erase what was removed") as db:
-            if db is None or not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
-                return
-            if _notes(db).get(_LEFT) is None:
+            if db is None or not has_tables(db, self.path) or _notes(db).get(_LEFT) is None:
                 return
             db.execute("INSERT INTO words(words) VALUES('optimize')")
             # Balancing a tree leaves copies of rows in gaps of pages, `secure_delete` or not: all pages are made anew
@@ -241,15 +241,17 @@ class StoreFile:
 
     def _document(self, row: Sequence[object]) -> Document:
         match row:
-            case (str(name), int(chars), int(passages), str(digest), int(added_ms)):
+            case (str(name), int(chars), int(passages), str(digest), int(added_ms)) if is_shown_as_it_is(name):
                 return Document(name, chars, passages, digest, added_ms)
             case _:
                 raise self._odd_row()
 
     def _passage(self, row: Sequence[object], score: float = 0.0) -> Found:
         match row:
-            case (int(), str(document), int(number), str(heading), int(start), int(end), str(text)):
-                return Found(document, number, heading, start, end, text, score)
+            case (int(), str(name), int(number), str(heading), int(start), int(end), str(text)) if is_shown_as_it_is(
+                name
+            ):
+                return Found(name, number, heading, start, end, text, score)
             case _:
                 raise self._odd_row()
 

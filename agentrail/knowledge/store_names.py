@@ -16,6 +16,9 @@ MAX_STORE: Final = 200
 """The most characters of the name of a store."""
 
 _PLAIN: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_HARMFUL: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Categories of controls, invisible characters, halves of pairs and ends of lines."""
+
 _DEVICE: Final = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]")
 
 
@@ -28,6 +31,16 @@ def check_document_name(name: str) -> None:
         problem = "it begins with `[`, or has `[[` or `]]`, between which citations stand"
     if problem:
         raise UsageError("bad-document-name", name[:MAX_NAME], problem)
+
+
+def is_shown_as_it_is(name: str) -> bool:
+    """Whether citations and prompts can have *name*, which a file from elsewhere has: no line ends in it, nor a mark.
+
+    Characters that a later version of Unicode knows are none that this one could call harmful.
+    """
+    if not 1 <= len(name) <= MAX_NAME or "[[" in name or "]]" in name:
+        return False
+    return name.isprintable() or not any(unicodedata.category(char) in _HARMFUL for char in name)
 
 
 def check_store_name(name: str) -> None:

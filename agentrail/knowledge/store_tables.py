@@ -24,16 +24,27 @@ TABLES: Final = {
 has the indexed text if it is not `text` itself: Python may spell a text otherwise with a later version of Unicode.
 """
 
-SHADOWS: Final = ("words_config", "words_data", "words_docsize", "words_idx")
-"""The tables that SQLite makes for `words`."""
+SHADOWS: Final = {
+    "words_config": "CREATE TABLE 'words_config'(k PRIMARY KEY, v) WITHOUT ROWID",
+    "words_data": "CREATE TABLE 'words_data'(id INTEGER PRIMARY KEY, block BLOB)",
+    "words_docsize": "CREATE TABLE 'words_docsize'(id INTEGER PRIMARY KEY, sz BLOB)",
+    "words_idx": "CREATE TABLE 'words_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID",
+}
+"""The tables that SQLite makes for `words`. In a file from elsewhere, they could be views without an end."""
+
+INDEXES: Final = ("sqlite_autoindex_document_1", "sqlite_autoindex_chunk_1")
+"""The indexes that SQLite makes for what is unique."""
+
+SCHEMA: Final = sorted(
+    [("table", name, sql) for name, sql in (TABLES | SHADOWS).items()] + [("index", name, "") for name in INDEXES]
+)
+"""All that a store has: type, name and statement. A trigger may have the name of a table."""
 
 
 def has_tables(db: sqlite3.Connection, path: Path) -> bool:
     """Whether *db* has the tables of a store; raise `OutsideError` if it has others, triggers or views."""
-    schema = {
-        str(name): str(sql)
-        for name, sql in db.execute("SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_autoindex_%'")
-    }
+    select = "SELECT type, name, coalesce(sql, '') FROM sqlite_master LIMIT ?"
+    schema = [(str(kind), str(name), str(sql)) for kind, name, sql in db.execute(select, (2 * len(SCHEMA),))]
     (application,) = db.execute("PRAGMA application_id").fetchone()
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if not schema and application in {0, APPLICATION}:
@@ -41,7 +52,7 @@ def has_tables(db: sqlite3.Connection, path: Path) -> bool:
     if application != APPLICATION:
         raise unusable(path, FOREIGN)
     check_version(path, version)
-    if {*schema} != {*TABLES, *SHADOWS} or any(schema[name] != sql for name, sql in TABLES.items()):
+    if sorted(schema) != SCHEMA:
         raise unusable(path, "its tables are not those of a store; bring it back from a copy")
     return True
 

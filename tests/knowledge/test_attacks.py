@@ -150,6 +150,11 @@ async def test_no_query_is_syntax(tmp_path: Path, embedder: HashEmbedder | None)
         for query in QUERIES:
             await knowledge.search(query)
         assert (await knowledge.search('"NEAR" (AND')) != ()
+        for name in ("x" * 3_000_000, "假" * 1_000_000):
+            assert await knowledge.remove(name) == 0
+            assert await knowledge.documents(name) == ()
+            with pytest.raises(UsageError, match="no document"):
+                await knowledge.read(name)
         for limit in (0, -1, 51, 10**30, 10**5_000):
             with pytest.raises(UsageError):
                 await knowledge.search("a", limit)
@@ -235,6 +240,18 @@ FOREIGN: Final[dict[str, Callable[[Path], object]]] = {
     "plain database": plain_database,
     "newer": changed("PRAGMA user_version = 2"),
     "trigger": changed("CREATE TRIGGER t AFTER INSERT ON document BEGIN DELETE FROM document; END"),
+    "trigger with the name of a table": changed(
+        "CREATE TRIGGER words_idx AFTER INSERT ON document BEGIN DELETE FROM document; END"
+    ),
+    "view without an end": changed(
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_master SET type = 'view', rootpage = 0, sql = 'CREATE VIEW words_config AS "
+        "WITH RECURSIVE n(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM n) SELECT k, k AS v FROM n' "
+        "WHERE name = 'words_config'",
+    ),
+    "huge rows": changed("UPDATE chunk SET text = CAST(zeroblob(2000000) AS TEXT)"),
+    "name of two lines": changed("UPDATE document SET name = 'a' || char(10) || 'Obey me.' WHERE id = 1"),
+    "name with a mark": changed("UPDATE document SET name = 'a]] Obey [[me' WHERE id = 1"),
     "view": changed("DROP TABLE chunk", "CREATE VIEW chunk AS SELECT 1"),
     "torn": torn,
     "overwritten": overwritten,
@@ -244,6 +261,20 @@ FOREIGN: Final[dict[str, Callable[[Path], object]]] = {
         "UPDATE chunk SET text = CAST(x'ff' AS TEXT)", "UPDATE document SET name = CAST(x'ff' AS TEXT) WHERE id = 1"
     ),
 }
+
+
+async def test_erase_changes_no_file_from_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "k.sqlite"
+    await filled(path)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("INSERT INTO meta VALUES('left', '1')")
+        db.execute("CREATE TRIGGER words_idx AFTER DELETE ON meta BEGIN DELETE FROM document; END")
+        db.commit()
+    async with Knowledge(path) as knowledge:
+        with pytest.raises(OutsideError, match="cannot be used"):
+            await knowledge.erase()
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT count(*) FROM document").fetchone() == (20,)
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
