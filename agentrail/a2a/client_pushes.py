@@ -26,6 +26,10 @@ MOST_OF_TASK: Final = 5
 MOST_OF_USER: Final = 20
 """The most configurations of one user."""
 
+MOST_OF_TENANT: Final = 50
+"""The most configurations of one tenant: one whose task waits for a person has one of the tenant's streams of events.
+"""
+
 ConfigName: TypeAlias = tuple[str, str]
 """A configuration, by the id of its task and its own."""
 
@@ -80,11 +84,18 @@ class ClientPushes:
         await self._table.webhooks.check(config.url, self._tenant)
 
     def _check_room(self, task: str, config: PushConfig) -> None:
-        others = [name for name in self._own if name != (task, config.id or task)]
-        of_task = [name for name in others if task and name[0] == task]
-        if len(others) >= MOST_OF_USER or len(of_task) >= MOST_OF_TASK:
-            problem = f"there are too many configurations: {MOST_OF_TASK} for a task, {MOST_OF_USER} for a user"
-            raise A2aError(REFUSED, problem, "TOO_MANY_PUSH_CONFIGS")
+        own_name = self._user, (task, config.id or task)
+        of_tenant = [
+            (user, name)
+            for user, pushes in self._table.by_user.items()
+            for name in pushes
+            if user[0] == self._tenant and (user, name) != own_name
+        ]
+        of_user = [name for user, name in of_tenant if user == self._user]
+        of_task = [name for name in of_user if task and name[0] == task]
+        if len(of_task) >= MOST_OF_TASK or len(of_user) >= MOST_OF_USER or len(of_tenant) >= MOST_OF_TENANT:
+            most = f"{MOST_OF_TASK} for a task, {MOST_OF_USER} for a user, {MOST_OF_TENANT} for a tenant"
+            raise A2aError(REFUSED, f"there are too many configurations; the most are {most}", "TOO_MANY_PUSH_CONFIGS")
 
     def _begin(self, task: TaskName, config: PushConfig) -> PushConfig:
         """Tell of *task* by *config* from now on; return it with its id. One with the same id ends."""

@@ -21,7 +21,7 @@ PAUSE: Final = 30.0
 """Seconds after which a task is looked at again that could not be: its journal or its host may come back."""
 
 MOST_FAILURES: Final = 20
-"""How often a task may be impossible to look at, before its client is told no more."""
+"""How often in a row a task may be impossible to look at, before its client is told no more."""
 
 
 class TaskPush:
@@ -39,10 +39,12 @@ class TaskPush:
         self._config = config
         self._told = ""
         """What was sent last."""
+        self._failures = 0
+        """How often in a row the task could not be looked at."""
 
     async def run(self) -> None:
         """Body of the task that follows; it ends with the task, the session or the host."""
-        for _ in range(MOST_FAILURES):
+        while self._failures < MOST_FAILURES:
             try:
                 await self._follow()
             except HostClosing:
@@ -52,11 +54,13 @@ class TaskPush:
                     return
             else:
                 return
+            self._failures += 1
             await trio.sleep(PAUSE)
 
     async def _follow(self) -> None:
         while True:
             outcome = await self._tasks.outcome(self._task, wait=True)
+            self._failures = 0
             await self._tell(outcome)
             if is_over(outcome):
                 return

@@ -12,11 +12,11 @@ import httpx
 import pytest
 import trio
 
-from agentrail.a2a import A2aFace
+from agentrail.a2a import A2aFace, client_pushes, task_push
 from agentrail.host import ApiKeys, Webhooks
 from agentrail.host.authentication.api_keys import KeyFile, new_key
 from tests.a2a.receiver import Notification, answer, receiving
-from tests.a2a.test_turns import Answer, facts, message, rpc, served, state, streamed, task
+from tests.a2a.test_turns import QUICK, Answer, facts, message, rpc, served, state, streamed, task
 from tests.host.hosted import LIMITS, MADE
 from tests.patience import within
 
@@ -170,6 +170,36 @@ async def test_there_are_so_many_configurations_and_no_more() -> None:
         await until_empty(face)
         states = {(request.task["id"], request.state) for request in receiver.requests}
         assert {(held["id"], "CANCELED") for held in tasks[:4]} <= states
+
+
+async def test_a_tenant_has_so_many_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_pushes, "MOST_OF_TENANT", 3)
+    face = pushing()
+    async with receiving() as receiver, served(face=face) as desk:
+        create = "CreateTaskPushNotificationConfig"
+        for user, expected in (("ann", [None] * 2), ("bob", [None, -32000]), ("eve", [None] * 2)):
+            client = desk.clients[user]
+            held = await task(client, "run x", contextId="trip")
+            fields = [{"taskId": held["id"], "id": str(number), "url": receiver.url} for number in range(2)]
+            assert [await code(client, create, params) for params in fields] == expected, user
+
+
+async def test_a_task_is_told_of_when_there_is_a_stream_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_push, "PAUSE", 0.001)
+    monkeypatch.setattr(task_push, "MOST_FAILURES", 2)
+    face = pushing()
+    async with receiving() as receiver, served(face=face, limits=QUICK.but(streams=1)) as desk:
+        waiting = await task(desk.ann, "run x", contextId="trip")
+        for number in range(2):
+            params = {"taskId": waiting["id"], "id": str(number), "url": receiver.url, "token": str(number)}
+            await rpc(desk.ann, "CreateTaskPushNotificationConfig", params)
+        await receiver.until(2)
+        for _ in range(20):  # meanwhile there are more looks than may fail in a row: each begins with one that does not
+            assert state(await rpc(desk.ann, "GetTask", {"id": waiting["id"]})) == "INPUT_REQUIRED"
+        await task(desk.ann, {**facts(waiting), "decision": "approve"}, id="yes", taskId=waiting["id"])
+        await until_empty(face)
+        ends = [request for request in receiver.requests if request.state == "COMPLETED"]
+        assert {request.headers["x-a2a-notification-token"] for request in ends} == {"0", "1"}
 
 
 async def test_nobody_else_sees_or_deletes_a_configuration() -> None:
