@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import cast
 
@@ -61,7 +63,11 @@ def test_a_file_of_plugins_is_tried_on_a_journal(capsys: pytest.CaptureFixture[s
     assert status == 1
     assert "2 part" in out
     assert "now:  the call was blocked by `Shut`: shut" in out
-    assert sorted(file.name for file in Path("tests").iterdir()) == ["test_s1_5.py", "test_s2_5.py"]
+    assert sorted(file.name for file in Path("tests").iterdir()) == ["conftest.py", "test_s1_5.py", "test_s2_5.py"]
+    words = [str(Path(sys.executable).with_name("pytest")), "-q", str(Path("tests").absolute())]
+    (elsewhere := Path("elsewhere")).mkdir()
+    tried = subprocess.run(words, cwd=elsewhere, check=False, capture_output=True, text=True)  # noqa: S603 - our own
+    assert "2 passed" in tried.stdout, tried.stdout
     status, out, _ = run(capsys, "agents.db", "--plugins", "mine.py", "--session", "s1", "--json")
     assert [session["session"] for session in json.loads(out)["sessions"]] == ["s1"]
 

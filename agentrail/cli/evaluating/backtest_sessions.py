@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
@@ -24,6 +26,13 @@ from agentrail.insight import BackTest, BackTestProgress, backtest
 from agentrail.testing import as_test
 
 Options = Mapping[str, Mapping[str, object]]
+
+CONFTEST: Final = """\
+import sys
+from pathlib import Path
+
+sys.path.append(str((Path(__file__).parent / {folder!r}).resolve()))  # of the plugins that the tests import
+"""
 
 WANTED: Final = 'an object such as {"BudgetGuard": {"max_rounds": 5}}: options by plugin'
 
@@ -62,6 +71,8 @@ def main(**words: object) -> int:
     bar.wipe()
     if options.save_tests is not None:
         _save(outcome, options.save_tests)
+        if options.plugins is not None and outcome.parting:
+            _let_import(options.save_tests, options.plugins.file)
     if options.as_json:
         print(json.dumps(outcome.json()))
     else:
@@ -148,3 +159,10 @@ def _save(outcome: BackTest, folder: Path) -> None:
             saved += 1
     more = f"; {present} were there already, and stay as they are" if present else ""
     tell(f"agentrail: {saved} tests are in {folder}{more}")
+
+
+def _let_import(folder: Path, file: Path) -> None:
+    """Have pytest find the *file* of the plugins for the tests in *folder*, unless that has a `conftest.py` already."""
+    where = os.path.relpath(file.absolute().parent.resolve(), folder.resolve())
+    with suppress(FileExistsError), (folder / "conftest.py").open("x", encoding="utf-8") as conftest:
+        conftest.write(CONFTEST.format(folder=where))
