@@ -24,6 +24,12 @@ def test_what_was_meant_is_among_the_first(name: str, model: str) -> None:
     assert model in meant_models(name, ANY_MODEL, NO_KEYS.get)[:3]
 
 
+def test_a_name_is_offered_in_one_spelling() -> None:
+    meant = meant_models("gpt-5", ANY_MODEL, NO_KEYS.get)
+    assert "openai:gpt-5.6" in meant
+    assert "openai:gpt-5-6" not in (*meant, *models_like("openai:"))
+
+
 def test_a_provider_with_a_key_comes_first() -> None:
     keys = {"OPENROUTER_API_KEY": "k"}
     assert missing_key("openrouter:openrouter/auto", NO_KEYS.get) == "OPENROUTER_API_KEY"

@@ -79,8 +79,13 @@ def _usual_of(provider: str) -> Iterator[str]:
 
 
 def _known_of(provider: str) -> Iterator[str]:
-    """Return the models of *provider* whose windows are known, by their names or how these begin."""
-    return (f"{provider}:{beginning}" for beginning in windows_of(provider) if beginning[-1:].isalnum())
+    """Return the models of *provider* whose windows are known, by their names or how these begin.
+
+    Of a name that is known with and without its dots, as that of a deployment has none, the one with them is left.
+    """
+    known = windows_of(provider)
+    without_dots = {name.replace(".", "-") for name in known if "." in name}
+    return (f"{provider}:{name}" for name in known if name[-1:].isalnum() and name not in without_dots)
 
 
 def _own_name(model: str) -> str:
