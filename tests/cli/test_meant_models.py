@@ -28,6 +28,10 @@ def test_a_name_is_offered_in_one_spelling() -> None:
     meant = meant_models("gpt-5", ANY_MODEL, NO_KEYS.get)
     assert "openai:gpt-5.6" in meant
     assert "openai:gpt-5-6" not in (*meant, *models_like("openai:"))
+    for provider in ("anthropic", "vertex"):
+        models = models_like(f"{provider}:claude-")
+        assert f"{provider}:claude-haiku-4-5" in models
+        assert f"{provider}:claude-haiku-4.5" not in models
 
 
 def test_a_provider_with_a_key_comes_first() -> None:

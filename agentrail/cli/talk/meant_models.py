@@ -23,6 +23,9 @@ MOST_MEANT: Final = 8
 ANY: Final = "*"
 """In the place of a model's name at its provider: each that the provider has."""
 
+CLAUDE: Final = "claude-"
+"""How names of Anthropic's models begin."""
+
 _VERSION: Final = re.compile(r"(?<![0-9])[0-9]{1,2}(?![0-9])")
 """A number of a version, and no date."""
 
@@ -81,11 +84,12 @@ def _usual_of(provider: str) -> Iterator[str]:
 def _known_of(provider: str) -> Iterator[str]:
     """Return the models of *provider* whose windows are known, by their names or how these begin.
 
-    Of a name that is known with and without its dots, as that of a deployment has none, the one with them is left.
+    The windows have some names with and without their dots; only Anthropic has none in its names.
     """
     known = windows_of(provider)
-    without_dots = {name.replace(".", "-") for name in known if "." in name}
-    return (f"{provider}:{name}" for name in known if name[-1:].isalnum() and name not in without_dots)
+    dotted = {name: name.replace(".", "-") for name in known if "." in name and name.replace(".", "-") in known}
+    others = {name if name.startswith(CLAUDE) else spelled for name, spelled in dotted.items()}
+    return (f"{provider}:{name}" for name in known if name[-1:].isalnum() and name not in others)
 
 
 def _own_name(model: str) -> str:
