@@ -104,6 +104,7 @@ bench: .venv/test #+ run the benchmarks
 peers: build/peers/.installed #+ measure the same jobs here and in other frameworks, by turns
 	$(PY) -m bench.peers
 	$(PY) -m bench.streamed
+	$(PY) -m bench.knowledge
 
 instructions: .venv/test #+ count the instructions of a turn, a tool call, a chunk, a spawn, with valgrind; the calls of a request
 	$(PY) -m bench.request_calls

@@ -55,7 +55,7 @@ class Nothing(Plugin[None]):
         return Continue(state)
 
 
-def of_others(program: str, *arguments: float) -> tuple[float, ...]:
+def of_others(program: str, *arguments: float | str | Path) -> tuple[float, ...]:
     """Return the numbers that a *program* beside this one prints, run with the others' interpreter."""
     command = [str(PYTHON), str(FOLDER / program), *map(str, arguments)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)

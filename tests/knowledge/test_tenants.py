@@ -22,7 +22,7 @@ PIECES: Final = (*"aA./\\\0\n~-_ 0%?*:\u0130\u0131\u017f\u212a\u0301\u202e\ud800
 
 def hostile_names(draw: random.Random) -> list[str]:
     """Return `COUNT` names, no two alike; many differ by a letter's case, an accent, a blank or a separator alone."""
-    names = dict[str, None].fromkeys(SEEDS)
+    names: dict[str, None] = dict.fromkeys(SEEDS)
     while len(names) < COUNT:
         name = draw.choice((*SEEDS, draw.choice([*names])))
         cut = draw.randint(0, len(name))
