@@ -11,13 +11,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from itertools import islice
-from typing import Final, NamedTuple, NoReturn, TypeAlias, cast
+from typing import Final, NamedTuple, NoReturn, cast
 from urllib.parse import urlsplit
 
-from agentrail.adapters.models.redaction import Redactor
+from agentrail.adapters.models.redaction import LookUp, Redactor, looked_up
 from agentrail.adapters.search_services import SERVICES, SearchService
 from agentrail.adapters.web import HttpxWeb, WebResponse, networks
-from agentrail.errors import BadChoice, SearchFailed, UsageError, WebFailed, WebRefused
+from agentrail.errors import BadChoice, ModelError, SearchFailed, UsageError, WebFailed, WebRefused
 from agentrail.errors.agentrail_error import listed
 from agentrail.plugins.short_texts import one_line
 from agentrail.ports.tool import Page, SearchResult
@@ -138,10 +138,6 @@ class WebAccess:
         raise SearchFailed(f"{service.title}: {failure}")
 
 
-LookUp: TypeAlias = Callable[[str], str | None]
-"""Function that returns the value of the secret with this name, or `None` if there is none."""
-
-
 def choose_service(name: str, secret: str, look_up: LookUp) -> ServiceChoice:
     """Return the service called *name*, or the first with a key if that is empty, and its key.
 
@@ -164,8 +160,13 @@ def choose_service(name: str, secret: str, look_up: LookUp) -> ServiceChoice:
 
 def _usable(variable: str, look_up: LookUp) -> str:
     """Return the key in *variable*, without spaces around it; empty if there is none."""
-    value: object = look_up(variable)
-    key = value.strip() if isinstance(value, str) else ""
+    failure = ""
+    try:
+        key = looked_up(variable, look_up).strip()
+    except ModelError as error:
+        key, failure = "", str(error.args[0])
+    if failure:
+        raise SearchFailed(failure)
     if not (key.isascii() and key.isprintable()):
         raise SearchFailed(f"the key in `{variable}` has characters that no header can hold")
     return key

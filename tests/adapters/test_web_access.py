@@ -4,7 +4,7 @@ import gzip
 import json
 import logging
 import traceback
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final, cast
 
@@ -20,6 +20,7 @@ from agentrail.sandboxes import SearchesWeb, SearchResult, WebAccess
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import standard_tools
 from tests.kit import freeze_object
+from tests.patience import PATIENCE
 from tests.tools.builtin.rig import called
 
 HOST: Final = "127.0.0.9"
@@ -269,6 +270,65 @@ async def test_a_service_that_takes_its_time_is_left() -> None:
     assert await problem_of(b"", hangs=True, seconds=0.2) == "Tavily: it took longer than 0.2 seconds"
 
 
+@pytest.mark.parametrize("name", NAMES)
+async def test_an_answer_without_end_is_left_at_its_bound(name: str) -> None:
+    async with endless() as (service, gone):
+        with pytest.raises(SearchFailed, match="its answer is larger than any list of results"):
+            await access(service, name).search("tea", max_results=3, timeout=PATIENCE)
+        with trio.fail_after(PATIENCE):
+            await gone.wait()
+        assert service.sent < 16 * 2**20
+
+
+@define
+class Endless(Service):
+    """A server that never stops answering."""
+
+    sent: int = 0
+    """The bytes that it could send."""
+    gone: trio.Event = field(factory=trio.Event)
+
+    async def talk(self, stream: trio.SocketStream) -> None:
+        async with stream:
+            await stream.receive_some()
+            await stream.send_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            try:
+                while self.sent < 64 * 2**20:
+                    await stream.send_all(b"10000\r\n" + b" " * 65_536 + b"\r\n")
+                    self.sent += 65_536
+            except trio.BrokenResourceError:
+                self.gone.set()
+
+
+@asynccontextmanager
+async def endless() -> AsyncIterator[tuple[Endless, trio.Event]]:
+    service = Endless(b"")
+    async with trio.open_nursery() as nursery:
+        listeners = await trio.open_tcp_listeners(0, host=HOST)
+        service.port = listeners[0].socket.getsockname()[1]
+        nursery.start_soon(trio.serve_listeners, service.talk, listeners)
+        yield service, service.gone
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "307 Temporary", "308 Permanent"])
+async def test_no_other_host_gets_the_key_by_a_redirect(name: str, status: str) -> None:
+    async with serving(as_json(ANSWERS[name])) as other:
+        for target in (other.url, "http://169.254.169.254/latest/", "//evil.example/", "file:///etc/passwd", KEY):
+            answer = http(b"", f"Location: {target}", status=status)
+            problem = await problem_of(answer, name)
+            assert problem.endswith("a redirect, which is not followed: the key is for its own address")
+        assert other.requests == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("body", [b"<!doctype html><title>Sign in</title>", b"\x1b]0;x\x07", b'"text"', b"\xff\xfe"])
+async def test_what_is_no_json_is_not_repeated(name: str, body: bytes) -> None:
+    problem = await problem_of(http(body, "Content-Type: text/html"), name)
+    assert problem.endswith(": its answer is no JSON object")
+
+
 async def test_a_search_may_be_cancelled_at_any_time() -> None:
     async with serving(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", hangs=True) as service:
         with trio.move_on_after(0.1) as scope:
@@ -368,6 +428,41 @@ async def test_without_a_usable_key_an_error_says_which_to_set(web: WebAccess, p
     with pytest.raises(SearchFailed) as failure:
         await web.search("tea", max_results=3, timeout=5)
     assert str(failure.value) == problem
+
+
+def raising(_: str) -> str:
+    raise RuntimeError(KEY)
+
+
+def leaving(_: str) -> str:
+    raise SystemExit(KEY)
+
+
+@pytest.mark.parametrize(
+    ("look_up", "problem"),
+    [
+        (raising, "the function for secrets raised `RuntimeError`"),
+        (leaving, "the function for secrets raised `SystemExit`"),
+        (lambda _: KEY.encode(), "the secret `EXA_API_KEY` is of the type `bytes`, and must be a text"),
+        (lambda _: [KEY], "the secret `EXA_API_KEY` is of the type `list`, and must be a text"),
+        ({}.__getitem__, "there is no key for it; set `EXA_API_KEY`"),
+        (lambda _: f"{KEY}\x7f", "the key in `EXA_API_KEY` has characters that no header can hold"),
+    ],
+)
+async def test_a_function_for_the_key_that_fails(look_up: Callable[[str], str | None], problem: str) -> None:
+    with pytest.raises(SearchFailed) as failure:
+        await WebAccess("exa", secrets=look_up).search("tea", max_results=3, timeout=5)
+    assert problem in failure.value.problem
+    assert KEY not in f"{''.join(traceback.format_exception(failure.value))} {failure.value.__context__!r}"
+    web = WebAccess("exa", secrets=look_up)
+    assert (await searched(web)).startswith("✗ cannot search the web: ")
+
+
+@pytest.mark.parametrize("url", ["https://user:secret-1@api.example", "https://api.example\\@evil.example"])
+async def test_an_odd_address_of_a_service(url: str) -> None:
+    with pytest.raises(SearchFailed, match="its address is refused") as failure:
+        await WebAccess("exa", base_url=url, secrets={"EXA_API_KEY": KEY}.get).search("tea", max_results=3, timeout=5)
+    assert "secret-1" not in str(failure.value)
 
 
 async def test_the_key_goes_to_no_private_address_and_to_none_without_tls() -> None:

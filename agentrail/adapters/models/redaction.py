@@ -155,7 +155,7 @@ def api_key(provider: Provider, settings: Settings, look_up: LookUp) -> str | No
     """
     names = key_names(provider, settings)
     if has_account(provider) and not settings.api_key:
-        names = tuple([name for name in names if _looked_up(name, look_up)])
+        names = tuple([name for name in names if looked_up(name, look_up)])
     if not names:
         return None
     name = first_key(names, look_up)
@@ -201,7 +201,7 @@ def is_own(provider: Provider, settings: Settings) -> bool:
 
 def first_key(names: Sequence[str], look_up: LookUp) -> str | None:
     """Return the first of *names* that is set, or the only one; `None` if none is."""
-    return names[0] if len(names) == 1 else next((name for name in names if _looked_up(name, look_up)), None)
+    return names[0] if len(names) == 1 else next((name for name in names if looked_up(name, look_up)), None)
 
 
 def usable(name: str, look_up: LookUp) -> str:
@@ -209,7 +209,7 @@ def usable(name: str, look_up: LookUp) -> str:
 
     Raise `KeyMissing` if it is empty or not set, and `BadModelOptions` if an HTTP header cannot contain it.
     """
-    key = _looked_up(name, look_up).strip()
+    key = looked_up(name, look_up).strip()
     if not key:
         problem = f"`{name}`"
         raise KeyMissing(problem)
@@ -219,7 +219,7 @@ def usable(name: str, look_up: LookUp) -> str:
     return key
 
 
-def _looked_up(name: str, look_up: LookUp) -> str:
+def looked_up(name: str, look_up: LookUp) -> str:
     """Return what *look_up*, which may be a user's function, has for *name*; an empty text if it has nothing.
 
     Its errors may hold secrets, so nothing but their type is told. A function that renews a token may fail for now.
