@@ -28,6 +28,9 @@ SETTINGS: Final = (
 MAX_ROW: Final = 2**20
 """The most bytes of a row that are read: those of a store are far smaller, those of a file from elsewhere may not."""
 
+VOCABULARY: Final = "CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab('main', 'words', 'row')"
+"""Makes a table, which is in no file, in which each word of a store has the number of its passages."""
+
 RAISED: Final = (sqlite3.Error, OSError, UnicodeDecodeError)
 """What a connection raises; messages of SQLite may quote bytes of a damaged file."""
 
@@ -138,6 +141,7 @@ class StoreConnection:
         db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_ROW)
         for setting in SETTINGS:
             db.execute(f"PRAGMA {setting}")
+        db.execute(VOCABULARY)  # in a transaction, whose end takes it back, SQLite would read its schema anew each time
         _use_log(db)
         return db
 

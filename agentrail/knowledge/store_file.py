@@ -344,7 +344,6 @@ def _by_words(db: sqlite3.Connection, query: str, limit: int) -> list[int]:
     terms = query_terms(query)
     if not terms:
         return []
-    db.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab('main', 'words', 'row')")
     (total,) = db.execute("SELECT count(*) FROM chunk").fetchone()
     most = max(OFTEN * total, OFTEN_AT_LEAST)
     counts = {term: _passages_with(db, term) for term in terms}
