@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from agentrail.codec.plugin_types import revive
@@ -14,7 +14,7 @@ from agentrail.hooks.hook_runner import Consent, PluginRow, have_on_event
 from agentrail.hooks.hook_types import Hook
 from agentrail.hooks.live_runner import LiveRunner
 from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, state_type
-from agentrail.hooks.ruling import ASK, HOLD, NO_DECISIONS, START, UNLEARNT, UNRULED, Decisions, Position, Ruling
+from agentrail.hooks.ruling import ABORT, ASK, HOLD, NO_DECISIONS, START, UNLEARNT, UNRULED, Decisions, Position, Ruling
 from agentrail.insight.hook_questions import HookQuestion
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.plugins import PluginError
@@ -68,6 +68,24 @@ class CandidateRow:
         """Number of the last turn of which events were shown."""
         self._failures: Counter[str] = Counter()
         """Failures of `on_event` since the turn began, by key."""
+        self.refused: dict[str, str] = {}
+        """Why plugins that the session does not have made no first state, by key: it would not begin with them."""
+        self._failed: dict[tuple[str, str], str] = {}
+        """How plugins failed first, by key and hook."""
+
+    @property
+    def problems(self) -> Iterator[str]:
+        """Yield in which plugins the candidate is at fault, so that what they would have ruled is not known."""
+        for key, why in self.refused.items():
+            yield f"`{key}` made no first state, so no session would begin with it: {why}"
+        for (key, hook), problem in self._failed.items():
+            if key not in self.refused:
+                yield f"`{key}` failed in `{hook}`: {problem}"
+
+    def note_failure(self, attached: AttachedPlugin, hook: str, problem: str, _: BaseException | None) -> None:
+        """Note that a plugin failed; what its `init` does is compared, or said by `refused`."""
+        if hook != "init":
+            self._failed.setdefault((attached.key, hook), problem)
 
     @property
     def attached_plugins(self) -> tuple[AttachedPlugin, ...]:
@@ -111,7 +129,9 @@ class CandidateRow:
         if context is not None:
             for attached in self._attached:
                 if attached.key not in self._states:
-                    self.init(attached, context)
+                    ruling = self.init(attached, context)
+                    if ruling.verdict is ABORT:
+                        self.refused[attached.key] = ruling.reason
 
     def _attach_added(self, key: str, plugin: AnyPlugin) -> AttachedPlugin:
         self._runner.attach(key, ATTACHED_HERE, plugin)

@@ -99,10 +99,9 @@ class Candidate:
         notes = [
             f"it has no plugin `{key}`, whose options were to change" for key in self._options if key not in candidates
         ]
-        return (
-            CandidateRow(runner, session_plugins.find, MappingProxyType(added)),
-            (*notes, *_inexact(state, candidates)),
-        )
+        candidate_row = CandidateRow(runner, session_plugins.find, MappingProxyType(added))
+        runner.complain = candidate_row.note_failure
+        return candidate_row, (*notes, *_inexact(state, candidates))
 
 
 def _check_list(plugins: object) -> None:

@@ -33,10 +33,12 @@ async def tested_session(
 def backtest_records(candidate: Candidate, session_id: str, records: Sequence[Record], beyond: bool) -> SessionBackTest:
     """Return what *candidate* would have done in the session of *records*; for a thread."""
     inexact: list[str] = []
+    rows: list[CandidateRow] = []
 
     def make_row(state: State) -> CandidateRow:
         row, notes = candidate.row_for(state)
         inexact.extend(notes)
+        rows.append(row)
         return row
 
     try:
@@ -45,7 +47,8 @@ def backtest_records(candidate: Candidate, session_id: str, records: Sequence[Re
         raise
     except (AgentrailError, NoCodeError) as error:
         return skipped(session_id, str(error))
-    return outcome.but(inexact=tuple(dict.fromkeys([*inexact, *outcome.inexact])))
+    problems = [problem for row in rows for problem in row.problems]
+    return outcome.but(inexact=tuple(dict.fromkeys([*inexact, *outcome.inexact, *problems])))
 
 
 def skipped(session_id: str, why: str) -> SessionBackTest:

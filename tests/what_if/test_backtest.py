@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Literal, cast
 
 import pytest
+from attrs import frozen
 
-from agentrail import SessionSpec, SpecWanted, open_supervisor
+from agentrail import Continue, Plugin, SessionSpec, SpecWanted, open_supervisor
 from agentrail.errors import BadPlugin, SessionNotStored, UnknownPlugin, UsageError, WrongType
 from agentrail.insight import BackTestProgress, SessionBackTest, backtest
 from agentrail.journals import MemoryJournal, SqliteJournal, export_session
-from agentrail.plugins import BudgetGuard, Keyed, PermissionPolicy
+from agentrail.plugins import BeforeTool, BudgetGuard, Context, Keyed, PermissionPolicy
 from agentrail.testing import ScriptedModel, as_test
 from agentrail.testing.impure_calls import refusing
 from agentrail.what_if.candidates import Candidate
@@ -88,6 +89,38 @@ async def test_a_plugin_whose_code_is_not_here_is_told() -> None:
     (skipped,) = outcome.inexact
     assert skipped.startswith("its plugin `Closed` is `tests.what_if.stories:Closed`, whose code is not here")
     assert outcome.counts["skipped"] == 1
+
+
+@frozen
+class Failing(Plugin[int]):
+    """Fails at each call."""
+
+    def init(self, ctx: Context) -> int:
+        return 0
+
+    def before_tool(self, hook: BeforeTool, state: int, ctx: Context) -> Continue[int]:
+        raise ValueError(hook.name)
+
+
+@frozen
+class Unable(Plugin[int]):
+    """Has no first state."""
+
+    def init(self, ctx: Context) -> int:
+        raise ValueError(ctx.session_id)
+
+    def before_tool(self, hook: BeforeTool, state: int, ctx: Context) -> Continue[int]:
+        return Continue(state + 1)
+
+
+async def test_that_a_plugin_fails_is_told() -> None:
+    """Else a plugin that never answers would seem to agree."""
+    journal = await sessions_of([], *TURNS, count=2)
+    assert (await backtest(journal, [Failing(), Unable()])).inexact == {
+        "`Unable` made no first state, so no session would begin with it: ValueError: s1": 1,
+        "`Unable` made no first state, so no session would begin with it: ValueError: s2": 1,
+        "`Failing` failed in `before_tool`: ValueError: look": 2,
+    }
 
 
 async def test_a_function_says_what_each_session_gets() -> None:

@@ -165,6 +165,37 @@ async def test_one_that_fails_three_times_is_let_go_of() -> None:
         assert told == ShadowEnded("`Failing` failed in `before_tool`: ValueError: look (3 failures)")
 
 
+@frozen
+class Unable(Plugin[int]):
+    """Has no first state."""
+
+    def init(self, ctx: Context) -> int:
+        raise ValueError(ctx.session_id)
+
+    def before_tool(self, hook: BeforeTool, state: int, ctx: Context) -> Continue[int]:
+        return Continue(state + 1)
+
+
+async def test_one_that_no_session_could_have_is_let_go_of() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec_of([Unable()]), "s1")
+        await session.ask("Go.")
+        assert (await caught_up(session, await heads(journal))).ended == "`Unable` made no first state: ValueError: s1"
+
+
+async def test_one_that_is_slow_three_times_is_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shadows, "SLOW", 0.0)
+    monkeypatch.setattr(shadows, "PAGE", 1)
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec_of([Closed("b")]), "s1")
+        await session.ask("Go.")
+        report = await caught_up(session, await heads(journal))
+        assert report.ended.startswith("it was slow 3 times: ")
+        assert report.record == 3
+
+
 @pytest.mark.parametrize(
     ("shadow", "error"), [([3], BadPlugin), ([Closed(), Closed()], UsageError), ("Closed", BadSpec)]
 )

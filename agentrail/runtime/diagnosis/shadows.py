@@ -54,6 +54,7 @@ class Shadow:
     """The plugins in the shadow of one session, and what they would have done."""
 
     __slots__ = (
+        "_candidate",
         "_clock",
         "_failures",
         "_head",
@@ -86,6 +87,8 @@ class Shadow:
         self._news = trio.Event()
         self._report = ShadowReport()
         self._strikes = 0
+        self._candidate: CandidateRow | None = None
+        """The plugins with their states, once a record was looked at."""
         self._failures: list[str] = []
         """What plugins of the shadow raised, in words."""
         self._limiter = trio.CapacityLimiter(1)
@@ -152,6 +155,9 @@ class Shadow:
                 publish(_event_of(part), self._clock.now_ms())
         if outcome.skipped:
             self._end(outcome.skipped)
+        if self._candidate is not None:
+            for key, why in self._candidate.refused.items():
+                self._end(f"`{key}` made no first state: {why}")
         if len(self._failures) >= STRIKES:
             self._end(f"{self._failures[-1]} ({len(self._failures)} failures)")
         if seconds > SLOW * len(records):
@@ -176,7 +182,8 @@ class Shadow:
         added = {key: plugin for key, plugin in self._plugins.items() if key not in recorded}
         runner = self._runner.copy(any_model)
         runner.complain = self._note_failure
-        return CandidateRow(runner, self._plugin, added)
+        self._candidate = CandidateRow(runner, self._plugin, added)
+        return self._candidate
 
     def _note_failure(self, attached: AttachedPlugin, hook: str, problem: str, _: BaseException | None) -> None:
         """Count a failure of a plugin of the shadow; those of the session report their own."""
