@@ -122,8 +122,8 @@ console-tools: $(WEB)/node_modules/.package-lock.json #+ install what builds the
 
 wheel: build/wheel/.tried #+ build the wheel, and try it in an environment of its own, without any extra and with all
 
-sandbox-tools: #+ install what confines commands (bubblewrap), with the system's package manager
-	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q bubblewrap || { apt-get update -q && apt-get install -y -q bubblewrap; }; }
+sandbox-tools: #+ install what confines commands (bubblewrap, slirp4netns, pasta), with the system's package manager
+	@{ command -v bwrap && command -v slirp4netns && command -v pasta; } >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; packages="bubblewrap slirp4netns passt"; apt-get install -y -q $$packages || { apt-get update -q && apt-get install -y -q $$packages; }; }
 
 container-tools: #+ install what runs containers (podman, docker), and make the image that tests run, with the system's package manager
 	@{ command -v podman && command -v runc && command -v dockerd && command -v busybox; } >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; packages="podman runc docker.io busybox-static"; apt-get install -y -q --no-install-recommends $$packages || { apt-get update -q && apt-get install -y -q --no-install-recommends $$packages; }; }

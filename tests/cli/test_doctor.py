@@ -53,6 +53,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENTRAIL_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("agentrail.cli.reports.doctor.find_bwrap", lambda: "/usr/bin/bwrap")
     monkeypatch.setattr("agentrail.cli.reports.doctor.check_bwrap", lambda _: None)
+    monkeypatch.setattr("agentrail.cli.reports.doctor.check_outward", lambda _: "/usr/bin/slirp4netns")
 
 
 def findings(capsys: pytest.CaptureFixture[str], *argv: object) -> tuple[int, dict[str, tuple[str, str, str]]]:
