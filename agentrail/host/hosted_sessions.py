@@ -11,6 +11,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from typing import Final, TypeVar, cast
 from weakref import WeakValueDictionary
 
@@ -19,7 +20,8 @@ import trio
 from agentrail.api.limits import HostLimits
 from agentrail.api.operation_table import OPERATE, HostCall
 from agentrail.api.public_ids import WHOLE_JOURNAL, SessionName, beginning, named, read_internal
-from agentrail.app.supervisor import Supervisor, still_has, summary_of
+from agentrail.api.session_values import Reply
+from agentrail.app.supervisor import Supervisor, journal_of, still_has, summary_of
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import (
     AgentrailError,
@@ -49,6 +51,7 @@ from agentrail.host.uploads.session_files import UploadSandbox
 from agentrail.ports.journal import SessionFilter, StoredSession
 from agentrail.ports.protocol_members import has_members
 from agentrail.ports.sandbox import Receiver, Sandbox
+from agentrail.runtime.access.turn_reply import stored_reply
 from agentrail.runtime.handle import SessionHandle, wake
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 
@@ -336,6 +339,23 @@ class HostedSessions:
                 return handle.inspect()
         await self.stored(name)  # raises the same error for a missing session as for one of another tenant
         return await self._supervisor.state(name.internal)
+
+    async def reply_at_rest(self, name: SessionName, ref: str | None) -> Reply | None:
+        """Return how a turn of a session that sleeps, or is only stored, has ended; it is neither started nor woken.
+
+        Return `None` if the session is awake here or has ended, or a turn is open.
+        """
+        handle = self.here(name)
+        if handle is not None:
+            with suppress(SessionAsleep):
+                handle.inspect()
+                return None
+        stored = await self.stored(name)
+        if stored.ended:
+            return None
+        state = await self._supervisor.state(name.internal)
+        read_records = partial(journal_of(self._supervisor).read, name.internal)
+        return await stored_reply(name.internal, state, read_records, stored.head, ref)
 
     async def listed(
         self, session_filter: SessionFilter, after: SessionName | None = None, most: int | None = None

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Final, cast
 
 import httpx
+import pytest
 
 from agentrail import SessionSpec, tool
 from agentrail.a2a import A2aFace
 from agentrail.host import ApiKeys, Host, HostLimits, Profile
-from agentrail.journals import Journal
+from agentrail.journals import Journal, SqliteJournal
 from agentrail.models import ModelRequest
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say, stall
@@ -183,3 +185,27 @@ async def test_a_cancelled_task_is_cancelled_once() -> None:
         assert (await rpc(desk.ann, "tasks/cancel", {"id": waiting["id"]}))["code"] == -32002
         older = await rpc(desk.ann, "tasks/get", {"id": waiting["id"]})
         assert (older["kind"], cast("Answer", older["status"])["state"]) == ("task", "canceled")
+
+
+@pytest.mark.long
+async def test_tasks_of_sessions_that_do_not_run_are_listed_without_starting_one(tmp_path: Path) -> None:
+    async with served(SqliteJournal(tmp_path / "a.db")) as desk:
+        first = await task(desk.ann, "hello", contextId="first")
+        waiting = await task(desk.ann, "run x", id="m2", contextId="second")
+        aborted = await task(desk.ann, "run y", id="m3", contextId="third")
+        await rpc(desk.ann, "CancelTask", {"id": aborted["id"]})
+        await desk.ann.post("/v1/sessions", json={"session": "empty"})
+    async with served(SqliteJournal(tmp_path / "a.db")) as desk:
+        supervisor = desk.serving.supervisor
+        listed = cast("list[Answer]", (await rpc(desk.ann, "ListTasks", {"includeArtifacts": True}))["tasks"])
+        states = {(shape["id"], state(shape)) for shape in listed}
+        assert states == {
+            (first["id"], "COMPLETED"),
+            (waiting["id"], "INPUT_REQUIRED"),
+            (aborted["id"], "CANCELED"),
+        }
+        got = await rpc(desk.ann, "GetTask", {"id": first["id"]})
+        assert (got["status"], text(got)) == (first["status"], ["Said hello"])
+        assert (await rpc(desk.ann, "GetTask", {"id": "first:p99"}))["code"] == -32001
+        names = [child.id.rpartition(".")[2] for child in supervisor.sessions()]
+        assert sorted(names) == ["second"], "it has a turn that is open"

@@ -194,6 +194,9 @@ class TalkCalls:
         """Wait for the end of a turn that another request has begun, as `ask` does for its own."""
         query = call.query(ReplyQuery)
         name = self._sessions.name(call.row, call.who, call.session)
+        reply = None if query.wait else await self._sessions.reply_at_rest(name, query.ref)
+        if reply is not None:
+            return call.view_answer(view(TurnReplyView, reply, name.internal))
         session = await self._sessions.running(name, call.watch)
         return await while_here(call.wait_gone, partial(self._reply, call, session, query))
 

@@ -8,9 +8,10 @@ from agentrail.api.session_values import RUNNING, Reply, Until
 from agentrail.errors import AgentrailError, UsageError
 from agentrail.errors.agentrail_error import fresh
 from agentrail.runtime.inbox.letter import ReplyOutcome, ReplySlot
-from agentrail.runtime.inbox.replies import is_open, last_turn, next_turn
+from agentrail.runtime.inbox.replies import ReadRecords, is_open, last_turn, next_turn, outcome_of
 
 if TYPE_CHECKING:
+    from agentrail.core.vocabulary.state import State
     from agentrail.runtime.actor.session import Session
 
 
@@ -49,6 +50,26 @@ async def turn_reply_now(session: Session, ref: str | None) -> Reply:
     if isinstance(outcome, AgentrailError):
         raise fresh(outcome)
     return outcome or Reply(ref, RUNNING)
+
+
+async def stored_reply(
+    session_id: str, state: State, read_records: ReadRecords, head: int, ref: str | None
+) -> Reply | None:
+    """Return how a turn of a session in *state* has ended, by its records up to number *head*, without starting it.
+
+    Return `None` if a turn is open or waits in the queue: what it does, the running session alone can tell.
+    """
+    if next_turn(state) is not None:
+        return None
+    ref = ref or await last_turn(read_records, head)
+    if ref is None:
+        raise UsageError("no-turn", session_id)
+    outcome = await outcome_of(state, ref, read_records, head, tuple)
+    if outcome is None:
+        raise UsageError("unknown-turn", session_id, ref)
+    if isinstance(outcome, AgentrailError):
+        raise fresh(outcome)
+    return outcome
 
 
 async def _outcome(session: Session, ref: str, until: Until) -> ReplyOutcome:
