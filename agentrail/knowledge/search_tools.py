@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Annotated, Final
 
@@ -11,6 +10,7 @@ from agentrail.knowledge.found import Found
 from agentrail.knowledge.knowledge_store import Knowledge
 from agentrail.tools import Length, Ok, Range, ok, tool
 from agentrail.values.argument_checks import checked
+from agentrail.values.data_blocks import data_block
 
 TIMEOUT: Final = 60.0
 """The most seconds that one call may take."""
@@ -20,10 +20,6 @@ MOST: Final = 20
 
 SHOWN: Final = 20
 """The most names of documents in an error."""
-
-
-_TAG: Final = re.compile(r"<(?=/?passage)", re.IGNORECASE)
-"""What begins the tags around a passage, so that none is in one; a model reads capitals as it reads small letters."""
 
 
 @checked
@@ -81,5 +77,4 @@ def _as_result(passages: Sequence[Found]) -> Ok:
 
 def _tagged(passage: Found) -> str:
     heading = f"{passage.heading}\n" if passage.heading and passage.heading not in passage.text else ""
-    body = _TAG.sub("< ", f"{heading}{passage.text.strip()}")
-    return f"[[{passage.citation}]]\n<passage>\n{body}\n</passage>"
+    return f"[[{passage.citation}]]\n{data_block('passage', f'{heading}{passage.text.strip()}')}"

@@ -6,7 +6,7 @@ import logging
 import traceback
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 import pytest
 import trio
@@ -170,9 +170,17 @@ def _is_whole(request: bytes) -> bool:
     return bool(end) and len(body) >= int(lengths[0] if lengths else 0)
 
 
+ServiceT = TypeVar("ServiceT", bound=Service)
+
+
 @asynccontextmanager
 async def serving(answer: bytes, *, hangs: bool = False) -> AsyncIterator[Service]:
-    service = Service(answer, hangs)
+    async with serving_by(Service(answer, hangs)) as service:
+        yield service
+
+
+@asynccontextmanager
+async def serving_by(service: ServiceT) -> AsyncIterator[ServiceT]:
     async with trio.open_nursery() as nursery:
         listeners = await trio.open_tcp_listeners(0, host=HOST)
         service.port = listeners[0].socket.getsockname()[1]
@@ -272,11 +280,11 @@ async def test_a_service_that_takes_its_time_is_left() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_an_answer_without_end_is_left_at_its_bound(name: str) -> None:
-    async with endless() as (service, gone):
+    async with serving_by(Endless(b"")) as service:
         with pytest.raises(SearchFailed, match="its answer is larger than any list of results"):
             await access(service, name).search("tea", max_results=3, timeout=PATIENCE)
         with trio.fail_after(PATIENCE):
-            await gone.wait()
+            await service.gone.wait()
         assert service.sent < 16 * 2**20
 
 
@@ -298,17 +306,6 @@ class Endless(Service):
                     self.sent += 65_536
             except trio.BrokenResourceError:
                 self.gone.set()
-
-
-@asynccontextmanager
-async def endless() -> AsyncIterator[tuple[Endless, trio.Event]]:
-    service = Endless(b"")
-    async with trio.open_nursery() as nursery:
-        listeners = await trio.open_tcp_listeners(0, host=HOST)
-        service.port = listeners[0].socket.getsockname()[1]
-        nursery.start_soon(trio.serve_listeners, service.talk, listeners)
-        yield service, service.gone
-        nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -18,6 +18,7 @@ from agentrail.ports.tool import ToolContext
 from agentrail.reprs import in_brackets
 from agentrail.tools.declaring import make_spec
 from agentrail.values.argument_checks import spelt
+from agentrail.values.data_blocks import data_block
 from agentrail.values.json import JsonObject
 from agentrail.values.secrets import Secret, secret_name
 from agentrail.values.tools import AskPerson, Effect, Err, Ok, ToolSpec, cut_time, err, ok
@@ -40,8 +41,6 @@ MAX_PAUSE: Final = 10.0
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ID: Final = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
 """An id of a context that is shown outside of the tag: another one could say more than which context it is."""
-_TAG: Final = re.compile(r"</(answer)", re.IGNORECASE)
-"""The end of the tag in which an answer stands, so that an answer cannot end it."""
 _SENDABLE: Final = re.compile(r"[!-~]{1,4096}", re.ASCII)
 
 APPROVE, REJECT = "approve", "reject"
@@ -206,9 +205,8 @@ class AgentCall:
         text = task.text or "(nothing was said)"
         context = f"; context: {task.context}" if _ID.fullmatch(task.context) else ""
         head = f"[the agent `{self._name}`: {task.state.lower()}{context}]"
-        body = _TAG.sub(r"<\\/\1", text)
         details = cast("JsonObject", {"task": task.id, "context": task.context, "state": task.state})
-        return answer(f"{head}\n<answer>\n{body}\n</answer>", details)
+        return answer(f"{head}\n{data_block('answer', text)}", details)
 
 
 def _answer_part(answer: str, facts: JsonObject) -> JsonObject:
