@@ -135,7 +135,7 @@ class Knowledge(trio.abc.AsyncResource):
     async def erase(self) -> None:
         """Leave no word and no vector of removed and replaced documents in the file, nor in its log.
 
-        `remove` does so; after an `add` that replaces, call it. No-op if nothing was removed or replaced since.
+        `remove` does so; after an `add` that replaces, fails or is cancelled, call it. No-op if there is nothing.
         """
         await trio.to_thread.run_sync(self._file.erase)
 

@@ -154,18 +154,24 @@ class StoreFile:
             _note(db, _LEFT, "1")
 
     def erase(self) -> None:
-        """Leave nothing of removed and replaced texts in the file and its log. No-op if none were."""
+        """Leave nothing of removed and replaced texts, and of failed writes, in the file and its log."""
         self._vectors.forget()
         with self._writer.alone("erase what was removed") as db:
-            if db is None or not has_tables(db, self.path) or _notes(db).get(_LEFT) is None:
+            if db is None or not has_tables(db, self.path):
                 return
-            db.execute("INSERT INTO words(words) VALUES('optimize')")
-            # Balancing a tree leaves copies of rows in gaps of pages, `secure_delete` or not: all pages are made anew
-            db.execute("VACUUM")
-            db.execute("DELETE FROM meta WHERE key = ?", (_LEFT,))
+            is_left = _LEFT in _notes(db)
+            if is_left:
+                db.execute("INSERT INTO words(words) VALUES('optimize')")
+                # Balancing a tree leaves copies of rows in gaps of pages, `secure_delete` or not: all are made anew
+                db.execute("VACUUM")
+                db.execute("DELETE FROM meta WHERE key = ?", (_LEFT,))
+            elif not self._writer.has_rolled_back:
+                return
             is_busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self._writer.has_rolled_back = bool(is_busy)
             if is_busy:
-                _note(db, _LEFT, "1")
+                if is_left:
+                    _note(db, _LEFT, "1")
                 problem = "another program reads the file, so its log cannot be emptied; close that, and try again"
                 raise OutsideError("knowledge-failed", str(self.path), "erase what was removed", problem)
 

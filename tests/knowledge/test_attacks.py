@@ -332,6 +332,28 @@ async def test_a_full_disk_leaves_the_old_document(tmp_path: Path) -> None:
             await knowledge.add("b.md", "small")
 
 
+async def test_erase_leaves_nothing_of_a_document_whose_add_has_failed(tmp_path: Path) -> None:
+    path, log = tmp_path / "k.sqlite", tmp_path / "k.sqlite-wal"
+    connect = sqlite3.connect
+
+    def small(*args: object, **options: object) -> sqlite3.Connection:
+        db: sqlite3.Connection = connect(*args, **options)  # type: ignore[call-overload]
+        db.execute("PRAGMA cache_size = 10")
+        db.execute("PRAGMA max_page_count = 60")
+        return db
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite3, "connect", small)
+        async with Knowledge(path) as knowledge:
+            await knowledge.add("a.md", "plain")
+            with pytest.raises(OutsideError, match="full"):
+                await knowledge.add("b.md", "quetzalcoatl and others " * 10_000)
+            assert b"quetzal" in log.read_bytes()  # noqa: ASYNC240 - a test
+            await knowledge.erase()
+            assert b"quetzal" not in log.read_bytes()  # noqa: ASYNC240 - a test
+            assert await knowledge.text("a.md") == "plain"
+
+
 async def test_a_document_that_is_no_text_names_the_converter(tmp_path: Path) -> None:
     def convert(name: str, _: bytes) -> str | None:
         if name == "raises":
