@@ -27,3 +27,10 @@ def test_it_is_small_and_tells_nothing_of_the_machine_that_built_it() -> None:
     files = [path.read_bytes() for path in STATIC.rglob("*") if path.is_file()]
     assert sum(map(len, files)) <= MOST_BYTES
     assert not any(str(ROOT).encode() in content or b"sourceMappingURL" in content for content in files)
+
+
+def test_no_rule_is_for_each_element_behind_another() -> None:
+    """One that is makes the browser look up the styles of a whole table when a row comes or goes."""
+    texts = {path.name: path.read_text("utf-8") for path in (STATIC / FILES).glob("*.css")}
+    assert texts
+    assert {name for name, text in texts.items() if re.search(r"[+~]\s*\*", text)} == set()

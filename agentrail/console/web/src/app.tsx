@@ -66,7 +66,7 @@ function Frame({ socket, leave }: { socket: HostSocket; leave: () => void }) {
       <Navigation place={place.value} who={socket.who.value} waiting={count} leave={leave} />
       <div class="body">
         <LinkState socket={socket} />
-        <main id="main" tabIndex={-1}>
+        <main id="main" tabIndex={-1} data-in-session={session !== null || undefined}>
           {session === null ? (
             <HostRoom place={place.value} waiting={count} />
           ) : (
