@@ -11,6 +11,9 @@ from agentrail.a2a.sent_message import objects_in, text_in
 from agentrail.a2a.shapes import Shape
 from agentrail.models import JsonObject
 
+MOST_CHARS: Final = 4000
+"""The most characters of an address, a token, or credentials, which may be a JWT."""
+
 SENDABLE: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?", re.ASCII)
 """What the value of a header may be."""
 
@@ -61,12 +64,12 @@ def read_config(fields: JsonObject, path: str, *, is_older: bool) -> PushConfig:
     schemes = authentication.get("schemes")
     first = schemes[0] if isinstance(schemes, Sequence) and not isinstance(schemes, str) and schemes else None
     scheme = text_in({"scheme": authentication.get("scheme") or first}, "scheme", f"{path}.authentication")
-    credentials = text_in(authentication, "credentials", f"{path}.authentication")
-    token = text_in(fields, "token", path)
+    credentials = text_in(authentication, "credentials", f"{path}.authentication", most=MOST_CHARS)
+    token = text_in(fields, "token", path, most=MOST_CHARS)
     if (scheme or credentials) and not SCHEME.fullmatch(scheme):
         raise A2aError(INVALID_PARAMS, f"`{path}.authentication` must have a scheme, such as `Bearer`")
     for name, text in (("token", token), ("authentication.credentials", credentials)):
         if text and not SENDABLE.fullmatch(text):
             raise A2aError(INVALID_PARAMS, f"`{path}.{name}` must have the characters that a header can have")
-    url = text_in(fields, "url", path, may_lack=False)
+    url = text_in(fields, "url", path, may_lack=False, most=MOST_CHARS)
     return PushConfig(text_in(fields, "id", path), url, token, scheme, credentials, is_older)

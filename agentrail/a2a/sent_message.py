@@ -80,13 +80,13 @@ def objects_in(value: object, path: str) -> JsonObject:
     return cast("JsonObject", value)
 
 
-def text_in(fields: JsonObject, name: str, path: str, *, may_lack: bool = True) -> str:
-    """Return the text *name* in *fields*, or an empty one; raise `A2aError` if it is none, or an id is too long."""
+def text_in(fields: JsonObject, name: str, path: str, *, may_lack: bool = True, most: int = MAX_ID) -> str:
+    """Return the text *name* in *fields*, or an empty one; raise `A2aError` for another value, or a longer text."""
     value = fields.get(name)
     if value is None and may_lack:
         return ""
-    if not isinstance(value, str) or not (value or may_lack) or len(value) > MAX_ID:
-        raise A2aError(INVALID_PARAMS, f"`{path}.{name}` must be a text of 1 to {MAX_ID} characters")
+    if not isinstance(value, str) or not (value or may_lack) or len(value) > most:
+        raise A2aError(INVALID_PARAMS, f"`{path}.{name}` must be a text of 1 to {most} characters")
     return value
 
 
