@@ -44,7 +44,7 @@ from agentrail.errors import (
 )
 from agentrail.models import PROVIDERS, JsonObject, ModelRequest, Response, Text, Thinking, UserMessage
 from tests.adapters.models import converse_events as converse
-from tests.adapters.models.server import Play, Server, refusing, serving, streaming
+from tests.adapters.models.server import Asked, Play, Server, refusing, serving, streaming
 from tests.kit import freeze_object
 
 FRAMES: Final = Path(__file__).parent / "frames"
@@ -294,6 +294,10 @@ PROGRAMS: Final = {
     "an empty secret": keys_of(SecretAccessKey=""),
     "an odd token": keys_of(SessionToken={"a": "b"}),
     "two lines": keys_of(SessionToken="a\nb"),
+    "ended": keys_of(Expiration="2020-01-01T00:00:00Z"),
+    "an odd end": keys_of(Expiration="soon"),
+    "a number as end": keys_of(Expiration=5),
+    "an end without a zone": keys_of(Expiration="2099-01-01T00:00:00"),
     "nothing": "",
 }
 """What a program may print that should print credentials."""
@@ -331,6 +335,50 @@ async def test_a_program_gives_the_keys_of_a_profile(monkeypatch: pytest.MonkeyP
     assert headers["x-amz-security-token"] == "session-0123456789"
     assert "Credential=AKIDSECRET012345/" in headers["authorization"]
     assert "/eu-west-1/bedrock/" in headers["authorization"]
+
+
+ROLE: Final = {"Code": "Success", "Token": "t" * 20, "Expiration": "2099-01-01T00:00:00Z", **json.loads(keys_of())}
+ROLES: Final[Mapping[str, tuple[bytes, bool]]] = {
+    "as it should be": (json.dumps(ROLE).encode(), True),
+    "ended": (json.dumps({**ROLE, "Expiration": "2020-01-01T00:00:00Z"}).encode(), True),  # botocore goes on with it
+    "no end": (json.dumps({**ROLE, "Expiration": None}).encode(), False),
+    "an odd end": (json.dumps({**ROLE, "Expiration": "soon"}).encode(), False),
+    "an odd key": (json.dumps({**ROLE, "AccessKeyId": 5}).encode(), False),
+    "two lines": (json.dumps({**ROLE, "Token": "a\nb"}).encode(), False),
+    "no success": (json.dumps({"Code": "Failed", "Message": "AKIDSECRET"}).encode(), False),
+    "HTML": (b"<html>AKIDSECRET", False),
+    "nothing": (b"null", False),
+    "deep": (b"[" * 100_000, False),
+}
+"""What the metadata server of a machine may answer, and whether a request is sent with it."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("answer", ROLES)
+async def test_a_metadata_server_that_lies_is_a_clear_error(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    credentials, is_good = ROLES[answer]
+
+    def metadata(asked: Asked) -> Play:
+        ends = {"/api/token": b"imds-token", "/security-credentials/": b"lamp-role"}
+        text = next((text for end, text in ends.items() if asked.target.endswith(end)), credentials)
+        return refusing(200, text, kind="text/plain")
+
+    async with (
+        serving(metadata) as role_server,
+        at_bedrock(monkeypatch, streaming(converse.saying("On."))) as (server, model, _),
+    ):
+        for name in (*KEYS, "AWS_EC2_METADATA_DISABLED"):
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", f"{role_server.url}/")
+        monkeypatch.setenv("AWS_CONFIG_FILE", "/none")
+        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/none")
+        if is_good:
+            await ask(model)
+        else:
+            with pytest.raises(CredentialsMissing) as caught:
+                await ask(model)
+            assert "AKIDSECRET" not in f"{caught.value}{caught.value.__cause__}"
+        assert len(server.asked) == is_good
 
 
 @pytest.mark.parametrize("token", ["a\nb", "session-é", "x\0"])

@@ -128,7 +128,7 @@ class GoogleAccount:
             token = cast("object", self._credentials.token)
         except (GoogleAuthError, OSError, ValueError) as error:
             raise _failure(error) from None
-        except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        except (LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError) as error:
             # google-auth takes what a server says for what it should say
             problem = f"what a token server answers is no token ({type(error).__name__}); {TO_DO}"
             raise CredentialsMissing(problem) from None
