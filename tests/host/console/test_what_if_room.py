@@ -28,6 +28,8 @@ def clerk(tmp_path_factory: pytest.TempPathFactory) -> Generator[Visitor]:
             for message in messages:
                 opened.post("/v1/chat", {"session": session, "message": message})
         opened.post("/v1/sessions/secret/label", {"title": MARKED})
+        opened.post("/v1/chat", {"session": "redacted", "message": "secret.txt x"})
+        opened.calls.delete("/v1/sessions/redacted", params={"redact": "true"}).raise_for_status()
         yield opened
 
 
@@ -48,6 +50,7 @@ def test_where_sessions_part_is_told_with_both_reasons_and_leads_to_the_record(c
         assert "secret.txt is closed" in parting.inner_text()
         assert parting.locator("text=a guess").count() == 1, "the first difference alone is exact"
         page.wait_for_selector(".card header >> text=as it was")
+        page.wait_for_selector(".card:has-text('is redacted') header >> text=not compared to its end")
         assert "candidate=strict" in page.url
         parting.locator("a", has_text="record").first.click()
         page.wait_for_url("**/#/s/you.secret/record/*")

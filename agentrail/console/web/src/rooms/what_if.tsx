@@ -196,7 +196,7 @@ function Outcomes({ outcomes, titleOf }: { outcomes: ReadonlySignal<readonly Out
     );
   }
   const parting = all.filter(({ view }) => view !== null && view.parts.length > 0).length;
-  const compared = all.filter(({ view }) => view !== null).length;
+  const compared = all.filter(({ view }) => view !== null && verdict(view) !== CUT).length;
   const rulings = all.reduce((sum, { view }) => sum + (view?.rulings ?? 0), 0);
   return (
     <div class="inbox-one">
@@ -211,6 +211,14 @@ function Outcomes({ outcomes, titleOf }: { outcomes: ReadonlySignal<readonly Out
   );
 }
 
+const CUT = "not compared to its end";
+
+/** In a word, what came of a try on a session: one that was left out before anything differed may have gone otherwise. */
+function verdict({ parts, skipped }: View<"WhatIfView">): string {
+  if (parts.length === 0) return skipped ? CUT : "as it was";
+  return parts.length === 1 ? "1 ruling differs" : `${parts.length} rulings differ`;
+}
+
 function OutcomeCard({ outcome: { session, view, problem }, title }: { outcome: Outcome; title: string }) {
   const untold = [...(view?.inexact ?? []), ...(view?.skipped ? [`Not compared further: ${view.skipped}`] : [])];
   return (
@@ -221,7 +229,7 @@ function OutcomeCard({ outcome: { session, view, problem }, title }: { outcome: 
             <Plain text={title} />
           </a>
         </h2>
-        <span class="soft small end">{view && (view.parts.length === 0 ? "as it was" : view.parts.length === 1 ? "1 ruling differs" : `${view.parts.length} rulings differ`)}</span>
+        <span class="soft small end">{view && verdict(view)}</span>
       </header>
       {problem && (
         <p class="is-bad what-if-words">
