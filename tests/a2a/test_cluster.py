@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentrail import SessionSpec
-from agentrail.a2a import A2aFace
+from agentrail.a2a import A2aFace, task_push
 from agentrail.journals import MemoryJournal
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel
@@ -50,5 +50,25 @@ async def test_the_host_that_has_a_configuration_tells_of_a_task_at_another_one(
         await receiver.until(1)
         assert table(face) == {("acme", "ann"): [waiting["id"]]}
         await task(first.ann, {**facts(waiting), "decision": "approve"}, id="yes", taskId=waiting["id"])
+        await until_empty(face)
+        assert [receiver.requests[number].state for number in (0, -1)] == ["INPUT_REQUIRED", "COMPLETED"]
+
+
+@pytest.mark.long
+async def test_a_task_is_told_of_after_its_host_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_push, "PAUSE", 0.1)
+    journal, face = MemoryJournal(), pushing()
+    spec = SessionSpec(model=ScriptedModel([answer], repeat_last=True), tools=[shell], plugins=[HumanApproval()])
+    async with (
+        receiving() as receiver,
+        open_member(journal, spec, lease=KNOWN_LEASE, faces=[face]) as second,
+    ):
+        async with open_member(journal, spec, lease=KNOWN_LEASE, faces=[A2aFace()]) as first:
+            waiting = await task(first.ann, "run x", contextId="trip")
+            create = {"taskId": waiting["id"], "url": receiver.url}
+            assert await code(second.ann, "CreateTaskPushNotificationConfig", create) is None
+            await receiver.until(1)
+        assert table(face) == {("acme", "ann"): [waiting["id"]]}
+        await task(second.ann, {**facts(waiting), "decision": "approve"}, id="yes", taskId=waiting["id"])
         await until_empty(face)
         assert [receiver.requests[number].state for number in (0, -1)] == ["INPUT_REQUIRED", "COMPLETED"]
