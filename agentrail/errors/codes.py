@@ -372,8 +372,8 @@ OUTSIDE: Final[Mapping[str, Texts]] = {
     ),
     "knowledge-failed": Texts(
         "A store of knowledge could not be read or written; it may be tried again",
-        "the store `{path}` could not {attempt} ({problem}); see that its disk has space and may be written, and try "
-        "again",
+        "the store `{path}` could not {attempt} ({problem}); try again, and see that its disk has space and may be "
+        "written",
     ),
     "knowledge-unusable": Texts(
         "A file is no store of knowledge, or is damaged",

@@ -17,6 +17,9 @@ from agentrail.knowledge.store_tables import has_tables, make_tables
 WAIT: Final = 10.0
 """The most seconds that SQLite waits for another process to end its write."""
 
+PAUSE: Final = 0.01
+"""Seconds between two attempts where SQLite does not wait by itself."""
+
 SETTINGS: Final = (
     "trusted_schema = OFF",
     "cell_size_check = ON",
@@ -170,6 +173,19 @@ class StoreConnection:
         return True
 
 
+def empty_log(db: sqlite3.Connection) -> bool:
+    """Write the log of *db* to its file, and empty it; return whether that was done, as others may read the file.
+
+    SQLite waits for those by itself, but not while another process does the same.
+    """
+    deadline = time.monotonic() + WAIT
+    while True:
+        is_busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if not is_busy or time.monotonic() > deadline:
+            return not is_busy
+        time.sleep(PAUSE)
+
+
 def _use_log(db: sqlite3.Connection) -> None:
     """Have *db* write to a log first. SQLite does not wait by itself while another process does the same."""
     deadline = time.monotonic() + WAIT
@@ -183,7 +199,7 @@ def _use_log(db: sqlite3.Connection) -> None:
                 raise
         else:
             return
-        time.sleep(0.01)
+        time.sleep(PAUSE)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

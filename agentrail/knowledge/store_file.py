@@ -13,7 +13,7 @@ from agentrail.knowledge.chunks import CHUNKING, Chunk
 from agentrail.knowledge.document import Document
 from agentrail.knowledge.file_check import unusable
 from agentrail.knowledge.found import Found
-from agentrail.knowledge.store_connection import StoreConnection
+from agentrail.knowledge.store_connection import StoreConnection, empty_log
 from agentrail.knowledge.store_names import is_shown_as_it_is
 from agentrail.knowledge.store_tables import has_tables
 from agentrail.knowledge.vectors import Vectors
@@ -125,7 +125,7 @@ class StoreFile:
         with self._writer.writing("rebuild the store") as db:
             for (name,) in db.execute("SELECT name FROM document").fetchall():
                 if name not in {new.name for new in documents}:
-                    problem = f"`{name}` was added meanwhile; try again"
+                    problem = f"`{name}` was added meanwhile"
                     raise OutsideError("knowledge-failed", str(self.path), "rebuild the store", problem)
             db.execute("DELETE FROM meta WHERE key IN (?, ?, ?)", (_EMBEDDER, _DIMENSIONS, _CHUNKING))
             notes = _notes(db)
@@ -167,12 +167,12 @@ class StoreFile:
                 db.execute("DELETE FROM meta WHERE key = ?", (_LEFT,))
             elif not self._writer.has_rolled_back:
                 return
-            is_busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            self._writer.has_rolled_back = bool(is_busy)
-            if is_busy:
+            is_empty = empty_log(db)
+            self._writer.has_rolled_back = not is_empty
+            if not is_empty:
                 if is_left:
                     _note(db, _LEFT, "1")
-                problem = "another program reads the file, so its log cannot be emptied; close that, and try again"
+                problem = "another program reads the file, so its log cannot be emptied; close that"
                 raise OutsideError("knowledge-failed", str(self.path), "erase what was removed", problem)
 
     def unlink(self) -> None:

@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -426,6 +427,33 @@ async def main(path, mark):
 
 trio.run(main, sys.argv[1], sys.argv[2])
 """
+
+
+CHECKPOINT: Final = """
+import fcntl, sys
+with open(sys.argv[1], "r+b") as shared:
+    fcntl.lockf(shared, fcntl.LOCK_EX, 1, 121)
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+"""Holds the lock of a process of SQLite that writes the log of a store to its file."""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="the lock is one of POSIX")
+async def test_erase_waits_while_another_process_does_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = [sys.executable, "-c", CHECKPOINT, str(tmp_path / "k.sqlite-shm")]
+    async with Knowledge(tmp_path / "k.sqlite") as knowledge:
+        await knowledge.add("a.md", "text")
+        with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:  # noqa: S603, ASYNC220 - our own program
+            assert other.stdout is not None
+            assert other.stdin is not None
+            assert other.stdout.readline() == b"locked\n"
+            release = other.stdin.close
+            # It pauses once it has found the lock, and then the other ends
+            monkeypatch.setattr(time, "sleep", lambda _: (release(), other.wait()))
+            assert await knowledge.remove("a.md") == 1
+        assert (tmp_path / "k.sqlite-wal").read_bytes() == b""  # noqa: ASYNC240 - a test
 
 
 @pytest.mark.long
