@@ -32,7 +32,7 @@ from agentrail.host.plugins.plugin_values import (
 from agentrail.runtime.shared.untrusted_calls import Contained, traced
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import Message
-from agentrail.values.untrusted_values import described
+from agentrail.values.untrusted_values import described, leaves
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Authored, Value
 
@@ -192,7 +192,7 @@ class RequestHooks:
         """Return the context of the end of the request; *error* is the exception that ended it."""
         outcome, problem = self.outcome, self.error
         if error is not None:
-            cancelled = isinstance(error, trio.Cancelled)
+            cancelled = all(isinstance(leaf, trio.Cancelled) for leaf in leaves(error))
             outcome = "cancelled" if cancelled else "failed"
             problem = problem or (None if cancelled else type(error).__name__)
         fields = {name: getattr(self._context, name) for name in RequestContext.__struct_fields__}

@@ -217,6 +217,22 @@ async def test_the_end_of_a_request_says_how_it_ended(autojump_clock: object) ->
     ] * 4
 
 
+async def test_a_request_whose_tasks_are_all_cancelled_was_cancelled(autojump_clock: object) -> None:  # noqa: ARG001
+    """Trio raises the cancellation of several tasks as a group."""
+    ends = list[RequestEnd]()
+
+    class Log(HostPlugin):
+        def on_request_end(self, context: RequestEnd) -> None:
+            ends.append(context)
+
+    ordered, _ = row([Log()])
+    with trio.move_on_after(2):
+        async with ordered.request(CONTEXT), trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            await trio.sleep_forever()
+    assert [(end.outcome, end.error) for end in ends] == [("cancelled", None)]
+
+
 async def test_texts_about_files_are_joined_by_a_blank_line(autojump_clock: object) -> None:  # noqa: ARG001
     calls: Calls = []
     plugins = [
