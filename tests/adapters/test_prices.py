@@ -34,6 +34,27 @@ def test_published_prices_know_cached_tokens_and_not_every_model() -> None:
     assert published_cost("demo", USED) is None
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        "azure:gpt-4.1",
+        "azure-chat:gpt-4o",
+        "bedrock:anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "bedrock:amazon.nova-lite-v1:0",
+        "vertex:claude-sonnet-4-5@20250929",
+        "vertex:gemini-2.5-flash",
+    ],
+)
+def test_models_at_clouds_have_prices_by_their_names_there(model: str) -> None:
+    pytest.importorskip("genai_prices", reason="the extra `prices` is not installed")
+    cost = published_cost(model, Usage(1_000_000, 100_000))
+    assert cost is not None
+    assert cost > 0
+    for options in ({}, {"region": "us-east-1", "project": "lamps-1"}):
+        assert PriceList(NO_PRICES).knows(model, FrozenObject(**options))
+
+
 def test_every_provider_that_is_looked_up_is_known_to_the_package() -> None:
     genai_prices = pytest.importorskip("genai_prices", reason="the extra `prices` is not installed")
     known = {provider.id for provider in genai_prices.data_snapshot.get_snapshot().providers}
