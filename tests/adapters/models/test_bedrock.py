@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -46,6 +49,7 @@ from agentrail.models import PROVIDERS, JsonObject, ModelRequest, Response, Text
 from tests.adapters.models import converse_events as converse
 from tests.adapters.models.server import Asked, Play, Server, refusing, serving, streaming
 from tests.kit import freeze_object
+from tests.patience import PATIENCE
 
 FRAMES: Final = Path(__file__).parent / "frames"
 """Streams that AWS's own codec has written."""
@@ -418,6 +422,29 @@ async def test_keys_that_were_written_anew_are_read_again_once(monkeypatch: pyte
         assert (await ask(model)).parts == (Text("On."),)
         assert (await ask(model)).parts == (Text("On."),)
         assert len(server.asked) == 5
+
+
+FIRST_USE: Final = """
+import os, sys
+from agentrail.adapters.models.clouds.aws_account import AwsAccount
+account = AwsAccount("")
+assert not account.is_fresh
+early = sorted(name for name in sys.modules if name.startswith("botocore"))
+account.refresh()
+assert account.is_fresh
+before = set(sys.modules)
+account.sign("https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse-stream", b"{}", "us-east-1")
+print(early, sorted(name for name in set(sys.modules) - before if name.startswith("botocore")))
+"""
+
+
+@pytest.mark.long
+def test_botocore_is_imported_in_the_thread_that_renews() -> None:
+    environment = {**os.environ, **KEYS, "AWS_CONFIG_FILE": "/none", "AWS_SHARED_CREDENTIALS_FILE": "/none"}
+    done = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", FIRST_USE], env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE
+    )
+    assert done.stdout == "[] []\n"
 
 
 class Slow:

@@ -120,10 +120,10 @@ class AwsAccount:
     @property
     def is_fresh(self) -> bool:
         """Whether the credentials hold for five minutes more."""
-        from botocore.credentials import RefreshableCredentials  # noqa: PLC0415 - an extra
-
         if self._frozen is None:
             return False
+        from botocore.credentials import RefreshableCredentials  # noqa: PLC0415 - an extra; `refresh` has imported it
+
         credentials = self._credentials
         return not (isinstance(credentials, RefreshableCredentials) and credentials.refresh_needed(SOON))
 
