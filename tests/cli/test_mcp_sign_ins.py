@@ -81,6 +81,12 @@ def test_the_settings_say_how_to_sign_in(capsys: pytest.CaptureFixture[str], tmp
     assert "its `account` must be a short name" in printed
 
 
+def test_that_one_is_signed_in_nowhere_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert subcommand("mcp list")([]) == 0
+    captured = capsys.readouterr()
+    assert (captured.out, "signed in at no MCP server" in captured.err) == ("", True)
+
+
 def test_a_damaged_file_is_told_beside_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     file = token_file.TokenFile("https://tickets.example/mcp")
     file.path.parent.mkdir(mode=0o700, parents=True)

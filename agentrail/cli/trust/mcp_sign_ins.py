@@ -13,7 +13,7 @@ from agentrail.adapters.mcp.oauth import OAuth
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.mcp.token_file import SignedIn, TokenFile, signed_in_servers
 from agentrail.cli.output.bad_input import BadInputError
-from agentrail.cli.output.exit_status import DONE, FAILED
+from agentrail.cli.output.exit_status import DONE, FAILED, tell
 from agentrail.cli.output.screen import clean, iso_time
 from agentrail.cli.trust.settings_code import server_in
 from agentrail.cli.trust.trust_question import ask_about
@@ -55,7 +55,10 @@ def logout(server: str, account: str, folder: Path | None) -> int:
 
 def list_sign_ins() -> int:
     """Print where this user is signed in, and return the exit status."""
-    for file, signed_in in signed_in_servers():
+    servers = list(signed_in_servers())
+    if not servers:
+        tell("agentrail: you are signed in at no MCP server; `agentrail mcp login SERVER` signs in")
+    for file, signed_in in servers:
         state = str(signed_in) if isinstance(signed_in, FileFailed) else _state(signed_in)
         print(clean(f"{file.server}{f' ({file.account})' if file.account else ''}: {state}"))
     return DONE
