@@ -110,4 +110,10 @@ class KnowledgeFolder(trio.abc.AsyncResource):
         folder = self._folder(tenant)
         files = sorted(folder.glob(f"*{ENDING}")) if folder.is_dir() else []
         names = [file.stem if not file.stem.startswith("~") else stored_name(file) for file in files]
-        return tuple(sorted(filter(None, names)))
+        # A file that lies here under another name is none that `store` opens, whatever it notes
+        return tuple(sorted([name for name, file in zip(names, files, strict=True) if _is_of(name, file)]))
+
+
+def _is_of(name: str, file: Path) -> bool:
+    """Whether *file* is that of the store *name*."""
+    return bool(name) and file_stem(name) == file.stem

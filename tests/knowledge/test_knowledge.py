@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -143,6 +144,17 @@ async def test_each_tenant_has_its_own_files(tmp_path: Path) -> None:
         (tmp_path / "tenants/acme/docs.sqlite").rename(tmp_path / "tenants/globex/docs.sqlite")
         with pytest.raises(OutsideError, match="another tenant"):
             await folder.store("docs", "globex").search("leave")
+
+
+async def test_a_file_that_no_store_has_is_not_listed(tmp_path: Path) -> None:
+    async with KnowledgeFolder(tmp_path) as folder:
+        await folder.store("Docs").add("a.md", LEAVE)
+        assert await folder.stores() == ("Docs",)
+    (file,) = tmp_path.iterdir()  # noqa: ASYNC240 - a test
+    for name in ("~", "~copy", "\x1b[2J", "EVIL"):
+        shutil.copy(file, tmp_path / f"{name}.sqlite")
+    async with KnowledgeFolder(tmp_path) as folder:
+        assert await folder.stores() == ("Docs",)
 
 
 async def test_a_cancelled_block_closes_the_file(tmp_path: Path) -> None:
