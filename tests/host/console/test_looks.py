@@ -34,7 +34,17 @@ WIDE: Final = """() => [...document.querySelectorAll('body *')].filter(
     && !it.closest('.list, .table, .choice, .tabs, .cut, pre, .skip, [hidden]')
 ).map(it => it.outerHTML.slice(0, 100))"""
 
-EVERY_LOOK: Final = [(320, False), (320, True), (1600, False), (1600, True)]
+SMALL: Final = """() => {
+  const isSmall = it => it.checkVisibility() && it.getBoundingClientRect().height < 40
+    && !it.closest('.item-at, .only-read, .skip')
+  const controls = 'button:not(.link), .button, summary:not(.rule > *), .tabs a, .rooms a, .field'
+  return [...document.querySelectorAll(controls)].filter(isSmall).map(it => it.outerHTML.slice(0, 100))
+}"""
+"""Controls that are lower than a finger wants; times and what stands beside a prompt are text."""
+
+PHONE: Final = 320
+
+EVERY_LOOK: Final = [(PHONE, False), (PHONE, True), (1600, False), (1600, True)]
 """Widths, and whether it is dark."""
 
 ROOMS: Final = {
@@ -85,6 +95,7 @@ def test_a_room_is_for_everybody(visitor: Visitor, room: str, width: int, *, dar
         violations = page.evaluate(RUN)
         assert violations == [], json.dumps(violations, indent=1)
         until(page, lambda: page.evaluate(WIDE) == [])
+        assert width > PHONE or page.evaluate(SMALL) == []
         assert page.evaluate("document.getAnimations().length") == 0
 
 
