@@ -91,12 +91,14 @@ def test_it_opens_on_what_waits_and_lists_the_calls(visitor: Visitor) -> None:
     visitor.end("why-opens")
 
 
-@pytest.mark.parametrize("width", [360, 1200])
+@pytest.mark.parametrize("width", [360, 1000, 1200])
 def test_nothing_is_wider_than_the_page(visitor: Visitor, width: int) -> None:
     name = f"why-{width}"
     held(visitor, name)
     with visitor.page(f"/s/you.{name}/why/1", width=width) as page:
         until(page, lambda: len(entries(page)) >= 1)
         until(page, lambda: bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth")))
+        cut = page.locator(".stay").evaluate("it => it.scrollWidth - it.clientWidth")
+        assert cut == 0, "the list is as wide as its column"
         assert page.locator("main b:not(.strong)").count() == 0
     visitor.end(name)
