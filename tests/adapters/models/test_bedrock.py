@@ -300,6 +300,7 @@ PROGRAMS: Final = {
     "two lines": keys_of(SessionToken="a\nb"),
     "ended": keys_of(Expiration="2020-01-01T00:00:00Z"),
     "an odd end": keys_of(Expiration="soon"),
+    "an end that no date can be": keys_of(Expiration="9" * 30),
     "a number as end": keys_of(Expiration=5),
     "an end without a zone": keys_of(Expiration="2099-01-01T00:00:00"),
     "nothing": "",

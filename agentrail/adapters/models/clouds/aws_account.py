@@ -139,8 +139,7 @@ class AwsAccount:
             raise ProviderNotReached(problem) from None
         except BotoCoreError as error:
             raise _missing(error) from None
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError) as error:
-            # botocore takes what a program or a server says for what it should say
+        except Exception as error:  # noqa: BLE001 - botocore takes what a program or a server says for what it should say
             problem = f"what a program or a server answers are no credentials of AWS ({type(error).__name__}); {TO_DO}"
             raise CredentialsMissing(problem) from None
 

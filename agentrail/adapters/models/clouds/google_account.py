@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast, final
@@ -128,8 +129,10 @@ class GoogleAccount:
             token = cast("object", self._credentials.token)
         except (GoogleAuthError, OSError, ValueError) as error:
             raise _failure(error) from None
-        except (LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError) as error:
-            # google-auth takes what a server says for what it should say
+        except subprocess.TimeoutExpired as error:
+            problem = f"the credentials of Google Cloud did not come ({type(error).__name__})"
+            raise ProviderNotReached(problem) from None
+        except Exception as error:  # noqa: BLE001 - google-auth takes what a server says for what it should say
             problem = f"what a token server answers is no token ({type(error).__name__}); {TO_DO}"
             raise CredentialsMissing(problem) from None
         self._token = token if isinstance(token, str) else ""

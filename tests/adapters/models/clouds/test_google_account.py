@@ -205,6 +205,25 @@ async def test_a_token_server_that_refuses(
     assert "0123456789abcdef" not in str(caught.value)
 
 
+@pytest.mark.long
+async def test_a_program_that_takes_too_long_may_be_asked_again(tmp_path: Path, set_env: pytest.MonkeyPatch) -> None:
+    about = {
+        "type": "external_account",
+        "audience": "//iam.googleapis.com/pool",
+        "token_url": "https://sts.googleapis.com",
+    }
+    source = {"executable": {"command": "sh -c 'sleep 20' secret-0123456789", "timeout_millis": 10}}
+    path = tmp_path / "program.json"
+    path.write_text(json.dumps({**about, "subject_token_type": "jwt", "credential_source": source}))
+    set_env.setattr("google.auth.pluggable.EXECUTABLE_TIMEOUT_MILLIS_LOWER_BOUND", 1)
+    set_env.setenv("GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES", "1")
+    set_env.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(path))
+    async with client() as model:
+        with pytest.raises(ProviderNotReached, match="TimeoutExpired") as caught:
+            await ask(model, project="lamps-1")
+    assert "secret" not in f"{caught.value} {caught.value.__cause__}"
+
+
 @pytest.mark.parametrize(
     ("value", "wanted"), [("", KeyMissing), (None, KeyMissing), ("a\r\nx: y", ModelError), (" ya29.token ", None)]
 )
