@@ -10,6 +10,7 @@ from attrs import define
 from agentrail.adapters.models.clouds.cloud import CloudAccount, OpenAccount
 from agentrail.adapters.models.settings import Settings
 from agentrail.errors import CredentialsMissing, ModelError, ProviderNotReached
+from agentrail.errors.agentrail_error import fresh
 from agentrail.values.newest import Newest
 
 TOKEN_THREADS: Final = 8
@@ -21,6 +22,9 @@ hosts are looked up in these, too.
 
 MAX_TOKENS: Final = 1_000
 """The names of tokens whose threads are counted; of more, the oldest is forgotten."""
+
+
+UNFIT: Final = "what came from a file, a server or a program is empty, or has characters that no header can hold"
 
 
 @define
@@ -42,19 +46,18 @@ class OpenedAccount:
             self.failure = None
             try:
                 self.account.refresh()
-                _check_secrets(self.account)
+                if not _can_be_sent(self.account):
+                    raise CredentialsMissing(UNFIT)
             except ModelError as error:
                 self.failure = error
             self.renewals += 1
         if self.failure is not None:
-            raise type(self.failure)(str(self.failure.args[0]), self.failure.retry_after)
+            raise fresh(self.failure)
 
 
-def _check_secrets(account: CloudAccount) -> None:
-    """Raise `CredentialsMissing` unless a header can hold the secrets of *account*."""
-    if not all(secret and secret.isascii() and secret.isprintable() for secret in account.secrets):
-        problem = "what came from a file, a server or a program is empty, or has characters that no header can hold"
-        raise CredentialsMissing(problem)
+def _can_be_sent(account: CloudAccount) -> bool:
+    """Whether a header can hold the secrets of *account*."""
+    return all(secret and secret.isascii() and secret.isprintable() for secret in account.secrets)
 
 
 class Accounts:
@@ -87,7 +90,7 @@ class Accounts:
                 open_account(settings.profile), trio.CapacityLimiter(1) if opened is None else opened.thread
             )
             self._opened[key] = opened
-        if not opened.account.is_fresh:
+        if not (opened.account.is_fresh and _can_be_sent(opened.account)):
             await self._refresh(opened, settings.first_byte_timeout)
         return opened.account
 
