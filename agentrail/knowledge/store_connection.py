@@ -53,8 +53,6 @@ class StoreConnection:
         self._db: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
         """Device and inode of the open file."""
-        self.has_rolled_back = False
-        """Whether a write has failed: what SQLite could not keep in memory stays in the log until that is emptied."""
 
     @contextmanager
     def reading(self, attempt: str) -> Generator[sqlite3.Connection | None]:
@@ -81,9 +79,6 @@ class StoreConnection:
                     db.executemany("INSERT INTO meta VALUES(?, ?)", self._identity.items())
                 yield db
                 db.execute("COMMIT")
-            except BaseException:
-                self.has_rolled_back = True
-                raise
             finally:
                 _roll_back(db)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +47,7 @@ _EMBEDDER: Final = "embedder"
 _DIMENSIONS: Final = "dimensions"
 _CHUNKING: Final = "chunking"
 _LEFT: Final = "left"
-"""The note that texts were removed, or replaced, whose words may still be in the file."""
+"""The note that texts were removed, or replaced, whose words may still be in the file; each has a value of its own."""
 
 
 class NewDocument(NamedTuple):
@@ -151,27 +152,23 @@ class StoreFile:
             db.execute("DELETE FROM chunk")
             db.execute("INSERT INTO words(words) VALUES('delete-all')")
             db.execute("DELETE FROM meta WHERE key IN (?, ?, ?)", (_EMBEDDER, _DIMENSIONS, _CHUNKING))
-            _note(db, _LEFT, "1")
+            _note(db, _LEFT, secrets.token_hex(8))
 
     def erase(self) -> None:
         """Leave nothing of removed and replaced texts, and of failed writes, in the file and its log."""
         self._vectors.forget()
         with self._writer.alone("erase what was removed") as db:
-            if db is None or not has_tables(db, self.path):
+            if db is None:
                 return
-            is_left = _LEFT in _notes(db)
-            if is_left:
+            left = _notes(db).get(_LEFT) if has_tables(db, self.path) else None
+            if left is not None:
                 db.execute("INSERT INTO words(words) VALUES('optimize')")
                 # Balancing a tree leaves copies of rows in gaps of pages, `secure_delete` or not: all are made anew
                 db.execute("VACUUM")
-                db.execute("DELETE FROM meta WHERE key = ?", (_LEFT,))
-            elif not self._writer.has_rolled_back:
-                return
-            is_empty = empty_log(db)
-            self._writer.has_rolled_back = not is_empty
-            if not is_empty:
-                if is_left:
-                    _note(db, _LEFT, "1")
+                # What another process has removed meanwhile is in the file: its note stays
+                db.execute("DELETE FROM meta WHERE key = ? AND value = ?", (_LEFT, left))
+            # Not only then: a failed write, or a process that was killed, has left there what nothing tells of
+            if not empty_log(db):
                 problem = "another program reads the file, so its log cannot be emptied; close that"
                 raise OutsideError("knowledge-failed", str(self.path), "erase what was removed", problem)
 
@@ -312,7 +309,7 @@ def _forget(db: sqlite3.Connection, name: str) -> bool:
     )
     db.execute("DELETE FROM chunk WHERE document = ?", row)
     db.execute("DELETE FROM document WHERE id = ?", row)
-    _note(db, _LEFT, "1")
+    _note(db, _LEFT, secrets.token_hex(8))
     return True
 
 

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import AgentrailError, OutsideError, UsageError
 from agentrail.knowledge import Knowledge, KnowledgeFolder, knowledge_store, knowledge_tools
+from agentrail.knowledge.store_file import StoreFile
 from agentrail.knowledge.store_names import file_stem
 from agentrail.models import Json, ToolMessage
 from agentrail.testing import ScriptedModel, call, say
@@ -427,6 +428,57 @@ async def main(path, mark):
 
 trio.run(main, sys.argv[1], sys.argv[2])
 """
+
+
+async def test_what_is_removed_while_another_process_erases_is_erased_too(tmp_path: Path) -> None:
+    path = tmp_path / "k.sqlite"
+    others = [["b.md"]]
+
+    def remove_meanwhile(statement: str) -> None:
+        if statement.startswith("DELETE FROM meta") and others:
+            other = StoreFile(path, {}, "")
+            other.remove(others.pop())
+            other.close()
+
+    async with Knowledge(path) as knowledge:
+        await knowledge.add("a.md", "plain")
+        await knowledge.add("b.md", "quetzalcoatl and others " * 500)
+        await knowledge.add("a.md", "another")
+        with knowledge._file._writer.alone("trace") as db:  # noqa: SLF001 - nobody else can stop it there
+            assert db is not None
+            db.set_trace_callback(remove_meanwhile)
+        await knowledge.erase()
+        assert others == []
+        await knowledge.erase()
+        assert b"quetzal" not in path.read_bytes()  # noqa: ASYNC240 - a test
+
+
+KILLED: Final = """
+import os, sys, trio
+from agentrail.knowledge import Knowledge, store_file
+
+async def main(path: str) -> None:
+    knowledge = Knowledge(path)
+    await knowledge.add("a.md", "plain")
+    await knowledge.add("b.md", "quetzalcoatl and others " * 500)
+    store_file.empty_log = lambda _: os._exit(7)
+    await knowledge.remove("b.md")
+
+trio.run(main, sys.argv[1])
+"""
+"""Ends, as if it were killed, before it empties the log."""
+
+
+@pytest.mark.long
+async def test_erase_goes_on_where_a_killed_process_has_stopped(tmp_path: Path) -> None:
+    path, log = tmp_path / "k.sqlite", tmp_path / "k.sqlite-wal"
+    ended = await trio.run_process([sys.executable, "-c", KILLED, str(path)], check=False)
+    assert (ended.returncode, b"quetzal" in log.read_bytes()) == (7, True)  # noqa: ASYNC240 - a test
+    async with Knowledge(path) as knowledge:
+        assert await knowledge.count() == 1
+        await knowledge.erase()
+        for file in (path, log):
+            assert b"quetzal" not in file.read_bytes()  # noqa: ASYNC240 - a test
 
 
 CHECKPOINT: Final = """
