@@ -350,10 +350,11 @@ class HostedSessions:
             with suppress(SessionAsleep):
                 handle.inspect()
                 return None
+        # Before the head is read: else a turn that ends at another host in between has its end in neither
+        state = await self.state(name)
         stored = await self.stored(name)
         if stored.ended:
             return None
-        state = await self._supervisor.state(name.internal)
         read_records = partial(journal_of(self._supervisor).read, name.internal)
         return await stored_reply(name.internal, state, read_records, stored.head, ref)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
+
 import pytest
 
 from agentrail import SessionSpec
 from agentrail.a2a import A2aFace, task_push
-from agentrail.journals import MemoryJournal
+from agentrail.journals import Latest, MemoryJournal
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel
 from tests.a2a.receiver import receiving
@@ -33,6 +36,31 @@ async def test_a_task_of_another_host_is_streamed_decided_and_cancelled_here() -
         other = await task(second.ann, "run y", id="m3", contextId="trip")
         assert state(await rpc(first.ann, "CancelTask", {"id": other["id"]})) == "CANCELED"
         assert (await rpc(second.clients["eve"], "GetTask", {"id": waiting["id"]}))["code"] == -32001
+
+
+class Interrupted(MemoryJournal):
+    """Lets something happen before it says how a session stands."""
+
+    happen: Callable[[], Awaitable[object]] | None = None
+
+    async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
+        happen, self.happen = self.happen, None
+        if happen is not None:
+            await happen()
+        return await super().latest(session_id, upto, limit)
+
+
+async def test_a_task_that_ends_while_another_host_reads_it_is_known() -> None:
+    journal = Interrupted()
+    spec = SessionSpec(model=ScriptedModel([answer], repeat_last=True), tools=[shell], plugins=[HumanApproval()])
+    async with (
+        open_member(journal, spec, faces=[A2aFace()]) as first,
+        open_member(journal, spec, faces=[A2aFace()]) as second,
+    ):
+        waiting = await task(first.ann, "run x", contextId="trip")
+        decision = {**facts(waiting), "decision": "approve"}
+        journal.happen = partial(task, first.ann, decision, id="yes", taskId=waiting["id"])
+        assert state(await rpc(second.ann, "GetTask", {"id": waiting["id"]})) == "COMPLETED"
 
 
 @pytest.mark.long
