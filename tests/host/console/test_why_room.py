@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentrail.insight import FoldingRule
+from docs.printing.console_pictures import WIDTH
 from tests.host.console.visiting import Visitor, needs_browser, until
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def test_it_opens_on_what_waits_and_lists_the_calls(visitor: Visitor) -> None:
     visitor.end("why-opens")
 
 
-@pytest.mark.parametrize("width", [360, 1000, 1200])
+@pytest.mark.parametrize("width", [360, WIDTH, 1200])
 def test_nothing_is_wider_than_the_page(visitor: Visitor, width: int) -> None:
     name = f"why-{width}"
     held(visitor, name)
