@@ -8,6 +8,7 @@ import pytest
 
 from agentrail.insight import BackTest, backtest
 from agentrail.journals import PostgresJournal, SqliteJournal
+from agentrail.plugins import AnyPlugin
 from tests.adapters.journals.postgres.server import needs_postgres
 from tests.what_if.stories import Closed, SpendCounter, Turn, sessions_of
 
@@ -29,7 +30,7 @@ async def test_sessions_at_a_server_are_tested_as_those_in_a_file(url: str, tmp_
     same = await backtest(server, [Closed("b"), SpendCounter(2_000)])
     assert (same.counts["sessions"], same.parting) == (3, ())
     for path, most in (("c", 2_000), ("b", 1_000)):
-        changed = [Closed(path), SpendCounter(most)]
+        changed: list[AnyPlugin] = [Closed(path), SpendCounter(most)]
         there, here = [await backtest(journal, changed) for journal in (server, file)]
         assert len(there.parting) == 3
         assert told(there) == told(here) == told(await backtest(url, changed, at_once=2))
