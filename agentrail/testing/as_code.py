@@ -12,6 +12,7 @@ import attrs
 
 from agentrail.errors import AgentrailError
 from agentrail.values.json import FrozenObject
+from agentrail.values.messages import History
 from agentrail.values.value import Value, defaults_of, positional_names
 
 WIDTH: Final = 110
@@ -58,7 +59,7 @@ class CodeSource:
             case MappingProxyType():
                 pairs = cast("Mapping[object, object]", value)
                 return f"{self.wants('types', 'MappingProxyType')}({self.plain(dict(pairs))})"
-            case dict() | list() | tuple() | set() | frozenset():
+            case dict() | list() | tuple() | set() | frozenset() | History():
                 return self.plain(cast("object", value))
             case str() if type(value) is str:
                 return quoted(value)
@@ -83,6 +84,8 @@ class CodeSource:
                 return "{" + ", ".join(f"{self.code(key)}: {self.plain(item)}" for key, item in pairs) + "}"
             case list():
                 return "[" + ", ".join(map(self.plain, cast("list[object]", value))) + "]"
+            case History():
+                return f"{self.name(History)}({self.plain(list(value))})"
             case tuple():
                 items = [self.plain(item) for item in cast("tuple[object, ...]", value)]
                 return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"

@@ -205,6 +205,20 @@ async def test_a_difference_becomes_a_test(tmp_path: Path) -> None:
         names[name]()
 
 
+async def test_a_difference_before_a_request_becomes_a_test_with_its_messages(tmp_path: Path) -> None:
+    journal = await sessions_of([], *TURNS)
+    (session,) = (await backtest(journal, [BudgetGuard(max_rounds=1)])).parting
+    (part,) = session.parts
+    text = as_test(part)
+    assert part.hook == "before_request"
+    assert text is not None
+    file = tmp_path / "test_it.py"
+    file.write_text(text)
+    names = runpy.run_path(str(file))
+    (name,) = [name for name in names if name.startswith("test_")]
+    names[name]()
+
+
 async def test_the_outcome_is_data() -> None:
     journal = await sessions_of([], *TURNS)
     data = json.loads(json.dumps((await backtest(journal, [Closed()])).json()))
