@@ -13,8 +13,10 @@ import botocore.session  # noqa: F401 - imported before a test, whose time is bo
 import pytest
 from google.auth import _cloud_sdk
 
+from agentrail.adapters.models.clouds.aws_account import AwsAccount
 from agentrail.adapters.models.clouds.google_account import gcloud_file
 from agentrail.cli.reports.cloud_check import check_clouds
+from agentrail.errors import CredentialsMissing
 
 VARIABLES: Final = ("AWS_", "AZURE_", "CLOUDSDK_", "GOOGLE_")
 """How the environment variables begin by which clouds are set up."""
@@ -139,9 +141,10 @@ def test_credentials_of_aws_without_a_region(machine: Machine) -> None:
     [
         ({"AWS_PROFILE": "gone"}, "", "gone"),
         ({"AWS_ACCESS_KEY_ID": "AKID"}, "", "`AWS_SECRET_ACCESS_KEY` is not"),
+        ({"AWS_SECRET_ACCESS_KEY": SECRET}, "", "`AWS_ACCESS_KEY_ID` is not; set `AWS_ACCESS_KEY_ID` and"),
         ({}, f"[default\n{KEYS}", "config"),
     ],
-    ids=["profile", "half a key", "torn file"],
+    ids=["profile", "half a key", "the other half", "torn file"],
 )
 def test_credentials_of_aws_that_cannot_be_used(
     machine: Machine, environment: dict[str, str], config: str, problem: str
@@ -150,6 +153,21 @@ def test_credentials_of_aws_that_cannot_be_used(
     level, state, to_do = machine.says("bedrock", **environment)
     assert (level, state) == ("bad", "`bedrock`: the credentials that are named cannot be used")
     assert problem in to_do
+
+
+def test_a_secret_alone_does_not_stand_in_the_way_of_a_profile(machine: Machine) -> None:
+    machine.write(".aws/config", f"[default]\nregion = eu-west-1\n{KEYS}")
+    state = f"`bedrock`: keys in the profile `default`, for {EU}"
+    assert machine.says("bedrock", AWS_SECRET_ACCESS_KEY=SECRET) == ("ok", state, "")
+
+
+def test_a_model_that_is_asked_names_the_half_of_a_key_that_is_missing(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert machine.says("bedrock", AWS_SECRET_ACCESS_KEY=SECRET)[0] == "bad"
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with pytest.raises(CredentialsMissing, match="`AWS_SECRET_ACCESS_KEY` is set, and `AWS_ACCESS_KEY_ID` is not"):
+        AwsAccount("").refresh()
 
 
 def test_files_of_aws_without_credentials_are_none(machine: Machine) -> None:

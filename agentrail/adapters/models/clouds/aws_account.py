@@ -150,6 +150,7 @@ class AwsAccount:
         self._configured = _configured_region(session)
         credentials = session.get_credentials()
         if credentials is None:
+            _check_halves()
             raise NoCredentialsError
         return credentials
 
@@ -205,9 +206,8 @@ def _configured_region(session: Session) -> str:
 def _named() -> NamedCredentials:
     if not _is_anything_named():
         return UNNAMED
-    if os.environ.get(KEY) and not os.environ.get(SECRET):
-        problem = f"`{KEY}` is set, and `{SECRET}` is not"
-        raise CredentialsMissing(problem)
+    if os.environ.get(KEY):
+        _check_halves()
     try:
         _need_botocore()
     except CredentialsMissing:
@@ -220,12 +220,24 @@ def _named() -> NamedCredentials:
         region = _configured_region(session)
     except BotoCoreError as error:
         raise _missing(error) from None
-    return NamedCredentials(next(_ways(profile, session.profile or "default"), ""), region)
+    way = next(_ways(profile, session.profile or "default"), "")
+    if not way:
+        _check_halves()
+    return NamedCredentials(way, region)
+
+
+def _check_halves() -> None:
+    """Raise `CredentialsMissing` if the environment has one half of a key. botocore passes over a secret alone."""
+    halves = [name for name in (KEY, SECRET) if os.environ.get(name)]
+    if len(halves) == 1:
+        other = SECRET if halves == [KEY] else KEY
+        problem = f"`{halves[0]}` is set, and `{other}` is not; {TO_DO}"
+        raise CredentialsMissing(problem)
 
 
 def _is_anything_named() -> bool:
     """Whether it is worth while to import botocore, which takes long."""
-    variables = (KEY, WEB_IDENTITY, *CONTAINER, *PROFILES)
+    variables = (KEY, SECRET, WEB_IDENTITY, *CONTAINER, *PROFILES)
     files = (os.environ.get(name) or file for name, file in FILES.items())
     return any(map(os.environ.get, variables)) or any(Path(with_home(file)).exists() for file in files)
 
@@ -245,7 +257,7 @@ def _ways(profile: Mapping[str, object], name: str) -> Iterator[str]:
 
 def _missing(error: BotoCoreError) -> CredentialsMissing:
     reason = next(iter(str(error).splitlines()), type(error).__name__)
-    return CredentialsMissing(f"AWS has none for this machine: {reason:.300}; {TO_DO}")
+    return CredentialsMissing(f"AWS has none for this machine: {reason:.300}".rstrip(".") + f"; {TO_DO}")
 
 
 def _says_no_request(record: logging.LogRecord) -> bool:

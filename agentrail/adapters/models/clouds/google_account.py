@@ -187,7 +187,7 @@ def _failure(error: Exception) -> ModelError:
     if is_transport or cast("object", getattr(error, "retryable", False)) is True:
         return ProviderNotReached(f"the credentials of Google Cloud did not come ({type(error).__name__})")
     reason = next(iter(str(first).splitlines()), type(error).__name__)
-    return CredentialsMissing(f"Google Cloud has none for this machine: {reason:.300}; {TO_DO}")
+    return CredentialsMissing(f"Google Cloud has none for this machine: {reason:.300}".rstrip(".") + f"; {TO_DO}")
 
 
 CLOUD: Final = Cloud(_base_url, _is_own, {"authorization": "Bearer …"}, GoogleAccount, _named)

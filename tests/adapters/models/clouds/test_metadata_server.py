@@ -223,6 +223,6 @@ async def test_another_server_at_that_address_is_no_metadata_server(machine: pyt
         v,
         model,
     ):
-        with pytest.raises(CredentialsMissing, match="gcloud auth application-default login"):
+        with pytest.raises(CredentialsMissing, match=r"[^.]; sign in by `gcloud auth application-default login"):
             await ask(model)
         assert v.asked == []
