@@ -150,7 +150,6 @@ class AwsAccount:
         self._configured = _configured_region(session)
         credentials = session.get_credentials()
         if credentials is None:
-            _check_halves()
             raise NoCredentialsError
         return credentials
 
@@ -206,8 +205,8 @@ def _configured_region(session: Session) -> str:
 def _named() -> NamedCredentials:
     if not _is_anything_named():
         return UNNAMED
-    if os.environ.get(KEY):
-        _check_halves()
+    if os.environ.get(KEY) and (problem := _half_problem()):
+        raise CredentialsMissing(problem)
     try:
         _need_botocore()
     except CredentialsMissing:
@@ -221,18 +220,18 @@ def _named() -> NamedCredentials:
     except BotoCoreError as error:
         raise _missing(error) from None
     way = next(_ways(profile, session.profile or "default"), "")
-    if not way:
-        _check_halves()
+    if not way and (problem := _half_problem()):
+        raise CredentialsMissing(problem)
     return NamedCredentials(way, region)
 
 
-def _check_halves() -> None:
-    """Raise `CredentialsMissing` if the environment has one half of a key. botocore passes over a secret alone."""
-    halves = [name for name in (KEY, SECRET) if os.environ.get(name)]
-    if len(halves) == 1:
-        other = SECRET if halves == [KEY] else KEY
-        problem = f"`{halves[0]}` is set, and `{other}` is not; {TO_DO}"
-        raise CredentialsMissing(problem)
+def _half_problem() -> str | None:
+    """Return which half of a key the environment lacks; `None` if it has both or none."""
+    match [name for name in (KEY, SECRET) if os.environ.get(name)]:
+        case [half]:
+            return f"`{half}` is set, and `{SECRET if half == KEY else KEY}` is not; {TO_DO}"
+        case _:
+            return None
 
 
 def _is_anything_named() -> bool:
@@ -256,6 +255,11 @@ def _ways(profile: Mapping[str, object], name: str) -> Iterator[str]:
 
 
 def _missing(error: BotoCoreError) -> CredentialsMissing:
+    from botocore.exceptions import NoCredentialsError  # noqa: PLC0415 - an extra
+
+    # botocore passes over a secret without its key id
+    if isinstance(error, NoCredentialsError) and (problem := _half_problem()):
+        return CredentialsMissing(problem)
     reason = next(iter(str(error).splitlines()), type(error).__name__)
     return CredentialsMissing(f"AWS has none for this machine: {reason:.300}".rstrip(".") + f"; {TO_DO}")
 
