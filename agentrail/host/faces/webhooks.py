@@ -24,7 +24,7 @@ from weakref import WeakValueDictionary
 import trio
 
 from agentrail.adapters.web import HttpxWeb, WebRequest, networks
-from agentrail.errors import BadChoice, WebFailed, WebRefused
+from agentrail.errors import BadChoice, WebFailed, WebRefused, WrongType
 from agentrail.runtime.shared.clock import Clock
 from agentrail.values.argument_checks import checked
 from agentrail.values.secrets import Secret, secret_name
@@ -81,7 +81,7 @@ class Webhooks:
             networks([name if isinstance(cast("object", name), str) else "" for name in allowed])
         except ValueError:
             raise BadChoice("allowed", allowed, ALLOWED_WANTED) from None
-        self._key = text.encode()
+        self._key = text.encode("utf-8", "surrogatepass")
         """What the secrets are made of, which is shown nowhere."""
         self._look_ups = trio.CapacityLimiter(LOOK_UPS)
         self._web = HttpxWeb(allowed=allowed, resolve=self._resolve)
@@ -112,6 +112,8 @@ class Webhooks:
 
         Names in *headers* are in lower case.
         """
+        if not all(isinstance(cast("object", text), str) for header in headers.items() for text in header):
+            raise WrongType("headers", "a name or a value that is no text", "texts by their names")
         number = f"msg_{secrets.token_hex(16)}"
         status = 0
         for pause in PAUSES:
@@ -139,7 +141,8 @@ class Webhooks:
         return self._slots_of_tenant.setdefault(tenant, trio.CapacityLimiter(AT_ONCE_OF_TENANT))
 
     def _signing_key(self, tenant: str) -> bytes:
-        return hmac.digest(self._key, f"agentrail webhooks of {tenant}".encode(), "sha256")
+        subject = f"agentrail webhooks of {tenant}"
+        return hmac.digest(self._key, subject.encode("utf-8", "surrogatepass"), "sha256")
 
     def _signature(self, number: str, body: bytes, tenant: str) -> Mapping[str, str]:
         """Return the headers that sign *body*, which has this *number*."""

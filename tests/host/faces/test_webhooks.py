@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+import os
 import socket
 import threading
 from base64 import b64decode, b64encode
@@ -65,9 +66,21 @@ def test_odd_options_are_refused(key: Any, allowed: Any, error: type[Exception])
 def test_each_tenant_has_a_secret_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEBHOOK_KEY", KEY)
     webhooks = Webhooks(Secret("WEBHOOK_KEY"))
-    secrets = {webhooks.secret_of(tenant) for tenant in ("", "acme", "evil", "acme ", "é")}
-    assert (len(secrets), webhooks.secret_of("acme")) == (5, Webhooks(KEY).secret_of("acme"))
+    secrets = {webhooks.secret_of(tenant) for tenant in ("", "acme", "evil", "acme ", "é", "\ud800")}
+    assert (len(secrets), webhooks.secret_of("acme")) == (6, Webhooks(KEY).secret_of("acme"))
     assert all(secret.startswith("whsec_") and len(b64decode(secret[6:])) == 32 for secret in secrets)
+
+
+def test_a_key_may_be_of_random_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(os.environb, b"WEBHOOK_KEY", b"\xff\x80" * 16)
+    assert Webhooks(Secret("WEBHOOK_KEY")).secret_of("acme").startswith("whsec_")
+
+
+async def test_headers_that_are_no_texts_are_refused() -> None:
+    odd: list[Any] = [{"x-own": 5}, {5: "own"}, {"x-own": b"own"}, {"x-own": None}]
+    for headers in odd:
+        with pytest.raises(WrongType, match="headers"):
+            await Webhooks(KEY).send(PUBLIC, b"{}", "acme", headers=headers)
 
 
 @pytest.mark.long
