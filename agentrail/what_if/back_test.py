@@ -58,7 +58,7 @@ class BackTest(Value, gc=True):
         counts = self.counts
         yield (
             f"{_many(counts['sessions'], 'session')}, {_many(counts['turns'], 'turn')}, "
-            f"{_many(counts['rulings'], 'ruling')}: {counts['part']:,} part"
+            f"{_many(counts['rulings'], 'ruling')}: {differ(counts['part'])}"
         )
         if self.remaining:
             yield f"{_many(self.remaining, 'session')} not looked at: it was stopped"
@@ -93,6 +93,11 @@ class BackTest(Value, gc=True):
                 if session.parts or session.skipped or session.inexact
             ],
         }
+
+
+def differ(sessions: int) -> str:
+    """Return how many *sessions* differ, as text."""
+    return f"{sessions:,} {'differs' if sessions == 1 else 'differ'}"
 
 
 def _session_lines(session: SessionBackTest) -> Iterator[str]:

@@ -11,7 +11,9 @@ from typing import cast
 import pytest
 import trio
 
+from agentrail import SessionSpec, open_supervisor
 from agentrail.cli.command import main
+from agentrail.cli.session_names import id_of_chat
 from agentrail.journals import SqliteJournal
 from agentrail.plugins import BudgetGuard
 from tests.what_if.stories import sessions_of
@@ -61,7 +63,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 def test_a_file_of_plugins_is_tried_on_a_journal(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capsys, "agents.db", "--plugins", "mine.py:guards", "--save-tests", "tests")
     assert status == 1
-    assert "2 part" in out
+    assert ": 2 differ\n" in out
     assert "now:  the call was blocked by `Shut`: shut" in out
     assert sorted(file.name for file in Path("tests").iterdir()) == ["conftest.py", "test_s1_5.py", "test_s2_5.py"]
     words = [str(Path(sys.executable).with_name("pytest")), "-q", str(Path("tests").absolute())]
@@ -77,6 +79,21 @@ def test_options_are_tried_on_a_journal(capsys: pytest.CaptureFixture[str]) -> N
     assert run(capsys, "agents.db", "--options", '{"BudgetGuard": {"max_rounds": 9}}')[0] == 0
     Path("options.json").write_text('{"BudgetGuard": {"max_rounds": 1}}')
     assert run(capsys, "agents.db", "--options", "options.json")[0] == 1
+
+
+def test_a_session_of_chat_has_its_short_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async def make() -> None:
+        async with open_supervisor(journal=SqliteJournal(tmp_path / "chats.db")) as supervisor:
+            await supervisor.spawn(SessionSpec(model="demo", plugins=[BudgetGuard(max_rounds=9)]), id_of_chat("trip"))
+
+    trio.run(make)
+    words = [str(tmp_path / "chats.db"), "--options", '{"BudgetGuard": {"max_rounds": 8}}', "--session"]
+    status, out, _ = run(capsys, *words, "trip")
+    assert status == 0
+    assert out.startswith("1 session, ")
+    assert ": 0 differ\n" in out
+    assert run(capsys, *words, id_of_chat("trip"))[1] == out
+    assert run(capsys, *words, "tirp")[2].endswith("chats.db; there are `trip`\n")
 
 
 @pytest.mark.usefixtures("folder")

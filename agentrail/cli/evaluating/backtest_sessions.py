@@ -20,10 +20,14 @@ from agentrail.cli.exit_codes import INTERRUPTED
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.exit_status import DONE, FAILED, tell
 from agentrail.cli.output.progress_bar import ProgressBar
-from agentrail.cli.output.screen import clean
+from agentrail.cli.output.screen import clean, counted
+from agentrail.cli.session_names import name_in_chat
 from agentrail.errors import AgentrailError
+from agentrail.errors.agentrail_error import listed
 from agentrail.insight import BackTest, BackTestProgress, backtest
 from agentrail.testing import as_test
+from agentrail.what_if.back_test import differ
+from agentrail.what_if.recorded_sessions import open_sessions, stored_in
 
 Options = Mapping[str, Mapping[str, object]]
 
@@ -33,6 +37,9 @@ from pathlib import Path
 
 sys.path.append(str((Path(__file__).parent / {folder!r}).resolve()))  # of the plugins that the tests import
 """
+
+MOST_NAMED: Final = 10
+"""The most sessions that the error about a session names."""
 
 WANTED: Final = 'an object such as {"BudgetGuard": {"max_rounds": 5}}: options by plugin'
 
@@ -47,7 +54,7 @@ class BackTestOptions(NamedTuple):
     options: str | None
     """Other options, as JSON or a file of it."""
     session: Sequence[str]
-    """Ids of the sessions; all if empty."""
+    """Ids of the sessions, or the names that `chat` shows; all if empty."""
     beyond: bool
     """Whether to go on behind a first difference."""
     at_once: int | None
@@ -104,6 +111,7 @@ def _options_in(text: str) -> Options:
 
 async def _run(options: BackTestOptions, candidate: object, changes: Options, progress: BackTestProgress) -> BackTest:
     """Test the sessions; a signal ends it, and what is done is kept."""
+    only = await _ids_of(options.session, options.sessions)
     outcomes: list[BackTest] = []
     problem: AgentrailError | None = None
     async with trio.open_nursery() as nursery:  # noqa: TID251 - it listens to signals meanwhile
@@ -114,7 +122,7 @@ async def _run(options: BackTestOptions, candidate: object, changes: Options, pr
                     options.sessions,
                     cast("None", candidate),
                     options=changes,
-                    only=options.session or None,
+                    only=only,
                     beyond="as recorded" if options.beyond else "stop",
                     at_once=options.at_once,
                     progress=progress,
@@ -128,6 +136,28 @@ async def _run(options: BackTestOptions, candidate: object, changes: Options, pr
     return outcomes[0]
 
 
+async def _ids_of(names: Sequence[str], source: str) -> list[str] | None:
+    """Return the ids of the sessions *names* in *source*, `None` if there are no names.
+
+    A name is an id, or the shorter one that `chat` shows. Raise `BadInputError` for one that *source* does not have.
+    """
+    if not names:
+        return None
+    async with open_sessions(source) as opened:
+        stored = [session.session_id for session in await stored_in(opened, None)]
+    ids = {name_in_chat(session_id): session_id for session_id in stored} | {
+        session_id: session_id for session_id in stored
+    }
+    for name in names:
+        if name not in ids:
+            shown = sorted(map(name_in_chat, stored))
+            more = f" and {len(shown) - MOST_NAMED:,} more" if len(shown) > MOST_NAMED else ""
+            raise BadInputError(
+                f"there is no session `{name}` in {source}; there are {listed(shown[:MOST_NAMED])}{more}"
+            )
+    return [ids[name] for name in names]
+
+
 async def _stop_at_signal(progress: BackTestProgress, *, task_status: trio.TaskStatus[None]) -> None:
     """Stop the test at the first signal that ends a program."""
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
@@ -137,7 +167,7 @@ async def _stop_at_signal(progress: BackTestProgress, *, task_status: trio.TaskS
 
 
 def _show(bar: ProgressBar, progress: BackTestProgress) -> None:
-    parting = f", {progress.part:,} part" if progress.part else ""
+    parting = f", {differ(progress.part)}" if progress.part else ""
     bar.show(progress.done / progress.total, "sessions", f": {progress.done:,} of {progress.total:,}{parting}")
 
 
@@ -157,8 +187,8 @@ def _save(outcome: BackTest, folder: Path) -> None:
             present += 1
         else:
             saved += 1
-    more = f"; {present} were there already, and stay as they are" if present else ""
-    tell(f"agentrail: {saved} tests are in {folder}{more}")
+    more = f"; {present:,} there already, which stay as they are" if present else ""
+    tell(f"agentrail: {counted(saved, 'test')} written into {folder}{more}")
 
 
 def _let_import(folder: Path, file: Path) -> None:
