@@ -10,7 +10,7 @@ from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.error_text import in_own_words
 from agentrail.cli.output.exit_status import tell
 from agentrail.cli.talk.rendering import pieces_of
-from agentrail.errors import AgentrailError, JournalInUse, KeyMissing, KeyWanted, SessionNotStored
+from agentrail.errors import AgentrailError, JournalInUse, KeyMissing, KeyWanted, SessionNotStored, UnknownModel
 from agentrail.events import StreamError
 
 
@@ -20,6 +20,10 @@ from agentrail.events import StreamError
         (
             KeyMissing("ACME_KEY"),
             "there is no key for this provider: ACME_KEY is not set; set it, or use another model: `agentrail models`",
+        ),
+        (
+            UnknownModel.among("demmo", ["demo"], {}),
+            "there is no model `demmo` (did you mean `demo`?); known here: `demo`; `agentrail models` tells about them",
         ),
         (
             KeyWanted("acme"),

@@ -7,6 +7,7 @@ from typing import Final
 
 OWN_WORDS: Final[Mapping[str, str]] = {
     "; set it, or name another one by the option `api_key`": "; set it, or use another model: `agentrail models`",
+    "; give a `Model` object, or register one with the supervisor": "; `agentrail models` tells about them",
     "; name one by the option `api_key`, because": "; `api_key` of an agent in a file names one, because",
     "nothing was run, because `bwrap` cannot confine it": "commands of agents run unconfined, and each is asked about",
     "; install it, or choose `LocalSandbox` on purpose": "; install bubblewrap",
