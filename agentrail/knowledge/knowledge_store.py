@@ -26,6 +26,7 @@ from agentrail.knowledge.vectors import MAX_DIMENSIONS, packed
 from agentrail.knowledge.words import MAX_QUERY
 from agentrail.ports.protocol_members import has_members
 from agentrail.values.argument_checks import checked
+from agentrail.values.data_blocks import data_block
 
 Convert: TypeAlias = Callable[[str, bytes], str | None]
 """Returns the text of a document, given its name and its bytes; `None` if the bytes are a text in UTF-8. It blocks."""
@@ -222,8 +223,7 @@ class Knowledge(trio.abc.AsyncResource):
         if len(documents) > IN_OVERVIEW:
             names = f"There are {await self.count()} documents."
         else:
-            lines = "\n".join(f"- {document.name.replace('</', '< /')}" for document in documents)
-            names = f"<documents>\n{lines}\n</documents>"
+            names = data_block("documents", "\n".join(f"- {document.name}" for document in documents))
         return f"{names}\n{HOW}"
 
     async def rebuild(self) -> int:
