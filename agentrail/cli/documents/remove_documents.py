@@ -3,27 +3,46 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import trio
 
 from agentrail.cli.documents.existing_store import check_store
 from agentrail.cli.output.exit_status import DONE, FAILED, tell
-from agentrail.cli.output.screen import counted
+from agentrail.cli.output.screen import clean
+from agentrail.errors import UsageError
+from agentrail.errors.agentrail_error import listed
 from agentrail.knowledge import Knowledge
+
+MOST_NAMED: Final = 10
+"""The most documents that the error about missing ones names."""
 
 
 def main(names: tuple[str, ...], store: Path) -> int:
     """Remove the documents *names* from *store*, and return the exit status."""
     check_store(store)
-    count = trio.run(_remove, tuple(dict.fromkeys(names)), store)
+    count, missing = trio.run(_remove, tuple(dict.fromkeys(names)), store)
     print(f"{count:,} removed")
-    missing = len(set(names)) - count
     if missing:
-        tell(f"agentrail: not there: {counted(missing, 'document')}; `agentrail knowledge list` shows what there is")
+        more = f" and {len(missing) - MOST_NAMED:,} more" if len(missing) > MOST_NAMED else ""
+        shown = listed(map(clean, missing[:MOST_NAMED]))
+        tell(f"agentrail: {store} has no {shown}{more}; `agentrail knowledge list --store {store}` shows what there is")
         return FAILED
     return DONE
 
 
-async def _remove(names: tuple[str, ...], store: Path) -> int:
+async def _remove(names: tuple[str, ...], store: Path) -> tuple[int, list[str]]:
+    """Remove the documents *names*; return how many there were, and which were not there."""
     async with Knowledge(store) as knowledge:
-        return await knowledge.remove(*names)
+        missing = [name for name in names if not await _is_there(knowledge, name)]
+        return await knowledge.remove(*names), missing
+
+
+async def _is_there(knowledge: Knowledge, name: str) -> bool:
+    try:
+        await knowledge.document(name)
+    except UsageError as error:
+        if error.code != "unknown-document":
+            raise
+        return False
+    return True
