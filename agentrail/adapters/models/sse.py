@@ -8,7 +8,6 @@ an error that a server writes as bare JSON, without `data:`, counts as an event.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Final, NamedTuple, cast
 
 from agentrail.errors import StreamGarbled
@@ -44,7 +43,7 @@ class EventReader:
         self._limit = limit
         self._rest: list[bytes] = []
         self._data: list[str] = []
-        self._bare: list[bytes] = []
+        self._bare = bytearray()
         self._name = ""
         self._size = 0
         self._begun = False
@@ -95,14 +94,14 @@ class EventReader:
         elif field == b"event":
             self._name = value.decode("utf-8", "replace")
         elif self._bare or line.startswith(_JSON):
-            self._bare.append(line)
+            self._bare += line + b"\n"
         return None
 
     def _finish_event(self) -> ServerEvent | None:
         data, name = self._data, self._name
         if self._bare:
             data = data or _bare_error(self._bare)
-            self._bare = []
+            self._bare = bytearray()
         self._name = ""
         self._size = sum(map(len, self._rest))
         if not data:
@@ -111,12 +110,11 @@ class EventReader:
         return ServerEvent(name, data[0] if len(data) == 1 else "\n".join(data))
 
 
-def _bare_error(lines: Sequence[bytes]) -> list[str]:
-    """Return the error in *lines*, JSON that stands in the stream without `data:`, as data; nothing if it is none.
+def _bare_error(written: bytearray) -> list[str]:
+    """Return the error in *written*, JSON that stands in the stream without `data:`, as data; nothing if it is none.
 
     Google's servers write the errors so that end an answer which has begun; some of them as a list.
     """
-    written = b"\n".join(lines)
     try:
         parsed: object = json.loads(written) if len(written) <= MAX_BARE else None
     except (ValueError, RecursionError):

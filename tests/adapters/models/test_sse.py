@@ -1,3 +1,5 @@
+import tracemalloc
+
 import pytest
 
 from agentrail.adapters.models.sse import EventReader, ServerEvent
@@ -77,3 +79,15 @@ def test_a_long_line_in_small_pieces_takes_no_more_time_than_it_has_bytes() -> N
 def test_a_bare_error_has_a_limit_of_its_own(size: int) -> None:
     assert len(read(b'{"error": "' + b"x" * size + b'"}')) == (size < 64 * 1024)
     assert read(b"[" * size) == []
+
+
+def test_what_may_be_an_error_takes_no_more_memory_than_it_has_bytes() -> None:
+    reader, piece = EventReader(), b"{a\n" * 1000
+    tracemalloc.start()
+    try:
+        for _ in range(60):
+            reader.feed(piece)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1_000_000
