@@ -18,6 +18,7 @@ from agentrail.adapters.models.providers import PROVIDERS, Provider, format_of
 from agentrail.adapters.models.redaction import LookUp, Redactor, api_key, option_headers, redacted_error
 from agentrail.adapters.models.settings import Settings, read_settings, with_extra
 from agentrail.errors import ModelError, TransientModelError, UnknownModel, WrongEndpoint, WrongType
+from agentrail.errors.agentrail_error import listed
 from agentrail.values.argument_checks import checked
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
 
@@ -102,7 +103,10 @@ def open_embedder(name: str, options: Mapping[str, object] = EMPTY) -> RemoteEmb
     provider_name, _, model = name.partition(":")
     provider = PROVIDERS.get(provider_name)
     if provider is None or not model or provider.format not in FORMS:
-        raise UnknownModel.among(name, [f"{key}:…" for key, row in PROVIDERS.items() if row.format in FORMS], {})
+        known = [f"{key}:…" for key, row in PROVIDERS.items() if row.format in FORMS]
+        if provider is not None and model:
+            raise UnknownModel(name, listed(sorted(known)), " with embeddings")
+        raise UnknownModel.among(name, known, {})
     return RemoteEmbedder(name, provider, read_settings(freeze_object(options)), os.environ.get)
 
 

@@ -162,6 +162,10 @@ def test_names_and_options_are_checked() -> None:
     for name in ("openai", "openai:", "nobody:x", "anthropic:claude", "azure:x", ""):
         with pytest.raises(UnknownModel):
             open_embedder(name)
+    with pytest.raises(
+        UnknownModel, match="there is no model `anthropic:claude` with embeddings; known here: `deepseek"
+    ):
+        open_embedder("anthropic:claude")
     for options in ({"nonsense": 1}, {"api_key": "sk-x"}, {"base_url": "ftp://x"}):
         with pytest.raises(BadModelOptions):
             open_embedder("openai:m", options)
