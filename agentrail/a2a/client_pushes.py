@@ -75,7 +75,7 @@ class ClientPushes:
         Raise an error for a configuration that cannot be used, before the message is sent.
         """
         config = read_config(fields, "configuration", is_older=is_older)
-        await self._check(task, config)
+        await self._check(self._tasks.task(task).id if task else "", config)
         return partial(self._begin, config=config)
 
     async def _check(self, task: str, config: PushConfig) -> None:

@@ -172,6 +172,20 @@ async def test_there_are_so_many_configurations_and_no_more() -> None:
         assert {(held["id"], "CANCELED") for held in tasks[:4]} <= states
 
 
+async def test_one_too_many_is_refused_before_the_message_by_each_name_of_the_task() -> None:
+    face = pushing()
+    async with receiving() as receiver, served(face=face) as desk:
+        held = await task(desk.ann, "run x", contextId="trip")
+        for number in range(5):
+            params = {"taskId": held["id"], "id": str(number), "url": receiver.url}
+            assert await code(desk.ann, "CreateTaskPushNotificationConfig", params) is None
+        decision = {**facts(held), "decision": "approve"}
+        sixth = {"url": receiver.url, "id": "sixth"}
+        for name in (held["id"], f"ann.{held['id']}"):
+            assert await code(desk.ann, "SendMessage", with_push(sixth, decision, id="yes", taskId=name)) == -32000
+            assert state(await rpc(desk.ann, "GetTask", {"id": held["id"]})) == "INPUT_REQUIRED", name
+
+
 async def test_a_tenant_has_so_many_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_pushes, "MOST_OF_TENANT", 3)
     face = pushing()
