@@ -92,6 +92,11 @@ def test_each_error_has_an_outcome(error: AgentrailError, tally: RunTally, outco
     assert ending.problem
 
 
+def test_an_unknown_model_advises_a_command() -> None:
+    error = errors.UnknownModel.among("demmo", ["demo"], {})
+    assert ending_of_error(error, RunTally()).problem.endswith("; `agentrail models` tells about them")
+
+
 @pytest.mark.parametrize(
     ("stop", "outcome"),
     [("end", Outcome.DONE), ("superseded", Outcome.FAILED), ("length", Outcome.BUDGET), ("refused", Outcome.REFUSED)],

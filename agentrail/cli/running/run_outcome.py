@@ -205,7 +205,7 @@ def ending_of_error(error: AgentrailError, tally: RunTally) -> RunEnding:
             problem_of_stop = _problem_of_stop(stop) or (Outcome.FAILED, f"there is no answer: the turn ended ({stop})")
             return RunEnding(*problem_of_stop, stop)
         case UsageError():
-            return RunEnding(Outcome.USAGE, str(error))
+            return RunEnding(Outcome.USAGE, in_own_words(str(error)))
         case RefusedError():
             return RunEnding(_limit_or(Outcome.REFUSED, str(error)), str(error))
         case ModelError():
