@@ -38,7 +38,10 @@ PROVIDES: Final = {
 }
 """What a requirement brings, where that is not called as it is; the package `mcp` shows packages of its own."""
 
-PEERS: Final = {"a2a", "autogen_agentchat", "autogen_core", "standardwebhooks", "strands"}
+PEERS: Final = {
+    *("a2a", "autogen_agentchat", "autogen_core", "chromadb", "lancedb", "rank_bm25"),
+    *("standardwebhooks", "strands", "tantivy"),
+}
 """Packages that `make peers` and `make a2a-sdks` install into environments of their own."""
 
 NOT_INSTALLED: Final = {"_typeshed", "agentrail_client", "ray", "schemathesis", *PEERS}

@@ -341,7 +341,7 @@ def _is_embedder(value: object) -> TypeIs[Embedder]:
     try:
         if isinstance(value, type) or not has_members(value, Embedder):
             return False
-        return isinstance(cast("object", value.name), str)
+        return isinstance(getattr(value, "name", None), str)
     except Exception as error:
         raise UsageError("argument-raised", type(value).__name__, "embedder", type(error).__name__) from error
 

@@ -160,13 +160,13 @@ class StoreFile:
         with self._writer.alone("erase what was removed") as db:
             if db is None:
                 return
-            left = _notes(db).get(_LEFT) if has_tables(db, self.path) else None
-            if left is not None:
+            note = _notes(db).get(_LEFT) if has_tables(db, self.path) else None
+            if note is not None:
                 db.execute("INSERT INTO words(words) VALUES('optimize')")
                 # Balancing a tree leaves copies of rows in gaps of pages, `secure_delete` or not: all are made anew
                 db.execute("VACUUM")
                 # What another process has removed meanwhile is in the file: its note stays
-                db.execute("DELETE FROM meta WHERE key = ? AND value = ?", (_LEFT, left))
+                db.execute("DELETE FROM meta WHERE key = ? AND value = ?", (_LEFT, note))
             # Not only then: a failed write, or a process that was killed, has left there what nothing tells of
             if not empty_log(db):
                 problem = "another program reads the file, so its log cannot be emptied; close that"

@@ -74,6 +74,7 @@ def test_a_command_that_fails_is_told_once_and_delays_nothing(home: Path, comman
 def test_settings_that_cannot_be_used_are_told_and_chat_goes_on(home: Path) -> None:
     (home / "settings.toml").write_text("status_lines = 'date'")
     with at_a_terminal("chat", "--samples", NO_COLOR="1", AGENTRAIL_HOME=str(home)) as (talk, _):
+        talk.resize(200, 24)  # else where the line ends depends on the path of the folder
         talk.sees(".toml: there is no key `status_lines`;", ">\n  idle")
 
 

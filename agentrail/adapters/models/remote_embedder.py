@@ -103,10 +103,10 @@ def open_embedder(name: str, options: Mapping[str, object] = EMPTY) -> RemoteEmb
     provider_name, _, model = name.partition(":")
     provider = PROVIDERS.get(provider_name)
     if provider is None or not model or provider.format not in FORMS:
-        known = [f"{key}:…" for key, row in PROVIDERS.items() if row.format in FORMS]
+        embedding_names = [f"{key}:…" for key, row in PROVIDERS.items() if row.format in FORMS]
         if provider is not None and model:
-            raise UnknownModel(name, listed(sorted(known)), " with embeddings")
-        raise UnknownModel.among(name, known, {})
+            raise UnknownModel(name, listed(sorted(embedding_names)), " with embeddings")
+        raise UnknownModel.among(name, embedding_names, {})
     return RemoteEmbedder(name, provider, read_settings(freeze_object(options)), os.environ.get)
 
 

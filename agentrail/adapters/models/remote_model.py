@@ -101,38 +101,38 @@ class RemoteModel:
         """
         settings = read_settings(request.options)
         request = with_demanded(request, settings)
-        emission = Emission(emit)
+        emitter = ChunkEmitter(emit)
         if not request.returns:
-            return await self._answer(request, settings, emission)
+            return await self._answer(request, settings, emitter)
         schema = canonical(request.returns)
         is_refused = schema in self._refused
         form = None if is_refused else self._format.form(request, self._provider_name, self._model)
         if form is not None:
             try:
-                return await self._answer(request, settings.but(response_format=form), emission)
+                return await self._answer(request, settings.but(response_format=form), emitter)
             except RequestRefused:
-                if emission.has_begun:
+                if emitter.has_begun:
                     raise
                 # the schema may be the reason: if it is not, the request without it is refused, too
         request, settings, tool = ask_by_tool(self._format, self._provider_name, self._model, request, settings)
-        response = await self._answer(request, settings, emission, tool)
+        response = await self._answer(request, settings, emitter, tool)
         if form is not None:  # the request without the schema was answered: the schema was the reason
             self._refused = with_refused_schema(self._refused, schema)
         return response
 
     async def _answer(
-        self, request: ModelRequest, settings: Settings, emission: Emission, answer_tool: str = ""
+        self, request: ModelRequest, settings: Settings, emitter: ChunkEmitter, answer_tool: str = ""
     ) -> Response:
         access = await self._access(settings)
         try:
-            return await self._hear(request, settings, access, emission, answer_tool)
+            return await self._hear(request, settings, access, emitter, answer_tool)
         except KeyRefused:
-            if access.account is None or emission.has_begun:
+            if access.account is None or emitter.has_begun:
                 raise
             refused = access.account
         # The files with the credentials may have been written anew since they were read.
         access = await self._access(settings, refused)
-        return await self._hear(request, settings, access, emission, answer_tool)
+        return await self._hear(request, settings, access, emitter, answer_tool)
 
     async def _access(self, settings: Settings, refused: CloudAccount | None = None) -> Access:
         return await access_to(
@@ -176,7 +176,7 @@ class RemoteModel:
         return hearing.response()
 
 
-class Emission:
+class ChunkEmitter:
     """Passes the chunks of an answer on, and knows whether there was one.
 
     An answer that has begun is not asked for again within the same attempt: its beginning would be heard twice.

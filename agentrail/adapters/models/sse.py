@@ -110,13 +110,13 @@ class EventReader:
         return ServerEvent(name, data[0] if len(data) == 1 else "\n".join(data))
 
 
-def _bare_error(written: bytearray) -> list[str]:
-    """Return the error in *written*, JSON that stands in the stream without `data:`, as data; nothing if it is none.
+def _bare_error(json_bytes: bytearray) -> list[str]:
+    """Return the error in *json_bytes*, JSON that stands in the stream without `data:`, as data; nothing if it is none.
 
     Google's servers write the errors so that end an answer which has begun; some of them as a list.
     """
     try:
-        parsed: object = json.loads(written) if len(written) <= MAX_BARE else None
+        parsed: object = json.loads(json_bytes) if len(json_bytes) <= MAX_BARE else None
     except (ValueError, RecursionError):
         return []
     if isinstance(parsed, list) and parsed:

@@ -25,8 +25,8 @@ def main(names: tuple[str, ...], store: Path) -> int:
     print(f"{count:,} removed")
     if missing:
         more = f" and {len(missing) - MOST_NAMED:,} more" if len(missing) > MOST_NAMED else ""
-        shown = listed(map(clean, missing[:MOST_NAMED]))
-        tell(f"agentrail: {store} has no {shown}{more}; `agentrail knowledge list --store {store}` shows what there is")
+        advice = f"`agentrail knowledge list --store {store}` shows what there is"
+        tell(f"agentrail: {store} has no {listed(map(clean, missing[:MOST_NAMED]))}{more}; {advice}")
         return FAILED
     return DONE
 

@@ -150,10 +150,10 @@ async def _ids_of(names: Sequence[str], source: str) -> list[str] | None:
     }
     for name in names:
         if name not in ids:
-            shown = sorted(map(name_in_chat, stored))
-            more = f" and {len(shown) - MOST_NAMED:,} more" if len(shown) > MOST_NAMED else ""
+            names = sorted(map(name_in_chat, stored))
+            more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
             raise BadInputError(
-                f"there is no session `{name}` in {source}; there are {listed(shown[:MOST_NAMED])}{more}"
+                f"there is no session `{name}` in {source}; there are {listed(names[:MOST_NAMED])}{more}"
             )
     return [ids[name] for name in names]
 

@@ -52,14 +52,14 @@ def _diagnosis(provider: str, cloud: Cloud) -> Diagnosis | None:
     except BadModelOptions as problem:
         return Diagnosis("cloud", NOTE, f"`{provider}`: {where}, and no address", str(problem)) if where else None
     if where:
-        return Diagnosis("cloud", GOOD, f"`{provider}`: {where}, for {_shown(url)}")
+        return Diagnosis("cloud", GOOD, f"`{provider}`: {where}, for {_public_part(url)}")
     if cloud.open_account is not None:
         return None
     to_do = f"set {listed(PROVIDERS[provider].keys)}, or have a function renew a token: the option `token` names it"
-    return Diagnosis("cloud", NOTE, f"`{provider}`: no key for {_shown(url)}", to_do)
+    return Diagnosis("cloud", NOTE, f"`{provider}`: no key for {_public_part(url)}", to_do)
 
 
-def _shown(url: str) -> str:
+def _public_part(url: str) -> str:
     """Return *url*, which may come from the environment, without a password or the like."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

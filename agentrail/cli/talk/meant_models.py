@@ -86,10 +86,12 @@ def _known_of(provider: str) -> Iterator[str]:
 
     The windows have some names with and without their dots; only Anthropic has none in its names.
     """
-    known = windows_of(provider)
-    dotted = {name: name.replace(".", "-") for name in known if "." in name and name.replace(".", "-") in known}
+    model_names = windows_of(provider)
+    dotted = {
+        name: name.replace(".", "-") for name in model_names if "." in name and name.replace(".", "-") in model_names
+    }
     others = {name if name.startswith(CLAUDE) else spelled for name, spelled in dotted.items()}
-    return (f"{provider}:{name}" for name in known if name[-1:].isalnum() and name not in others)
+    return (f"{provider}:{name}" for name in model_names if name[-1:].isalnum() and name not in others)
 
 
 def _own_name(model: str) -> str:

@@ -58,10 +58,10 @@ class TypedKeys(Vt100Input):
 
     def _note_marks(self, text: str) -> None:
         """Note whether *text* leaves a paste open."""
-        seen = self._tail + text
-        if END in seen or BEGIN in seen:
-            self._is_in_paste = seen.rfind(BEGIN) > seen.rfind(END)
-        self._tail, self._read_at = seen[1 - len(BEGIN) :], monotonic()
+        text_so_far = self._tail + text
+        if END in text_so_far or BEGIN in text_so_far:
+            self._is_in_paste = text_so_far.rfind(BEGIN) > text_so_far.rfind(END)
+        self._tail, self._read_at = text_so_far[1 - len(BEGIN) :], monotonic()
 
     def _take_unmarked(self) -> list[KeyPress]:
         text, self._unmarked = self._unmarked, ""
