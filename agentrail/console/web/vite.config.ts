@@ -28,5 +28,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     target: "es2023",
     assetsInlineLimit: 0,
+    // Each file costs a request and its headers: small parts that several rooms share are in one.
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: "parts", test: /\.tsx?$/, minShareCount: 3, maxModuleSize: 4_000 }] } } },
   },
 });

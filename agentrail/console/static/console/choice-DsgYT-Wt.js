@@ -1,1 +1,0 @@
-import{o as e}from"./icon-BSWoKjnk.js";function t({label:t,value:n,options:r,choose:i}){return e(`div`,{class:`choice`,role:`group`,"aria-label":t,children:r.map(([t,r,a])=>e(`button`,{type:`button`,"aria-pressed":t===n,onClick:()=>i(t),children:[r,a!=null&&e(`b`,{children:a})]}))})}export{t};

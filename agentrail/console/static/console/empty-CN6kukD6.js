@@ -1,1 +1,0 @@
-import{o as e,t}from"./icon-BSWoKjnk.js";function n({icon:n,title:r,children:i,next:a}){return e(`div`,{class:`empty`,children:[e(t,{name:n}),e(`strong`,{children:r}),i&&e(`p`,{children:i}),a]})}export{n as t};

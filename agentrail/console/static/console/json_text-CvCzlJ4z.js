@@ -1,1 +1,0 @@
-import{d as e,o as t,r as n}from"./icon-BSWoKjnk.js";import{t as r}from"./folded-CgAGs1bS.js";function i({value:i,what:a}){let o=i===null?`null`:typeof i==`string`?JSON.stringify(i):e(i.json);return t(r,{text:n(o),what:a,isCode:!0})}export{i as t};

@@ -1,1 +1,0 @@
-import{n as e,o as t}from"./icon-BSWoKjnk.js";function n({problem:n}){return t(`p`,{role:`alert`,class:`problem`,children:t(e,{text:n.detail})})}export{n as t};

@@ -1,1 +1,0 @@
-import{o as e,t}from"./icon-BSWoKjnk.js";var n={person:[`person`,`soft`],model:[`model`,`is-work`],good:[`check`,`is-good`],bad:[`cross`,`is-bad`],waits:[`person`,`is-person`],sub:[`subagent`,`is-sub`],call:[`tool`,`soft`],other:[`note`,`soft`]};function r({kind:r}){let[i,a]=n[r];return e(`span`,{class:a,children:e(t,{name:i})})}export{r as t};

@@ -1,0 +1,1 @@
+import{b as e,k as t}from"./parts-C0eoGZk3.js";var n={person:[`person`,`soft`],model:[`model`,`is-work`],good:[`check`,`is-good`],bad:[`cross`,`is-bad`],waits:[`person`,`is-person`],sub:[`subagent`,`is-sub`],call:[`tool`,`soft`],other:[`note`,`soft`]};function r({kind:r}){let[i,a]=n[r];return t(`span`,{class:a,children:t(e,{name:i})})}export{r as t};
