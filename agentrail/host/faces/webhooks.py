@@ -76,7 +76,7 @@ class Webhooks:
         name = secret_name(key)
         text = os.environ.get(name, "") if name is not None else key
         if not isinstance(text, str) or len(text) < KEY_CHARS:
-            raise BadChoice("key", "a text that is missing or too short", KEY_WANTED)
+            raise WrongType("key", "a text that is missing or too short", KEY_WANTED)
         try:
             networks([name if isinstance(cast("object", name), str) else "" for name in allowed])
         except ValueError:

@@ -42,9 +42,9 @@ def answered(handle: Answer) -> Webhooks:
 
 @each_case(
     [
-        ("", (), BadChoice),
-        ("x" * 31, (), BadChoice),
-        (Secret("NO_SUCH_VARIABLE_IS_SET"), (), BadChoice),
+        ("", (), WrongType),
+        ("x" * 31, (), WrongType),
+        (Secret("NO_SUCH_VARIABLE_IS_SET"), (), WrongType),
         (3, (), WrongType),
         (None, (), WrongType),
         (KEY.encode(), (), WrongType),
