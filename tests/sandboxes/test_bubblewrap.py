@@ -2,13 +2,14 @@ import os
 import shutil
 import socket
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import pytest
 import trio
 
-from agentrail.adapters.processes import SAFE_PATH
+from agentrail.adapters.processes import LAUNCHER, SAFE_PATH
 from agentrail.adapters.sandboxes import bubblewrap, outward_network, own_network
 from agentrail.adapters.sandboxes.bubblewrap import Guards, find_bwrap
 from agentrail.adapters.sandboxes.outward_network import CONNECTORS
@@ -176,6 +177,32 @@ async def test_what_goes_outward_arrives(tmp_path: Path) -> None:
         assert "hello" not in (await run(tmp_path, line)).stdout.text
 
 
+PYTHON: Final = ("/usr/bin/python3", "-I", "-S", "-c")
+
+
+def launched(command: Sequence[str], user: int | None) -> subprocess.CompletedProcess[str]:
+    """Run *command* by the launcher, which ends what is left of it, such as `pasta`."""
+    launcher = Path(LAUNCHER).read_text()  # that user may not be able to read where this is
+    report, reported = os.pipe()
+    orders, given = os.pipe()
+    folder = os.open("/", os.O_RDONLY)
+    try:
+        return subprocess.run(  # noqa: S603 - ours
+            [*PYTHON, launcher, str(reported), str(folder), "", "", *command],
+            capture_output=True,
+            check=False,
+            stdin=orders,
+            pass_fds=(reported, folder),
+            user=user,
+            group=user,
+            cwd="/",
+            text=True,
+        )
+    finally:
+        for number in (report, reported, orders, given, folder):
+            os.close(number)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", CONNECTORS)
 @needs_bubblewrap
@@ -183,7 +210,6 @@ def test_each_program_connects_and_leads_to_no_loopback_port(name: str) -> None:
     program = shutil.which(name, path=SAFE_PATH)
     if program is None:
         pytest.skip(f"{name} is not installed (`make sandbox-tools`): nothing was tried with it")
-    user = None if os.getuid() else 65_534  # for root, `pasta` gives its rights away and cannot connect anything
     script = Path(own_network.__file__).read_text()  # that user may not be able to read where this is
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -200,8 +226,9 @@ def test_each_program_connects_and_leads_to_no_loopback_port(name: str) -> None:
             "--dev",
             "/dev",
         ]
-        argv = ["/usr/bin/python3", "-I", "-S", "-c", script, program, *confined, "--", "/bin/sh", "-c", line]
-        result = subprocess.run(argv, capture_output=True, check=False, user=user, group=user, cwd="/", text=True)  # noqa: S603 - ours
+        command = [*PYTHON, script, program, *confined, "--", "/bin/sh", "-c", line]
+        # for root, `pasta` gives its rights away and cannot connect anything
+        result = launched(command, None if os.getuid() else 65_534)
         assert len(result.stdout.splitlines()) > 1, result.stderr
         server.settimeout(0.2)
         with pytest.raises(TimeoutError):

@@ -3,8 +3,8 @@
 `bwrap` takes the place of this process, so that a signal and its end are the command's. A forked process waits until
 `bwrap` has made the namespaces, lets `slirp4netns` or `pasta` connect the one of the network with what is outside, and
 then lets the command begin. Neither of the two leads to loopback addresses of the host, and an abstract socket of the
-host is in another namespace. Both end when the command has ended, also if all else is killed: `slirp4netns` by a pipe
-that `bwrap` keeps open, `pasta` because the namespace is gone.
+host is in another namespace. `slirp4netns` ends when the command has ended, by a pipe that `bwrap` keeps open. `pasta`
+stays, in some versions, as long as the network has a path in `/proc`: the launcher ends it.
 
 Usage: PROGRAM BWRAP ARGUMENT…, where PROGRAM is the path of `slirp4netns` or `pasta`. If the network cannot be
 connected, the command has none, and a line of its standard error says so.
