@@ -48,7 +48,7 @@ AT_ONCE: Final = 32
 """The most requests that are made at once."""
 
 AT_ONCE_OF_TENANT: Final = 4
-"""The most requests for one tenant that are made at once: receivers that do not answer hold up their own tenant alone.
+"""The most requests for one tenant that are made at once: one whose receivers do not answer leaves the rest to others.
 """
 
 LOOK_UPS: Final = 16
