@@ -212,7 +212,13 @@ TOO_MUCH: Mapping[str, tuple[str, int, str, str]] = {
 """Settings with more than is looked at, with the limit, its value in a test, and what is said."""
 
 
-@pytest.mark.parametrize("name", TOO_MUCH)
+LONG = "programs"
+"""What takes long to look at, as all of it is parsed."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long) if name == LONG else name for name in TOO_MUCH]
+)
 def test_there_is_an_end_to_what_the_settings_of_a_folder_have_looked_at(
     folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
