@@ -101,6 +101,7 @@ def test_links_are_paths_from_the_root(path: str, link: str, expected: str) -> N
     assert whole_site.with_links_from_root(f"{link}\n", path) == f"{expected}\n"
 
 
+@pytest.mark.long
 def test_the_files_are_written_beside_the_pages(tmp_path: Path) -> None:
     whole_site.main(tmp_path)
     written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}

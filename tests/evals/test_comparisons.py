@@ -166,6 +166,7 @@ def test_of_two_comparisons_the_rarer_one_has_the_smaller_p() -> None:
     assert holm([0.011, 0.01], 2) == [0.02, 0.02]
 
 
+@pytest.mark.long
 def test_the_range_of_a_mean_has_the_true_one_in_95_of_100_samples() -> None:
     dice = random.Random(1)
     for count in (5, 12, 40):

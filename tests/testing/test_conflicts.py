@@ -89,6 +89,7 @@ def test_the_same_seed_finds_the_same() -> None:
     assert (once.plugins, once.script) == (again.plugins, again.script)
 
 
+@pytest.mark.long
 def test_progress_is_told_and_time_is_kept() -> None:
     report: list[tuple[int, int]] = []
     find_conflict((Turns(),), what_was_counted_was_paid, examples=5, progress=lambda *how: report.append(how))
