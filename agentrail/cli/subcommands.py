@@ -576,7 +576,8 @@ rule otherwise: exactly, up to the first such ruling of each. Nothing is run.
 
   FILE|URL   the journal, or a file with exported sessions""",
         example="""\
-exit status: 0 none differs, 1 some do, 2 usage, 130 interrupted
+exit status: 0 none differs, 1 some do or all are left out, 2 usage,
+             130 interrupted
 example: agentrail backtest ./sessions.db --plugins guards.py
          agentrail backtest ./sessions.db \\
            --options '{"BudgetGuard": {"max_rounds": 5}}'""",

@@ -16,7 +16,7 @@ from agentrail.cli.command import main
 from agentrail.cli.session_names import id_of_chat
 from agentrail.journals import SqliteJournal
 from agentrail.plugins import BudgetGuard
-from tests.what_if.stories import sessions_of
+from tests.what_if.stories import Closed, sessions_of
 
 GUARDS = """\
 from attrs import frozen
@@ -79,6 +79,22 @@ def test_options_are_tried_on_a_journal(capsys: pytest.CaptureFixture[str]) -> N
     assert run(capsys, "agents.db", "--options", '{"BudgetGuard": {"max_rounds": 9}}')[0] == 0
     Path("options.json").write_text('{"BudgetGuard": {"max_rounds": 1}}')
     assert run(capsys, "agents.db", "--options", "options.json")[0] == 1
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_a_test_of_no_session_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str], is_empty: bool) -> None:
+    file = str(tmp_path / "agents.db")
+
+    async def make() -> None:
+        journal = await sessions_of([BudgetGuard(), Closed()], journal=SqliteJournal(file))
+        if is_empty:
+            await journal.delete("s1", "", 0)
+        await cast("SqliteJournal", journal).close()
+
+    trio.run(make)
+    status, out, err = run(capsys, file, "--options", '{"BudgetGuard": {"max_rounds": 9}}')
+    assert (status, err.splitlines()[-1]) == (1, "agentrail: no session was tested to its end")
+    assert ("whose code is not here" in out) != is_empty
 
 
 def test_a_session_of_chat_has_its_short_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

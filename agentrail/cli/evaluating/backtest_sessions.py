@@ -87,6 +87,9 @@ def main(**words: object) -> int:
             print(clean(line))
     if progress.stopped:
         return INTERRUPTED
+    if all(session.skipped for session in outcome.sessions):
+        tell("agentrail: no session was tested to its end")
+        return FAILED
     return FAILED if outcome.parting else DONE
 
 
