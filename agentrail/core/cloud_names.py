@@ -14,9 +14,6 @@ MAKERS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Providers that have the models of others alone."""
 
-WITHOUT_COLON: Final = ("azure", "azure-chat")
-"""Providers in whose names of models no colon can be, as it is in those of models that OpenAI has tuned."""
-
 AT_BEDROCK: Final = re.compile(r"(?:(?:us|us-gov|eu|apac|jp|au|in|ca|sa|me|af|global)\.)?(.+)")
 """A name at Bedrock may begin with the part of the world whose regions share the requests."""
 

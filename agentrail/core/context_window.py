@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
-from agentrail.core.cloud_names import MAKERS, WITHOUT_COLON, maker_name
+from agentrail.core.cloud_names import MAKERS, maker_name
 from agentrail.core.system_prompt import MODES, fixed_text, lasting, split
 from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary.state import AttachedTool, Measured, State
@@ -26,6 +26,10 @@ has the smaller figure, because a window that is too large ends in refused reque
 """
 
 
+NO_MODEL: Final = "*"
+"""Ends each entry of the tables that no model to converse with is called: names begin so, or it embeds, or speaks."""
+
+
 class ByHand(NamedTuple):
     """A context window that the printed table lacks, for all models whose names begin with one of *names*."""
 
@@ -34,7 +38,10 @@ class ByHand(NamedTuple):
     window: int
     """Tokens that the models can read."""
     names: str
-    """How the names of the models begin, with a space between; if empty, all models of the provider."""
+    """How the names of the models begin, with a space between; if empty, all models of the provider.
+
+    One that is no name by itself ends with `NO_MODEL`.
+    """
     source: str
     """URL of the provider's page on the models; empty for offline models."""
     confirmed: bool = True
@@ -52,59 +59,64 @@ BY_HAND: Final = (
     # They read any number of words; a window keeps their sessions from growing without end.
     ByHand("demo", 1_000_000, "", ""),
     ByHand("scripted", 1_000_000, "", ""),
-    ByHand("anthropic", 9_000, "claude-instant", _CLAUDE, confirmed=False),
-    ByHand("anthropic", 200_000, "claude-3", _CLAUDE),
-    ByHand("anthropic", 1_000_000, "claude-fable- claude-mythos-", _CLAUDE),
-    ByHand("gemini", 30_720, "gemini-1", _GEMINI, confirmed=False),
-    ByHand("gemini", 128_000, "gemini-2.5-computer-use", "https://ai.google.dev/gemini-api/docs/computer-use"),
-    ByHand("gemini", 1_048_576, "gemini-2 gemini-3-pro gemini-3.1-pro gemini-pro-latest", _GEMINI),
-    ByHand("gemini", 32_767, "learnlm", _GEMINI),
-    ByHand("gemini", 8_192, "gemma", _GEMMA),
-    ByHand("gemini", 32_768, "gemma-3-1b gemma-3-270m gemma-3n", _GEMMA),
-    ByHand("gemini", 131_072, "gemma-3", _GEMMA),
-    ByHand("openai", 4_096, "gpt-3 ft:gpt-3.5-turbo-0613", f"{_GPT}/gpt-3.5-turbo"),
-    ByHand("openai", 16_385, "ft:gpt-3.5-turbo", f"{_GPT}/gpt-3.5-turbo"),
-    ByHand("openai", 128_000, "chatgpt- ft:gpt-4o gpt-5-chat gpt-5.1-chat gpt-5.2-chat", _GPT),
+    ByHand("anthropic", 9_000, "claude-instant*", _CLAUDE, confirmed=False),
+    ByHand("anthropic", 200_000, "claude-3*", _CLAUDE),
+    ByHand("anthropic", 1_000_000, "claude-fable-* claude-mythos-*", _CLAUDE),
+    ByHand("gemini", 30_720, "gemini-1*", _GEMINI, confirmed=False),
+    ByHand("gemini", 128_000, "gemini-2.5-computer-use*", "https://ai.google.dev/gemini-api/docs/computer-use"),
+    ByHand("gemini", 1_048_576, "gemini-2* gemini-2.5-pro gemini-3-pro* gemini-pro-latest", _GEMINI),
+    ByHand("gemini", 1_048_576, "gemini-3.1-pro* gemini-3.1-pro-preview", _GEMINI),
+    ByHand("gemini", 32_767, "learnlm*", _GEMINI),
+    ByHand("gemini", 8_192, "gemma*", _GEMMA),
+    ByHand("gemini", 32_768, "gemma-3-1b* gemma-3-270m* gemma-3n*", _GEMMA),
+    ByHand("gemini", 131_072, "gemma-3*", _GEMMA),
+    ByHand("openai", 4_096, "gpt-3* ft:gpt-3.5-turbo-0613*", f"{_GPT}/gpt-3.5-turbo"),
+    ByHand("openai", 16_385, "ft:gpt-3.5-turbo*", f"{_GPT}/gpt-3.5-turbo"),
+    ByHand("openai", 128_000, "chatgpt-* ft:gpt-4o* gpt-5-chat* gpt-5.1-chat* gpt-5.2-chat*", _GPT),
     ByHand("openai", 128_000, "gpt-5-search-api", f"{_GPT}/gpt-5-search-api", confirmed=False),
-    ByHand("openai", 1_047_576, "ft:gpt-4.1", f"{_GPT}/gpt-4.1"),
+    ByHand("openai", 1_047_576, "ft:gpt-4.1*", f"{_GPT}/gpt-4.1"),
     ByHand("mistral", 8_000, "open-mistral-7b", _MISTRAL),
     ByHand(
         "mistral", 32_000, "mistral-tiny open-mixtral-8x7b mistral-large-2402 mistral-medium mistral-small", _MISTRAL
     ),
-    ByHand("mistral", 40_000, "magistral", "https://mistral.ai/news/magistral"),
+    ByHand("mistral", 40_000, "magistral*", "https://mistral.ai/news/magistral"),
     ByHand("mistral", 64_000, "open-mixtral-8x22b", _MISTRAL),
-    ByHand("mistral", 128_000, "devstral ministral mistral-large open-mistral-nemo pixtral", _MISTRAL),
+    ByHand("mistral", 128_000, "devstral* ministral* mistral-large* open-mistral-nemo pixtral*", _MISTRAL),
     ByHand("mistral", 128_000, "mistral-small-2503 mistral-small-2506 mistral-small-latest", _MISTRAL),
     ByHand("mistral", 131_072, "mistral-medium-2505 mistral-medium-2508", _MISTRAL),
     ByHand("mistral", 256_000, "devstral-latest devstral-medium-latest devstral-small-latest", _MISTRAL),
     ByHand("mistral", 262_144, "mistral-large-latest mistral-medium-latest", _MISTRAL),
     # The router chooses a model by length; its long-context models begin at this window. The tables say 2,000,000.
     ByHand("openrouter", 128_000, "openrouter/auto", "https://openrouter.ai/openrouter/auto"),
-    ByHand("groq", 8_192, "llama3", _GROQ, confirmed=False),
-    ByHand("groq", 128_000, "llama-3.1 llama-3.3", _GROQ),
+    ByHand("groq", 8_192, "llama3*", _GROQ, confirmed=False),
+    ByHand("groq", 128_000, "llama-3.1* llama-3.1-8b-instant llama-3.3* llama-3.3-70b-versatile", _GROQ),
 )
 """Windows that the printed table lacks; a printed row of the same name counts."""
 
 
-def windows_of(provider: str) -> Mapping[str, int]:
-    """Return the context windows of a *provider*'s models, in tokens, keyed by the beginning of the model's name."""
+def model_names(provider: str) -> Sequence[str]:
+    """Return the names of a *provider*'s models to converse with, as far as they are known: it may have others."""
     makers = MAKERS.get(provider, (provider,))
-    rows = {name: window for maker in makers for name, window in _rows(maker).items()}
-    return {name: rows[name] for name in rows if ":" not in name} if provider in WITHOUT_COLON else rows
+    return [name for maker in makers for name, _ in _entries(maker) if name and not name.endswith(NO_MODEL)]
 
 
 @cache
 def _rows(provider: str) -> Mapping[str, int]:
     """Return the windows by beginning of the model's name; the printed table overrides the entries made by hand."""
-    from agentrail.core.printed_windows import PRINTED  # noqa: PLC0415 - 18 kB, which many programs never need
+    return {name.removesuffix(NO_MODEL): window for name, window in _entries(provider)}
 
-    rows: dict[str, int] = {}
+
+def _entries(provider: str) -> Iterator[tuple[str, int]]:
+    """Yield the entries of both tables, each with its window."""
+    from agentrail.core.printed_windows import PRINTED  # noqa: PLC0415 - 22 kB, which many programs never need
+
     for by_hand in BY_HAND:
         if by_hand.provider == provider:
-            rows.update(dict.fromkeys(by_hand.names.split() or ("",), by_hand.window))
+            for name in by_hand.names.split() or ("",):
+                yield name, by_hand.window
     for window, names in PRINTED.get(provider, {}).items():
-        rows.update(dict.fromkeys(names.split(), window))
-    return rows
+        for name in names.split():
+            yield name, window
 
 
 @lru_cache(maxsize=1000)

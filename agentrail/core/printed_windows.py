@@ -1,7 +1,7 @@
 """Context windows of models, in tokens. Printed by `tests.adapters.printed_windows`; not edited.
 
 Source: the package `genai-prices` 0.2.3. A name counts for all models whose names begin with it.
-Of several, the longest counts.
+Of several, the longest counts. One that no model to converse with is called ends with a star.
 """
 
 from __future__ import annotations
@@ -12,27 +12,29 @@ from typing import Final
 PRINTED: Final[Mapping[str, Mapping[int, str]]] = {
     "anthropic": {
         200_000: (
-            "claude-2 claude-3-5-haiku claude-3-5-sonnet claude-3-7-sonnet claude-3-haiku claude-3-opus "
-            "claude-3-sonnet claude-3.5-haiku claude-3.5-sonnet claude-3.7-sonnet claude-4-5-haiku "
-            "claude-4-5-opus claude-4-opus claude-4-sonnet claude-4.5-haiku claude-4.5-opus claude-haiku-4-5 "
-            "claude-haiku-4.5 claude-opus-4 claude-sonnet-3-7 claude-sonnet-3.7 claude-sonnet-4 "
+            "claude-2 claude-3-5-haiku* claude-3-5-haiku-latest claude-3-5-sonnet claude-3-7-sonnet* "
+            "claude-3-7-sonnet-latest claude-3-haiku claude-3-opus* claude-3-opus-latest claude-3-sonnet "
+            "claude-3.5-haiku* claude-3.5-sonnet* claude-3.7-sonnet* claude-4-5-haiku* claude-4-5-opus* "
+            "claude-4-opus* claude-4-sonnet* claude-4.5-haiku* claude-4.5-opus* claude-haiku-4-5 "
+            "claude-haiku-4.5* claude-opus-4 claude-sonnet-3-7* claude-sonnet-3.7* claude-sonnet-4 "
         ),
         1_000_000: (
-            "claude-4-6-opus claude-4-7-opus claude-4-8-opus claude-4.6-opus claude-4.7-opus claude-4.8-opus "
-            "claude-5-5-haiku claude-5-5-opus claude-5-5-sonnet claude-5-opus claude-5-sonnet claude-5.0-opus "
-            "claude-5.0-sonnet claude-5.5-haiku claude-5.5-opus claude-5.5-sonnet claude-fable-5 claude-haiku-5-5 "
-            "claude-haiku-5.5 claude-mythos-5-2 claude-opus-4-6 claude-opus-4-7 claude-opus-4-8 claude-opus-4.6 "
-            "claude-opus-4.7 claude-opus-4.8 claude-opus-5 claude-sonnet-4-6 claude-sonnet-4.6 claude-sonnet-5 "
+            "claude-4-6-opus* claude-4-7-opus* claude-4-8-opus* claude-4.6-opus* claude-4.7-opus* "
+            "claude-4.8-opus* claude-5-5-haiku* claude-5-5-opus* claude-5-5-sonnet* claude-5-opus* "
+            "claude-5-sonnet* claude-5.0-opus* claude-5.0-sonnet* claude-5.5-haiku* claude-5.5-opus* "
+            "claude-5.5-sonnet* claude-fable-5 claude-haiku-5-5 claude-haiku-5.5* claude-mythos-5-2 "
+            "claude-opus-4-6 claude-opus-4-7 claude-opus-4-8 claude-opus-4.6* claude-opus-4.7* claude-opus-4.8* "
+            "claude-opus-5 claude-sonnet-4-6 claude-sonnet-4.6* claude-sonnet-5 "
         ),
     },
     "bedrock": {
         8_192: (
-            "amazon.titan-embed-text-v1 amazon.titan-embed-text-v2:0 meta.llama3-70b-instruct-v1:0 "
+            "amazon.titan-embed-text-v1* amazon.titan-embed-text-v2:0* meta.llama3-70b-instruct-v1:0 "
             "meta.llama3-8b-instruct-v1:0 "
         ),
         32_000: (
             "mistral.mistral-7b-instruct-v0:2 mistral.mistral-large-2402-v1:0 mistral.mistral-small-2402-v1:0 "
-            "mistral.mixtral-8x7b-instruct-v0:1 mistral.voxtral-mini-3b-2507 mistral.voxtral-small-24b-2507 "
+            "mistral.mixtral-8x7b-instruct-v0:1 mistral.voxtral-mini-3b-2507* mistral.voxtral-small-24b-2507 "
             "qwen.qwen3-32b-v1:0 "
         ),
         128_000: (
@@ -48,9 +50,11 @@ PRINTED: Final[Mapping[str, Mapping[int, str]]] = {
             "anthropic.claude-3-5-haiku-20241022-v1:0 anthropic.claude-3-5-sonnet-20240620-v1:0 "
             "anthropic.claude-3-5-sonnet-20241022-v2:0 anthropic.claude-3-7-sonnet-20250219-v1:0 "
             "anthropic.claude-3-haiku-20240307-v1:0 anthropic.claude-3-opus-20240229-v1:0 "
-            "anthropic.claude-3-sonnet-20240229-v1:0 anthropic.claude-haiku-4-5-20251001 "
-            "anthropic.claude-opus-4-1-20250805 anthropic.claude-opus-4-20250514 anthropic.claude-opus-4-5 "
-            "anthropic.claude-sonnet-4-20250514 anthropic.claude-sonnet-4-5-20250929 "
+            "anthropic.claude-3-sonnet-20240229-v1:0 anthropic.claude-haiku-4-5-20251001* "
+            "anthropic.claude-haiku-4-5-20251001-v1:0 anthropic.claude-opus-4-1-20250805* "
+            "anthropic.claude-opus-4-20250514* anthropic.claude-opus-4-5* anthropic.claude-opus-4-5-v1:0 "
+            "anthropic.claude-sonnet-4-20250514* anthropic.claude-sonnet-4-20250514-v1:0 "
+            "anthropic.claude-sonnet-4-5-20250929* anthropic.claude-sonnet-4-5-20250929-v1:0 "
         ),
         256_000: (
             "mistral.devstral-2-123b mistral.mistral-large-3-675b-instruct nvidia.nemotron-nano-3-30b:0 "
@@ -58,63 +62,65 @@ PRINTED: Final[Mapping[str, Mapping[int, str]]] = {
         ),
         300_000: "amazon.nova-lite-v1:0 amazon.nova-pro-v1:0",
         1_000_000: (
-            "amazon.nova-2-lite-v1:0 amazon.nova-2-sonic-v1:0 amazon.nova-premier-v1:0 anthropic.claude-fable-5 "
-            "anthropic.claude-haiku-5-5 anthropic.claude-mythos-5-2 anthropic.claude-opus-4-6 "
-            "anthropic.claude-opus-4-7 anthropic.claude-opus-4-8 anthropic.claude-opus-5 "
-            "anthropic.claude-sonnet-4-6 anthropic.claude-sonnet-5 meta.llama4-maverick-17b-instruct-v1:0 "
-            "moonshotai.kimi-k3 openai.gpt-5.6-luna openai.gpt-5.6-sol openai.gpt-5.6-terra openai.gpt-6-luna "
-            "openai.gpt-6-sol openai.gpt-6.1-sol zai.glm-5.3 "
+            "amazon.nova-2-lite-v1:0 amazon.nova-2-sonic-v1:0* amazon.nova-premier-v1:0 anthropic.claude-fable-5 "
+            "anthropic.claude-haiku-5-5 anthropic.claude-mythos-5-2 anthropic.claude-opus-4-6* "
+            "anthropic.claude-opus-4-6-v1:0 anthropic.claude-opus-4-7* anthropic.claude-opus-4-7-v1:0 "
+            "anthropic.claude-opus-4-8* anthropic.claude-opus-4-8-v1:0 anthropic.claude-opus-5 "
+            "anthropic.claude-sonnet-4-6* anthropic.claude-sonnet-4-6-v1:0 anthropic.claude-sonnet-5 "
+            "meta.llama4-maverick-17b-instruct-v1:0 moonshotai.kimi-k3 openai.gpt-5.6-luna openai.gpt-5.6-sol "
+            "openai.gpt-5.6-terra openai.gpt-6-luna openai.gpt-6-sol openai.gpt-6.1-sol zai.glm-5.3 "
         ),
         1_050_000: "openai.gpt-6-astra openai.gpt-6.1-terra",
         10_000_000: "meta.llama4-scout-17b-instruct-v1:0",
     },
     "deepseek": {
-        64_000: "deepseek-chat deepseek-r1 deepseek-reasoner",
+        64_000: "deepseek-chat deepseek-r1* deepseek-r1-0528 deepseek-reasoner",
         128_000: "deepseek-v3.1-terminus deepseek-v3.2",
         1_000_000: "deepseek-flash deepseek-v4-flash deepseek-v4-pro",
     },
     "fireworks": {
         128_000: (
             "accounts/fireworks/models/qwen2p5-vl-72b-instruct accounts/fireworks/models/qwen3-235b-a22b "
-            "qwen2p5-vl-72b-instruct qwen3-235b-a22b "
+            "qwen2p5-vl-72b-instruct* qwen3-235b-a22b* "
         ),
         131_000: (
             "accounts/fireworks/models/gemma-3-27b-it accounts/fireworks/models/llama-v3p1-8b-instruct "
-            "gemma-3-27b-it llama-v3p1-8b-instruct "
+            "gemma-3-27b-it* llama-v3p1-8b-instruct* "
         ),
         131_072: (
-            "accounts/fireworks/models/gpt-oss-120b accounts/fireworks/models/gpt-oss-20b gpt-oss-120b gpt-oss-20b "
+            "accounts/fireworks/models/gpt-oss-120b accounts/fireworks/models/gpt-oss-20b gpt-oss-120b* gpt-oss-20b* "
         ),
         160_000: (
             "accounts/fireworks/models/deepseek-r1-0528 accounts/fireworks/models/deepseek-v3-0324 "
-            "deepseek-r1-0528 deepseek-v3-0324 "
+            "deepseek-r1-0528* deepseek-v3-0324* "
         ),
-        163_840: "accounts/fireworks/models/deepseek-v3p2 deepseek-v3p2",
-        202_752: "accounts/fireworks/models/glm-4p7 glm-4p7",
-        204_800: "accounts/fireworks/models/minimax-m2p1 minimax-m2p1",
-        262_000: "accounts/fireworks/models/nemotron-3-ultra-nvfp4 nemotron-3-ultra-nvfp4",
+        163_840: "accounts/fireworks/models/deepseek-v3p2 deepseek-v3p2*",
+        202_752: "accounts/fireworks/models/glm-4p7 glm-4p7*",
+        204_800: "accounts/fireworks/models/minimax-m2p1 minimax-m2p1*",
+        262_000: "accounts/fireworks/models/nemotron-3-ultra-nvfp4 nemotron-3-ultra-nvfp4*",
         262_144: (
             "accounts/fireworks/models/kimi-k2p5 accounts/fireworks/models/kimi-k2p7-code "
             "accounts/fireworks/models/qwen3p7-plus accounts/fireworks/routers/kimi-k2p6-fast "
-            "accounts/fireworks/routers/kimi-k2p7-code-fast kimi-k2p5 kimi-k2p6-fast kimi-k2p7-code qwen3p7-plus "
+            "accounts/fireworks/routers/kimi-k2p7-code-fast kimi-k2p5* kimi-k2p6-fast* kimi-k2p7-code* "
+            "qwen3p7-plus* "
         ),
-        524_288: "accounts/fireworks/models/minimax-m3 minimax-m3",
-        1_000_000: "accounts/fireworks/models/llama4-maverick-instruct-basic llama4-maverick-instruct-basic",
+        524_288: "accounts/fireworks/models/minimax-m3 minimax-m3*",
+        1_000_000: "accounts/fireworks/models/llama4-maverick-instruct-basic llama4-maverick-instruct-basic*",
         1_040_000: (
             "accounts/fireworks/models/deepseek-v4-flash accounts/fireworks/models/glm-5p2 "
             "accounts/fireworks/models/inkling accounts/fireworks/models/kimi-k3 "
             "accounts/fireworks/routers/glm-5p2-fast accounts/fireworks/routers/kimi-k3-fast "
-            "accounts/fireworks/routers/kimi-k3-us deepseek-v4-flash glm-5p2 inkling kimi-k3 "
+            "accounts/fireworks/routers/kimi-k3-us deepseek-v4-flash* glm-5p2* inkling* kimi-k3* "
         ),
-        1_048_576: "accounts/fireworks/models/deepseek-v4-pro deepseek-v4-pro",
+        1_048_576: "accounts/fireworks/models/deepseek-v4-pro deepseek-v4-pro*",
     },
     "gemini": {
         8_192: (
-            "gemini-2.5-flash-lite-preview-tts gemini-2.5-flash-preview-tts gemini-2.5-flash-tts "
-            "gemini-2.5-pro-preview-tts gemini-2.5-pro-tts gemini-embedding-2 "
+            "gemini-2.5-flash-lite-preview-tts* gemini-2.5-flash-preview-tts* gemini-2.5-flash-tts* "
+            "gemini-2.5-pro-preview-tts* gemini-2.5-pro-tts* gemini-embedding-2* "
         ),
         32_768: "gemini-1.0-pro gemini-pro",
-        131_072: "gemini-3.8-live",
+        131_072: "gemini-3.8-live*",
         262_144: "gemma-4-26b-a4b-it gemma-4-31b-it",
         1_000_000: (
             "gemini-1.5-flash gemini-1.5-pro gemini-2.0-flash gemini-2.5-flash-image gemini-2.5-flash-lite "
@@ -126,8 +132,8 @@ PRINTED: Final[Mapping[str, Mapping[int, str]]] = {
         2_000_000: "gemini-pro-1.5",
     },
     "groq": {
-        512: "meta-llama/llama-prompt-guard-2-22m meta-llama/llama-prompt-guard-2-86m",
-        4_000: "canopylabs/orpheus-arabic-saudi canopylabs/orpheus-v1-english",
+        512: "meta-llama/llama-prompt-guard-2-22m* meta-llama/llama-prompt-guard-2-86m*",
+        4_000: "canopylabs/orpheus-arabic-saudi* canopylabs/orpheus-v1-english*",
         131_072: (
             "deepseek-r1-distill-llama-70b meta-llama/llama-4-maverick-17b-128e-instruct "
             "meta-llama/llama-guard-4-12b moonshotai/kimi-k2-instruct openai/gpt-oss-120b openai/gpt-oss-20b "
@@ -135,12 +141,12 @@ PRINTED: Final[Mapping[str, Mapping[int, str]]] = {
         ),
     },
     "mistral": {
-        8_000: "codestral-embed",
-        8_192: "mistral-embed",
-        16_384: "mistral-ocr-2512 mistral-ocr-4 voxtral-mini-2602 voxtral-mini-latest",
+        8_000: "codestral-embed*",
+        8_192: "mistral-embed*",
+        16_384: "mistral-ocr-2512* mistral-ocr-4* voxtral-mini-2602* voxtral-mini-latest*",
         32_768: "voxtral-small-24b-2507 voxtral-small-2507 voxtral-small-latest",
         131_072: "ministral-3b-2512",
-        256_000: "codestral",
+        256_000: "codestral* codestral-2501 codestral-2508 codestral-latest",
         262_144: (
             "devstral-2512 ministral-14b-2512 ministral-8b-2512 mistral-large-2512 mistral-medium-2604 "
             "mistral-medium-3 mistral-small-2603 "
@@ -148,19 +154,19 @@ PRINTED: Final[Mapping[str, Mapping[int, str]]] = {
         1_048_576: "mistral-large-4",
     },
     "openai": {
-        8_192: "computer-use ft:gpt-4-0 gpt-4 text-embedding-3-large text-embedding-3-small text-embedding-ada",
-        16_000: "gpt-4o-mini-realtime gpt-4o-mini-transcribe gpt-4o-transcribe",
+        8_192: "computer-use ft:gpt-4-0* gpt-4 text-embedding-3-large* text-embedding-3-small* text-embedding-ada*",
+        16_000: "gpt-4o-mini-realtime* gpt-4o-mini-transcribe* gpt-4o-transcribe*",
         16_385: "gpt-3.5-turbo gpt-35-turbo",
-        32_000: "gpt-4-32k gpt-4o-realtime gpt-realtime gpt-realtime-2025-08-28",
+        32_000: "gpt-4-32k gpt-4o-realtime* gpt-realtime* gpt-realtime-2025-08-28*",
         128_000: (
             "chatgpt-4o-latest gpt-4-0125-preview gpt-4-1106-preview gpt-4-1106-vision-preview gpt-4-turbo "
-            "gpt-4-vision-preview gpt-4o gpt-5-3 gpt-5.3 gpt-audio gpt-realtime-2 o1-mini o1-preview "
+            "gpt-4-vision-preview gpt-4o gpt-5-3* gpt-5.3 gpt-audio* gpt-realtime-2* o1-mini o1-preview "
         ),
         131_072: "gpt-oss-120b gpt-oss-20b gpt-oss-safeguard-20b",
         200_000: "codex-mini o1 o3 o4-mini",
-        400_000: "gpt-5 gpt-5-3-codex gpt-5-4-mini gpt-5-4-nano gpt-5.3-codex gpt-5.4-mini gpt-5.4-nano",
-        1_000_000: "gpt-4.1 gpt-5-5 gpt-5.5",
-        1_050_000: "gpt-5-4 gpt-5-6 gpt-5.4 gpt-5.6 gpt-6-astra gpt-6-luna gpt-6-sol gpt-6.1-sol gpt-6.1-terra",
+        400_000: "gpt-5 gpt-5-3-codex* gpt-5-4-mini* gpt-5-4-nano* gpt-5.3-codex gpt-5.4-mini gpt-5.4-nano",
+        1_000_000: "gpt-4.1 gpt-5-5* gpt-5.5",
+        1_050_000: "gpt-5-4* gpt-5-6* gpt-5.4 gpt-5.6 gpt-6-astra gpt-6-luna gpt-6-sol gpt-6.1-sol gpt-6.1-terra",
     },
     "openrouter": {
         4_095: "openai/gpt-3.5-turbo-0613 openai/gpt-3.5-turbo-instruct",
@@ -202,7 +208,7 @@ PRINTED: Final[Mapping[str, Mapping[int, str]]] = {
             "inference-net/schematron-v2-small inference-net/schematron-v2-turbo liquid/lfm-2.5-2.6b "
             "liquid/lfm-2.5-24b-a2b mistral-large-2411 mistralai/mistral-large "
             "mistralai/mistral-small-3.1-24b-instruct nvidia/nemotron-3.5-content-safety:free openai/gpt-4-turbo "
-            "openai/gpt-4o openai/gpt-audio perplexity/sonar-deep-research perplexity/sonar-reasoning-pro "
+            "openai/gpt-4o openai/gpt-audio* perplexity/sonar-deep-research perplexity/sonar-reasoning-pro "
             "venice/uncensored "
         ),
         131_000: "ibm-granite/granite-4.0-h-micro",

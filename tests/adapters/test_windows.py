@@ -12,7 +12,7 @@ import pytest
 import agentrail
 from agentrail.app.model_registry import BUILT_IN
 from agentrail.core.cloud_names import MAKERS, maker_name
-from agentrail.core.context_window import BY_HAND, LOOKED_UP, ByHand, window_of, windows_of
+from agentrail.core.context_window import BY_HAND, LOOKED_UP, NO_MODEL, ByHand, model_names, window_of
 from agentrail.core.printed_windows import PRINTED
 from agentrail.models import PROVIDERS
 from agentrail.testing import ScriptedModel
@@ -109,14 +109,30 @@ def test_a_model_at_a_cloud_has_the_window_that_it_has_elsewhere(name: str) -> N
 
 
 def test_the_names_of_a_cloud_are_those_that_it_takes() -> None:
-    makers = {name.partition(".")[0] for name in windows_of("bedrock")}
+    makers = {name.partition(".")[0] for name in model_names("bedrock")}
     assert {"amazon", "anthropic", "meta"} < makers
     assert not makers & {"claude", "gpt-5", "in", "regional", "us"}
-    assert [name for name in windows_of("gemini") if not name.startswith(FAMILIES["gemini"])] == []
-    assert [name for name in windows_of("azure") if ":" in name] == []
-    assert "ft:gpt-4o" in windows_of("openai-chat")
+    assert [name for name in model_names("gemini") if not name.startswith(FAMILIES["gemini"])] == []
+    assert [name for name in model_names("azure") if ":" in name] == []
+    assert "gpt-4o" in model_names("openai-chat")
     vertex = ("claude-", *FAMILIES["gemini"])
-    assert [name for name in windows_of("vertex") if not name.startswith(vertex)] == []
+    assert [name for name in model_names("vertex") if not name.startswith(vertex)] == []
+
+
+@pytest.mark.parametrize(
+    ("provider", "names", "others"),
+    [
+        ("anthropic", "claude-fable-5 claude-haiku-4-5", "claude-fable- claude-3 claude-5-opus claude-haiku-4.5"),
+        ("openai", "gpt-5.4 chatgpt-4o-latest", "chatgpt- gpt-3 ft:gpt-4o gpt-5-4 text-embedding-3-large gpt-realtime"),
+        ("gemini", "gemini-2.5-pro gemini-pro-latest", "gemini-2 gemma-3 gemini-embedding-2 gemini-2.5-pro-tts"),
+        ("mistral", "codestral-latest", "codestral pixtral mistral-embed mistral-ocr-4"),
+    ],
+)
+def test_only_models_to_converse_with_are_named_and_all_have_windows(provider: str, names: str, others: str) -> None:
+    known = model_names(provider)
+    assert set(names.split()) <= set(known)
+    assert not {*others.split()} & {*known}
+    assert [name for name in [*known, *others.split()] if window_of(f"{provider}:{name}") is None] == []
 
 
 @each_case(BY_HAND)
@@ -134,22 +150,27 @@ def test_each_row_by_hand_is_needed() -> None:
     for row in BY_HAND:
         printed = [name for names in PRINTED.get(row.provider, {}).values() for name in names.split()]
         by_hand = {
-            name: each.window for each in BY_HAND if each.provider == row.provider for name in each.names.split()
+            name.removesuffix(NO_MODEL): (each.window, not name.endswith(NO_MODEL))
+            for each in BY_HAND
+            if each.provider == row.provider
+            for name in each.names.split()
         }
-        for name in row.names.split():
-            assert name not in printed
+        for entry in row.names.split():
+            name = entry.removesuffix(NO_MODEL)
+            assert not {name, f"{name}{NO_MODEL}"} & {*printed}
             shorter = [name[:length] for length in range(len(name) - 1, 0, -1) if name[:length] in by_hand]
-            assert not shorter or by_hand[shorter[0]] != row.window, name
+            says_the_same = {(row.window, True), (row.window, name == entry)}
+            assert not shorter or by_hand[shorter[0]] not in says_the_same, name
 
 
 def test_every_figure_of_the_package_is_in_the_table() -> None:
     pytest.importorskip("genai_prices", reason="the extra `prices` is not installed")
     printing = import_module("tests.adapters.printed_windows")
     for ours in cast("dict[str, str]", printing.PROVIDERS).keys() - MAKERS.keys():
-        figures: dict[str, int] = printing.figures(ours)
+        figures: dict[str, tuple[int, bool]] = printing.figures(ours)
         printed = {window: names.split() for window, names in PRINTED[ours].items()}
         assert printed == printing.needed(figures), printing.__doc__
-        for name, window in figures.items():
+        for name, (window, _) in figures.items():
             found = window_of(f"{ours}:{name}")
             assert (window, found) == (400_000, 128_000) if name.startswith(CHATS) else found == window, name
 

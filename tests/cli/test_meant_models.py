@@ -34,6 +34,12 @@ def test_a_name_is_offered_in_one_spelling() -> None:
         assert f"{provider}:claude-haiku-4.5" not in models
 
 
+def test_beginnings_of_names_and_embedders_are_not_offered() -> None:
+    assert "openai:text-embedding-3-small" not in models_like("openai:")
+    assert "openai:chatgpt-4o-latest" in models_like("openai:")
+    assert "anthropic:claude-3" not in models_like("anthropic:")
+
+
 def test_a_provider_with_a_key_comes_first() -> None:
     keys = {"OPENROUTER_API_KEY": "k"}
     assert missing_key("openrouter:openrouter/auto", NO_KEYS.get) == "OPENROUTER_API_KEY"

@@ -116,6 +116,14 @@ def test_a_provider_stands_for_all_its_models(capsys: pytest.CaptureFixture[str]
     assert all(row["window"] for row in listed)
 
 
+def test_models_of_a_provider_are_those_that_can_be_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    names = {row["model"] for row in rows(capsys, "openai")}
+    assert {"openai:gpt-5.4", "openai:chatgpt-4o-latest"} <= names
+    assert not {"openai:chatgpt-", "openai:gpt-3", "openai:gpt-5-4", "openai:text-embedding-3-small"} & names
+    assert main(["openai"]) == 0
+    assert "Longer names that begin like one of these are taken, too, and have its window" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("name", "problem"),
     [

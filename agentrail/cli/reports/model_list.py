@@ -17,7 +17,7 @@ from agentrail.cli.output.exit_status import DONE, tell
 from agentrail.cli.output.text_table import aligned
 from agentrail.cli.settings.default_agent import DEMO, USUAL, key_of, usual_model
 from agentrail.codec.json_text import to_text
-from agentrail.core.context_window import ASSUMED, window_of, windows_of
+from agentrail.core.context_window import ASSUMED, model_names, window_of
 from agentrail.errors import ExtraMissing
 from agentrail.errors.agentrail_error import advice
 from agentrail.values.json import JsonObject
@@ -153,7 +153,7 @@ def _models_called(name: str) -> list[KnownModel]:
     if provider not in PROVIDERS or colon:
         problem = f"no model is called {name!r}: a name has a provider before the colon, as in `{USUAL[0]}`"
         raise BadInputError(f"{problem}; {advice(provider, (*PROVIDERS, DEMO), 'there are')}")
-    models = [KnownModel.of(f"{provider}:{beginning}") for beginning in sorted(windows_of(provider)) if beginning]
+    models = [KnownModel.of(f"{provider}:{known}") for known in sorted(model_names(provider))]
     if not models:
         raise BadInputError(f"no model of {provider} is known here; its own pages list them, and `--model` takes any")
     return models
@@ -171,7 +171,7 @@ def _print_models(models: Sequence[KnownModel], *, as_json: bool) -> None:
             f"\nIts window is not known: a session assumes {ASSUMED:,} tokens; the option `context_window` says more."
         )
     elif len(models) > 1:
-        print("\nThe window of each, in tokens, is also that of longer names that begin like it.")
+        print("\nLonger names that begin like one of these are taken, too, and have its window, in tokens.")
 
 
 def _tell_of_prices() -> None:

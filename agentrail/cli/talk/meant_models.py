@@ -11,7 +11,7 @@ from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.models.redaction import has_account
 from agentrail.app.model_registry import FAMILIES
 from agentrail.cli.settings.default_agent import DEMO, USUAL, key_of
-from agentrail.core.context_window import windows_of
+from agentrail.core.context_window import model_names
 from agentrail.errors.agentrail_error import ALIKE, MAX_NAME
 
 LookUp: TypeAlias = Callable[[str], str | None]
@@ -22,9 +22,6 @@ MOST_MEANT: Final = 8
 
 ANY: Final = "*"
 """In the place of a model's name at its provider: each that the provider has."""
-
-CLAUDE: Final = "claude-"
-"""How names of Anthropic's models begin."""
 
 _VERSION: Final = re.compile(r"(?<![0-9])[0-9]{1,2}(?![0-9])")
 """A number of a version, and no date."""
@@ -82,16 +79,7 @@ def _usual_of(provider: str) -> Iterator[str]:
 
 
 def _known_of(provider: str) -> Iterator[str]:
-    """Return the models of *provider* whose windows are known, by their names or how these begin.
-
-    The windows have some names with and without their dots; only Anthropic has none in its names.
-    """
-    model_names = windows_of(provider)
-    dotted = {
-        name: name.replace(".", "-") for name in model_names if "." in name and name.replace(".", "-") in model_names
-    }
-    others = {name if name.startswith(CLAUDE) else spelled for name, spelled in dotted.items()}
-    return (f"{provider}:{name}" for name in model_names if name[-1:].isalnum() and name not in others)
+    return (f"{provider}:{name}" for name in model_names(provider))
 
 
 def _own_name(model: str) -> str:
