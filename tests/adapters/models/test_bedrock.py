@@ -22,7 +22,7 @@ from botocore.eventstream import EventStreamBuffer
 
 from agentrail import Secret, SessionSpec, open_supervisor, tool
 from agentrail.adapters.models.bedrock.frame_reader import FrameReader
-from agentrail.adapters.models.clouds.accounts import Accounts, OpenedAccount
+from agentrail.adapters.models.clouds.accounts import MAX_OPENED, Accounts, OpenedAccount
 from agentrail.adapters.models.clouds.aws_account import CLOUD
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.remote_model import RemoteModel
@@ -489,6 +489,30 @@ async def test_many_wait_for_one_refresh_and_each_can_be_cancelled() -> None:
         assert slow.asked == 1
         slow.let.set()
     assert (accounts_of, slow.asked) == ([50], 1)
+
+
+class Held(Slow):
+    """Credentials that are there at once."""
+
+    def __init__(self, _: object) -> None:
+        super().__init__(_)
+        self.is_fresh = True
+
+
+async def test_of_many_profiles_the_last_ones_are_kept() -> None:
+    from agentrail.adapters.models.settings import Settings  # noqa: PLC0415 - beside its use
+
+    accounts = Accounts()
+    opened: list[str] = []
+
+    def open_account(profile: str) -> Held:
+        opened.append(profile)
+        return Held(profile)
+
+    names = [f"profile-{number}" for number in range(MAX_OPENED + 1)]
+    for name in (*names, names[-1], names[1], names[0]):
+        await accounts.fresh("x", open_account, Settings(profile=name), None)
+    assert opened == [*names, names[0]]
 
 
 async def test_credentials_that_never_come_are_an_error_in_time() -> None:

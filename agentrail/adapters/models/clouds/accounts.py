@@ -23,6 +23,11 @@ hosts are looked up in these, too.
 MAX_TOKENS: Final = 1_000
 """The names of tokens whose threads are counted; of more, the oldest is forgotten."""
 
+MAX_OPENED: Final = 100
+"""The most accounts that are kept: names of profiles may come from users, and one of AWS takes 100 kB.
+
+Of more, the oldest is forgotten, and opened anew at its next use.
+"""
 
 UNFIT: Final = "what came from a file, a server or a program is empty, or has characters that no header can hold"
 
@@ -61,12 +66,15 @@ def _can_be_sent(account: CloudAccount) -> bool:
 
 
 class Accounts:
-    """Opens each account at its first use, keeps it, and renews its credentials before they end, in a thread."""
+    """Opens each account at its first use, and renews its credentials before they end, in a thread.
+
+    The last `MAX_OPENED` are kept.
+    """
 
     __slots__ = ("_opened", "_threads")
 
     def __init__(self) -> None:
-        self._opened: Final[dict[tuple[str, str], OpenedAccount]] = {}
+        self._opened: Final = Newest[tuple[str, str], OpenedAccount](MAX_OPENED)
         self._threads: Final = Newest[str, trio.CapacityLimiter](MAX_TOKENS)
 
     def threads_for(self, token: str) -> trio.CapacityLimiter:
