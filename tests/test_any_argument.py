@@ -158,7 +158,7 @@ TAKES: Final[Mapping[str, Sequence[str]]] = {
     "at": ("none", "0", "-1", "5", *WORDS),
     "since": ("none", "0", "5", "10**400", "[5]"),
     **dict.fromkeys(("preview_rewind.since", "rewind.since"), ("0", "-1", "5", *WORDS)),
-    "files": ("none", *SEVERAL),
+    "files": ("none", *(name for name in SEVERAL if name not in ("[]", "{}"))),
     "over_edits": ("true",),
     "types": ("none", "[]", "{}"),
     "model": (*WORDS, "[x]", "(x, none)", "model"),

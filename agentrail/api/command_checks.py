@@ -415,12 +415,14 @@ def rewind_point_of(value: object) -> int | str:
 
 
 def paths_of(files: object) -> tuple[str, ...] | None:
-    """Return *files* as paths; `None` if it is `None`. Raise `WrongType` if one is no text."""
+    """Return *files* as paths; `None` if it is `None`. Raise `WrongType` if one is no text, or if there is none."""
     if files is None:
         return None
     paths = [plain_text(path) for path in bounded_items("files", files, MAX_ITEMS, PATHS_WANTED)]
     if None in paths:
         raise WrongType.of("files", files, PATHS_WANTED)
+    if not paths:
+        raise WrongType("files", "an empty list", PATHS_WANTED)
     return tuple([path for path in paths if path is not None])
 
 

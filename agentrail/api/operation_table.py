@@ -492,7 +492,7 @@ _CALLS: Final = (
         gives=views.RewoundView,
         waits=True,
         command=True,
-        raises=(*REWINDING, errors.FilesEdited, errors.Busy),
+        raises=(*REWINDING, "no-changed-file", errors.FilesEdited, errors.Busy),
     ),
     # Looking
     HostCall(

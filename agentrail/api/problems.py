@@ -137,6 +137,7 @@ _WRITTEN: Final[Mapping[Kind, Row]] = {
     "unknown-document": Row(404),
     "unknown-passage": Row(404),
     "unknown-command": Row(404),
+    "no-changed-file": Row(404, "give paths of `GET /v1/sessions/{id}/rewind`"),
     "no-written-file": Row(404, "give a path of `GET /v1/sessions/{id}/files`"),
     errors.UnknownApproval: Row(404, "`GET /v1/approvals` lists what waits for a decision; another may have decided"),
     errors.UnknownTool: Row(404, "`GET /v1/sessions/{id}` lists the tools of the session"),

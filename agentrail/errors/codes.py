@@ -148,6 +148,11 @@ USAGE: Final[Mapping[str, Texts]] = {
         "{what} is an asyncio function and no asyncio loop is there; open the supervisor by `agentrail.aio`, or "
         "write it for Trio",
     ),
+    "no-changed-file": Texts(
+        "A file was to be brought back that no call has changed since then",
+        "cannot bring back {path!r}: no snapshots show that a call has changed a file of this path since then; nothing "
+        "was changed; `preview_rewind` names the files that can come back",
+    ),
     "no-processes": Texts(
         "A back-test cannot be made by several processes",
         "cannot test these sessions in several processes: give the path of their journal, and plugins of a module that "

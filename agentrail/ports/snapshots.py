@@ -50,8 +50,9 @@ class Snapshots(Protocol):
     ) -> RestoredFiles:
         """Give each file that changed in *spans*, which are in order, the content it had before the first change.
 
-        With *paths*, only to these files. Raise `FilesEdited`, before anything changes, if somebody else has changed
-        one of them after its first change in a span, unless *over_edits*.
+        With *paths*, only to these files: raise `UsageError` (`no-changed-file`) if none of the spans changed one of
+        them. Raise `FilesEdited` if somebody else has changed one of them after its first change in a span, unless
+        *over_edits*. Either is raised before anything changes.
         """
         ...
 

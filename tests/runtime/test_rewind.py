@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pytest
 
 from agentrail import SessionSpec
-from agentrail.errors import CommandConflict, FilesEdited, UnknownRecord, UsageError
+from agentrail.errors import CommandConflict, FilesEdited, UnknownRecord, UsageError, WrongType
 from agentrail.sandboxes import LocalSandbox, RewindPreview, RewoundFile
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import standard_tools
@@ -59,6 +59,11 @@ def test_files_come_back_and_the_rewind_can_be_taken_back(play: Play, folder: Pa
             (folder / "b.txt").write_text("mine\n")
             with pytest.raises(FilesEdited):
                 await session.rewind(0)
+            with pytest.raises(UsageError, check=coded("no-changed-file")):
+                await session.rewind(0, ["a.txt", "nope"])
+            with pytest.raises(WrongType, match="an empty list as `files`"):
+                await session.rewind(0, [])
+            assert (folder / "a.txt").read_text() == "agent\n"
             await session.rewind(0, ["a.txt", "c.txt"])
             assert (folder / "b.txt").read_text() == "mine\n"
             with pytest.raises(UnknownRecord):

@@ -96,6 +96,29 @@ async def test_the_text_of_a_person_stays_wherever_it_stands_in_time(folder: Pat
     assert (folder / "after").read_text() == "mine"  # even this is not lost
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["nope", "", ".", "in", "in/", "./a.txt", "../work/a.txt", "*.txt", ".env", "x.log", "line\\nbreak", "\ud800"],
+)
+async def test_a_path_that_no_call_changed_is_refused_before_anything_changes(
+    folder: Path, agent: Agent, path: str
+) -> None:
+    (folder / ".gitignore").write_text("*.log\n")
+    (folder / "in").mkdir()
+    async with agent:
+        for name in ("a.txt", "in/b.txt", ".env", "x.log", "line\nbreak"):
+            (folder / name).write_text("agent")
+    for wanted in (path, str(folder / path)):
+        with pytest.raises(UsageError, check=coded("no-changed-file")) as refused:
+            await agent.snapshots.restore(agent.spans, "s", ["a.txt", wanted], over_edits=True)
+        assert repr(wanted) in str(refused.value)
+    assert (folder / "a.txt").read_text() == "agent"
+    await agent.snapshots.restore(agent.spans, "s", ["line\nbreak"])
+    assert not (folder / "line\nbreak").exists()
+    restored = await agent.snapshots.restore(agent.spans, "s", ["line\nbreak", "a.txt"])  # one is as it should be
+    assert restored.files == (RewoundFile("a.txt", "removed"),)
+
+
 async def test_what_is_left_out_is_named_and_never_touched(
     folder: Path, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:

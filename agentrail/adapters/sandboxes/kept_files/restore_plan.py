@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from agentrail.adapters.sandboxes.kept_files.object_store import FOLDER_MODE, TreeEntry
 from agentrail.adapters.sandboxes.kept_files.trees import KeptFiles, differences, path_text
+from agentrail.errors import UsageError
 from agentrail.values.rewinds import FileSpan, LeftOutFile, RewindPreview, RewoundFile
 
 IN_THE_WAY: Final = "something else is at its path now"
@@ -51,7 +52,7 @@ class RestoreStep(NamedTuple):
 class RestorePlan:
     """What a restore does."""
 
-    __slots__ = ("edited", "left_out", "steps")
+    __slots__ = ("edited", "left_out", "steps", "unchanged")
 
     def __init__(self) -> None:
         self.steps: dict[bytes, RestoreStep] = {}
@@ -60,6 +61,8 @@ class RestorePlan:
         """What would come back, and somebody else has edited it."""
         self.left_out: dict[bytes, str] = {}
         """Why a file cannot come back, by path."""
+        self.unchanged: set[bytes] = set()
+        """What is as it should be already, such as after a rewind that was cut."""
 
     @property
     def preview(self) -> RewindPreview:
@@ -72,7 +75,10 @@ class RestorePlan:
         return tuple([LeftOutFile(path_text(path), why) for path, why in sorted(self.left_out.items())])
 
     def keep_only(self, paths: frozenset[str]) -> None:
-        """Drop all files but *paths*."""
+        """Drop all files but *paths*; raise `UsageError` if no span changed one of them."""
+        changed = {path_text(path) for path in (*self.steps, *self.edited, *self.left_out, *self.unchanged)}
+        if unknown := paths - changed:
+            raise UsageError("no-changed-file", min(unknown))
         self.steps = {path: step for path, step in self.steps.items() if path_text(path) in paths}
         self.edited = {path: step for path, step in self.edited.items() if path_text(path) in paths}
         self.left_out = {path: why for path, why in self.left_out.items() if path_text(path) in paths}
@@ -90,7 +96,7 @@ def plan_restore(spans: Iterable[FileSpan], now: KeptFiles, files_of: Callable[[
         if why:
             plan.left_out[path] = why
         elif agents.target == current:
-            continue
+            plan.unchanged.add(path)
         elif agents.edited or agents.last != current:
             plan.edited[path] = step
         else:
