@@ -14,7 +14,7 @@ import pytest
 from google.auth import _cloud_sdk
 
 from agentrail.adapters.models.clouds.aws_account import AwsAccount
-from agentrail.adapters.models.clouds.google_account import gcloud_file
+from agentrail.adapters.models.clouds.gcloud_folder import MAX_BYTES, gcloud_file
 from agentrail.cli.reports.cloud_check import check_clouds
 from agentrail.errors import CredentialsMissing
 
@@ -203,11 +203,16 @@ def test_credentials_of_google_in_a_named_file(machine: Machine) -> None:
     )
 
 
+OF_USER: Final = json.dumps({"type": "authorized_user", "refresh_token": SECRET})
+
+
+def with_gcloud(machine: Machine) -> str:
+    """Have somebody signed in by `gcloud`, and return the path of the credentials."""
+    return machine.write(".config/gcloud/application_default_credentials.json", OF_USER)
+
+
 def test_credentials_of_gcloud_name_no_project(machine: Machine) -> None:
-    file = machine.write(
-        ".config/gcloud/application_default_credentials.json",
-        json.dumps({"type": "authorized_user", "refresh_token": SECRET}),
-    )
+    file = with_gcloud(machine)
     level, state, to_do = machine.says("vertex")
     assert (level, state) == ("note", f"`vertex`: the file {file}, and no address")
     assert "set `GOOGLE_CLOUD_PROJECT`" in to_do
@@ -218,7 +223,74 @@ def test_credentials_of_gcloud_name_no_project(machine: Machine) -> None:
     )
 
 
-@pytest.mark.parametrize("text", [None, "", "{", "[]", '{"private_key": "x"}'])
+@pytest.mark.parametrize(
+    ("active", "name", "environment"),
+    [
+        (None, "default", {}),
+        ("", "default", {}),
+        ("../work", "default", {}),
+        ("work", "work", {}),
+        ("work\n", "work", {}),
+        ("work", "home", {"CLOUDSDK_ACTIVE_CONFIG_NAME": "home"}),
+        ("work", "home", {"CLOUDSDK_CORE_PROJECT": "lamps-1"}),
+        ("work", "home", {"GCLOUD_PROJECT": "lamps-1"}),
+    ],
+)
+def test_the_project_of_gcloud_is_that_of_its_configuration(
+    machine: Machine, active: str | None, name: str, environment: dict[str, str]
+) -> None:
+    file = with_gcloud(machine)
+    if active is not None:
+        machine.write(".config/gcloud/active_config", active)
+    machine.write(f".config/gcloud/configurations/config_{name}", "[core]\naccount = a@b.example\nproject = lamps-1\n")
+    assert machine.says("vertex", **environment) == ("ok", f"`vertex`: the file {file}, for {GLOBAL}", "")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"project = lamps-1",
+        b"[core]\nproject\n",
+        b"[core]\nproject = lamps-1\n[core]\nproject = lamps-1\n",
+        b"[core]\nproject = lamps-1\n\xff",
+        b"[core]\nproject = lamps-1\n#" + b"x" * MAX_BYTES,
+        b"[core]\nproject = lamps/../1\n",
+        b"[core]\nproject = \x1b[31mlamps\n",
+    ],
+    ids=["empty", "no section", "no value", "twice", "no text", "long", "no name", "codes"],
+)
+def test_an_odd_configuration_of_gcloud_names_no_project(machine: Machine, tmp_path: Path, content: bytes) -> None:
+    with_gcloud(machine)
+    machine.write(".config/gcloud/configurations/config_default", "")
+    (tmp_path / ".config/gcloud/configurations/config_default").write_bytes(content)
+    level, state, to_do = machine.says("vertex")
+    assert (level, state.endswith(", and no address"), "\x1b" in to_do) == ("note", True, False)
+
+
+@pytest.mark.parametrize("name", ["NONE", "pipe", "folder", "gone"])
+def test_a_configuration_of_gcloud_that_cannot_be_read(machine: Machine, tmp_path: Path, name: str) -> None:
+    with_gcloud(machine)
+    machine.write(".config/gcloud/active_config", name)
+    machine.write(".config/gcloud/configurations/config_default", "[core]\nproject = lamps-1\n")
+    os.mkfifo(tmp_path / ".config/gcloud/configurations/config_pipe")
+    (tmp_path / ".config/gcloud/configurations/config_folder").mkdir()
+    assert "set `GOOGLE_CLOUD_PROJECT`" in machine.says("vertex")[2]
+
+
+def test_the_project_of_gcloud_does_not_count_for_other_credentials(machine: Machine) -> None:
+    file = with_gcloud(machine)
+    machine.write(".config/gcloud/configurations/config_default", "[core]\nproject = lamps-1\n")
+    other = machine.write("key.json", OF_USER)
+    assert "set `GOOGLE_CLOUD_PROJECT`" in machine.says("vertex", GOOGLE_APPLICATION_CREDENTIALS=other)[2]
+    assert machine.says("vertex", GOOGLE_APPLICATION_CREDENTIALS=file)[0] == "ok"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [None, "", "{", "[]", '{"private_key": "x"}', "[" * 20_000, " " * MAX_BYTES + OF_USER],
+    ids=["gone", "empty", "torn", "list", "no type", "deep", "long"],
+)
 def test_a_named_file_without_credentials_of_google(machine: Machine, tmp_path: Path, text: str | None) -> None:
     file = str(tmp_path / "gone.json") if text is None else machine.write("key.json", text)
     level, state, to_do = machine.says("vertex", GOOGLE_APPLICATION_CREDENTIALS=file, GOOGLE_CLOUD_PROJECT="lamps-1")

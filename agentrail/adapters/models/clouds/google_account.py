@@ -21,7 +21,7 @@ from agentrail.adapters.models.clouds.cloud import (
     need_cloud_extra,
     unknown_address,
 )
-from agentrail.adapters.user_folders import with_home
+from agentrail.adapters.models.clouds.gcloud_folder import gcloud_file, gcloud_project, read_file
 from agentrail.errors import CredentialsMissing, ModelError, ProviderNotReached
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ ENDPOINT: Final = "GOOGLE_VERTEX_BASE_URL"
 CREDENTIALS: Final = "GOOGLE_APPLICATION_CREDENTIALS"
 """The environment variable that names a file with credentials."""
 
-GCLOUD: Final = "CLOUDSDK_CONFIG"
-"""The environment variable that names the folder of `gcloud`."""
-
 PROJECT: Final = "GOOGLE_CLOUD_PROJECT"
+
+OLD_PROJECT: Final = "GCLOUD_PROJECT"
+"""The older name of that variable, which google-auth knows, too."""
 
 REGION: Final = "GOOGLE_CLOUD_LOCATION"
 
@@ -82,12 +82,6 @@ def _host(region: str) -> str:
 
 def _is_own(url: str, environment: Environment) -> bool:
     return is_at(url, HOST, environment(ENDPOINT))
-
-
-def gcloud_file(environment: Environment) -> Path:
-    """Return the file in which `gcloud auth application-default login` keeps credentials, as google-auth finds it."""
-    usual = Path(environment("APPDATA") or "", "gcloud") if os.name == "nt" else Path(with_home("~/.config/gcloud"))
-    return Path(environment(GCLOUD) or usual, "application_default_credentials.json")
 
 
 @final
@@ -143,7 +137,7 @@ class GoogleAccount:
         default = cast("Callable[..., tuple[Credentials, str | None]]", google.auth.default)  # pyright: ignore[reportUnknownMemberType]
         credentials, project = default(scopes=SCOPES)
         quota = cast("str | None", credentials.quota_project_id)
-        self._project, self._quota = project or "", quota or ""
+        self._project, self._quota = project or _project_of_gcloud(), quota or ""
         return credentials
 
     def sign(self, url: str, body: bytes, region: str) -> Mapping[str, str]:  # noqa: ARG002 - those of AWS are made of them
@@ -163,15 +157,23 @@ def _named() -> NamedCredentials:
     if not named and not path.exists():
         return UNNAMED
     try:
-        stored: object = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+        stored: object = json.loads(read_file(path))
+    except (OSError, ValueError, RecursionError) as error:
         problem = f"the file {path} cannot be read ({type(error).__name__}); {TO_DO}"
         raise CredentialsMissing(problem) from None
     if not isinstance(stored, dict) or "type" not in stored:
         problem = f"the file {path} holds no credentials; {TO_DO}"
         raise CredentialsMissing(problem)
     project: object = cast("dict[str, object]", stored).get("project_id")
-    return NamedCredentials(f"the file {path}", project if isinstance(project, str) else "")
+    own_project = project if isinstance(project, str) else ""
+    return NamedCredentials(f"the file {path}", os.environ.get(OLD_PROJECT) or own_project or _project_of_gcloud())
+
+
+def _project_of_gcloud() -> str:
+    """Return the project that `gcloud` works on if the credentials are its own; empty if not, as in google-auth."""
+    named, file = os.environ.get(CREDENTIALS), gcloud_file(os.environ.get)
+    is_own = (not named or named == str(file)) and file.is_file()
+    return gcloud_project(os.environ.get) if is_own else ""
 
 
 def _failure(error: Exception) -> ModelError:

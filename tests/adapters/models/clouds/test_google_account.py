@@ -149,6 +149,23 @@ async def test_a_user_s_account_names_who_pays_and_is_renewed_before_its_end(
 
 
 @pytest.mark.long
+async def test_a_user_of_gcloud_works_on_the_project_of_its_configuration(
+    tmp_path: Path, set_env: pytest.MonkeyPatch
+) -> None:
+    user_account(tmp_path).rename(tmp_path / "application_default_credentials.json")
+    (tmp_path / "configurations").mkdir()
+    (tmp_path / "configurations" / "config_default").write_text("[core]\nproject = lamps-1\n")
+    set_env.setenv("CLOUDSDK_CONFIG", str(tmp_path))
+    set_env.setenv("PATH", str(tmp_path))  # without the program
+    async with serving(Tokens()) as token_server, serving(streaming(gemini.saying("well"))) as server:
+        set_env.setattr(ENDPOINT, f"{token_server.url}/token")
+        set_env.setenv("GOOGLE_VERTEX_BASE_URL", server.url)
+        async with client() as model:
+            await ask(model)
+    assert "/projects/lamps-1/locations/" in server.asked[0].target
+
+
+@pytest.mark.long
 async def test_a_refused_token_is_fetched_once_more_and_then_it_is_an_error(
     tmp_path: Path, set_env: pytest.MonkeyPatch
 ) -> None:
