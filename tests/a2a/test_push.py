@@ -22,7 +22,7 @@ from tests.patience import within
 
 pytestmark = pytest.mark.long
 
-KEY: Final = "a key of thirty-two characters or more"
+KEY: Final = "a-key-of-thirty-two-characters-or-more"
 LOOPBACK: Final = ("127.0.0.1",)
 
 

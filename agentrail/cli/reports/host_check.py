@@ -11,7 +11,8 @@ import trio
 from agentrail.cli.reports.doctor_diagnosis import BAD, GOOD, NOTE, Diagnosis, differences
 from agentrail.errors import AgentrailError, BadConnection, HostNotReached
 from agentrail.host.authentication.identity import NOBODY
-from agentrail.host.cluster.cluster_options import KEY_CHARS, LOOPBACK, Cluster
+from agentrail.host.authentication.signing_keys import KEY_CHARS
+from agentrail.host.cluster.cluster_options import LOOPBACK, Cluster
 from agentrail.host.cluster.members import REPORT, MemberReport, ask_report
 from agentrail.host.cluster.signatures import SignedCall, signed_key
 from agentrail.remote.transport.host_address import HostAddress, read_address

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hmac
 import logging
-import os
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Sequence
 from ipaddress import ip_address
@@ -15,10 +14,11 @@ from typing import Final
 
 from agentrail.errors import BadChoice, BadConnection
 from agentrail.host.authentication.identity import Authenticator
+from agentrail.host.authentication.signing_keys import KEY_FOUND, KEY_WANTED, signing_keys
 from agentrail.host.requests.proxies import Proxies
 from agentrail.remote.transport.host_address import HostAddress, read_address
 from agentrail.values.argument_checks import checked
-from agentrail.values.secrets import Secret, secret_name
+from agentrail.values.secrets import Secret
 
 log = logging.getLogger("agentrail.host")
 
@@ -90,16 +90,6 @@ def _is_number(host: str) -> bool:
     return True
 
 
-KEY_CHARS: Final = 32
-"""The fewest characters of the key of a cluster: who guesses it is everybody."""
-
-MOST_KEYS: Final = 2
-"""How many keys a cluster may have: the new one, and the one before."""
-
-KEY_WANTED: Final = (
-    f"a random text of {KEY_CHARS} characters or more, or two of them with a space between, the new key and the one "
-    "before; or a `Secret` that names its variable"
-)
 OF_TOKEN: Final = b"agentrail token for this machine"
 TOKEN_BYTES: Final = 24
 
@@ -135,11 +125,9 @@ class Cluster:
     ) -> None:
         self.names = self._names(address)
         """Names under which the others reach this host."""
-        name = secret_name(key)
-        text = os.environ.get(name, "") if name is not None else key
-        keys = text.split() if isinstance(text, str) else []
-        if not 1 <= len(keys) <= MOST_KEYS or min(map(len, keys)) < KEY_CHARS:
-            raise BadChoice("key", "a text that is missing or too short, or has more than two keys", KEY_WANTED)
+        keys = signing_keys(key)
+        if not keys:
+            raise BadChoice("key", KEY_FOUND, KEY_WANTED)
         if not lease >= 1.0:
             raise BadChoice("lease", lease, LEASE_WANTED)
         self.networks = self._networks(address, networks)
@@ -150,7 +138,7 @@ class Cluster:
         """Seconds after which a host that dies loses its sessions."""
         self.descriptor = descriptor
         """Descriptor of the socket for the other hosts alone; `None` if there is none."""
-        self.keys = tuple([key.encode() for key in keys])
+        self.keys = keys
         """The keys, which are shown nowhere: the first one signs, and each is believed."""
         self.authenticator: Authenticator | None = None
         """Who may ask this host, if it has no authenticator of its own; `None`: the key of its users is needed."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hmac
 import logging
-import os
 import secrets
 import socket
 from base64 import b64encode
@@ -25,16 +24,13 @@ import trio
 
 from agentrail.adapters.web import HttpxWeb, WebRequest, networks
 from agentrail.errors import BadChoice, WebFailed, WebRefused, WrongType
+from agentrail.host.authentication.signing_keys import KEY_FOUND, KEY_WANTED, signing_keys
 from agentrail.runtime.shared.clock import Clock
 from agentrail.values.argument_checks import checked
-from agentrail.values.secrets import Secret, secret_name
+from agentrail.values.secrets import Secret
 
 log = logging.getLogger("agentrail.host")
 
-KEY_CHARS: Final = 32
-"""The fewest characters of the key: who guesses it can sign."""
-
-KEY_WANTED: Final = f"a random text of {KEY_CHARS} characters or more, or a `Secret` that names its variable"
 ALLOWED_WANTED: Final = "networks such as `10.0.0.0/8`, or addresses such as `127.0.0.1`"
 URL_WANTED: Final = "it must begin with `https://`, have no user name, and lead to public addresses alone"
 
@@ -67,22 +63,22 @@ NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 class Webhooks:
     """Sends signed requests to addresses that clients have named.
 
-    Each tenant has a secret of its own, which is made of *key*: see `secret_of`. Private, local and special networks
-    are refused, but for those *allowed*, where addresses may also begin with `http://`.
+    Each tenant has a secret of its own, which is made of *key*: see `secret_of`. The key may be two keys with a space
+    between, the new one and the one before: requests are signed with both, so that a key can be replaced receiver by
+    receiver. Private, local and special networks are refused, but for those *allowed*, where addresses may also begin
+    with `http://`.
     """
 
     @checked
     def __init__(self, key: str | Secret, *, allowed: Sequence[str] = ()) -> None:
-        name = secret_name(key)
-        text = os.environ.get(name, "") if name is not None else key
-        if not isinstance(text, str) or len(text) < KEY_CHARS:
-            raise WrongType("key", "a text that is missing or too short", KEY_WANTED)
+        self._keys = signing_keys(key)
+        """What the secrets are made of, which is shown nowhere."""
+        if not self._keys:
+            raise WrongType("key", KEY_FOUND, KEY_WANTED)
         try:
             networks([name if isinstance(cast("object", name), str) else "" for name in allowed])
         except ValueError:
             raise BadChoice("allowed", allowed, ALLOWED_WANTED) from None
-        self._key = text.encode("utf-8", "surrogatepass")
-        """What the secrets are made of, which is shown nowhere."""
         self._look_ups = trio.CapacityLimiter(LOOK_UPS)
         self._web = HttpxWeb(allowed=allowed, resolve=self._resolve)
         self._slots = trio.CapacityLimiter(AT_ONCE)
@@ -94,8 +90,11 @@ class Webhooks:
 
     @checked
     def secret_of(self, tenant: str) -> str:
-        """Return the secret by which receivers of *tenant* know what this host has sent, such as `whsec_…`."""
-        return f"whsec_{b64encode(self._signing_key(tenant)).decode()}"
+        """Return the secret by which receivers of *tenant* know what this host has sent, such as `whsec_…`.
+
+        Of two keys, it is made of the first.
+        """
+        return f"whsec_{b64encode(self._secrets_of(tenant)[0]).decode()}"
 
     @checked
     async def check(self, url: str, tenant: str) -> None:
@@ -140,19 +139,21 @@ class Webhooks:
     def _slot_of(self, tenant: str) -> trio.CapacityLimiter:
         return self._slots_of_tenant.setdefault(tenant, trio.CapacityLimiter(AT_ONCE_OF_TENANT))
 
-    def _signing_key(self, tenant: str) -> bytes:
-        subject = f"agentrail webhooks of {tenant}"
-        return hmac.digest(self._key, subject.encode("utf-8", "surrogatepass"), "sha256")
+    def _secrets_of(self, tenant: str) -> Sequence[bytes]:
+        """Return the secret of *tenant* by each key."""
+        subject = f"agentrail webhooks of {tenant}".encode("utf-8", "surrogatepass")
+        return [hmac.digest(key, subject, "sha256") for key in self._keys]
 
     def _signature(self, number: str, body: bytes, tenant: str) -> Mapping[str, str]:
         """Return the headers that sign *body*, which has this *number*."""
         at = str(Clock().now_ms() // 1000)
-        signature = hmac.digest(self._signing_key(tenant), f"{number}.{at}.".encode() + body, "sha256")
+        content = f"{number}.{at}.".encode() + body
+        signatures = [hmac.digest(secret, content, "sha256") for secret in self._secrets_of(tenant)]
         return {
             "user-agent": "agentrail",
             "webhook-id": number,
             "webhook-timestamp": at,
-            "webhook-signature": f"v1,{b64encode(signature).decode()}",
+            "webhook-signature": " ".join([f"v1,{b64encode(signature).decode()}" for signature in signatures]),
         }
 
     async def _resolve(self, host: str, port: int) -> Sequence[str]:

@@ -23,19 +23,19 @@ from tests.a2a.receiver import answer, receiving
 from tests.each_case import each_case
 from tests.tools.builtin.test_web import DIRECT, resolve_here
 
-KEY: Final = "a key of thirty-two characters or more"
+KEY: Final = "a-key-of-thirty-two-characters-or-more"
 PUBLIC: Final = "https://receiver.test/hook/own-secret?token=own-secret"
 Answer = Callable[[httpx.Request], Coroutine[None, None, httpx.Response]]
 
 
-def answered(handle: Answer) -> Webhooks:
+def answered(handle: Answer, key: str = KEY) -> Webhooks:
     """Return webhooks for a receiver at a public address, which answers by *handle*."""
 
     async def resolve(_host: str, _port: int) -> Sequence[str]:
         await trio.lowlevel.checkpoint()
         return ("93.184.216.34",)
 
-    webhooks = Webhooks(KEY)
+    webhooks = Webhooks(key)
     webhooks._web = HttpxWeb(resolve=resolve, transport=httpx.MockTransport(handle))  # noqa: SLF001
     return webhooks
 
@@ -48,6 +48,8 @@ def answered(handle: Answer) -> Webhooks:
         (3, (), WrongType),
         (None, (), WrongType),
         (KEY.encode(), (), WrongType),
+        (f"{KEY} {KEY} {KEY}", (), WrongType),
+        (f"{KEY} short", (), WrongType),
         (KEY, "127.0.0.1", WrongType),
         (KEY, ["10.0.0.1/8"], BadChoice),
         (KEY, ["localhost"], BadChoice),
@@ -74,6 +76,25 @@ def test_each_tenant_has_a_secret_of_its_own(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_key_may_be_of_random_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(os.environb, b"WEBHOOK_KEY", b"\xff\x80" * 16)
     assert Webhooks(Secret("WEBHOOK_KEY")).secret_of("acme").startswith("whsec_")
+
+
+async def test_two_keys_sign_so_that_a_receiver_may_have_the_secret_of_either() -> None:
+    sent: list[httpx.Headers] = []
+
+    async def handle(request: httpx.Request) -> httpx.Response:
+        await trio.lowlevel.checkpoint()
+        sent.append(request.headers)
+        return httpx.Response(200)
+
+    new = KEY.upper()
+    webhooks = answered(handle, f"{new} {KEY}")
+    assert webhooks.secret_of("acme") == Webhooks(new).secret_of("acme")
+    assert await webhooks.send(PUBLIC, b"{}", "acme")
+    (headers,) = sent
+    content = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.{{}}".encode()
+    secrets = [b64decode(Webhooks(key).secret_of("acme").removeprefix("whsec_")) for key in (new, KEY)]
+    signatures = [b64encode(hmac.digest(secret, content, "sha256")).decode() for secret in secrets]
+    assert headers["webhook-signature"].split(" ") == [f"v1,{signature}" for signature in signatures]
 
 
 async def test_headers_that_are_no_texts_are_refused() -> None:
