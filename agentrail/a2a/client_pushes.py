@@ -5,11 +5,13 @@ They are in memory alone. `PushTable` has those of all clients of a face.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 import trio
+from attrs import define
 
 from agentrail.a2a.a2a_errors import NO_TASK, REFUSED, UNSUPPORTED, A2aError
 from agentrail.a2a.push_config import PushConfig, read_config
@@ -36,6 +38,12 @@ ConfigName: TypeAlias = tuple[str, str]
 BeginPush: TypeAlias = Callable[[TaskName], object]
 """Begins to tell a client of a task."""
 
+TakePlace: TypeAlias = Callable[[], AbstractContextManager[BeginPush]]
+"""Takes the place of a configuration while its message is sent, so that there is room for it then."""
+
+UserName: TypeAlias = tuple[str, str]
+"""A user, by tenant and name."""
+
 NO_CONFIG: Final = "there is no such configuration: it ends with its task, or with the host that has it"
 
 
@@ -47,13 +55,31 @@ class RunningPush(NamedTuple):
     """Scope of what sends the notifications."""
 
 
+@define(eq=False)
+class TakenPlace:
+    """The place of a configuration whose message is being sent."""
+
+    user: UserName
+    """Whose it is."""
+    name: ConfigName
+    """The configuration; its task is empty if the message begins one."""
+
+
 class PushTable:
     """The configurations of all clients of a face."""
 
     def __init__(self, webhooks: Webhooks) -> None:
         self.webhooks = webhooks
-        self.by_user: dict[tuple[str, str], dict[ConfigName, RunningPush]] = {}
-        """Those of each user, by tenant and name: nobody else sees them."""
+        self.by_user: dict[UserName, dict[ConfigName, RunningPush]] = {}
+        """Those of each user: nobody else sees them."""
+        self.places: set[TakenPlace] = set()
+        """Those of messages that are being sent."""
+
+    def names_of(self, tenant: str) -> list[tuple[UserName, ConfigName]]:
+        """Return the configurations of a tenant, and those for which a place is taken."""
+        running = [(user, name) for user, pushes in self.by_user.items() for name in pushes]
+        names = [*running, *[(place.user, place.name) for place in self.places]]
+        return [(user, name) for user, name in names if user[0] == tenant]
 
 
 class ClientPushes:
@@ -69,14 +95,31 @@ class ClientPushes:
     def _own(self) -> Mapping[ConfigName, RunningPush]:
         return self._table.by_user.get(self._user, {})
 
-    async def begin_of(self, fields: JsonObject, task: str, *, is_older: bool) -> BeginPush:
-        """Return what begins to tell of a task as *fields* in the configuration of a message, perhaps to *task*, say.
+    async def place_of(self, fields: JsonObject, task: str, *, is_older: bool) -> TakePlace:
+        """Return what takes the place of the configuration *fields* of a message, perhaps to *task*.
 
         Raise an error for a configuration that cannot be used, before the message is sent.
         """
         config = read_config(fields, "configuration", is_older=is_older)
-        await self._check(self._tasks.task(task).id if task else "", config)
-        return partial(self._begin, config=config)
+        name = self._tasks.task(task).id if task else ""
+        await self._check(name, config)
+        return partial(self._take_place, name, config)
+
+    @contextmanager
+    def _take_place(self, task: str, config: PushConfig) -> Generator[BeginPush]:
+        """Take the place of *config* within this block; yield what begins to tell of the task. Raise without room."""
+        self._check_room(task, config)
+        place = TakenPlace(self._user, (task, config.id or task))
+        self._table.places.add(place)
+
+        def begin(found_task: TaskName) -> None:
+            self._table.places.discard(place)
+            self._begin(found_task, config)
+
+        try:
+            yield begin
+        finally:
+            self._table.places.discard(place)
 
     async def _check(self, task: str, config: PushConfig) -> None:
         """Raise an error if nothing is sent to the address, or there are too many configurations."""
@@ -85,12 +128,7 @@ class ClientPushes:
 
     def _check_room(self, task: str, config: PushConfig) -> None:
         own_name = self._user, (task, config.id or task)
-        of_tenant = [
-            (user, name)
-            for user, pushes in self._table.by_user.items()
-            for name in pushes
-            if user[0] == self._tenant and (user, name) != own_name
-        ]
+        of_tenant = [name for name in self._table.names_of(self._tenant) if not task or name != own_name]
         of_user = [name for user, name in of_tenant if user == self._user]
         of_task = [name for name in of_user if task and name[0] == task]
         if len(of_task) >= MOST_OF_TASK or len(of_user) >= MOST_OF_USER or len(of_tenant) >= MOST_OF_TENANT:

@@ -13,6 +13,7 @@ import pytest
 import trio
 
 from agentrail.a2a import A2aFace, client_pushes, task_push
+from agentrail.adapters.web import HttpxWeb
 from agentrail.host import ApiKeys, Webhooks
 from agentrail.host.authentication.api_keys import KeyFile, new_key
 from tests.a2a.receiver import Notification, answer, receiving
@@ -184,6 +185,45 @@ async def test_one_too_many_is_refused_before_the_message_by_each_name_of_the_ta
         for name in (held["id"], f"ann.{held['id']}"):
             assert await code(desk.ann, "SendMessage", with_push(sixth, decision, id="yes", taskId=name)) == -32000
             assert state(await rpc(desk.ann, "GetTask", {"id": held["id"]})) == "INPUT_REQUIRED", name
+
+
+@pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage"])
+async def test_of_two_messages_at_once_one_alone_takes_the_last_place(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_pushes, "MOST_OF_USER", 1)
+    looked_up: list[str] = []
+    are_both_here = trio.Event()
+
+    async def resolve(host: str, _port: int) -> tuple[str]:
+        looked_up.append(host)
+        if len(looked_up) == 2:
+            are_both_here.set()
+        await are_both_here.wait()
+        return ("127.0.0.1",)
+
+    webhooks = Webhooks(KEY, allowed=LOOPBACK)
+    webhooks._web = HttpxWeb(allowed=LOOPBACK, resolve=resolve)  # noqa: SLF001 - both wait for their look-ups
+    face = A2aFace(push=webhooks)
+    answers: list[str] = []
+    async with receiving() as receiver, served(face=face) as desk:
+
+        async def send(name: str) -> None:
+            config = {"url": receiver.url.replace("127.0.0.1", "receiver.test")}
+            params = with_push(config, "hi", id=name, contextId=name)
+            body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            answers.append((await desk.ann.post("/v1/a2a/desk", json=body)).text)
+
+        with trio.fail_after(within(30)):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(send, "one")
+                nursery.start_soon(send, "two")
+        assert sorted("TOO_MANY_PUSH_CONFIGS" in text for text in answers) == [False, True]
+        assert len((await desk.ann.get("/v1/sessions")).json()["items"]) == 1, "the other message was not sent"
+        await until_empty(face)
+        pushes = face._push_table  # noqa: SLF001
+        assert pushes is not None
+        assert pushes.places == set()
 
 
 async def test_a_tenant_has_so_many_too(monkeypatch: pytest.MonkeyPatch) -> None:
