@@ -25,11 +25,12 @@ from agentrail.lazy import LazyModule
 from agentrail.open_context import OpenContext, Way
 from agentrail.reprs import in_brackets
 from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.shared.code_loops import bind_function
 from agentrail.runtime.shared.ids import new_id
 from agentrail.values.argument_checks import checked, with_spelt_calls
 
 if TYPE_CHECKING:
-    from agentrail.adapters.sandboxes.kept_files import folder_snapshots
+    from agentrail.adapters.sandboxes.kept_files import session_snapshots
     from agentrail.api import command_checks
     from agentrail.api.session_values import ChildView, HeldCall
     from agentrail.app import build, fork_setup
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 else:  # imported at the first use, so that importing this module is quick
     build = LazyModule("agentrail.app.build")
     fork_setup = LazyModule("agentrail.app.fork_setup")
-    folder_snapshots = LazyModule("agentrail.adapters.sandboxes.kept_files.folder_snapshots")
+    session_snapshots = LazyModule("agentrail.adapters.sandboxes.kept_files.session_snapshots")
     bringing = LazyModule("agentrail.app.preimport")
     command_checks = LazyModule("agentrail.api.command_checks")
     metric_families = LazyModule("agentrail.runtime.diagnosis.metric_families")
@@ -263,9 +264,11 @@ class Supervisor(SupervisorHints):
         session_id = command_checks.text_of("id", id)
         if first is not None and not callable(first):
             raise WrongType.of("first", first, "an async function without arguments")
-        await session_deletion.delete_stored(self._sessions, session_id, first)
-        if folder_snapshots.has_stores():
-            await trio.to_thread.run_sync(folder_snapshots.forget_session, session_id)
+        erasures = [] if first is None else [bind_function(first)]
+        if await session_snapshots.has_snapshots(session_id):
+            journal = self._sessions.shared.journal
+            erasures.append(partial(session_snapshots.forget_snapshots, journal, session_id))
+        await session_deletion.delete_stored(self._sessions, session_id, erasures)
 
     async def redact(self, id: str, first: int = 1, last: int | None = None, *, by: str) -> int:  # noqa: A002 - as above
         """Replace the texts in records *first* to *last* of a stored session by a mark; return how many were changed.
@@ -554,7 +557,8 @@ async def _open(
                 if specs:
                     nursery.start_soon(sessions.bring_back, build.StoredCode(sessions, specs, None))
                 if retain:
-                    nursery.start_soon(session_deletion.retain, sessions, retain)
+                    forget = partial(session_snapshots.forget_snapshots, sessions.shared.journal)
+                    nursery.start_soon(session_deletion.retain, sessions, retain, forget)
                 yield Supervisor(sessions, sessions.root, specs)
             finally:
                 stuck = await leave(root, sessions, stop_within)  # noqa: ASYNC102 - it bounds its own time

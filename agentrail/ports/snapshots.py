@@ -38,7 +38,7 @@ class Snapshots(Protocol):
     """Takes snapshots of the files below one folder, and brings back what changed in spans."""
 
     async def take(self, owner: str) -> FilesSnapshot:
-        """Take a snapshot of all files now; *owner* is the id of the session for which it is taken."""
+        """Take a snapshot of all files now; *owner* is for whom it is taken: see `snapshot_owner`."""
         ...
 
     async def preview(self, spans: Sequence[FileSpan], owner: str) -> RewindPreview:
@@ -55,6 +55,14 @@ class Snapshots(Protocol):
         *over_edits*. Either is raised before anything changes.
         """
         ...
+
+
+def snapshot_owner(session_id: str, incarnation: str) -> str:
+    """Return for whom a session takes a snapshot in this *incarnation* of it (`State.incarnation`).
+
+    So its snapshots go with it alone: a session of the same id in another journal, or after it was deleted, has others.
+    """
+    return f"{session_id}/{incarnation}"  # no id has a slash
 
 
 @runtime_checkable

@@ -244,7 +244,11 @@ def fork_stored(session: str, journal: JournalAddress | None, head: int | None) 
 
 
 def delete_session(session: str, journal: JournalAddress | None, *, is_sure: bool) -> int:
-    """Delete *session* and its sub-agents, and return the exit status."""
+    """Delete *session* and its sub-agents, with the snapshots of their files, and return the exit status."""
+    from agentrail.adapters.sandboxes.kept_files.session_snapshots import (  # noqa: PLC0415 - imports the snapshots
+        drop_snapshots,
+        owners_of,
+    )
 
     async def delete(opened: PlacedJournal, session_id: str) -> int:
         if await opened.summary(session_id) is None:
@@ -254,9 +258,11 @@ def delete_session(session: str, journal: JournalAddress | None, *, is_sure: boo
         if not is_sure and not await _confirmed(f"Delete {session_id} and its sub-agents for good?", "deleted"):
             tell("nothing is deleted")
             return FAILED
+        owners = await owners_of(opened, session_id)
         count = await opened.delete(session_id, _holder(), Clock().now_ms())
         if not count:
             raise SessionNotStored(session_id)
+        await drop_snapshots(owners)
         tell(f"{session_id} is deleted" if count == 1 else f"{session_id} and {count - 1} sub-agents are deleted")
         return DONE
 

@@ -39,8 +39,8 @@ class Rewind(NamedTuple):
 
     async def preview(self, calls: CallSnapshots | None, head: int) -> RewindPreview:
         """Return what the rewind would do now; *head* is the number of the session's last record."""
-        snapshots = self._snapshots(calls).snapshots
-        return await snapshots.preview(await self._spans(await self._number(head)), self.session_id)
+        calls = self._snapshots(calls)
+        return await calls.snapshots.preview(await self._spans(await self._number(head)), calls.owner)
 
     async def run(
         self,
@@ -68,7 +68,7 @@ class Rewind(NamedTuple):
             # Shielded: what came back has to be in a record, or it would count as the change of somebody else.
             with trio.CancelScope(shield=True):
                 restored = await snapshots.snapshots.restore(
-                    spans, self.session_id, self.paths, over_edits=self.over_edits
+                    spans, snapshots.owner, self.paths, over_edits=self.over_edits
                 )
                 reach("FILES_BACK")
                 rewound = Rewound(restored.files, restored.left_out, last)

@@ -24,6 +24,7 @@ from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import AgentrailError, UnknownTool
 from agentrail.hooks.actions import CallModel, CallService, RunTool
 from agentrail.ports.model import Model
+from agentrail.ports.snapshots import snapshot_owner
 from agentrail.ports.tool import Tool, ToolContext, unheard
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.actor.parent_link import FamilyLinks
@@ -318,7 +319,7 @@ class EffectRunner:
         if snapshots is None:
             return None
         if self._snapshots is None:
-            self._snapshots = CallSnapshots(snapshots, self._session_id)
+            self._snapshots = CallSnapshots(snapshots, snapshot_owner(self._session_id, self.state.incarnation))
         return self._snapshots
 
     def _too_late(self, start: StartCall | ProbeCall) -> ToolReturned | None:

@@ -27,11 +27,12 @@ TOO_LARGE: Final = "snapshot-too-large"
 class CallSnapshots:
     """The snapshots of one session."""
 
-    __slots__ = ("_complained", "_is_too_large", "_last", "_lock", "_running", "_session_id", "snapshots")
+    __slots__ = ("_complained", "_is_too_large", "_last", "_lock", "_running", "owner", "snapshots")
 
-    def __init__(self, snapshots: Snapshots, session_id: str) -> None:
+    def __init__(self, snapshots: Snapshots, owner: str) -> None:
         self.snapshots = snapshots
-        self._session_id = session_id
+        self.owner = owner
+        """For whom they are taken: see `snapshot_owner`."""
         self._running = 0
         """How many calls have begun and not ended."""
         self._last: FilesSnapshot | None = None
@@ -69,11 +70,12 @@ class CallSnapshots:
         if self._is_too_large:
             return None
         try:
-            return await self.snapshots.take(self._session_id)
+            return await self.snapshots.take(self.owner)
         except Exception as error:  # noqa: BLE001 - of a sandbox of somebody else, too; the call is to run all the same
             self._is_too_large = isinstance(error, AgentrailError) and error.code == TOO_LARGE
             if not self._complained:
                 why = error if isinstance(error, AgentrailError) else traced(error)
-                log.warning("session %s works without snapshots of its files: %s", self._session_id, why)
+                session_id = self.owner.partition("/")[0]
+                log.warning("session %s works without snapshots of its files: %s", session_id, why)
             self._complained = True
             return None

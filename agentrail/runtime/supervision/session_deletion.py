@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 import trio
 
@@ -24,7 +24,6 @@ from agentrail.ports.journal import ALL_SESSIONS, Redaction, Retention, SessionF
 from agentrail.runtime.actor.journal_log import rebuild_state
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.resources import SharedServices
-from agentrail.runtime.shared.code_loops import bind_function
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.supervision.children import session_of
 from agentrail.runtime.supervision.restore import read_opening
@@ -32,19 +31,20 @@ from agentrail.runtime.supervision.sessions import Sessions
 
 
 async def delete_stored(
-    sessions: Sessions, session_id: str, first: Callable[[], Awaitable[None]] | None = None
+    sessions: Sessions, session_id: str, erasures: Sequence[Callable[[], Awaitable[None]]] = ()
 ) -> None:
     """Delete a stored session and its sub-agents; raise if one of them runs here, or is held elsewhere.
 
-    *first* erases what is kept beside the records, when all of them are claimed here.
+    *erasures* erase what is kept beside the records, when all of them are claimed here.
     """
     await _wait_gone(sessions, session_id)
     with sessions.reserved(session_id):  # nobody may bring it back before it is gone
-        if first is None:
+        if not erasures:
             await _delete_records(sessions, session_id)
             return
         async with _claimed(sessions.shared, session_id):
-            await bind_function(first)()
+            for erase in erasures:
+                await erase()
             await _delete_records(sessions, session_id)
 
 
@@ -151,17 +151,21 @@ PAGE: Final = 100
 """How many summaries of sessions are read at once."""
 
 
-async def retain(sessions: Sessions, policies: Sequence[Retention]) -> None:
+Forget: TypeAlias = Callable[[str], Awaitable[None]]
+"""Erases what is kept beside the records of a stored session that has ended."""
+
+
+async def retain(sessions: Sessions, policies: Sequence[Retention], forget: Forget) -> None:
     """Sweep for ever: at once, and an hour after each sweep."""
     if sessions.shared.slots is not None:
         await sessions.shared.slots.after(0)
     while True:
         for policy in policies:
-            await _sweep(sessions, policy)
+            await _sweep(sessions, policy, forget)
         await trio.sleep(SWEEP_EVERY)
 
 
-async def _sweep(sessions: Sessions, policy: Retention) -> None:
+async def _sweep(sessions: Sessions, policy: Retention, forget: Forget) -> None:
     """Delete the sessions that *policy* names, at most ten a second, and log how many those were."""
     upto = policy.ended_before(sessions.shared.clock.now_ms())
     slots = sessions.shared.slots
@@ -175,7 +179,7 @@ async def _sweep(sessions: Sessions, policy: Retention) -> None:
             if stored.problem or not stored.ended or stored.active > upto:
                 continue
             try:
-                deleted += await patiently(partial(_deleted, sessions, stored.session_id))
+                deleted += await patiently(partial(_deleted, sessions, stored.session_id, forget))
             except CommitUnknown:
                 raise
             except AgentrailError:  # it is here or held, or another call deletes it: the next sweep looks again
@@ -192,11 +196,12 @@ async def _listed(
     return await sessions.shared.journal.sessions(session_filter, last, PAGE)
 
 
-async def _deleted(sessions: Sessions, session_id: str) -> bool:
+async def _deleted(sessions: Sessions, session_id: str, forget: Forget) -> bool:
     """Delete a session; return false for a sub-agent, which is deleted with its parent."""
     try:
         if (await read_opening(sessions.shared, session_id)).setup.path:
             return False
+        await forget(session_id)
         await delete_stored(sessions, session_id)
     except SessionNotStored:
         return False

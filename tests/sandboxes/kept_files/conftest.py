@@ -65,3 +65,10 @@ def git(*words: str, folder: Path) -> bytes:
 def contents_in(stores: Path) -> list[Path]:
     """Return the files with all that the *stores* keep."""
     return list(stores.glob("*/objects/*/*"))
+
+
+def cut_line(stores: Path, line: bytes) -> None:
+    """Write *line*, which is none, into the only log."""
+    (log,) = stores.glob("*/taken")
+    with log.open("ab") as file:
+        file.write(line)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.adapters.sandboxes.kept_files.folder_snapshots import forget_session
+from agentrail.adapters.sandboxes.kept_files.folder_snapshots import forget_owners
 from agentrail.adapters.sandboxes.kept_files.taken_log import KEEP_DAYS
 from agentrail.adapters.sandboxes.kept_files.tree_scan import FileState, _content
 from agentrail.errors import FilesEdited, OutsideError, UsageError
 from agentrail.sandboxes import FileSpan, LeftOutFile, LocalSandbox, RewoundFile
 from tests.coded import coded
-from tests.sandboxes.kept_files.conftest import Agent, contents_in, git, names_in, texts_in
+from tests.sandboxes.kept_files.conftest import Agent, contents_in, cut_line, git, names_in, texts_in
 
 pytestmark = pytest.mark.long
 
@@ -270,7 +270,7 @@ async def test_old_snapshots_and_those_of_deleted_sessions_go(
     async with agent:
         (folder / "a.txt").write_text("second")
     other = (await agent.snapshots.take("other")).id
-    forget_session("s")
+    forget_owners({"s"})
     with pytest.raises(UsageError, check=coded("snapshot-gone")):
         await agent.snapshots.preview(agent.spans, "other")
     (folder / "a.txt").write_text("third")
@@ -321,18 +321,11 @@ async def test_a_record_of_a_stranger_names_no_snapshot_but_those_that_were_take
     assert (folder / "a.txt").read_text() == "agent"
 
 
-def cut_line(stores: Path) -> None:
-    """Write the beginning of a line into the only log."""
-    (log,) = stores.glob("*/taken")
-    with log.open("a") as file:
-        file.write('[17000, "s", "ab')
-
-
 async def test_a_line_of_the_log_that_a_full_disk_has_cut_spoils_no_other(
     folder: Path, agent: Agent, stores: Path
 ) -> None:
     await agent.snapshots.take("s")
-    cut_line(stores)
+    cut_line(stores, b'[17000, "s", "ab')
     (folder / "a.txt").write_text("old")
     async with agent:
         (folder / "a.txt").write_text("agent")

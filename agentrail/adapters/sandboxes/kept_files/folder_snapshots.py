@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from operator import attrgetter
 from typing import Final, TypeVar
@@ -55,7 +55,7 @@ class FolderSnapshots:
         """When the store was swept, as of the last scan: what it has seen may be gone from a store swept since."""
 
     async def take(self, owner: str) -> FilesSnapshot:
-        """Take a snapshot of all files now, for the session *owner*."""
+        """Take a snapshot of all files now, for *owner*."""
         return await self._in_thread(lambda store: self._take(store, owner))
 
     async def preview(self, spans: Sequence[FileSpan], owner: str) -> RewindPreview:
@@ -159,17 +159,24 @@ def has_stores() -> bool:
     return False
 
 
-def forget_session(session_id: str) -> None:
-    """Drop the snapshots of all folders that were taken for a session, or for one of its sub-agents."""
-    for folder in list((home() / STORES).iterdir()):
-        store = ObjectStore(folder)
-        if any(_is_of(line.owner, session_id) for line in TakenLog(store).lines()):
+def snapshot_owners() -> frozenset[str]:
+    """Return for whom the snapshots of all folders were taken."""
+    return frozenset([line.owner for store in _stores() for line in TakenLog(store).lines()])
+
+
+def forget_owners(owners: Collection[str]) -> None:
+    """Drop the snapshots of all folders that were taken for these *owners*."""
+    for store in _stores():
+        if any(line.owner in owners for line in TakenLog(store).lines()):
             with _locked(store):
-                TakenLog(store).sweep(lambda owner: _is_of(owner, session_id))
+                TakenLog(store).sweep(lambda owner: owner in owners)
 
 
-def _is_of(owner: str, session_id: str) -> bool:
-    return owner == session_id or owner.startswith(f"{session_id}/")
+def _stores() -> Iterator[ObjectStore]:
+    """Yield the stores of all folders."""
+    for folder in list((home() / STORES).iterdir()) if has_stores() else ():
+        if folder.is_dir():
+            yield ObjectStore(folder)
 
 
 @contextmanager

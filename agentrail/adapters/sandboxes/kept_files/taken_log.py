@@ -45,7 +45,7 @@ class Taken(NamedTuple):
     time_s: int
     """When, in seconds since 1970."""
     owner: str
-    """Id of the session for which it was taken."""
+    """For whom it was taken: see `snapshot_owner`."""
     snapshot_id: str
     """Its id."""
 
@@ -89,7 +89,7 @@ class TakenLog:
         """Return all lines, the oldest first; one that was cut by a loss of power or a full disk is left out."""
         lines: list[Taken] = []
         with suppress(FileNotFoundError):
-            for text in (self._store.folder / LOG).read_text(encoding="utf-8").splitlines():
+            for text in (self._store.folder / LOG).read_text(encoding="utf-8", errors="replace").splitlines():
                 with suppress(ValueError, TypeError):
                     lines.append(Taken(*cast("tuple[int, str, str]", json.loads(text))))
         return lines
