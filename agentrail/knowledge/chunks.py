@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from agentrail.values.code_fences import open_fence
+
 MAX_CHUNK: Final = 1_200
 """The most characters of a chunk."""
 
@@ -56,7 +58,7 @@ def _sections(text: str) -> Iterator[tuple[str, int, int]]:
     for line in _LINE.finditer(text):
         mark = line["fence"]
         if mark is not None:
-            fence = _open_fence(fence, mark, line["after"])
+            fence = open_fence(fence, mark, line["after"])
         elif not fence:
             if not text[start : line.start()].isspace() and line.start() > start:
                 yield " > ".join(filter(None, headings)), start, line.start()
@@ -65,13 +67,6 @@ def _sections(text: str) -> Iterator[tuple[str, int, int]]:
             headings[level:] = ["" for _ in range(level - len(headings))]
             headings.append(_title(line["title"]))
     yield " > ".join(filter(None, headings)), start, len(text)
-
-
-def _open_fence(fence: str, mark: str, after: str) -> str:
-    """Return the fence of the block of code that is open after a line of *mark* and *after*; empty if none is."""
-    if not fence:
-        return "" if mark[0] == "`" and "`" in after else mark
-    return "" if mark.startswith(fence) and not after.strip() else fence
 
 
 def _title(line: str) -> str:

@@ -141,6 +141,12 @@ def test_a_list_and_a_fence_are_one_block() -> None:
     assert blocks.rest() == "End."
 
 
+def test_code_within_a_line_opens_no_fence() -> None:
+    blocks = TextBlocks()
+    blocks.add("```ls``` lists files.\n\nNext.\n\n~~~ a`b\n\nin it\n~~~\n\nEnd.\n")
+    assert list(blocks.take()) == ["```ls``` lists files.", "Next.", "~~~ a`b\n\nin it\n~~~"]
+
+
 @given(st.text(st.sampled_from("ab 日\u0301-"), max_size=100), st.integers(4, 20))
 def test_rows_fit_and_nothing_is_lost(text: str, width: int) -> None:
     rows = wrapped(text, width)

@@ -16,6 +16,7 @@ from agentrail.hooks.hook_types import AfterResponse, AfterToolBatch, AfterTurn,
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.plugins.options import check_count, check_flag, check_positive, check_text
 from agentrail.plugins.short_texts import one_line
+from agentrail.values.code_fences import open_fence
 from agentrail.values.events.context import PlanGenerated, PlanStepCompleted
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import freeze
@@ -123,7 +124,7 @@ def _listed(lines: Iterable[str]) -> Iterator[_ListedLines]:
     fence, heading = "", -1
     for index, line in enumerate(lines):
         if mark := _FENCE.match(line):
-            fence = _fenced(fence, mark[1], mark[2])
+            fence = open_fence(fence, mark[1], mark[2])
         elif fence or not line.strip():
             continue
         elif item := _ITEM.fullmatch(line):
@@ -142,16 +143,6 @@ def _of(heading: int, items: list[PlanStep], item_lines: list[int]) -> _ListedLi
     """Return the list of *items*; *heading* is the index of the line that calls them a plan, -1 if there is none."""
     is_plan = heading >= 0
     return _ListedLines(Checklist(is_plan, _once(items)), (heading, *item_lines) if is_plan else tuple(item_lines))
-
-
-def _fenced(fence: str, mark: str, after: str) -> str:
-    """Return the fence of the code block that is open after a line of *mark* and *after*; empty if none is open.
-
-    A block ends at a line of the characters with which it began, as many of them or more, and nothing else.
-    """
-    if not fence:
-        return "" if "`" in mark and "`" in after else mark
-    return "" if mark.startswith(fence) and not after.strip() else fence
 
 
 def _once(items: Iterable[PlanStep]) -> tuple[PlanStep, ...]:

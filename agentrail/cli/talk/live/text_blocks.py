@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from agentrail.values.code_fences import open_fence
+
 _FENCE: Final = re.compile(r" {0,12}(`{3,}|~{3,})")
 _INDENTED: Final = re.compile(r"(?: {2,}|\t)\S")
 
@@ -61,9 +63,5 @@ class TextBlocks:
     def _note_fence(self, line: str) -> None:
         """Note whether *line* opens a fence, or closes the open one."""
         mark = _FENCE.match(line)
-        if mark is None:
-            return
-        if not self._fence:
-            self._fence = mark[1]
-        elif mark[1].startswith(self._fence) and not line[mark.end() :].strip():
-            self._fence = ""
+        if mark is not None:
+            self._fence = open_fence(self._fence, mark[1], line[mark.end() :])
