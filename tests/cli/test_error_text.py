@@ -9,6 +9,7 @@ import pytest
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.error_text import in_own_words
 from agentrail.cli.output.exit_status import tell
+from agentrail.cli.output.listed_names import MOST_NAMED, listed_names
 from agentrail.cli.talk.rendering import pieces_of
 from agentrail.errors import AgentrailError, JournalInUse, KeyMissing, KeyWanted, SessionNotStored, UnknownModel
 from agentrail.events import StreamError
@@ -62,3 +63,10 @@ def test_a_long_error_says_how_much_of_it_is_left_out(capsys: pytest.CaptureFixt
     errors = capsys.readouterr().err
     (left_out,) = re.findall(r"(\d+) characters left out", errors)
     assert int(left_out) + errors.count("x") == 100_000
+
+
+def test_of_many_names_the_first_ones_are_named() -> None:
+    names = [f"n{number}" for number in range(1, 1_300)]
+    assert listed_names(names[:MOST_NAMED]).endswith("`n9`, `n10`")
+    assert listed_names(names).endswith("`n9`, `n10` and 1,289 more")
+    assert listed_names(["a\x1b[2J"]) == "`a\N{REPLACEMENT CHARACTER}[2J`"

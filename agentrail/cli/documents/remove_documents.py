@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 import trio
 
 from agentrail.cli.documents.existing_store import check_store
 from agentrail.cli.output.exit_status import DONE, FAILED, tell
-from agentrail.cli.output.screen import clean
+from agentrail.cli.output.listed_names import listed_names
 from agentrail.errors import UsageError
-from agentrail.errors.agentrail_error import listed
 from agentrail.knowledge import Knowledge
-
-MOST_NAMED: Final = 10
-"""The most documents that the error about missing ones names."""
 
 
 def main(names: tuple[str, ...], store: Path) -> int:
@@ -24,9 +19,8 @@ def main(names: tuple[str, ...], store: Path) -> int:
     count, missing = trio.run(_remove, tuple(dict.fromkeys(names)), store)
     print(f"{count:,} removed")
     if missing:
-        more = f" and {len(missing) - MOST_NAMED:,} more" if len(missing) > MOST_NAMED else ""
         advice = f"`agentrail knowledge list --store {store}` shows what there is"
-        tell(f"agentrail: {store} has no {listed(map(clean, missing[:MOST_NAMED]))}{more}; {advice}")
+        tell(f"agentrail: {store} has no {listed_names(missing)}; {advice}")
         return FAILED
     return DONE
 

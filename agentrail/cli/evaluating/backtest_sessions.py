@@ -19,11 +19,11 @@ from agentrail.cli.evaluating.candidate_file import candidate_in
 from agentrail.cli.exit_codes import INTERRUPTED
 from agentrail.cli.output.bad_input import BadInputError
 from agentrail.cli.output.exit_status import DONE, FAILED, tell
+from agentrail.cli.output.listed_names import listed_names
 from agentrail.cli.output.progress_bar import ProgressBar
 from agentrail.cli.output.screen import clean, counted
 from agentrail.cli.session_names import name_in_chat
 from agentrail.errors import AgentrailError
-from agentrail.errors.agentrail_error import listed
 from agentrail.insight import BackTest, BackTestProgress, backtest
 from agentrail.testing import as_test
 from agentrail.what_if.back_test import differ
@@ -37,9 +37,6 @@ from pathlib import Path
 
 sys.path.append(str((Path(__file__).parent / {folder!r}).resolve()))  # of the plugins that the tests import
 """
-
-MOST_NAMED: Final = 10
-"""The most sessions that the error about a session names."""
 
 WANTED: Final = 'an object such as {"BudgetGuard": {"max_rounds": 5}}: options by plugin'
 
@@ -153,11 +150,8 @@ async def _ids_of(names: Sequence[str], source: str) -> list[str] | None:
     }
     for name in names:
         if name not in ids:
-            names = sorted(map(name_in_chat, stored))
-            more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
-            raise BadInputError(
-                f"there is no session `{name}` in {source}; there are {listed(names[:MOST_NAMED])}{more}"
-            )
+            there_are = listed_names(sorted(map(name_in_chat, stored)))
+            raise BadInputError(f"there is no session `{name}` in {source}; there are {there_are}")
     return [ids[name] for name in names]
 
 
