@@ -18,6 +18,7 @@ from agentrail.adapters.models.clouds.cloud import (
     is_at,
     named_address,
     need_cloud_extra,
+    none_for_machine,
     unknown_address,
 )
 from agentrail.adapters.user_folders import with_home
@@ -260,8 +261,7 @@ def _missing(error: BotoCoreError) -> CredentialsMissing:
     # botocore passes over a secret without its key id
     if isinstance(error, NoCredentialsError) and (problem := _half_problem()):
         return CredentialsMissing(problem)
-    reason = next(iter(str(error).splitlines()), type(error).__name__)
-    return CredentialsMissing(f"AWS has none for this machine: {reason:.300}".rstrip(".") + f"; {TO_DO}")
+    return none_for_machine("AWS", str(error) or type(error).__name__, TO_DO)
 
 
 def _says_no_request(record: logging.LogRecord) -> bool:

@@ -111,6 +111,12 @@ def need_cloud_extra(extra: str, package: str, purpose: str) -> None:
         raise CredentialsMissing(str(missing)) from None
 
 
+def none_for_machine(cloud: str, reason: str, to_do: str) -> CredentialsMissing:
+    """Return the error for a machine without credentials of *cloud*; of *reason*, the first line alone is told."""
+    first_line = next(iter(reason.splitlines()), "")
+    return CredentialsMissing(f"{cloud} has none for this machine: {first_line:.300}".rstrip(".") + f"; {to_do}")
+
+
 def is_at(url: str, hosts: re.Pattern[str], endpoint: str | None) -> bool:
     """Whether *url* is at one of a cloud's *hosts*, or is the *endpoint* that the environment names in their place."""
     parts = urlsplit(url)

@@ -19,6 +19,7 @@ from agentrail.adapters.models.clouds.cloud import (
     is_at,
     named_address,
     need_cloud_extra,
+    none_for_machine,
     unknown_address,
 )
 from agentrail.adapters.models.clouds.gcloud_folder import gcloud_file, gcloud_project, read_file
@@ -188,8 +189,7 @@ def _failure(error: Exception) -> ModelError:
     is_transport = isinstance(error, TransportError) and not has_answer
     if is_transport or cast("object", getattr(error, "retryable", False)) is True:
         return ProviderNotReached(f"the credentials of Google Cloud did not come ({type(error).__name__})")
-    reason = next(iter(str(first).splitlines()), type(error).__name__)
-    return CredentialsMissing(f"Google Cloud has none for this machine: {reason:.300}".rstrip(".") + f"; {TO_DO}")
+    return none_for_machine("Google Cloud", str(first) or type(error).__name__, TO_DO)
 
 
 CLOUD: Final = Cloud(_base_url, _is_own, {"authorization": "Bearer …"}, GoogleAccount, _named)

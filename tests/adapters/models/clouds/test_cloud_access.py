@@ -9,6 +9,7 @@ import pytest
 
 from agentrail import Secret
 from agentrail.adapters.models.clouds.accounts import Accounts
+from agentrail.adapters.models.clouds.cloud import none_for_machine
 from agentrail.adapters.models.clouds.google_account import CLOUD
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.provider_errors import error_of_body
@@ -32,6 +33,19 @@ from tests.adapters.models import anthropic_events, gemini_events, openai_chat_e
 from tests.adapters.models.histories import asked, user
 from tests.adapters.models.server import serving, streaming
 from tests.kit import freeze_object
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("Unable to locate credentials", "Unable to locate credentials"),
+        ("refused.\n{'answer': 'ya29.secret'}", "refused"),
+        ("x" * 1000, "x" * 300),
+    ],
+    ids=["plain", "with an answer", "long"],
+)
+def test_of_the_reason_why_there_are_no_credentials_the_first_line_is_told(reason: str, told: str) -> None:
+    assert f"AWS has none for this machine: {told}; set a key" in str(none_for_machine("AWS", reason, "set a key"))
 
 
 @pytest.mark.parametrize(
