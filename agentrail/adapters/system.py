@@ -1,4 +1,4 @@
-"""What the system lets a program do, where systems differ; Windows lets it do none of this."""
+"""What the system lets a program do, where systems differ. What the constants say, Windows does not let it do."""
 
 from __future__ import annotations
 
@@ -19,3 +19,8 @@ HAS_UNIX_SOCKETS: Final = sys.platform != "win32" and hasattr(socket, "AF_UNIX")
 
 HAS_INHERITED_SOCKETS: Final = HAS_UNIX_SOCKETS and hasattr(socket, "SO_REUSEPORT")
 """Whether a process can give its sockets to those that it starts, and keep a port free for them."""
+
+
+def core_count() -> int:
+    """Return on how many cores this process may run."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -166,7 +165,9 @@ def journal_file(text: str) -> Path:
 def cores_named(text: str) -> int:
     """Return how many processes *text* asks for; raise `BadParameter` if it is no number from 1 on, nor `all`."""
     if text == ALL:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        from agentrail.adapters.system import core_count  # noqa: PLC0415 - sockets, which few commands need
+
+        return core_count()
     count = int(text) if text.isdecimal() else 0
     if count < 1:
         raise click.BadParameter(f"{text!r} is no number of processes; give one from 1 on, or `{ALL}`")

@@ -7,6 +7,7 @@ from os import PathLike, fspath
 from types import MappingProxyType
 from typing import Final, Literal
 
+from agentrail.adapters.system import core_count
 from agentrail.errors import UsageError
 from agentrail.hooks.plugin import Attachable
 from agentrail.insight.session_backtest import SessionBackTest
@@ -15,7 +16,7 @@ from agentrail.what_if.back_test import BackTest
 from agentrail.what_if.candidates import Candidate, Options, PluginsOf
 from agentrail.what_if.recorded_sessions import SessionSource, open_sessions, stored_in
 from agentrail.what_if.tested_session import tested_session
-from agentrail.what_if.worker_processes import can_send, core_count, run_workers
+from agentrail.what_if.worker_processes import can_send, run_workers
 
 NO_OPTIONS: Final[Options] = MappingProxyType({})
 

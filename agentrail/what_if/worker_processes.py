@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
 import sys
@@ -22,11 +21,6 @@ COMMAND: Final = "from agentrail.what_if.worker_work import main; main()"
 
 TakeOutcome = Callable[[SessionBackTest], bool]
 """Function that takes the outcome of a session, and returns whether to go on."""
-
-
-def core_count() -> int:
-    """Return on how many cores this process may run."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def can_send(candidate: Candidate) -> bool:

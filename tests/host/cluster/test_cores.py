@@ -15,6 +15,7 @@ import pytest
 import trio
 
 from agentrail import connect
+from agentrail.adapters.system import core_count
 from agentrail.cli.command import main
 from agentrail.cli.command_options import cores_named
 from agentrail.cli.exit_codes import WRONG_USAGE
@@ -168,6 +169,14 @@ def test_as_many_processes_as_there_are_cores(capsys: pytest.CaptureFixture[str]
     for text in ("0", "-1", "many", "1.5"):
         assert main(["serve", "--cores", text]) == WRONG_USAGE
         assert f"{text!r} is no number of processes; give one from 1 on, or `all`" in capsys.readouterr().err
+
+
+def test_the_cores_are_those_that_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 5}, raising=False)
+    assert (core_count(), cores_named("all")) == (3, 3)
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    assert (core_count(), cores_named("all")) == (7, 7)
 
 
 @pytest.mark.campaign
