@@ -71,7 +71,10 @@ async def shell(  # noqa: D417 - the model does not see `ctx`
             name = job.job_id
             hint = f'read what it says with `shell_output(job="{name}")`, end it with `shell_kill`'
             return ok(f"started `{name}`; {hint}", {"job": name})
-        execution = await sandbox.execute(order, hiding_state(_reporter(ctx)) if can_change else _reporter(ctx))
+        on_output = _reporter(ctx)
+        if can_change:
+            on_output = hiding_state(on_output, command, ctx.shell_exports)
+        execution = await sandbox.execute(order, on_output)
         text, details = await _output_for_model(sandbox, execution, ctx.call_id)
         report = execution.stderr.head + execution.stderr.tail
         shell_state = await shell_end(sandbox, command, order.folder, report, ctx) if can_change else None

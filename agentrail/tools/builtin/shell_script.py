@@ -54,12 +54,13 @@ BEGIN_AND_END: Final = 2
 
 _MARK: Final = b"\0kept\0"
 _SCRIPT: Final = """exec 3>&2 2>&1
-__kept() {{ printf '\\0kept\\0%s\\0' "$(pwd -P)" >&3; {report} }}
+__kept() {{ printf '\\0kept\\0{fields}' "$(pwd -P)"{values} >&3; }}
 __kept
 trap __kept EXIT
 eval {command} 3>&-
 """
-_REPORT: Final = "printf '%s\\0' \"${{{name}+{name}=${name}}}\" >&3;"
+_FIELD: Final = "%s\\0"
+_VALUE: Final = ' "${{{name}+{name}=${name}}}"'
 
 
 class ShellEnd(NamedTuple):
@@ -92,13 +93,27 @@ def kept_environment(exports: JsonObject) -> tuple[tuple[str, str], ...]:
 
 def script_of(command: str, exports: Iterable[str]) -> str:
     """Return the script that runs *command* and tells what it leaves; *exports* are the names that are kept by now."""
-    report = " ".join(_REPORT.format(name=name) for name in _names(command, exports))
-    return _SCRIPT.format(report=report, command=shlex.quote(command))
+    names = _names(command, exports)
+    values = "".join(_VALUE.format(name=name) for name in names)
+    return _SCRIPT.format(fields=_FIELD * (1 + len(names)), values=values, command=shlex.quote(command))
 
 
-def hiding_state(on_output: OnOutput) -> OnOutput:
-    """Return *on_output* without the pieces in which the script tells of the shell."""
-    return lambda piece: None if piece.startswith(_MARK) else on_output(piece)
+def hiding_state(on_output: OnOutput, command: str, exports: Iterable[str]) -> OnOutput:
+    """Return *on_output* without the pieces in which the script of *command* tells of the shell.
+
+    A long report comes in several pieces, of which only the first begins with the mark.
+    """
+    size = _MARK.count(b"\0") + 1 + len(_names(command, exports))
+    left = 0
+
+    def show(piece: bytes) -> None:
+        nonlocal left
+        if left or piece.startswith(_MARK):
+            left = (left - piece.count(b"\0")) % size
+        else:
+            on_output(piece)
+
+    return show
 
 
 async def shell_end(sandbox: Sandbox, command: str, ran_in: str, report: bytes, ctx: ToolContext) -> ShellEnd | None:

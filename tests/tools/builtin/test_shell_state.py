@@ -17,6 +17,7 @@ from agentrail.plugins import AnyPlugin, HumanApproval, SecurityGuard
 from agentrail.sandboxes import BubblewrapSandbox, LocalSandbox, Sandbox
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import Ok, ok, standard_tools, tool
+from agentrail.tools.builtin.shell_script import hiding_state
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.long
@@ -122,6 +123,17 @@ async def test_a_program_cannot_forge_another_folder_than_one_of_the_files(tmp_p
     assert told[-1] == str(tmp_path)
 
 
+@pytest.mark.parametrize("size", [1, 7, 30])
+def test_a_report_that_comes_in_pieces_is_hidden_whole(size: int) -> None:
+    report = b"\0kept\0/root\0A=" + b"x" * 40 + b"\0B=1\nC\0"
+    rest = report[6:]
+    shown: list[bytes] = []
+    hear = hiding_state(shown.append, "export A=1 B=2", ())
+    for piece in (report[:6], *(rest[at : at + size] for at in range(0, len(rest), size)), b"out", report * 2, b"end"):
+        hear(piece)
+    assert shown == [b"out", b"end"]
+
+
 async def test_what_is_shown_is_what_runs(tmp_path: Path) -> None:
     at_root: JsonObject = {"command": "touch b", "folder": "."}
     model = turns("cd sub", "touch a", at_root, ["cd inner", "touch c"], "touch d")
@@ -189,6 +201,21 @@ async def test_subscribers_hear_the_output_and_nothing_of_the_state(tmp_path: Pa
                 assert isinstance(envelope.event, ToolExecutionUpdate)
                 heard.append(envelope.event.update)
     assert "".join(heard) == "out\nerr\n"
+
+
+async def test_a_long_value_that_is_kept_is_not_among_the_output(tmp_path: Path) -> None:
+    heard: list[str] = []
+    command = f"export LONG={'x' * 3000} LINES2='a\nb'; echo out"
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(spec_of(LocalSandbox(tmp_path), turns(command)))
+        async with session.subscribe(types=[ToolExecutionUpdate, ToolExecutionEnd]) as events:
+            await session.ask("go")
+            async for envelope in events:
+                if isinstance(envelope.event, ToolExecutionEnd):
+                    break
+                assert isinstance(envelope.event, ToolExecutionUpdate)
+                heard.append(envelope.event.update)
+    assert "".join(heard) == "out\n"
 
 
 async def test_a_command_with_quotes_and_lines_runs_as_it_stands(tmp_path: Path) -> None:
