@@ -127,11 +127,11 @@ class Knowledge(trio.abc.AsyncResource):
         return len(new.chunks)
 
     @checked
-    async def remove(self, *names: str) -> int:
-        """Remove the documents *names*, leave nothing of them in the file, and return how many there were."""
-        count = await trio.to_thread.run_sync(self._file.remove, [*map(_encodable, names)])
+    async def remove(self, *names: str) -> tuple[str, ...]:
+        """Remove the documents *names*, leave nothing of them in the file, and return those that there were."""
+        removed = await trio.to_thread.run_sync(self._file.remove, [*map(_encodable, names)])
         await self.erase()
-        return count
+        return removed
 
     async def erase(self) -> None:
         """Leave no word and no vector of removed and replaced documents in the file, nor in its log.

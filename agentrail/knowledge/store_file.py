@@ -136,12 +136,12 @@ class StoreFile:
                 if _forget(db, new.name):
                     _insert(db, new, check_wanted)
 
-    def remove(self, names: Sequence[str]) -> int:
-        """Remove the documents *names*, and return how many there were."""
+    def remove(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Remove the documents *names*, and return those that there were."""
         if not self.exists():
-            return 0
+            return ()
         with self._writer.writing("remove documents") as db:
-            return sum([_forget(db, name) for name in names])
+            return tuple([name for name in names if _forget(db, name)])
 
     def clear(self) -> None:
         """Remove all documents."""

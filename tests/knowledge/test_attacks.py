@@ -99,7 +99,7 @@ async def test_a_name_that_could_mislead_is_refused(tmp_path: Path, name: str) -
             await knowledge.add(name, "text")
         with pytest.raises(UsageError):
             await knowledge.read(name)
-        assert await knowledge.remove(name) == 0
+        assert await knowledge.remove(name) == ()
         assert not await knowledge.exists()
 
 
@@ -134,7 +134,7 @@ async def test_any_text_comes_back_as_it_was(tmp_path: Path, kind: str) -> None:
             assert passage.text == text[passage.start : passage.end]
         await knowledge.search(text[-500:])
         assert await knowledge.add(kind, text) == 0
-        assert await knowledge.remove(kind) == 1
+        assert await knowledge.remove(kind) == (kind,)
         with closing(sqlite3.connect(tmp_path / "k.sqlite")) as db:
             db.execute("INSERT INTO words(words) VALUES('integrity-check')")
 
@@ -153,7 +153,7 @@ async def test_no_query_is_syntax(tmp_path: Path, embedder: HashEmbedder | None)
             await knowledge.search(query)
         assert (await knowledge.search('"NEAR" (AND')) != ()
         for name in ("x" * 3_000_000, "假" * 1_000_000):
-            assert await knowledge.remove(name) == 0
+            assert await knowledge.remove(name) == ()
             assert await knowledge.documents(name) == ()
             with pytest.raises(UsageError, match="no document"):
                 await knowledge.read(name)
@@ -513,7 +513,7 @@ async def test_erase_waits_while_another_process_does_the_same(tmp_path: Path, m
             release = other.stdin.close
             # It pauses once it has found the lock, and then the other ends
             monkeypatch.setattr(time, "sleep", lambda _: (release(), other.wait()))
-            assert await knowledge.remove("a.md") == 1
+            assert await knowledge.remove("a.md") == ("a.md",)
         assert (tmp_path / "k.sqlite-wal").read_bytes() == b""  # noqa: ASYNC240 - a test
 
 

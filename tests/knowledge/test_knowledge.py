@@ -89,7 +89,7 @@ async def test_nothing_of_a_removed_document_stays_in_the_files(tmp_path: Path, 
             await knowledge.add("secret.md", f"# Xylophone\n\nquetzalcoatl{number} drinks zythum. " * 50)
         vector = _vectors(tmp_path / "k.sqlite", "secret.md")
         names = ["secret.md"] if not is_whole else ["secret.md", *(f"d{number}.md" for number in range(0, 200, 3))]
-        assert await knowledge.remove(*names) == len(names)
+        assert await knowledge.remove("none.md", *names, *names) == tuple(names)
         data = b"".join([file.read_bytes() for file in tmp_path.iterdir()])  # noqa: ASYNC240 - a test
         assert b"ordinary" in data
         for word in (b"quetzal", b"uetzalcoatl", b"ythum", b"xylophone", b"Xylophone", b"ylophon", b"secret.md"):
