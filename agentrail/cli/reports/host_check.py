@@ -11,7 +11,7 @@ import trio
 from agentrail.cli.reports.doctor_diagnosis import BAD, GOOD, NOTE, Diagnosis, differences
 from agentrail.errors import AgentrailError, BadConnection, HostNotReached
 from agentrail.host.authentication.identity import NOBODY
-from agentrail.host.authentication.signing_keys import KEY_CHARS
+from agentrail.host.authentication.signing_keys import KEY_CHARS, signing_keys
 from agentrail.host.cluster.cluster_options import LOOPBACK, Cluster
 from agentrail.host.cluster.members import REPORT, MemberReport, ask_report
 from agentrail.host.cluster.signatures import SignedCall, signed_key
@@ -78,7 +78,8 @@ async def check_members(members: Mapping[str, HostAddress], variable: str) -> li
 
 def _asker(variable: str) -> Cluster | None:
     """Return the cluster as who asks sees it; `None` without a key."""
-    return Cluster(ASKER, os.environ[variable]) if len(os.environ.get(variable, "")) >= KEY_CHARS else None
+    key = os.environ.get(variable, "")
+    return Cluster(ASKER, key) if signing_keys(key) else None
 
 
 def _keyless(variable: str) -> Diagnosis:

@@ -73,7 +73,7 @@ async def test_what_is_no_host_is_told() -> None:
     assert (level, state.partition(": ")[2]) == ("bad", "what listens there is no host of agentrail")
 
 
-@pytest.mark.parametrize("value", ["", "x" * 31])
+@pytest.mark.parametrize("value", ["", "x" * 31, f"{'x' * 20} {'y' * 20}", " ".join(["x" * 32] * 3)])
 async def test_without_the_key_it_is_told_who_answers(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv(VARIABLE, value)
     async with open_member(MemoryJournal(), talks()) as desk:
