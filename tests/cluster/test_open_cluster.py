@@ -24,7 +24,7 @@ from agentrail.events import AgentEnd, Envelope, Gap, MessageDelta
 from agentrail.models import UserMessage
 from tests.adapters.journals.postgres.server import needs_postgres
 from tests.cluster.desk import WORDS
-from tests.cluster.raylets import KEY, Raylets, needs_ray
+from tests.cluster.raylets import KEY, Raylets, changed, needs_ray
 from tests.host.commanded import SERVE, Served, commanded
 
 pytestmark = [pytest.mark.long, needs_ray, needs_postgres]
@@ -202,7 +202,8 @@ async def test_another_number_of_shards_or_another_program_is_refused_or_replace
 
 @pytest.mark.parametrize("address", ["", "nonsense"])
 async def test_what_is_no_address_is_told(address: str) -> None:
-    with pytest.raises(HostNotReached, match=f"cannot connect to a host at {address}: Invalid address"):
+    problem = f"cannot connect to a host at {address}: Invalid address"
+    with changed({}), pytest.raises(HostNotReached, match=problem):
         await end_cluster(ray=address)
 
 
