@@ -10,9 +10,9 @@ from tests.cluster.raylets import Raylets, raylets
 __all__ = ["server", "url"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def ray_machines() -> Iterator[Raylets]:
-    """Ray, which is started once for all files: that takes longer than most tests."""
+    """Ray, started once for all files: that takes longer than most tests, and its idle processes a part of a core."""
     with raylets() as machines:
         yield machines
 

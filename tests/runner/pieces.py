@@ -17,7 +17,7 @@ MOST_SECONDS: Final = 15.0
 
 @frozen
 class Piece:
-    """Tests of one file that one worker runs, one after the other."""
+    """Tests of one file, or of one package with fixtures of its own, that one worker runs, one after the other."""
 
     indexes: tuple[int, ...]
     """Their places in the list of all tests."""
@@ -30,10 +30,20 @@ def function_of(node_id: str) -> str:
     return node_id.partition("[")[0]
 
 
-def pieces_of(ids: Sequence[str], seconds: Sequence[float]) -> list[Piece]:
-    """Cut the tests with these *ids* into pieces; *seconds* has the time of each of them."""
-    files = groupby(range(len(ids)), key=lambda index: ids[index].partition("::")[0])
-    return [piece for _, indexes in files for piece in _cut(list(indexes), seconds)]
+def pieces_of(ids: Sequence[str], seconds: Sequence[float], packages: Sequence[str]) -> list[Piece]:
+    """Cut the tests with these *ids* into pieces; *seconds* has the time of each of them.
+
+    *packages* has the package of each test that uses a fixture of one, else an empty text: those of one are a piece,
+    so that its fixtures are made once.
+    """
+    by_package: dict[str, list[int]] = {}
+    for index, package in enumerate(packages):
+        by_package.setdefault(package, []).append(index)
+    files = groupby(by_package.pop("", []), key=lambda index: ids[index].partition("::")[0])
+    return [
+        *(Piece(tuple(indexes), sum(seconds[index] for index in indexes)) for indexes in by_package.values()),
+        *(piece for _, indexes in files for piece in _cut(list(indexes), seconds)),
+    ]
 
 
 def _cut(indexes: Sequence[int], seconds: Sequence[float]) -> Iterator[Piece]:

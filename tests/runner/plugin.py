@@ -97,7 +97,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     _check_can_fork(session.config)
     ids, known = [item.nodeid for item in session.items], load_seconds()
     seconds = [known.get(function_of(item.nodeid), _expected(item)) for item in session.items]
-    pieces = pieces_of(ids, seconds)
+    pieces = pieces_of(ids, seconds, [_package_of(item) for item in session.items])
     in_turn = shuffled(pieces, option.shuffle) if option.shuffle else longest_first(pieces)
     dispatcher = Dispatcher(session, in_turn, option.workers)
     session.config.stash[OVER_BUDGET] = dispatcher.over_budget
@@ -147,6 +147,14 @@ def _store_ids(terminalreporter: pytest.TerminalReporter, file: Path | None, *ou
 def _expected(item: pytest.Item) -> float:
     """Return the seconds of a test of which nothing is known."""
     return UNKNOWN_LONG if item.get_closest_marker("long") else UNKNOWN
+
+
+def _package_of(item: pytest.Item) -> str:
+    """Return the package of which *item* uses a fixture with the scope `package`; empty if it uses none."""
+    if not isinstance(item, pytest.Function):
+        return ""
+    fixtures = (known[-1] for known in item._fixtureinfo.name2fixturedefs.values())  # noqa: SLF001 - nothing else tells
+    return next((fixture.baseid for fixture in fixtures if fixture.scope == "package"), "")
 
 
 def _check_can_fork(config: pytest.Config) -> None:

@@ -77,12 +77,12 @@ PASSING: Final = "def test_one(): pass\ndef test_two(): pass\n"
 
 def test_a_file_is_cut_and_the_longest_piece_comes_first() -> None:
     ids = [*[f"a.py::test_a[{number}]" for number in range(MOST_TESTS + 1)], "b.py::test_b", "c.py::test_c"]
-    pieces = longest_first(pieces_of(ids, [*[0.01] * (MOST_TESTS + 1), 9.0, 0.001]))
+    pieces = longest_first(pieces_of(ids, [*[0.01] * (MOST_TESTS + 1), 9.0, 0.001], [""] * len(ids)))
     assert [piece.indexes for piece in pieces] == [(61,), tuple(range(60)), (60,), (62,)]
 
 
 def test_a_piece_of_slow_tests_is_cut_by_their_time() -> None:
-    pieces = pieces_of([f"a.py::test_{number}" for number in range(5)], [8.0, 8.0, 40.0, 1.0, 1.0])
+    pieces = pieces_of([f"a.py::test_{number}" for number in range(5)], [8.0, 8.0, 40.0, 1.0, 1.0], [""] * 5)
     assert [piece.indexes for piece in pieces] == [(0,), (1,), (2,), (3, 4)]
 
 
@@ -285,6 +285,27 @@ def server():
     assert summary(done) == "4 passed"
     assert not list(tmp_path.glob("*.made"))
     assert 1 <= len(list(tmp_path.glob("*.ended"))) <= 2
+
+
+@pytest.mark.long
+def test_fixtures_of_a_package_are_made_once_and_ended_with_its_tests(tmp_path: Path) -> None:
+    shared = """
+import pathlib, pytest
+@pytest.fixture(scope="package")
+def server():
+    pathlib.Path("made").touch(exist_ok=False)
+    yield
+    pathlib.Path("ended").touch(exist_ok=False)
+"""
+    using = "import pytest\n@pytest.mark.parametrize('number', range(90))\ndef test_one(server, number): pass\n"
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").touch()
+    files = {"package/conftest": shared, "package/test_a": using, "package/test_b": PASSING, "package/test_c": using}
+    after = "import pathlib\ndef test_after(): assert pathlib.Path('ended').exists()\n"
+    assert summary(ran(tmp_path, **files)) == "182 passed"
+    for name in ("made", "ended"):
+        (tmp_path / name).unlink()
+    assert summary(ran(tmp_path, "--workers=1", test_z=after)) == "183 passed"
 
 
 @pytest.mark.long
