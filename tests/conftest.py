@@ -6,6 +6,7 @@ import os
 import platform
 import signal
 from collections.abc import Generator
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 
@@ -125,6 +126,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if short:
         message = f"what is marked `campaign` is marked `long` too: {', '.join(short)}"
         raise pytest.UsageError(message)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Try whether commands can be confined, if tests are held to start no process: else the first agent would."""
+    if session.config.getoption("budget", 0):
+        import_module("tests.sandboxes.kinds")
 
 
 @pytest.fixture
