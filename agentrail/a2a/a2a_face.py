@@ -23,7 +23,7 @@ from agentrail.a2a.a2a_errors import (
     a2a_error_of,
 )
 from agentrail.a2a.agent_card import WELL_KNOWN, address_of, agent_card
-from agentrail.a2a.client_pushes import BeginPush, ClientPushes, PushTable, TakePlace
+from agentrail.a2a.client_pushes import BeginPush, ClientPushes, PushTable, ReservePush
 from agentrail.a2a.older_shapes import frame_03, task_03
 from agentrail.a2a.sent_message import MAX_ID, SentMessage, objects_in, read_message, text_in
 from agentrail.a2a.shapes import Shape, TaskName
@@ -149,14 +149,14 @@ class A2aFace(Face):
         match call.method:
             case "SendStreamingMessage":
                 message = read_message(call.params)
-                take_place = await self._place_of(call, message, request, tasks)
-                return _streamed(call, partial(_stream_message, tasks, message, take_place))
+                reserve = await self._reservation_for(call, message, request, tasks)
+                return _streamed(call, partial(_stream_message, tasks, message, reserve))
             case "SubscribeToTask":
                 return await _subscribed(call, request, tasks)
             case "SendMessage":
                 message = read_message(call.params)
-                take_place = await self._place_of(call, message, request, tasks)
-                frame = await _send_message(call, tasks, message, take_place)
+                reserve = await self._reservation_for(call, message, request, tasks)
+                frame = await _send_message(call, tasks, message, reserve)
                 result: object = frame_03(frame) if call.is_older else frame
             case "ListTasks":
                 page = result = await list_tasks(tasks, call.params)
@@ -178,17 +178,19 @@ class A2aFace(Face):
             raise A2aError(NO_PUSH, NO_PUSHES)
         return ClientPushes(self._push_table, tasks, request.identity)
 
-    async def _place_of(self, call: RpcCall, message: SentMessage, request: FaceRequest, tasks: TaskCalls) -> TakePlace:
-        """Return what takes the place of the configuration of *message*, if its client wants to be told of the task."""
+    async def _reservation_for(
+        self, call: RpcCall, message: SentMessage, request: FaceRequest, tasks: TaskCalls
+    ) -> ReservePush:
+        """Return what reserves room for the configuration of *message*, if its client wants to be told of the task."""
         configuration = _configuration(call)
         fields = configuration.get("taskPushNotificationConfig") or configuration.get("pushNotificationConfig")
         if not fields:
-            return _no_place
+            return _reserve_nothing
         pushes = self._pushes(request, tasks)
-        return await pushes.place_of(objects_in(fields, "configuration"), message.task, is_older=call.is_older)
+        return await pushes.reservation_for(objects_in(fields, "configuration"), message.task, is_older=call.is_older)
 
 
-def _no_place() -> AbstractContextManager[BeginPush]:
+def _reserve_nothing() -> AbstractContextManager[BeginPush]:
     """No-op: the client wants no push notifications."""
     return nullcontext(lambda _task: None)
 
@@ -246,12 +248,12 @@ def _history_length(fields: JsonObject) -> int | None:
 # Answers
 
 
-async def _send_message(call: RpcCall, tasks: TaskCalls, message: SentMessage, take_place: TakePlace) -> Shape:
+async def _send_message(call: RpcCall, tasks: TaskCalls, message: SentMessage, reserve: ReservePush) -> Shape:
     """Send a message, and return its task, as soon as that is over or waits, unless the client will not wait."""
     configuration = _configuration(call)
     returns_at_once = configuration.get("returnImmediately") is True or configuration.get("blocking") is False
     length = _history_length(configuration)
-    with take_place() as begin_push:
+    with reserve() as begin_push:
         task = await tasks.send(await tasks.session_of(message), message)
         if not isinstance(task, TaskName):
             return {"message": task}
@@ -268,8 +270,8 @@ async def _task(call: RpcCall, tasks: TaskCalls) -> Shape:
     return await tasks.shape(task, await tasks.outcome(task), length)
 
 
-async def _stream_message(tasks: TaskCalls, message: SentMessage, take_place: TakePlace, send: SendFrame) -> None:
-    with take_place() as begin_push:
+async def _stream_message(tasks: TaskCalls, message: SentMessage, reserve: ReservePush, send: SendFrame) -> None:
+    with reserve() as begin_push:
         session = await tasks.session_of(message)
         async with tasks.calls.events(session) as events:
             task = await tasks.send(session, message)

@@ -38,8 +38,8 @@ ConfigName: TypeAlias = tuple[str, str]
 BeginPush: TypeAlias = Callable[[TaskName], object]
 """Begins to tell a client of a task."""
 
-TakePlace: TypeAlias = Callable[[], AbstractContextManager[BeginPush]]
-"""Takes the place of a configuration while its message is sent, so that there is room for it then."""
+ReservePush: TypeAlias = Callable[[], AbstractContextManager[BeginPush]]
+"""Reserves room for a configuration while its message is sent."""
 
 UserName: TypeAlias = tuple[str, str]
 """A user, by tenant and name."""
@@ -56,8 +56,8 @@ class RunningPush(NamedTuple):
 
 
 @define(eq=False)
-class TakenPlace:
-    """The place of a configuration whose message is being sent."""
+class PushReservation:
+    """Room for a configuration whose message is being sent."""
 
     user: UserName
     """Whose it is."""
@@ -72,14 +72,16 @@ class PushTable:
         self.webhooks = webhooks
         self.by_user: dict[UserName, dict[ConfigName, RunningPush]] = {}
         """Those of each user: nobody else sees them."""
-        self.places: set[TakenPlace] = set()
+        self.reservations: set[PushReservation] = set()
         """Those of messages that are being sent."""
 
     def names_of(self, tenant: str) -> list[tuple[UserName, ConfigName]]:
-        """Return the configurations of a tenant, and those for which a place is taken."""
-        running = [(user, name) for user, pushes in self.by_user.items() for name in pushes]
-        names = [*running, *[(place.user, place.name) for place in self.places]]
-        return [(user, name) for user, name in names if user[0] == tenant]
+        """Return the configurations of a tenant, and those for which room is reserved."""
+        running = [(user, name) for user, pushes in self.by_user.items() if user[0] == tenant for name in pushes]
+        reserved = [
+            (reservation.user, reservation.name) for reservation in self.reservations if reservation.user[0] == tenant
+        ]
+        return [*running, *[name for name in reserved if name not in running]]
 
 
 class ClientPushes:
@@ -95,31 +97,31 @@ class ClientPushes:
     def _own(self) -> Mapping[ConfigName, RunningPush]:
         return self._table.by_user.get(self._user, {})
 
-    async def place_of(self, fields: JsonObject, task: str, *, is_older: bool) -> TakePlace:
-        """Return what takes the place of the configuration *fields* of a message, perhaps to *task*.
+    async def reservation_for(self, fields: JsonObject, task: str, *, is_older: bool) -> ReservePush:
+        """Return what reserves room for the configuration *fields* of a message, perhaps to *task*.
 
         Raise an error for a configuration that cannot be used, before the message is sent.
         """
         config = read_config(fields, "configuration", is_older=is_older)
         name = self._tasks.task(task).id if task else ""
         await self._check(name, config)
-        return partial(self._take_place, name, config)
+        return partial(self._reserve, name, config)
 
     @contextmanager
-    def _take_place(self, task: str, config: PushConfig) -> Generator[BeginPush]:
-        """Take the place of *config* within this block; yield what begins to tell of the task. Raise without room."""
+    def _reserve(self, task: str, config: PushConfig) -> Generator[BeginPush]:
+        """Reserve room for *config* within this block, or raise an error; yield what begins to tell of the task."""
         self._check_room(task, config)
-        place = TakenPlace(self._user, (task, config.id or task))
-        self._table.places.add(place)
+        reservation = PushReservation(self._user, (task, config.id or task))
+        self._table.reservations.add(reservation)
 
         def begin(found_task: TaskName) -> None:
-            self._table.places.discard(place)
+            self._table.reservations.discard(reservation)
             self._begin(found_task, config)
 
         try:
             yield begin
         finally:
-            self._table.places.discard(place)
+            self._table.reservations.discard(reservation)
 
     async def _check(self, task: str, config: PushConfig) -> None:
         """Raise an error if nothing is sent to the address, or there are too many configurations."""

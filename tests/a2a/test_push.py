@@ -223,7 +223,7 @@ async def test_of_two_messages_at_once_one_alone_takes_the_last_place(
         await until_empty(face)
         pushes = face._push_table  # noqa: SLF001
         assert pushes is not None
-        assert pushes.places == set()
+        assert pushes.reservations == set()
 
 
 async def test_a_tenant_has_so_many_too(monkeypatch: pytest.MonkeyPatch) -> None:
