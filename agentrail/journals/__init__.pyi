@@ -22,3 +22,7 @@ from agentrail.ports.journal import SessionFilter as SessionFilter
 from agentrail.ports.journal import Snapshot as Snapshot
 from agentrail.ports.journal import StoredAnswer as StoredAnswer
 from agentrail.ports.journal import StoredSession as StoredSession
+from agentrail.ports.money import Balance as Balance
+from agentrail.ports.money import DayMoney as DayMoney
+from agentrail.ports.money import Expense as Expense
+from agentrail.ports.money import MoneyJournal as MoneyJournal

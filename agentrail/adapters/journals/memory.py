@@ -42,6 +42,7 @@ from agentrail.ports.journal import (
     parent_of,
     stored_session,
 )
+from agentrail.ports.money import KEPT_DAYS, Balance, DayMoney, Expense
 from agentrail.reprs import in_brackets, some
 from agentrail.values.argument_checks import checked
 
@@ -256,6 +257,7 @@ class MemoryJournal:
         self._children: dict[str, dict[str, None]] = {}
         self._epochs = 0
         self._leases: dict[str, int] = {}  # by holder: when its lease ends
+        self._money: dict[tuple[str, int], DayMoney] = {}  # by tenant and day
         self._order: deque[int] = deque()  # the `born` of each submitted record's session, oldest first
         self._live: dict[int, _SessionRecords] = {}  # by `born`, those in the order that were not deleted
         self._kept = 0  # submitted records of these
@@ -300,6 +302,21 @@ class MemoryJournal:
             session = self._sessions.get(claim.session_id)
             if session is not None and session.epoch == claim.epoch:
                 session.is_held = False
+
+    async def reserve_money(self, expense: Expense, limit: int) -> Balance:
+        """Reserve *expense* if that keeps its day within *limit*; see `DayMoney`."""
+        key = (expense.tenant, expense.day)
+        if key not in self._money:
+            self._money = {other: money for other, money in self._money.items() if other[1] > expense.day - KEPT_DAYS}
+            self._money[key] = DayMoney()
+        return self._money[key].reserve(expense, limit)
+
+    async def settle_money(self, costs: Sequence[tuple[Expense, int]]) -> None:
+        """Count the cost of each expense in place of its most."""
+        for expense, cost in costs:
+            money = self._money.get((expense.tenant, expense.day))
+            if money is not None:
+                money.settle(expense, cost)
 
     @property
     def submits(self) -> bool:

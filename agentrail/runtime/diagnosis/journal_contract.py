@@ -26,6 +26,8 @@ from agentrail.ports.journal import (
     StoredAnswer,
     StoredSession,
 )
+from agentrail.ports.money import Balance, Expense, MoneyJournal
+from agentrail.ports.protocol_members import has_members
 from agentrail.values.json import INT_MAX
 from agentrail.values.untrusted_values import brief, error_text
 
@@ -43,7 +45,9 @@ def held_to_contract(journal: Journal) -> Journal:
     Those return only values that were checked when they were written or read from the file. To check each again would
     take a third of the calls with which a session comes back.
     """
-    return journal if type(journal).__module__.startswith(OURS) else CheckedJournal(journal)
+    if type(journal).__module__.startswith(OURS):
+        return journal
+    return CheckedMoneyJournal(journal, journal) if has_members(journal, MoneyJournal) else CheckedJournal(journal)
 
 
 class CheckedJournal:
@@ -151,6 +155,24 @@ class CheckedJournal:
     async def close(self) -> None:
         """Release files, threads and connections."""
         await self._journal.close()
+
+
+class CheckedMoneyJournal(CheckedJournal):
+    """Wraps a journal that keeps money too."""
+
+    __slots__ = ("_money",)
+
+    def __init__(self, journal: Journal, money: MoneyJournal) -> None:
+        super().__init__(journal)
+        self._money = money
+
+    async def reserve_money(self, expense: Expense, limit: int) -> Balance:
+        """Reserve *expense* if that keeps its day within *limit*."""
+        return _of(Balance, "reserve_money", await self._money.reserve_money(expense, limit))
+
+    async def settle_money(self, costs: Sequence[tuple[Expense, int]]) -> None:
+        """Count what requests have cost in place of their most."""
+        await self._money.settle_money(costs)
 
 
 def _records(method: str, session_id: str, after: int, values: object) -> tuple[Record, ...]:

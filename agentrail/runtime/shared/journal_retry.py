@@ -38,6 +38,8 @@ from agentrail.ports.journal import (
     Withdraw,
     submits,
 )
+from agentrail.ports.money import Balance, Expense, MoneyJournal
+from agentrail.ports.protocol_members import has_members
 from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.untrusted_calls import split
@@ -310,6 +312,27 @@ class SteadyJournal:
             return await self._journal.redact(session_id, first, last, note, holder)
         except BaseException as error:
             self._pass_on(error, "redact session `{}`", session_id)
+            raise
+
+    @property
+    def keeps_money(self) -> bool:
+        """Whether the journal keeps what tenants spend."""
+        return has_members(self._journal, MoneyJournal)
+
+    async def reserve_money(self, expense: Expense, limit: int) -> Balance:
+        """Reserve *expense* in a journal that `keeps_money`, if that keeps its day within *limit*."""
+        try:
+            return await cast("MoneyJournal", self._journal).reserve_money(expense, limit)
+        except BaseException as error:
+            self._pass_on(error, "reserve money for session `{}`", expense.session_id)
+            raise
+
+    async def settle_money(self, costs: Sequence[tuple[Expense, int]]) -> None:
+        """Count what requests have cost in place of their most."""
+        try:
+            await cast("MoneyJournal", self._journal).settle_money(costs)
+        except BaseException as error:
+            self._pass_on(error, "write what requests have cost")
             raise
 
     async def close(self) -> None:

@@ -133,7 +133,7 @@ def know_older_tables(monkeypatch: pytest.MonkeyPatch, to_next: tuple[str, ...] 
     """Plant the upgrade of a file from version 0 to version 1."""
     older = sqlite_tables.OlderTables(
         tuple(map(_older, sqlite_tables.TABLES)),
-        tuple(map(sqlite_tables._defined, to_next)),  # noqa: SLF001
+        tuple(map(sqlite_tables.defined, to_next)),
     )
     monkeypatch.setattr(sqlite_tables, "OLDER_TABLES", MappingProxyType({OLDER: older}))
 

@@ -14,7 +14,7 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.sql.sql_tables import VERSION
 from agentrail.adapters.journals.sql.sqlite_dialect import SqliteDialect
-from agentrail.adapters.journals.sql.sqlite_tables import _defined
+from agentrail.adapters.journals.sql.sqlite_tables import defined
 from agentrail.errors import BadArchive, BadRecord, Fenced, JournalUnusable
 from agentrail.journals import MemoryJournal, SqliteJournal, export_session, import_session
 from agentrail.testing import ScriptedModel
@@ -124,7 +124,7 @@ async def written(tmp_path: Path) -> tuple[Path, Contents]:
     await journal.close()
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("BEGIN")
-        for statement in (*map(_defined, BACK), f"PRAGMA user_version = {OLDER}"):
+        for statement in (*map(defined, BACK), f"PRAGMA user_version = {OLDER}"):
             db.execute(statement)
         db.execute("COMMIT")
     return path, found

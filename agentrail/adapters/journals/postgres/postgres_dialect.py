@@ -10,7 +10,7 @@ import psycopg
 
 from agentrail.adapters.journals.postgres.binary_arrays import BinaryArray, array_of
 from agentrail.adapters.journals.postgres.database import Target
-from agentrail.adapters.journals.postgres.server_tables import SCHEMA, check_tables, defined
+from agentrail.adapters.journals.postgres.server_tables import SCHEMA, add_table, check_tables, defined
 from agentrail.adapters.journals.postgres.sqlstates import in_statement, is_lost, is_outage
 from agentrail.adapters.journals.sql.sql_dialect import CleaningState
 from agentrail.adapters.journals.sql.sql_tables import InsertedColumns, SqlRow, SqlValue
@@ -68,6 +68,10 @@ class PostgresConnection:
     def insert(self, into: InsertedColumns, rows: Sequence[Sequence[SqlValue]], otherwise: str = "") -> None:
         """Insert *rows* with one statement, which is given a list for each column."""
         self._execute(_insertion(into, otherwise), arrays_of(into.types, rows))
+
+    def make_table(self, definition: str) -> None:
+        """Make a table by its *definition*, unless it is there."""
+        add_table(self._open(), definition)
 
     def draw_epochs(self, count: int) -> list[int]:
         """Return numbers for so many claims."""

@@ -51,6 +51,10 @@ class SqlConnection(Protocol):
         """Insert *rows*; *otherwise* is the clause for those that are there already."""
         ...
 
+    def make_table(self, definition: str) -> None:
+        """Make a table that not all journals have, by its definition, unless it is there."""
+        ...
+
     def draw_epochs(self, count: int) -> list[int]:
         """Return numbers for so many claims: each is above those of all claims that have been committed."""
         ...

@@ -36,6 +36,7 @@ from agentrail.ports.journal import (
     Withdraw,
     check_numbers,
 )
+from agentrail.ports.money import Balance, Expense
 
 T = TypeVar("T")
 
@@ -85,6 +86,14 @@ class SqlJournal:
     async def release(self, claims: Sequence[Claim]) -> None:
         """End the leases of *claims*, so that other holders may claim their sessions."""
         await self._writing[0].do(SqlWriter.release, claims)
+
+    async def reserve_money(self, expense: Expense, limit: int) -> Balance:
+        """Reserve *expense* if that keeps its day within *limit*; see `DayMoney`."""
+        return await self._writing[0].do(SqlWriter.reserve_money, expense, limit)
+
+    async def settle_money(self, costs: Sequence[tuple[Expense, int]]) -> None:
+        """Count the cost of each expense in place of its most."""
+        await self._writing[0].do(SqlWriter.settle_money, costs)
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* after record number *expected*, all or none; return the number of the last one."""

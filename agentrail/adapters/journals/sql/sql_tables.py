@@ -91,6 +91,20 @@ DEFINITIONS: Final = (
 `meta.epoch` is the number of the last claim, in a database that has no sequences.
 """
 
+MONEY_TABLE: Final = """create table ~money (
+        day NUMBER not null,
+        tenant BYTES not null,
+        run BYTES not null,
+        number NUMBER not null,
+        session BYTES not null,
+        amount NUMBER not null,
+        unique (day, tenant, run, number)
+    )"""
+"""Makes the table of money, which a journal has only once a host on it limits that; rows of past days are deleted.
+
+A row with an empty run is what the tenant has spent, each other one what is reserved for a request.
+"""
+
 
 class InsertedColumns(NamedTuple):
     """The columns of a table that are inserted together, each with its type."""
@@ -118,6 +132,7 @@ LABEL: Final = _inserted("label", "label session")
 RECORD: Final = _inserted("record", "session# number# epoch# seq# command format# blobs$ checksum body")
 SNAPSHOT: Final = _inserted("snapshot", "session# number# record_checksum format# blobs$ checksum body")
 BLOB: Final = _inserted("blob", "session# digest$ content")
+MONEY: Final = _inserted("money", "day# tenant run number# session amount#")
 
 
 def _replacing(key: str, columns: tuple[str, ...]) -> str:

@@ -32,6 +32,7 @@ from agentrail.adapters.journals.sql.sqlite_tables import (
     NEW_FILE,
     PAGE_SIZE,
     UNRELEASED_APPLICATION,
+    defined,
     is_ours,
     make_tables,
     pragma,
@@ -151,6 +152,10 @@ class SqliteConnection:
             values = [value for row in rows[start : start + count] for value in row]
             self._db.execute(_insertion(into, count, otherwise), values)
             start += count
+
+    def make_table(self, definition: str) -> None:
+        """Make a table by its *definition*, unless it is there."""
+        self._db.execute(defined(definition).replace("create table", "create table if not exists", 1))
 
     def draw_epochs(self, count: int) -> list[int]:
         """Return numbers for so many claims."""

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from agentrail.adapters.journals.sql.foreign_parts import known_parts
-from agentrail.adapters.journals.sql.sql_tables import DEFINITIONS, VERSION
+from agentrail.adapters.journals.sql.sql_tables import DEFINITIONS, MONEY_TABLE, VERSION
 from agentrail.ports.failpoints import reach
 
 APPLICATION: Final = 0x41475254
@@ -36,14 +36,15 @@ ALL_DEFINITIONS: Final = (
 """The definitions of the tables; `cleaning` has a row for each deletion whose bytes may still be in the file."""
 
 
-def _defined(statement: str) -> str:
+def defined(statement: str) -> str:
+    """Return *statement* with SQLite's words for the types in it."""
     for word, meaning in TYPES:
         statement = statement.replace(word, meaning)
     return statement
 
 
-TABLES: Final = tuple(map(_defined, ALL_DEFINITIONS))
-KNOWN: Final = known_parts(TABLES)
+TABLES: Final = tuple(map(defined, ALL_DEFINITIONS))
+KNOWN: Final = known_parts((*TABLES, defined(MONEY_TABLE)))
 
 
 def make_tables(db: sqlite3.Connection) -> None:

@@ -14,6 +14,7 @@ from agentrail.adapters.journals.checksums import as_bytes, checksum_of_snapshot
 from agentrail.adapters.journals.message_index import ReferencesBySession
 from agentrail.adapters.journals.packing import NO_CHECK, PackedRecord, checksum_of, pack
 from agentrail.adapters.journals.sql import sql_tables
+from agentrail.adapters.journals.sql.money_rows import MoneyTable
 from agentrail.adapters.journals.sql.row_removal import delete_rows, drop_unnamed_blobs, find_tree, redact_rows
 from agentrail.adapters.journals.sql.session_listing import about_row, read_about, stored_time
 from agentrail.adapters.journals.sql.sql_dialect import CleaningState, SqlConnection, SqlDialect
@@ -50,6 +51,7 @@ from agentrail.ports.journal import (
     slot_of,
     tells_about,
 )
+from agentrail.ports.money import Balance, Expense
 
 ROWS_KEPT: Final = 10_000
 """The most sessions whose rows are cached; beyond it all are dropped, and read again when they are needed."""
@@ -113,6 +115,8 @@ class SqlWriter:
         self._jobs_at_once = 1
         self._extended: dict[int, int] = {}
         """By the key of a lease: until when it is to last at least."""
+        self._money: MoneyTable | None = None
+        """The table of money; `None` as long as it is not known to be there."""
 
     def is_in_doubt(self, session_id: str) -> bool:
         """Whether it is not known what was written last; may be called in any thread."""
@@ -311,6 +315,7 @@ class SqlWriter:
         self._extended.clear()
         self._references.clear()
         self._appended, self._removes = None, False
+        self._money = None
 
     # The jobs
 
@@ -494,6 +499,20 @@ class SqlWriter:
     def cleaning_state(self, mark: int) -> CleaningState:
         """Return how far the cleaning is that *mark* asks for."""
         return self._db.cleaning_state(mark)
+
+    def reserve_money(self, expense: Expense, limit: int) -> Balance:
+        """Reserve *expense* if that keeps its day within *limit*."""
+        return self._money_table().reserve(expense, limit)
+
+    def settle_money(self, costs: Sequence[tuple[Expense, int]]) -> None:
+        """Count the cost of each expense in place of its most."""
+        self._money_table().settle(costs)
+
+    def _money_table(self) -> MoneyTable:
+        if self._money is None:
+            self._db.make_table(sql_tables.MONEY_TABLE)
+            self._money = MoneyTable(self._db, self._dialect.for_update)
+        return self._money
 
     def settle(self, session_id: str) -> None:
         """Wait until it is known what was written last of a session: until its row, which was read, was unlocked."""

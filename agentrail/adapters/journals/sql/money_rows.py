@@ -1,0 +1,82 @@
+"""Reserves and settles money in its table; runs in a transaction of the writer.
+
+The row of what a tenant has spent on a day is locked first: so at a server, those of one tenant wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final, cast
+
+from agentrail.adapters.journals.sql.sql_dialect import SqlConnection
+from agentrail.adapters.journals.sql.sql_tables import AS_IT_IS, MONEY, as_stored, as_text
+from agentrail.ports.money import KEPT_DAYS, Balance, DayMoney, Expense
+
+NO_RUN: Final = b""
+"""The run in the row of what was spent."""
+
+OF_RUN: Final = "where day = ? and tenant = ? and run = ? and number = ?"
+
+
+class MoneyTable:
+    """The money of all tenants; *for_update* is the clause of a select that keeps its rows from others."""
+
+    def __init__(self, db: SqlConnection, for_update: str) -> None:
+        self._db = db
+        self._for_update = for_update
+
+    def reserve(self, expense: Expense, limit: int) -> Balance:
+        """Do as `DayMoney.reserve`."""
+        day, tenant = expense.day, expense.tenant
+        if self._spent(day, tenant) is None:
+            self._db.run("delete from ~money where day <= ?", (day - KEPT_DAYS,))
+            self._db.insert(MONEY, [(day, as_stored(tenant), NO_RUN, 0, b"", 0)], AS_IT_IS)
+        money = self._load(day, tenant)
+        old_spent, old = money.spent, dict(money.reserved)
+        balance = money.reserve(expense, limit)
+        self._write(day, tenant, old_spent, old, money)
+        return balance
+
+    def settle(self, costs: Sequence[tuple[Expense, int]]) -> None:
+        """Do as `DayMoney.settle` for each expense."""
+        # in their order, so that two who settle for the same tenants do not deadlock
+        ordered = sorted(costs, key=_day_and_tenant)
+        for (day, tenant), group in groupby(ordered, _day_and_tenant):
+            money = self._load(day, tenant)
+            old_spent, old = money.spent, dict(money.reserved)
+            for expense, cost in group:
+                money.settle(expense, cost)
+            self._write(day, tenant, old_spent, old, money)
+
+    def _spent(self, day: int, tenant: str) -> int | None:
+        """Return what was spent, and lock that row; `None` if there is none."""
+        query = f"select amount from ~money {OF_RUN}{self._for_update}"  # noqa: S608
+        rows = self._db.run(query, (day, as_stored(tenant), NO_RUN, 0))
+        return cast("int", rows[0][0]) if rows else None
+
+    def _load(self, day: int, tenant: str) -> DayMoney:
+        spent = self._spent(day, tenant) or 0
+        query = "select run, number, session, amount from ~money where day = ? and tenant = ? and run <> ?"
+        rows = cast("list[tuple[bytes, int, bytes, int]]", self._db.run(query, (day, as_stored(tenant), NO_RUN)))
+        reserved = [
+            Expense(tenant, day, as_text(session), as_text(run), number, most) for run, number, session, most in rows
+        ]
+        return DayMoney(spent, reserved)
+
+    def _write(
+        self, day: int, tenant: str, old_spent: int, old: dict[tuple[str, int], Expense], money: DayMoney
+    ) -> None:
+        """Write in what *money* differs from what was spent and reserved before."""
+        key = (day, as_stored(tenant))
+        if money.spent != old_spent:
+            self._db.run(f"update ~money set amount = ? {OF_RUN}", (money.spent, *key, NO_RUN, 0))  # noqa: S608
+        for run, number in old.keys() - money.reserved.keys():
+            self._db.run(f"delete from ~money {OF_RUN}", (*key, as_stored(run), number))  # noqa: S608
+        for expense in [money.reserved[own] for own in money.reserved.keys() - old.keys()]:
+            row = (*key, as_stored(expense.run), expense.number, as_stored(expense.session_id), expense.most)
+            self._db.insert(MONEY, [row])
+
+
+def _day_and_tenant(cost: tuple[Expense, int]) -> tuple[int, str]:
+    return cost[0].day, cost[0].tenant

@@ -1,0 +1,115 @@
+"""`Spending`: what reserves money for a request to a model, before it is sent; a host does so for its tenants.
+
+`MoneyJournal`: a journal that keeps what tenants spend in a day, so that all hosts on it keep one limit.
+
+`DayMoney`: what a tenant has spent on a day, and what is reserved. What a request costs is known when it has ended, so
+until then it counts as the most that it can cost. It stays so if nobody sees its end, as the process was killed: what
+the provider charges for it is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from agentrail.values.argument_checks import checked
+from agentrail.values.value import Authored
+
+PER_USD: Final = 10**9
+"""Money is counted in billionths of a US dollar: sums of them are exact."""
+
+
+class Expense(Authored):
+    """A request to a model, whose cost counts for one day of a tenant."""
+
+    tenant: str
+    """The tenant that pays."""
+    day: int
+    """The day in UTC, as the number of days since 1970."""
+    session_id: str
+    """The session that makes the request."""
+    run: str
+    """The run of a program in which the session is; when it is in another one, none of its earlier requests runs."""
+    number: int
+    """Number of the request in that run."""
+    most: int
+    """The most that it can cost, in billionths of a US dollar."""
+
+
+class Balance(Authored):
+    """What a tenant has spent on a day, as a journal says it; in billionths of a US dollar."""
+
+    is_reserved: bool
+    """Whether the expense is reserved that was asked for."""
+    spent: int
+    """Cost of the requests that have ended, and the most of those whose end nobody saw."""
+    reserved: int
+    """The most that the other requests can cost, which have not ended."""
+
+
+class DayMoney:
+    """What one tenant has spent on one day, and what is reserved."""
+
+    __slots__ = ("reserved", "spent")
+
+    @checked
+    def __init__(self, spent: int = 0, reserved: Sequence[Expense] = ()) -> None:
+        self.spent = spent
+        self.reserved = {(expense.run, expense.number): expense for expense in reserved}
+
+    def reserve(self, expense: Expense, limit: int) -> Balance:
+        """Reserve *expense* if that keeps the day within *limit*, or it is reserved already; return the balance.
+
+        What the same session has reserved in another run is spent: that run is over, at least for the session.
+        """
+        for key, other in tuple(self.reserved.items()):
+            if other.session_id == expense.session_id and other.run != expense.run:
+                self.spent += self.reserved.pop(key).most
+        own = (expense.run, expense.number)
+        others = sum([other.most for key, other in self.reserved.items() if key != own])
+        if own not in self.reserved and self.spent + others + expense.most <= limit:
+            self.reserved[own] = expense
+        return Balance(own in self.reserved, self.spent, others)
+
+    def settle(self, expense: Expense, cost: int) -> None:
+        """Count the *cost* of *expense* in place of its most; no-op if it is not reserved any more."""
+        if self.reserved.pop((expense.run, expense.number), None) is not None:
+            self.spent += cost
+
+
+KEPT_DAYS: Final = 2
+"""For how many days money is kept: a request may end on the day after the one that pays for it."""
+
+
+class MoneyJournal(Protocol):
+    """Interface: a journal that keeps what tenants spend in a day, for `KEPT_DAYS`."""
+
+    async def reserve_money(self, expense: Expense, limit: int) -> Balance:
+        """Do as `DayMoney.reserve`, for good and as one with what other processes do at the same time.
+
+        If the answer is lost, it may be called again: an expense is reserved once.
+        """
+        ...
+
+    async def settle_money(self, costs: Sequence[tuple[Expense, int]]) -> None:
+        """Do as `DayMoney.settle` for each expense; it may be called again too."""
+        ...
+
+
+class Spending(Protocol):
+    """Interface: reserves money for the requests of tenants."""
+
+    async def reserve(self, tenant: str, session_id: str, model: str, most_usd: float | None) -> Expense:
+        """Reserve *most_usd* for a request to *model*, and wait as long as others have reserved what it needs.
+
+        Raise `LimitReached` if too little is left, or *most_usd* is `None`: then no price is known.
+        """
+        ...
+
+    def settle(self, expense: Expense, cost_usd: float | None) -> None:
+        """Take note that a request has ended, with its cost; `None`: that is not known, so its most counts."""
+        ...
+
+    async def flush(self) -> None:
+        """Write what requests have cost, before the journal is closed."""
+        ...

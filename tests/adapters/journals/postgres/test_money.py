@@ -1,0 +1,67 @@
+"""Several machines keep one limit by a server, also when lines are cut."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import psycopg
+import pytest
+import trio
+from hypothesis import given, settings
+
+from agentrail.errors import AgentrailError
+from agentrail.journals import Balance, PostgresJournal
+from tests.adapters.journals.money import LIMIT, MOVES, Move, check_moves, check_race, expense
+from tests.adapters.journals.postgres.proxy import CutLine
+from tests.adapters.journals.postgres.server import PostgresServer, needs_postgres
+
+pytestmark = [pytest.mark.long, needs_postgres]
+
+
+def emptied(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("set client_min_messages = error")
+        connection.execute("drop schema if exists agentrail cascade")
+
+
+@given(MOVES)
+@settings(max_examples=10)
+def test_a_server_says_what_the_rule_says_to_two_who_use_it(server: PostgresServer, moves: Sequence[Move]) -> None:
+    emptied(server.url)
+    trio.run(check_moves, lambda: PostgresJournal(server.url), moves)
+
+
+async def test_four_who_use_a_server_keep_one_limit(url: str) -> None:
+    journals = [PostgresJournal(url) for _ in range(4)]
+    await check_race(journals, 30)
+    for journal in journals:
+        await journal.close()
+
+
+async def test_the_table_is_made_once_by_several_who_begin_at_once(url: str) -> None:
+    journals = [PostgresJournal(url) for _ in range(4)]
+    async with trio.open_nursery() as nursery:
+        for number, journal in enumerate(journals):
+            nursery.start_soon(journal.reserve_money, expense(number, 20), LIMIT)
+    balance = await journals[0].reserve_money(expense(9, 21), LIMIT)
+    assert balance == Balance(is_reserved=False, spent=0, reserved=80)
+    for journal in journals:
+        await journal.close()
+
+
+async def test_a_call_whose_answer_is_lost_may_be_made_again(url: str, server: PostgresServer) -> None:
+    line = CutLine(server.port)
+    journal = PostgresJournal(url.replace(str(server.port), str(line.port)))
+    await journal.reserve_money(expense(1, 20), LIMIT)
+    for call in (
+        lambda: journal.reserve_money(expense(2, 30), LIMIT),
+        lambda: journal.settle_money([(expense(1, 20), 3)]),
+    ):
+        line.is_to_lose = True
+        for _ in range(2):
+            with suppress(AgentrailError):  # what it raises is another test's
+                await call()
+        await call()
+    balance = await journal.reserve_money(expense(9, LIMIT), LIMIT)
+    assert balance == Balance(is_reserved=False, spent=3, reserved=30)
+    await journal.close()
+    line.close()
