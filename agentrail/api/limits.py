@@ -128,6 +128,11 @@ class HostLimits(Authored, kw_only=True):
     """How many requests one tenant may make at once, after a pause."""
     streams: int = 100
     """The most streams of events that one tenant may have open."""
+    usd_per_day: float | None = None
+    """The most US dollars that requests to models may cost for one tenant in a day, in UTC; `None`: no limit.
+
+    The most that a request can cost is reserved in the journal before it is sent, for all hosts on it.
+    """
 
     # Of its knowledge
 
@@ -153,6 +158,8 @@ class HostLimits(Authored, kw_only=True):
         for name in self.__struct_fields__:
             limit: object = getattr(self, name)
             plain = number(limit)
+            if limit is None and counts[name] is None:
+                continue
             if type(counts[name]) is int and type(plain) is not int:
                 raise WrongType(name, brief(limit), COUNT_WANTED)
             if plain is None or plain <= 0:

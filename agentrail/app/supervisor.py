@@ -39,9 +39,11 @@ if TYPE_CHECKING:
     from agentrail.core.vocabulary.state import State
     from agentrail.ports.instrumentation import Telemetry
     from agentrail.ports.journal import Journal, Retention, SessionFilter, StoredAnswer, StoredSession
+    from agentrail.ports.money import Spending
     from agentrail.runtime.diagnosis import metric_families
     from agentrail.runtime.diagnosis.crash_reports import CrashReport
     from agentrail.runtime.diagnosis.figures import Figures
+    from agentrail.runtime.shared.journal_retry import SteadyJournal
     from agentrail.runtime.supervision import parking, root_nursery, session_deletion, session_rows
     from agentrail.runtime.supervision.children import ServiceFunction
     from agentrail.runtime.supervision.session_rows import SessionRows
@@ -413,6 +415,11 @@ def tell_deaths(supervisor: Supervisor, died: Callable[[frozenset[str]], None]) 
         slots.died = died
 
 
+def reserve_by(supervisor: Supervisor, spending: Spending | None) -> None:
+    """Have *spending* reserve money for the requests of all sessions with a tenant; `None`: nothing is reserved."""
+    supervisor._sessions.shared.spending = spending  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users
+
+
 def look_at_slots(supervisor: Supervisor) -> None:
     """Have *supervisor* look at once for what others have left, because one of them has. No-op without `cluster`."""
     slots = supervisor._sessions.shared.slots  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users
@@ -433,7 +440,7 @@ async def still_has(supervisor: Supervisor, session_id: str) -> bool:
     return leases.has(session_id)
 
 
-def journal_of(supervisor: Supervisor) -> Journal:
+def journal_of(supervisor: Supervisor) -> SteadyJournal:
     """Return the journal of *supervisor* as its sessions use it: what it raises are errors of the library."""
     return supervisor._sessions.shared.journal  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users
 

@@ -150,9 +150,9 @@ class BadModelOptions(PermanentModelError):
 
 
 class LimitReached(PermanentModelError):
-    """A limit of a plugin was reached while the request waited for others, so it was not sent; the turn is aborted."""
+    """A limit that sessions share leaves too little for the request, so it was not sent; the turn is aborted."""
 
-    wording = "{message} is used up: the session and those that share the limit have used it; the request was not sent"
+    wording = "{message}; the request was not sent"
 
 
 # Errors that are tried again

@@ -28,6 +28,7 @@ from agentrail.app.supervisor import (
     look_at_slots,
     open_supervisor,
     others_of,
+    reserve_by,
     share,
     tell_deaths,
 )
@@ -100,6 +101,7 @@ from agentrail.host.profiles import HostedSpecs, Profile, Profiles, ProfileTable
 from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse
 from agentrail.host.requests.proxies import Proxies
 from agentrail.host.requests.site_policy import SitePolicy, screened
+from agentrail.host.tenant_money import tenant_money
 from agentrail.host.uploads.session_files import SessionFiles
 from agentrail.host.uploads.written_files import WrittenPaths
 from agentrail.host.websocket.socket_calls import SocketParts
@@ -534,20 +536,42 @@ class Host:
             specs = HostedSpecs(self._profiles, row, turns, self._context_providers)
             async with self._supervised(specs, turns, nursery, supervisor) as (root, journal):
                 specs.serve(root)
-                await specs.check()
-                with HealthParts.watching(root, "" if self.cluster is None else self.cluster.address) as health:
-                    nursery.start_soon(health.tree.run)
-                    nursery.start_soon(health.tree.forget)
-                    nursery.start_soon(health.lag.measure)
-                    frames, drain = EventFrames(self.limits, health.figures), HostDrain()
-                    nursery.start_soon(frames.shed)
-                    checks = {PROFILES: specs.can_start, **self._checks}
-                    readiness = Readiness(journal, health, row, checks, self.limits, nursery)
-                    who = guarded(authenticator)
-                    application = self._application(
-                        specs, turns, nursery, who, frames, health, readiness, drain, journal
-                    )
-                    yield Opened(application, root, turns, frames, health.metrics, drain, supervisor is not None)
+                watching = HealthParts.watching(root, "" if self.cluster is None else self.cluster.address)
+                async with self._reserving(root, nursery, is_guest=supervisor is not None):
+                    await specs.check()
+                    with watching as health:
+                        nursery.start_soon(health.tree.run)
+                        nursery.start_soon(health.tree.forget)
+                        nursery.start_soon(health.lag.measure)
+                        frames, drain = EventFrames(self.limits, health.figures), HostDrain()
+                        nursery.start_soon(frames.shed)
+                        checks = {PROFILES: specs.can_start, **self._checks}
+                        readiness = Readiness(journal, health, row, checks, self.limits, nursery)
+                        who = guarded(authenticator)
+                        application = self._application(
+                            specs, turns, nursery, who, frames, health, readiness, drain, journal
+                        )
+                        yield Opened(application, root, turns, frames, health.metrics, drain, supervisor is not None)
+
+    @asynccontextmanager
+    async def _reserving(
+        self, supervisor: Supervisor, nursery: trio.Nursery, *, is_guest: bool
+    ) -> AsyncGenerator[None, None]:
+        """Keep the money of tenants within its limit as long as *supervisor* runs; a guest does so while it serves."""
+        money = tenant_money(journal_of(supervisor), self.limits)
+        if money is None:
+            yield
+            return
+        nursery.start_soon(money.run)
+        reserve_by(supervisor, money)
+        try:
+            yield
+        finally:
+            if is_guest:
+                reserve_by(supervisor, None)
+                # shielded: it is one write
+                with trio.CancelScope(shield=True):
+                    await money.flush()  # noqa: ASYNC102 - one attempt
 
     @asynccontextmanager
     async def _supervised(

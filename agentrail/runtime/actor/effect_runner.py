@@ -29,6 +29,7 @@ from agentrail.ports.tool import Tool, ToolContext, unheard
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.actor.parent_link import FamilyLinks
 from agentrail.runtime.actor.request_limits import RequestSpending, time_used_up
+from agentrail.runtime.actor.reserved_request import ReservedRequest
 from agentrail.runtime.actor.screened_inputs import screened_event
 from agentrail.runtime.diagnosis.plugin_complaints import write_line
 from agentrail.runtime.events.log import EventLog
@@ -256,16 +257,19 @@ class EffectRunner:
         return self._shared.model(name) if own_model is None else own_model
 
     def limits(self, name: str, used: Callable[[], Usage]) -> SendRequest:
-        """Return what sends request *name*, which waits until the limits of plugins and of the provider allow it.
+        """Return what sends request *name*: the limits of plugins, of the tenant and of the provider have to allow it.
 
         *used* returns the usage so far, to be counted if the request is cut.
         """
-        limits, code = self._shared.limits, self._code
+        shared, code = self._shared, self._code
+        send: SendRequest = shared.limits.stream
+        if shared.spending is not None and self.state.setup.tenant:
+            send = ReservedRequest(shared.spending, self.state, code.prices, used, send).stream
         if not (self.state.plugins and code.hook_runner.audience(self.state.plugins).limits):
-            return limits.stream
+            return send
         if self.spending is None:
             self.spending = RequestSpending(self.state, code, self._links, self._shared.clock)
-        return partial(self.spending.stream, limits, name, used)
+        return partial(self.spending.stream, send, name, used)
 
     async def ask_model(self, name: str, request: ModelRequest, meter: UsageMeter) -> Response:
         """Make a request for the ask or compaction *name*; *meter* counts its chunks, and no event is published."""

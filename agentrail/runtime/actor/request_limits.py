@@ -16,7 +16,7 @@ from agentrail.runtime.actor.parent_link import FamilyLinks
 from agentrail.runtime.resources import SessionCode
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.permits import LimitKey
-from agentrail.runtime.shared.provider_limits import ProviderLimits, nobody
+from agentrail.runtime.shared.provider_limits import SendRequest, nobody
 from agentrail.runtime.work.reservations import Purse, Reached, Reservation, most_of
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.usage import NOTHING_USED, Usage
@@ -27,6 +27,9 @@ WAITS: Final = (
     "a request of `%s` waits until others of its family have ended: with them it might exceed %s, as each counts as the"
     ' most that it can cost; `model_options={"max_tokens": …}` lowers that, so that sub-agents work at the same time'
 )
+
+USED_UP: Final = "{} is used up: the session and those that share the limit have used it"
+"""What the error says of a limit that was reached while a request waited."""
 
 
 def used_beside(state: State, links: FamilyLinks) -> tuple[str, Usage]:
@@ -101,6 +104,12 @@ def time_used_up(
     return None
 
 
+def window_set(state: State, request: ModelRequest) -> int | None:
+    """Return the context window that the session sets for *request*; `None` if it sets none."""
+    is_own = request.request_id or request.model == state.using[0]  # false if a plugin asks another model
+    return state.setup.options.context_window if is_own else None
+
+
 class RequestSpending:
     """The model requests of one session under the limits of plugins: waiting, running, or not yet counted."""
 
@@ -130,9 +139,7 @@ class RequestSpending:
         line = (*self.state.setup.path[::2], session_id)
         set_by, _ = used_beside(self.state, self._links)
         shared: list[LimitKey] = [(session, False) for session in line[line.index(set_by) :]]
-        is_own = request.request_id or request.model == self.state.using[0]  # false if a plugin asks another model
-        window = self.state.setup.options.context_window if is_own else None
-        most = partial(most_of, request, window, self._code.prices)
+        most = partial(most_of, request, window_set(self.state, request), self._code.prices)
         reservation = Reservation(name, line, most, is_round=bool(request.request_id))
         look = partial(self._look, purse, reservation)
         waiter = purse.queue.join(session_id, look, (*shared, (session_id, True)))
@@ -162,19 +169,19 @@ class RequestSpending:
         now_ms = self._clock.now_ms()
         limit = reached(self.state, self._code, self._links, purse, now_ms, at_most=False)
         if limit is not None:
-            raise LimitReached(limit.name)
+            raise LimitReached(USED_UP.format(limit.name))
         # Of the limits of a turn above, only seconds are checked: to keep its token limit, requests of different
         # sessions would have to wait for one another.
         late = time_used_up(self.state, self._code, self._links, now_ms)
         if late is not None:
-            raise LimitReached(late)
+            raise LimitReached(USED_UP.format(late))
         if all(reservation.ended for reservation in purse.pending):
             return None
         return reached(self.state, self._code, self._links, purse, now_ms, at_most=True)
 
     async def stream(
         self,
-        limits: ProviderLimits,
+        send: SendRequest,
         name: str,
         used: Callable[[], Usage],
         session_id: str,
@@ -183,13 +190,13 @@ class RequestSpending:
         emit: EmitChunk,
         sent: Callable[[], None] = nobody,
     ) -> Response:
-        """Wait for the limits of plugins, then for those of the provider; stream request *name*, return the response.
+        """Wait for the limits of plugins, then *send* request *name*, which waits for others; return the response.
 
         *used* returns the usage of the request so far, as it counts if the request is cut.
         """
         reservation = await self._begin(name, request)
         try:
-            response = await limits.stream(session_id, model, request, emit, sent)
+            response = await send(session_id, model, request, emit, sent)
             used = partial(self._code.prices.priced, request.model, request.options, response.usage)
         finally:
             reservation.end(used)

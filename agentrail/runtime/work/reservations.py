@@ -66,12 +66,8 @@ COUNTED_BY_SIZE: Final = frozenset({Text, Thinking, Data})
 """Parts of messages whose tokens follow from their characters; those of images and files do not."""
 
 
-def most_of(request: ModelRequest, window: int | None, prices: PriceBook) -> Usage:
-    """Return the most that *request* can cost: its input and `max_tokens`, or the whole *window* of its model.
-
-    An option may set *window* too small, to compact early; then the known window of the model counts. An unknown price
-    counts as 0, because without a price a limit of money cannot hold anyway.
-    """
+def _most_tokens(request: ModelRequest, window: int | None) -> tuple[int, tuple[Usage, Usage]]:
+    """Return the most tokens of *request*, and the two ways in which a provider may count them."""
     model_window = window_of(request.model)
     window = model_window if window is None else max(window, model_window or 0)
     input_tokens = output_tokens = most = MAX_TOKENS if window is None else max(window, read_tokens(request))
@@ -81,8 +77,25 @@ def most_of(request: ModelRequest, window: int | None, prices: PriceBook) -> Usa
         if all(type(part) in COUNTED_BY_SIZE for message in request.messages for part in message.parts):
             input_tokens = min(most, read_tokens(request) * CHARS_PER_TOKEN * TOKENS_PER_CHAR + ADDED)
     kinds = (Usage(input_tokens, output_tokens), Usage(input_tokens, output_tokens, cache_write_tokens=input_tokens))
+    return min(most, input_tokens + output_tokens), kinds
+
+
+def most_of(request: ModelRequest, window: int | None, prices: PriceBook) -> Usage:
+    """Return the most that *request* can cost: its input and `max_tokens`, or the whole *window* of its model.
+
+    An option may set *window* too small, to compact early; then the known window of the model counts. An unknown price
+    counts as 0, because without a price a limit of money cannot hold anyway.
+    """
+    most, kinds = _most_tokens(request, window)
     costs = (prices.priced(request.model, request.options, kind).cost_usd for kind in kinds)
-    return Usage(min(most, input_tokens + output_tokens), cost_usd=max(cost or 0.0 for cost in costs))
+    return Usage(most, cost_usd=max(cost or 0.0 for cost in costs))
+
+
+def most_usd_of(request: ModelRequest, window: int | None, prices: PriceBook) -> float | None:
+    """Return the most US dollars that *request* can cost, as in `most_of`; `None` if a price is not known."""
+    _, kinds = _most_tokens(request, window)
+    costs = [prices.priced(request.model, request.options, kind).cost_usd for kind in kinds if not kind.is_nothing]
+    return None if None in costs else max([cost or 0.0 for cost in costs], default=0.0)
 
 
 class Reservation:

@@ -1,0 +1,166 @@
+"""`TenantMoney`: keeps what each tenant of a host spends in a day within `HostLimits.usd_per_day`.
+
+What a request to a model may cost is reserved in the journal before it is sent, so it counts after a crash, and for
+all hosts that work on the journal. What the request did not cost is given back when it has ended.
+
+The requests of one tenant stand in one line: none passes another that waits for money to be given back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from functools import partial
+from itertools import count
+from math import ceil
+from typing import Final
+
+import trio
+
+from agentrail.api.limits import HostLimits
+from agentrail.errors import BadChoice, BrokenJournal, JournalUnavailable, LimitReached
+from agentrail.ports.money import PER_USD, Balance, Expense
+from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.ids import new_id
+from agentrail.runtime.shared.journal_retry import SteadyJournal, patiently
+from agentrail.runtime.shared.untrusted_calls import tell
+
+log = logging.getLogger("agentrail.host")
+
+DAY_MS: Final = 86_400_000
+
+LOOK_SECONDS: Final = 1.0
+"""Seconds after which a request that waits looks again whether other hosts have given money back."""
+
+PATIENCE: Final = 30.0
+"""For how many seconds a request waits for what other hosts have reserved: a host may have died with it."""
+
+UNPRICED: Final = (
+    "the price of `{}` is not known, so usd_per_day={:g} of the host cannot be kept: "
+    "give the specification `prices` with that model"
+)
+TOO_DEAR: Final = (
+    "a request to `{}` may cost ${:.4f}, and usd_per_day={:g} of the host has ${:.4f} left until 00:00 UTC: "
+    "with a smaller `max_tokens` in `model_options`, less is reserved for it"
+)
+LOST: Final = "what some requests have cost could not be written, so for usd_per_day they count as the most they can"
+JOURNAL_WANTED: Final = "None, or give the host another `journal`: this one keeps no money (`MoneyJournal`)"
+
+
+class _Line:
+    """The requests of one tenant at this host."""
+
+    __slots__ = ("lock", "running", "settled")
+
+    def __init__(self) -> None:
+        self.lock = trio.Lock()
+        self.running = 0  # requests for which money is reserved
+        self.settled = trio.Event()  # set, and made anew, when one of them has given money back
+
+
+class TenantMoney:
+    """Reserves money for the requests of tenants: at most *usd_per_day* for each and day, in *journal*."""
+
+    def __init__(self, journal: SteadyJournal, usd_per_day: float) -> None:
+        self._journal = journal
+        self._usd = usd_per_day
+        self._limit = int(usd_per_day * PER_USD)
+        self._clock = Clock()
+        self._run = new_id()
+        self._numbers = count(1)
+        self._lines: defaultdict[str, _Line] = defaultdict(_Line)  # of tenants with requests that wait or run
+        self._ended: list[tuple[Expense, int]] = []
+        self._has_ended = trio.Event()
+        self._writing = trio.Lock()
+        self._patience = trio.CancelScope()
+
+    async def reserve(self, tenant: str, session_id: str, model: str, most_usd: float | None) -> Expense:
+        """Reserve *most_usd* for a request, or wait as long as others have reserved what it needs; see `Spending`."""
+        if most_usd is None:
+            raise LimitReached(UNPRICED.format(model, self._usd))
+        expense = Expense(tenant, 0, session_id, self._run, next(self._numbers), ceil(most_usd * PER_USD))
+        line = self._lines[tenant]
+        try:
+            async with line.lock:
+                return await self._reserved(expense, line, model)
+        finally:
+            self._forget(tenant)
+
+    async def _reserved(self, expense: Expense, line: _Line, model: str) -> Expense:
+        """Return *expense* with its day, when it is reserved; raise `LimitReached` if too little is left."""
+        until = self._clock.now() + PATIENCE
+        while True:
+            expense, settled = expense.but(day=self._clock.now_ms() // DAY_MS), line.settled
+            line.running += 1
+            try:
+                balance = await patiently(partial(self._journal.reserve_money, expense, self._limit))
+            except BaseException:
+                self.settle(expense, 0.0)  # it may be reserved, although the answer did not come
+                raise
+            if balance.is_reserved:
+                return expense
+            line.running -= 1
+            if line.running:
+                until = self._clock.now() + PATIENCE
+            if balance.spent + expense.most > self._limit or self._clock.now() >= until:
+                raise LimitReached(self._too_dear(expense, balance, model))
+            with trio.move_on_after(LOOK_SECONDS):
+                await settled.wait()
+
+    def _too_dear(self, expense: Expense, balance: Balance, model: str) -> str:
+        rest = max(0, self._limit - balance.spent - balance.reserved)
+        return TOO_DEAR.format(model, expense.most / PER_USD, self._usd, rest / PER_USD)
+
+    def settle(self, expense: Expense, cost_usd: float | None) -> None:
+        """Take note that the request of *expense* has ended, with its cost; the task `run` writes that."""
+        cost = expense.most if cost_usd is None else ceil(cost_usd * PER_USD)
+        self._ended.append((expense, cost))
+        self._has_ended.set()
+
+    async def run(self) -> None:
+        """Body of the task that writes what requests have cost."""
+        while True:
+            await self._has_ended.wait()
+            with trio.CancelScope() as self._patience:
+                await self._write(attempts=None)
+
+    async def flush(self) -> None:
+        """Write what requests have cost, before the journal is closed; if it cannot, they count as the most."""
+        self._patience.cancel()
+        await self._write(attempts=1)
+
+    async def _write(self, attempts: int | None) -> None:
+        async with self._writing:
+            self._has_ended = trio.Event()
+            costs = tuple(self._ended)
+            if not costs:
+                return
+            try:
+                await patiently(partial(self._journal.settle_money, costs), attempts=attempts)
+            except (JournalUnavailable, BrokenJournal) as error:
+                tell(log, error, LOST)
+            del self._ended[: len(costs)]
+        for expense, _ in costs:
+            line = self._lines[expense.tenant]
+            line.running -= 1
+            line.settled.set()
+            line.settled = trio.Event()
+            self._forget(expense.tenant)
+
+    def _forget(self, tenant: str) -> None:
+        """Drop the line of *tenant* if nobody is in it."""
+        line = self._lines.get(tenant)
+        if line is not None and not line.running and not line.lock.locked():
+            del self._lines[tenant]
+
+
+def tenant_money(journal: SteadyJournal, limits: HostLimits) -> TenantMoney | None:
+    """Return what keeps `usd_per_day` of *limits*; `None` if there is no such limit.
+
+    Raise `BadChoice` if *journal* cannot keep money.
+    """
+    if limits.usd_per_day is None:
+        return None
+    if not journal.keeps_money:
+        raise BadChoice("usd_per_day", limits.usd_per_day, JOURNAL_WANTED)
+    return TenantMoney(journal, limits.usd_per_day)

@@ -1,0 +1,48 @@
+"""`ReservedRequest`: a request to a model that is sent once money of the session's tenant is reserved for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from agentrail.core.vocabulary.state import State
+from agentrail.ports.model import EmitChunk, Model, PriceBook
+from agentrail.ports.money import Spending
+from agentrail.runtime.actor.request_limits import window_set
+from agentrail.runtime.shared.provider_limits import SendRequest, nobody
+from agentrail.runtime.work.reservations import most_usd_of
+from agentrail.values.stream import ModelRequest, Response
+from agentrail.values.usage import Usage
+
+
+class ReservedRequest:
+    """A request of the session in *state*, for which *spending* reserves money.
+
+    *used* returns the usage of the request so far, as it counts if the request is cut.
+    """
+
+    __slots__ = ("_prices", "_send", "_spending", "_state", "_used")
+
+    def __init__(
+        self, spending: Spending, state: State, prices: PriceBook, used: Callable[[], Usage], send: SendRequest
+    ) -> None:
+        self._spending = spending
+        self._state = state
+        self._prices = prices
+        self._used = used
+        self._send = send
+
+    async def stream(
+        self, session_id: str, model: Model, request: ModelRequest, emit: EmitChunk, sent: Callable[[], None] = nobody
+    ) -> Response:
+        """Reserve the most that *request* can cost, send it, and settle what it has cost; return the response."""
+        prices, used = self._prices, self._used
+        most_usd = most_usd_of(request, window_set(self._state, request), prices)
+        expense = await self._spending.reserve(self._state.setup.tenant, session_id, request.model, most_usd)
+        try:
+            response = await self._send(session_id, model, request, emit, sent)
+            used = partial(prices.priced, request.model, request.options, response.usage)
+        finally:
+            usage = used()
+            self._spending.settle(expense, 0.0 if usage.is_nothing else usage.cost_usd)
+        return response
