@@ -104,12 +104,12 @@ def hiding_state(on_output: OnOutput, command: str, exports: Iterable[str]) -> O
     A long report comes in several pieces, of which only the first begins with the mark.
     """
     size = _MARK.count(b"\0") + 1 + len(_names(command, exports))
-    left = 0
+    fields_to_come = 0
 
     def show(piece: bytes) -> None:
-        nonlocal left
-        if left or piece.startswith(_MARK):
-            left = (left - piece.count(b"\0")) % size
+        nonlocal fields_to_come
+        if fields_to_come or piece.startswith(_MARK):
+            fields_to_come = (fields_to_come - piece.count(b"\0")) % size
         else:
             on_output(piece)
 
