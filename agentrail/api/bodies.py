@@ -29,6 +29,9 @@ MAX_AGENT: Final = 4_000
 MAX_NAMES: Final = 100
 """The most names, labels or parts in one body."""
 
+MAX_PATHS: Final = 9_000
+"""The most paths of files in one body, which has at most 10,000 items in all."""
+
 MAX_WAIT: Final = 3_600_000
 """The most milliseconds for which a call waits for sub-agents."""
 
@@ -53,7 +56,7 @@ SessionId: TypeAlias = Annotated[Name, Meta(extra_json_schema={"pattern": SESSIO
 """Id of a session, or its name alone; there is no session of which the id is another text."""
 Names: TypeAlias = Annotated[tuple[Name, ...], Meta(max_length=MAX_NAMES)]
 SomeNames: TypeAlias = Annotated[tuple[Name, ...], Meta(min_length=1, max_length=MAX_NAMES)]
-SomePaths: TypeAlias = Annotated[tuple[Filled, ...], Meta(min_length=1, max_length=MAX_NAMES)]
+SomePaths: TypeAlias = Annotated[tuple[Filled, ...], Meta(min_length=1, max_length=MAX_PATHS)]
 Words: TypeAlias = Filled | Annotated[tuple[Part, ...], Meta(min_length=1, max_length=MAX_NAMES)]
 """A message: a text, or its parts."""
 Positive: TypeAlias = Annotated[int, Meta(ge=1, le=GREATEST)]

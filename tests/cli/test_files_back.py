@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrail.cli.talk.files_back import MOST_FILES, REWINDS, ROWS, rewind_named, rows_of
+from agentrail.cli.talk.files_back import MOST_FILES, REWINDS, ROWS, files_named, rewind_named, rows_of
 from agentrail.sandboxes import LeftOutFile, RewindPreview, RewoundFile
 
 
@@ -24,3 +24,10 @@ def test_what_comes_back_stays_and_cannot_is_told() -> None:
 def test_each_choice_has_its_row() -> None:
     assert [row.split()[1].strip(":") for row in ROWS] == list(REWINDS)
     assert [rewind_named(name) for name in ("both", "file", "")] == ["both", None, None]
+
+
+def test_files_are_named_only_if_others_stay() -> None:
+    """A turn may change more files than a call of `rewind` takes paths."""
+    files = (RewoundFile("a.txt", "restored"), RewoundFile("b.txt", "removed"))
+    assert files_named(RewindPreview(files)) is None
+    assert files_named(RewindPreview(files, ("mine.txt",))) == ["a.txt", "b.txt"]

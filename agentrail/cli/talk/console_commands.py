@@ -26,7 +26,7 @@ from agentrail.cli.settings.default_agent import ASK_FIRST, OF_SERVERS, Mode, mo
 from agentrail.cli.stored.session_rows import session_rows
 from agentrail.cli.talk.context_rows import context_rows
 from agentrail.cli.talk.file_names import without_files
-from agentrail.cli.talk.files_back import REWINDS, ROWS, WHAT, Rewind, rewind_named, rows_of
+from agentrail.cli.talk.files_back import REWINDS, ROWS, WHAT, Rewind, files_named, rewind_named, rows_of
 from agentrail.cli.talk.key_commands import AT_REST_ALONE, NEXT, STOP
 from agentrail.cli.talk.meant_models import meant_models, missing_key, models_like
 from agentrail.cli.talk.memory_lines import add_to_memory, memory_paths
@@ -711,7 +711,7 @@ class ConsoleCommands:
         if not files.files or files.edited or files.left_out:
             self._say("\n".join(rows_of(files.but(files=()))))
         if files.files:  # an event tells them, which may be shown before `rewind` returns
-            await self._session.rewind(prompt.ref, [file.path for file in files.files])
+            await self._session.rewind(prompt.ref, files_named(files))
 
     async def fork(self, _: str) -> None:
         """Fork the session, and switch to the fork."""

@@ -44,6 +44,11 @@ def rows_of(preview: RewindPreview) -> tuple[str, ...]:
     ) or ("  no file was changed since",)
 
 
+def files_named(preview: RewindPreview) -> Sequence[str] | None:
+    """Return the files that are named when they come back; `None`, for all, if none of them stays."""
+    return [file.path for file in preview.files] if preview.edited else None
+
+
 def _named(rows: Sequence[str]) -> tuple[str, ...]:
     more = len(rows) - MOST_FILES
     named = tuple([clipped(f"  {row}", SHORT) for row in rows[:MOST_FILES]])

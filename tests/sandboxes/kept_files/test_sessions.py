@@ -13,6 +13,7 @@ from agentrail.host import Host, Profile
 from agentrail.journals import SqliteJournal
 from agentrail.sandboxes import LocalSandbox, RewoundFile
 from agentrail.testing import ScriptedModel, call, say
+from agentrail.tools import standard_tools
 from tests.coded import coded
 from tests.runtime.test_rewind import working
 from tests.runtime.world import until
@@ -83,6 +84,22 @@ async def rewind_at_host(session: RemoteSession, folder: Path) -> None:
     assert rewound.files == (RewoundFile("a.txt", "restored"),)
     assert await session.rewind(first.ref, ["a.txt"], command="once") == rewound
     assert (folder / "a.txt").read_text() == "old\n"
+
+
+async def test_a_host_takes_the_names_of_all_files_that_a_turn_changes(folder: Path) -> None:
+    """The page names all that it has shown, and a terminal at the host of another one all that do not stay."""
+    count = 1_500
+    model = ScriptedModel([say(calls=[call("shell", {"command": f"seq {count} | xargs touch"})]), "Done."])
+    spec = SessionSpec(model=model, tools=standard_tools(), sandbox=LocalSandbox(folder, snapshots=True))
+    async with Host([Profile("n", spec)]).serving() as serving:
+        url, _, token = serving.entry.partition("/#token=")
+        async with connect(url, token) as supervisor:
+            session = await supervisor.spawn("n")
+            reply = await session.ask("Go.")
+            preview = await session.preview_rewind(reply.ref)
+            assert len(preview.files) == count
+            await session.rewind(reply.ref, [file.path for file in preview.files])
+            assert names_in(folder) == ["a.txt"]
 
 
 @pytest.mark.parametrize("lasts", [True, False])
