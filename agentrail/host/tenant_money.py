@@ -37,12 +37,14 @@ PATIENCE: Final = 30.0
 
 UNPRICED: Final = (
     "the price of `{}` is not known, so usd_per_day={:g} of the host cannot be kept: "
-    "give the specification `prices` with that model"
+    "give the specification `prices` with that model, or install the extra `prices` for published ones"
 )
 TOO_DEAR: Final = (
     "a request to `{}` may cost ${:.4f}, and usd_per_day={:g} of the host has ${:.4f} left until 00:00 UTC: "
-    "with a smaller `max_tokens` in `model_options`, less is reserved for it"
+    "ask again then, or with a smaller `max_tokens` in `model_options`, so that less is reserved for it"
 )
+NOT_SENT: Final = "a request of `%s` was not sent: %s"
+SPENT: Final = NOT_SENT + "; today, `%s` has spent $%.4f and reserved $%.4f for other requests"
 LOST: Final = "what some requests have cost could not be written, so for usd_per_day they count as the most they can"
 JOURNAL_WANTED: Final = "None, or give the host another `journal`: this one keeps no money (`MoneyJournal`)"
 
@@ -77,7 +79,9 @@ class TenantMoney:
     async def reserve(self, tenant: str, session_id: str, model: str, most_usd: float | None) -> Expense:
         """Reserve *most_usd* for a request, or wait as long as others have reserved what it needs; see `Spending`."""
         if most_usd is None:
-            raise LimitReached(UNPRICED.format(model, self._usd))
+            problem = UNPRICED.format(model, self._usd)
+            log.warning(NOT_SENT, session_id, problem)
+            raise LimitReached(problem)
         expense = Expense(tenant, 0, session_id, self._run, next(self._numbers), ceil(most_usd * PER_USD))
         line = self._lines[tenant]
         try:
@@ -103,13 +107,17 @@ class TenantMoney:
             if line.running:
                 until = self._clock.now() + PATIENCE
             if balance.spent + expense.most > self._limit or self._clock.now() >= until:
-                raise LimitReached(self._too_dear(expense, balance, model))
+                raise self._too_dear(expense, balance, model)
             with trio.move_on_after(LOOK_SECONDS):
                 await settled.wait()
 
-    def _too_dear(self, expense: Expense, balance: Balance, model: str) -> str:
+    def _too_dear(self, expense: Expense, balance: Balance, model: str) -> LimitReached:
+        """Return the error of a request for which too little is left, and log what its tenant has spent."""
         rest = max(0, self._limit - balance.spent - balance.reserved)
-        return TOO_DEAR.format(model, expense.most / PER_USD, self._usd, rest / PER_USD)
+        problem = TOO_DEAR.format(model, expense.most / PER_USD, self._usd, rest / PER_USD)
+        spent = (expense.tenant, balance.spent / PER_USD, balance.reserved / PER_USD)
+        log.warning(SPENT, expense.session_id, problem, *spent)
+        return LimitReached(problem)
 
     def settle(self, expense: Expense, cost_usd: float | None) -> None:
         """Take note that the request of *expense* has ended, with its cost; the task `run` writes that."""

@@ -32,17 +32,21 @@ async def ask(session: SessionHandle) -> str:
 
 
 @in_virtual_time
-async def test_a_request_is_sent_only_if_the_most_it_can_cost_is_left() -> None:
+async def test_a_request_is_sent_only_if_the_most_it_can_cost_is_left(caplog: pytest.LogCaptureFixture) -> None:
     journal = MemoryJournal()
     async with open_paying(20, journal) as supervisor:
         session = await supervisor.spawn(paid([cost(4)] * 3, most=10), tenant="acme")
         assert [await ask(session) for _ in range(3)] == ["fine"] * 3
         assert await balance(journal) == Balance(is_reserved=False, spent=12 * 10**9, reserved=0)
-        assert await ask(session) == (
-            "the turn of prompt `p7` was aborted (plugin): a request to `priced` may cost $10.0000, and usd_per_day=20 "
-            "of the host has $8.0000 left until 00:00 UTC: with a smaller `max_tokens` in `model_options`, less is "
-            "reserved for it; the request was not sent"
+        problem = (
+            "a request to `priced` may cost $10.0000, and usd_per_day=20 of the host has $8.0000 left until 00:00 UTC: "
+            "ask again then, or with a smaller `max_tokens` in `model_options`, so that less is reserved for it"
         )
+        aborted = f"the turn of prompt `p7` was aborted (plugin): {problem}; the request was not sent"
+        assert await ask(session) == aborted
+        # what the operator sees
+        spent = "today, `acme` has spent $12.0000 and reserved $0.0000 for other requests"
+        assert caplog.messages == [f"a request of `{session.id}` was not sent: {problem}; {spent}"]
         other = await supervisor.spawn(paid([cost(4)]), tenant="evil")
         assert await ask(other) == "fine"
         smaller = await supervisor.spawn(paid([cost(8)], most=8), tenant="acme")
@@ -128,10 +132,12 @@ async def test_each_attempt_and_each_model_of_a_chain_pays() -> None:
 
 
 @in_virtual_time
-async def test_without_a_price_or_a_limit_of_tokens_nothing_can_be_promised() -> None:
+async def test_without_a_price_or_a_limit_of_tokens_nothing_can_be_promised(caplog: pytest.LogCaptureFixture) -> None:
     async with open_paying(5) as supervisor:
         unpriced = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])), tenant="acme")
-        assert "the price of `scripted` is not known, so usd_per_day=5" in await ask(unpriced)
+        problem = "the price of `scripted` is not known, so usd_per_day=5"
+        assert problem in await ask(unpriced)
+        assert f"a request of `{unpriced.id}` was not sent: {problem}" in caplog.text
         unbound = await supervisor.spawn(paid([cost(1)], most=None, context_window=100_000), tenant="acme")
         assert "may cost $10.0000, and usd_per_day=5" in await ask(unbound)
         free = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])))
