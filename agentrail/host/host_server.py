@@ -101,7 +101,7 @@ from agentrail.host.profiles import HostedSpecs, Profile, Profiles, ProfileTable
 from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse
 from agentrail.host.requests.proxies import Proxies
 from agentrail.host.requests.site_policy import SitePolicy, screened
-from agentrail.host.tenant_money import tenant_money
+from agentrail.host.tenant_money import tenant_money, warn_of_prices
 from agentrail.host.uploads.session_files import SessionFiles
 from agentrail.host.uploads.written_files import WrittenPaths
 from agentrail.host.websocket.socket_calls import SocketParts
@@ -473,6 +473,8 @@ class Host:
     async def _check(self) -> None:
         """Raise an error if the models, the keys or the journal cannot be used."""
         check_models(self._profiles)
+        if self.limits.usd_per_day is not None:
+            warn_of_prices(self._profiles, self.limits.usd_per_day)
         if isinstance(self._authenticator, ApiKeys):
             self._authenticator.check_there()
         if self.journal is not None:

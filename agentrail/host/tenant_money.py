@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import count
 from math import ceil
@@ -18,12 +19,17 @@ from typing import Final
 import trio
 
 from agentrail.api.limits import HostLimits
+from agentrail.app.model_chain import chain_of
+from agentrail.app.pricing import PriceList, Prices
+from agentrail.app.spec import NO_PRICES, SessionSpec, agents_of
 from agentrail.errors import BadChoice, BrokenJournal, JournalUnavailable, LimitReached
+from agentrail.host.profiles import Profile
 from agentrail.ports.money import PER_USD, Balance, Expense
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.ids import new_id
 from agentrail.runtime.shared.journal_retry import SteadyJournal, patiently
 from agentrail.runtime.shared.untrusted_calls import tell
+from agentrail.values.json import EMPTY
 
 log = logging.getLogger("agentrail.host")
 
@@ -45,6 +51,7 @@ TOO_DEAR: Final = (
 )
 NOT_SENT: Final = "a request of `%s` was not sent: %s"
 SPENT: Final = NOT_SENT + "; today, `%s` has spent $%.4f and reserved $%.4f for other requests"
+UNUSABLE: Final = "the profile `%s` cannot use its model `%s`: %s"
 LOST: Final = "what some requests have cost could not be written, so for usd_per_day they count as the most they can"
 JOURNAL_WANTED: Final = "None, or give the host another `journal`: this one keeps no money (`MoneyJournal`)"
 
@@ -172,3 +179,27 @@ def tenant_money(journal: SteadyJournal, limits: HostLimits) -> TenantMoney | No
     if not journal.keeps_money:
         raise BadChoice("usd_per_day", limits.usd_per_day, JOURNAL_WANTED)
     return TenantMoney(journal, limits.usd_per_day)
+
+
+def warn_of_prices(profiles: Iterable[Profile], usd_per_day: float) -> None:
+    """Log a warning for each model of *profiles* whose price is not known: no request to it is sent.
+
+    A specification that a function builds is not known yet.
+    """
+    for profile in profiles:
+        if isinstance(profile.spec, SessionSpec):
+            switches = [name for name in profile.models if not PriceList(profile.spec.prices).knows(name, EMPTY)]
+            for name in dict.fromkeys([*_unpriced_models(profile.spec, NO_PRICES), *switches]):
+                log.warning(UNUSABLE, profile.id, name, UNPRICED.format(name, usd_per_day))
+
+
+def _unpriced_models(spec: SessionSpec, inherited: Prices) -> Iterator[str]:
+    """Return the names of the models of *spec* and its sub-agents whose price is not known."""
+    prices = inherited if spec.prices is NO_PRICES else spec.prices
+    for agent in agents_of(spec).values():
+        for model, options in chain_of(agent.model, agent.model_options) if agent.model else ():  # else another's
+            name = model if isinstance(model, str) else model.name
+            if not PriceList(prices).knows(name, options):
+                yield name
+    for agent in spec.agents.values():
+        yield from _unpriced_models(agent, prices)

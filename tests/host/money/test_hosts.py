@@ -10,15 +10,16 @@ import httpx
 import pytest
 import trio
 
-from agentrail import open_supervisor
+from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import BadChoice
 from agentrail.host import ApiKeys, Host, HostLimits, Profile
 from agentrail.journals import Balance, Expense, Journal, MemoryJournal, SqliteJournal
+from agentrail.testing import ScriptedModel
 from tests.host.cluster.several import two_members
 from tests.host.commanded import SERVE, commanded
 from tests.host.hosted import KEYS, LIMITS, LINES, open_desk
 from tests.host.money.desk import build_spec
-from tests.host.money.paying import balance
+from tests.host.money.paying import PRICE, balance
 from tests.patience import within
 
 BILLION = 10**9
@@ -54,6 +55,28 @@ async def test_a_host_without_a_limit_writes_nothing_of_money(tmp_path: Path) ->
     async with open_desk([Profile("desk", build_spec)], journal=journal) as desk:
         assert await asked(desk.ann, "one") == (200, "fine")
     assert b"money" not in (tmp_path / "a.db").read_bytes()  # noqa: ASYNC240 - nobody else waits
+
+
+async def test_at_its_start_a_host_warns_of_each_model_whose_price_is_not_known(
+    limits: HostLimits, caplog: pytest.LogCaptureFixture
+) -> None:
+    helper = SessionSpec(model=[ScriptedModel([], name="priced"), ScriptedModel([], name="spare")], description="helps")
+    desk = SessionSpec(model="demo", agents={"helper": helper, "heir": SessionSpec(description="inherits")})
+    profiles = [
+        Profile("desk", desk.but(prices={"priced": PRICE})),
+        Profile("editor", desk.but(prices=lambda _, __: 1.0)),
+        Profile("own", SessionSpec(model="demo", prices={"demo": PRICE}), models=["demo", "ollama:llama3"]),
+        Profile("built", build_spec),
+    ]
+    for some in (limits, LIMITS):
+        async with open_desk(profiles, limits=some):
+            pass
+    assert [line.partition("; ")[0].partition(": the price")[0] for line in caplog.messages] == [
+        "the profile `desk` cannot use its model `demo`",
+        "the profile `desk` cannot use its model `spare`",
+        "the profile `own` cannot use its model `ollama:llama3`",
+    ]
+    assert "`demo`: the price of `demo` is not known, so usd_per_day=12 of the host" in caplog.messages[0]
 
 
 @pytest.mark.long
