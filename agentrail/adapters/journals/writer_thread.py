@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from enum import Enum
 from functools import partial
@@ -45,6 +45,8 @@ class ThreadJob(Struct, Generic[C, T_co], eq=False):
     given: tuple[object, ...]
     session_id: str = ""
     creates: bool = False
+    money: Collection[tuple[int, str]] = ()
+    """The days and tenants whose money it changes."""
     task: Task = field(default_factory=current_task)
     token: TrioToken = field(default_factory=current_trio_token)
     on_done: Callable[[ThreadJob[C, T_co]], None] | None = None
@@ -80,6 +82,8 @@ class WriterJob(Protocol[C_contra]):
     """Id of the session that the job concerns; empty if none."""
     creates: bool
     """Whether the job stores that session if it is not stored yet, as a claim does."""
+    money: Collection[tuple[int, str]]
+    """The days and tenants whose money the job changes."""
     is_unwanted: bool
     """Whether the task that waits for the job was cancelled: a job that only reads may raise `JobStoppedError`."""
     error: Exception | None
@@ -140,13 +144,21 @@ class WriterThread(Generic[C]):
         """Whether the thread runs."""
         return self._alive
 
-    async def do(self, run: Callable[[C, *Ts], T], *arguments: *Ts, session_id: str = "", creates: bool = False) -> T:
+    async def do(
+        self,
+        run: Callable[[C, *Ts], T],
+        *arguments: *Ts,
+        session_id: str = "",
+        creates: bool = False,
+        money: Collection[tuple[int, str]] = (),
+    ) -> T:
         """Run the function *run* in the thread, with *arguments*, and return its result.
 
-        *session_id* is that of the session that it concerns, which it *creates* if that is not stored.
+        *session_id* is that of the session that it concerns, which it *creates* if that is not stored; *money* are the
+        days and tenants whose money it changes.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        job: ThreadJob[C, T] = ThreadJob(run, arguments, session_id, creates)
+        job: ThreadJob[C, T] = ThreadJob(run, arguments, session_id, creates, money)
         self._give(job, self._jobs)
         await trio.lowlevel.wait_task_rescheduled(partial(self._take_back, job, self._jobs))
         if isinstance(job.error, JobStoppedError):

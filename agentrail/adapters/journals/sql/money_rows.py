@@ -1,11 +1,11 @@
 """Reserves and settles money in its table; runs in a transaction of the writer.
 
-The row of what a tenant has spent on a day is locked first: so at a server, those of one tenant wait for each other.
+The rows of what tenants have spent on a day are locked first: so at a server, those of one tenant wait for each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import Final, cast
 
@@ -26,12 +26,21 @@ class MoneyTable:
         self._db = db
         self._for_update = for_update
 
+    def lock(self, keys: Collection[tuple[int, str]]) -> None:
+        """Lock the rows of what was spent by these days and tenants; make those that are not there."""
+        newest = 0
+        # in their order, so that two who lock the same ones do not deadlock
+        for day, tenant in sorted(keys):
+            if self._spent(day, tenant) is None:
+                newest = day
+                self._db.insert(MONEY, [(day, as_stored(tenant), NO_RUN, 0, b"", 0)], AS_IT_IS)
+                self._spent(day, tenant)  # another process may have made it
+        if newest:
+            self._db.run("delete from ~money where day <= ?", (newest - KEPT_DAYS,))
+
     def reserve(self, expense: Expense, limit: int) -> Balance:
         """Do as `DayMoney.reserve`."""
         day, tenant = expense.day, expense.tenant
-        if self._spent(day, tenant) is None:
-            self._db.run("delete from ~money where day <= ?", (day - KEPT_DAYS,))
-            self._db.insert(MONEY, [(day, as_stored(tenant), NO_RUN, 0, b"", 0)], AS_IT_IS)
         money = self._load(day, tenant)
         old_spent, old = money.spent, dict(money.reserved)
         balance = money.reserve(expense, limit)
@@ -40,9 +49,7 @@ class MoneyTable:
 
     def settle(self, costs: Sequence[tuple[Expense, int]]) -> None:
         """Do as `DayMoney.settle` for each expense."""
-        # in their order, so that two who settle for the same tenants do not deadlock
-        ordered = sorted(costs, key=_day_and_tenant)
-        for (day, tenant), group in groupby(ordered, _day_and_tenant):
+        for (day, tenant), group in groupby(sorted(costs, key=_day_and_tenant), _day_and_tenant):
             money = self._load(day, tenant)
             old_spent, old = money.spent, dict(money.reserved)
             for expense, cost in group:

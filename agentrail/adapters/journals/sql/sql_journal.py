@@ -89,11 +89,14 @@ class SqlJournal:
 
     async def reserve_money(self, expense: Expense, limit: int) -> Balance:
         """Reserve *expense* if that keeps its day within *limit*; see `DayMoney`."""
-        return await self._writing[0].do(SqlWriter.reserve_money, expense, limit)
+        return await self._writing[0].do(
+            SqlWriter.reserve_money, expense, limit, money=((expense.day, expense.tenant),)
+        )
 
     async def settle_money(self, costs: Sequence[tuple[Expense, int]]) -> None:
         """Count the cost of each expense in place of its most."""
-        await self._writing[0].do(SqlWriter.settle_money, costs)
+        keys = {(expense.day, expense.tenant) for expense, _ in costs}
+        await self._writing[0].do(SqlWriter.settle_money, costs, money=keys)
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* after record number *expected*, all or none; return the number of the last one."""

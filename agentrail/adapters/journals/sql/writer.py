@@ -179,6 +179,9 @@ class SqlWriter:
             rows = [(as_stored(name), slot_of(name), 0, 0, 0, 0, 0, NO_CHECK, 0, 0, 0) for name in sorted(new_ids)]
             self._db.insert(sql_tables.NEW_SESSION, rows, sql_tables.AS_IT_IS)
             self._read({row[0] for row in rows})
+        money = {key for job in jobs for key in job.money}
+        if money:
+            self._money_table().lock(money)
 
     def _find_hidden(self, ids: Collection[str]) -> set[str]:
         # not on a server, where another process may store one between the two statements

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from agentrail.errors import AgentrailError
 from agentrail.journals import Balance, PostgresJournal
-from tests.adapters.journals.money import LIMIT, MOVES, Move, check_moves, check_race, expense
+from tests.adapters.journals.money import DAY, LIMIT, MOVES, Move, check_moves, check_race, expense
 from tests.adapters.journals.postgres.proxy import CutLine
 from tests.adapters.journals.postgres.server import PostgresServer, needs_postgres
 
@@ -44,6 +44,20 @@ async def test_the_table_is_made_once_by_several_who_begin_at_once(url: str) -> 
             nursery.start_soon(journal.reserve_money, expense(number, 20), LIMIT)
     balance = await journals[0].reserve_money(expense(9, 21), LIMIT)
     assert balance == Balance(is_reserved=False, spent=0, reserved=80)
+    for journal in journals:
+        await journal.close()
+
+
+async def test_two_who_pay_for_the_same_tenants_in_another_order_do_not_deadlock(url: str) -> None:
+    """Also for the first time on a day, when their rows are made and those of past days are deleted."""
+    journals = [PostgresJournal(url) for _ in range(2)]
+    tenants = [f"t{number}" for number in range(12)]
+    for number in range(10):
+        async with trio.open_nursery() as nursery:
+            for index, names in enumerate((tenants, tenants[::-1])):
+                for tenant in names:  # those that wait together are one transaction
+                    own = expense(2 * number + index, 1, tenant=tenant, day=DAY + number // 2)
+                    nursery.start_soon(journals[index].reserve_money, own, LIMIT)
     for journal in journals:
         await journal.close()
 
