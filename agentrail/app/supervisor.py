@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from agentrail.core.vocabulary.state import State
     from agentrail.ports.instrumentation import Telemetry
     from agentrail.ports.journal import Journal, Retention, SessionFilter, StoredAnswer, StoredSession
-    from agentrail.ports.money import Spending
+    from agentrail.ports.money import SpendingLimit
     from agentrail.runtime.diagnosis import metric_families
     from agentrail.runtime.diagnosis.crash_reports import CrashReport
     from agentrail.runtime.diagnosis.figures import Figures
@@ -415,9 +415,9 @@ def tell_deaths(supervisor: Supervisor, died: Callable[[frozenset[str]], None]) 
         slots.died = died
 
 
-def reserve_by(supervisor: Supervisor, spending: Spending | None) -> None:
-    """Have *spending* reserve money for the requests of all sessions with a tenant; `None`: nothing is reserved."""
-    supervisor._sessions.shared.spending = spending  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users
+def limit_spending(supervisor: Supervisor, limit: SpendingLimit | None) -> None:
+    """Have *limit* reserve money for the requests of all sessions with a tenant; `None`: there is no limit."""
+    supervisor._sessions.shared.spending_limit = limit  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users
 
 
 def look_at_slots(supervisor: Supervisor) -> None:

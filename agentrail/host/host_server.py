@@ -25,10 +25,10 @@ from agentrail.app.build import check_journal, check_telemetry
 from agentrail.app.supervisor import (
     Supervisor,
     journal_of,
+    limit_spending,
     look_at_slots,
     open_supervisor,
     others_of,
-    reserve_by,
     share,
     tell_deaths,
 )
@@ -565,12 +565,12 @@ class Host:
             yield
             return
         nursery.start_soon(money.run)
-        reserve_by(supervisor, money)
+        limit_spending(supervisor, money)
         try:
             yield
         finally:
             if is_guest:
-                reserve_by(supervisor, None)
+                limit_spending(supervisor, None)
                 # shielded: it is one write
                 with trio.CancelScope(shield=True):
                     await money.flush()  # noqa: ASYNC102 - one attempt

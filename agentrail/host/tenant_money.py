@@ -72,33 +72,33 @@ class TenantMoney:
 
     def __init__(self, journal: SteadyJournal, usd_per_day: float) -> None:
         self._journal = journal
-        self._usd = usd_per_day
-        self._limit = int(usd_per_day * PER_USD)
+        self._usd_per_day = usd_per_day
+        self._limit = int(usd_per_day * PER_USD)  # the same in billionths
         self._clock = Clock()
-        self._run = new_id()
+        self._run = new_id()  # of each expense of this host
         self._numbers = count(1)
         self._lines: defaultdict[str, _Line] = defaultdict(_Line)  # of tenants with requests that wait or run
-        self._ended: list[tuple[Expense, int]] = []
-        self._has_ended = trio.Event()
+        self._ended: list[tuple[Expense, int]] = []  # with their costs, which are not written yet
+        self._has_ended = trio.Event()  # set while there are such
         self._writing = trio.Lock()
-        self._patience = trio.CancelScope()
+        self._write_scope = trio.CancelScope()  # of a write that is tried until it succeeds
 
     async def reserve(self, tenant: str, session_id: str, model: str, most_usd: float | None) -> Expense:
-        """Reserve *most_usd* for a request, or wait as long as others have reserved what it needs; see `Spending`."""
+        """Reserve *most_usd* for a request to *model*; wait as `SpendingLimit.reserve`."""
         if most_usd is None:
-            problem = UNPRICED.format(model, self._usd)
+            problem = UNPRICED.format(model, self._usd_per_day)
             log.warning(NOT_SENT, session_id, problem)
             raise LimitReached(problem)
         expense = Expense(tenant, 0, session_id, self._run, next(self._numbers), ceil(most_usd * PER_USD))
         line = self._lines[tenant]
         try:
             async with line.lock:
-                return await self._reserved(expense, line, model)
+                return await self._reserve_in_line(expense, line, model)
         finally:
             self._forget(tenant)
 
-    async def _reserved(self, expense: Expense, line: _Line, model: str) -> Expense:
-        """Return *expense* with its day, when it is reserved; raise `LimitReached` if too little is left."""
+    async def _reserve_in_line(self, expense: Expense, line: _Line, model: str) -> Expense:
+        """Reserve *expense*, which is the first in *line*, and return it with its day; see `reserve`."""
         until = self._clock.now() + PATIENCE
         while True:
             expense, settled = expense.but(day=self._clock.now_ms() // DAY_MS), line.settled
@@ -121,13 +121,13 @@ class TenantMoney:
     def _too_dear(self, expense: Expense, balance: Balance, model: str) -> LimitReached:
         """Return the error of a request for which too little is left, and log what its tenant has spent."""
         rest = max(0, self._limit - balance.spent - balance.reserved)
-        problem = TOO_DEAR.format(model, expense.most / PER_USD, self._usd, rest / PER_USD)
+        problem = TOO_DEAR.format(model, expense.most / PER_USD, self._usd_per_day, rest / PER_USD)
         spent = (expense.tenant, balance.spent / PER_USD, balance.reserved / PER_USD)
         log.warning(SPENT, expense.session_id, problem, *spent)
         return LimitReached(problem)
 
     def settle(self, expense: Expense, cost_usd: float | None) -> None:
-        """Take note that the request of *expense* has ended, with its cost; the task `run` writes that."""
+        """Note that the request of *expense* has ended, with its cost; the task `run` writes that."""
         cost = expense.most if cost_usd is None else ceil(cost_usd * PER_USD)
         self._ended.append((expense, cost))
         self._has_ended.set()
@@ -136,12 +136,12 @@ class TenantMoney:
         """Body of the task that writes what requests have cost."""
         while True:
             await self._has_ended.wait()
-            with trio.CancelScope() as self._patience:
+            with trio.CancelScope() as self._write_scope:
                 await self._write(attempts=None)
 
     async def flush(self) -> None:
         """Write what requests have cost, before the journal is closed; if it cannot, they count as the most."""
-        self._patience.cancel()
+        self._write_scope.cancel()
         await self._write(attempts=1)
 
     async def _write(self, attempts: int | None) -> None:
@@ -170,7 +170,7 @@ class TenantMoney:
 
 
 def tenant_money(journal: SteadyJournal, limits: HostLimits) -> TenantMoney | None:
-    """Return what keeps `usd_per_day` of *limits*; `None` if there is no such limit.
+    """Return the `TenantMoney` for `usd_per_day` of *limits*; `None` if that is not set.
 
     Raise `BadChoice` if *journal* cannot keep money.
     """

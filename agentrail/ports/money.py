@@ -1,10 +1,9 @@
-"""`Spending`: what reserves money for a request to a model, before it is sent; a host does so for its tenants.
+"""Money that tenants of hosts spend in a day: `DayMoney` is the rule, and a `MoneyJournal` keeps it for all its hosts.
 
-`MoneyJournal`: a journal that keeps what tenants spend in a day, so that all hosts on it keep one limit.
+What a request to a model costs is known when it has ended, so until then it counts as the most that it can cost. It
+stays so if nobody sees its end, as the process was killed: what the provider charges for it is not known.
 
-`DayMoney`: what a tenant has spent on a day, and what is reserved. What a request costs is known when it has ended, so
-until then it counts as the most that it can cost. It stays so if nobody sees its end, as the process was killed: what
-the provider charges for it is not known.
+`SpendingLimit`: reserves money for each request before it is sent; the runtime calls it, and a host implements it.
 """
 
 from __future__ import annotations
@@ -29,22 +28,27 @@ class Expense(Authored):
     session_id: str
     """The session that makes the request."""
     run: str
-    """The run of a program in which the session is; when it is in another one, none of its earlier requests runs."""
+    """Id of the host's run that makes the request; once its session is in another run, the request has ended."""
     number: int
     """Number of the request in that run."""
     most: int
     """The most that it can cost, in billionths of a US dollar."""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Run and number, which no other expense has."""
+        return self.run, self.number
 
 
 class Balance(Authored):
     """What a tenant has spent on a day, as a journal says it; in billionths of a US dollar."""
 
     is_reserved: bool
-    """Whether the expense is reserved that was asked for."""
+    """Whether the expense that was asked for is reserved."""
     spent: int
     """Cost of the requests that have ended, and the most of those whose end nobody saw."""
     reserved: int
-    """The most that the other requests can cost, which have not ended."""
+    """The most that the other requests, which have not ended, can cost."""
 
 
 class DayMoney:
@@ -54,8 +58,8 @@ class DayMoney:
 
     @checked
     def __init__(self, spent: int = 0, reserved: Sequence[Expense] = ()) -> None:
-        self.spent = spent
-        self.reserved = {(expense.run, expense.number): expense for expense in reserved}
+        self.spent = spent  # in billionths of a US dollar
+        self.reserved = {expense.key: expense for expense in reserved}
 
     def reserve(self, expense: Expense, limit: int) -> Balance:
         """Reserve *expense* if that keeps the day within *limit*, or it is reserved already; return the balance.
@@ -65,15 +69,14 @@ class DayMoney:
         for key, other in tuple(self.reserved.items()):
             if other.session_id == expense.session_id and other.run != expense.run:
                 self.spent += self.reserved.pop(key).most
-        own = (expense.run, expense.number)
-        others = sum([other.most for key, other in self.reserved.items() if key != own])
-        if own not in self.reserved and self.spent + others + expense.most <= limit:
-            self.reserved[own] = expense
-        return Balance(own in self.reserved, self.spent, others)
+        others = sum([other.most for key, other in self.reserved.items() if key != expense.key])
+        if self.spent + others + expense.most <= limit:
+            self.reserved.setdefault(expense.key, expense)
+        return Balance(expense.key in self.reserved, self.spent, others)
 
     def settle(self, expense: Expense, cost: int) -> None:
         """Count the *cost* of *expense* in place of its most; no-op if it is not reserved any more."""
-        if self.reserved.pop((expense.run, expense.number), None) is not None:
+        if self.reserved.pop(expense.key, None) is not None:
             self.spent += cost
 
 
@@ -96,18 +99,18 @@ class MoneyJournal(Protocol):
         ...
 
 
-class Spending(Protocol):
-    """Interface: reserves money for the requests of tenants."""
+class SpendingLimit(Protocol):
+    """Interface: keeps what the requests of each tenant cost within a limit."""
 
     async def reserve(self, tenant: str, session_id: str, model: str, most_usd: float | None) -> Expense:
         """Reserve *most_usd* for a request to *model*, and wait as long as others have reserved what it needs.
 
-        Raise `LimitReached` if too little is left, or *most_usd* is `None`: then no price is known.
+        Raise `LimitReached` if too little is left, or if *most_usd* is `None`, as no price is known.
         """
         ...
 
     def settle(self, expense: Expense, cost_usd: float | None) -> None:
-        """Take note that a request has ended, with its cost; `None`: that is not known, so its most counts."""
+        """Note that a request has ended, with its cost; `None` if that is not known, so its most counts."""
         ...
 
     async def flush(self) -> None:

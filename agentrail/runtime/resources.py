@@ -21,7 +21,7 @@ from agentrail.hooks.plugin import AnyPlugin, find_declaration
 from agentrail.hooks.ruling import Section
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Model, PriceBook
-from agentrail.ports.money import Spending
+from agentrail.ports.money import SpendingLimit
 from agentrail.ports.protocol_members import has_members
 from agentrail.ports.sandbox import Sandbox, SessionSandbox
 from agentrail.ports.snapshots import Snapshots, snapshots_of
@@ -80,7 +80,7 @@ class SharedServices:
         "random",
         "shadows",
         "slots",
-        "spending",
+        "spending_limit",
         "tasks",
         "threads",
         "timers",
@@ -123,7 +123,7 @@ class SharedServices:
         self.slots: Slots | OwnSlots | None = None  # the part of the journal to look after; `None`: all of it
         self.figures: Figures | None = None  # made when figures are first asked for
         self.listener: RecordListener | None = None  # told of each stored record; `None` if nobody listens
-        self.spending: Spending | None = None  # reserves money of tenants; `None` if they have no limit
+        self.spending_limit: SpendingLimit | None = None  # reserves money of tenants; `None` if they have no limit
         self.shadows: Shadows | None = None  # made with the first session that has a shadow
         # Made when all sessions are to be parked: an event for each session id, set once nothing is lost by parking it.
         self.parkable: defaultdict[str, trio.Event] | None = None

@@ -104,7 +104,7 @@ def time_used_up(
     return None
 
 
-def window_set(state: State, request: ModelRequest) -> int | None:
+def own_window(state: State, request: ModelRequest) -> int | None:
     """Return the context window that the session sets for *request*; `None` if it sets none."""
     is_own = request.request_id or request.model == state.using[0]  # false if a plugin asks another model
     return state.setup.options.context_window if is_own else None
@@ -139,7 +139,7 @@ class RequestSpending:
         line = (*self.state.setup.path[::2], session_id)
         set_by, _ = used_beside(self.state, self._links)
         shared: list[LimitKey] = [(session, False) for session in line[line.index(set_by) :]]
-        most = partial(most_of, request, window_set(self.state, request), self._code.prices)
+        most = partial(most_of, request, own_window(self.state, request), self._code.prices)
         reservation = Reservation(name, line, most, is_round=bool(request.request_id))
         look = partial(self._look, purse, reservation)
         waiter = purse.queue.join(session_id, look, (*shared, (session_id, True)))

@@ -7,8 +7,8 @@ from functools import partial
 
 from agentrail.core.vocabulary.state import State
 from agentrail.ports.model import EmitChunk, Model, PriceBook
-from agentrail.ports.money import Spending
-from agentrail.runtime.actor.request_limits import window_set
+from agentrail.ports.money import SpendingLimit
+from agentrail.runtime.actor.request_limits import own_window
 from agentrail.runtime.shared.provider_limits import SendRequest, nobody
 from agentrail.runtime.work.reservations import most_usd_of
 from agentrail.values.stream import ModelRequest, Response
@@ -16,17 +16,17 @@ from agentrail.values.usage import Usage
 
 
 class ReservedRequest:
-    """A request of the session in *state*, for which *spending* reserves money.
+    """A request of the session in *state*, for which *limit* reserves money.
 
     *used* returns the usage of the request so far, as it counts if the request is cut.
     """
 
-    __slots__ = ("_prices", "_send", "_spending", "_state", "_used")
+    __slots__ = ("_limit", "_prices", "_send", "_state", "_used")
 
     def __init__(
-        self, spending: Spending, state: State, prices: PriceBook, used: Callable[[], Usage], send: SendRequest
+        self, limit: SpendingLimit, state: State, prices: PriceBook, used: Callable[[], Usage], send: SendRequest
     ) -> None:
-        self._spending = spending
+        self._limit = limit
         self._state = state
         self._prices = prices
         self._used = used
@@ -37,12 +37,12 @@ class ReservedRequest:
     ) -> Response:
         """Reserve the most that *request* can cost, send it, and settle what it has cost; return the response."""
         prices, used = self._prices, self._used
-        most_usd = most_usd_of(request, window_set(self._state, request), prices)
-        expense = await self._spending.reserve(self._state.setup.tenant, session_id, request.model, most_usd)
+        most_usd = most_usd_of(request, own_window(self._state, request), prices)
+        expense = await self._limit.reserve(self._state.setup.tenant, session_id, request.model, most_usd)
         try:
             response = await self._send(session_id, model, request, emit, sent)
             used = partial(prices.priced, request.model, request.options, response.usage)
         finally:
             usage = used()
-            self._spending.settle(expense, 0.0 if usage.is_nothing else usage.cost_usd)
+            self._limit.settle(expense, 0.0 if usage.is_nothing else usage.cost_usd)
         return response

@@ -386,8 +386,8 @@ class Sessions:
     async def _close_journal(self) -> None:
         """Release the sessions and close the journal; an error is only logged, as everything is already written."""
         try:
-            if self.shared.spending is not None:
-                await self.shared.spending.flush()
+            if self.shared.spending_limit is not None:
+                await self.shared.spending_limit.flush()
             await self.shared.leases.close()
             await self.shared.journal.close()
         except JournalUnavailable:

@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from agentrail import SessionSpec, Supervisor, open_supervisor
-from agentrail.app.supervisor import journal_of, reserve_by
+from agentrail.app.supervisor import journal_of, limit_spending
 from agentrail.host import HostLimits
 from agentrail.host.tenant_money import DAY_MS, tenant_money
 from agentrail.journals import Balance, Expense, Journal, MemoryJournal, MoneyJournal
@@ -61,7 +61,7 @@ async def open_paying(usd: float, journal: Journal | None = None) -> AsyncGenera
             money = tenant_money(journal_of(supervisor), HostLimits(usd_per_day=usd))
             assert money is not None
             nursery.start_soon(money.run)
-            reserve_by(supervisor, money)
+            limit_spending(supervisor, money)
             yield supervisor
         nursery.cancel_scope.cancel()
 
