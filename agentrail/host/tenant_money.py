@@ -22,7 +22,7 @@ from agentrail.api.limits import HostLimits
 from agentrail.app.model_chain import chain_of
 from agentrail.app.pricing import PriceList, Prices
 from agentrail.app.spec import NO_PRICES, SessionSpec, agents_of
-from agentrail.errors import BadChoice, BrokenJournal, JournalUnavailable, LimitReached
+from agentrail.errors import AgentrailError, BadChoice, LimitReached
 from agentrail.host.profiles import Profile
 from agentrail.ports.money import PER_USD, Balance, Expense
 from agentrail.runtime.shared.clock import Clock
@@ -152,7 +152,7 @@ class TenantMoney:
                 return
             try:
                 await patiently(partial(self._journal.settle_money, costs), attempts=attempts)
-            except (JournalUnavailable, BrokenJournal) as error:
+            except AgentrailError as error:
                 tell(log, error, LOST)
             del self._ended[: len(costs)]
         for expense, _ in costs:

@@ -13,6 +13,7 @@ import trio
 from hypothesis import given
 
 from agentrail.adapters.journals.sql.sqlite_tables import KNOWN
+from agentrail.errors import BadRecord
 from agentrail.journals import Balance, DayMoney, MemoryJournal, MoneyJournal, SqliteJournal
 from agentrail.ports.money import KEPT_DAYS
 from tests.adapters.journals.killed_forks import fork_killed_at
@@ -157,6 +158,24 @@ async def test_rows_do_not_grow_with_the_requests(tmp_path: Path) -> None:
     await journal.close()
     with closing(sqlite3.connect(tmp_path / "a.db")) as db:
         assert db.execute("SELECT tenant, run, amount FROM money").fetchall() == [(b"acme", b"", 50)]
+
+
+@pytest.mark.parametrize("amount", ["'many'", "x'00'", "1.5", "-90"])
+@pytest.mark.parametrize("run", ["", "r"])
+async def test_a_damaged_amount_stops_its_tenant_alone(tmp_path: Path, amount: str, run: str) -> None:
+    journal = SqliteJournal(tmp_path / "a.db", sync="normal")
+    for tenant in ("acme", "evil"):
+        await journal.reserve_money(expense(1, tenant=tenant), LIMIT)
+    await journal.close()
+    with closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None)) as db:
+        change = f"UPDATE money SET amount = {amount} WHERE tenant = ? AND run = ?"  # noqa: S608
+        db.execute(change, (b"acme", run.encode()))
+    with pytest.raises(BadRecord, match="what its tenant has spent today is damaged"):
+        await journal.reserve_money(expense(2), LIMIT)
+    await journal.settle_money([(expense(1), 3), (expense(1, tenant="evil"), 4)])
+    balance = await journal.reserve_money(expense(2, LIMIT, tenant="evil"), LIMIT)
+    assert balance == Balance(is_reserved=False, spent=4, reserved=0)
+    await journal.close()
 
 
 def tables(path: Path) -> dict[str, str]:

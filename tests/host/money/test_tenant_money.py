@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail import SessionHandle, SessionSpec, Supervisor
-from agentrail.errors import AgentrailError, JournalFailed, Overloaded, TurnAborted
+from agentrail.errors import AgentrailError, BadRecord, JournalFailed, Overloaded, TurnAborted
 from agentrail.host.tenant_money import DAY_MS, PATIENCE
 from agentrail.journals import Balance, Expense, MemoryJournal
 from agentrail.models import Usage
@@ -245,6 +245,17 @@ async def test_what_cannot_be_written_at_the_end_counts_as_the_most(caplog: pyte
 
 
 @in_virtual_time
+async def test_a_journal_that_cannot_settle_for_one_tenant_does_not_end_what_pays_for_others() -> None:
+    """Else the host ended with all its sessions."""
+    journal = Damaged()
+    async with open_paying(30, journal) as supervisor:
+        session = await supervisor.spawn(paid([cost(4)]), tenant="acme")
+        assert "what is left" in await ask(session)
+        assert await ask(await supervisor.spawn(paid([cost(4)]), tenant="evil")) == "fine"
+    assert await balance(journal, "evil") == Balance(is_reserved=False, spent=4 * 10**9, reserved=0)
+
+
+@in_virtual_time
 async def test_a_request_that_is_aborted_while_the_journal_answers_leaves_nothing_reserved() -> None:
     journal = Slow()
     async with open_paying(30, journal) as supervisor:
@@ -269,6 +280,21 @@ class Failing(MemoryJournal):
     async def settle_money(self, costs: Sequence[tuple[Expense, int]]) -> None:
         if self.fails or self.fails_to_settle:
             raise JournalFailed("settle", "on purpose")
+        await super().settle_money(costs)
+
+
+class Damaged(MemoryJournal):
+    """Has lost what a tenant has spent."""
+
+    async def reserve_money(self, expense: Expense, limit: int) -> Balance:
+        if expense.tenant == "acme":
+            raise BadRecord(expense.session_id, 0, "nobody knows what is left")
+        return await super().reserve_money(expense, limit)
+
+    async def settle_money(self, costs: Sequence[tuple[Expense, int]]) -> None:
+        for expense, _ in costs:
+            if expense.tenant == "acme":
+                raise BadRecord(expense.session_id, 0, "nobody knows what is left")
         await super().settle_money(costs)
 
 

@@ -11,10 +11,13 @@ from typing import Final, cast
 
 from agentrail.adapters.journals.sql.sql_dialect import SqlConnection
 from agentrail.adapters.journals.sql.sql_tables import AS_IT_IS, MONEY, as_stored, as_text
+from agentrail.errors import BadRecord
 from agentrail.ports.money import KEPT_DAYS, Balance, DayMoney, Expense
 
 NO_RUN: Final = b""
 """The run in the row of what was spent."""
+
+DAMAGED: Final = "what its tenant has spent today is damaged in the journal, so nobody knows what is left"
 
 OF_RUN: Final = "where day = ? and tenant = ? and run = ? and number = ?"
 
@@ -42,6 +45,8 @@ class MoneyTable:
         """Do as `DayMoney.reserve`."""
         day, tenant = expense.day, expense.tenant
         money = self._load(day, tenant)
+        if money is None:
+            raise BadRecord(expense.session_id, 0, DAMAGED)
         old_spent, old = money.spent, dict(money.reserved)
         balance = money.reserve(expense, limit)
         self._write(day, tenant, old_spent, old, money)
@@ -51,6 +56,8 @@ class MoneyTable:
         """Do as `DayMoney.settle` for each expense."""
         for (day, tenant), group in groupby(sorted(costs, key=_day_and_tenant), _day_and_tenant):
             money = self._load(day, tenant)
+            if money is None:
+                continue  # nothing is left that a cost could change: the tenant pays no request on this day any more
             old_spent, old = money.spent, dict(money.reserved)
             for expense, cost in group:
                 money.settle(expense, cost)
@@ -62,10 +69,13 @@ class MoneyTable:
         rows = self._db.run(query, (day, as_stored(tenant), NO_RUN, 0))
         return cast("int", rows[0][0]) if rows else None
 
-    def _load(self, day: int, tenant: str) -> DayMoney:
+    def _load(self, day: int, tenant: str) -> DayMoney | None:
+        """Return the money of a tenant on a day; `None` if it is damaged: a column of SQLite takes any value."""
         spent = self._spent(day, tenant) or 0
         query = "select run, number, session, amount from ~money where day = ? and tenant = ? and run <> ?"
         rows = cast("list[tuple[bytes, int, bytes, int]]", self._db.run(query, (day, as_stored(tenant), NO_RUN)))
+        if any(type(amount) is not int or amount < 0 for amount in (spent, *[row[3] for row in rows])):
+            return None
         reserved = [
             Expense(tenant, day, as_text(session), as_text(run), number, most) for run, number, session, most in rows
         ]
