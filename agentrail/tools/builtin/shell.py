@@ -9,12 +9,21 @@ from agentrail.errors import AgentrailError
 from agentrail.ports.sandbox import Command, Execution, OnOutput, Sandbox
 from agentrail.ports.tool import Job, ToolContext
 from agentrail.tools.bounds import Length, Range
-from agentrail.tools.builtin.shell_script import can_change_shell, hiding_state, kept_environment, script_of, shell_end
+from agentrail.tools.builtin.shell_script import (
+    back_at_root,
+    can_change_shell,
+    hiding_state,
+    is_left_folder_gone,
+    kept_environment,
+    script_of,
+    shell_end,
+)
 from agentrail.tools.builtin.workspace import cut_text, jobs_of, refuse, report_errors, sandbox_of
 from agentrail.tools.function import tool
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.shell_details import LEFT, ROOT
 from agentrail.values.tools import Err, Ok, err, ok
+from agentrail.values.untrusted_values import brief
 
 MAX_BYTES: Final = 50 * 1024
 """The largest output, in bytes, that the model gets whole."""
@@ -39,6 +48,11 @@ DAY: Final = 24 * 3600.0
 
 MAX_HEARD: Final = 24_000
 """The most bytes of a job's output that one call of `shell_output` returns."""
+
+GONE: Final = (
+    "nothing was run: {folder}, where the last `cd` led, is not there any more; later commands begin in the working "
+    "directory"
+)
 
 _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -65,6 +79,8 @@ async def shell(  # noqa: D417 - the model does not see `ctx`
     env = kept_environment(ctx.shell_exports)
     order = Command(script, folder or ROOT, float(timeout), env, merge=not can_change, keep=KEEP)
     with report_errors():
+        if await is_left_folder_gone(sandbox, order.folder, ctx):
+            return err(GONE.format(folder=brief(order.folder)), back_at_root(ctx))
         if background:
             process = sandbox.prepare(order.but(timeout=DAY, keep=KEEP // 4))
             job = jobs_of(ctx).start(command, process)

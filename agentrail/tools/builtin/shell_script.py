@@ -17,7 +17,7 @@ from agentrail.ports.protocol_members import has_members
 from agentrail.ports.sandbox import OnDisk, OnOutput, Sandbox
 from agentrail.ports.tool import ToolContext
 from agentrail.values.json import JsonObject, freeze_object
-from agentrail.values.shell_details import EXPORTS, FOLDER, ROOT
+from agentrail.values.shell_details import EXPORTS, FOLDER, LEFT, ROOT
 from agentrail.values.untrusted_values import brief
 
 MAX_EXPORTS: Final = 32
@@ -54,7 +54,7 @@ BEGIN_AND_END: Final = 2
 
 _MARK: Final = b"\0kept\0"
 _SCRIPT: Final = """exec 3>&2 2>&1
-__kept() {{ printf '\\0kept\\0{fields}' "$(pwd -P)"{values} >&3; }}
+__kept() {{ printf '\\0kept\\0{fields}' "$(pwd -P 2>/dev/null)"{values} >&3; }}
 __kept
 trap __kept EXIT
 eval {command} 3>&-
@@ -116,6 +116,19 @@ def hiding_state(on_output: OnOutput, command: str, exports: Iterable[str]) -> O
     return show
 
 
+async def is_left_folder_gone(sandbox: Sandbox, folder: str, ctx: ToolContext) -> bool:
+    """Whether *folder* is where a command left the shell, and cannot be the folder of a command any more.
+
+    It is not run elsewhere instead: people and plugins have seen this folder.
+    """
+    return folder == ctx.shell_folder != ROOT and not await _is_folder(sandbox, folder)
+
+
+def back_at_root(ctx: ToolContext) -> JsonObject:
+    """Return details of a result by which later commands begin in the root folder."""
+    return freeze_object({LEFT: {FOLDER: ROOT, EXPORTS: ctx.shell_exports}})
+
+
 async def shell_end(sandbox: Sandbox, command: str, ran_in: str, report: bytes, ctx: ToolContext) -> ShellEnd | None:
     """Return what *command* has left, which ran in the folder *ran_in*; `None` if its shell was ended, or kept silent.
 
@@ -132,7 +145,9 @@ async def shell_end(sandbox: Sandbox, command: str, ran_in: str, report: bytes, 
     if start != end:
         inner = _inside(root, end)
         if inner is None or not await _is_folder(sandbox, inner):
-            notes.append(f"{brief(end)} is none of the folders for files; later commands begin in {brief(folder)}")
+            folder = folder if await _is_folder(sandbox, folder) else ROOT
+            ended_in = brief(end) if end else "where it ended"
+            notes.append(f"{ended_in} is none of the folders for files; later commands begin in {brief(folder)}")
         else:
             folder = inner
             notes.append(f"later commands begin in {brief(folder)}")

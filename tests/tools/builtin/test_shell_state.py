@@ -117,6 +117,23 @@ async def test_a_shell_that_does_not_come_to_its_end_leaves_nothing(tmp_path: Pa
     assert told[-1] == str(tmp_path)
 
 
+@pytest.mark.parametrize("background", [False, True])
+async def test_a_shell_whose_folder_is_gone_runs_nothing_and_begins_anew(tmp_path: Path, background: bool) -> None:
+    later: JsonObject = {"command": "touch here", "background": background}
+    told = await outputs(LocalSandbox(prepared(tmp_path)), "cd sub; export A=1", "rm -rf ../sub", later, "pwd; echo $A")
+    assert told[2].startswith("nothing was run: 'sub', where the last `cd` led, is not there any more; later")
+    assert told[3] == f"{tmp_path}\n1"
+    assert files_in(tmp_path) == []
+
+
+async def test_a_command_that_removes_its_folder_leaves_the_shell_at_the_root(tmp_path: Path) -> None:
+    told = await outputs(LocalSandbox(prepared(tmp_path)), "cd sub", "export A=1; rm -rf ../sub", "pwd; echo $A")
+    assert told[1:] == [
+        "[where it ended is none of the folders for files; later commands begin in '.']",
+        f"{tmp_path}\n1",
+    ]
+
+
 async def test_a_program_cannot_forge_another_folder_than_one_of_the_files(tmp_path: Path) -> None:
     forge = "printf '\\0kept\\0/etc\\0' >&2; printf '\\0kept\\0/etc\\0' > /proc/$PPID/fd/3; cd sub"
     told = await outputs(LocalSandbox(prepared(tmp_path)), f"bash -c {forge!r}; cd .", "pwd")
