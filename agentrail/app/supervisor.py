@@ -415,9 +415,16 @@ def tell_deaths(supervisor: Supervisor, died: Callable[[frozenset[str]], None]) 
         slots.died = died
 
 
-def limit_spending(supervisor: Supervisor, limit: SpendingLimit | None) -> None:
-    """Have *limit* reserve money for the requests of all sessions with a tenant; `None`: there is no limit."""
-    supervisor._sessions.shared.spending_limit = limit  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users
+def spending_limit_of(supervisor: Supervisor, make: Callable[[SteadyJournal], SpendingLimit]) -> SpendingLimit:
+    """Return what keeps the tenants of *supervisor* within a limit, made by *make* for the first host that has one.
+
+    It runs as long as *supervisor*, as a request may end after its host.
+    """
+    shared = supervisor._sessions.shared  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users
+    if shared.spending_limit is None:
+        shared.spending_limit = make(shared.journal)
+        shared.nursery.start_soon(shared.spending_limit.run)
+    return shared.spending_limit
 
 
 def look_at_slots(supervisor: Supervisor) -> None:

@@ -25,7 +25,6 @@ from agentrail.app.build import check_journal, check_telemetry
 from agentrail.app.supervisor import (
     Supervisor,
     journal_of,
-    limit_spending,
     look_at_slots,
     open_supervisor,
     others_of,
@@ -101,7 +100,7 @@ from agentrail.host.profiles import HostedSpecs, Profile, Profiles, ProfileTable
 from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse
 from agentrail.host.requests.proxies import Proxies
 from agentrail.host.requests.site_policy import SitePolicy, screened
-from agentrail.host.tenant_money import tenant_money, warn_of_prices
+from agentrail.host.tenant_money import keeping_money, warn_of_prices
 from agentrail.host.uploads.session_files import SessionFiles
 from agentrail.host.uploads.written_files import WrittenPaths
 from agentrail.host.websocket.socket_calls import SocketParts
@@ -539,7 +538,7 @@ class Host:
             async with self._supervised(specs, turns, nursery, supervisor) as (root, journal):
                 specs.serve(root)
                 watching = HealthParts.watching(root, "" if self.cluster is None else self.cluster.address)
-                async with self._reserving(root, nursery, is_guest=supervisor is not None):
+                with keeping_money(root, self.limits.usd_per_day, is_guest=supervisor is not None):
                     await specs.check()
                     with watching as health:
                         nursery.start_soon(health.tree.run)
@@ -554,26 +553,6 @@ class Host:
                             specs, turns, nursery, who, frames, health, readiness, drain, journal
                         )
                         yield Opened(application, root, turns, frames, health.metrics, drain, supervisor is not None)
-
-    @asynccontextmanager
-    async def _reserving(
-        self, supervisor: Supervisor, nursery: trio.Nursery, *, is_guest: bool
-    ) -> AsyncGenerator[None, None]:
-        """Keep the money of tenants within its limit as long as *supervisor* runs; a guest does so while it serves."""
-        money = tenant_money(journal_of(supervisor), self.limits)
-        if money is None:
-            yield
-            return
-        nursery.start_soon(money.run)
-        limit_spending(supervisor, money)
-        try:
-            yield
-        finally:
-            if is_guest:
-                limit_spending(supervisor, None)
-                # shielded: it is one write
-                with trio.CancelScope(shield=True):
-                    await money.flush()  # noqa: ASYNC102 - one attempt
 
     @asynccontextmanager
     async def _supervised(

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from math import ceil
@@ -18,10 +19,10 @@ from typing import Final
 
 import trio
 
-from agentrail.api.limits import HostLimits
 from agentrail.app.model_chain import chain_of
 from agentrail.app.pricing import PriceList, Prices
 from agentrail.app.spec import NO_PRICES, SessionSpec, agents_of
+from agentrail.app.supervisor import Supervisor, journal_of, spending_limit_of
 from agentrail.errors import AgentrailError, BadChoice, LimitReached
 from agentrail.host.profiles import Profile
 from agentrail.ports.money import PER_USD, Balance, Expense
@@ -30,6 +31,7 @@ from agentrail.runtime.shared.ids import new_id
 from agentrail.runtime.shared.journal_retry import SteadyJournal, patiently
 from agentrail.runtime.shared.untrusted_calls import tell
 from agentrail.values.json import EMPTY
+from agentrail.values.untrusted_values import MAX_USD
 
 log = logging.getLogger("agentrail.host")
 
@@ -57,7 +59,7 @@ JOURNAL_WANTED: Final = "None, or give the host another `journal`: this one keep
 
 
 class _Line:
-    """The requests of one tenant at this host."""
+    """The requests of one tenant at this supervisor."""
 
     __slots__ = ("lock", "running", "settled")
 
@@ -68,20 +70,29 @@ class _Line:
 
 
 class TenantMoney:
-    """Reserves money for the requests of tenants: at most *usd_per_day* for each and day, in *journal*."""
+    """Reserves money for the requests of tenants, in *journal*: for each and day at most the least of `limits`."""
 
-    def __init__(self, journal: SteadyJournal, usd_per_day: float) -> None:
+    def __init__(self, journal: SteadyJournal) -> None:
         self._journal = journal
-        self._usd_per_day = usd_per_day
-        self._limit = int(usd_per_day * PER_USD)  # the same in billionths
+        self.limits: list[float] = []  # see `SpendingLimit`
         self._clock = Clock()
-        self._run = new_id()  # of each expense of this host
+        self._run = new_id()  # of each expense of this supervisor
         self._numbers = count(1)
         self._lines: defaultdict[str, _Line] = defaultdict(_Line)  # of tenants with requests that wait or run
         self._ended: list[tuple[Expense, int]] = []  # with their costs, which are not written yet
         self._has_ended = trio.Event()  # set while there are such
         self._writing = trio.Lock()
         self._write_scope = trio.CancelScope()  # of a write that is tried until it succeeds
+
+    @property
+    def _usd_per_day(self) -> float:
+        """The least limit, in US dollars; without one, who waits still is let go."""
+        return min(self.limits, default=MAX_USD)
+
+    @property
+    def _limit(self) -> int:
+        """The same in billionths."""
+        return int(min(self._usd_per_day, MAX_USD) * PER_USD)
 
     async def reserve(self, tenant: str, session_id: str, model: str, most_usd: float | None) -> Expense:
         """Reserve *most_usd* for a request to *model*; wait as `SpendingLimit.reserve`."""
@@ -169,16 +180,24 @@ class TenantMoney:
             del self._lines[tenant]
 
 
-def tenant_money(journal: SteadyJournal, limits: HostLimits) -> TenantMoney | None:
-    """Return the `TenantMoney` for `usd_per_day` of *limits*; `None` if that is not set.
+@contextmanager
+def keeping_money(supervisor: Supervisor, usd_per_day: float | None, *, is_guest: bool) -> Generator[None]:
+    """Keep the tenants of *supervisor* within *usd_per_day* as long as it runs; a guest does so while it serves.
 
-    Raise `BadChoice` if *journal* cannot keep money.
+    No-op if that is `None`. Raise `BadChoice` if the journal cannot keep money.
     """
-    if limits.usd_per_day is None:
-        return None
-    if not journal.keeps_money:
-        raise BadChoice("usd_per_day", limits.usd_per_day, JOURNAL_WANTED)
-    return TenantMoney(journal, limits.usd_per_day)
+    if usd_per_day is None:
+        yield
+        return
+    if not journal_of(supervisor).keeps_money:
+        raise BadChoice("usd_per_day", usd_per_day, JOURNAL_WANTED)
+    limits = spending_limit_of(supervisor, TenantMoney).limits
+    limits.append(usd_per_day)
+    try:
+        yield
+    finally:
+        if is_guest:
+            limits.remove(usd_per_day)
 
 
 def warn_of_prices(profiles: Iterable[Profile], usd_per_day: float) -> None:

@@ -102,6 +102,11 @@ class MoneyJournal(Protocol):
 class SpendingLimit(Protocol):
     """Interface: keeps what the requests of each tenant cost within a limit."""
 
+    @property
+    def limits(self) -> list[float]:
+        """The US dollars a day of each host that limits its tenants; the least of them holds."""
+        ...
+
     async def reserve(self, tenant: str, session_id: str, model: str, most_usd: float | None) -> Expense:
         """Reserve *most_usd* for a request to *model*, and wait as long as others have reserved what it needs.
 
@@ -111,6 +116,10 @@ class SpendingLimit(Protocol):
 
     def settle(self, expense: Expense, cost_usd: float | None) -> None:
         """Note that a request has ended, with its cost; `None` if that is not known, so its most counts."""
+        ...
+
+    async def run(self) -> None:
+        """Body of the task that writes what requests have cost."""
         ...
 
     async def flush(self) -> None:

@@ -123,7 +123,7 @@ class SharedServices:
         self.slots: Slots | OwnSlots | None = None  # the part of the journal to look after; `None`: all of it
         self.figures: Figures | None = None  # made when figures are first asked for
         self.listener: RecordListener | None = None  # told of each stored record; `None` if nobody listens
-        self.spending_limit: SpendingLimit | None = None  # reserves money of tenants; `None` if they have no limit
+        self.spending_limit: SpendingLimit | None = None  # reserves money of tenants; `None` if no host limits them
         self.shadows: Shadows | None = None  # made with the first session that has a shadow
         # Made when all sessions are to be parked: an event for each session id, set once nothing is lost by parking it.
         self.parkable: defaultdict[str, trio.Event] | None = None

@@ -263,8 +263,9 @@ class EffectRunner:
         """
         shared, code = self._shared, self._code
         send: SendRequest = shared.limits.stream
-        if shared.spending_limit is not None and self.state.setup.tenant:
-            send = ReservedRequest(shared.spending_limit, self.state, code.prices, used, send).stream
+        spending_limit = shared.spending_limit
+        if spending_limit is not None and spending_limit.limits and self.state.setup.tenant:
+            send = ReservedRequest(spending_limit, self.state, code.prices, used, send).stream
         if not (self.state.plugins and code.hook_runner.audience(self.state.plugins).limits):
             return send
         if self.spending is None:

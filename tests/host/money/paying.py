@@ -11,9 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from agentrail import SessionSpec, Supervisor, open_supervisor
-from agentrail.app.supervisor import journal_of, limit_spending
-from agentrail.host import HostLimits
-from agentrail.host.tenant_money import DAY_MS, tenant_money
+from agentrail.host.tenant_money import DAY_MS, keeping_money
 from agentrail.journals import Balance, Expense, Journal, MemoryJournal, MoneyJournal
 from agentrail.models import Price, Usage
 from agentrail.runtime.shared.clock import Clock
@@ -56,14 +54,9 @@ def paid(
 @asynccontextmanager
 async def open_paying(usd: float, journal: Journal | None = None) -> AsyncGenerator[Supervisor]:
     """Open a supervisor whose tenants may spend *usd* a day each."""
-    async with trio.open_nursery() as nursery:
-        async with open_supervisor(journal=journal or MemoryJournal()) as supervisor:
-            money = tenant_money(journal_of(supervisor), HostLimits(usd_per_day=usd))
-            assert money is not None
-            nursery.start_soon(money.run)
-            limit_spending(supervisor, money)
+    async with open_supervisor(journal=journal or MemoryJournal()) as supervisor:
+        with keeping_money(supervisor, usd, is_guest=False):
             yield supervisor
-        nursery.cancel_scope.cancel()
 
 
 async def balance(journal: MoneyJournal, tenant: str = "acme", days: int = 0) -> Balance:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
 
@@ -10,7 +12,7 @@ import httpx
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor
+from agentrail import SessionSpec, Supervisor, open_supervisor
 from agentrail.errors import BadChoice
 from agentrail.host import ApiKeys, Host, HostLimits, Profile
 from agentrail.journals import Balance, Expense, Journal, MemoryJournal, SqliteJournal
@@ -19,7 +21,7 @@ from tests.host.cluster.several import two_members
 from tests.host.commanded import SERVE, commanded
 from tests.host.hosted import KEYS, LIMITS, LINES, open_desk
 from tests.host.money.desk import build_spec
-from tests.host.money.paying import PRICE, balance
+from tests.host.money.paying import PRICE, balance, in_virtual_time
 from tests.patience import within
 
 BILLION = 10**9
@@ -96,19 +98,58 @@ async def test_two_hosts_on_one_journal_keep_one_limit(tmp_path: Path, limits: H
     await journal.close()
 
 
+def guest(limits: HostLimits) -> Host:
+    return Host([Profile("desk", build_spec)], authenticator=ApiKeys(lines=LINES), limits=limits)
+
+
+@asynccontextmanager
+async def guest_client(host: Host, supervisor: Supervisor) -> AsyncGenerator[httpx.AsyncClient, None]:
+    """Open *host* in *supervisor*, and yield ann's client."""
+    async with host.asgi(supervisor) as app:
+        headers = {"authorization": f"Bearer {KEYS['ann']}"}
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
+            yield client
+
+
 async def test_a_guest_reserves_nothing_any_more_when_it_has_ended(limits: HostLimits) -> None:
     journal = MemoryJournal()
-    host = Host([Profile("desk", build_spec)], authenticator=ApiKeys(lines=LINES), limits=limits)
     async with open_supervisor(journal=journal) as supervisor:
-        async with host.asgi(supervisor) as app:
-            transport = httpx.ASGITransport(app)
-            headers = {"authorization": f"Bearer {KEYS['ann']}"}
-            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
-                assert await asked(client, "one") == (200, "fine")
+        async with guest_client(guest(limits), supervisor) as client:
+            assert await asked(client, "one") == (200, "fine")
         assert await balance(journal) == Balance(is_reserved=False, spent=BILLION, reserved=0)
         own = await supervisor.spawn(build_spec(None), tenant="acme")
         await own.ask("0")
         assert await balance(journal) == Balance(is_reserved=False, spent=BILLION, reserved=0)
+
+
+async def test_of_guests_in_one_supervisor_the_least_limit_holds_as_long_as_its_guest(limits: HostLimits) -> None:
+    """As of apps with a few routes each, of one host."""
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor, guest_client(guest(limits), supervisor) as first:
+        async with guest_client(guest(limits.but(usd_per_day=5.0)), supervisor) as second:
+            assert "usd_per_day=5 of the host has $5.0000 left" in (await asked(first, "one"))[1]
+        async with guest_client(guest(limits.but(usd_per_day=50.0)), supervisor) as second:
+            for client in (first, second, first):
+                assert await asked(client, "one") == (200, "fine")
+            assert LEFT.format("9.0000") in (await asked(second, "one"))[1]
+        assert LEFT.format("9.0000") in (await asked(first, "one"))[1]
+
+
+@in_virtual_time
+async def test_a_request_that_ends_after_its_guest_gives_back_what_it_did_not_cost() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        running, waiting = [await supervisor.spawn(build_spec(None), tenant="acme") for _ in range(2)]
+        async with guest(LIMITS.but(usd_per_day=12.0)).asgi(supervisor):
+            await running.prompt("60")
+            await trio.sleep(1)
+            await waiting.prompt("0")
+            await trio.sleep(1)
+        assert await balance(journal) == Balance(is_reserved=False, spent=0, reserved=10 * BILLION)
+        for session in (running, waiting):
+            assert (await session.reply()).text == "fine"
+        assert await balance(journal) == Balance(is_reserved=False, spent=2 * BILLION, reserved=0)
 
 
 # Journals of others
