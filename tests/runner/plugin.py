@@ -7,6 +7,7 @@ hands them pieces of the list. Nothing of a test travels but its place in the li
 from __future__ import annotations
 
 import threading
+from collections.abc import Generator
 from pathlib import Path
 from typing import Final, cast
 
@@ -16,6 +17,7 @@ from tests.runner.dispatcher import Dispatcher
 from tests.runner.known_seconds import load_seconds, store_seconds
 from tests.runner.long_files import is_wholly_long
 from tests.runner.pieces import function_of, longest_first, pieces_of
+from tests.runner.rewriting import imported_from_the_end, unwritten
 from tests.runner.shuffling import place_of, shuffled
 
 UNKNOWN: Final = 0.005
@@ -85,6 +87,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if is_wholly_long(collection_path.read_text("utf-8")) else None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Have a second process import modules that pytest rewrites for the first time, if there are many."""
+    config = session.config
+    files = [file for arg in config.args for file in _test_files(Path(arg.partition("::")[0]))]
+    wanted = (
+        [file for file in unwritten(files) if not pytest_ignore_collect(file, config)] if config.option.workers else []
+    )
+    with imported_from_the_end(config.rootpath, wanted):
+        return (yield)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Run the tests in workers, if there shall be any."""
@@ -135,6 +149,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
     _store_ids(terminalreporter, cast("Path | None", config.getoption("store_skipped")), "skipped")
     if exitstatus == pytest.ExitCode.TESTS_FAILED:
         _store_ids(terminalreporter, cast("Path | None", config.getoption("store_failed")), "failed", "error")
+
+
+def _test_files(path: Path) -> list[Path]:
+    return sorted(path.resolve().rglob("test_*.py")) if path.is_dir() else [path.resolve()]
 
 
 def _store_ids(terminalreporter: pytest.TerminalReporter, file: Path | None, *outcomes: str) -> None:

@@ -15,6 +15,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.runner.pieces import MOST_TESTS, longest_first, pieces_of
+from tests.runner.rewriting import MANY
 
 HERE: Final = Path(__file__).parents[2]
 
@@ -131,6 +132,29 @@ def test_a_file_of_long_tests_alone_is_not_imported_where_none_is_wanted(tmp_pat
     mixed = "import pytest\n@pytest.mark.long\ndef test_long(): pass\ndef test_short(): pass\n"
     assert summary(ran(tmp_path, "-m", "not long", test_a=broken, test_b=mixed)) == "1 passed, 1 deselected"
     assert "there_is_no_such_module" in ran(tmp_path).stdout
+
+
+@pytest.mark.long
+def test_modules_that_were_never_rewritten_are_imported_from_both_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    noting = """
+import os
+with open("imported", "a") as file: file.write(f"{os.getpid()} {__name__}\\n")
+def test_it(): assert [1] == [2]
+"""
+    files = {f"test_{number}": noting for number in range(100, 100 + MANY)}
+    firsts: list[list[str]] = []
+    for _ in range(2):
+        done = ran(tmp_path, "--maxfail=1", **files)
+        assert "assert [1] == [2]" in done.stdout
+        lines = [line.split() for line in (tmp_path / "imported").read_text("utf-8").splitlines()]
+        (tmp_path / "imported").unlink()
+        by_process = {process: [name for other, name in lines if other == process] for process, _ in lines}
+        assert max(map(len, by_process.values())) == MANY, "the collection imports all"
+        firsts.append(sorted(names[0] for names in by_process.values()))
+    assert firsts == [["test_100", f"test_{99 + MANY}"], ["test_100"]]
 
 
 @pytest.mark.long
