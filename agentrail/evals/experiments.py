@@ -16,7 +16,7 @@ from agentrail.evals.cases import NAME, Case
 from agentrail.evals.datasets import Dataset
 from agentrail.evals.recorded_tools import UNRECORDED, shown_call, with_case_tools
 from agentrail.evals.results import MOST_REPEATS, Results, ScoredRun
-from agentrail.evals.runs import Run, cost_of, run_of
+from agentrail.evals.runs import Run, run_of
 from agentrail.evals.scores import FailedScoreError, Score, ScoreFunction, Scorer, as_scorer, scored
 from agentrail.journals import Journal, MemoryJournal
 from agentrail.values.argument_checks import checked
@@ -310,7 +310,7 @@ class _Experiment:
             await play_case(session, case)
         except Exception as error:  # noqa: BLE001 - as above
             problem = _text_of(error)
-        usd = cost_of(session.status().usage.minus(before))
+        usd = session.status().usage.minus(before).spent_usd
         await session.stop()
         return usd, problem
 

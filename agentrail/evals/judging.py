@@ -9,7 +9,7 @@ from typing import Final, cast
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import AgentrailError, UsageError
-from agentrail.evals.runs import Run, cost_of
+from agentrail.evals.runs import Run
 from agentrail.evals.scores import FailedScoreError, Score, Scorer
 from agentrail.models import JsonObject, ModelChain, Usage
 from agentrail.values.argument_checks import checked
@@ -79,14 +79,14 @@ class _Jury:
                 try:
                     answers.append(await session.ask(text, returns=self._form()))
                 except AgentrailError as error:
-                    usd = cost_of(usage.plus(session.status().usage))
+                    usd = usage.plus(session.status().usage).spent_usd
                     return {
                         name: FailedScoreError(str(error), 0.0 if index else usd)
                         for index, name in enumerate(self._rubrics)
                     }
                 usage = usage.plus(session.status().usage)
                 await session.stop()
-        usd = cost_of(usage)
+        usd = usage.spent_usd
         scores = dict[str, Score | FailedScoreError]()
         for name in self._rubrics:
             opinions = [cast("Mapping[str, object]", answer[name]) for answer in answers]

@@ -60,11 +60,6 @@ class Run(msgspec.Struct, frozen=True):
     """Number of turns that came to an end."""
 
 
-def cost_of(usage: Usage) -> float | None:
-    """Return the cost of *usage* in US dollars; `None` if a price is unknown. What used nothing costs nothing."""
-    return 0.0 if usage.is_nothing else usage.cost_usd
-
-
 def run_of(case: Case, records: Sequence[Record]) -> Run:
     """Return the run of *case* that is recorded in *records*, which begin with the first one of its session."""
     envelopes = [envelope for record in records for envelope in record.events]
@@ -82,7 +77,7 @@ def run_of(case: Case, records: Sequence[Record]) -> Run:
         tuple(messages),
         tuple(_calls(envelopes)),
         tuple(envelope.event.tool for envelope in envelopes if isinstance(envelope.event, ApprovalRequired)),
-        cost_of(usage),
+        usage.spent_usd,
         _seconds(envelopes),
         sum(isinstance(envelope.event, RequestStart) for envelope in envelopes),
         len(ends),

@@ -80,8 +80,7 @@ class MoneyLimit(Authored):
     def dollars_left(self, usage: Usage, elsewhere: Usage) -> float | None:
         """Return the US dollars left under this limit; `None` if the cost so far is not known."""
         used = usage.plus(elsewhere) if self.shared else usage
-        spent = 0.0 if used.is_nothing else used.cost_usd
-        return None if spent is None else max(0.0, self.max_usd - spent)
+        return None if used.spent_usd is None else max(0.0, self.max_usd - used.spent_usd)
 
 
 class Used(Authored):

@@ -243,7 +243,7 @@ class BudgetGuard(Plugin[Spent]):
         if not ctx.price_known:
             return f"the price of `{ctx.model}`, or of a model that it may fall back to, is not known, {advice}"
         used, _ = self._limits.counted(ctx)
-        if used.cost_usd is None and not used.is_nothing:
+        if used.spent_usd is None:
             return f"what the session has cost so far is not known, {advice}"
         return None
 

@@ -60,6 +60,11 @@ class Usage(Authored):
         counted = self.input_tokens or self.output_tokens or self.cached_tokens or self.reasoning_tokens
         return not counted and self.cost_usd is None and not self.estimated
 
+    @property
+    def spent_usd(self) -> float | None:
+        """Cost in US dollars: 0 if no tokens were used; `None` if a price is unknown."""
+        return 0.0 if self.is_nothing else self.cost_usd
+
     def plus(self, other: Usage) -> Usage:
         """Return the sum of this usage and *other*; its cost is unknown if one of the two is."""
         if self.is_nothing:
@@ -100,9 +105,7 @@ NOTHING_USED = Usage()
 
 def cost_text(usage: Usage, unknown: str = "cost unknown") -> str:
     """Return the cost of *usage* as people read it: in US dollars, or *unknown* if a price is unknown."""
-    if usage.cost_usd is None and not usage.is_nothing:
-        return unknown
-    return f"${usage.cost_usd or 0:.4f}"
+    return unknown if usage.spent_usd is None else f"${usage.spent_usd:.4f}"
 
 
 MILLION: Final = 1_000_000

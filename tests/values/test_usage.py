@@ -24,6 +24,11 @@ def test_a_difference_has_the_difference_of_each_field() -> None:
     assert ONE.minus(Usage()) == ONE
 
 
+def test_what_used_nothing_has_cost_nothing_and_else_a_cost_may_be_unknown() -> None:
+    assert (Usage().spent_usd, Usage(1).spent_usd, Usage(estimated=True).spent_usd) == (0.0, None, None)
+    assert (ONE.spent_usd, Usage(cost_usd=0.0).spent_usd) == (0.5, 0.0)
+
+
 @pytest.mark.parametrize("figure", [0, -1, 1.5, True])
 def test_a_limit_is_a_whole_number_from_1_on(figure: object) -> None:
     with pytest.raises(WrongType):

@@ -164,7 +164,7 @@ class FiguresHistory(SessionListener):
             "output": usage.output_tokens,
             "cached": usage.cached_tokens,
             "cost": usage.cost_usd or 0.0,
-            "unpriced": usage.cost_usd is None and not usage.is_nothing,
+            "unpriced": usage.spent_usd is None,
         }
         self._add(sums, state.setup.tenant, ("session", state.session_id), ("model", model))
 

@@ -43,6 +43,5 @@ class ReservedRequest:
             response = await self._send(session_id, model, request, emit, sent)
             used = partial(prices.priced, request.model, request.options, response.usage)
         finally:
-            usage = used()
-            self._limit.settle(expense, 0.0 if usage.is_nothing else usage.cost_usd)
+            self._limit.settle(expense, used().spent_usd)
         return response

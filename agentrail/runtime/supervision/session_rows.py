@@ -63,6 +63,6 @@ def _row(child: Child, state: State, head: int, *, suspended: bool) -> TreeRow:
         context_tokens=None if state.token_count is None else state.token_count.tokens,
         context_window=budget_of(state).window,
         tokens=state.usage.total_tokens,
-        cost_usd=state.usage.cost_usd,
+        cost_usd=state.usage.spent_usd,
         records=head,
     )

@@ -81,6 +81,7 @@ async def test_rows_come_at_first_then_what_has_changed_and_null_for_what_is_gon
         (row,) = rows.rows.values()
         assert (row["session"], row["user"], row["tenant"], row["agent"]) == ("ann.trip", "ann", "acme", "desk")
         assert (row["title"], row["phase"], row["state"], row["parent"]) == ("To Rome", "idle", "running", "")
+        assert (row["tokens"], row["cost_usd"]) == (0, 0.0)
         assert (rows.counts, rows.began) == ((1, 1), 1)
         await desk.ann.post("/v1/sessions/trip/prompt", json={"message": "go"})
         row = await rows.until(phase="executing_tools", calls=1)
