@@ -11,8 +11,11 @@ from attrs import frozen
 MOST_TESTS: Final = 60
 """Tests in a piece, at most: fixtures of a module are made once for each piece."""
 
-MOST_SECONDS: Final = 15.0
-"""Seconds of a piece with more than one test, at most, as far as they are known."""
+MOST_SECONDS: Final = 60.0
+"""Seconds of a piece with more than one test, at most, as far as they are known.
+
+Each piece makes the fixtures of its module anew, and a browser with a host takes 3 s of CPU.
+"""
 
 
 @frozen

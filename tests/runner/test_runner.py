@@ -83,7 +83,7 @@ def test_a_file_is_cut_and_the_longest_piece_comes_first() -> None:
 
 
 def test_a_piece_of_slow_tests_is_cut_by_their_time() -> None:
-    pieces = pieces_of([f"a.py::test_{number}" for number in range(5)], [8.0, 8.0, 40.0, 1.0, 1.0], [""] * 5)
+    pieces = pieces_of([f"a.py::test_{number}" for number in range(5)], [32.0, 32.0, 160.0, 1.0, 1.0], [""] * 5)
     assert [piece.indexes for piece in pieces] == [(0,), (1,), (2,), (3, 4)]
 
 
