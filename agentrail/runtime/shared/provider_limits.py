@@ -134,7 +134,11 @@ class Lane:
 
 
 class SendRequest(Protocol):
-    """Interface: sends a request when limits allow it: `ProviderLimits.stream`, or `RequestSpending` before it."""
+    """Interface: sends a request when limits allow it.
+
+    `RequestSpending.stream` calls `ReservedRequest.stream`, and that `ProviderLimits.stream`: a request begins with the
+    first that its session needs.
+    """
 
     async def __call__(
         self, session_id: str, model: Model, request: ModelRequest, emit: EmitChunk, sent: Callable[[], None] = nobody
