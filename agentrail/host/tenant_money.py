@@ -14,7 +14,6 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
-from math import ceil
 from typing import Final
 
 import trio
@@ -58,6 +57,11 @@ LOST: Final = "what some requests have cost could not be written, so for usd_per
 JOURNAL_WANTED: Final = "None, or give the host another `journal`: this one keeps no money (`MoneyJournal`)"
 
 
+def _billionths(usd: float) -> int:
+    """Return *usd* in billionths. It is rounded, as 2.01 dollars are a little less in a float, and as much in all."""
+    return round(usd * PER_USD)
+
+
 class _Line:
     """The requests of one tenant at this supervisor."""
 
@@ -92,7 +96,7 @@ class TenantMoney:
     @property
     def _limit(self) -> int:
         """The same in billionths."""
-        return int(min(self._usd_per_day, MAX_USD) * PER_USD)
+        return _billionths(min(self._usd_per_day, MAX_USD))
 
     async def reserve(self, tenant: str, session_id: str, model: str, most_usd: float | None) -> Expense:
         """Reserve *most_usd* for a request to *model*; wait as `SpendingLimit.reserve`."""
@@ -100,7 +104,7 @@ class TenantMoney:
             problem = UNPRICED.format(model, self._usd_per_day)
             log.warning(NOT_SENT, session_id, problem)
             raise LimitReached(problem)
-        expense = Expense(tenant, 0, session_id, self._run, next(self._numbers), ceil(most_usd * PER_USD))
+        expense = Expense(tenant, 0, session_id, self._run, next(self._numbers), _billionths(most_usd))
         line = self._lines[tenant]
         try:
             async with line.lock:
@@ -139,7 +143,7 @@ class TenantMoney:
 
     def settle(self, expense: Expense, cost_usd: float | None) -> None:
         """Note that the request of *expense* has ended, with its cost; the task `run` writes that."""
-        cost = expense.most if cost_usd is None else ceil(cost_usd * PER_USD)
+        cost = expense.most if cost_usd is None else _billionths(cost_usd)
         self._ended.append((expense, cost))
         self._has_ended.set()
 

@@ -13,7 +13,7 @@ from agentrail import SessionHandle, SessionSpec, Supervisor
 from agentrail.errors import AgentrailError, BadRecord, JournalFailed, Overloaded, TurnAborted
 from agentrail.host.tenant_money import DAY_MS, PATIENCE
 from agentrail.journals import Balance, Expense, MemoryJournal
-from agentrail.models import Usage
+from agentrail.models import Price, Usage
 from agentrail.plugins import Ask, BeforePrompt, CallModel, Context, Continue, Plugin
 from agentrail.runtime.shared.clock import Clock
 from agentrail.testing import ScriptedModel, call, fail, say
@@ -142,6 +142,27 @@ async def test_without_a_price_or_a_limit_of_tokens_nothing_can_be_promised(capl
         assert "may cost $10.0000, and usd_per_day=5" in await ask(unbound)
         free = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])))
         assert await ask(free) == "fine", "it has no tenant"
+
+
+@in_virtual_time
+async def test_what_is_left_can_be_spent_to_the_last_cent() -> None:
+    """Of these numbers, floats have a little less or more."""
+    journal = MemoryJournal()
+    async with open_paying(2.01, journal) as supervisor:
+        prices = {MODEL: Price(input=0.0, output=4.4)}
+        script = [say("fine", usage=Usage(output_tokens=3_000))]
+        spec = paid(script, None, prices=prices, model_options={"max_tokens": 3_000}, repeat_last=True)
+        whole = spec.but(prices={MODEL: Price(input=0.0, output=(2.01 - 10 * 0.0132) / 0.003)})
+        for priced in (*[spec] * 10, whole):
+            session = await supervisor.spawn(priced, tenant="acme")
+            assert await ask(session) == "fine"
+        assert await balance(journal) == Balance(is_reserved=False, spent=2_010_000_000, reserved=0)
+
+
+@in_virtual_time
+async def test_a_limit_above_all_that_can_be_spent_is_none() -> None:
+    async with open_paying(1e300) as supervisor:
+        assert await ask(await supervisor.spawn(paid([cost(4)]), tenant="acme")) == "fine"
 
 
 # Sub-agents, summaries, and what plugins ask
