@@ -124,6 +124,8 @@ def _field_hint(owner: str, field: str) -> str:
         return f'it is an option of the model; write `model_options={{"{field}": …}}`'
     if owner == "SessionSpec" and field in _COSTS:
         return "costs are limited by a plugin; write `plugins=[BudgetGuard(max_usd=…)]`"
+    if owner == "HostLimits" and field in _COSTS:
+        return "did you mean `usd_per_day`?"
     return hint_for(owner, field)
 
 

@@ -49,6 +49,7 @@ from agentrail.events import (
     ToolExecutionEnd,
     ToolExecutionStart,
 )
+from agentrail.host import HostLimits
 from agentrail.mcp import McpServer
 from agentrail.models import AssistantMessage, Json, Usage
 from agentrail.other_names import OTHER_NAMES
@@ -135,6 +136,8 @@ def test_a_limit_of_cost_is_looked_for_in_the_plugin(name: str) -> None:
         UnknownField, match=r"costs are limited by a plugin; write `plugins=\[BudgetGuard\(max_usd=…\)\]`"
     ):
         SessionSpec(model="demo", **{name: 1})  # type: ignore[arg-type]  # on purpose
+    with pytest.raises(UnknownField, match=r"did you mean `usd_per_day`\?"):
+        HostLimits(**{name: 1})  # type: ignore[arg-type]  # on purpose
     if name != "max_usd":
         with pytest.raises(UnknownField, match=r"did you mean `max_usd`\?"):
             BudgetGuard(**{name: 1})  # type: ignore[arg-type]  # on purpose
