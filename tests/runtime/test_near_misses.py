@@ -137,7 +137,7 @@ def test_a_limit_of_cost_is_looked_for_in_the_plugin(name: str) -> None:
     ):
         SessionSpec(model="demo", **{name: 1})  # type: ignore[arg-type]  # on purpose
     with pytest.raises(UnknownField, match=r"did you mean `usd_per_day`\?"):
-        HostLimits(**{name: 1})  # type: ignore[arg-type]  # on purpose
+        HostLimits(**{name: 1})
     if name != "max_usd":
         with pytest.raises(UnknownField, match=r"did you mean `max_usd`\?"):
             BudgetGuard(**{name: 1})  # type: ignore[arg-type]  # on purpose
