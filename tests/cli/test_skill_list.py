@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from agentrail.cli.agents.agent_source import AgentSource
 from agentrail.cli.talk.console_commands import NAMES
 from agentrail.cli.talk.skill_list import offered_skills, skill_rows, skills_of
-from tests.cli.talking import through_pipes
+from tests.cli.talking import at_a_terminal, through_pipes
 
 
 def write(folder: Path, text: str) -> None:
@@ -73,3 +74,20 @@ def test_the_word_of_the_user_is_a_prompt_in_a_conversation(tmp_path: Path) -> N
     assert "there is no /te; " in screen
     assert "skill: Makes tea." in screen
     assert "Forged" not in screen
+
+
+@pytest.mark.long
+def test_a_skill_is_begun_that_was_written_just_before_and_with_lines_that_are_pasted(tmp_path: Path) -> None:
+    skills = tmp_path / ".agents" / "skills"
+    with at_a_terminal("chat", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"), NO_COLOR="1") as (talk, _):
+        talk.sees(">\n  idle")
+        talk.say("/tea green\r")
+        talk.sees("there is no /tea; ")
+        write(skills / "tea", "---\nname: tea\ndescription: Makes tea.\n---\nBoil.\n")
+        talk.say("/tea green\r")
+        talk.sees("> /tea green\n", "I am the built-in demo model", ">\n  idle")
+        talk.say("\x1b[200~/tea\nblack\x1b[201~\r")
+        talk.sees("> /tea\n", "I am the built-in demo model", ">\n  idle")
+        shutil.rmtree(skills / "tea")
+        talk.say("/tea white\r")
+        talk.sees("there is no /tea; ")

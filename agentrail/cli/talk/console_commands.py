@@ -204,10 +204,9 @@ class ConsoleCommands:
         self._find_page = find_page
         self._own_commands = own_commands
         self._skills: Sequence[tuple[str, str]] = ()
-        """The command and the description of each skill that the person may begin; none before `find_skills`."""
+        """The command and the description of each skill that the person may begin, as of the last `find_skills`."""
         self._looking = trio.Lock()
         """Held while skills are looked for."""
-        self._has_looked = False
         self.server_prompts = ServerPrompts()
         """The prompts of MCP servers that the session has."""
         self._decisions: deque[str] = deque(maxlen=MOST_FOLDED)
@@ -240,27 +239,26 @@ class ConsoleCommands:
 
     def own_prompt(self, text: str) -> str | None:
         """Return the prompt that a command *text* of the project, or of a server, sends; `None` if it is neither."""
-        name, _, rest = text.partition(" ")
-        own_prompt = next(
-            (command.prompt(rest.strip()) for command in self._own_commands if command.name == name), None
-        )
+        name, rest = _name_and_rest(text)
+        own_prompt = next((command.prompt(rest) for command in self._own_commands if command.name == name), None)
         return self.server_prompts.words(text) if own_prompt is None else own_prompt
 
     async def find_skills(self) -> None:
-        """Find the skills that are commands, once; those that there are already keep their names."""
+        """Find the skills that are commands now; other commands keep their names."""
         async with self._looking:
-            if self._has_looked:
-                return
-            self._has_looked = True
             with suppress(AgentrailError, BadInputError, OSError):  # `/skills` tells of it
                 detail = await self._detail()
                 if detail is not None:
-                    others = {*(name for name, _, _ in self._table), *NAMES}
+                    old_skills = {name for name, _ in self._skills}
+                    others = {*(name for name, _, _ in self._table if name not in old_skills), *NAMES}
                     self._skills = tuple(offered_skills(await skills_of(detail.agent), others))
 
     async def is_skill(self, text: str) -> bool:
-        """Whether *text* begins a skill, and is a prompt as it stands: the model reads the skill by its tool."""
-        name = text.partition(" ")[0]
+        """Whether *text* begins a skill, and is a prompt as it stands: the model reads the skill by its tool.
+
+        It is looked for now, as by that tool: the person may have written it just before.
+        """
+        name, _ = _name_and_rest(text)
         if name in ALIASES or any(name == row.name for row in self._rows):
             return False
         await self.find_skills()
@@ -268,14 +266,14 @@ class ConsoleCommands:
 
     async def carry_out(self, text: str) -> None:
         """Carry out the command *text*."""
-        name, _, rest = text.partition(" ")
+        name, rest = _name_and_rest(text)
         rows = {row.name: row for row in self._rows}
         row = rows.get(ALIASES.get(name, name))
         if row is None:
             names = [name for name, _, _ in self._table]
             self.refuse(f"there is no {name}; {advice(name, names, 'there are')}")
         else:
-            await row.carry_out(self, rest.strip())
+            await row.carry_out(self, rest)
 
     @property
     def _rows(self) -> tuple[ConsoleCommand, ...]:
@@ -723,6 +721,12 @@ class ConsoleCommands:
     async def _listed(self) -> list[StoredSession]:
         """Return the sessions of this folder, the last used first; empty without a supervisor."""
         return [] if self._supervisor is None else (await last_used(self._supervisor, self._label))[:MOST_LISTED]
+
+
+def _name_and_rest(text: str) -> tuple[str, str]:
+    """Return the name of a command, and the text that follows it, maybe on another line."""
+    name, *rest = text.split(maxsplit=1)  # it begins with a slash
+    return name, "".join(rest).strip()
 
 
 def _as_steered(file: NamedFile) -> NamedFile:

@@ -44,11 +44,11 @@ class ServerPrompts:
 
     def words(self, text: str) -> str | None:
         """Return what a person who types the command *text* tells the agent; `None` if it is no such command."""
-        name, _, arguments = text.partition(" ")
+        name, *arguments = text.split(maxsplit=1) or [""]  # no text goes with a picture alone
         tool = self._tools.get(name)
         if tool is None:
             return None
-        more_words = f", with these arguments: {arguments.strip()}" if arguments.strip() else ""
+        more_words = f", with these arguments: {arguments[0].strip()}" if arguments else ""
         return f"Get a prompt by the tool `{tool}`{more_words}. It is what I ask you to do."
 
 
