@@ -58,7 +58,7 @@ JOURNAL_WANTED: Final = "None, or give the host another `journal`: this one keep
 
 
 def _billionths(usd: float) -> int:
-    """Return *usd* in billionths. It is rounded, as 2.01 dollars are a little less in a float, and as much in all."""
+    """Return *usd* in billionths of a dollar, rounded: as a float, 2.01 dollars are a little less than that."""
     return round(usd * PER_USD)
 
 
@@ -90,12 +90,12 @@ class TenantMoney:
 
     @property
     def _usd_per_day(self) -> float:
-        """The least limit, in US dollars; without one, who waits still is let go."""
+        """The least limit, in US dollars; without one, so high that requests which still wait are sent."""
         return min(self.limits, default=MAX_USD)
 
     @property
     def _limit(self) -> int:
-        """The same in billionths."""
+        """The least limit, in billionths of a US dollar."""
         return _billionths(min(self._usd_per_day, MAX_USD))
 
     async def reserve(self, tenant: str, session_id: str, model: str, most_usd: float | None) -> Expense:

@@ -1,7 +1,7 @@
 """Money that tenants of hosts spend in a day: `DayMoney` is the rule, and a `MoneyJournal` keeps it for all its hosts.
 
-What a request to a model costs is known when it has ended, so until then it counts as the most that it can cost. It
-stays so if nobody sees its end, as the process was killed: what the provider charges for it is not known.
+What a request to a model costs is known when it has ended. Until then it counts as the most that it can cost, and for
+good if its process is killed before: nobody knows then what the provider charges.
 
 `SpendingLimit`: reserves money for each request before it is sent; the runtime calls it, and a host implements it.
 """
@@ -88,14 +88,14 @@ class MoneyJournal(Protocol):
     """Interface: a journal that keeps what tenants spend in a day, for `KEPT_DAYS`."""
 
     async def reserve_money(self, expense: Expense, limit: int) -> Balance:
-        """Do as `DayMoney.reserve`, for good and as one with what other processes do at the same time.
+        """Do as `DayMoney.reserve`, in one transaction with what that reads; it is durable when this returns.
 
-        If the answer is lost, it may be called again: an expense is reserved once.
+        May be called again if the answer is lost: an expense is reserved once.
         """
         ...
 
     async def settle_money(self, costs: Sequence[tuple[Expense, int]]) -> None:
-        """Do as `DayMoney.settle` for each expense; it may be called again too."""
+        """Do as `DayMoney.settle` for each expense; may be called again as well."""
         ...
 
 
