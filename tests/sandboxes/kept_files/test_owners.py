@@ -148,3 +148,13 @@ async def test_a_damaged_log_and_a_stray_file_keep_no_session_from_being_deleted
         await session.stop()
         await supervisor.delete("s")
     assert ids_kept() == []
+
+
+async def test_a_home_that_cannot_be_looked_at_keeps_no_session_from_being_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTRAIL_HOME", str(tmp_path / ("x" * 300)))
+    async with open_supervisor(journal=SqliteJournal(tmp_path / "one.db")) as supervisor:
+        await (await supervisor.spawn(SessionSpec(model=ScriptedModel()), "s")).stop()
+        await supervisor.delete("s")
+        assert await supervisor.stored() == ()

@@ -20,7 +20,7 @@ from agentrail.adapters.sandboxes.files import DiskFiles, translate_errors
 from agentrail.adapters.sandboxes.kept_files.files_restore import STAGING, drop_staging, restore_files
 from agentrail.adapters.sandboxes.kept_files.object_store import ObjectStore
 from agentrail.adapters.sandboxes.kept_files.restore_plan import RestorePlan, leave_blocked, plan_restore
-from agentrail.adapters.sandboxes.kept_files.taken_log import TakenLog
+from agentrail.adapters.sandboxes.kept_files.taken_log import LOG, TakenLog
 from agentrail.adapters.sandboxes.kept_files.tree_scan import UNNAMED, ScannedFile, TreeScan
 from agentrail.adapters.sandboxes.kept_files.trees import KeptFiles, list_left_out, write_snapshot
 from agentrail.adapters.user_folders import home
@@ -155,7 +155,7 @@ class FolderSnapshots:
 def has_stores() -> bool:
     """Whether any snapshots are kept on this machine."""
     with suppress(RuntimeError):  # the user has no home
-        return (home() / STORES).is_dir()
+        return os.access(home() / STORES, os.R_OK)  # false, too, for the home of another user
     return False
 
 
@@ -173,9 +173,9 @@ def forget_owners(owners: Collection[str]) -> None:
 
 
 def _stores() -> Iterator[ObjectStore]:
-    """Yield the stores of all folders."""
+    """Yield the stores of all folders but those that another user made here, such as by `sudo`."""
     for folder in list((home() / STORES).iterdir()) if has_stores() else ():
-        if folder.is_dir():
+        if os.access(folder / LOG, os.R_OK):
             yield ObjectStore(folder)
 
 
