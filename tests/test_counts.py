@@ -44,7 +44,7 @@ async def _steps_per_turn(*, calls: int = 0, chunks: int = 20) -> float:
 
 
 @contextmanager
-def _counted_calls() -> Iterator[list[int]]:
+def counted_calls() -> Iterator[list[int]]:
     counted = [0]
 
     def count(_frame: FrameType, event: str, _argument: object) -> None:
@@ -62,7 +62,7 @@ def _counted_calls() -> Iterator[list[int]]:
 async def _calls_per_turn(*, chunks: int) -> float:
     async with listened_session(chunks=chunks) as session:
         await _turns(session)
-        with _counted_calls() as counted:
+        with counted_calls() as counted:
             await _turns(session)
     return counted[0] / TURNS
 

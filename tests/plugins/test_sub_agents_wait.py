@@ -29,8 +29,9 @@ from agentrail.models import (
     UserMessage,
 )
 from agentrail.plugins import Answered, AnyPlugin, BeforePrompt, BudgetGuard, CallModel, Failed
-from agentrail.runtime.work.reservations import WaitClock, most_of
+from agentrail.runtime.work.reservations import SizedHistory, WaitClock, most_of
 from agentrail.testing import ScriptedModel, call, say
+from agentrail.values.messages import History
 from agentrail.values.usage import MILLION
 from tests.kit import EMPTY, Element
 from tests.runtime.conftest import run_in_virtual_time
@@ -408,3 +409,22 @@ def test_the_most_that_a_request_can_cost(
     most = most_of(request_, window, PRICES)
     assert most.total_tokens == tokens
     assert most.cost_usd == pytest.approx(dollars / MILLION)
+
+
+def test_a_picture_anywhere_in_a_history_is_noticed_although_each_message_is_looked_at_once() -> None:
+    text, picture = UserMessage((Text("x"),)), UserMessage((Image("image/png", "eA=="),))
+    sized, plain = SizedHistory(), History([text, text])
+    for messages, is_counted in (
+        (plain, True),
+        (plain.and_(text), True),
+        (plain.first(1), True),
+        (plain.and_(picture), False),  # beside the third text
+        (plain.and_(picture).and_(text), False),
+        (plain.and_(text, text), True),
+        ((text, picture), False),
+        ((text, text), True),
+        (History([picture]), False),
+        (History([picture, text]).first(1), False),
+        (History(), True),
+    ):
+        assert sized.is_counted(messages) is is_counted, messages

@@ -42,6 +42,7 @@ from agentrail.runtime.shared.threads import CallThreads
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.runtime.work.model_stream import Stream, UsageMeter, formed, not_told
 from agentrail.runtime.work.plugin_asks import RunningAsk
+from agentrail.runtime.work.reservations import SizedHistory
 from agentrail.runtime.work.running_compaction import RunningCompaction
 from agentrail.runtime.work.screening import Screens, screens_of
 from agentrail.runtime.work.stored_messages import StoredPast
@@ -71,6 +72,7 @@ class EffectRunner:
         "_code",
         "_compaction",
         "_events",
+        "_history",
         "_jobs",
         "_links",
         "_mailbox",
@@ -109,6 +111,7 @@ class EffectRunner:
         self._stream: Stream | None = None
         # Ids of the requests whose streams have not ended; one that was cut may be among them.
         self._requests: tuple[str, ...] = ()
+        self._history: SizedHistory | None = None  # made for the first request whose tenant has a limit
         self.spending: RequestSpending | None = None  # made for the first request under a limit
         self._calls: dict[str, RunningCall] | None = None
         self._asks: dict[str, RunningAsk] | None = None
@@ -265,7 +268,9 @@ class EffectRunner:
         send: SendRequest = shared.limits.stream
         spending_limit = shared.spending_limit
         if spending_limit is not None and spending_limit.limits and self.state.setup.tenant:
-            send = ReservedRequest(spending_limit, self.state, code.prices, used, send).stream
+            if self._history is None:
+                self._history = SizedHistory()
+            send = ReservedRequest(spending_limit, self.state, self._history, code.prices, used, send).stream
         if not (self.state.plugins and code.hook_runner.audience(self.state.plugins).limits):
             return send
         if self.spending is None:

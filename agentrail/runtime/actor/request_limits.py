@@ -17,7 +17,7 @@ from agentrail.runtime.resources import SessionCode
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.permits import LimitKey
 from agentrail.runtime.shared.provider_limits import SendRequest, nobody
-from agentrail.runtime.work.reservations import Purse, Reached, Reservation, most_of
+from agentrail.runtime.work.reservations import Purse, Reached, Reservation, SizedHistory, most_of
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.usage import NOTHING_USED, Usage
 
@@ -113,7 +113,7 @@ def own_window(state: State, request: ModelRequest) -> int | None:
 class RequestSpending:
     """The model requests of one session under the limits of plugins: waiting, running, or not yet counted."""
 
-    __slots__ = ("_clock", "_code", "_links", "_own", "_pending", "closed", "state")
+    __slots__ = ("_clock", "_code", "_history", "_links", "_own", "_pending", "closed", "state")
 
     def __init__(self, state: State, code: SessionCode, links: FamilyLinks, clock: Clock) -> None:
         self.state = state
@@ -121,6 +121,7 @@ class RequestSpending:
         self.closed = False
         self._code = code
         self._links = links
+        self._history = SizedHistory()
         self._own: Purse | None = None
         self._pending: list[tuple[Purse, Reservation]] = []
 
@@ -139,7 +140,8 @@ class RequestSpending:
         line = (*self.state.setup.path[::2], session_id)
         set_by, _ = used_beside(self.state, self._links)
         shared: list[LimitKey] = [(session, False) for session in line[line.index(set_by) :]]
-        most = partial(most_of, request, own_window(self.state, request), self._code.prices)
+        window = own_window(self.state, request)
+        most = partial(most_of, request, window, self._code.prices, self._history.is_counted)
         reservation = Reservation(name, line, most, is_round=bool(request.request_id))
         look = partial(self._look, purse, reservation)
         waiter = purse.queue.join(session_id, look, (*shared, (session_id, True)))

@@ -6,7 +6,7 @@ under way costs the most that it can. Then the last one that was sent may pass t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from attrs import frozen
@@ -16,6 +16,7 @@ from agentrail.core.vocabulary.state import State
 from agentrail.ports.model import PriceBook
 from agentrail.runtime.shared.permits import LimitKey, PermitQueue, Waiter
 from agentrail.values.content import Data, Text, Thinking
+from agentrail.values.messages import EMPTY_HISTORY, History, Message
 from agentrail.values.stream import CHARS_PER_TOKEN, ModelRequest, read_tokens
 from agentrail.values.usage import NOTHING_USED, Usage
 
@@ -66,7 +67,33 @@ COUNTED_BY_SIZE: Final = frozenset({Text, Thinking, Data})
 """Parts of messages whose tokens follow from their characters; those of images and files do not."""
 
 
-def _most_tokens(request: ModelRequest, window: int | None) -> tuple[int, tuple[Usage, Usage]]:
+def are_counted_by_size(messages: Iterable[Message]) -> bool:
+    """Whether the tokens of *messages* follow from their characters."""
+    return all(type(part) in COUNTED_BY_SIZE for message in messages for part in message.parts)
+
+
+class SizedHistory:
+    """Looks once at each message of a session: whether its tokens follow from its characters."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known = EMPTY_HISTORY  # the last one of which that is so
+
+    def is_counted(self, messages: Sequence[Message]) -> bool:
+        """Whether the tokens of *messages* follow from their characters."""
+        if not isinstance(messages, History):
+            return are_counted_by_size(messages)
+        added = messages.added_to(self._known)
+        if not are_counted_by_size(messages if added is None else added):
+            return False
+        self._known = messages
+        return True
+
+
+def _most_tokens(
+    request: ModelRequest, window: int | None, is_counted: Callable[[Sequence[Message]], bool]
+) -> tuple[int, tuple[Usage, Usage]]:
     """Return the most tokens of *request*, and the two ways in which a provider may count them."""
     model_window = window_of(request.model)
     window = model_window if window is None else max(window, model_window or 0)
@@ -74,26 +101,33 @@ def _most_tokens(request: ModelRequest, window: int | None) -> tuple[int, tuple[
     limit = request.options.get("max_tokens")
     if type(limit) is int:
         output_tokens = min(most, limit)
-        if all(type(part) in COUNTED_BY_SIZE for message in request.messages for part in message.parts):
+        if is_counted(request.messages):
             input_tokens = min(most, read_tokens(request) * CHARS_PER_TOKEN * TOKENS_PER_CHAR + ADDED)
     kinds = (Usage(input_tokens, output_tokens), Usage(input_tokens, output_tokens, cache_write_tokens=input_tokens))
     return min(most, input_tokens + output_tokens), kinds
 
 
-def most_of(request: ModelRequest, window: int | None, prices: PriceBook) -> Usage:
+def most_of(
+    request: ModelRequest,
+    window: int | None,
+    prices: PriceBook,
+    is_counted: Callable[[Sequence[Message]], bool] = are_counted_by_size,
+) -> Usage:
     """Return the most that *request* can cost: its input and `max_tokens`, or the whole *window* of its model.
 
     An option may set *window* too small, to compact early; then the known window of the model counts. An unknown price
     counts as 0, because without a price a limit of money cannot hold anyway.
     """
-    most, kinds = _most_tokens(request, window)
+    most, kinds = _most_tokens(request, window, is_counted)
     costs = (prices.priced(request.model, request.options, kind).cost_usd for kind in kinds)
     return Usage(most, cost_usd=max(cost or 0.0 for cost in costs))
 
 
-def most_usd_of(request: ModelRequest, window: int | None, prices: PriceBook) -> float | None:
+def most_usd_of(
+    request: ModelRequest, window: int | None, prices: PriceBook, is_counted: Callable[[Sequence[Message]], bool]
+) -> float | None:
     """Return the most US dollars that *request* can cost, as in `most_of`; `None` if a price is not known."""
-    _, kinds = _most_tokens(request, window)
+    _, kinds = _most_tokens(request, window, is_counted)
     costs = [prices.priced(request.model, request.options, kind).cost_usd for kind in kinds if not kind.is_nothing]
     return None if None in costs else max([cost or 0.0 for cost in costs], default=0.0)
 

@@ -19,6 +19,7 @@ from agentrail.runtime.shared.clock import Clock
 from agentrail.testing import ScriptedModel, call, fail, say
 from agentrail.values.value import Value
 from tests.host.money.paying import DOLLAR, MODEL, PRICE, balance, cost, in_virtual_time, open_paying, paid
+from tests.test_counts import counted_calls
 
 DAY = DAY_MS / 1000
 
@@ -326,6 +327,26 @@ class Slow(MemoryJournal):
         balance = await super().reserve_money(expense, limit)
         await trio.sleep(1)
         return balance
+
+
+# Long sessions
+
+
+@in_virtual_time
+async def test_a_request_takes_no_more_calls_the_longer_the_session_is() -> None:
+    async with open_paying(10**6) as supervisor:
+        session = await supervisor.spawn(paid([cost(1)], repeat_last=True), tenant="acme")
+
+        async def turns(count: int) -> int:
+            with counted_calls() as counted:
+                for _ in range(count):
+                    assert await ask(session) == "fine"
+            return counted[0]
+
+        await turns(5)
+        short = await turns(10)
+        await turns(60)
+        assert await turns(10) < short + 10 * 20  # each of 120 more messages was looked at for each request
 
 
 # Any number of sessions at once
