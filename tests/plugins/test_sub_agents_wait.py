@@ -394,6 +394,8 @@ def asked(*parts: Part, model: str = "m", options: JsonObject = LIMITED) -> Mode
     [
         (asked(options=EMPTY), None, 10**12, 6 * 10**12),
         (asked(options=EMPTY), 1_000, 1_000, 6_000),
+        (asked(options=FrozenObject({"max_tokens": -1})), 1_000, 1_000, 6_000),
+        (asked(options=FrozenObject({"max_tokens": 0})), 1_000, 1_000, 6_000),
         (asked(), None, 4_050, 16_100),
         (asked(Text("x" * 8)), None, 4_066, 16_164),
         (asked(Image("image/png", "eA==")), 9_000, 9_000, 36_000 + 100),

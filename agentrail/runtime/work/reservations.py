@@ -99,7 +99,7 @@ def _most_tokens(
     window = model_window if window is None else max(window, model_window or 0)
     input_tokens = output_tokens = most = MAX_TOKENS if window is None else max(window, read_tokens(request))
     limit = request.options.get("max_tokens")
-    if type(limit) is int:
+    if type(limit) is int and limit > 0:  # -1 is no limit for some servers, and 0 for others
         output_tokens = min(most, limit)
         if is_counted(request.messages):
             input_tokens = min(most, read_tokens(request) * CHARS_PER_TOKEN * TOKENS_PER_CHAR + ADDED)
