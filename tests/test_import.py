@@ -52,12 +52,13 @@ print(*sys.modules)
 
 
 @pytest.mark.long
-def test_the_client_for_http_comes_without_its_command() -> None:
-    code = """
+@pytest.mark.parametrize("modules", ["REMOTE", "NEEDED['network']"])
+def test_the_client_for_http_comes_without_its_command(modules: str) -> None:
+    code = f"""
 import sys
-from agentrail.app.preimport import HTTP, bring_modules
+from agentrail.app.preimport import NEEDED, REMOTE, bring_modules
 
-bring_modules(HTTP)
+bring_modules({modules})
 print(*sys.modules)
 import httpx
 httpx.Client().close()

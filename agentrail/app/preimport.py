@@ -80,8 +80,8 @@ NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "files": SANDBOX,
     "shell": SANDBOX,
     "network": (
+        *(*HTTP, "agentrail.adapters.models.http"),
         *("agentrail.adapters.web_access", "agentrail.adapters.html_to_markdown"),
-        *("agentrail.adapters.models.http", *HTTP),
     ),
 }
 """The modules for each entry of a tool's `requires`; not imported if the specification has its own sandbox or web."""
