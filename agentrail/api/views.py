@@ -44,7 +44,7 @@ class UsageView(View):
     cache_write_tokens: int
     """How many of the input tokens were written to the provider's cache."""
     cost_usd: float | None
-    """Cost in US dollars; null if a price is unknown."""
+    """Cost in US dollars; null if a price is unknown, or nothing was used."""
     estimated: bool
     """Whether a part was estimated because the provider did not count it."""
 

@@ -43,7 +43,7 @@ class Usage(Authored):
     reasoning_tokens: int = 0
     """How many of the output tokens were reasoning."""
     cost_usd: float | None = None
-    """Cost in US dollars; `None` if a price is unknown (never 0 for that)."""
+    """Cost in US dollars; `None` if a price is unknown (never 0 for that), or nothing was used."""
     estimated: bool = False
     """Whether a part was estimated because the provider did not count it."""
     cache_write_tokens: int = 0
