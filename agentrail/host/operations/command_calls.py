@@ -46,6 +46,11 @@ OWN_OPTIONS: Final = frozenset({"self", "plugin", "command", "pin"})
 OF_THE_PROGRAM: Final = frozenset({"api_key", "base_url", "headers"})
 """Options that say where requests to a model go, and with which secret: who gave both would be sent the secret."""
 
+EXTRA: Final = "extra"
+"""The option with fields for the provider: `n` answers, or tools that it bills, cost more than `max_tokens` says."""
+
+COSTS_MORE: Final = "with it, a request may cost more than what is reserved of `usd_per_day` of the host"
+
 PROGRAM_SAYS: Final = "the program of the host alone says which secrets are used, and where requests go"
 
 OF_THE_HOST: Final = frozenset({HostContext.__name__, HostTools.__name__})
@@ -65,9 +70,10 @@ class CommandCalls:
     Some classes of commands have a guard: it refuses a command, or returns the command that is sent in its place.
     """
 
-    def __init__(self, sessions: HostedSessions, *, four_eyes: bool) -> None:
+    def __init__(self, sessions: HostedSessions, *, four_eyes: bool, limits_money: bool) -> None:
         self._sessions = sessions
         self._four_eyes = four_eyes
+        self._limits_money = limits_money  # whether the host has a limit of what models cost a tenant
 
     async def carry_out(self, call: OperationCall) -> Answer:
         """Send the command of a request to its session."""
@@ -126,7 +132,7 @@ class CommandCalls:
         own_names = OWN_PARAMETERS & command.options.keys()
         if own_names:
             raise BadOptions(str(model), f"there is no option {_joined_names(own_names)}")
-        _check_options(str(model), command.options)
+        self._check_options(str(model), command.options)
         offered = await self._sessions.offered(session)
         for name in [model] if isinstance(model, str) else model:
             if not offered.has_model(name):
@@ -143,6 +149,12 @@ class CommandCalls:
         if self._four_eyes and is_less:
             raise RefusedError("four-eyes-wanted", PLUGIN_CHANGE, ASK_PROGRAM)
 
+    def _check_options(self, whose: str, options: JsonObject) -> None:
+        """Raise `BadOptions` for options by which a client would get at secrets, at other servers, or at more money."""
+        _check_options(whose, options)
+        if self._limits_money and EXTRA in _keys_in(options):
+            raise BadOptions(whose, f"clients may not give `{EXTRA}`: {COSTS_MORE}")
+
     async def _check_update(self, session: SessionHandle, command: UpdatePlugin) -> None:
         key, options = command.plugin, cast("JsonObject", command.options)
         self._check_plugin(key, is_less=True)
@@ -150,7 +162,7 @@ class CommandCalls:
         own_names = OWN_OPTIONS & options.keys()
         if own_names:
             raise BadOptions(key, f"there is no option {_joined_names(own_names)}")
-        _check_options(key, options)
+        self._check_options(key, options)
         _check_offered(key, options, (await self._sessions.offered(session)).options)
 
 

@@ -98,6 +98,16 @@ async def test_two_hosts_on_one_journal_keep_one_limit(tmp_path: Path, limits: H
     await journal.close()
 
 
+@pytest.mark.parametrize("usd", [None, 12.0])
+async def test_clients_may_not_give_fields_that_make_a_request_cost_more_than_is_reserved(usd: float | None) -> None:
+    async with open_desk(SessionSpec(model="demo"), limits=LIMITS.but(usd_per_day=usd)) as desk:
+        boss = desk.clients["boss"]
+        await boss.post("/v1/sessions", json={"session": "one"})
+        body = {"model": "demo", "options": {"max_tokens": 1, "extra": {"n": 128}}}
+        refused = await boss.post("/v1/sessions/one/model", json=body)
+        assert ("clients may not give `extra`" in refused.text) is (usd is not None), refused.text
+
+
 def guest(limits: HostLimits) -> Host:
     return Host([Profile("desk", build_spec)], authenticator=ApiKeys(lines=LINES), limits=limits)
 
