@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentrail.cli.agents.agent_source import AgentSource
-from agentrail.cli.talk.console_commands import NAMES
+from agentrail.cli.talk.console_commands import NAMES, command_advice
 from agentrail.cli.talk.skill_list import offered_skills, skill_rows, skills_of
 from tests.cli.talking import at_a_terminal, through_pipes
 
@@ -44,6 +44,20 @@ async def test_a_folder_whose_name_has_a_line_end_forges_no_row(
 
 async def test_an_agent_of_another_program_has_none_that_are_known() -> None:
     assert skill_rows(await skills_of("desk")) == []
+
+
+def test_the_beginning_of_a_command_is_advised_before_one_that_is_similar() -> None:
+    names = ["/init", "/invoices", "/new", "/page", "/permissions", "/resume", "/rewind", "/status", "/steer", "/stop"]
+    advised = [command_advice(typed, names) for typed in ("/rew", "/inv", "/perm", "/re", "/nwe", "/st")]
+    assert advised == [
+        "did you mean `/rewind`?",
+        "did you mean `/invoices`?",
+        "did you mean `/permissions`?",
+        "did you mean `/resume` or `/rewind`?",
+        "did you mean `/new`?",
+        "did you mean `/status` or `/steer` or `/stop`?",
+    ]
+    assert command_advice("/", names).startswith("there are `/init`, ")
 
 
 async def test_a_skill_is_a_command_unless_it_has_the_name_of_another_one(

@@ -117,6 +117,9 @@ PAGE_ADVICE: Final = "Whoever has this address can do here what you can. Enter t
 INDENT: Final = 2
 """The columns before each row of a list."""
 
+MOST_BEGUN: Final = 3
+"""The most commands that are named because they begin with what was typed."""
+
 MOST_LISTED: Final = 20
 """The most sessions that are listed, the last used ones."""
 
@@ -270,8 +273,7 @@ class ConsoleCommands:
         rows = {row.name: row for row in self._rows}
         row = rows.get(ALIASES.get(name, name))
         if row is None:
-            names = [name for name, _, _ in self._table]
-            self.refuse(f"there is no {name}; {advice(name, names, 'there are')}")
+            self.refuse(f"there is no {name}; {command_advice(name, [other for other, _, _ in self._table])}")
         else:
             await row.carry_out(self, rest)
 
@@ -721,6 +723,14 @@ class ConsoleCommands:
     async def _listed(self) -> list[StoredSession]:
         """Return the sessions of this folder, the last used first; empty without a supervisor."""
         return [] if self._supervisor is None else (await last_used(self._supervisor, self._label))[:MOST_LISTED]
+
+
+def command_advice(typed: str, names: Sequence[str]) -> str:
+    """Return advice for a command that there is not: the few of *names* that begin so, else one that is similar."""
+    begun = [name for name in names if name.startswith(typed)]
+    if not 0 < len(begun) <= MOST_BEGUN:
+        return advice(typed, names, "there are")
+    return f"did you mean {' or '.join(f'`{name}`' for name in begun)}?"
 
 
 def _name_and_rest(text: str) -> tuple[str, str]:
