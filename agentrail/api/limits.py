@@ -131,7 +131,7 @@ class HostLimits(Authored, kw_only=True):
     usd_per_day: float | None = None
     """The most US dollars that requests to models may cost for one tenant in a day, in UTC; `None`: no limit.
 
-    The most that a request can cost is reserved in the journal before it is sent, for all hosts on it.
+    The most that a request can cost is reserved in the journal before it is sent; hosts on it with a limit count it.
     """
 
     # Of its knowledge
