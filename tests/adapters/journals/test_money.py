@@ -160,6 +160,18 @@ async def test_rows_do_not_grow_with_the_requests(tmp_path: Path) -> None:
         assert db.execute("SELECT tenant, run, amount FROM money").fetchall() == [(b"acme", b"", 50)]
 
 
+async def test_the_id_of_a_session_is_nowhere_in_a_file_so_none_is_left_when_it_is_deleted(tmp_path: Path) -> None:
+    """A process that was killed leaves what it has reserved, and nobody settles that."""
+    journal = SqliteJournal(tmp_path / "a.db")
+    await journal.reserve_money(expense(1, 60, session="of-mrs-smith"), LIMIT)
+    await journal.close()
+    assert b"mrs-smith" not in content(tmp_path)
+    journal = SqliteJournal(tmp_path / "a.db")
+    back = await journal.reserve_money(expense(1, 40, session="of-mrs-smith", run="later"), LIMIT)
+    assert back == Balance(is_reserved=True, spent=60, reserved=0)
+    await journal.close()
+
+
 @pytest.mark.parametrize("amount", ["'many'", "x'00'", "1.5", "-90"])
 @pytest.mark.parametrize("run", ["", "r"])
 async def test_a_damaged_amount_stops_its_tenant_alone(tmp_path: Path, amount: str, run: str) -> None:
@@ -176,6 +188,10 @@ async def test_a_damaged_amount_stops_its_tenant_alone(tmp_path: Path, amount: s
     balance = await journal.reserve_money(expense(2, LIMIT, tenant="evil"), LIMIT)
     assert balance == Balance(is_reserved=False, spent=4, reserved=0)
     await journal.close()
+
+
+def content(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.iterdir())
 
 
 def tables(path: Path) -> dict[str, str]:

@@ -6,6 +6,7 @@ The rows of what tenants have spent on a day are locked first: so at a server, t
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from hashlib import sha256
 from itertools import groupby
 from typing import Final, cast
 
@@ -48,7 +49,7 @@ class MoneyTable:
         if money is None:
             raise BadRecord(expense.session_id, 0, DAMAGED)
         old_spent, old = money.spent, dict(money.reserved)
-        balance = money.reserve(expense, limit)
+        balance = money.reserve(expense.but(session_id=_digest(expense.session_id)), limit)
         self._write(day, tenant, old_spent, old, money)
         return balance
 
@@ -93,6 +94,11 @@ class MoneyTable:
         for expense in [money.reserved[own] for own in money.reserved.keys() - old.keys()]:
             row = (*key, as_stored(expense.run), expense.number, as_stored(expense.session_id), expense.most)
             self._db.insert(MONEY, [row])
+
+
+def _digest(session_id: str) -> str:
+    """Return what stands for a session in the table: its row may stay when the session is deleted."""
+    return sha256(as_stored(session_id)).hexdigest()
 
 
 def _day_and_tenant(cost: tuple[Expense, int]) -> tuple[int, str]:
