@@ -47,8 +47,12 @@ UNPRICED: Final = (
     "give the specification `prices` with that model, or install the extra `prices` for published ones"
 )
 TOO_DEAR: Final = (
-    "a request to `{}` may cost ${:.4f}, and usd_per_day={:g} of the host has ${:.4f} left until 00:00 UTC: "
-    "ask again then, or with a smaller `max_tokens` in `model_options`, so that less is reserved for it"
+    "a request to `{}` may cost ${:.4f}, and usd_per_day={:g} of the host has ${:.4f} left until 00:00 UTC: {}"
+)
+ASK_LATER: Final = "ask again then, or with a smaller `max_tokens` in `model_options`, so that less is reserved for it"
+NEVER_ENOUGH: Final = (
+    "give a smaller `max_tokens` in `model_options`, and a `context_window` if the model's own is not known, so that "
+    "less is reserved for it"
 )
 NOT_SENT: Final = "a request of `%s` was not sent: %s"
 SPENT: Final = NOT_SENT + "; today, `%s` has spent $%.4f and reserved $%.4f for other requests"
@@ -136,7 +140,8 @@ class TenantMoney:
     def _too_dear(self, expense: Expense, balance: Balance, model: str) -> LimitReached:
         """Return the error of a request for which too little is left, and log what its tenant has spent."""
         rest = max(0, self._limit - balance.spent - balance.reserved)
-        problem = TOO_DEAR.format(model, expense.most / PER_USD, self._usd_per_day, rest / PER_USD)
+        advice = NEVER_ENOUGH if expense.most > self._limit else ASK_LATER
+        problem = TOO_DEAR.format(model, expense.most / PER_USD, self._usd_per_day, rest / PER_USD, advice)
         spent = (expense.tenant, balance.spent / PER_USD, balance.reserved / PER_USD)
         log.warning(SPENT, expense.session_id, problem, *spent)
         return LimitReached(problem)

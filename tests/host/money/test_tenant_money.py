@@ -140,7 +140,11 @@ async def test_without_a_price_or_a_limit_of_tokens_nothing_can_be_promised(capl
         assert problem in await ask(unpriced)
         assert f"a request of `{unpriced.id}` was not sent: {problem}" in caplog.text
         unbound = await supervisor.spawn(paid([cost(1)], most=None, context_window=100_000), tenant="acme")
-        assert "may cost $10.0000, and usd_per_day=5" in await ask(unbound)
+        # more than a whole day has: to ask later does not help
+        problem = (
+            "may cost $10.0000, and usd_per_day=5 of the host has $5.0000 left until 00:00 UTC: give a smaller `max_"
+        )
+        assert problem in await ask(unbound)
         free = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])))
         assert await ask(free) == "fine", "it has no tenant"
 
