@@ -194,8 +194,8 @@ class Stream(Work):
         return partial if self._began else Partial(usage=partial.usage)
 
     def used(self) -> Usage:
-        """Return the usage of everything received, as it counts if the request is cut now."""
-        return self._priced(self._meter.used(cut=True))
+        """Return the usage of everything received, as it counts now that the request is cut or has failed."""
+        return self._priced(self._meter.used(cut=self.closed))
 
     def partial(self, *, cut: bool = False) -> Partial:
         """Return the response received so far, with usage estimated where the provider has not counted."""

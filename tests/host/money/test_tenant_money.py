@@ -13,12 +13,13 @@ from agentrail import SessionHandle, SessionSpec, Supervisor
 from agentrail.errors import AgentrailError, BadRecord, JournalFailed, Overloaded, TurnAborted
 from agentrail.host.tenant_money import DAY_MS, PATIENCE
 from agentrail.journals import Balance, Expense, MemoryJournal
-from agentrail.models import Price, Usage
+from agentrail.models import EmitChunk, ModelRequest, PingChunk, Price, Response, Usage
 from agentrail.plugins import Ask, BeforePrompt, CallModel, Context, Continue, Plugin
 from agentrail.runtime.shared.clock import Clock
 from agentrail.testing import ScriptedModel, call, fail, say
 from agentrail.values.value import Value
 from tests.host.money.paying import DOLLAR, MODEL, PRICE, balance, cost, in_virtual_time, open_paying, paid
+from tests.kit import Element
 from tests.test_counts import counted_calls
 
 DAY = DAY_MS / 1000
@@ -130,6 +131,32 @@ async def test_each_attempt_and_each_model_of_a_chain_pays() -> None:
         session = await supervisor.spawn(spec.but(model=chain, prices=prices), tenant="acme")
         assert await ask(session) == "fine"
         assert await balance(journal) == Balance(is_reserved=False, spent=4 * 10**9, reserved=0)
+
+
+class Pinging:
+    """Sends a sign of life before each answer, or failure."""
+
+    name = MODEL
+
+    def __init__(self, script: Sequence[Element]) -> None:
+        self._model = ScriptedModel(script, name=MODEL)
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        emit(PingChunk())
+        return await self._model.stream(request, emit)
+
+
+@in_virtual_time
+async def test_a_request_that_fails_before_its_first_word_costs_nothing() -> None:
+    journal = MemoryJournal()
+    async with open_paying(30, journal) as supervisor:
+        model = Pinging([fail(Overloaded("busy")), fail(Overloaded("busy")), cost(4)])
+        prices = {MODEL: Price(input=1000.0, output=100.0)}
+        spec = paid([], prices=prices, system="Be kind. " * 100).but(model=model)
+        session = await supervisor.spawn(spec, tenant="acme")
+        assert await ask(session) == "fine"
+        spent = round((session.status().usage.cost_usd or 0) * 10**9)
+        assert await balance(journal) == Balance(is_reserved=False, spent=spent, reserved=0)
 
 
 @in_virtual_time
