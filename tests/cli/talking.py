@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pyte
 
+from tests.machinery.forked import Forked
 from tests.patience import PATIENCE
 
 HERE = Path(__file__).parents[2]
@@ -139,8 +140,11 @@ def _see_off(process: "subprocess.Popen[bytes]") -> None:
 
 @contextmanager
 def through_pipes(*args: str, command: tuple[str, ...] = COMMAND) -> Generator[Talk, None, None]:
-    with subprocess.Popen(  # noqa: S603 - our own
-        [*command, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=ENVIRONMENT
+    pipe, beside = subprocess.PIPE, subprocess.STDOUT
+    with (
+        Forked(args, stdin=pipe, stdout=pipe, stderr=beside, env=ENVIRONMENT)
+        if command == COMMAND
+        else subprocess.Popen([*command, *args], stdin=pipe, stdout=pipe, stderr=beside, env=ENVIRONMENT)  # noqa: S603 - our own
     ) as process:
         assert process.stdin
         assert process.stdout
@@ -153,8 +157,11 @@ def through_pipes(*args: str, command: tuple[str, ...] = COMMAND) -> Generator[T
 @contextmanager
 def at_a_terminal(*args: str, **environment: str) -> Generator[tuple[Talk, int], None, None]:
     """Talk at a terminal; also give the other side of it, which shows its modes."""
-    with _at_a_terminal(*COMMAND, *args, **environment) as talk_and_terminal:
-        yield talk_and_terminal
+    with _terminal() as (ours, theirs):
+        env = {**ENVIRONMENT, **environment}
+        process = Forked(args, stdin=theirs, stdout=theirs, stderr=theirs, env=env, has_terminal=True)
+        with _talk(process, ours) as talk:
+            yield talk, theirs
 
 
 @contextmanager
@@ -172,30 +179,36 @@ def in_tmux(folder: Path, *args: str, **environment: str) -> Generator[tuple[Tal
         capture = [*tmux, "capture-pane", "-p", "-S", "-"]
         return subprocess.run(capture, capture_output=True, check=True, text=True).stdout.rstrip()  # noqa: S603 - tmux
 
-    command = shlex.join(["env", *names, *COMMAND, *args])
-    with _at_a_terminal(*tmux, "-u", "new-session", command) as (talk, _):
-        try:
-            yield talk, history
-        finally:
-            subprocess.run([*tmux, "kill-server"], check=False, capture_output=True)  # noqa: S603 - tmux
+    within = shlex.join(["env", *names, *COMMAND, *args])
+    command = [sys.executable, "-c", AT_A_TERMINAL, *tmux, "-u", "new-session", within]
+    with _terminal() as (ours, theirs):
+        process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=ENVIRONMENT)  # noqa: S603 - our own
+        with _talk(process, ours) as talk:
+            try:
+                yield talk, history
+            finally:
+                subprocess.run([*tmux, "kill-server"], check=False, capture_output=True)  # noqa: S603 - tmux
 
 
 @contextmanager
-def _at_a_terminal(*command: str, **environment: str) -> Generator[tuple[Talk, int], None, None]:
+def _terminal() -> Generator[tuple[int, int], None, None]:
+    """Open a terminal, and close both of its sides at the end."""
     ours, theirs = pty.openpty()
-    with subprocess.Popen(  # noqa: S603 - our own
-        [sys.executable, "-c", AT_A_TERMINAL, *command],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env={**ENVIRONMENT, **environment},
-    ) as process:
+    try:
+        yield ours, theirs
+    finally:
+        os.close(theirs)
+        os.close(ours)
+
+
+@contextmanager
+def _talk(process: "subprocess.Popen[bytes]", terminal: int) -> Generator[Talk, None, None]:
+    """Talk to a *process* at our side of its *terminal*."""
+    with process:
         try:
-            yield Talk(process, ours, ours), theirs
+            yield Talk(process, terminal, terminal)
         finally:
             _see_off(process)
-            os.close(theirs)
-            os.close(ours)
 
 
 def modes(terminal: int) -> "list[int | list[bytes | int]]":

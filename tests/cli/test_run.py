@@ -16,6 +16,7 @@ import trio
 from agentrail.cli.subcommands import SUBCOMMANDS
 from tests.adapters.models.server import refusing, serving
 from tests.cli.talking import COMMAND, ENVIRONMENT, at_a_terminal, modes, through_pipes
+from tests.machinery.forked import Forked
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.long
@@ -24,23 +25,24 @@ pytestmark = pytest.mark.long
 def run(
     *args: str, piped: bytes = b"", folder: Path | None = None, **environment: str
 ) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(  # noqa: S603 - our own
-        [*COMMAND, "run", *args],
-        input=piped,
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-        env={**ENVIRONMENT, **environment},
-        cwd=folder,
+    pipe = subprocess.PIPE
+    process = Forked(
+        ["run", *args], stdin=pipe, stdout=pipe, stderr=pipe, env={**ENVIRONMENT, **environment}, cwd=folder
     )
+    with process:
+        try:
+            output, errors = process.communicate(piped, PATIENCE)
+        finally:
+            process.kill()
+    return subprocess.CompletedProcess(args, process.returncode, output, errors)
 
 
 @contextmanager
 def started_run(*args: str, has_input: bool = False) -> Generator[subprocess.Popen[bytes], None, None]:
     """Start it, with pipes; without *has_input*, its standard input is empty."""
     stdin = subprocess.PIPE if has_input else subprocess.DEVNULL
-    with subprocess.Popen(  # noqa: S603 - our own
-        [*COMMAND, "run", *args], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
+    with Forked(
+        ["run", *args], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
     ) as process:
         try:
             yield process
