@@ -35,10 +35,10 @@ class MoneyTable:
         newest = 0
         # in their order, so that two who lock the same ones do not deadlock
         for day, tenant in sorted(keys):
-            if self._spent(day, tenant) is None:
+            if not self._lock_row(day, tenant):
                 newest = day
                 self._db.insert(MONEY, [(day, as_stored(tenant), NO_RUN, 0, b"", 0)], AS_IT_IS)
-                self._spent(day, tenant)  # another process may have made it
+                self._lock_row(day, tenant)  # another process may have made it
         if newest:
             self._db.run("delete from ~money where day <= ?", (newest - KEPT_DAYS,))
 
@@ -64,23 +64,23 @@ class MoneyTable:
                 money.settle(expense, cost)
             self._write(day, tenant, old_spent, old, money)
 
-    def _spent(self, day: int, tenant: str) -> int | None:
-        """Return what was spent, and lock that row; `None` if there is none."""
+    def _lock_row(self, day: int, tenant: str) -> bool:
+        """Lock the row of what was spent, and return whether it is there."""
         query = f"select amount from ~money {OF_RUN}{self._for_update}"  # noqa: S608
-        rows = self._db.run(query, (day, as_stored(tenant), NO_RUN, 0))
-        return cast("int", rows[0][0]) if rows else None
+        return bool(self._db.run(query, (day, as_stored(tenant), NO_RUN, 0)))
 
     def _load(self, day: int, tenant: str) -> DayMoney | None:
         """Return the money of a tenant on a day; `None` if it is damaged: a column of SQLite takes any value."""
-        spent = self._spent(day, tenant) or 0
-        query = "select run, number, session, amount from ~money where day = ? and tenant = ? and run <> ?"
-        rows = cast("list[tuple[bytes, int, bytes, int]]", self._db.run(query, (day, as_stored(tenant), NO_RUN)))
-        if any(type(amount) is not int or amount < 0 for amount in (spent, *[row[3] for row in rows])):
+        query = "select run, number, session, amount from ~money where day = ? and tenant = ?"
+        rows = cast("list[tuple[bytes, int, bytes, int]]", self._db.run(query, (day, as_stored(tenant))))
+        if any(type(amount) is not int or amount < 0 for *_, amount in rows):
             return None
         reserved = [
-            Expense(tenant, day, as_text(session), as_text(run), number, most) for run, number, session, most in rows
+            Expense(tenant, day, as_text(session), as_text(run), number, most)
+            for run, number, session, most in rows
+            if run != NO_RUN
         ]
-        return DayMoney(spent, reserved)
+        return DayMoney(sum([amount for run, *_, amount in rows if run == NO_RUN]), reserved)
 
     def _write(
         self, day: int, tenant: str, old_spent: int, old: dict[tuple[str, int], Expense], money: DayMoney
