@@ -152,7 +152,7 @@ async def test_a_request_that_ends_after_its_guest_gives_back_what_it_did_not_co
     async with open_supervisor(journal=journal) as supervisor:
         running, waiting = [await supervisor.spawn(build_spec(None), tenant="acme") for _ in range(2)]
         async with guest(LIMITS.but(usd_per_day=12.0)).asgi(supervisor):
-            await running.prompt("60")
+            await running.prompt("40")  # at 60 seconds, it would be given up as stalled
             await trio.sleep(1)
             await waiting.prompt("0")
             await trio.sleep(1)
