@@ -16,6 +16,7 @@ from agentrail.events import AgentAbort, PluginEvent, Retry, StreamError
 from agentrail.models import (
     EmitChunk,
     FrozenObject,
+    History,
     Image,
     JsonObject,
     Model,
@@ -31,7 +32,6 @@ from agentrail.models import (
 from agentrail.plugins import Answered, AnyPlugin, BeforePrompt, BudgetGuard, CallModel, Failed
 from agentrail.runtime.work.reservations import SizedHistory, WaitClock, most_of
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.messages import History
 from agentrail.values.usage import MILLION
 from tests.kit import EMPTY, Element
 from tests.runtime.conftest import run_in_virtual_time
