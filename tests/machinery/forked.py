@@ -61,7 +61,7 @@ class Forked(subprocess.Popen[bytes]):
         sys.audit("subprocess.Popen", sys.executable, args, cwd, env)
         command = {"args": args, "cwd": str(cwd or Path.cwd()), "env": env, "has_terminal": self._has_terminal}
         streams = [number if given == -1 else given for number, given in enumerate((stdin, stdout, stderr))]
-        link = _link(os.getpid(), env["PYTHONPATH"])
+        link = _link(os.getpid())
         socket.send_fds(link, [json.dumps(command).encode()], streams)
         self.pid = int(link.recv(100))
         self._child_created = True
@@ -69,13 +69,13 @@ class Forked(subprocess.Popen[bytes]):
 
 
 @cache
-def _link(pid: int, path: str) -> socket.socket:  # noqa: ARG001 - a fork has a server of its own
+def _link(pid: int) -> socket.socket:  # noqa: ARG001 - a fork has a server of its own
     """Return the socket of the server that the process with the id *pid*, which is this one, has started."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         server = subprocess.Popen(  # noqa: S603 - our own
             [sys.executable, str(SERVER), str(theirs.fileno())],
-            env={"LC_ALL": "C.UTF-8", "PYTHONPATH": path},
+            env={"LC_ALL": "C.UTF-8", "PYTHONPATH": str(SERVER.parents[2])},
             pass_fds=(theirs.fileno(),),
         )
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 from tests.docs.sources import ROOT
+from tests.machinery.forked import Forked
 
 CLIENT: Final = ROOT / "docs" / "examples" / "browser"
 CHROMIUM: Final = Path("/usr/bin/chromium")
@@ -67,12 +68,10 @@ def host_process(program: Path | str, folder: Path, *arguments: str) -> Generato
 
     A host with keys prints no token, and it is empty.
     """
-    command = [sys.executable, "-m", "agentrail", "serve", str(program), "--port", "0", *arguments]
+    command = ["serve", str(program), "--port", "0", *arguments]
     with (
         (folder / "log").open("wb") as log,
-        subprocess.Popen(  # noqa: S603 - ours
-            command, cwd=folder, stdout=subprocess.PIPE, stderr=log
-        ) as process,
+        Forked(command, env=dict(os.environ), cwd=folder, stdout=subprocess.PIPE, stderr=log.fileno()) as process,
     ):
         assert process.stdout is not None
         line = process.stdout.readline().decode()
