@@ -87,6 +87,36 @@ async def test_who_finds_it_reserved_waits_until_it_is_given_back() -> None:
 
 
 @in_virtual_time
+async def test_a_request_waits_as_long_as_requests_of_its_own_host_run() -> None:
+    async with open_paying(15) as supervisor:
+        running, waiting = [
+            await supervisor.spawn(paid([cost(3, delay=seconds)]), tenant="acme") for seconds in (1.5 * PATIENCE, 0)
+        ]
+        await running.prompt("well?")
+        await trio.sleep(1)
+        began = trio.current_time()
+        assert await ask(waiting) == "fine"
+        assert trio.current_time() - began == pytest.approx(1.5 * PATIENCE - 1)
+
+
+@in_virtual_time
+async def test_a_request_that_needs_little_does_not_pass_one_that_waits() -> None:
+    async with open_paying(25) as supervisor:
+        ended: list[int] = []
+
+        async def pay(most: int) -> None:
+            session = await supervisor.spawn(paid([cost(1, delay=10)], most=most), tenant="acme")
+            assert await ask(session) == "fine"
+            ended.append(most)
+
+        async with trio.open_nursery() as nursery:
+            for most in (20, 24, 2):  # the last has room beside the first, and then none beside the second
+                nursery.start_soon(pay, most)
+                await trio.sleep(1)
+        assert ended == [20, 24, 2]
+
+
+@in_virtual_time
 async def test_who_waits_is_aborted_when_too_little_is_given_back() -> None:
     async with open_paying(10) as supervisor:
         first = await supervisor.spawn(paid([cost(1, delay=10)]), tenant="acme")
@@ -195,6 +225,15 @@ async def test_what_is_left_can_be_spent_to_the_last_cent() -> None:
 async def test_a_limit_above_all_that_can_be_spent_is_none() -> None:
     async with open_paying(1e300) as supervisor:
         assert await ask(await supervisor.spawn(paid([cost(4)]), tenant="acme")) == "fine"
+
+
+@in_virtual_time
+async def test_a_response_whose_price_is_not_known_costs_the_most() -> None:
+    journal = MemoryJournal()
+    async with open_paying(30, journal) as supervisor:
+        spec = paid([cost(4)], prices=lambda _, usage: 10.0 if usage.output_tokens == 10 * DOLLAR else None)
+        assert await ask(await supervisor.spawn(spec, tenant="acme")) == "fine"
+        assert await balance(journal) == Balance(is_reserved=False, spent=10 * 10**9, reserved=0)
 
 
 # Sub-agents, summaries, and what plugins ask
