@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast, overload
 
@@ -10,7 +11,7 @@ from typing_extensions import TypeForm
 
 from agentrail.api.session_calls import SessionCalls
 from agentrail.api.session_values import UNTILS
-from agentrail.errors import AgentrailError, BrokenContractError, SessionAsleep
+from agentrail.errors import AgentrailError, BrokenContractError, MailboxFull, SessionAsleep, SessionParked
 from agentrail.errors.agentrail_error import fresh
 from agentrail.hints import HandleHints
 from agentrail.lazy import LazyModule
@@ -447,11 +448,19 @@ class SessionHandle(HandleHints, SessionCalls):
         rewind = file_rewind.Rewind(session.shared.journal, self.id, point, paths, over_edits)
         send = partial(self._control, command=command)
         snapshots = await self._file_snapshots()
-        return await rewind.run(snapshots, lambda: session.records.head, self._check_records, send, command)
+        try:
+            return await rewind.run(snapshots, lambda: session.records.head, self._check_records, send, command)
+        finally:
+            if session.shared.parkable is not None:  # its actor has waited for this, and nothing else may wake it
+                with suppress(MailboxFull):
+                    session.mailbox.post_control(sending.letter(commands.TraceSent(), None, self._caller))
 
     def _check_records(self) -> None:
-        """Raise if the session can have no further record: it has ended, or the journal cannot write."""
-        problem = self._session.mailbox.closed or self._session.records.outage
+        """Raise if the session can have no further record: it has ended, is parked, or the journal cannot write."""
+        session, parkable = self._session, self._session.shared.parkable
+        if parkable is not None and parkable[session.session_id].is_set():
+            raise SessionParked(session.session_id)
+        problem = session.mailbox.closed or session.records.outage
         if problem is not None:
             raise fresh(problem)
 

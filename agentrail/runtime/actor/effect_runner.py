@@ -166,7 +166,12 @@ class EffectRunner:
     @property
     def is_busy(self) -> bool:
         """Whether any work is under way."""
-        return bool(self._requests or self._calls or self._asks or self._jobs_now)
+        return bool(self._requests or self._calls or self._asks or self._jobs_now or self.rewinding)
+
+    @property
+    def rewinding(self) -> CallSnapshots | None:
+        """The snapshots of the files, if files are brought back now; else `None`."""
+        return self._snapshots if self._snapshots is not None and self._snapshots.is_rewinding else None
 
     @property
     def _jobs_now(self) -> tuple[str, ...]:

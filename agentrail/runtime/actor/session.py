@@ -257,8 +257,9 @@ class Session:
             self.shadow = None
 
     def _has_nothing_to_lose(self) -> bool:
-        """Whether parking now loses nothing: all work can be repeated, and no abort or stop waits."""
-        return not (self.state.is_starting or self.mailbox.control or risky_calls(self.state))
+        """Whether parking now loses nothing: all work can be repeated, and no abort, stop or rewind waits."""
+        must_wait = self.state.is_starting or self.mailbox.control or self.effect_runner.rewinding
+        return not (must_wait or risky_calls(self.state))
 
     async def _take(self, letter: Letter) -> None:
         """Handle one letter; it is kept as the letter in hand until that is done, for recovery after a crash."""

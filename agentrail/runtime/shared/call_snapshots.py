@@ -27,12 +27,14 @@ TOO_LARGE: Final = "snapshot-too-large"
 class CallSnapshots:
     """The snapshots of one session."""
 
-    __slots__ = ("_complained", "_is_too_large", "_last", "_lock", "_running", "owner", "snapshots")
+    __slots__ = ("_complained", "_is_too_large", "_last", "_lock", "_running", "is_rewinding", "owner", "snapshots")
 
     def __init__(self, snapshots: Snapshots, owner: str) -> None:
         self.snapshots = snapshots
         self.owner = owner
         """For whom they are taken: see `snapshot_owner`."""
+        self.is_rewinding = False
+        """Whether files are brought back now, and not yet in a record."""
         self._running = 0
         """How many calls have begun and not ended."""
         self._last: FilesSnapshot | None = None
@@ -42,6 +44,11 @@ class CallSnapshots:
         self._is_too_large = False
         """Whether the folder has too many files: it is not looked at again, which takes long."""
         self._lock = trio.Lock()
+
+    async def settle(self) -> None:
+        """Wait until files that are brought back now are in a record, too."""
+        async with self._lock:
+            pass
 
     async def begin(self) -> None:
         """Take a snapshot before a call, unless another call runs; wait while files are brought back."""
@@ -63,7 +70,11 @@ class CallSnapshots:
         async with self._lock:
             if self._running:
                 raise Busy("bring back files")
-            yield
+            self.is_rewinding = True
+            try:
+                yield
+            finally:
+                self.is_rewinding = False
 
     async def _take(self) -> FilesSnapshot | None:
         """Take a snapshot; `None` if it cannot be taken, which is logged once."""

@@ -108,6 +108,10 @@ class ChildRunner(Protocol):
         ...
 
 
+FILES_WITHIN: Final = 10.0
+"""The most seconds that the end of a supervisor waits for files that are brought back."""
+
+
 class SessionRunner:
     """A session as a child. A restart rebuilds it from its journal; mailbox and running work outlive the actor."""
 
@@ -143,7 +147,11 @@ class SessionRunner:
         await trio.lowlevel.cancel_shielded_checkpoint()
 
     async def rest(self) -> None:
-        """No-op: a session needs no preparation before its actor is cancelled."""
+        """Wait until files that are brought back now are in a record: else they would count as edited by somebody."""
+        files = None if self.session.is_asleep else self.session.effect_runner.rewinding
+        if files is not None:
+            with trio.move_on_after(FILES_WITHIN):
+                await files.settle()
 
     def mark_fenced(self) -> None:
         """Note that another supervisor has claimed the session; a sleeping one is woken, to end here."""

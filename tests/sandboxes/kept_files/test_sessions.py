@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
-from agentrail import RemoteSession, SessionSpec, connect, open_supervisor, tool
-from agentrail.errors import Busy, FilesEdited, OutsideError, SessionForgotten, SessionNotAlive
+from agentrail import RemoteSession, SessionHandle, SessionSpec, connect, open_supervisor, tool
+from agentrail.errors import (
+    Busy,
+    FilesEdited,
+    OutsideError,
+    SessionForgotten,
+    SessionNotAlive,
+    SessionParked,
+    UsageError,
+)
 from agentrail.host import Host, Profile
 from agentrail.journals import SqliteJournal
-from agentrail.sandboxes import LocalSandbox, RewoundFile
+from agentrail.sandboxes import LocalSandbox, Rewound, RewoundFile
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import standard_tools
 from tests.coded import coded
+from tests.patience import PATIENCE
 from tests.runtime.test_rewind import working
 from tests.runtime.world import until
 from tests.sandboxes.kept_files.conftest import names_in
@@ -100,6 +111,75 @@ async def test_a_host_takes_the_names_of_all_files_that_a_turn_changes(folder: P
             assert len(preview.files) == count
             await session.rewind(reply.ref, [file.path for file in preview.files])
             assert names_in(folder) == ["a.txt"]
+
+
+class Held:
+    """A thread that waits at a failpoint until all tasks wait."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, module: str, point: str) -> None:
+        self.began, self._may_go_on = threading.Event(), threading.Event()
+        self._point = point
+        monkeypatch.setattr(f"agentrail.adapters.sandboxes.kept_files.{module}.reach", self._wait)
+
+    def _wait(self, point: str) -> None:
+        if point == self._point:
+            self.began.set()
+            self._may_go_on.wait(PATIENCE)
+
+    async def release(self) -> None:
+        await wait_all_tasks_blocked()
+        self._may_go_on.set()
+
+
+@pytest.mark.parametrize("drains", [False, True])
+async def test_a_supervisor_that_ends_has_a_rewind_recorded_that_is_under_way(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drains: bool
+) -> None:
+    held = Held(monkeypatch, "files_restore", "FILE_BACK")
+    rewinds: list[Rewound] = []
+
+    async def rewind(session: SessionHandle) -> None:
+        rewinds.append(await session.rewind(0))
+
+    journal = SqliteJournal(tmp_path / "journal.db")
+    async with trio.open_nursery() as nursery, open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(working(folder), "s")
+        await session.ask("Go.")
+        nursery.start_soon(rewind, session)
+        await trio.to_thread.run_sync(held.began.wait)
+        nursery.start_soon(held.release)
+        if drains:
+            await supervisor.drain(None)
+    assert (folder / "a.txt").read_text() == "old\n"
+    async with open_supervisor(journal=SqliteJournal(tmp_path / "journal.db")) as supervisor:
+        session = await supervisor.resume("s", working(folder))
+        await session.rewind(rewinds[0].record)
+    assert (folder / "a.txt").read_text() == "agent\n"
+
+
+async def test_a_rewind_that_is_refused_keeps_no_supervisor_from_draining(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = SqliteJournal(tmp_path / "journal.db")
+    refusals: list[str] = []
+
+    async def rewind(session: SessionHandle) -> None:
+        with pytest.raises(UsageError) as refused:
+            await session.rewind(0, ["nope"])
+        refusals.append(refused.value.code)
+
+    async with trio.open_nursery() as nursery, open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(working(folder), "s")
+        await session.ask("Go.")
+        held = Held(monkeypatch, "folder_snapshots", "SNAPSHOT_TAKEN")
+        nursery.start_soon(rewind, session)
+        await trio.to_thread.run_sync(held.began.wait)
+        nursery.start_soon(held.release)
+        with trio.fail_after(PATIENCE):
+            await supervisor.drain(None)
+        with pytest.raises(SessionParked):
+            await session.rewind(0)
+    assert refusals == ["no-changed-file"]
 
 
 @pytest.mark.parametrize("lasts", [True, False])
