@@ -69,9 +69,10 @@ def _billionths(usd: float) -> int:
 class _Line:
     """The requests of one tenant at this supervisor."""
 
-    __slots__ = ("lock", "running", "settled")
+    __slots__ = ("ended_at", "lock", "running", "settled")
 
     def __init__(self) -> None:
+        self.ended_at = 0.0  # when the last of them has given money back
         self.lock = trio.Lock()
         self.running = 0  # requests for which money is reserved
         self.settled = trio.Event()  # set, and made anew, when one of them has given money back
@@ -110,15 +111,15 @@ class TenantMoney:
             raise LimitReached(problem)
         expense = Expense(tenant, 0, session_id, self._run, next(self._numbers), _billionths(most_usd))
         line = self._lines[tenant]
+        came_at = self._clock.now()
         try:
             async with line.lock:
-                return await self._reserve_in_line(expense, line, model)
+                return await self._reserve_in_line(expense, line, model, came_at)
         finally:
             self._forget(tenant)
 
-    async def _reserve_in_line(self, expense: Expense, line: _Line, model: str) -> Expense:
+    async def _reserve_in_line(self, expense: Expense, line: _Line, model: str, came_at: float) -> Expense:
         """Reserve *expense*, which is the first in *line*, and return it with its day; see `reserve`."""
-        until = self._clock.now() + PATIENCE
         while True:
             expense, settled = expense.but(day=self._clock.now_ms() // DAY_MS), line.settled
             line.running += 1
@@ -130,9 +131,8 @@ class TenantMoney:
             if balance.is_reserved:
                 return expense
             line.running -= 1
-            if line.running:
-                until = self._clock.now() + PATIENCE
-            if balance.spent + expense.most > self._limit or self._clock.now() >= until:
+            is_over = not line.running and self._clock.now() >= max(came_at, line.ended_at) + PATIENCE
+            if is_over or balance.spent + expense.most > self._limit:
                 raise self._too_dear(expense, balance, model)
             with trio.move_on_after(LOOK_SECONDS):
                 await settled.wait()
@@ -178,6 +178,7 @@ class TenantMoney:
         for expense, _ in costs:
             line = self._lines[expense.tenant]
             line.running -= 1
+            line.ended_at = self._clock.now()
             line.settled.set()
             line.settled = trio.Event()
             self._forget(expense.tenant)

@@ -307,6 +307,25 @@ async def test_what_was_spent_and_reserved_is_known_after_a_crash() -> None:
 
 
 @in_virtual_time
+async def test_all_that_wait_for_what_a_dead_host_has_reserved_are_told_so_at_once() -> None:
+    """Not one after the other, each after its own patience."""
+    journal, day = MemoryJournal(), Clock().now_ms() // DAY_MS
+    assert (await journal.reserve_money(Expense("acme", day, "lost", "killed", 1, 25 * 10**9), 30 * 10**9)).is_reserved
+    ended: list[float] = []
+
+    async def pay(session: SessionHandle, seconds: float) -> None:
+        await trio.sleep(seconds)
+        began = trio.current_time()
+        assert "$5.0000 left" in await ask(session)
+        ended.append(trio.current_time() - began)
+
+    async with open_paying(30, journal) as supervisor, trio.open_nursery() as nursery:
+        for seconds in (0, 0, 0, 10):
+            nursery.start_soon(pay, await supervisor.spawn(paid([]), tenant="acme"), seconds)
+    assert ended == pytest.approx([PATIENCE] * 4, abs=2)
+
+
+@in_virtual_time
 async def test_while_the_journal_fails_requests_wait_and_nothing_is_lost() -> None:
     journal = Failing()
     async with open_paying(30, journal) as supervisor:
