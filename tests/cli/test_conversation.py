@@ -11,6 +11,7 @@ from agentrail.cli.talk.chat import SAMPLES
 from agentrail.cli.talk.meant_models import meant_models
 from agentrail.models import PROVIDERS
 from tests.cli.talking import COMMAND, ENVIRONMENT, through_pipes
+from tests.machinery.forked import run_forked
 
 pytestmark = pytest.mark.long
 
@@ -257,15 +258,8 @@ def test_the_fresh_folder_is_gone_at_the_end() -> None:
 
 
 def run(*args: str, text: str = "") -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(  # noqa: S603 - our own
-        [*COMMAND, *(args or ("chat", "--samples"))],
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env=ENVIRONMENT,
-    )
+    done = run_forked(args or ("chat", "--samples"), env=ENVIRONMENT, piped=text.encode())
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 @pytest.mark.campaign

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentrail.evals import Dataset, Results
+from tests.machinery.forked import run_forked
 
 pytestmark = pytest.mark.long
 
@@ -51,15 +52,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def evals(folder: Path, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "agentrail", "evals", *words],
-        cwd=folder,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = run_forked(["evals", *words], env={**os.environ, **environment}, cwd=folder)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def test_a_worse_agent_fails_the_run_and_the_reports_say_so(folder: Path) -> None:

@@ -16,7 +16,7 @@ import trio
 from agentrail.cli.subcommands import SUBCOMMANDS
 from tests.adapters.models.server import refusing, serving
 from tests.cli.talking import COMMAND, ENVIRONMENT, at_a_terminal, modes, through_pipes
-from tests.machinery.forked import Forked
+from tests.machinery.forked import Forked, run_forked
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.long
@@ -25,16 +25,7 @@ pytestmark = pytest.mark.long
 def run(
     *args: str, piped: bytes = b"", folder: Path | None = None, **environment: str
 ) -> subprocess.CompletedProcess[bytes]:
-    pipe = subprocess.PIPE
-    process = Forked(
-        ["run", *args], stdin=pipe, stdout=pipe, stderr=pipe, env={**ENVIRONMENT, **environment}, cwd=folder
-    )
-    with process:
-        try:
-            output, errors = process.communicate(piped, PATIENCE)
-        finally:
-            process.kill()
-    return subprocess.CompletedProcess(args, process.returncode, output, errors)
+    return run_forked(["run", *args], env={**ENVIRONMENT, **environment}, cwd=folder, piped=piped)
 
 
 @contextmanager

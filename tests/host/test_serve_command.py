@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 from contextlib import AsyncExitStack, suppress
@@ -13,6 +14,7 @@ import trio
 
 from tests.cli.calling import serve_options
 from tests.host.commanded import SERVE, commanded
+from tests.machinery.forked import run_forked
 from tests.patience import PATIENCE
 
 FILES = {
@@ -246,7 +248,7 @@ BAD = {
 
 @pytest.mark.long
 @pytest.mark.parametrize(("arguments", "problem"), BAD.values(), ids=BAD)
-async def test_what_cannot_be_served_is_told(arguments: list[str], problem: str, tmp_path: Path) -> None:
+def test_what_cannot_be_served_is_told(arguments: list[str], problem: str, tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("x = 1\n", encoding="utf-8")
     (tmp_path / "spec.py").write_text(FILES["a specification"][0], encoding="utf-8")
     (tmp_path / "host.py").write_text(FILES["a host"][0], encoding="utf-8")
@@ -256,7 +258,7 @@ async def test_what_cannot_be_served_is_told(arguments: list[str], problem: str,
     (tmp_path / "folder").mkdir()
     (tmp_path / "gpt.py").write_text(FILES["a specification"][0].replace("'demo'", "'gpt-5'"), encoding="utf-8")
     (tmp_path / "raises.py").write_text(RAISES, encoding="utf-8")
-    done = await trio.run_process([*SERVE, *arguments], cwd=tmp_path, capture_stderr=True, check=False)
+    done = run_forked(["serve", *arguments], env=dict(os.environ), cwd=tmp_path)
     assert done.returncode == 2
     assert problem in done.stderr.decode()
 

@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from tests.patience import PATIENCE
+
 SERVER: Final = Path(__file__).with_name("fork_server.py")
 
 
@@ -66,6 +68,19 @@ class Forked(subprocess.Popen[bytes]):
         self.pid = int(link.recv(100))
         self._child_created = True
         self._close_pipe_fds(stdin, stdin_pipe, stdout_pipe, stdout, stderr_pipe, stderr)  # type: ignore[attr-defined]
+
+
+def run_forked(
+    args: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, piped: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    """Run `agentrail` with the arguments *args*, and *piped* as its input; return its output, errors and exit code."""
+    pipe = subprocess.PIPE
+    with Forked(args, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd) as process:
+        try:
+            output, errors = process.communicate(piped, PATIENCE)
+        finally:
+            process.kill()
+    return subprocess.CompletedProcess(args, process.returncode, output, errors)
 
 
 @cache
