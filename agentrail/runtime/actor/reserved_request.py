@@ -11,7 +11,7 @@ from agentrail.ports.money import SpendingLimit
 from agentrail.runtime.actor.request_limits import own_window
 from agentrail.runtime.shared.provider_limits import SendRequest, nobody
 from agentrail.runtime.work.reservations import SizedHistory, most_usd_of
-from agentrail.values.stream import ModelRequest, Response
+from agentrail.values.stream import ModelRequest, Response, estimate_usage
 from agentrail.values.usage import Usage
 
 
@@ -48,7 +48,9 @@ class ReservedRequest:
         expense = await self._limit.reserve(self._state.setup.tenant, session_id, request.model, most_usd)
         try:
             response = await self._send(session_id, model, request, emit, sent)
-            used = partial(prices.priced, request.model, request.options, response.usage)
+            # a model that counts nothing, as one of a user may, is not free
+            counted = estimate_usage(response, request) if response.usage.is_nothing else response
+            used = partial(prices.priced, request.model, request.options, counted.usage)
         finally:
             self._limit.settle(expense, used().spent_usd)
         return response

@@ -13,7 +13,7 @@ from agentrail import SessionHandle, SessionSpec, Supervisor
 from agentrail.errors import AgentrailError, BadRecord, JournalFailed, Overloaded, TurnAborted
 from agentrail.host.tenant_money import DAY_MS, PATIENCE
 from agentrail.journals import Balance, Expense, MemoryJournal
-from agentrail.models import EmitChunk, ModelRequest, PingChunk, Price, Response, Usage
+from agentrail.models import EmitChunk, ModelRequest, PingChunk, Price, Response, Text, TextChunk, Usage
 from agentrail.plugins import Ask, BeforePrompt, CallModel, Context, Continue, Plugin
 from agentrail.runtime.shared.clock import Clock
 from agentrail.testing import ScriptedModel, call, fail, say
@@ -187,6 +187,25 @@ async def test_a_request_that_fails_before_its_first_word_costs_nothing() -> Non
         assert await ask(session) == "fine"
         spent = round((session.status().usage.cost_usd or 0) * 10**9)
         assert await balance(journal) == Balance(is_reserved=False, spent=spent, reserved=0)
+
+
+class Silent:
+    """A model of a user that says nothing of what it uses."""
+
+    name = MODEL
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        emit(TextChunk("fine"))
+        return Response((Text("fine"),))
+
+
+@in_virtual_time
+async def test_a_model_that_counts_no_tokens_is_not_free() -> None:
+    journal = MemoryJournal()
+    async with open_paying(30, journal) as supervisor:
+        session = await supervisor.spawn(paid([]).but(model=Silent()), tenant="acme")
+        assert await ask(session) == "fine"
+        assert await balance(journal) == Balance(is_reserved=False, spent=10**9 // DOLLAR, reserved=0), "one token"
 
 
 @in_virtual_time
