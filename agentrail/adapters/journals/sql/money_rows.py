@@ -18,6 +18,8 @@ from agentrail.ports.money import KEPT_DAYS, Balance, DayMoney, Expense
 NO_RUN: Final = b""
 """The run in the row of what was spent."""
 
+DAY_MS: Final = 86_400_000
+
 DAMAGED: Final = "what its tenant has spent today is damaged in the journal, so nobody knows what is left"
 
 OF_RUN: Final = "where day = ? and tenant = ? and run = ? and number = ?"
@@ -40,7 +42,9 @@ class MoneyTable:
                 self._db.insert(MONEY, [(day, as_stored(tenant), NO_RUN, 0, b"", 0)], AS_IT_IS)
                 self._lock_row(day, tenant)  # another process may have made it
         if newest:
-            self._db.run("delete from ~money where day <= ?", (newest - KEPT_DAYS,))
+            # by the clock of a server, so that a host whose own is wrong deletes nothing of today
+            today = min(newest, self._db.now(newest * DAY_MS) // DAY_MS)
+            self._db.run("delete from ~money where day <= ?", (today - KEPT_DAYS,))
 
     def reserve(self, expense: Expense, limit: int) -> Balance:
         """Do as `DayMoney.reserve`."""

@@ -8,8 +8,10 @@ import pytest
 import trio
 from hypothesis import given, settings
 
+from agentrail.adapters.journals.sql.money_rows import DAY_MS
 from agentrail.errors import AgentrailError
 from agentrail.journals import Balance, PostgresJournal
+from agentrail.runtime.shared.clock import Clock
 from tests.adapters.journals.money import DAY, LIMIT, MOVES, Move, check_moves, check_race, expense
 from tests.adapters.journals.postgres.proxy import CutLine
 from tests.adapters.journals.postgres.server import PostgresServer, needs_postgres
@@ -60,6 +62,15 @@ async def test_two_who_pay_for_the_same_tenants_in_another_order_do_not_deadlock
                     nursery.start_soon(journals[index].reserve_money, own, LIMIT)
     for journal in journals:
         await journal.close()
+
+
+async def test_a_host_whose_clock_is_days_ahead_deletes_nothing_of_today(url: str) -> None:
+    journal, today = PostgresJournal(url), Clock().now_ms() // DAY_MS
+    await journal.reserve_money(expense(1, 60, day=today), LIMIT)
+    await journal.reserve_money(expense(1, 60, day=today + 9), LIMIT)
+    balance = await journal.reserve_money(expense(2, 60, day=today), LIMIT)
+    assert balance == Balance(is_reserved=False, spent=0, reserved=60)
+    await journal.close()
 
 
 async def test_a_call_whose_answer_is_lost_may_be_made_again(url: str, server: PostgresServer) -> None:
