@@ -24,7 +24,7 @@ from agentrail.app.spec import NO_PRICES, SessionSpec, agents_of
 from agentrail.app.supervisor import Supervisor, journal_of, spending_limit_of
 from agentrail.errors import AgentrailError, BadChoice, LimitReached
 from agentrail.host.profiles import Profile
-from agentrail.ports.money import PER_USD, Balance, Expense
+from agentrail.ports.money import DAY_MS, PER_USD, Balance, Expense
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.ids import new_id
 from agentrail.runtime.shared.journal_retry import SteadyJournal, patiently
@@ -33,8 +33,6 @@ from agentrail.values.json import EMPTY
 from agentrail.values.untrusted_values import MAX_USD
 
 log = logging.getLogger("agentrail.host")
-
-DAY_MS: Final = 86_400_000
 
 LOOK_SECONDS: Final = 1.0
 """Seconds after which a request that waits looks again whether other hosts have given money back."""

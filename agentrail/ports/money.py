@@ -80,6 +80,9 @@ class DayMoney:
             self.spent += cost
 
 
+DAY_MS: Final = 86_400_000
+"""Milliseconds of a day."""
+
 KEPT_DAYS: Final = 2
 """For how many days money is kept: a request may end on the day after the one that pays for it."""
 

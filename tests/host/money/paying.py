@@ -11,9 +11,10 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from agentrail import SessionSpec, Supervisor, open_supervisor
-from agentrail.host.tenant_money import DAY_MS, keeping_money
+from agentrail.host.tenant_money import keeping_money
 from agentrail.journals import Balance, Expense, Journal, MemoryJournal, MoneyJournal
 from agentrail.models import Price, Usage
+from agentrail.ports.money import DAY_MS
 from agentrail.runtime.shared.clock import Clock
 from agentrail.testing import ScriptedModel, say
 from tests.kit import Element

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from agentrail import SessionHandle, SessionSpec, Supervisor
 from agentrail.errors import AgentrailError, BadRecord, JournalFailed, Overloaded, TurnAborted
-from agentrail.host.tenant_money import DAY_MS, PATIENCE
+from agentrail.host.tenant_money import PATIENCE
 from agentrail.journals import Balance, Expense, MemoryJournal
 from agentrail.models import EmitChunk, ModelRequest, PingChunk, Price, Response, Text, TextChunk, Usage
 from agentrail.plugins import Ask, BeforePrompt, CallModel, Context, Continue, Plugin
+from agentrail.ports.money import DAY_MS
 from agentrail.runtime.shared.clock import Clock
 from agentrail.testing import ScriptedModel, call, fail, say
 from agentrail.values.value import Value

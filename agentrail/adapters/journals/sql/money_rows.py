@@ -13,12 +13,10 @@ from typing import Final, cast
 from agentrail.adapters.journals.sql.sql_dialect import SqlConnection
 from agentrail.adapters.journals.sql.sql_tables import AS_IT_IS, MONEY, as_stored, as_text
 from agentrail.errors import BadRecord
-from agentrail.ports.money import KEPT_DAYS, Balance, DayMoney, Expense
+from agentrail.ports.money import DAY_MS, KEPT_DAYS, Balance, DayMoney, Expense
 
 NO_RUN: Final = b""
 """The run in the row of what was spent."""
-
-DAY_MS: Final = 86_400_000
 
 DAMAGED: Final = "what its tenant has spent today is damaged in the journal, so nobody knows what is left"
 
