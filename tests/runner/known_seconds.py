@@ -1,6 +1,7 @@
 """How long the slow tests took when somebody last measured that: `seconds.json` beside this file.
 
-It decides nothing but the order in which pieces are handed out. A function that is not in it counts as short.
+It decides where files are cut into pieces, and the order in which these are handed out. A function that is not in it
+counts as short, or as one of two seconds if it is marked `long`.
 """
 
 from __future__ import annotations
