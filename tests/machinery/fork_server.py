@@ -25,7 +25,7 @@ MODULES = (
     *("agentrail.adapters.httpx_alone", "agentrail.adapters.models.http", "agentrail.adapters.models.demo"),
     *("agentrail.adapters.sandboxes.local", "agentrail.tools.json_schema.metered"),
 )
-"""Most of what a command imports when it begins."""
+"""Most of what `run`, `chat` and `serve` import when they begin."""
 
 CLONE_PARENT = 0x8000
 """Makes the parent of this process that of the new one: <https://man7.org/linux/man-pages/man2/clone.2.html>."""
