@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from agentrail.values.code_fences import open_fence
-
 _FENCE: Final = re.compile(r" {0,12}(`{3,}|~{3,})")
 _INDENTED: Final = re.compile(r"(?: {2,}|\t)\S")
 
@@ -64,4 +62,6 @@ class TextBlocks:
         """Note whether *line* opens a fence, or closes the open one."""
         mark = _FENCE.match(line)
         if mark is not None:
+            from agentrail.values.code_fences import open_fence  # noqa: PLC0415 - keys are read before there is a fence
+
             self._fence = open_fence(self._fence, mark[1], line[mark.end() :])
