@@ -56,6 +56,7 @@ async def test_a_request_is_sent_only_if_the_most_it_can_cost_is_left(caplog: py
         assert await ask(smaller) == "fine"
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_the_next_day_has_its_own_money() -> None:
     journal = MemoryJournal()
