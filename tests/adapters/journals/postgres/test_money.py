@@ -8,9 +8,9 @@ import pytest
 import trio
 from hypothesis import given, settings
 
-from agentrail.adapters.journals.sql.money_rows import DAY_MS
 from agentrail.errors import AgentrailError
 from agentrail.journals import Balance, PostgresJournal
+from agentrail.ports.money import DAY_MS
 from agentrail.runtime.shared.clock import Clock
 from tests.adapters.journals.money import DAY, LIMIT, MOVES, Move, check_moves, check_race, expense
 from tests.adapters.journals.postgres.proxy import CutLine
