@@ -600,8 +600,7 @@ class Host:
         written_paths = WrittenPaths(journal, limits.session_files)
         erased = (frames.erase, written_paths.forget, *health.when_erased)
         looking = ViewCalls(sessions, frames, streams, journal_of(supervisor))
-        limits_money = limits.usd_per_day is not None
-        commands = CommandCalls(sessions, four_eyes=self._four_eyes, limits_money=limits_money)
+        commands = CommandCalls(sessions, four_eyes=self._four_eyes, limits_money=limits.usd_per_day is not None)
         functions: Mapping[str, CallFunction] = {
             **{name: commands.carry_out for name, call in CALLS.items() if call.commands},
             **functions_of(
